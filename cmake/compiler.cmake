@@ -1,0 +1,46 @@
+# Language level, warnings, optimisation and sanitizers for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Programs, tests and the CUDA plug-in lie beside each other, where the plug-in is looked for.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# Contraction is off everywhere: a fused multiply-add is written where it is meant, so that equal
+# sources give equal bits at every optimisation level.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+
+# An interface target, so that third-party code compiled here would not inherit the warnings.
+add_library(foretoken_warnings INTERFACE)
+target_compile_options(foretoken_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>)
+if(FORETOKEN_WERROR)
+  target_compile_options(foretoken_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+if(FORETOKEN_SANITIZE)
+  string(REPLACE ";" "," sanitizers "${FORETOKEN_SANITIZE}")
+  # -O1 keeps the whole suite affordable; -g1 is enough for file and line in reports.
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+  set(CMAKE_CXX_FLAGS_${build_type} "-O1 -g1")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${sanitizers}>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  if("undefined" IN_LIST FORETOKEN_SANITIZE)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>)
+  endif()
+  add_link_options(-fsanitize=${sanitizers})
+endif()

@@ -1,0 +1,34 @@
+# The CUDA plug-in: opened at run time, so that the same programs start on a machine without a driver.
+set(CMAKE_CUDA_ARCHITECTURES ${FORETOKEN_CUDA_ARCHS})
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+enable_language(CUDA)
+# CMake 3.25 does not know that nvcc 13 speaks C++20.
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+find_package(CUDAToolkit 13.0 REQUIRED)
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/src/device/cuda/*.cu
+  ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu
+  ${PROJECT_SOURCE_DIR}/src/attention/cuda/*.cu)
+if(NOT cuda_sources)
+  message(FATAL_ERROR "FORETOKEN_CUDA is ON, but src/*/cuda holds no .cu file; set it to OFF")
+endif()
+add_library(foretoken_cuda MODULE ${cuda_sources})
+target_link_libraries(foretoken_cuda PRIVATE ft_device CUDA::cudart)
+target_compile_options(foretoken_cuda PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
+# Every symbol must be found at link time, not when the plug-in is opened.
+target_link_options(foretoken_cuda PRIVATE -Wl,--no-undefined)
+# The runtime library is copied beside the plug-in: the build folder can be moved to a GPU machine.
+set_target_properties(foretoken_cuda PROPERTIES
+  BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" BUILD_WITH_INSTALL_RPATH OFF)
+add_custom_command(TARGET foretoken_cuda POST_BUILD VERBATIM
+  COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:CUDA::cudart>
+          ${PROJECT_BINARY_DIR}/libcudart.so.${CUDAToolkit_VERSION_MAJOR})
+if(TARGET foretoken)
+  add_dependencies(foretoken foretoken_cuda)
+endif()

@@ -1,0 +1,16 @@
+# Libraries of the distribution; docs/DEPENDENCIES.md gives the reason for each.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 REQUIRED)
+
+# Not find_package(dnnl): Debian's package file wants OpenCL, which the CPU engine never uses.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+find_library(DNNL_LIBRARY dnnl)
+if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
+  message(FATAL_ERROR "oneDNN not found: install libdnnl-dev, or set DNNL_INCLUDE_DIR and DNNL_LIBRARY")
+endif()
+add_library(foretoken_dnnl INTERFACE)
+target_include_directories(foretoken_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
+target_link_libraries(foretoken_dnnl INTERFACE ${DNNL_LIBRARY})

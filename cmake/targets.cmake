@@ -1,0 +1,48 @@
+# ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder>, its cpu/ and
+# its arch/. A folder without sources becomes an interface library, so that it can be linked.
+function(ft_library folder)
+  set(root ${PROJECT_SOURCE_DIR}/src/${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${root}/*.cpp ${root}/cpu/*.cpp ${root}/arch/*.cpp)
+  if(NOT sources)
+    add_library(ft_${folder} INTERFACE)
+    set(scope INTERFACE)
+  else()
+    add_library(ft_${folder} STATIC ${sources})
+    target_link_libraries(ft_${folder} PRIVATE foretoken_warnings)
+    ft_isa_flags(${sources})
+    set(scope PUBLIC)
+  endif()
+  target_include_directories(ft_${folder} ${scope}
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  foreach(dependency IN LISTS ARGN)
+    if(NOT dependency STREQUAL "foretoken_text_crate" OR TARGET foretoken_text_crate)
+      target_link_libraries(ft_${folder} ${scope} ${dependency})
+    endif()
+  endforeach()
+endfunction()
+
+# A source whose name ends in _avx2 or _avx512 is compiled for that instruction set; the caller
+# dispatches at run time. Such a file includes intrinsics and plain types only, no inline library code.
+function(ft_isa_flags)
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "_avx2\\.cpp$")
+      set(flags -mavx2 -mfma -mf16c)
+    elseif(source MATCHES "_avx512\\.cpp$")
+      set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+    elseif(source MATCHES "_avx512bf16\\.cpp$")
+      set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mf16c)
+    else()
+      continue()
+    endif()
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags}")
+  endforeach()
+endfunction()
+
+# ft_executable(<name> <folder> <dependency>...): program from <folder>/*.cpp, if it has any.
+function(ft_executable name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  if(sources)
+    add_executable(${name} ${sources})
+    target_link_libraries(${name} PRIVATE foretoken_warnings ${ARGN})
+  endif()
+endfunction()

@@ -1,0 +1,43 @@
+# One binary test_<folder> for each tests/<folder> with *_test.cpp; tests/support is linked to all.
+enable_testing()
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+set(test_libraries ft_engine ft_serve ft_draft ft_sched)
+file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
+if(support_sources)
+  add_library(test_support STATIC ${support_sources})
+  target_link_libraries(test_support PUBLIC ${test_libraries} GTest::gtest
+    PRIVATE foretoken_warnings)
+  target_include_directories(test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(test_support PRIVATE FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  list(PREPEND test_libraries test_support)
+endif()
+
+file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*_test.cpp)
+set(test_folders "")
+foreach(test_file IN LISTS test_files)
+  get_filename_component(test_folder ${test_file} DIRECTORY)
+  get_filename_component(test_folder ${test_folder} NAME)
+  list(APPEND test_folders ${test_folder})
+endforeach()
+list(REMOVE_DUPLICATES test_folders)
+
+foreach(folder IN LISTS test_folders)
+  set(sources ${test_files})
+  list(FILTER sources INCLUDE REGEX "/tests/${folder}/[^/]+$")
+  add_executable(test_${folder} ${sources})
+  target_link_libraries(test_${folder} PRIVATE foretoken_warnings ${test_libraries}
+    GTest::gtest_main)
+  target_include_directories(test_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(test_${folder} PRIVATE
+    FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FORETOKEN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(FORETOKEN_CUDA)
+    add_dependencies(test_${folder} foretoken_cuda)
+  endif()
+  if(TARGET foretoken)
+    add_dependencies(test_${folder} foretoken)
+  endif()
+  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${folder}/"
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 600)
+endforeach()

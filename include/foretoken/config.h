@@ -1,0 +1,46 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace foretoken {
+
+// Fields of vLLM's --speculative-config. `method` empty: no speculation.
+struct SpeculativeConfig {
+  std::string method;              // "ngram" (alias "ngram_gpu", "[ngram]")
+  int num_speculative_tokens = 0;  // K, 1..16
+  int prompt_lookup_min = 0;       // 0: as prompt_lookup_max, or 5 when neither is set
+  int prompt_lookup_max = 0;
+};
+
+// Everything that shapes an engine. Names and defaults follow vLLM where it has them.
+struct EngineConfig {
+  std::string model;                  // folder with config.json, *.safetensors, tokenizer.json
+  std::string device = "cpu";         // cpu | cuda
+  int device_ordinal = 0;
+  int cpu_threads = 0;                // 0: physical cores
+  std::string dtype = "auto";         // auto | float32 | bfloat16
+  std::string load_format = "auto";   // auto | safetensors | dummy
+  std::string attention_backend;      // empty: the first that fits
+  std::string batch_invariant = "auto";  // auto | on | off
+  int max_model_len = 0;              // 0: as the model allows
+  int max_num_seqs = 0;               // 0: 64 on CPU, 256 on CUDA
+  int max_num_batched_tokens = 0;     // 0: 512 on CPU, 2048 on CUDA
+  int block_size = 16;
+  int num_gpu_blocks_override = 0;    // 0: from memory
+  int64_t kv_cache_memory_bytes = 0;  // 0: from free memory
+  double gpu_memory_utilization = 0.9;
+  bool enable_prefix_caching = true;
+  bool enforce_eager = false;         // true: no graphs
+  int steps_in_flight = 2;            // 1..3
+  uint64_t seed = 0;
+  SpeculativeConfig speculative;
+
+  // Progress while weights load: bytes done and in all. Called by the loading thread.
+  std::function<void(int64_t, int64_t)> on_load_progress;
+  // When set to true from elsewhere, loading stops with an Aborted status.
+  const std::atomic<bool>* cancel_load = nullptr;
+};
+
+}  // namespace foretoken

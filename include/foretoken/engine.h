@@ -1,0 +1,76 @@
+#pragma once
+#include <foretoken/config.h>
+#include <foretoken/request.h>
+#include <foretoken/status.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+// Counters since the start, summed over requests.
+struct EngineStats {
+  int64_t num_steps = 0;  // of the engine, all sequences together
+  int64_t num_finished_requests = 0;
+  RequestStats requests;
+  int64_t num_free_blocks = 0;
+  int64_t num_total_blocks = 0;
+  int64_t num_free_slots = 0;
+  int64_t num_total_slots = 0;
+};
+
+// What the start-up decided, for banners and `foretoken inspect`.
+struct EngineInfo {
+  std::string device;
+  std::string architecture;
+  std::string dtype;
+  std::string attention_backend;
+  std::string drafter;
+  bool batch_invariant = true;
+  int64_t num_parameters = 0;
+  int vocab_size = 0;
+  int max_model_len = 0;
+  int max_num_seqs = 0;
+  int max_num_batched_tokens = 0;
+  int block_size = 0;
+  int num_blocks = 0;
+  int64_t weight_bytes = 0;
+  int64_t kv_cache_bytes = 0;
+  int64_t token_page_bytes = 0;
+  int64_t block_table_bytes = 0;
+  int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
+  int64_t scratch_bytes = 0;
+  double load_seconds = 0;
+};
+
+// An engine that runs requests on one device. Thread-safe. Several engines can live in one process.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Checks the request and queues it; outputs go to `callback` until one is finished. Errors that a
+  // request can cause come back here (or as a finished output with kError) and touch no other
+  // request. On success `*request_id`, where given, receives the id.
+  virtual Status submit(Request request, OutputCallback callback,
+                        std::string* request_id = nullptr) = 0;
+
+  // Ends a request soon with reason "abort"; unknown ids are ignored.
+  virtual void abort(const std::string& request_id) = 0;
+
+  // Runs the requests and waits for all. The i-th output holds all text and tokens of the i-th
+  // request, or its error.
+  virtual std::vector<RequestOutput> generate(std::vector<Request> requests) = 0;
+
+  // The prompt that the model's chat template makes of `messages_json`, a JSON array of
+  // {"role", "content"}.
+  virtual Status render_chat(const std::string& messages_json, std::string* prompt) const = 0;
+
+  virtual EngineStats stats() const = 0;
+  virtual const EngineInfo& info() const = 0;
+};
+
+// Loads the model and starts the engine's threads. On success `*engine` is set.
+Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine);
+
+}  // namespace foretoken

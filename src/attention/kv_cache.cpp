@@ -1,0 +1,46 @@
+#include "attention/kv_cache.h"
+
+#include <cstddef>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
+  return int64_t{spec.num_kv_heads} * block_size * spec.head_dim *
+         static_cast<int64_t>(dtype_size(spec.dtype));
+}
+
+}  // namespace
+
+int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size) {
+  return 2 * int64_t{spec.num_layers} * bytes_of_one_part(spec, block_size);
+}
+
+KvCache::KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size)
+    : spec_(spec),
+      num_blocks_(num_blocks),
+      block_size_(block_size),
+      arena_(device, MemoryKind::kDevice) {}
+
+Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSpec& spec,
+                                                 int32_t num_blocks, int32_t block_size) {
+  FT_CHECK(spec.num_layers > 0 && num_blocks > 0 && block_size > 0);
+  std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
+  const int64_t part = (bytes_of_one_part(spec, block_size) * num_blocks + kAlignment - 1) /
+                       kAlignment * kAlignment;
+  FT_ASSIGN_OR_RETURN(
+      void* memory,
+      cache->arena_.take(static_cast<size_t>(2 * spec.num_layers * part), "the KV cache"));
+  auto* at = static_cast<std::byte*>(memory);
+  for (int32_t i = 0; i < spec.num_layers; ++i, at += 2 * part) {
+    cache->layers_.push_back(
+        KvLayer{at, at + part, spec.num_kv_heads, block_size, spec.head_dim, spec.dtype});
+  }
+  return cache;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "kernels/rope_kv.h"
+
+namespace foretoken {
+
+// A set of layers whose KV has one layout and shares block indices.
+struct KvGroupSpec {
+  int32_t num_layers = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  DType dtype = DType::kF32;
+  bool operator==(const KvGroupSpec&) const = default;
+};
+
+// Bytes of keys and values of one block over all layers of the group.
+int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size);
+
+// The keys and values of a group for `num_blocks` blocks: one allocation, zero at the start. Block
+// 0 is the null block. Knows bytes, never requests. Created at start-up; freed when destroyed.
+class KvCache {
+ public:
+  // ResourceExhausted when the memory is not there.
+  static Result<std::unique_ptr<KvCache>> create(Device& device, const KvGroupSpec& spec,
+                                                 int32_t num_blocks, int32_t block_size);
+
+  const KvGroupSpec& spec() const { return spec_; }
+  int32_t num_layers() const { return static_cast<int32_t>(layers_.size()); }
+  int32_t num_blocks() const { return num_blocks_; }
+  int32_t block_size() const { return block_size_; }
+  int64_t bytes_per_block() const { return kv_bytes_per_block(spec_, block_size_); }
+  int64_t num_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
+  const KvLayer& layer(int32_t index) const { return layers_.at(static_cast<size_t>(index)); }
+
+ private:
+  KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size);
+
+  KvGroupSpec spec_;
+  int32_t num_blocks_;
+  int32_t block_size_;
+  Arena arena_;
+  std::vector<KvLayer> layers_;
+};
+
+}  // namespace foretoken

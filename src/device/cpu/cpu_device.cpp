@@ -1,0 +1,87 @@
+#include "device/cpu/cpu_device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_thread.h"
+
+namespace foretoken::cpu {
+namespace {
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(const CpuKernels& kernels, int num_threads)
+      : kernels_(kernels), num_threads_(num_threads) {}
+
+  DeviceType type() const override { return DeviceType::kCpu; }
+  std::string name() const override {
+    return "cpu (" + std::to_string(num_threads_) + " threads)";
+  }
+  int num_workers() const override { return num_threads_; }
+  int64_t free_memory() const override;
+  void* allocate(size_t bytes, MemoryKind kind) override;
+  void deallocate(void* pointer, MemoryKind kind) override;
+  Result<std::unique_ptr<Queue>> make_queue() override {
+    return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
+  }
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override {
+    return kernels_.pack_weight(parts, k, dtype);
+  }
+  void free_weight(void* weight) override { kernels_.free_weight(weight); }
+
+ private:
+  const CpuKernels kernels_;
+  const int num_threads_;
+  std::mutex mutex_;
+  std::unordered_map<void*, size_t> sizes_;
+};
+
+int64_t CpuDevice::free_memory() const {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  int64_t kib = 0;
+  while (meminfo >> key >> kib) {
+    if (key == "MemAvailable:") return kib * 1024;
+    meminfo.ignore(256, '\n');
+  }
+  return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+void* CpuDevice::allocate(size_t bytes, MemoryKind) {
+  // Fresh anonymous pages are zero and cost nothing until they are touched.
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  std::lock_guard lock(mutex_);
+  sizes_[memory] = bytes;
+  return memory;
+}
+
+void CpuDevice::deallocate(void* pointer, MemoryKind) {
+  if (pointer == nullptr) return;
+  std::lock_guard lock(mutex_);
+  const auto it = sizes_.find(pointer);
+  FT_CHECK(it != sizes_.end());
+  munmap(pointer, it->second);
+  sizes_.erase(it);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_cpu_device(const CpuKernels& kernels, int num_threads) {
+  if (num_threads < 0 || num_threads > 1024) {
+    return invalid_argument("--cpu-threads " + std::to_string(num_threads) +
+                            ": use 0 (physical cores) to 1024");
+  }
+  const int threads = num_threads > 0 ? num_threads : num_physical_cores();
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(kernels, threads));
+}
+
+}  // namespace foretoken::cpu

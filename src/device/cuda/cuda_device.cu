@@ -1,0 +1,130 @@
+#include "device/cuda/cuda_device.h"
+
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "device/cuda/cuda_queue.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kMinComputeMajor = 8;
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const CudaKernels& kernels, int ordinal, std::string name)
+      : kernels_(kernels), ordinal_(ordinal), name_(std::move(name)) {}
+
+  DeviceType type() const override { return DeviceType::kCuda; }
+  std::string name() const override { return name_; }
+  int num_workers() const override { return 1; }
+  int64_t free_memory() const override;
+  void* allocate(size_t bytes, MemoryKind kind) override;
+  void deallocate(void* pointer, MemoryKind kind) override;
+  Result<std::unique_ptr<Queue>> make_queue() override;
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override;
+  void free_weight(void* weight) override;
+
+ private:
+  const CudaKernels kernels_;
+  const int ordinal_;
+  const std::string name_;
+  std::mutex pack_mutex_;
+};
+
+int64_t CudaDevice::free_memory() const {
+  cudaSetDevice(ordinal_);
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) return 0;
+  return static_cast<int64_t>(free_bytes);
+}
+
+void* CudaDevice::allocate(size_t bytes, MemoryKind kind) {
+  cudaSetDevice(ordinal_);
+  void* memory = nullptr;
+  const size_t size = bytes == 0 ? 1 : bytes;
+  if (kind == MemoryKind::kPinned) {
+    // Unified addressing: the host pointer is the device pointer.
+    if (cudaHostAlloc(&memory, size, cudaHostAllocMapped | cudaHostAllocPortable) != cudaSuccess) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    std::memset(memory, 0, size);
+    return memory;
+  }
+  if (cudaMalloc(&memory, size) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  if (cudaMemset(memory, 0, size) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) {
+    cudaFree(memory);
+    return nullptr;
+  }
+  return memory;
+}
+
+void CudaDevice::deallocate(void* pointer, MemoryKind kind) {
+  if (pointer == nullptr) return;
+  cudaSetDevice(ordinal_);
+  kind == MemoryKind::kPinned ? cudaFreeHost(pointer) : cudaFree(pointer);
+}
+
+Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
+  return CudaQueue::make(kernels_, ordinal_);
+}
+
+void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+  std::lock_guard lock(pack_mutex_);
+  cudaSetDevice(ordinal_);
+  return kernels_.pack_weight(parts, k, dtype);
+}
+
+void CudaDevice::free_weight(void* weight) {
+  cudaSetDevice(ordinal_);
+  kernels_.free_weight(weight);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const CudaKernels& kernels, int ordinal, std::string& error) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    error = driver == 0 ? "no NVIDIA driver on this machine; install one"
+                        : "the NVIDIA driver is too old for CUDA 13; update it";
+    return nullptr;
+  }
+  if (status != cudaSuccess || count == 0) {
+    error = std::string("no usable CUDA device (") +
+            cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status) +
+            "); check nvidia-smi and CUDA_VISIBLE_DEVICES";
+    return nullptr;
+  }
+  if (ordinal < 0 || ordinal >= count) {
+    error = "device " + std::to_string(ordinal) + " does not exist; choose 0 to " +
+            std::to_string(count - 1);
+    return nullptr;
+  }
+  cudaDeviceProp properties;
+  cudaError_t opened = cudaGetDeviceProperties(&properties, ordinal);
+  if (opened == cudaSuccess && properties.major < kMinComputeMajor) {
+    error = std::string(properties.name) + " has compute capability " +
+            std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+            "; 8.0 or newer is needed";
+    return nullptr;
+  }
+  if (opened == cudaSuccess) opened = cudaSetDevice(ordinal);
+  if (opened == cudaSuccess) opened = cudaFree(nullptr);
+  if (opened != cudaSuccess) {
+    error = "device " + std::to_string(ordinal) + " cannot be opened (" +
+            cudaGetErrorString(opened) + "); check that no other process holds it";
+    return nullptr;
+  }
+  return std::make_unique<CudaDevice>(kernels, ordinal, properties.name);
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,32 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <span>
+
+#include "device/cuda_plugin.h"
+
+namespace foretoken::cuda {
+
+// Enqueues one op on the stream from a copy of its argument block. It allocates nothing and may be
+// captured.
+using LaunchFn = void (*)(const void* args, cudaStream_t stream);
+
+struct CudaOp {
+  LaunchFn launch;
+  const char* name;  // for error messages
+};
+
+// What the kernels layer gives the device: the op table, indexed by Op, and the weight layout.
+struct CudaKernels {
+  const CudaOp* ops;
+  int num_ops;
+  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype);
+  void (*free_weight)(void* weight);
+};
+
+// Opens CUDA device `ordinal`; null with a sentence in `error` when there is no driver, no such
+// device, or one below compute capability 8.0.
+std::unique_ptr<Device> open_device(const CudaKernels& kernels, int ordinal, std::string& error);
+
+}  // namespace foretoken::cuda

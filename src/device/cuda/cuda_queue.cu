@@ -1,0 +1,151 @@
+#include "device/cuda/cuda_queue.h"
+
+#include <thread>
+
+#include "base/spin.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr auto kSpinTime = std::chrono::microseconds(50);
+constexpr auto kParkTime = std::chrono::microseconds(20);
+constexpr auto kPollInterval = std::chrono::milliseconds(2);
+
+__global__ void record_kernel(unsigned long long* word, unsigned long long value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+}  // namespace
+
+CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }
+
+Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int ordinal) {
+  cudaStream_t stream = nullptr;
+  cudaError_t status = cudaSetDevice(ordinal);
+  if (status == cudaSuccess) status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (status != cudaSuccess) {
+    return internal_error(std::string("cannot create a CUDA stream: ") +
+                          cudaGetErrorString(status));
+  }
+  return std::unique_ptr<Queue>(std::make_unique<CudaQueue>(kernels, ordinal, stream));
+}
+
+CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, cudaStream_t stream)
+    : kernels_(kernels), ordinal_(ordinal), stream_(stream) {}
+
+CudaQueue::~CudaQueue() {
+  cudaSetDevice(ordinal_);
+  cudaStreamSynchronize(stream_);
+  cudaStreamDestroy(stream_);
+}
+
+// Whether more work may be enqueued; the calling thread is on the queue's device afterwards.
+bool CudaQueue::ready() {
+  if (!error_.ok()) return false;
+  check(cudaSetDevice(ordinal_), "set device");
+  return error_.ok();
+}
+
+void CudaQueue::check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess || !error_.ok()) return;
+  error_ = internal_error(std::string("CUDA error at ") + what + ": " + cudaGetErrorName(status) +
+                          ", " + cudaGetErrorString(status));
+}
+
+void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
+  FT_CHECK(op < kernels_.num_ops && args_bytes <= kMaxOpArgs);
+  if (!ready()) return;
+  last_op_ = kernels_.ops[op].name;
+  kernels_.ops[op].launch(args, stream_);
+  check(cudaGetLastError(), last_op_);
+}
+
+void CudaQueue::copy(void* dst, const void* src, size_t bytes) {
+  if (bytes == 0 || !ready()) return;
+  last_op_ = "copy";
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_), last_op_);
+}
+
+void CudaQueue::fill(void* dst, int byte_value, size_t bytes) {
+  if (bytes == 0 || !ready()) return;
+  last_op_ = "fill";
+  check(cudaMemsetAsync(dst, byte_value, bytes, stream_), last_op_);
+}
+
+void CudaQueue::record(Event event, uint64_t value) {
+  if (!ready()) return;
+  last_op_ = "record";
+  record_kernel<<<1, 1, 0, stream_>>>(reinterpret_cast<unsigned long long*>(event.word), value);
+  check(cudaGetLastError(), last_op_);
+}
+
+void CudaQueue::begin_capture() {
+  FT_CHECK(!capturing_);
+  capturing_ = true;
+  if (!ready()) return;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin capture");
+}
+
+std::unique_ptr<Graph> CudaQueue::end_capture() {
+  FT_CHECK(capturing_);
+  capturing_ = false;
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream_, &graph), "end capture");
+  cudaGraphExec_t exec = nullptr;
+  size_t num_nodes = 0;
+  if (error_.ok()) check(cudaGraphGetNodes(graph, nullptr, &num_nodes), "capture");
+  if (error_.ok()) check(cudaGraphInstantiate(&exec, graph, 0), "graph instantiation");
+  if (error_.ok()) check(cudaGraphUpload(exec, stream_), "graph upload");
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  return std::make_unique<CudaGraph>(exec, static_cast<int>(num_nodes));
+}
+
+void CudaQueue::replay(Graph& graph) {
+  FT_CHECK(!capturing_);
+  if (!ready()) return;
+  last_op_ = "graph";
+  check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).exec(), stream_), last_op_);
+}
+
+// Looks for an error of a kernel that ran; costs no synchronisation.
+void CudaQueue::poll() {
+  if (!ready()) return;
+  const cudaError_t status = cudaStreamQuery(stream_);
+  if (status != cudaErrorNotReady) check(status, last_op_);
+}
+
+Status CudaQueue::wait(Event event, uint64_t value, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto done = [&] { return event.word->load(std::memory_order_acquire) >= value; };
+  if (!error_.ok()) return error_;
+  if (done()) return {};
+  const Clock::time_point start = Clock::now();
+  Clock::time_point next_poll = start + kPollInterval;
+  while (!done()) {
+    const Clock::time_point now = Clock::now();
+    if (now - start > timeout) {
+      poll();
+      if (!error_.ok()) return error_;
+      return done() ? Status() : aborted("timed out waiting for the device queue");
+    }
+    if (now >= next_poll) {
+      poll();
+      if (!error_.ok()) return error_;
+      next_poll = now + kPollInterval;
+    }
+    if (now - start < kSpinTime) {
+      spin_pause(0);
+    } else {
+      std::this_thread::sleep_for(kParkTime);
+    }
+  }
+  return error_;
+}
+
+Status CudaQueue::drain() {
+  FT_CHECK(!capturing_);
+  if (ready()) check(cudaStreamSynchronize(stream_), last_op_);
+  return error_;
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,53 @@
+#pragma once
+#include <string>
+
+#include "base/result.h"
+#include "device/cuda/cuda_device.h"
+#include "device/queue.h"
+
+namespace foretoken::cuda {
+
+class CudaGraph final : public Graph {
+ public:
+  CudaGraph(cudaGraphExec_t exec, int num_nodes) : exec_(exec), num_nodes_(num_nodes) {}
+  ~CudaGraph() override;
+  int num_nodes() const override { return num_nodes_; }
+  cudaGraphExec_t exec() const { return exec_; }
+
+ private:
+  cudaGraphExec_t exec_;
+  int num_nodes_;
+};
+
+// One stream. The first CUDA error is kept with the name of the op after which it was seen; kernels
+// run asynchronously, so the culprit may be an earlier op.
+class CudaQueue final : public Queue {
+ public:
+  static Result<std::unique_ptr<Queue>> make(const CudaKernels& kernels, int ordinal);
+  CudaQueue(const CudaKernels& kernels, int ordinal, cudaStream_t stream);
+  ~CudaQueue() override;
+
+  void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
+  void copy(void* dst, const void* src, size_t bytes) override;
+  void fill(void* dst, int byte_value, size_t bytes) override;
+  void record(Event event, uint64_t value) override;
+  void begin_capture() override;
+  std::unique_ptr<Graph> end_capture() override;
+  void replay(Graph& graph) override;
+  Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override;
+  Status drain() override;
+
+ private:
+  bool ready();
+  void check(cudaError_t status, const char* what);
+  void poll();
+
+  const CudaKernels kernels_;
+  const int ordinal_;
+  const cudaStream_t stream_;
+  const char* last_op_ = "start";
+  bool capturing_ = false;
+  Status error_;
+};
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,58 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "device/dtype.h"
+#include "device/queue.h"
+
+namespace foretoken {
+
+enum class DeviceType : uint8_t { kCpu, kCuda };
+
+// kDevice: fast for ops; on CUDA the host must not touch it. kPinned: host memory that ops read
+// and write directly.
+enum class MemoryKind : uint8_t { kDevice, kPinned };
+
+// Rows of a weight matrix in host memory, row-major [num_rows, k]; several parts are stacked
+// (for example q, k and v).
+struct WeightPart {
+  const void* data;
+  int64_t num_rows;
+};
+
+// The root of a device plug-in: owns memory and makes queues. Thread-safe. It outlives everything
+// made from it.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceType type() const = 0;
+  // For example "cpu (2 threads, avx512_bf16)" or "NVIDIA H200".
+  virtual std::string name() const = 0;
+  // Number of workspaces that an op may use at once: pool threads on CPU, 1 on CUDA.
+  virtual int num_workers() const = 0;
+  // Bytes that can still be allocated, as the system reports them now.
+  virtual int64_t free_memory() const = 0;
+
+  // Zero-filled memory aligned to 256 bytes, or nullptr when there is none left.
+  virtual void* allocate(size_t bytes, MemoryKind kind) = 0;
+  virtual void deallocate(void* pointer, MemoryKind kind) = 0;
+
+  virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
+
+  // Copies a weight matrix [n, k] (n = sum of the parts' rows) of type `dtype` into the layout
+  // that the gemm op of this device reads. The handle goes into GemmArgs::weight and is released
+  // with free_weight. Start-up only; blocks until done; nullptr when memory is short.
+  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) = 0;
+  virtual void free_weight(void* weight) = 0;
+};
+
+// Opens libforetoken_cuda.so beside the executable, on LD_LIBRARY_PATH or at
+// FORETOKEN_CUDA_PLUGIN. Unsupported, with the remedy, where the plug-in, a driver or a device is
+// missing.
+Result<std::unique_ptr<Device>> open_cuda_device(int ordinal);
+
+}  // namespace foretoken

@@ -1,0 +1,177 @@
+#include "engine/engine_loop.h"
+
+#include <algorithm>
+
+#include "engine/plan_encoder.h"
+
+namespace foretoken {
+namespace {
+
+// A step that takes longer is looked at again; nothing is given up.
+constexpr std::chrono::milliseconds kWaitSlice{1000};
+constexpr size_t kLiveReserve = 65536;
+
+RequestState& owner_of(Sequence& sequence) {
+  return *static_cast<RequestState*>(sequence.owner);
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, Event published,
+                       OutputRing& outputs, const PlanLimits& limits, int steps_in_flight)
+    : queue_(queue),
+      runner_(runner),
+      scheduler_(scheduler),
+      published_(published),
+      outputs_(outputs),
+      limits_(limits),
+      steps_in_flight_(steps_in_flight) {
+  FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
+  for (StepPlan& plan : plans_) {
+    plan.spans.reserve(limits.max_spans);
+    plan.blocks.reserve(limits.max_block_updates);
+  }
+  live_.reserve(kLiveReserve);
+  note_occupancy();
+}
+
+EngineLoop::~EngineLoop() { stop(); }
+
+void EngineLoop::start() {
+  thread_ = std::thread([this] { main(); });
+}
+
+void EngineLoop::stop() {
+  intake_.stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status EngineLoop::error() const {
+  std::lock_guard lock(error_mutex_);
+  return error_;
+}
+
+void EngineLoop::main() {
+  for (;;) {
+    take_in();
+    if (intake_.stopping()) break;
+    const bool planned = plan_and_submit();
+    const uint64_t in_flight = num_submitted_ - num_reconciled_;
+    if (in_flight == static_cast<uint64_t>(steps_in_flight_) || (!planned && in_flight > 0)) {
+      wait_and_reconcile();
+    } else if (!planned) {
+      intake_.wait();
+    }
+  }
+  for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
+  while (num_reconciled_ < num_submitted_) wait_and_reconcile();
+  outputs_.close();
+}
+
+void EngineLoop::take_in() {
+  for (RequestState* request = intake_.take(); request != nullptr;) {
+    RequestState* next = request->next_submitted;
+    live_.push_back(&request->sequence);
+    scheduler_.add(request->sequence);
+    if (failed_.load()) end_sequence(request->sequence, FinishReason::kError);
+    request = next;
+  }
+  if (intake_.take_end_announcement()) end_requested();
+}
+
+void EngineLoop::end_requested() {
+  for (size_t i = live_.size(); i-- > 0;) {
+    Sequence& sequence = *live_[i];
+    if (owner_of(sequence).end_requested.load()) end_sequence(sequence, FinishReason::kAbort);
+  }
+}
+
+// A sequence that was ended before only waits for its steps in flight.
+void EngineLoop::end_sequence(Sequence& sequence, FinishReason reason) {
+  if (sequence.state == SequenceState::kFinished) return;
+  OutputEvent event;
+  event.request = &owner_of(sequence);
+  event.finish = reason;
+  event.released = scheduler_.finish(sequence) == SequenceEvent::kReleased;
+  if (event.released) forget(sequence);
+  outputs_.push(event);
+}
+
+bool EngineLoop::plan_and_submit() {
+  if (failed_.load()) return false;
+  StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
+  if (!scheduler_.plan(plan)) return false;
+  plan.step = num_submitted_;
+  encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
+  runner_.submit(plan.num_rows);
+  ++num_submitted_;
+  return true;
+}
+
+void EngineLoop::wait_and_reconcile() {
+  Status status;
+  do {
+    status = failed_.load() ? Status() : queue_.wait(published_, num_reconciled_ + 1, kWaitSlice);
+  } while (status.code() == StatusCode::kAborted);
+  if (!status.ok()) fail_everything(status);
+  const StepPlan& plan = plans_[num_reconciled_ % kStepRingSize];
+  const ResultView result = runner_.result(num_reconciled_);
+  constexpr SpanResult kNothing{};
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    reconcile(plan.spans[i], failed_.load() ? kNothing : result.spans[i]);
+  }
+  ++num_reconciled_;
+  num_steps_.fetch_add(1, std::memory_order_relaxed);
+  note_occupancy();
+}
+
+void EngineLoop::reconcile(const Span& span, const SpanResult& result) {
+  Sequence& sequence = *span.sequence;
+  const bool was_running = sequence.state == SequenceState::kRunning;
+  const auto finish = static_cast<DeviceFinish>(result.finish);
+  OutputEvent event;
+  event.request = &owner_of(sequence);
+  if (span.is_first) event.num_cached_tokens = span.num_hit_tokens;
+  event.num_preemptions = sequence.num_preemptions;
+  if (was_running) {
+    event.num_ids = result.num_committed;
+    std::copy_n(result.ids, result.num_committed, event.ids);
+    event.num_drafted = result.num_drafted;
+    event.num_accepted = result.num_accepted;
+    if (finish == DeviceFinish::kStop) event.finish = FinishReason::kStop;
+    if (finish == DeviceFinish::kLength) event.finish = FinishReason::kLength;
+    if (finish == DeviceFinish::kError) event.finish = FinishReason::kError;
+  }
+  const std::span<const int32_t> ids(result.ids, static_cast<size_t>(result.num_committed));
+  event.released =
+      scheduler_.reconcile(span, ids, finish != DeviceFinish::kNone) == SequenceEvent::kReleased;
+  if (event.released) forget(sequence);
+  if (event.num_ids > 0 || event.finish != FinishReason::kNone || event.released ||
+      event.num_cached_tokens >= 0) {
+    outputs_.push(event);
+  }
+}
+
+void EngineLoop::fail_everything(const Status& status) {
+  {
+    std::lock_guard lock(error_mutex_);
+    error_ = status;
+  }
+  failed_.store(true);
+  for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kError);
+}
+
+void EngineLoop::forget(Sequence& sequence) {
+  const auto at = std::find(live_.begin(), live_.end(), &sequence);
+  FT_CHECK(at != live_.end());
+  *at = live_.back();
+  live_.pop_back();
+}
+
+void EngineLoop::note_occupancy() {
+  occupancy_.free_blocks.store(scheduler_.blocks().num_free(), std::memory_order_relaxed);
+  occupancy_.free_slots.store(scheduler_.num_free_slots(), std::memory_order_relaxed);
+  occupancy_.preemptions.store(scheduler_.stats().num_preemptions, std::memory_order_relaxed);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,73 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "engine/intake.h"
+#include "engine/model_runner.h"
+#include "engine/output_ring.h"
+#include "sched/scheduler.h"
+
+namespace foretoken {
+
+// The engine thread: plan, submit, reconcile. It plans step n + 1 from bounds while step n runs,
+// and waits for nothing but "step n published". Allocates nothing after start-up.
+class EngineLoop {
+ public:
+  EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, Event published,
+             OutputRing& outputs, const PlanLimits& limits, int steps_in_flight);
+  ~EngineLoop();
+
+  void start();
+  // Ends all requests with kAbort, waits for the steps in flight and joins.
+  void stop();
+
+  Intake& intake() { return intake_; }
+  // The device error that ended the loop; ok while it runs. Any thread.
+  Status error() const;
+  int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
+
+  // A snapshot made by the engine thread after each step. Any thread.
+  struct Occupancy {
+    std::atomic<int64_t> free_blocks{0};
+    std::atomic<int64_t> free_slots{0};
+    std::atomic<int64_t> preemptions{0};
+  };
+  const Occupancy& occupancy() const { return occupancy_; }
+
+ private:
+  void main();
+  void take_in();
+  void end_requested();
+  bool plan_and_submit();
+  void wait_and_reconcile();
+  void reconcile(const Span& span, const SpanResult& result);
+  void end_sequence(Sequence& sequence, FinishReason reason);
+  void fail_everything(const Status& status);
+  void forget(Sequence& sequence);
+  void note_occupancy();
+
+  Queue& queue_;
+  ModelRunner& runner_;
+  Scheduler& scheduler_;
+  const Event published_;
+  OutputRing& outputs_;
+  const PlanLimits limits_;
+  const int steps_in_flight_;
+  Intake intake_;
+  std::array<StepPlan, kStepRingSize> plans_;
+  uint64_t num_submitted_ = 0;
+  uint64_t num_reconciled_ = 0;
+  std::vector<Sequence*> live_;  // everything added and not released
+  std::atomic<int64_t> num_steps_{0};
+  Occupancy occupancy_;
+  mutable std::mutex error_mutex_;
+  Status error_;
+  std::atomic<bool> failed_{false};
+  std::thread thread_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,37 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/request_state.h"
+
+namespace foretoken {
+
+// Hands requests and wishes to end them from any thread to the engine thread, without allocating.
+class Intake {
+ public:
+  // Any thread. The engine thread owns the record from here on.
+  void push(RequestState* request);
+  // Any thread: some record's end_requested was set.
+  void announce_end();
+  // Any thread: the engine thread shall look again and stop.
+  void stop();
+
+  // Engine thread: all new records in order of arrival, linked by next_submitted, or null.
+  RequestState* take();
+  bool take_end_announcement() { return end_announced_.exchange(false); }
+  bool stopping() const { return stopping_.load(); }
+  // Engine thread: parks until there is something to take, an announcement, or a stop.
+  void wait();
+
+ private:
+  void wake();
+
+  std::atomic<RequestState*> head_{nullptr};  // newest first
+  std::atomic<bool> end_announced_{false};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+};
+
+}  // namespace foretoken

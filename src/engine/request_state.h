@@ -1,0 +1,35 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "kernels/step_types.h"
+#include "sched/sequence.h"
+#include "text/detokenizer.h"
+#include "text/stop_strings.h"
+
+namespace foretoken {
+
+// Everything the engine keeps about one request. Made by the submitting thread; `sequence` and
+// `params` then belong to the engine thread, the output part to the output thread, which destroys
+// the record once the engine thread has released it.
+struct RequestState {
+  Sequence sequence;
+  SlotParams params{};
+  // Set from any thread: the engine thread ends the sequence soon.
+  std::atomic<bool> end_requested{false};
+  RequestState* next_submitted = nullptr;  // link in Intake
+
+  // Output thread.
+  Request request;
+  OutputCallback callback;
+  std::unique_ptr<Detokenizer> detokenizer;
+  std::unique_ptr<StopStrings> stop_strings;
+  RequestOutput output;  // reused for every callback
+  RequestStats stats;
+  bool finished = false;  // the last output is out; anything later is dropped
+};
+
+}  // namespace foretoken

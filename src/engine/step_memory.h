@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+struct StepMemoryConfig {
+  int num_slots = 0;
+  int num_blocks = 0;  // the null block included
+  int block_size = 0;
+  int max_blocks = 0;  // of the longest sequence
+  int max_rows = 0;
+  int max_logits_rows = 0;
+  PlanLimits limits{};
+};
+
+// The device's memory for steps: batch state, the tensors of one step, plan and result with their
+// rings in pinned memory, the step counter and the publish word. Taken at start-up.
+class StepMemory {
+ public:
+  static Result<std::unique_ptr<StepMemory>> make(Device& device, const StepMemoryConfig& config);
+
+  const PlanLimits& limits() const { return config_.limits; }
+  BatchState batch{};
+  StepTensors tensors{};
+  void* plan = nullptr;            // device
+  void* result = nullptr;          // device
+  uint64_t* step_counter = nullptr;  // device
+  char* plan_ring = nullptr;       // pinned, kStepRingSize entries
+  char* result_ring = nullptr;     // pinned, kStepRingSize entries
+  int64_t plan_entry_bytes = 0;
+  int64_t result_entry_bytes = 0;
+  Event published;                 // number of published steps
+
+  int64_t token_page_bytes() const;
+  int64_t block_table_bytes() const;
+
+ private:
+  StepMemory(Device& device, const StepMemoryConfig& config)
+      : config_(config), arena_(device, MemoryKind::kDevice), pinned_(device, MemoryKind::kPinned) {}
+  Status take_batch();
+  Status take_tensors();
+  Status take_rings();
+
+  const StepMemoryConfig config_;
+  Arena arena_;
+  Arena pinned_;
+};
+
+}  // namespace foretoken

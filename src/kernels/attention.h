@@ -1,0 +1,38 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/rope_kv.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// KV positions that are reduced together before partial results are merged, in order. The same for
+// every row, so that neither the batch nor the chunking changes a bit.
+inline constexpr int kAttentionSplit = 256;
+
+// Paged attention with a length of its own for each row: row r sees KV positions
+// [max(0, p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]]. Query head h
+// reads KV head h / (num_heads / num_kv_heads). Softmax in float.
+// Causality comes from the position alone; it is never inferred from the number of rows.
+struct AttentionArgs {
+  static constexpr Op kOp = Op::kAttention;
+  const StepCounts* counts;
+  const void* q;                // [max_rows, num_heads * head_dim] of kv.dtype
+  void* out;                    // the same shape and type
+  const int32_t* positions;     // [max_rows]
+  const int32_t* row_slot;      // [max_rows]
+  const int32_t* block_tables;  // [slots, max_blocks]
+  float* workspace;             // workspace_floats floats for partial results; may be unused
+  int64_t workspace_floats;
+  KvLayer kv;
+  int32_t max_blocks;
+  int32_t max_rows;
+  int32_t num_heads;
+  int32_t window;               // 0: unlimited
+  float scale;                  // usually 1 / sqrt(head_dim)
+};
+
+void attention(Queue& queue, const AttentionArgs& args);
+
+}  // namespace foretoken

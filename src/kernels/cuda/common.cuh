@@ -1,0 +1,98 @@
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "device/dtype.h"
+#include "kernels/gemm.h"
+#include "kernels/step_types.h"
+
+namespace foretoken::cuda {
+
+// Programmatic dependent launch: a kernel may become resident while the kernel before it drains.
+// Every kernel calls `wait_for_previous` before it touches memory that another op writes, so that
+// the order of the queue holds; `let_next_start` only says that the next kernel may be set up.
+__device__ inline void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Properties of the current device, read once.
+struct DeviceTraits {
+  int num_sms;
+  bool dependent_launch;
+};
+const DeviceTraits& device_traits();
+
+// Launches `kernel(args...)`, with programmatic dependent launch where the device knows it. Errors
+// are left to cudaGetLastError.
+template <class... Params, class... Args>
+void launch_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, const Args&... args) {
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = device_traits().dependent_launch ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
+}
+
+template <class T>
+const T& op_args(const void* args) {
+  return *static_cast<const T*>(args);
+}
+
+__host__ __device__ constexpr int ceil_div(int64_t a, int64_t b) {
+  return static_cast<int>((a + b - 1) / b);
+}
+
+__device__ inline int live_rows(const StepCounts* counts, RowKind kind, int row_offset,
+                                int max_rows) {
+  const int rows =
+      kind == RowKind::kToken ? counts->num_rows : counts->num_logits_rows - row_offset;
+  return min(max(rows, 0), max_rows);
+}
+
+__device__ inline float to_float(float value) { return value; }
+__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+template <class T>
+__device__ inline T from_float(float value) {
+  if constexpr (sizeof(T) == 2) {
+    return __float2bfloat16_rn(value);
+  } else {
+    return value;
+  }
+}
+
+// Token `position` of a slot's history, through its block table.
+__device__ inline int32_t* token_at(const BatchState& batch, int slot, int position) {
+  const int index = position / batch.block_size;
+  const int block = index < batch.max_blocks
+                        ? batch.block_tables[int64_t{slot} * batch.max_blocks + index]
+                        : 0;
+  return batch.token_pages + int64_t{block} * batch.block_size + position % batch.block_size;
+}
+
+// Stores a token and raises the page header's count to cover it.
+__device__ inline void append_token(const BatchState& batch, int slot, int position, int32_t id) {
+  int32_t* place = token_at(batch, slot, position);
+  *place = id;
+  const int64_t index = place - batch.token_pages;
+  atomicMax(&batch.page_headers[index / batch.block_size].count,
+            static_cast<int32_t>(index % batch.block_size) + 1);
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,27 @@
+#include "kernels/delay.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+__device__ uint64_t global_nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void delay_kernel(DelayArgs args) {
+  wait_for_previous();
+  const uint64_t start = global_nanoseconds();
+  while (global_nanoseconds() - start < uint64_t(args.microseconds) * 1000) __nanosleep(200);
+}
+
+}  // namespace
+
+void launch_delay(const void* args, cudaStream_t stream) {
+  launch_kernel(delay_kernel, 1, 1, 0, stream, op_args<DelayArgs>(args));
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,30 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <span>
+
+#include "device/device.h"
+
+// Launchers of the CUDA ops: `args` is the op's argument block (kernels/<op>.h).
+namespace foretoken::cuda {
+
+void launch_delay(const void* args, cudaStream_t stream);
+void launch_upload(const void* args, cudaStream_t stream);
+void launch_prepare(const void* args, cudaStream_t stream);
+void launch_embed(const void* args, cudaStream_t stream);
+void launch_rms_norm(const void* args, cudaStream_t stream);
+void launch_gemm(const void* args, cudaStream_t stream);
+void launch_rope_kv(const void* args, cudaStream_t stream);
+void launch_attention(const void* args, cudaStream_t stream);
+void launch_silu_mul(const void* args, cudaStream_t stream);
+void launch_sample(const void* args, cudaStream_t stream);
+void launch_commit(const void* args, cudaStream_t stream);
+void launch_publish(const void* args, cudaStream_t stream);
+void launch_ngram(const void* args, cudaStream_t stream);
+
+// Copies a weight to the device in the layout that launch_gemm reads (weight_layout.cuh).
+// Blocks; nullptr when memory is short.
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+void free_weight(void* weight);
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,59 @@
+#include "kernels/rms_norm.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+
+// Sum over the block in a fixed order; every thread gets it.
+__device__ float block_sum(float value) {
+  __shared__ float warp_sums[kThreads / 32];
+  for (int offset = 16; offset > 0; offset /= 2) {
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  }
+  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = value;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < kThreads / 32; ++i) sum += warp_sums[i];
+  return sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNormArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const int i = blockIdx.x;
+  const RowKind kind = args.row_index == nullptr ? RowKind::kToken : RowKind::kLogits;
+  if (i >= live_rows(args.counts, kind, args.row_offset, args.max_rows)) return;
+  const int64_t row = args.row_index == nullptr ? i : args.row_index[args.row_offset + i];
+  float* residual = args.residual + row * args.hidden;
+  float squares = 0;
+  for (int c = threadIdx.x; c < args.hidden; c += kThreads) {
+    float value = residual[c];
+    if (args.delta != nullptr) {
+      value += args.delta[row * args.hidden + c];
+      residual[c] = value;
+    }
+    squares = fmaf(value, value, squares);
+  }
+  const float mean = block_sum(squares) / static_cast<float>(args.hidden);
+  const float scale = 1.0f / sqrtf(mean + args.eps);
+  T* out = static_cast<T*>(args.out) + int64_t{i} * args.hidden;
+  for (int c = threadIdx.x; c < args.hidden; c += kThreads) {
+    out[c] = from_float<T>(residual[c] * scale * args.weight[c]);
+  }
+}
+
+}  // namespace
+
+void launch_rms_norm(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<RmsNormArgs>(packed);
+  const auto kernel =
+      args.out_dtype == DType::kBF16 ? rms_norm_kernel<__nv_bfloat16> : rms_norm_kernel<float>;
+  launch_kernel(kernel, args.max_rows, kThreads, 0, stream, args);
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,24 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// out[r] = table[token_ids[r]] as float, for the live rows. An id outside [0, vocab) reads row 0.
+struct EmbedArgs {
+  static constexpr Op kOp = Op::kEmbed;
+  const StepCounts* counts;
+  const int32_t* token_ids;  // [max_rows]
+  const void* table;         // [vocab, hidden] of `dtype`
+  float* out;                // [max_rows, hidden]
+  int32_t max_rows;
+  int32_t vocab;
+  int32_t hidden;
+  DType dtype;               // kF32 or kBF16
+};
+
+void embed(Queue& queue, const EmbedArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,34 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Which live count a row-wise op follows.
+enum class RowKind : int32_t { kToken, kLogits };
+
+// y = x * weight^T (+ bias), accumulated in float. Batch-invariant: the bits of a row of y depend
+// on that row of x alone, whatever max_rows and the live count are.
+// Live rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows).
+// Rows of y beyond the live ones may be overwritten; rows of x beyond them are readable memory.
+struct GemmArgs {
+  static constexpr Op kOp = Op::kGemm;
+  const StepCounts* counts;
+  const void* x;        // [max_rows, k] of dtype
+  const void* weight;   // handle of Device::pack_weight, [n, k] of dtype
+  void* y;              // [max_rows, n] of out_dtype
+  const float* bias;    // [n] or null
+  RowKind row_kind;
+  int32_t row_offset;
+  int32_t max_rows;
+  int32_t n;
+  int32_t k;
+  DType dtype;          // kF32 or kBF16
+  DType out_dtype;      // kF32 or kBF16
+};
+
+void gemm(Queue& queue, const GemmArgs& args);
+
+}  // namespace foretoken

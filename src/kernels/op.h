@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+
+namespace foretoken {
+
+// Numbers of the ops in a device's op table. An op's argument block names its number as `kOp`.
+// Arguments are plain pointers to device memory and sizes; they are baked into graphs, so whatever
+// changes from step to step is read from device memory.
+enum class Op : uint16_t {
+  kDelay,
+  kUpload,
+  kPrepare,
+  kEmbed,
+  kRmsNorm,
+  kGemm,
+  kRopeKv,
+  kAttention,
+  kSiluMul,
+  kSample,
+  kCommit,
+  kPublish,
+  kNgram,
+  kCount,
+};
+
+}  // namespace foretoken

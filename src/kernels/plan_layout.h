@@ -1,0 +1,45 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Layout of a plan or a result in one allocation: every part is 16-byte aligned.
+FT_HD inline int64_t align16(int64_t bytes) { return (bytes + 15) / 16 * 16; }
+
+FT_HD inline int64_t plan_bytes(const PlanLimits& limits) {
+  return align16(sizeof(PlanHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanPlan)}) +
+         align16(limits.max_spans * int64_t{sizeof(SlotInit)}) +
+         align16(limits.max_block_updates * int64_t{sizeof(BlockUpdate)}) +
+         align16(limits.max_tokens * int64_t{sizeof(int32_t)});
+}
+
+FT_HD inline PlanView plan_view(void* base, const PlanLimits& limits) {
+  char* at = static_cast<char*>(base);
+  PlanView view;
+  view.header = reinterpret_cast<PlanHeader*>(at);
+  at += align16(sizeof(PlanHeader));
+  view.spans = reinterpret_cast<SpanPlan*>(at);
+  at += align16(limits.max_spans * int64_t{sizeof(SpanPlan)});
+  view.inits = reinterpret_cast<SlotInit*>(at);
+  at += align16(limits.max_spans * int64_t{sizeof(SlotInit)});
+  view.block_updates = reinterpret_cast<BlockUpdate*>(at);
+  at += align16(limits.max_block_updates * int64_t{sizeof(BlockUpdate)});
+  view.tokens = reinterpret_cast<int32_t*>(at);
+  return view;
+}
+
+FT_HD inline int64_t result_bytes(const PlanLimits& limits) {
+  return align16(sizeof(ResultHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanResult)});
+}
+
+FT_HD inline ResultView result_view(void* base) {
+  char* at = static_cast<char*>(base);
+  return ResultView{reinterpret_cast<ResultHeader*>(at),
+                    reinterpret_cast<SpanResult*>(at + align16(sizeof(ResultHeader)))};
+}
+
+}  // namespace foretoken

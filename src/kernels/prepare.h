@@ -1,0 +1,30 @@
+#pragma once
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Step part 2. Turns spans and slot states into the rows of the step, packed without gaps in span
+// order. For a span of slot s, unless s is finished (then it gets no rows):
+//   n = min(num_tokens, len - computed); rows for positions computed .. computed + n - 1 take their
+//   ids from the token pages;
+//   when computed + n == len: drafts d = min(num_drafts, span.max_drafts) add d rows with positions
+//   len .. len + d - 1 and the drafts' ids, and the last known row and all draft rows want logits;
+//   otherwise no row wants logits.
+// kv_slot comes from the block table. Rows from num_rows to max_rows become harmless padding:
+// id 0, position 0, null slot, KV slot 0 (in the null block). Rows beyond max_rows or logits rows
+// beyond max_logits_rows are a defect of the plan: the span gets no rows.
+struct PrepareArgs {
+  static constexpr Op kOp = Op::kPrepare;
+  void* plan;
+  PlanLimits limits;
+  BatchState batch;
+  StepTensors tensors;
+  int32_t max_rows;
+  int32_t max_logits_rows;
+};
+
+void prepare(Queue& queue, const PrepareArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,40 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size, head_dim].
+struct KvLayer {
+  void* k;
+  void* v;
+  int32_t num_kv_heads;
+  int32_t block_size;
+  int32_t head_dim;
+  DType dtype;  // kF32 or kBF16
+};
+
+// Rotary embedding (Su et al. 2021, the half-split layout of Hugging Face) of q and k, then the
+// store of k and v, for the live rows. qkv[r] = [q heads | k heads | v heads].
+//   angle = position * inv_freq[i] in float; (a, b) = (x[i], x[i + rotary_dim / 2]) becomes
+//   (a cos - b sin, b cos + a sin), cos and sin times `scaling`.
+struct RopeKvArgs {
+  static constexpr Op kOp = Op::kRopeKv;
+  const StepCounts* counts;
+  const float* qkv;         // [max_rows, (num_heads + 2 num_kv_heads) * head_dim]
+  void* q_out;              // [max_rows, num_heads * head_dim] of kv.dtype
+  const int32_t* positions; // [max_rows]
+  const int32_t* kv_slot;   // [max_rows]
+  const float* inv_freq;    // [rotary_dim / 2]
+  KvLayer kv;
+  int32_t max_rows;
+  int32_t num_heads;
+  int32_t rotary_dim;       // <= head_dim; the rest passes unchanged
+  float scaling;            // 1 except for yarn and longrope
+};
+
+void rope_kv(Queue& queue, const RopeKvArgs& args);
+
+}  // namespace foretoken

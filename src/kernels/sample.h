@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Step parts 5 and 6a: one sample for each live logits row, from the target exactly as without
+// speculation. Row i of this call is logits row g = row_offset + i, token row logits_rows[g] at
+// position p of slot s; it samples the token of position p + 1.
+//  1. when p + 1 < min_len: the stop ids are masked (-inf);
+//  2. temperature 0: the highest logit, ties to the lowest id. Otherwise, with t = temperature:
+//     top_k keeps the ids whose logit is at least the k-th highest (ties all stay); top_p then
+//     keeps the ids whose logit is at least the highest threshold whose kept mass reaches top_p of
+//     the mass left by top_k (ties all stay); mass = round(exp((l - max) / t) * 2^30) as integers,
+//     so that no order of summation matters;
+//  3. the id with the smallest -log1p(-v) / w, w = exp((l - max) / t), over the kept ids with
+//     w > 0, ties to the lowest id; v = min((r + 0.5) 2^-32, 1 - 2^-24), r = word (id mod 4) of
+//     Philox with counter (id / 4, p + 1, choice, kSampleTarget) and key seed.
+// A row with a NaN, or with every id masked or at -inf, samples -1.
+struct SampleArgs {
+  static constexpr Op kOp = Op::kSample;
+  const float* logits;        // [max_rows, vocab]
+  const StepCounts* counts;
+  const int32_t* logits_rows; // [logits rows]
+  const int32_t* positions;   // [token rows]
+  const int32_t* row_slot;    // [token rows]
+  const SlotParams* params;   // [slots]
+  int32_t* sampled;           // [logits rows], written at row_offset + i
+  int32_t row_offset;
+  int32_t max_rows;
+  int32_t vocab;
+};
+
+// Purposes of noise (the last counter word), so that no two uses share a number.
+inline constexpr uint32_t kSampleTarget = 0;
+
+void sample(Queue& queue, const SampleArgs& args);
+
+}  // namespace foretoken

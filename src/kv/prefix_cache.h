@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/block_pool.h"
+
+namespace foretoken {
+
+// Where a chain of cached blocks has come to: the last block and its epoch, or the root, which
+// holds a salt so that separate users never share blocks.
+struct PrefixLink {
+  BlockId block = kNullBlock;  // null: the root
+  uint64_t stamp = 0;          // the block's epoch, or the root's salt
+  bool operator==(const PrefixLink&) const = default;
+};
+
+// Finds full blocks again by (link to the block before, token ids). Keys are compared in full, so
+// two prompts can never be mistaken for one another. An entry dies with its block's epoch; links to
+// a dead block match nothing. Used by the engine thread only; allocates nothing after construction.
+class PrefixCache {
+ public:
+  PrefixCache(const BlockPool& pool, int block_size);
+
+  // The cached block after `parent` that holds exactly `ids` (block_size of them), or null.
+  BlockId find(PrefixLink parent, std::span<const int32_t> ids) const;
+
+  // Remembers `block` as the continuation of `parent` and returns the link for its own successor.
+  // When an equal entry lives already, that one stays, and the link leads to it.
+  PrefixLink insert(PrefixLink parent, std::span<const int32_t> ids, BlockId block);
+
+  // Must be called when a block starts a new epoch.
+  void forget(BlockId block);
+
+  PrefixLink link_to(BlockId block) const { return {block, pool_.epoch(block)}; }
+  int num_entries() const { return num_entries_; }
+
+ private:
+  struct Entry {
+    PrefixLink parent;
+    int32_t next = -1;  // in the bucket's chain
+    bool live = false;
+  };
+
+  size_t bucket_of(PrefixLink parent, std::span<const int32_t> ids) const;
+  bool matches(BlockId block, PrefixLink parent, std::span<const int32_t> ids) const;
+  std::span<const int32_t> ids_of(BlockId block) const;
+
+  const BlockPool& pool_;
+  const int block_size_;
+  std::vector<int32_t> buckets_;  // first block of each chain, -1 when empty
+  std::vector<Entry> entries_;    // by block
+  std::vector<int32_t> ids_;      // [num_blocks, block_size]
+  int num_entries_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,81 @@
+#include "model/checkpoint.h"
+
+#include <filesystem>
+#include <set>
+
+#include "model/json_file.h"
+
+namespace foretoken {
+
+namespace fs = std::filesystem;
+
+Result<Checkpoint> Checkpoint::open(const std::string& folder) {
+  Checkpoint checkpoint;
+  checkpoint.folder_ = folder;
+  const fs::path single = fs::path(folder) / "model.safetensors";
+  const fs::path index = fs::path(folder) / "model.safetensors.index.json";
+  std::error_code ignored;
+  if (fs::exists(single, ignored)) {
+    FT_RETURN_IF_ERROR(checkpoint.add_file(single.string()));
+  } else if (fs::exists(index, ignored)) {
+    FT_RETURN_IF_ERROR(checkpoint.add_shards(index.string()));
+  } else {
+    return not_found("no model.safetensors and no model.safetensors.index.json in " + folder +
+                     "; fetch the weights or save them as safetensors (other formats are not read), "
+                     "or use --load-format dummy");
+  }
+  return checkpoint;
+}
+
+Result<const TensorView*> Checkpoint::find(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) {
+    return not_found("tensor '" + name + "' is missing in " + folder_ +
+                     "; the weights do not belong to its config.json, or a shard is missing");
+  }
+  return it->second;
+}
+
+Status Checkpoint::add_file(const std::string& path) {
+  FT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::open(path));
+  for (const auto& [name, tensor] : file->tensors()) {
+    const auto [it, added] = tensors_.emplace(name, &tensor);
+    if (!added) {
+      return invalid_argument("tensor '" + name + "' is in " + it->second->file + " and in " +
+                              path + "; remove the shard that does not belong to the model");
+    }
+  }
+  files_.push_back(std::move(file));
+  return {};
+}
+
+Status Checkpoint::add_shards(const std::string& index_path) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::json index, read_json_file(index_path));
+  if (!index.contains("weight_map") || !index["weight_map"].is_object() ||
+      index["weight_map"].empty()) {
+    return invalid_argument(index_path + ": 'weight_map' is missing or empty; fetch it again");
+  }
+  std::set<std::string> shards;
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    if (!shard.is_string() || shard.get<std::string>().empty() ||
+        fs::path(shard.get<std::string>()).filename() != shard.get<std::string>()) {
+      return invalid_argument(index_path + ": tensor '" + name + "' needs the name of a file in " +
+                              "the same folder, not " + shard.dump());
+    }
+    shards.insert(shard.get<std::string>());
+  }
+  for (const std::string& shard : shards) {
+    FT_RETURN_IF_ERROR(add_file((fs::path(folder_) / shard).string()));
+  }
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end() ||
+        fs::path(it->second->file).filename() != shard.get<std::string>()) {
+      return invalid_argument(index_path + ": tensor '" + name + "' is not in " +
+                              shard.get<std::string>() + "; fetch the shards again");
+    }
+  }
+  return {};
+}
+
+}  // namespace foretoken

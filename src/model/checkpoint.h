@@ -1,0 +1,33 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/safetensors.h"
+
+namespace foretoken {
+
+// The weights of a model folder: model.safetensors, or the shards that
+// model.safetensors.index.json names. Tensors stay mapped, not read, until they are used.
+class Checkpoint {
+ public:
+  // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
+  // example a tensor in two shards, or one that the index puts into a shard that lacks it.
+  static Result<Checkpoint> open(const std::string& folder);
+
+  // NotFound names the tensor and the folder.
+  Result<const TensorView*> find(const std::string& name) const;
+  const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
+
+ private:
+  Status add_file(const std::string& path);
+  Status add_shards(const std::string& index_path);
+
+  std::string folder_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, const TensorView*> tensors_;
+};
+
+}  // namespace foretoken

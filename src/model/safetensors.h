@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// Element types of the safetensors format that models are made of; others are kOther.
+enum class FileDType : uint8_t { kF32, kBF16, kF16, kOther };
+
+// A tensor inside a mapped file. `data` may be unaligned and lives as long as the file object.
+struct TensorView {
+  std::string name;
+  std::string file;
+  FileDType dtype = FileDType::kF32;
+  std::string dtype_name;  // as written in the file
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+  int64_t num_bytes = 0;
+
+  int64_t num_elements() const;
+  // For messages: "[2, 3]".
+  std::string shape_text() const;
+};
+
+// A read-only mapping of one .safetensors file whose header was fully checked: its length, JSON,
+// types, shapes against byte counts, and offsets that cover the data without gaps or overlaps.
+class SafetensorsFile {
+ public:
+  // NotFound when the file cannot be opened; InvalidArgument names the file, the tensor and the
+  // remedy.
+  static Result<std::unique_ptr<SafetensorsFile>> open(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+
+ private:
+  explicit SafetensorsFile(std::string path) : path_(std::move(path)) {}
+  Status map_file();
+  Status read_header();
+  Status check_layout(int64_t data_bytes) const;
+
+  std::string path_;
+  const std::byte* memory_ = nullptr;
+  size_t size_ = 0;
+  std::map<std::string, TensorView> tensors_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,48 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "sched/sequence.h"
+
+namespace foretoken {
+
+// One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
+struct Span {
+  Sequence* sequence = nullptr;
+  int num_tokens = 0;      // known tokens to compute
+  int max_drafts = 0;      // draft rows granted
+  int first_new_id = -1;   // index in Sequence::tokens of ids to upload, -1: the device has them
+  bool is_first = false;   // resets the slot's device state
+  bool samples = false;    // reaches the last known token
+  int num_hit_tokens = 0;  // with is_first: found in the prefix cache
+
+  int max_rows() const { return num_tokens + max_drafts; }
+};
+
+// A block that enters a slot's block table.
+struct BlockAssignment {
+  int slot = 0;
+  int index = 0;
+  BlockId block = kNullBlock;
+  bool fresh = false;  // false: a prefix hit, whose token page is full already
+};
+
+// What the host decides about one step: shapes and bounds, never values. Vectors are reserved at
+// start-up.
+struct StepPlan {
+  uint64_t step = 0;
+  std::vector<Span> spans;
+  std::vector<BlockAssignment> blocks;
+  int num_rows = 0;     // bound on the token rows
+  int num_new_ids = 0;  // ids to upload
+
+  void clear() {
+    spans.clear();
+    blocks.clear();
+    num_rows = 0;
+    num_new_ids = 0;
+  }
+};
+
+}  // namespace foretoken

@@ -1,0 +1,89 @@
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// C interface of the text crate: tokenizers and chat templates.
+//
+// Rules for every function
+// - Text goes in as pointer and size in bytes (not NUL-terminated) and is only borrowed for the
+//   call; the pointer may be null when the size is 0.
+// - Functions that return int32_t give one of the FT_TEXT_* codes. On any other code than
+//   FT_TEXT_OK, `error` (may be null) receives a message and `out` is left untouched.
+// - What arrives through `out` and `error` belongs to the caller, who frees it once.
+// - No panic of the crate crosses this interface: it becomes FT_TEXT_FAILED with a message.
+// - An object may be used by any number of threads at once, except while it is being freed.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  FT_TEXT_OK = 0,
+  FT_TEXT_FAILED = -1,
+  FT_TEXT_REFUSED = -2,  // the chat template called raise_exception; `error` holds its words
+};
+
+// UTF-8 bytes, perhaps with NUL inside; data is null when size is 0.
+typedef struct FtText {
+  char* data;
+  size_t size;
+} FtText;
+
+// Token ids; data is null when size is 0.
+typedef struct FtIds {
+  uint32_t* data;
+  size_t size;
+} FtIds;
+
+void ft_text_free(FtText text);
+void ft_ids_free(FtIds ids);
+
+// ---- Tokenizers ----------------------------------------------------------------------------
+
+typedef struct FtTokenizer FtTokenizer;
+
+// From the content of a tokenizer.json. Truncation and padding settings in it are ignored.
+int32_t ft_tokenizer_new(const char* json, size_t size, FtTokenizer** out, FtText* error);
+void ft_tokenizer_free(FtTokenizer* tokenizer);
+
+// One more than the largest token id, added tokens included.
+size_t ft_tokenizer_vocab_size(const FtTokenizer* tokenizer);
+
+// `add_special_tokens` runs the file's post-processor (for example a leading BOS). Special tokens
+// written out in the text become their ids either way.
+int32_t ft_tokenizer_encode(const FtTokenizer* tokenizer, const char* text, size_t size,
+                            bool add_special_tokens, FtIds* out, FtText* error);
+
+// Ids outside the vocabulary are skipped; bytes that are not UTF-8 become U+FFFD.
+int32_t ft_tokenizer_decode(const FtTokenizer* tokenizer, const uint32_t* ids, size_t size,
+                            bool skip_special_tokens, FtText* out, FtText* error);
+
+// The id of a token by its name in the vocabulary, or -1.
+int64_t ft_tokenizer_token_to_id(const FtTokenizer* tokenizer, const char* token, size_t size);
+
+// The name of a token in the vocabulary; false where there is none.
+bool ft_tokenizer_id_to_token(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
+
+// Whether decoding with skip_special_tokens leaves this token out.
+bool ft_tokenizer_is_special(const FtTokenizer* tokenizer, uint32_t id);
+
+// ---- Chat templates ------------------------------------------------------------------------
+
+typedef struct FtTemplate FtTemplate;
+
+// Compiles a Jinja template in the dialect of Hugging Face transformers. `globals` is a JSON object
+// (or empty) with variables of every rendering, such as bos_token.
+int32_t ft_template_new(const char* source, size_t source_size, const char* globals,
+                        size_t globals_size, FtTemplate** out, FtText* error);
+void ft_template_free(FtTemplate* chat_template);
+
+// `messages` is a JSON array; `arguments` is a JSON object (or empty) with further variables, such
+// as tools; they win over globals. Work and recursion are bounded.
+int32_t ft_template_render(const FtTemplate* chat_template, const char* messages,
+                           size_t messages_size, const char* arguments, size_t arguments_size,
+                           bool add_generation_prompt, FtText* out, FtText* error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,131 @@
+//! `tokenizer.json` files.
+
+use crate::ffi::{bytes, guard, slice, utf8, Failure, FtIds, FtText, Outcome, FAILED};
+use tokenizers::Tokenizer;
+
+pub struct FtTokenizer {
+    inner: Tokenizer,
+    vocab_size: usize,
+}
+
+fn load(json: &[u8]) -> Outcome<FtTokenizer> {
+    let mut inner = Tokenizer::from_bytes(json).map_err(Failure::new)?;
+    // The file may carry the truncation and padding of its training run.
+    inner.with_truncation(None).map_err(Failure::new)?;
+    inner.with_padding(None);
+    let largest = inner.get_vocab(true).into_values().max();
+    Ok(FtTokenizer {
+        inner,
+        vocab_size: largest.map_or(0, |id| id as usize + 1),
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_new(
+    json: *const u8,
+    size: usize,
+    out: *mut *mut FtTokenizer,
+    error: *mut FtText,
+) -> i32 {
+    guard(error, || {
+        let tokenizer = load(bytes(json, size))?;
+        out.write(Box::into_raw(Box::new(tokenizer)));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_free(tokenizer: *mut FtTokenizer) {
+    if !tokenizer.is_null() {
+        drop(Box::from_raw(tokenizer));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_vocab_size(tokenizer: *const FtTokenizer) -> usize {
+    (*tokenizer).vocab_size
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_encode(
+    tokenizer: *const FtTokenizer,
+    text: *const u8,
+    size: usize,
+    add_special_tokens: bool,
+    out: *mut FtIds,
+    error: *mut FtText,
+) -> i32 {
+    guard(error, || {
+        let text = utf8(text, size, "the text")?;
+        let encoding = (*tokenizer)
+            .inner
+            .encode_fast(text, add_special_tokens)
+            .map_err(Failure::new)?;
+        out.write(encoding.get_ids().to_vec().into());
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_decode(
+    tokenizer: *const FtTokenizer,
+    ids: *const u32,
+    size: usize,
+    skip_special_tokens: bool,
+    out: *mut FtText,
+    error: *mut FtText,
+) -> i32 {
+    guard(error, || {
+        let text = (*tokenizer)
+            .inner
+            .decode(slice(ids, size), skip_special_tokens)
+            .map_err(Failure::new)?;
+        out.write(text.into());
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_token_to_id(
+    tokenizer: *const FtTokenizer,
+    token: *const u8,
+    size: usize,
+) -> i64 {
+    let mut id = i64::from(FAILED);
+    guard(std::ptr::null_mut(), || {
+        let token = utf8(token, size, "the token")?;
+        id = (*tokenizer).inner.token_to_id(token).map_or(id, i64::from);
+        Ok(())
+    });
+    id
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_id_to_token(
+    tokenizer: *const FtTokenizer,
+    id: u32,
+    out: *mut FtText,
+) -> bool {
+    let mut found = false;
+    guard(std::ptr::null_mut(), || {
+        if let Some(token) = (*tokenizer).inner.id_to_token(id) {
+            out.write(token.into());
+            found = true;
+        }
+        Ok(())
+    });
+    found
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_is_special(tokenizer: *const FtTokenizer, id: u32) -> bool {
+    let mut special = false;
+    guard(std::ptr::null_mut(), || {
+        let inner = &(*tokenizer).inner;
+        special = inner
+            .id_to_token(id)
+            .is_some_and(|token| inner.get_added_vocabulary().is_special_token(&token));
+        Ok(())
+    });
+    special
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Fails when an include points up or sideways in the layers of src/."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIBRARY = {"base", "device", "kv", "text", "kernels", "attention", "sample", "model", "draft",
+           "sched", "engine"}
+# Folder -> the folders of src/ that it may include besides itself. The public headers of
+# include/foretoken are open to all.
+ALLOWED = {
+    "base": set(),
+    "device": {"base"},
+    "kv": {"base"},
+    "text": {"base"},
+    "kernels": {"base", "device"},
+    "attention": {"base", "device", "kernels"},
+    "sample": {"base", "device", "kernels"},
+    "model": {"base", "device", "kernels", "attention", "sample"},
+    "draft": {"base", "device", "kernels", "attention", "sample", "model"},
+    "sched": {"base", "kv"},
+    "engine": LIBRARY - {"engine"},
+    "serve": {"base", "text"},
+    "apps": {"base", "text", "engine", "serve"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|nvrtc|cooperative_groups)")
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1) == '"', match.group(2)
+
+
+def check_source(path, folder, allowed):
+    in_cuda_folder = "cuda" in path.relative_to(ROOT).parts
+    for number, quoted, name in includes(path):
+        top = name.split("/")[0]
+        where = f"{path.relative_to(ROOT)}:{number}"
+        if quoted and top not in allowed | {folder}:
+            yield f'{where}: {folder}/ must not include "{name}"'
+        elif not quoted and CUDA_HEADER.match(name) and not in_cuda_folder:
+            yield f"{where}: <{name}> belongs below a cuda/ folder"
+        elif quoted and not any((base / name).exists() for base in (ROOT / "src", ROOT)):
+            yield f'{where}: "{name}" does not exist (includes are relative to src/)'
+
+
+def check_public(path):
+    for number, quoted, name in includes(path):
+        if quoted or ("/" in name and not name.startswith("foretoken/")):
+            yield f"{path.relative_to(ROOT)}:{number}: public headers use std and <foretoken/...> only"
+
+
+def sources(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+
+
+def main():
+    problems = []
+    for folder in sorted((ROOT / "src").iterdir()):
+        if folder.is_dir() and folder.name not in ALLOWED:
+            problems.append(f"src/{folder.name}: not in the table of tools/check_layers.py")
+    for name, allowed in ALLOWED.items():
+        folder = ROOT / name if name == "apps" else ROOT / "src" / name
+        for path in sources(folder):
+            problems.extend(check_source(path, name, allowed))
+    for path in sources(ROOT / "include"):
+        problems.extend(check_public(path))
+    print("\n".join(problems) if problems else "layers: all includes point downwards")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

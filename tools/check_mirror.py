@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Fails when a header src/<folder>/.../x.h has no test tests/<folder>/x_test.cpp.
+
+tools/mirror_exceptions.txt lists the headers without one, each as "path: reason".
+"""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EXCEPTIONS = ROOT / "tools" / "mirror_exceptions.txt"
+
+
+def read_exceptions():
+    exceptions = {}
+    for line in EXCEPTIONS.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            path, _, reason = line.partition(":")
+            exceptions[path.strip()] = reason.strip()
+    return exceptions
+
+
+def main():
+    exceptions = read_exceptions()
+    problems = [f"{path}: exception without a reason" for path, why in exceptions.items() if not why]
+    untested = set()
+    headers = sorted((ROOT / "src").rglob("*.h"))
+    for header in headers:
+        path = header.relative_to(ROOT)
+        test = ROOT / "tests" / path.parts[1] / f"{header.stem}_test.cpp"
+        if not test.exists():
+            untested.add(path.as_posix())
+            if path.as_posix() not in exceptions:
+                problems.append(f"{path}: no {test.relative_to(ROOT)}")
+    for path in sorted(set(exceptions) - untested):
+        problems.append(f"{path}: listed as an exception, but it is gone or has a test")
+    print("\n".join(problems) or f"mirror: {len(headers)} headers, {len(untested)} exceptions")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
