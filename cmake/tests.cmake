@@ -1,4 +1,5 @@
-# One binary test_<folder> for each tests/<folder> with *_test.cpp; tests/support is linked to all.
+# One binary test_<folder> from all sources of each tests/<folder> that has a *_test.cpp;
+# tests/support is linked to all.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -24,8 +25,7 @@ endforeach()
 list(REMOVE_DUPLICATES test_folders)
 
 foreach(folder IN LISTS test_folders)
-  set(sources ${test_files})
-  list(FILTER sources INCLUDE REGEX "/tests/${folder}/[^/]+$")
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
   add_executable(test_${folder} ${sources})
   target_link_libraries(test_${folder} PRIVATE foretoken_warnings ${test_libraries}
     GTest::gtest_main)

@@ -30,8 +30,8 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
                                                  int32_t num_blocks, int32_t block_size) {
   FT_CHECK(spec.num_layers > 0 && num_blocks > 0 && block_size > 0);
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
-  const int64_t part = (bytes_of_one_part(spec, block_size) * num_blocks + kAlignment - 1) /
-                       kAlignment * kAlignment;
+  const int64_t part =
+      (bytes_of_one_part(spec, block_size) * num_blocks + kAlignment - 1) / kAlignment * kAlignment;
   FT_ASSIGN_OR_RETURN(
       void* memory,
       cache->arena_.take(static_cast<size_t>(2 * spec.num_layers * part), "the KV cache"));

@@ -50,8 +50,8 @@ Result<const AttentionBackend*> find_attention_backend(std::string_view name, De
     if (equal_ignoring_case(name, "auto") || has_name(traits, name)) return backend;
   }
   return unsupported("attention backend '" + std::string(name) + "' does not exist on " +
-                     (device == DeviceType::kCpu ? "cpu" : "cuda") + "; use auto or one of: " +
-                     list_backends(device));
+                     (device == DeviceType::kCpu ? "cpu" : "cuda") +
+                     "; use auto or one of: " + list_backends(device));
 }
 
 }  // namespace foretoken

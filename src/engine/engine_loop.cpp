@@ -63,6 +63,7 @@ void EngineLoop::main() {
       intake_.wait();
     }
   }
+  take_in();
   for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
   while (num_reconciled_ < num_submitted_) wait_and_reconcile();
   outputs_.close();

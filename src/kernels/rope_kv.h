@@ -6,6 +6,9 @@
 
 namespace foretoken {
 
+// Largest head_dim of any op.
+inline constexpr int kMaxHeadDim = 512;
+
 // One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size, head_dim].
 struct KvLayer {
   void* k;

@@ -20,9 +20,10 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder) {
   } else if (fs::exists(index, ignored)) {
     FT_RETURN_IF_ERROR(checkpoint.add_shards(index.string()));
   } else {
-    return not_found("no model.safetensors and no model.safetensors.index.json in " + folder +
-                     "; fetch the weights or save them as safetensors (other formats are not read), "
-                     "or use --load-format dummy");
+    return not_found(
+        "no model.safetensors and no model.safetensors.index.json in " + folder +
+        "; fetch the weights or save them as safetensors (other formats are not read), "
+        "or use --load-format dummy");
   }
   return checkpoint;
 }
@@ -69,8 +70,7 @@ Status Checkpoint::add_shards(const std::string& index_path) {
   }
   for (const auto& [name, shard] : index["weight_map"].items()) {
     const auto it = tensors_.find(name);
-    if (it == tensors_.end() ||
-        fs::path(it->second->file).filename() != shard.get<std::string>()) {
+    if (it == tensors_.end() || fs::path(it->second->file).filename() != shard.get<std::string>()) {
       return invalid_argument(index_path + ": tensor '" + name + "' is not in " +
                               shard.get<std::string>() + "; fetch the shards again");
     }

@@ -59,8 +59,10 @@ Status write_safetensors(const std::string& path, std::span<const TensorToWrite>
   }
   file.close();
   if (!file) {
-    return invalid_argument("cannot write " + path + "; check that the folder exists, may be "
-                            "written and has room for " + std::to_string(offset >> 20) + " MiB");
+    return invalid_argument("cannot write " + path +
+                            "; check that the folder exists, may be "
+                            "written and has room for " +
+                            std::to_string(offset >> 20) + " MiB");
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "device/cuda/cuda_queue.h"
 
 #include <thread>
+#include <utility>
 
 #include "base/spin.h"
 
@@ -48,8 +49,9 @@ bool CudaQueue::ready() {
 
 void CudaQueue::check(cudaError_t status, const char* what) {
   if (status == cudaSuccess || !error_.ok()) return;
-  error_ = internal_error(std::string("CUDA error at ") + what + ": " + cudaGetErrorName(status) +
-                          ", " + cudaGetErrorString(status));
+  Status error = internal_error(std::string("CUDA error at ") + what + ": " +
+                                cudaGetErrorName(status) + ", " + cudaGetErrorString(status));
+  std::swap(error_, error);
 }
 
 void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {

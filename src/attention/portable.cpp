@@ -1,0 +1,47 @@
+#include "attention/portable.h"
+
+#include <algorithm>
+#include <array>
+
+namespace foretoken {
+namespace {
+
+constexpr std::array<const char*, 1> kAliases = {"TRITON_ATTN"};
+
+class PortableAttention final : public AttentionBackend {
+ public:
+  const AttentionTraits& traits() const override {
+    static constexpr AttentionTraits traits = {
+        .name = "portable",
+        .aliases = kAliases,
+        .description = "the device's own paged attention; every head size, CPU and CUDA",
+        .cpu = true,
+        .cuda = true,
+        .batch_invariant = true};
+    return traits;
+  }
+
+  int64_t workspace_floats(const Device& device, int32_t max_rows, int32_t num_heads,
+                           int32_t head_dim) const override;
+
+  void run(Queue& queue, const AttentionArgs& args) const override { attention(queue, args); }
+};
+
+int64_t PortableAttention::workspace_floats(const Device&, int32_t max_rows, int32_t num_heads,
+                                            int32_t head_dim) const {
+  // Partial results of a split: its accumulator, maximum and sum. Few rows profit from many splits
+  // in flight; with many rows the rows alone fill the device.
+  constexpr int64_t kMaxSplits = 64;
+  constexpr int64_t kMaxFloats = int64_t{16} << 20;
+  const int64_t wanted = int64_t{max_rows} * num_heads * kMaxSplits * (head_dim + 2);
+  return std::min(wanted, kMaxFloats);
+}
+
+}  // namespace
+
+const AttentionBackend& portable_attention() {
+  static const PortableAttention backend;
+  return backend;
+}
+
+}  // namespace foretoken

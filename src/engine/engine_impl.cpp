@@ -1,0 +1,254 @@
+#include "engine/engine_impl.h"
+
+#include <algorithm>
+#include <condition_variable>
+
+#include "base/log.h"
+#include "draft/registry.h"
+#include "engine/resolve_config.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kLogitsTile = 256;
+constexpr size_t kOutputRingSize = 8192;
+
+int logits_rows(const EngineConfig& config, const Drafter* drafter) {
+  const int rows_each = drafter != nullptr ? drafter->max_drafts() + 1 : 1;
+  return std::min(config.max_num_batched_tokens, config.max_num_seqs * rows_each);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& config,
+                                                       const TestHooks& hooks) {
+  std::unique_ptr<EngineImpl> engine(new EngineImpl());
+  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(config));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
+  FT_ASSIGN_OR_RETURN(const EngineConfig resolved,
+                      resolve_config(config, *engine->device_, model));
+  FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
+  FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
+  FT_RETURN_IF_ERROR(engine->load_text(resolved));
+  FT_RETURN_IF_ERROR(engine->load(resolved));
+  FT_RETURN_IF_ERROR(engine->make_memory(resolved, hooks));
+  engine->make_threads(resolved);
+  return engine;
+}
+
+Status EngineImpl::load(const EngineConfig& config) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadOptions options;
+  options.dtype = config.dtype;
+  if (config.load_format == "dummy") {
+    options.load_format = LoadFormat::kDummy;
+  } else if (config.load_format != "auto" && config.load_format != "safetensors") {
+    return invalid_argument("--load-format '" + config.load_format +
+                            "' is unknown; use auto, safetensors or dummy");
+  }
+  options.max_rows = config.max_num_batched_tokens;
+  options.max_logits_rows = std::min(kLogitsTile, logits_rows(config, drafter_.get()));
+  options.progress = config.on_load_progress;
+  options.cancelled = config.cancel_load;
+  const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
+  FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
+  FT_ASSIGN_OR_RETURN(model_, load_model(*device_, config.model, options));
+  info_.load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fill_info(config, *options.attention);
+  return {};
+}
+
+Status EngineImpl::load_text(const EngineConfig& config) {
+  const bool optional =
+      config.load_format == "dummy" &&
+      !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json");
+  if (optional) return {};
+  FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
+  Result<ChatTemplate> chat = ChatTemplate::load(config.model);
+  if (chat.ok()) {
+    chat_template_.emplace(std::move(chat).value());
+  } else if (chat.status().code() != StatusCode::kNotFound) {
+    return chat.status();
+  }
+  return {};
+}
+
+Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hooks) {
+  const int max_logits_rows = logits_rows(config, drafter_.get());
+  max_blocks_ = (config.max_model_len + config.block_size - 1) / config.block_size;
+  const int64_t block_bytes =
+      kv_bytes_per_block(model_->kv_group(), config.block_size) +
+      config.block_size * static_cast<int64_t>(sizeof(int32_t)) +
+      static_cast<int64_t>(sizeof(PageHeader));
+  FT_ASSIGN_OR_RETURN(const int num_blocks, choose_num_blocks(config, *device_, block_bytes));
+  const int max_updates = max_blocks_ + config.max_num_batched_tokens / config.block_size +
+                          2 * config.max_num_seqs + 64;
+  const StepMemoryConfig memory_config{
+      .num_slots = config.max_num_seqs,
+      .num_blocks = num_blocks,
+      .block_size = config.block_size,
+      .max_blocks = max_blocks_,
+      .max_rows = config.max_num_batched_tokens,
+      .max_logits_rows = max_logits_rows,
+      .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates}};
+  FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
+  FT_ASSIGN_OR_RETURN(kv_cache_, KvCache::create(*device_, model_->kv_group(), num_blocks,
+                                                 config.block_size));
+  scheduler_ = std::make_unique<Scheduler>(
+      SchedulerConfig{.num_blocks = num_blocks,
+                      .block_size = config.block_size,
+                      .max_num_seqs = config.max_num_seqs,
+                      .max_num_batched_tokens = config.max_num_batched_tokens,
+                      .max_block_assignments = max_updates,
+                      .prefix_caching = config.enable_prefix_caching});
+  runner_ = std::make_unique<ModelRunner>(
+      *device_, *queue_, *model_, *kv_cache_, drafter_.get(), *memory_,
+      ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
+                        .max_logits_rows = max_logits_rows,
+                        .logits_tile = std::min(kLogitsTile, max_logits_rows),
+                        .graphs = !config.enforce_eager,
+                        .hooks = hooks});
+  FT_RETURN_IF_ERROR(runner_->start());
+  info_.num_blocks = num_blocks - 1;
+  info_.kv_cache_bytes = kv_cache_->num_bytes();
+  info_.token_page_bytes = memory_->token_page_bytes();
+  info_.block_table_bytes = memory_->block_table_bytes();
+  info_.drafter_bytes = drafter_ != nullptr ? drafter_->memory_bytes() : 0;
+  info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
+  return {};
+}
+
+void EngineImpl::make_threads(const EngineConfig& config) {
+  const ModelConfig& model = model_->config();
+  limits_ = {.max_model_len = config.max_model_len,
+             .vocab_size = model.vocab_size,
+             .num_speculative_tokens = drafter_ != nullptr ? drafter_->max_drafts() : 0,
+             .seed = config.seed,
+             .eos_token_ids = model.eos_token_ids};
+  ring_ = std::make_unique<OutputRing>(kOutputRingSize);
+  loop_ = std::make_unique<EngineLoop>(*queue_, *runner_, *scheduler_, memory_->published, *ring_,
+                                       memory_->limits(), config.steps_in_flight);
+  outputs_ = std::make_unique<OutputProcessor>(
+      *ring_, loop_->intake(),
+      OutputProcessor::Hooks{.forget =
+                                 [this](const RequestState& state) {
+                                   std::lock_guard lock(requests_mutex_);
+                                   requests_.erase(state.request.request_id);
+                                 },
+                             .device_error = [this] { return loop_->error(); }});
+  outputs_->start();
+  loop_->start();
+}
+
+void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {
+  const ModelConfig& model = model_->config();
+  info_.device = device_->name();
+  info_.architecture = model.architecture;
+  info_.dtype = dtype_name(model.dtype);
+  info_.attention_backend = attention.traits().name;
+  info_.drafter = drafter_ != nullptr ? drafter_->name() : "";
+  info_.weight_bytes = model_->weight_bytes();
+  info_.num_parameters = model_->weight_bytes() / static_cast<int64_t>(dtype_size(model.dtype));
+  info_.vocab_size = model.vocab_size;
+  info_.max_model_len = config.max_model_len;
+  info_.max_num_seqs = config.max_num_seqs;
+  info_.max_num_batched_tokens = config.max_num_batched_tokens;
+  info_.block_size = config.block_size;
+}
+
+EngineImpl::~EngineImpl() {
+  if (loop_ != nullptr) loop_->stop();
+  if (outputs_ != nullptr) outputs_->join();
+  if (queue_ != nullptr) (void)queue_->drain();
+}
+
+Status EngineImpl::submit(Request request, OutputCallback callback, std::string* request_id) {
+  FT_RETURN_IF_ERROR(loop_->error());
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
+                      build_request(std::move(request), std::move(callback), limits_,
+                                    tokenizer_.get(), next_number_.fetch_add(1), max_blocks_));
+  FT_RETURN_IF_ERROR(scheduler_->check_fits(state->sequence.prompt_len, state->sequence.max_len));
+  const std::string id = state->request.request_id;
+  {
+    std::lock_guard lock(requests_mutex_);
+    if (!requests_.emplace(id, state.get()).second) {
+      return invalid_argument("request_id '" + id + "' is in use; choose another");
+    }
+  }
+  if (request_id != nullptr) *request_id = id;
+  loop_->intake().push(state.release());
+  return {};
+}
+
+void EngineImpl::abort(const std::string& request_id) {
+  std::lock_guard lock(requests_mutex_);
+  const auto found = requests_.find(request_id);
+  if (found == requests_.end()) return;
+  found->second->end_requested.store(true);
+  loop_->intake().announce_end();
+}
+
+std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
+  std::vector<RequestOutput> outputs(requests.size());
+  std::mutex mutex;
+  std::condition_variable all_done;
+  size_t num_open = requests.size();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto collect = [&, i](const RequestOutput& output) {
+      RequestOutput& sum = outputs[i];
+      sum.request_id = output.request_id;
+      sum.text += output.text;
+      sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+      if (!output.finished) return;
+      sum.finished = true;
+      sum.finish_reason = output.finish_reason;
+      sum.stop_reason = output.stop_reason;
+      sum.status = output.status;
+      sum.stats = output.stats;
+      std::lock_guard lock(mutex);
+      if (--num_open == 0) all_done.notify_all();
+    };
+    outputs[i].request_id = requests[i].request_id;
+    const Status status = submit(std::move(requests[i]), collect, nullptr);
+    if (status.ok()) continue;
+    outputs[i].finished = true;
+    outputs[i].finish_reason = FinishReason::kError;
+    outputs[i].status = status;
+    std::lock_guard lock(mutex);
+    --num_open;
+  }
+  std::unique_lock lock(mutex);
+  all_done.wait(lock, [&] { return num_open == 0; });
+  return outputs;
+}
+
+Status EngineImpl::render_chat(const std::string& messages_json, std::string* prompt) const {
+  if (!chat_template_) {
+    return unsupported("the model folder has no chat template; add a chat_template to "
+                       "tokenizer_config.json or give a plain prompt");
+  }
+  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, "", true));
+  return {};
+}
+
+EngineStats EngineImpl::stats() const {
+  EngineStats stats;
+  stats.num_steps = loop_->num_steps();
+  stats.num_finished_requests = outputs_->num_finished();
+  stats.requests = outputs_->totals();
+  stats.num_free_blocks = loop_->occupancy().free_blocks.load();
+  stats.num_total_blocks = info_.num_blocks;
+  stats.num_free_slots = loop_->occupancy().free_slots.load();
+  stats.num_total_slots = info_.max_num_seqs;
+  return stats;
+}
+
+Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine) {
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made, EngineImpl::create(config, TestHooks{}));
+  *engine = std::move(made);
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,68 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "attention/backend.h"
+#include "attention/kv_cache.h"
+#include "draft/drafter.h"
+#include "engine/engine_loop.h"
+#include "engine/model_runner.h"
+#include "engine/output_processor.h"
+#include "engine/request_builder.h"
+#include "engine/step_memory.h"
+#include "sched/scheduler.h"
+#include "text/chat_template.h"
+
+namespace foretoken {
+
+// Owns the parts of an engine and connects them. See include/foretoken/engine.h for the contract.
+class EngineImpl final : public Engine {
+ public:
+  // `hooks` plants faults for tests.
+  static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
+                                                    const TestHooks& hooks);
+  ~EngineImpl() override;
+
+  Status submit(Request request, OutputCallback callback, std::string* request_id) override;
+  void abort(const std::string& request_id) override;
+  std::vector<RequestOutput> generate(std::vector<Request> requests) override;
+  Status render_chat(const std::string& messages_json, std::string* prompt) const override;
+  EngineStats stats() const override;
+  const EngineInfo& info() const override { return info_; }
+
+ private:
+  EngineImpl() = default;
+  Status load(const EngineConfig& config);
+  Status load_text(const EngineConfig& config);
+  Status make_memory(const EngineConfig& config, const TestHooks& hooks);
+  void make_threads(const EngineConfig& config);
+  void fill_info(const EngineConfig& config, const AttentionBackend& attention);
+
+  // In order of construction; destroyed in reverse.
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<Drafter> drafter_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_template_;
+  std::unique_ptr<KvCache> kv_cache_;
+  std::unique_ptr<StepMemory> memory_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<OutputRing> ring_;
+  std::unique_ptr<EngineLoop> loop_;
+  std::unique_ptr<OutputProcessor> outputs_;
+
+  RequestLimits limits_;
+  int max_blocks_ = 0;
+  EngineInfo info_;
+  std::atomic<uint64_t> next_number_{0};
+  std::mutex requests_mutex_;
+  std::map<std::string, RequestState*> requests_;  // unfinished or not yet released
+};
+
+}  // namespace foretoken

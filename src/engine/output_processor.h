@@ -1,0 +1,55 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "engine/intake.h"
+#include "engine/output_ring.h"
+#include "engine/request_state.h"
+
+namespace foretoken {
+
+// The output thread: turns committed ids into text, looks for stop strings, calls the users'
+// callbacks, counts, and destroys records that the engine thread has released.
+class OutputProcessor {
+ public:
+  struct Hooks {
+    // Called before a record is destroyed, so that nobody finds it any more.
+    std::function<void(const RequestState&)> forget;
+    // The text of a device error.
+    std::function<Status()> device_error;
+  };
+
+  OutputProcessor(OutputRing& ring, Intake& intake, Hooks hooks);
+  ~OutputProcessor();
+
+  void start();
+  // Joins once the ring is closed and empty.
+  void join();
+
+  // Sums over finished requests and over the output of unfinished ones. Any thread.
+  RequestStats totals() const;
+  int64_t num_finished() const;
+
+ private:
+  void main();
+  void handle(const OutputEvent& event);
+  void count(RequestState& request, const OutputEvent& event);
+  void append_ids(RequestState& request, const OutputEvent& event);
+  bool append_text(RequestState& request, std::string_view piece);
+  void end_here(RequestState& request, FinishReason reason, int num_dropped);
+  void finish(RequestState& request, FinishReason reason);
+  void emit(RequestState& request);
+
+  OutputRing& ring_;
+  Intake& intake_;
+  const Hooks hooks_;
+  mutable std::mutex totals_mutex_;
+  RequestStats totals_;
+  int64_t num_finished_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,104 @@
+#include "engine/resolve_config.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/log.h"
+#include "kernels/open_device.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kMaxCpuKvBytes = int64_t{4} << 30;
+
+Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return invalid_argument(std::string(flag) + " " + std::to_string(value) + " is out of range; use " +
+                          std::to_string(low) + " to " + std::to_string(high));
+}
+
+Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
+  const int longest = static_cast<int>(model.max_position_embeddings);
+  if (config.max_model_len == 0) config.max_model_len = longest;
+  if (config.max_model_len > longest) {
+    return invalid_argument("--max-model-len " + std::to_string(config.max_model_len) +
+                            " exceeds the model's max_position_embeddings " +
+                            std::to_string(longest) + "; lower it");
+  }
+  return check_range("--max-model-len", config.max_model_len, 2, longest);
+}
+
+Status resolve_batch(EngineConfig& config, DeviceType type) {
+  const bool cpu = type == DeviceType::kCpu;
+  if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
+  if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = cpu ? 512 : 2048;
+  FT_RETURN_IF_ERROR(check_range("--max-num-seqs", config.max_num_seqs, 1, 1024));
+  FT_RETURN_IF_ERROR(
+      check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));
+  FT_RETURN_IF_ERROR(
+      check_range("--steps-in-flight", config.steps_in_flight, 1, kStepRingSize - 1));
+  if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
+    return invalid_argument("--block-size " + std::to_string(config.block_size) +
+                            " is not supported; use 16, 32 or 64");
+  }
+  if (config.gpu_memory_utilization <= 0 || config.gpu_memory_utilization > 1) {
+    return invalid_argument("--gpu-memory-utilization must lie in (0, 1]");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& config) {
+  if (config.device == "cpu") return open_device(DeviceType::kCpu, 0, config.cpu_threads);
+  if (config.device == "cuda") {
+    return open_device(DeviceType::kCuda, config.device_ordinal, config.cpu_threads);
+  }
+  return invalid_argument("--device '" + config.device + "' is unknown; use cpu or cuda");
+}
+
+Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& device,
+                                    const ModelConfig& model) {
+  EngineConfig resolved = config;
+  FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
+  FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
+  if (config.batch_invariant != "auto" && config.batch_invariant != "on" &&
+      config.batch_invariant != "off") {
+    return invalid_argument("--batch-invariant '" + config.batch_invariant +
+                            "' is unknown; use auto, on or off");
+  }
+  // Every kernel of this build is batch-invariant, so that `off` has nothing to gain yet.
+  if (config.batch_invariant == "off") {
+    FT_LOG(info, "--batch-invariant off: all kernels of this build are invariant; it stays on");
+  }
+  resolved.batch_invariant = "on";
+  return resolved;
+}
+
+Result<int> choose_num_blocks(const EngineConfig& resolved, const Device& device,
+                              int64_t bytes_per_block) {
+  const int64_t per_sequence = (resolved.max_model_len + resolved.block_size - 1) / resolved.block_size;
+  const int64_t useful = std::min(int64_t{INT32_MAX} / resolved.block_size - 1,
+                                  per_sequence * resolved.max_num_seqs + 1);
+  if (resolved.num_gpu_blocks_override > 0) {
+    return static_cast<int>(std::min<int64_t>(resolved.num_gpu_blocks_override, useful - 1)) + 1;
+  }
+  int64_t budget = resolved.kv_cache_memory_bytes;
+  if (budget == 0) {
+    budget = static_cast<int64_t>(static_cast<double>(device.free_memory()) *
+                                  resolved.gpu_memory_utilization);
+    if (device.type() == DeviceType::kCpu) budget = std::min(budget / 2, kMaxCpuKvBytes);
+  }
+  const int64_t affordable = budget / bytes_per_block;
+  if (affordable < per_sequence + 1) {
+    return resource_exhausted(
+        "one sequence of max_model_len " + std::to_string(resolved.max_model_len) + " needs " +
+        std::to_string((per_sequence + 1) * bytes_per_block >> 20) +
+        " MiB of KV cache, but only " + std::to_string(budget >> 20) +
+        " MiB are available; lower --max-model-len or raise --kv-cache-memory-bytes");
+  }
+  return static_cast<int>(std::min(affordable, useful));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,38 @@
+#include "kernels/embed.h"
+
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/rows.h"
+
+namespace foretoken::cpu {
+namespace {
+
+FT_HOT void widen(const uint16_t* from, float* to, int n) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes lanes;
+    load(lanes, from + i);
+    store(to + i, lanes);
+  }
+  for (; i < n; ++i) to[i] = bf16_to_float(from[i]);
+}
+
+}  // namespace
+
+void embed(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const EmbedArgs*>(args);
+  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  for_each_row(pool, rows, a.hidden, [&](int64_t row) {
+    const int32_t id = a.token_ids[row];
+    const int64_t from = (id >= 0 && id < a.vocab ? int64_t{id} : 0) * a.hidden;
+    float* to = a.out + row * a.hidden;
+    if (a.dtype == DType::kF32) {
+      std::memcpy(to, static_cast<const float*>(a.table) + from,
+                  sizeof(float) * static_cast<size_t>(a.hidden));
+    } else {
+      widen(static_cast<const uint16_t*>(a.table) + from, to, a.hidden);
+    }
+  });
+}
+
+}  // namespace foretoken::cpu

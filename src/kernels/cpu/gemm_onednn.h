@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "device/dtype.h"
+
+namespace foretoken::cpu {
+
+// Rows of x that one call takes at most, and the most columns of y.
+inline constexpr int kMaxTileRows = 64;
+inline constexpr int kMaxSliceCols = 1024;
+
+// Some columns of a weight matrix in oneDNN's packed layout. Immutable; used by many threads.
+class OnednnSlice {
+ public:
+  virtual ~OnednnSlice() = default;
+  // y[rows, cols] = x[rows, k] * weight^T in float, rows one of 1, 2, 4, ..., 64; y is dense. Keeps
+  // scratch memory for the calling thread, made on its first call.
+  virtual void multiply(const void* x, float* y, int rows) const = 0;
+};
+
+// Whether oneDNN has kernels here whose bits do not depend on the number of rows: its brgemm on
+// AVX-512. Its AVX2 kernels were seen to differ between row counts.
+bool onednn_is_batch_invariant();
+
+// Packs rows [cols, k] of `dtype` (row-major, output columns of y). Throws std::exception.
+std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k, DType dtype);
+
+}  // namespace foretoken::cpu

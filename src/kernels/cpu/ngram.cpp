@@ -1,0 +1,76 @@
+#include "kernels/ngram.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/token_page.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// Common suffix of t[..j] and t[..last], counted up to max_n.
+int common_suffix(const BatchState& batch, int32_t slot, int32_t j, int32_t last, int32_t max_n) {
+  const int limit = std::min(max_n, j + 1);
+  int length = 0;
+  while (length < limit &&
+         token_at(batch, slot, j - length) == token_at(batch, slot, last - length)) {
+    ++length;
+  }
+  return length;
+}
+
+// The position of the longest match, the latest among equals, or -1. Most positions fail at their
+// own token, so the scan goes page by page.
+int32_t find_match(const NgramArgs& a, int32_t slot, int32_t len) {
+  const BatchState& batch = a.batch;
+  const int32_t last = len - 1;
+  const int32_t last_id = token_at(batch, slot, last);
+  int32_t best = -1;
+  int best_length = a.min_n - 1;
+  for (int32_t end = last; end > 0;) {
+    const int32_t begin = (end - 1) / batch.block_size * batch.block_size;
+    const int32_t* page = &token_at(batch, slot, begin);
+    for (int32_t j = end - 1; j >= begin; --j) {
+      if (page[j - begin] != last_id) continue;
+      const int length = common_suffix(batch, slot, j, last, a.max_n);
+      if (length <= best_length) continue;
+      best = j;
+      best_length = length;
+      if (length >= a.max_n) return best;
+    }
+    end = begin;
+  }
+  return best;
+}
+
+void propose(const NgramArgs& a, int32_t slot) {
+  SlotState& state = a.batch.slots[slot];
+  const SlotParams& params = a.batch.params[slot];
+  const int32_t len = state.len;
+  state.num_drafts = 0;
+  const int wanted =
+      std::min({a.num_drafts, params.max_drafts, params.max_len - len - 1, int32_t{kMaxDrafts}});
+  if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || state.computed != len - 1 ||
+      wanted <= 0) {
+    return;
+  }
+  const int32_t match = find_match(a, slot, len);
+  if (match < 0) return;
+  for (int i = 0; i < wanted; ++i) {
+    const int32_t from = match + 1 + i;
+    state.drafts[i] = from < len ? token_at(a.batch, slot, from) : state.drafts[from - len];
+  }
+  state.num_drafts = wanted;
+}
+
+}  // namespace
+
+void ngram(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const NgramArgs*>(args);
+  const PlanView plan = plan_view(const_cast<void*>(a.plan), a.limits);
+  pool.parallel_for(plan.header->num_spans,
+                    [&](int64_t index, int) { propose(a, plan.spans[index].slot); });
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,29 @@
+#include "kernels/cpu/op_table.h"
+
+#include "kernels/op.h"
+
+namespace foretoken::cpu {
+
+CpuKernels cpu_kernels() {
+  CpuKernels kernels;
+  const auto set = [&](Op op, OpFn fn) { kernels.ops[static_cast<size_t>(op)] = fn; };
+  set(Op::kDelay, delay);
+  set(Op::kUpload, upload);
+  set(Op::kPrepare, prepare);
+  set(Op::kEmbed, embed);
+  set(Op::kRmsNorm, rms_norm);
+  set(Op::kGemm, gemm);
+  set(Op::kRopeKv, rope_kv);
+  set(Op::kAttention, attention);
+  set(Op::kSiluMul, silu_mul);
+  set(Op::kSample, sample);
+  set(Op::kCommit, commit);
+  set(Op::kPublish, publish);
+  set(Op::kNgram, ngram);
+  kernels.pack_weight = pack_weight;
+  kernels.free_weight = free_weight;
+  static_assert(static_cast<size_t>(Op::kCount) <= kMaxOps);
+  return kernels;
+}
+
+}  // namespace foretoken::cpu

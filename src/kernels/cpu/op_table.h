@@ -1,0 +1,29 @@
+#pragma once
+#include "device/cpu/cpu_device.h"
+
+namespace foretoken::cpu {
+
+// The CPU implementation of every op, in the order of enum Op, and of the weight packing.
+CpuKernels cpu_kernels();
+
+// The ops. `args` points to the op's argument block (kernels/<op>.h). They run on the queue's worker
+// thread, spread work over `pool` and do not allocate.
+void delay(const void* args, CpuPool& pool);
+void upload(const void* args, CpuPool& pool);
+void prepare(const void* args, CpuPool& pool);
+void embed(const void* args, CpuPool& pool);
+void rms_norm(const void* args, CpuPool& pool);
+void gemm(const void* args, CpuPool& pool);
+void rope_kv(const void* args, CpuPool& pool);
+void attention(const void* args, CpuPool& pool);
+void silu_mul(const void* args, CpuPool& pool);
+void sample(const void* args, CpuPool& pool);
+void commit(const void* args, CpuPool& pool);
+void publish(const void* args, CpuPool& pool);
+void ngram(const void* args, CpuPool& pool);
+
+// Device::pack_weight and Device::free_weight of the CPU.
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+void free_weight(void* weight);
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,134 @@
+#include "kernels/cpu/packed_weight.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/bfloat16.h"
+#include "base/check.h"
+#include "kernels/cpu/gemm_plain.h"
+#include "kernels/cpu/op_table.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr int64_t kSmallestSplit = 64 << 10;   // bytes; below it one slice is fastest
+constexpr int64_t kBytesPerSlice = 512 << 10;  // fits a core's own cache beside the rows
+
+// Width of the slices: an even number of them of nearly equal size, so that two threads finish
+// together, and whole vectors except at the end.
+int slice_width(int64_t n, int64_t k, DType dtype) {
+  const int64_t bytes = n * k * static_cast<int64_t>(dtype_size(dtype));
+  int64_t slices = bytes < kSmallestSplit || n < 64 ? 1 : (bytes / kBytesPerSlice + 2) / 2 * 2;
+  slices = std::max(slices, (n + kMaxSliceCols - 1) / kMaxSliceCols);
+  const int64_t unit = n / slices >= 128 ? 64 : 32;
+  const int64_t width = ((n + slices - 1) / slices + unit - 1) / unit * unit;
+  return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
+}
+
+// Rows of the matrix [first, first + count) as one block, gathered from the parts.
+std::vector<std::byte> gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count,
+                                   size_t row_bytes) {
+  std::vector<std::byte> rows(static_cast<size_t>(count) * row_bytes);
+  int64_t part_begin = 0;
+  for (const WeightPart& part : parts) {
+    const int64_t begin = std::max(first, part_begin);
+    const int64_t end = std::min(first + count, part_begin + part.num_rows);
+    if (begin < end) {
+      std::memcpy(rows.data() + static_cast<size_t>(begin - first) * row_bytes,
+                  static_cast<const std::byte*>(part.data) +
+                      static_cast<size_t>(begin - part_begin) * row_bytes,
+                  static_cast<size_t>(end - begin) * row_bytes);
+    }
+    part_begin += part.num_rows;
+  }
+  return rows;
+}
+
+float element(const void* data, DType dtype, int64_t index) {
+  return dtype == DType::kF32 ? static_cast<const float*>(data)[index]
+                              : bf16_to_float(static_cast<const uint16_t*>(data)[index]);
+}
+
+// [cols / 16, k, 16] floats, the last group filled up with zeros.
+std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype) {
+  const int groups = (cols + kPlainCols - 1) / kPlainCols;
+  std::vector<float> packed(static_cast<size_t>(groups * k * kPlainCols));
+  for (int64_t col = 0; col < cols; ++col) {
+    float* group = packed.data() + col / kPlainCols * k * kPlainCols;
+    for (int64_t i = 0; i < k; ++i) {
+      group[i * kPlainCols + col % kPlainCols] = element(rows, dtype, col * k + i);
+    }
+  }
+  return packed;
+}
+
+}  // namespace
+
+PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype)
+    : k_(k), dtype_(dtype) {
+  FT_CHECK(k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
+  for (const WeightPart& part : parts) n_ += part.num_rows;
+  FT_CHECK(n_ > 0);
+  const int width = slice_width(n_, k, dtype);
+  for (int64_t first = 0; first < n_; first += width) {
+    const int cols = static_cast<int>(std::min<int64_t>(width, n_ - first));
+    const auto rows =
+        gather_rows(parts, first, cols, static_cast<size_t>(k) * dtype_size(dtype));
+    Slice slice{static_cast<int>(first), cols, nullptr, {}};
+    if (onednn_is_batch_invariant()) {
+      slice.onednn = pack_onednn_slice(rows.data(), cols, k, dtype);
+    } else {
+      slice.plain = pack_plain(rows.data(), cols, k, dtype);
+    }
+    slices_.push_back(std::move(slice));
+  }
+}
+
+void PackedWeight::multiply(int i, const void* x, float* y, int rows,
+                            int64_t readable_rows) const {
+  const Slice& slice = slices_[static_cast<size_t>(i)];
+  if (slice.onednn == nullptr) return multiply_plain_slice(slice, x, y, rows);
+  const auto* from = static_cast<const std::byte*>(x);
+  const size_t row_bytes = static_cast<size_t>(k_) * dtype_size(dtype_);
+  while (rows > 0) {
+    // Up to the next bucket where that many rows can be read, else a smaller bucket at a time.
+    auto bucket = static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows)));
+    if (bucket > readable_rows) bucket /= 2;
+    slice.onednn->multiply(from, y, bucket);
+    from += static_cast<size_t>(bucket) * row_bytes;
+    y += int64_t{bucket} * slice.cols;
+    rows -= bucket;
+    readable_rows -= bucket;
+  }
+}
+
+void PackedWeight::multiply_plain_slice(const Slice& slice, const void* x, float* y,
+                                        int rows) const {
+  const auto* from = static_cast<const std::byte*>(x);
+  const int64_t row_bytes = k_ * static_cast<int64_t>(dtype_size(dtype_));
+  for (int col = 0; col < slice.cols; col += kPlainCols) {
+    const float* group = slice.plain.data() + col * k_;
+    const int cols = std::min(kPlainCols, slice.cols - col);
+    for (int row = 0; row < rows; row += kPlainMaxRows) {
+      const int count = std::min(kPlainMaxRows, rows - row);
+      float tile[kPlainMaxRows][kPlainCols];
+      multiply_plain(from + row * row_bytes, dtype_, group, count, k_, tile);
+      for (int r = 0; r < count; ++r) {
+        std::copy_n(tile[r], cols, y + int64_t{row + r} * slice.cols + col);
+      }
+    }
+  }
+}
+
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+  try {
+    return new PackedWeight(parts, k, dtype);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void free_weight(void* weight) { delete static_cast<PackedWeight*>(weight); }
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,77 @@
+#include "kernels/rope_kv.h"
+
+#include <cmath>
+
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/rows.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// cos and sin of one position, shared by all heads of the row.
+struct Rotation {
+  float cos[kMaxHeadDim / 2];
+  float sin[kMaxHeadDim / 2];
+};
+
+template <class Out>
+FT_INLINE void rotate(const float* x, const Rotation& r, int half, int head_dim, Out* out) {
+  for (int i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[half + i];
+    store_one(out + i, a * r.cos[i] - b * r.sin[i]);
+    store_one(out + half + i, b * r.cos[i] + a * r.sin[i]);
+  }
+  for (int i = 2 * half; i < head_dim; ++i) store_one(out + i, x[i]);
+}
+
+template <class T>
+FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  const int dim = a.kv.head_dim;
+  const int half = a.rotary_dim / 2;
+  const float* x = a.qkv + row * (a.num_heads + 2 * a.kv.num_kv_heads) * dim;
+  T* q = static_cast<T*>(a.q_out) + row * a.num_heads * dim;
+  for (int h = 0; h < a.num_heads; ++h, x += dim) rotate(x, rotation, half, dim, q + h * dim);
+  const int64_t block = a.kv_slot[row] / a.kv.block_size;
+  const int64_t offset = a.kv_slot[row] % a.kv.block_size;
+  const auto entry = [&](int h) {
+    return ((block * a.kv.num_kv_heads + h) * a.kv.block_size + offset) * dim;
+  };
+  for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
+    rotate(x, rotation, half, dim, static_cast<T*>(a.kv.k) + entry(h));
+  }
+  for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
+    rotate(x, rotation, 0, dim, static_cast<T*>(a.kv.v) + entry(h));
+  }
+}
+
+FT_HOT void rope_row_f32(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<float>(a, rotation, row);
+}
+FT_HOT void rope_row_bf16(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<uint16_t>(a, rotation, row);
+}
+
+}  // namespace
+
+void rope_kv(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const RopeKvArgs*>(args);
+  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  const int64_t cost = int64_t{a.num_heads + 2 * a.kv.num_kv_heads} * a.kv.head_dim;
+  for_each_row(pool, rows, cost, [&](int64_t row) {
+    Rotation rotation;
+    for (int i = 0; i < a.rotary_dim / 2; ++i) {
+      const float angle = static_cast<float>(a.positions[row]) * a.inv_freq[i];
+      rotation.cos[i] = std::cos(angle) * a.scaling;
+      rotation.sin[i] = std::sin(angle) * a.scaling;
+    }
+    if (a.kv.dtype == DType::kF32) {
+      rope_row_f32(a, rotation, row);
+    } else {
+      rope_row_bf16(a, rotation, row);
+    }
+  });
+}
+
+}  // namespace foretoken::cpu

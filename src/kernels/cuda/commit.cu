@@ -1,0 +1,95 @@
+#include "kernels/commit.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 64;
+
+__device__ bool is_stop(const SlotParams& params, int32_t id) {
+  for (int i = 0; i < params.num_stop_ids; ++i) {
+    if (params.stop_ids[i] == id) return true;
+  }
+  return false;
+}
+
+// Drafts that equal the sample of the row before them, counted up to the first that does not.
+__device__ int matching_drafts(const SlotState& slot, const int32_t* sampled, int num_drafts) {
+  int accepted = 0;
+  while (accepted < num_drafts && sampled[accepted] == slot.drafts[accepted]) ++accepted;
+  return accepted;
+}
+
+// Appends the ids of rows 0..accepted until one of them ends the sequence; stop wins over length.
+__device__ void append_ids(const CommitArgs& args, const SpanState& span, int accepted,
+                           SpanResult& result) {
+  SlotState& slot = args.batch.slots[span.slot];
+  const SlotParams& params = args.batch.params[span.slot];
+  const int32_t* sampled = args.tensors.sampled + span.logits_begin;
+  DeviceFinish finish = DeviceFinish::kNone;
+  int committed = 0;
+  while (committed <= accepted && finish == DeviceFinish::kNone) {
+    const int32_t id = sampled[committed];
+    if (id < 0) {
+      finish = DeviceFinish::kError;
+      break;
+    }
+    append_token(args.batch, span.slot, slot.len + committed, id);
+    result.ids[committed++] = id;
+    if (is_stop(params, id)) {
+      finish = DeviceFinish::kStop;
+    } else if (slot.len + committed >= params.max_len) {
+      finish = DeviceFinish::kLength;
+    }
+  }
+  slot.len += committed;
+  slot.computed = slot.len - 1;
+  slot.num_drafts = 0;
+  slot.finished = static_cast<int32_t>(finish);
+  result.num_committed = committed;
+  result.num_accepted = min(accepted, committed);
+  result.finish = static_cast<int32_t>(finish);
+}
+
+// One thread: one span.
+__global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const StepCounts counts = *args.tensors.counts;
+  const ResultView out = result_view(args.result);
+  const int index = blockIdx.x * kThreads + threadIdx.x;
+  if (index == 0) {
+    const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
+    *out.header = ResultHeader{plan.header->step, counts.num_spans, counts.num_rows};
+  }
+  if (index >= counts.num_spans) return;
+  const SpanState span = args.tensors.spans[index];
+  SpanResult& result = out.spans[index];
+  result.slot = span.slot;
+  result.num_committed = 0;
+  result.num_drafted = 0;
+  result.num_accepted = 0;
+  result.finish = static_cast<int32_t>(DeviceFinish::kNone);
+  SlotState& slot = args.batch.slots[span.slot];
+  if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return;
+  if (span.num_logits == 0) {
+    slot.computed += span.num_rows;
+    return;
+  }
+  result.num_drafted = span.num_drafts;
+  const int32_t* sampled = args.tensors.sampled + span.logits_begin;
+  append_ids(args, span, matching_drafts(slot, sampled, span.num_drafts), result);
+}
+
+}  // namespace
+
+void launch_commit(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<CommitArgs>(packed);
+  launch_kernel(commit_kernel, ceil_div(args.limits.max_spans, kThreads), kThreads, 0, stream,
+                args);
+}
+
+}  // namespace foretoken::cuda

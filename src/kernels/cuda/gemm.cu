@@ -1,0 +1,19 @@
+#include "kernels/gemm.h"
+
+#include "kernels/cuda/gemm_common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+
+void launch_gemm(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<GemmArgs>(packed);
+  if (args.dtype == DType::kF32) {
+    launch_gemm_float(args, stream);
+  } else if (args.max_rows <= kSkinnyRows && args.k % 8 == 0) {
+    launch_gemm_skinny(args, stream);
+  } else {
+    launch_gemm_tiled(args, stream);
+  }
+}
+
+}  // namespace foretoken::cuda

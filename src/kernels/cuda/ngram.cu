@@ -1,0 +1,86 @@
+#include "kernels/ngram.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kMaxTail = 64;  // tokens of the suffix kept in shared memory
+
+// Common suffix of t[..j] and the history, up to max_n tokens; tail[i] = t[len - 1 - i].
+__device__ int suffix_match(const BatchState& batch, int slot, int j, const int32_t* tail,
+                            int len, int max_n) {
+  const int limit = min(max_n, j + 1);
+  int match = 0;
+  while (match < limit) {
+    const int32_t expected =
+        match < kMaxTail ? tail[match] : *token_at(batch, slot, len - 1 - match);
+    if (*token_at(batch, slot, j - match) != expected) break;
+    ++match;
+  }
+  return match;
+}
+
+// Largest key of the block, in thread 0.
+__device__ uint64_t block_max(uint64_t key) {
+  __shared__ uint64_t warp_keys[kThreads / 32];
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const uint64_t other = __shfl_xor_sync(0xffffffffu, key, offset);
+    key = other > key ? other : key;
+  }
+  if (threadIdx.x % 32 == 0) warp_keys[threadIdx.x / 32] = key;
+  __syncthreads();
+  for (int i = 0; i < kThreads / 32; ++i) key = warp_keys[i] > key ? warp_keys[i] : key;
+  return key;
+}
+
+// One block: the slot of one span.
+__global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
+  if (blockIdx.x >= plan.header->num_spans) return;
+  const int slot = plan.spans[blockIdx.x].slot;
+  SlotState& state = args.batch.slots[slot];
+  const SlotParams& params = args.batch.params[slot];
+  const int len = state.len;
+  const int wanted = min(min(args.num_drafts, kMaxDrafts),
+                         min(params.max_drafts, params.max_len - len - 1));
+  const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
+                     state.computed == len - 1 && wanted > 0;
+  __shared__ int32_t tail[kMaxTail];
+  if (ready && threadIdx.x < min(min(args.max_n, kMaxTail), len)) {
+    tail[threadIdx.x] = *token_at(args.batch, slot, len - 1 - threadIdx.x);
+  }
+  __syncthreads();
+  uint64_t best = 0;
+  for (int j = threadIdx.x; ready && j < len - 1; j += kThreads) {
+    const uint32_t match = suffix_match(args.batch, slot, j, tail, len, args.max_n);
+    const uint64_t key = (uint64_t{match} << 32) | static_cast<uint32_t>(j);
+    if (match > 0 && match >= args.min_n && key > best) best = key;
+  }
+  best = block_max(best);
+  if (threadIdx.x != 0) return;
+  if (best == 0) {
+    state.num_drafts = 0;
+    return;
+  }
+  const int next = static_cast<int>(best & 0xffffffffu) + 1;
+  for (int i = 0; i < wanted; ++i) {
+    state.drafts[i] = next + i < len ? *token_at(args.batch, slot, next + i)
+                                     : state.drafts[next + i - len];
+  }
+  state.num_drafts = wanted;
+}
+
+}  // namespace
+
+void launch_ngram(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<NgramArgs>(packed);
+  launch_kernel(ngram_kernel, args.limits.max_spans, kThreads, 0, stream, args);
+}
+
+}  // namespace foretoken::cuda

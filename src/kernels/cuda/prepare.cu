@@ -1,0 +1,151 @@
+#include "kernels/prepare.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+
+// What a span asks for: token rows and, when they reach the last known token, logits rows.
+struct SpanNeeds {
+  int rows = 0;
+  int logits = 0;
+};
+
+__device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
+  const SlotState& slot = batch.slots[span.slot];
+  if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return {};
+  const int known = max(min(span.num_tokens, slot.len - slot.computed), 0);
+  if (known == 0 || slot.computed + known < slot.len) return {known, 0};
+  const int drafts = max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0);
+  return {known + drafts, drafts + 1};
+}
+
+// Inclusive prefix sum over the block.
+__device__ int block_scan(int value, int* scratch) {
+  scratch[threadIdx.x] = value;
+  __syncthreads();
+  for (int offset = 1; offset < kThreads; offset *= 2) {
+    const int before = threadIdx.x >= offset ? scratch[threadIdx.x - offset] : 0;
+    __syncthreads();
+    scratch[threadIdx.x] += before;
+    __syncthreads();
+  }
+  return scratch[threadIdx.x];
+}
+
+__device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNeeds needs,
+                           int row_begin, int logits_begin) {
+  SpanState& state = args.tensors.spans[index];
+  state.slot = slot;
+  state.row_begin = row_begin;
+  state.num_rows = needs.rows;
+  state.logits_begin = logits_begin;
+  state.num_logits = needs.logits;
+  state.num_drafts = needs.logits > 0 ? needs.logits - 1 : 0;
+}
+
+// The slow way for a plan that does not fit: spans beyond the limits get no rows.
+__device__ int2 place_one_by_one(const PrepareArgs& args, const PlanView& plan, int num_spans) {
+  int2 total{0, 0};
+  for (int i = 0; i < num_spans; ++i) {
+    SpanNeeds needs = span_needs(args.batch, plan.spans[i]);
+    if (total.x + needs.rows > args.max_rows || total.y + needs.logits > args.max_logits_rows) {
+      needs = {};
+    }
+    store_span(args, i, plan.spans[i].slot, needs, total.x, total.y);
+    total.x += needs.rows;
+    total.y += needs.logits;
+  }
+  return total;
+}
+
+// Rows and logits rows in all.
+__device__ int2 place_spans(const PrepareArgs& args, const PlanView& plan, int num_spans) {
+  __shared__ int scratch[kThreads];
+  __shared__ int2 total;
+  int2 base{0, 0};
+  for (int begin = 0; begin < num_spans; begin += kThreads) {
+    const int i = begin + threadIdx.x;
+    const SpanNeeds needs = i < num_spans ? span_needs(args.batch, plan.spans[i]) : SpanNeeds{};
+    const int rows = base.x + block_scan(needs.rows, scratch);
+    const int logits = base.y + block_scan(needs.logits, scratch);
+    if (i < num_spans) {
+      store_span(args, i, plan.spans[i].slot, needs, rows - needs.rows, logits - needs.logits);
+    }
+    if (threadIdx.x == kThreads - 1) total = int2{rows, logits};
+    __syncthreads();
+    base = total;
+  }
+  if (base.x > args.max_rows || base.y > args.max_logits_rows) {
+    __syncthreads();
+    if (threadIdx.x == 0) total = place_one_by_one(args, plan, num_spans);
+    __syncthreads();
+    base = total;
+  }
+  return base;
+}
+
+// The last span that begins at or before `row` and has rows.
+__device__ int span_of_row(const SpanState* spans, int num_spans, int row) {
+  int low = 0;
+  int high = num_spans - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (spans[middle].row_begin <= row) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  // Spans without rows share their begin with the span after them; the search ends at the last.
+  while (spans[low].num_rows == 0) --low;
+  return low;
+}
+
+__device__ void fill_row(const PrepareArgs& args, int row, int num_spans) {
+  const StepTensors& out = args.tensors;
+  const SpanState span = out.spans[span_of_row(out.spans, num_spans, row)];
+  const SlotState& slot = args.batch.slots[span.slot];
+  const int offset = row - span.row_begin;
+  const int position = slot.computed + offset;
+  const int draft = position - slot.len;
+  out.token_ids[row] = draft >= 0 ? slot.drafts[draft] : *token_at(args.batch, span.slot, position);
+  out.positions[row] = position;
+  out.row_slot[row] = span.slot;
+  const int64_t place = token_at(args.batch, span.slot, position) - args.batch.token_pages;
+  out.kv_slot[row] = static_cast<int32_t>(place);
+  const int logits = offset - (span.num_rows - span.num_logits);
+  if (logits >= 0 && span.num_logits > 0) out.logits_rows[span.logits_begin + logits] = row;
+}
+
+__global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const PlanView plan = plan_view(args.plan, args.limits);
+  const int num_spans = min(plan.header->num_spans, args.limits.max_spans);
+  const int2 total = place_spans(args, plan, num_spans);
+  if (threadIdx.x == 0) *args.tensors.counts = StepCounts{total.x, total.y, num_spans, 0};
+  __syncthreads();
+  for (int row = threadIdx.x; row < args.max_rows; row += kThreads) {
+    if (row < total.x) {
+      fill_row(args, row, num_spans);
+      continue;
+    }
+    args.tensors.token_ids[row] = 0;
+    args.tensors.positions[row] = 0;
+    args.tensors.row_slot[row] = args.batch.num_slots;
+    args.tensors.kv_slot[row] = 0;
+  }
+}
+
+}  // namespace
+
+void launch_prepare(const void* args, cudaStream_t stream) {
+  launch_kernel(prepare_kernel, 1, kThreads, 0, stream, op_args<PrepareArgs>(args));
+}
+
+}  // namespace foretoken::cuda

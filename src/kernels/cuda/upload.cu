@@ -1,0 +1,94 @@
+#include "kernels/upload.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+
+// The entry may be overwritten by the host as soon as the step is published, and a copy of an older
+// step must never be used: no cached loads.
+template <class T>
+__device__ void copy_words(T* to, const T* from, int count) {
+  static_assert(sizeof(T) % 4 == 0);
+  const auto* source = reinterpret_cast<const volatile int32_t*>(from);
+  auto* target = reinterpret_cast<int32_t*>(to);
+  const int64_t words = int64_t{count} * int64_t(sizeof(T) / 4);
+  for (int64_t i = threadIdx.x; i < words; i += kThreads) target[i] = source[i];
+}
+
+__device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int count) {
+  constexpr int kWords = sizeof(SlotParams) / 4;
+  for (int i = threadIdx.x; i < count * kWords; i += kThreads) {
+    const SlotInit& init = inits[i / kWords];
+    const auto* source = reinterpret_cast<const volatile int32_t*>(&init.params);
+    reinterpret_cast<int32_t*>(&batch.params[init.slot])[i % kWords] = source[i % kWords];
+    if (i % kWords == 0) {
+      SlotState& slot = batch.slots[init.slot];
+      slot.len = init.len;
+      slot.computed = init.computed;
+      slot.finished = static_cast<int32_t>(DeviceFinish::kNone);
+      slot.num_drafts = 0;
+    }
+  }
+}
+
+// Tables first, then the fresh headers, then their parents, whose epochs may be fresh as well.
+__device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* updates,
+                                    int count) {
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    const BlockUpdate update = updates[i];
+    batch.block_tables[int64_t{update.slot} * batch.max_blocks + update.index] = update.block;
+    if (update.epoch > 0) {
+      batch.page_headers[update.block].epoch = update.epoch;
+      batch.page_headers[update.block].count = 0;
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    const BlockUpdate update = updates[i];
+    if (update.epoch == 0) continue;
+    PageHeader& header = batch.page_headers[update.block];
+    const int64_t at = int64_t{update.slot} * batch.max_blocks + update.index;
+    header.parent = update.index > 0 ? batch.block_tables[at - 1] : -1;
+    header.parent_epoch = header.parent >= 0 ? batch.page_headers[header.parent].epoch : 0;
+  }
+}
+
+// One block: the parts depend on each other and are small.
+__global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const uint64_t step = *args.step;
+  char* entry = const_cast<char*>(args.ring) + (step % kStepRingSize) * args.entry_bytes;
+  const PlanView from = plan_view(entry, args.limits);
+  const PlanView to = plan_view(args.plan, args.limits);
+  __shared__ PlanHeader header;
+  copy_words(&header, from.header, 1);
+  __syncthreads();
+  // An entry of another step means that host and device disagree; nothing after it can be right.
+  if (header.step != step) __trap();
+  copy_words(to.header, from.header, 1);
+  copy_words(to.spans, from.spans, header.num_spans);
+  apply_inits(args.batch, from.inits, header.num_inits);
+  apply_block_updates(args.batch, from.block_updates, header.num_block_updates);
+  __syncthreads();
+  for (int s = 0; s < header.num_spans; ++s) {
+    const SpanPlan span = to.spans[s];
+    for (int j = threadIdx.x; j < span.num_new_ids; j += kThreads) {
+      append_token(args.batch, span.slot, span.write_position + j,
+                   from.tokens[span.token_offset + j]);
+    }
+  }
+}
+
+}  // namespace
+
+void launch_upload(const void* args, cudaStream_t stream) {
+  launch_kernel(upload_kernel, 1, kThreads, 0, stream, op_args<UploadArgs>(args));
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/dtype.h"
+
+namespace foretoken {
+
+// What config.json and generation_config.json say about a decoder-only model.
+struct ModelConfig {
+  std::string architecture;  // for example "LlamaForCausalLM"
+  int32_t vocab_size = 0;
+  int32_t hidden_size = 0;
+  int32_t intermediate_size = 0;
+  int32_t num_layers = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t max_position_embeddings = 0;
+  float rms_norm_eps = 0;
+  float rope_theta = 0;
+  bool tie_word_embeddings = false;
+  bool attention_bias = false;
+  bool mlp_bias = false;
+  DType dtype = DType::kF32;  // of weights, activations and KV
+  std::vector<int32_t> eos_token_ids;
+};
+
+// Reads <folder>/config.json and, for the EOS ids, <folder>/generation_config.json where it exists.
+// `dtype`: "auto" (what the config names; float16 is widened to float32), "float32" or "bfloat16".
+// Unsupported names an unknown architecture, rope type, activation or quantisation and lists what
+// exists; InvalidArgument names a missing or ill-typed field.
+Result<ModelConfig> read_model_config(const std::string& folder, const std::string& dtype);
+
+// The same from parsed files; `where` is named in messages.
+Result<ModelConfig> parse_model_config(const nlohmann::json& config,
+                                       const nlohmann::json& generation_config,
+                                       const std::string& dtype, const std::string& where);
+
+}  // namespace foretoken

@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "device/dtype.h"
+#include "model/safetensors.h"
+
+namespace foretoken {
+
+// The value of a half-precision float given by its bits.
+float half_to_float(uint16_t bits);
+
+// Stores the elements of `tensor` at `out` as `dtype` (kF32 or kBF16, round to nearest even).
+// Unsupported, naming file and tensor, when the file's type is not F32, BF16 or F16.
+Status convert_tensor(const TensorView& tensor, DType dtype, void* out);
+
+// Fills out with `count` elements of `dtype`, uniform with the given standard deviation; a pure
+// function of name and count.
+void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out);
+
+}  // namespace foretoken

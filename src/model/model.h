@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+
+#include "attention/kv_cache.h"
+#include "device/queue.h"
+#include "kernels/step_types.h"
+#include "model/config.h"
+
+namespace foretoken {
+
+// A loaded target or draft model. Its weights and scratch are taken at load time; the functions
+// below only enqueue ops and may be captured into a graph. One queue at a time uses a model, since
+// consecutive calls share its scratch.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelConfig& config() const = 0;
+  virtual KvGroupSpec kv_group() const = 0;
+  virtual int64_t weight_bytes() const = 0;
+  virtual int64_t scratch_bytes() const = 0;
+
+  // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `cache` at
+  // tensors.kv_slot. Leaves the residual stream of each live row inside the model, for `logits`.
+  // max_rows: upper bound of the live rows, at most LoadOptions::max_rows.
+  virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
+                       const KvCache& cache, int32_t max_rows) = 0;
+
+  // Enqueues the logits of logits rows [row_offset, row_offset + max_rows) of the forward before:
+  // out [max_rows, vocab_size] floats in device memory. max_rows is at most
+  // LoadOptions::max_logits_rows; more rows take several calls.
+  virtual void logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                      int32_t max_rows, float* out) = 0;
+};
+
+}  // namespace foretoken

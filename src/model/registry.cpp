@@ -1,0 +1,70 @@
+#include "model/registry.h"
+
+#include <new>
+#include <optional>
+
+#include "base/check.h"
+#include "model/arch/llama.h"
+#include "model/checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+constexpr Architecture kArchitectures[] = {
+    {"LlamaForCausalLM", "Llama 2 and 3 (RoPE without scaling)", llama_weight_bytes, load_llama},
+};
+
+Result<std::unique_ptr<Model>> load_from_folder(Device& device, const std::string& folder,
+                                                const LoadOptions& options) {
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(folder, options.dtype));
+  const Architecture* architecture = find_architecture(config.architecture);
+  FT_CHECK(architecture != nullptr);
+
+  LoadOptions complete = options;
+  if (complete.attention == nullptr) {
+    FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device.type()));
+  }
+  std::optional<Checkpoint> checkpoint;
+  if (options.load_format == LoadFormat::kAuto) {
+    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(folder));
+  }
+  FT_ASSIGN_OR_RETURN(
+      auto loader, WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr, config.dtype,
+                                        architecture->weight_bytes(config), options.progress,
+                                        options.cancelled));
+  FT_ASSIGN_OR_RETURN(auto model, architecture->load(device, config, *loader, complete));
+  FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));
+  return model;
+}
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+const Architecture* find_architecture(const std::string& name) {
+  for (const Architecture& architecture : kArchitectures) {
+    if (name == architecture.name) return &architecture;
+  }
+  return nullptr;
+}
+
+std::string architecture_names() {
+  std::string names;
+  for (const Architecture& architecture : kArchitectures) {
+    names += (names.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  return names;
+}
+
+Result<std::unique_ptr<Model>> load_model(Device& device, const std::string& folder,
+                                          const LoadOptions& options) {
+  FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
+  try {
+    return load_from_folder(device, folder, options);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("not enough host memory while loading " + folder +
+                              "; close other programs or use a smaller model");
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,54 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "attention/backend.h"
+#include "base/result.h"
+#include "device/device.h"
+#include "model/config.h"
+#include "model/model.h"
+#include "model/weight_loader.h"
+
+namespace foretoken {
+
+// kAuto: safetensors. kDummy: random weights from a fixed seed, config.json only.
+enum class LoadFormat : uint8_t { kAuto, kDummy };
+
+struct LoadOptions {
+  std::string dtype = "auto";  // auto, float32 or bfloat16
+  LoadFormat load_format = LoadFormat::kAuto;
+  int32_t max_rows = 0;                         // largest max_rows of Model::forward
+  int32_t max_logits_rows = 0;                  // largest max_rows of Model::logits
+  const AttentionBackend* attention = nullptr;  // null: the best for the device
+  // Called on the loading thread after each tensor with bytes loaded and bytes in all; may be
+  // empty.
+  std::function<void(int64_t done, int64_t total)> progress;
+  const std::atomic<bool>* cancelled = nullptr;  // looked at between tensors; may be null
+};
+
+// A supported architecture and the function that builds its model.
+struct Architecture {
+  const char* name;
+  const char* description;
+  int64_t (*weight_bytes)(const ModelConfig& config);
+  Result<std::unique_ptr<Model>> (*load)(Device& device, const ModelConfig& config,
+                                         WeightLoader& loader, const LoadOptions& options);
+};
+
+std::span<const Architecture> architectures();
+// Null when the name is unknown.
+const Architecture* find_architecture(const std::string& name);
+// "A, B, C", for messages.
+std::string architecture_names();
+
+// Reads the model in `folder` into the memory of `device`, which must outlive it. Blocks until
+// done. Aborted when `cancelled` was set; ResourceExhausted when memory is short; otherwise an
+// error that names the file, tensor or field at fault.
+Result<std::unique_ptr<Model>> load_model(Device& device, const std::string& folder,
+                                          const LoadOptions& options);
+
+}  // namespace foretoken

@@ -1,0 +1,96 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "model/checkpoint.h"
+
+namespace foretoken {
+
+// Owns a handle of Device::pack_weight.
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  PackedWeight(Device& device, void* handle) : device_(&device), handle_(handle) {}
+  PackedWeight(PackedWeight&& other) noexcept
+      : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  PackedWeight& operator=(PackedWeight&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~PackedWeight() {
+    if (handle_ != nullptr) device_->free_weight(handle_);
+  }
+  const void* get() const { return handle_; }
+
+ private:
+  Device* device_ = nullptr;
+  void* handle_ = nullptr;
+};
+
+// A tensor of the checkpoint by name, and the rows it must have.
+struct TensorPart {
+  std::string name;
+  int64_t rows;
+};
+
+// Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
+// shape on every run). Used by one thread, at start-up. Each function returns Aborted once
+// cancelled, ResourceExhausted when memory is short, and otherwise names file and tensor.
+class WeightLoader {
+ public:
+  using Progress = std::function<void(int64_t done, int64_t total)>;
+
+  // checkpoint: null for random weights, otherwise outlives the loader. total_bytes: of all
+  // weights in `dtype`, for progress and for the check that they fit into free memory.
+  static Result<std::unique_ptr<WeightLoader>> create(Device& device, const Checkpoint* checkpoint,
+                                                      DType dtype, int64_t total_bytes,
+                                                      Progress progress,
+                                                      const std::atomic<bool>* cancelled);
+
+  // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols);
+  // The parts (vectors) one after the other as floats; random weights are `dummy_value` here.
+  Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value);
+  // A row-major table [rows, cols] of `dtype`.
+  Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
+  // Copies host data into new device memory.
+  Result<void*> upload(Arena& arena, const void* data, size_t bytes, const char* what);
+
+  // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
+  Status check_all_used(const std::string& architecture) const;
+  // Marks a tensor that is known and not needed.
+  void ignore(const std::string& name) { used_.insert(name); }
+
+  int64_t bytes_loaded() const { return bytes_done_; }
+
+ private:
+  WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
+               Progress progress, const std::atomic<bool>* cancelled);
+  Result<const void*> fetch(const std::string& name, std::vector<int64_t> shape, DType dtype,
+                            float dummy_value, std::vector<std::byte>* buffer);
+  void finish_tensor(int64_t num_elements);
+
+  Device& device_;
+  const Checkpoint* checkpoint_;
+  DType dtype_;
+  int64_t total_bytes_;
+  Progress progress_;
+  const std::atomic<bool>* cancelled_;
+  std::unique_ptr<Queue> queue_;
+  std::set<std::string> used_;
+  int64_t bytes_done_ = 0;
+};
+
+}  // namespace foretoken

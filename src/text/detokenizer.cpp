@@ -1,0 +1,105 @@
+#include "text/detokenizer.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "text/tokenizer.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+constexpr size_t kMaxBytesPerCharacter = 4;
+constexpr size_t kPromptContext = 8;
+constexpr size_t kMaxPending = 8;
+
+// Bytes of `text` that later tokens cannot change, `num_tokens` being the tokens behind it.
+size_t certain_bytes(std::string_view text, size_t num_tokens) {
+  size_t end = text.size();
+  while (text.substr(0, end).ends_with(kReplacement)) end -= kReplacement.size();
+  if (end == text.size() || num_tokens < kMaxBytesPerCharacter) return end;
+  // Each token has a byte or more: only the last mark can still become a character.
+  return text.size() - kReplacement.size();
+}
+
+}  // namespace
+
+Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options,
+                         std::span<const int32_t> prompt)
+    : tokenizer_(&tokenizer), options_(options) {
+  for (size_t i = prompt.size(); i > 0 && context_.size() < kPromptContext; --i) {
+    if (!leaves_no_text(prompt[i - 1])) context_.push_back(prompt[i - 1]);
+  }
+  std::reverse(context_.begin(), context_.end());
+}
+
+bool Detokenizer::leaves_no_text(int32_t id) const {
+  if (options_.skip_special_tokens && tokenizer_->is_special(id)) return true;
+  const auto token = tokenizer_->id_to_token(id);
+  return !token || token->empty();
+}
+
+// The text that `ids` add to `context`.
+Result<std::string> Detokenizer::decode_after(std::span<const int32_t> context,
+                                              std::span<const int32_t> ids) const {
+  std::vector<int32_t> all(context.begin(), context.end());
+  all.insert(all.end(), ids.begin(), ids.end());
+  FT_ASSIGN_OR_RETURN(std::string text, tokenizer_->decode(all, options_.skip_special_tokens));
+  if (context.empty()) return text;
+  FT_ASSIGN_OR_RETURN(const std::string before,
+                      tokenizer_->decode(context, options_.skip_special_tokens));
+  if (text.starts_with(before)) return text.substr(before.size());
+  // A wrong byte reaches back over the run of byte tokens; decode this part of the run alone.
+  return tokenizer_->decode(ids, options_.skip_special_tokens);
+}
+
+void Detokenizer::settle() {
+  context_.swap(pending_);
+  pending_.clear();
+  emitted_ = 0;
+}
+
+// Keeps pending_ short in an endless run of bytes that never form a character: moves a prefix whose
+// text is emitted and which decodes alike on its own into the context.
+Status Detokenizer::drop_settled(const std::string& text) {
+  const std::span<const int32_t> pending(pending_);
+  for (size_t tail = 1; tail <= kMaxBytesPerCharacter; ++tail) {
+    const auto head_ids = pending.first(pending.size() - tail);
+    FT_ASSIGN_OR_RETURN(const std::string head, decode_after(context_, head_ids));
+    if (head.size() > emitted_) continue;
+    FT_ASSIGN_OR_RETURN(const std::string rest, decode_after(head_ids, pending.last(tail)));
+    if (head + rest != text) continue;
+    context_.assign(head_ids.begin(), head_ids.end());
+    pending_.erase(pending_.begin(), pending_.end() - static_cast<std::ptrdiff_t>(tail));
+    emitted_ -= head.size();
+    break;
+  }
+  return {};
+}
+
+Result<std::string> Detokenizer::append(int32_t id) {
+  if (id < 0) return invalid_argument("token id " + std::to_string(id) + " is negative");
+  if (leaves_no_text(id)) return std::string();
+  pending_.push_back(id);
+  FT_ASSIGN_OR_RETURN(const std::string text, decode_after(context_, pending_));
+  const size_t certain = std::max(emitted_, certain_bytes(text, pending_.size()));
+  std::string piece = text.substr(std::min(emitted_, text.size()), certain - emitted_);
+  emitted_ = certain;
+  if (certain >= text.size() && !text.empty()) {
+    settle();
+  } else if (pending_.size() > kMaxPending) {
+    FT_RETURN_IF_ERROR(drop_settled(text));
+  }
+  return piece;
+}
+
+Result<std::string> Detokenizer::flush() {
+  if (pending_.empty()) return std::string();
+  FT_ASSIGN_OR_RETURN(std::string text, decode_after(context_, pending_));
+  text.erase(0, std::min(emitted_, text.size()));
+  settle();
+  return text;
+}
+
+}  // namespace foretoken

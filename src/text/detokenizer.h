@@ -1,0 +1,50 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+class Tokenizer;
+
+// Turns a stream of token ids into pieces of text, one owner at a time.
+//
+// No piece ends inside a character: an incomplete one waits for its next token. All pieces together
+// equal the tokenizer's decode of all ids, with one exception: byte-fallback tokenizers replace a
+// whole run of byte tokens when one byte in it is wrong; here, characters of the run that were
+// complete stay. The work per token does not grow with the length of the text.
+class Detokenizer {
+ public:
+  struct Options {
+    bool skip_special_tokens = true;
+  };
+
+  // `prompt` is what the text continues (its last few ids are enough): the first piece then keeps
+  // the leading space that decoding drops at the start of a text. The tokenizer must outlive this.
+  Detokenizer(const Tokenizer& tokenizer, Options options, std::span<const int32_t> prompt = {});
+
+  // The text that becomes certain with this token; often empty. Fails on a negative id.
+  Result<std::string> append(int32_t id);
+
+  // What was held back, with U+FFFD for incomplete characters.
+  Result<std::string> flush();
+
+ private:
+  bool leaves_no_text(int32_t id) const;
+  Result<std::string> decode_after(std::span<const int32_t> context,
+                                   std::span<const int32_t> ids) const;
+  Status drop_settled(const std::string& text);
+  void settle();
+
+  const Tokenizer* tokenizer_;
+  Options options_;
+  std::vector<int32_t> context_;  // tokens before pending_, all of their text emitted
+  std::vector<int32_t> pending_;  // tokens whose text is not wholly certain
+  size_t emitted_ = 0;            // bytes of the text of pending_ given away already
+};
+
+}  // namespace foretoken

@@ -1,0 +1,113 @@
+#include "text/tokenizer.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "text/crate_buffers.h"
+#include "text/text_file.h"
+#include "text/tokenizer_config.h"
+
+namespace foretoken {
+namespace {
+
+struct CrateTokenizerDeleter {
+  void operator()(FtTokenizer* tokenizer) const { ft_tokenizer_free(tokenizer); }
+};
+using CrateTokenizer = std::unique_ptr<FtTokenizer, CrateTokenizerDeleter>;
+
+class HfTokenizer final : public Tokenizer {
+ public:
+  HfTokenizer(CrateTokenizer crate, const TokenizerConfig& config)
+      : crate_(std::move(crate)),
+        bos_id_(find_role(config, "bos_token")),
+        eos_id_(find_role(config, "eos_token")) {}
+
+  Result<std::vector<int32_t>> encode(std::string_view text,
+                                      bool add_special_tokens) const override {
+    CrateIds ids;
+    CrateText error;
+    if (ft_tokenizer_encode(crate_.get(), text.data(), text.size(), add_special_tokens, ids.out(),
+                            error.out()) != FT_TEXT_OK) {
+      return invalid_argument("the text cannot be tokenized: " + error.str());
+    }
+    return ids.vector();
+  }
+
+  Result<std::string> decode(std::span<const int32_t> ids,
+                             bool skip_special_tokens) const override {
+    for (const int32_t id : ids) {
+      if (id < 0) return invalid_argument("token id " + std::to_string(id) + " is negative");
+    }
+    CrateText text;
+    CrateText error;
+    // Signed and unsigned integers of one width may alias.
+    const auto* data = reinterpret_cast<const uint32_t*>(ids.data());
+    if (ft_tokenizer_decode(crate_.get(), data, ids.size(), skip_special_tokens, text.out(),
+                            error.out()) != FT_TEXT_OK) {
+      return internal_error("the token ids cannot be decoded: " + error.str());
+    }
+    return text.str();
+  }
+
+  int32_t vocab_size() const override {
+    return static_cast<int32_t>(ft_tokenizer_vocab_size(crate_.get()));
+  }
+
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    const int64_t id = ft_tokenizer_token_to_id(crate_.get(), token.data(), token.size());
+    if (id < 0) return std::nullopt;
+    return static_cast<int32_t>(id);
+  }
+
+  std::optional<std::string> id_to_token(int32_t id) const override {
+    CrateText token;
+    if (id < 0 || !ft_tokenizer_id_to_token(crate_.get(), static_cast<uint32_t>(id), token.out())) {
+      return std::nullopt;
+    }
+    return token.str();
+  }
+
+  bool is_special(int32_t id) const override {
+    return id >= 0 && ft_tokenizer_is_special(crate_.get(), static_cast<uint32_t>(id));
+  }
+
+  std::optional<int32_t> bos_id() const override { return bos_id_; }
+  std::optional<int32_t> eos_id() const override { return eos_id_; }
+
+ private:
+  std::optional<int32_t> find_role(const TokenizerConfig& config, const char* role) const {
+    const auto found = config.special_tokens.find(role);
+    if (found == config.special_tokens.end()) return std::nullopt;
+    const std::optional<int32_t> id = token_to_id(found->second);
+    if (!id) FT_LOG(warn, "the {} \"{}\" is not in tokenizer.json", role, found->second);
+    return id;
+  }
+
+  CrateTokenizer crate_;
+  std::optional<int32_t> bos_id_;
+  std::optional<int32_t> eos_id_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "tokenizer.json";
+  if (!std::filesystem::exists(file)) {
+    const bool only_model = std::filesystem::exists(folder / "tokenizer.model");
+    return not_found(file.string() + " does not exist; " +
+                     (only_model ? "make it from tokenizer.model with transformers: "
+                                   "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+                                 : "download it with the model, or name the folder that holds it"));
+  }
+  FT_ASSIGN_OR_RETURN(const std::string json, read_text_file(file));
+  FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(folder));
+  FtTokenizer* raw = nullptr;
+  CrateText error;
+  if (ft_tokenizer_new(json.data(), json.size(), &raw, error.out()) != FT_TEXT_OK) {
+    return invalid_argument(file.string() + " is not a usable tokenizer (" + error.str() +
+                            "); download the file again");
+  }
+  return std::unique_ptr<Tokenizer>(std::make_unique<HfTokenizer>(CrateTokenizer(raw), config));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,76 @@
+#include "text/tokenizer_config.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "text/text_file.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+// An absent file is an empty object.
+Result<json> read_object(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return json::object();
+  FT_ASSIGN_OR_RETURN(const std::string content, read_text_file(file));
+  json parsed = json::parse(content, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) {
+    return invalid_argument(file.string() + " is not a valid JSON object; download the file again");
+  }
+  return parsed;
+}
+
+// A token is written as its text, or as an object that holds the text in "content".
+void add_special_tokens(const json& config, std::map<std::string, std::string>& tokens) {
+  for (const auto& [key, value] : config.items()) {
+    if (!key.ends_with("_token")) continue;
+    const json* text = &value;
+    if (value.is_object() && value.contains("content")) text = &value["content"];
+    if (text->is_string()) tokens.emplace(key, text->get<std::string>());
+  }
+}
+
+// Either one source, or a list of {"name", "template"}.
+Status add_templates(const std::filesystem::path& file, const json& config,
+                     std::map<std::string, std::string>& templates) {
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return {};
+  if (found->is_string()) {
+    templates["default"] = found->get<std::string>();
+    return {};
+  }
+  const Status broken = invalid_argument(
+      file.string() + ": chat_template must be a string or a list of {\"name\", \"template\"}");
+  if (!found->is_array()) return broken;
+  for (const json& entry : *found) {
+    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
+        !entry.contains("template") || !entry["template"].is_string()) {
+      return broken;
+    }
+    templates[entry["name"].get<std::string>()] = entry["template"].get<std::string>();
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TokenizerConfig> load_tokenizer_config(const std::filesystem::path& folder) {
+  TokenizerConfig config;
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const std::filesystem::path file = folder / name;
+    FT_ASSIGN_OR_RETURN(const json parsed, read_object(file));
+    add_special_tokens(parsed, config.special_tokens);
+    FT_RETURN_IF_ERROR(add_templates(file, parsed, config.chat_templates));
+  }
+  const std::filesystem::path old_style = folder / "chat_template.json";
+  FT_ASSIGN_OR_RETURN(const json parsed, read_object(old_style));
+  FT_RETURN_IF_ERROR(add_templates(old_style, parsed, config.chat_templates));
+  const std::filesystem::path jinja = folder / "chat_template.jinja";
+  if (std::filesystem::exists(jinja)) {
+    FT_ASSIGN_OR_RETURN(config.chat_templates["default"], read_text_file(jinja));
+  }
+  return config;
+}
+
+}  // namespace foretoken

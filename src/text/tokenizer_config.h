@@ -1,0 +1,23 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// What a Hugging Face model folder says about its text beside tokenizer.json.
+struct TokenizerConfig {
+  // Texts of the special tokens by role: bos_token, eos_token, unk_token, pad_token, ...
+  std::map<std::string, std::string> special_tokens;
+  // Jinja sources by name; the usual one is "default".
+  std::map<std::string, std::string> chat_templates;
+};
+
+// Reads tokenizer_config.json, special_tokens_map.json and chat_template.jinja (or .json) as far as
+// they exist. A template file beats the template inside tokenizer_config.json. Fails on a broken
+// file, with its name.
+Result<TokenizerConfig> load_tokenizer_config(const std::filesystem::path& folder);
+
+}  // namespace foretoken

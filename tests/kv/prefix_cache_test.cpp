@@ -1,0 +1,66 @@
+#include "kv/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+class PrefixCacheTest : public ::testing::Test {
+ protected:
+  BlockPool pool_{8};
+  PrefixCache cache_{pool_, 2};
+};
+
+TEST_F(PrefixCacheTest, FindsAChainBlockByBlock) {
+  const BlockId a = pool_.allocate();
+  const BlockId b = pool_.allocate();
+  const PrefixLink after_a = cache_.insert({}, Ids{1, 2}, a);
+  cache_.insert(after_a, Ids{3, 4}, b);
+  EXPECT_EQ(cache_.find({}, Ids{1, 2}), a);
+  EXPECT_EQ(cache_.find(cache_.link_to(a), Ids{3, 4}), b);
+  EXPECT_EQ(cache_.find({}, Ids{3, 4}), kNullBlock);
+  EXPECT_EQ(cache_.find(cache_.link_to(a), Ids{3, 5}), kNullBlock);
+}
+
+TEST_F(PrefixCacheTest, SaltSeparatesRoots) {
+  const BlockId a = pool_.allocate();
+  cache_.insert({kNullBlock, 7}, Ids{1, 2}, a);
+  EXPECT_EQ(cache_.find({}, Ids{1, 2}), kNullBlock);
+  EXPECT_EQ(cache_.find({kNullBlock, 7}, Ids{1, 2}), a);
+}
+
+TEST_F(PrefixCacheTest, TheFirstOfEqualBlocksStays) {
+  const BlockId a = pool_.allocate();
+  const BlockId b = pool_.allocate();
+  const BlockId c = pool_.allocate();
+  cache_.insert({}, Ids{1, 2}, a);
+  const PrefixLink link = cache_.insert({}, Ids{1, 2}, b);
+  EXPECT_EQ(link, cache_.link_to(a));
+  cache_.insert(link, Ids{3, 4}, c);
+  EXPECT_EQ(cache_.find(cache_.link_to(a), Ids{3, 4}), c);
+  EXPECT_EQ(cache_.num_entries(), 2);
+}
+
+TEST_F(PrefixCacheTest, AForgottenParentHidesItsChildren) {
+  const BlockId a = pool_.allocate();
+  const BlockId b = pool_.allocate();
+  cache_.insert(cache_.insert({}, Ids{1, 2}, a), Ids{3, 4}, b);
+  pool_.release(a);
+  BlockId again = kNullBlock;
+  while (again != a) {
+    again = pool_.allocate();
+    cache_.forget(again);
+  }
+  EXPECT_EQ(cache_.find({}, Ids{1, 2}), kNullBlock);
+  cache_.insert({}, Ids{9, 9}, a);
+  EXPECT_EQ(cache_.find(cache_.link_to(a), Ids{3, 4}), kNullBlock);
+  cache_.forget(b);
+  EXPECT_EQ(cache_.num_entries(), 1);
+}
+
+}  // namespace
+}  // namespace foretoken

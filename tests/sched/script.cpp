@@ -1,0 +1,126 @@
+#include "sched/script.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+int value_of(const std::string& word) { return std::stoi(word.substr(word.find('=') + 1)); }
+
+bool starts_with(const std::string& word, const char* prefix) { return word.rfind(prefix, 0) == 0; }
+
+}  // namespace
+
+std::string SchedulerScript::run(const std::string& script) {
+  std::istringstream lines(script);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const size_t first = line.find_first_not_of(' ');
+    if (first == std::string::npos) continue;
+    const std::string problem = command(line.substr(first));
+    if (!problem.empty()) return "line " + std::to_string(number) + ": " + problem;
+  }
+  return command("end");
+}
+
+std::string SchedulerScript::command(const std::string& line) {
+  std::istringstream words(line);
+  std::string verb;
+  words >> verb;
+  if (verb == "span") {
+    if (!in_plan_ || next_span_ >= in_flight_.back().spans.size()) return "no such span: " + line;
+    const std::string got = describe(in_flight_.back().spans[next_span_++]);
+    return got == line ? "" : "wanted '" + line + "', got '" + got + "'";
+  }
+  if (in_plan_ && next_span_ < in_flight_.back().spans.size()) {
+    return "unexpected '" + describe(in_flight_.back().spans[next_span_]) + "'";
+  }
+  in_plan_ = false;
+  if (verb == "submit") {
+    submit(words);
+  } else if (verb == "plan") {
+    StepPlan plan;
+    if (scheduler_.plan(plan)) {
+      in_flight_.push_back(std::move(plan));
+      in_plan_ = true;
+      next_span_ = 0;
+    }
+  } else if (verb == "done") {
+    return done(words);
+  } else if (verb == "finish") {
+    std::string name;
+    words >> name;
+    (void)scheduler_.finish(*sequences_.at(name));
+  } else if (verb == "state") {
+    return state(words);
+  } else if (verb != "end") {
+    return "unknown command " + verb;
+  }
+  return "";
+}
+
+void SchedulerScript::submit(std::istringstream& words) {
+  auto sequence = std::make_unique<Sequence>();
+  std::string name;
+  words >> name;
+  int base = 100;
+  for (std::string word; words >> word;) {
+    const int value = value_of(word);
+    if (starts_with(word, "prompt")) sequence->prompt_len = value;
+    if (starts_with(word, "max")) sequence->max_len = value;
+    if (starts_with(word, "drafts")) sequence->max_drafts = value;
+    if (starts_with(word, "base")) base = value;
+    if (starts_with(word, "salt")) sequence->cache_salt = static_cast<uint64_t>(value);
+  }
+  for (int i = 0; i < sequence->prompt_len; ++i) sequence->tokens.push_back(base + i);
+  scheduler_.add(*sequence);
+  sequences_[name] = std::move(sequence);
+}
+
+std::string SchedulerScript::done(std::istringstream& words) {
+  if (in_flight_.empty()) return "no step in flight";
+  std::map<std::string, std::string> results;
+  for (std::string word; words >> word;) {
+    results[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  }
+  const StepPlan plan = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  for (const Span& span : plan.spans) {
+    for (const auto& [name, sequence] : sequences_) {
+      if (sequence.get() != span.sequence) continue;
+      const std::string result = results.count(name) > 0 ? results[name] : "0";
+      const std::vector<int32_t> ids(static_cast<size_t>(std::stoi(result)), 7);
+      (void)scheduler_.reconcile(span, ids, result.back() == '!');
+    }
+  }
+  return "";
+}
+
+std::string SchedulerScript::state(std::istringstream& words) {
+  const std::map<std::string, int> values = {{"free", scheduler_.blocks().num_free()},
+                                             {"running", scheduler_.num_running()},
+                                             {"waiting", scheduler_.num_waiting()},
+                                             {"slots", scheduler_.num_free_slots()}};
+  for (std::string word; words >> word;) {
+    const std::string key = word.substr(0, word.find('='));
+    if (values.at(key) != value_of(word)) {
+      return "wanted " + word + ", got " + std::to_string(values.at(key));
+    }
+  }
+  return "";
+}
+
+std::string SchedulerScript::describe(const Span& span) const {
+  std::string text = "span ?";
+  for (const auto& [name, sequence] : sequences_) {
+    if (sequence.get() == span.sequence) text = "span " + name;
+  }
+  text += " tokens=" + std::to_string(span.num_tokens);
+  if (span.max_drafts > 0) text += " drafts=" + std::to_string(span.max_drafts);
+  if (span.num_hit_tokens > 0) text += " hits=" + std::to_string(span.num_hit_tokens);
+  if (span.samples) text += " samples";
+  if (span.is_first) text += " first";
+  return text;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "sched/scheduler.h"
+
+namespace foretoken {
+
+// Runs a scheduler against a plain-text script and says where they differ. One command a line:
+//   submit NAME prompt=N max=N [drafts=K] [base=B] [salt=S]  prompt ids are B, B+1, ...
+//   plan            plans one step; the lines "span ..." that follow must equal its spans
+//   span NAME tokens=N [drafts=K] [hits=N] [samples] [first]
+//   done NAME=N[!] ...  results of the oldest step: ids committed by each span; ! = it ended
+//   finish NAME     ends it on the host's side
+//   state free=N running=N waiting=N slots=N    checks (any subset)
+class SchedulerScript {
+ public:
+  explicit SchedulerScript(const SchedulerConfig& config) : scheduler_(config) {}
+
+  // The empty string, or the first difference with its line number.
+  std::string run(const std::string& script);
+  Scheduler& scheduler() { return scheduler_; }
+
+ private:
+  std::string command(const std::string& line);
+  void submit(std::istringstream& words);
+  std::string done(std::istringstream& words);
+  std::string state(std::istringstream& words);
+  std::string describe(const Span& span) const;
+
+  Scheduler scheduler_;
+  std::map<std::string, std::unique_ptr<Sequence>> sequences_;
+  std::deque<StepPlan> in_flight_;
+  size_t next_span_ = 0;
+  bool in_plan_ = false;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,168 @@
+#include "text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "text/text_fixtures.h"
+#include "text/tokenizer_config.h"
+
+namespace foretoken {
+namespace {
+
+Result<std::string> render(const std::string& source, const std::string& messages = "[]",
+                           const std::string& arguments = "", bool add_prompt = false) {
+  TokenizerConfig config;
+  config.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  config.chat_templates["default"] = source;
+  FT_ASSIGN_OR_RETURN(const ChatTemplate compiled, ChatTemplate::compile(config, "the test"));
+  return compiled.render(messages, arguments, add_prompt);
+}
+
+std::string rendered(const std::string& source, const std::string& arguments = "") {
+  auto text = render(source, "[]", arguments);
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  return text.ok() ? text.value() : "";
+}
+
+std::string failure(const Result<std::string>& result) {
+  EXPECT_FALSE(result.ok());
+  if (result.ok()) return "";
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  return result.status().message();
+}
+
+TEST(ChatTemplate, RendersTheTemplateOfAFolder) {
+  auto compiled = ChatTemplate::load(data_folder("byte_level"));
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  const std::string messages =
+      R"([{"role":"user","content":" Hi <b>& 你好 "},{"role":"assistant","content":"Yes"}])";
+  EXPECT_EQ(compiled.value().render(messages, "", true).value(),
+            "<|begin|><|role|>user\nHi <b>& 你好<|end|>\n<|role|>assistant\nYes<|end|>\n"
+            "<|role|>assistant\n");
+}
+
+TEST(ChatTemplate, BlocksAreTrimmed) {
+  EXPECT_EQ(rendered("a\n  {% if true %}\n  b\n  {% endif %}\nc\n"), "a\n  b\nc");
+  EXPECT_EQ(rendered("x  {{- 1 -}}  y"), "x1y");
+}
+
+TEST(ChatTemplate, LoopControlsAndPythonMethods) {
+  EXPECT_EQ(rendered("{% for i in range(9) %}{% if i == 1 %}{% continue %}{% endif %}"
+                     "{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}"),
+            "02");
+  EXPECT_EQ(rendered("{{ ' a.b '.strip().split('.')[-1].upper() }}{{ x.get('k', 'none') }}"
+                     "{{ 'abc'[1:] }}{{ 'abc'.startswith('ab') }}",
+                     R"({"x":{}})"),
+            "BnonebcTrue");
+  EXPECT_EQ(
+      rendered("{% for k, v in x.items() %}{{ k }}={{ v }};{% endfor %}", R"({"x":{"z":1,"a":2}})"),
+      "z=1;a=2;");
+}
+
+TEST(ChatTemplate, TojsonIsPythons) {
+  const std::string arguments = R"({"x":{"b":[1,2.0,1e20,1e-5,true,null,"<é\"\n'&>"],"a":{}}})";
+  EXPECT_EQ(rendered("{{ x | tojson }}", arguments),
+            R"({"b": [1, 2.0, 1e+20, 1e-05, true, null, "<é\"\n'&>"], "a": {}})");
+  EXPECT_EQ(rendered("{{ x | tojson(indent=2) }}", R"({"x":{"a":[1,[]],"b":{}}})"),
+            "{\n  \"a\": [\n    1,\n    []\n  ],\n  \"b\": {}\n}");
+  EXPECT_EQ(rendered("{{ x | tojson(sort_keys=true, separators=(',', ':')) }}",
+                     R"({"x":{"b":1,"a":[1,2]}})"),
+            R"({"a":[1,2],"b":1})");
+  EXPECT_EQ(rendered("{{ x | tojson(ensure_ascii=true) }}", R"({"x":"é😀"})"),
+            R"("\u00e9\ud83d\ude00")");
+  EXPECT_EQ(rendered("{{ x | tojson }}", R"({"x":12345678901234567890})"), "12345678901234567890");
+}
+
+TEST(ChatTemplate, ValuesPrintAsInPython) {
+  EXPECT_EQ(rendered("{{ x }}", R"({"x":[true,null,1.0,"it's",{"a":"b"}]})"),
+            R"([True, None, 1.0, "it's", {'a': 'b'}])");
+  EXPECT_EQ(rendered("{{ x }}{{ y }}{{ nothing }}", R"({"x":null,"y":false})"), "NoneFalse");
+  EXPECT_EQ(rendered("{{ 'n: ' + (true | string) }}"), "n: True");
+}
+
+TEST(ChatTemplate, ToolsAndDocumentsAreAlwaysDefined) {
+  const std::string source =
+      "{% if tools is none %}none{% else %}{{ tools | length }}{% endif %}{{ documents is none }}";
+  EXPECT_EQ(rendered(source), "noneTrue");
+  EXPECT_EQ(rendered(source, R"({"tools":[{}]})"), "1True");
+}
+
+TEST(ChatTemplate, GenerationMarkersHaveNoEffect) {
+  EXPECT_EQ(rendered("a {%- generation -%} b {% endgeneration %}\nc"), "ab c");
+}
+
+TEST(ChatTemplate, DateOfToday) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  EXPECT_EQ(rendered("{{ strftime_now('%Y') }}"), std::to_string(1900 + parts.tm_year));
+  EXPECT_EQ(rendered("{{ strftime_now('') }}"), "");
+}
+
+TEST(ChatTemplate, ARefusalSaysTheTemplatesOwnWords) {
+  const std::string message = failure(
+      render("{% if messages[0]['role'] != 'user' %}{{ raise_exception('Start with user!') }}"
+             "{% endif %}",
+             R"([{"role":"system"}])"));
+  EXPECT_NE(message.find("refuses these messages: Start with user!"), std::string::npos) << message;
+}
+
+TEST(ChatTemplate, FailuresNameThePlace) {
+  EXPECT_NE(failure(render("one\n{% if %}")).find(":2)"), std::string::npos);
+  EXPECT_NE(failure(render("a\n\n{{ messages[0].x.y }}", "[{}]")).find(":3)"), std::string::npos);
+  EXPECT_NE(failure(render("{{ nothing | tojson }}")).find("undefined"), std::string::npos);
+  EXPECT_NE(failure(render("{{ 1 | no_such_filter }}")).find("no_such_filter"), std::string::npos);
+  EXPECT_NE(failure(render("x", "{")).find("messages"), std::string::npos);
+  EXPECT_NE(failure(render("x", "{}")).find("array"), std::string::npos);
+  EXPECT_NE(failure(render("x", "[]", "[]")).find("arguments"), std::string::npos);
+  EXPECT_NE(failure(render("x", "[\"\xff\"]")).find("UTF-8"), std::string::npos);
+}
+
+TEST(ChatTemplate, RunawayTemplatesEnd) {
+  EXPECT_NE(failure(render("{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}")), "");
+  EXPECT_NE(failure(render("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}"
+                           "{% endfor %}")),
+            "");
+  EXPECT_NE(failure(render(std::string(100000, '(') + "{{" + std::string(100000, '(') + "}}")), "");
+  EXPECT_NE(failure(render("x", std::string(100000, '['))), "");
+}
+
+TEST(ChatTemplate, ToolUseTemplateIsTakenWithTools) {
+  TokenizerConfig config;
+  config.chat_templates = {{"default", "plain"}, {"tool_use", "with tools"}};
+  const ChatTemplate compiled = ChatTemplate::compile(config, "the test").value();
+  EXPECT_EQ(compiled.render("[]", "", false).value(), "plain");
+  EXPECT_EQ(compiled.render("[]", R"({"tools":null})", false).value(), "plain");
+  EXPECT_EQ(compiled.render("[]", R"({"tools":[]})", false).value(), "with tools");
+}
+
+TEST(ChatTemplate, AFolderWithoutTemplateSaysWhatToDo) {
+  TemporaryFolder folder;
+  auto compiled = ChatTemplate::load(folder.path());
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(compiled.status().message().find("chat_template.jinja"), std::string::npos);
+}
+
+TEST(ChatTemplate, OneObjectServesManyThreads) {
+  const ChatTemplate compiled = ChatTemplate::load(data_folder("byte_level")).value();
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < texts.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        texts[t] = compiled.render(R"([{"role":"user","content":"x"}])", "", true).value();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(texts, std::vector<std::string>(4, texts[0]));
+  EXPECT_FALSE(texts[0].empty());
+}
+
+}  // namespace
+}  // namespace foretoken

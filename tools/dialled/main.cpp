@@ -1,0 +1,103 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "model/dialled_writer.h"
+
+namespace {
+
+struct PromptOptions {
+  int count = 0;
+  foretoken::NgramDial dial;
+};
+
+// Writes prompts.jsonl: one object a prompt, with the output and the counts to expect.
+foretoken::Status write_prompts(const std::string& folder, const foretoken::DialledShape& shape,
+                                const PromptOptions& options) {
+  const foretoken::DialledCycle cycle(shape.vocab_size, shape.seed);
+  const std::string path = (std::filesystem::path(folder) / "prompts.jsonl").string();
+  std::ofstream file(path, std::ios::trunc);
+  for (int i = 0; i < options.count; ++i) {
+    foretoken::NgramDial dial = options.dial;
+    dial.seed += static_cast<uint64_t>(i);
+    FT_ASSIGN_OR_RETURN(const auto prompt, foretoken::make_dialled_prompt(cycle, dial));
+    const nlohmann::ordered_json line = {
+        {"prompt_token_ids", prompt.ids},
+        {"prompt", foretoken::dialled_text(prompt.ids)},
+        {"expected_token_ids", prompt.expected_output},
+        {"expected_text", foretoken::dialled_text(prompt.expected_output)},
+        {"num_drafted", prompt.num_drafted},
+        {"num_accepted", prompt.num_accepted}};
+    file << line.dump() << "\n";
+  }
+  file.close();
+  if (!file) return foretoken::invalid_argument("cannot write " + path);
+  return {};
+}
+
+void add_shape_options(CLI::App* app, foretoken::DialledShape* shape, std::string* dtype) {
+  app->add_option("--layers", shape->num_layers, "Number of layers")->capture_default_str();
+  app->add_option("--hidden", shape->hidden_size, "Hidden size")->capture_default_str();
+  app->add_option("--heads", shape->num_heads, "Query heads")->capture_default_str();
+  app->add_option("--kv-heads", shape->num_kv_heads, "KV heads")->capture_default_str();
+  app->add_option("--head-dim", shape->head_dim, "Size of a head")->capture_default_str();
+  app->add_option("--vocab", shape->vocab_size, "Vocabulary size")->capture_default_str();
+  app->add_option("--intermediate", shape->intermediate_size, "MLP size")->capture_default_str();
+  app->add_option("--max-positions", shape->max_position_embeddings, "Longest context")
+      ->capture_default_str();
+  app->add_option("--seed", shape->seed, "Seed of the permutation")->capture_default_str();
+  app->add_option("--agreement", shape->agreement, "Share of ids that follow the permutation")
+      ->capture_default_str();
+  app->add_option("--dtype", *dtype, "Type of the weights")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
+}
+
+void add_prompt_options(CLI::App* app, PromptOptions* options) {
+  app->add_option("--prompts", options->count, "Prompts to write into prompts.jsonl")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app->add_option("--acceptance", options->dial.acceptance, "Share of n-gram drafts accepted")
+      ->check(CLI::Range(0.3, 0.95))
+      ->capture_default_str();
+  app->add_option("--output-tokens", options->dial.num_output, "Tokens to be generated a prompt")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--num-speculative-tokens", options->dial.num_drafts, "Drafts a step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--prompt-lookup-min", options->dial.min_n, "Shortest n-gram")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--prompt-lookup-max", options->dial.max_n, "Longest n-gram")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--prompt-seed", options->dial.seed, "Seed of the first prompt")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Writes a Llama checkpoint whose greedy output is a fixed permutation of tokens");
+  std::string folder;
+  std::string dtype = "float32";
+  foretoken::DialledShape shape;
+  PromptOptions prompts;
+  app.add_option("folder", folder, "Model folder to write")->required();
+  add_shape_options(&app, &shape, &dtype);
+  add_prompt_options(&app, &prompts);
+  CLI11_PARSE(app, argc, argv);
+  shape.dtype = dtype == "bfloat16" ? foretoken::DType::kBF16 : foretoken::DType::kF32;
+  if (prompts.dial.max_n < prompts.dial.min_n) prompts.dial.max_n = prompts.dial.min_n;
+
+  foretoken::Status status = foretoken::write_dialled_checkpoint(folder, shape);
+  if (status.ok() && prompts.count > 0) status = write_prompts(folder, shape, prompts);
+  if (!status.ok()) {
+    std::fprintf(stderr, "foretoken-dial: %s\n", status.message().c_str());
+    return 1;
+  }
+  return 0;
+}
