@@ -27,8 +27,9 @@ class PortableAttention final : public AttentionBackend {
   void run(Queue& queue, const AttentionArgs& args) const override { attention(queue, args); }
 };
 
-int64_t PortableAttention::workspace_floats(const Device&, int32_t max_rows, int32_t num_heads,
+int64_t PortableAttention::workspace_floats(const Device& device, int32_t max_rows, int32_t num_heads,
                                             int32_t head_dim) const {
+  if (device.type() == DeviceType::kCpu) return 0;
   // Partial results of a split: its accumulator, maximum and sum. Few rows profit from many splits
   // in flight; with many rows the rows alone fill the device.
   constexpr int64_t kMaxSplits = 64;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "kernels/rope_kv.h"
 #include "model/json_file.h"
 #include "model/registry.h"
 
@@ -176,6 +177,10 @@ Status check_shape(const ModelConfig& config, const std::string& where) {
   if (config.head_dim % 2 != 0) {
     return invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) +
                             " is odd, but rotary embeddings need an even one; correct the file");
+  }
+  if (config.head_dim > kMaxHeadDim) {
+    return unsupported(where + ": head_dim " + std::to_string(config.head_dim) +
+                       " is not supported; the largest is " + std::to_string(kMaxHeadDim));
   }
   const int64_t qkv_rows =
       (int64_t{config.num_heads} + 2 * int64_t{config.num_kv_heads}) * config.head_dim;

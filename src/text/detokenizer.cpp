@@ -54,8 +54,13 @@ Result<std::string> Detokenizer::decode_after(std::span<const int32_t> context,
   return tokenizer_->decode(ids, options_.skip_special_tokens);
 }
 
-void Detokenizer::settle() {
-  context_.swap(pending_);
+// The pending tokens become the context. Tokens without text (the space that decoding drops at the
+// start) cannot stand for the text before them, so they join it.
+void Detokenizer::settle(bool has_text) {
+  if (has_text) context_.clear();
+  if (has_text || context_.size() < kMaxPending) {
+    context_.insert(context_.end(), pending_.begin(), pending_.end());
+  }
   pending_.clear();
   emitted_ = 0;
 }
@@ -86,8 +91,8 @@ Result<std::string> Detokenizer::append(int32_t id) {
   const size_t certain = std::max(emitted_, certain_bytes(text, pending_.size()));
   std::string piece = text.substr(std::min(emitted_, text.size()), certain - emitted_);
   emitted_ = certain;
-  if (certain >= text.size() && !text.empty()) {
-    settle();
+  if (certain >= text.size()) {
+    settle(!text.empty());
   } else if (pending_.size() > kMaxPending) {
     FT_RETURN_IF_ERROR(drop_settled(text));
   }
@@ -97,8 +102,9 @@ Result<std::string> Detokenizer::append(int32_t id) {
 Result<std::string> Detokenizer::flush() {
   if (pending_.empty()) return std::string();
   FT_ASSIGN_OR_RETURN(std::string text, decode_after(context_, pending_));
+  const bool has_text = !text.empty();
   text.erase(0, std::min(emitted_, text.size()));
-  settle();
+  settle(has_text);
   return text;
 }
 

@@ -38,7 +38,7 @@ class Detokenizer {
   Result<std::string> decode_after(std::span<const int32_t> context,
                                    std::span<const int32_t> ids) const;
   Status drop_settled(const std::string& text);
-  void settle();
+  void settle(bool has_text);
 
   const Tokenizer* tokenizer_;
   Options options_;

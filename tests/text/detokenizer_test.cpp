@@ -91,6 +91,22 @@ TEST(Detokenizer, LeadingSpaceDependsOnThePrompt) {
   EXPECT_EQ(join(stream(continued, answer)), " hello");
 }
 
+TEST(Detokenizer, ContinuesAnyPrompt) {
+  std::mt19937 rng(6);
+  for (const char* name : {"byte_level", "sentencepiece"}) {
+    auto tokenizer = load_fixture(data_folder(name));
+    for (int i = 0; i < 300; ++i) {
+      const Ids prompt = tokenizer->encode("x" + random_text(rng, 10), true).value();
+      const Ids answer = tokenizer->encode("a" + random_text(rng, 10), false).value();
+      Ids both = prompt;
+      both.insert(both.end(), answer.begin(), answer.end());
+      Detokenizer detokenizer(*tokenizer, {}, prompt);
+      EXPECT_EQ(tokenizer->decode(prompt, true).value() + join(stream(detokenizer, answer)),
+                tokenizer->decode(both, true).value());
+    }
+  }
+}
+
 TEST(Detokenizer, SkippedTokenDoesNotEatASpace) {
   auto tokenizer = load_fixture(data_folder("sentencepiece"));
   const int32_t the = tokenizer->token_to_id("▁the").value();

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 SEED = 20261121
+PROMPT_SEED = 32  # of the seeds below 40 the one whose greedy texts stay farthest from ties
 GREEDY_TOKENS = 256
 
 TINY = {
@@ -31,7 +32,7 @@ TINY = {
 
 TEXTS = [
     "Once upon a time, there was a little",
-    "<|user|>Tell me a story about a brave little rabbit.<|end|><|assistant|>",
+    "<|user|>Tell me a story about a little duck.<|end|><|assistant|>",
     "Mia had a red kite. The red kite could fly very high. Mia ran up the hill with the red kite, "
     "and the wind took the red kite up, up, up. \"Look!\" said her brother Sam. \"The red kite is "
     "as high as the birds!\" Then the string broke. The red kite flew over the river and over the "
@@ -164,7 +165,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     if name == "tiny-llama":
         write_tiny(out)
-        generator = torch.Generator().manual_seed(SEED)
+        generator = torch.Generator().manual_seed(PROMPT_SEED)
         prompts = [torch.randint(0, TINY["vocab_size"], (length,), generator=generator).tolist()
                    for length in (1, 17, 40)]
         result, tensors = generate(name, out, prompts, keep=0)

@@ -10,13 +10,31 @@
 
 namespace foretoken::cpu {
 
-void init_worker_thread() {
-  // Looked up at run time: only programs that link oneDNN have an OpenMP runtime loaded.
+namespace {
+
+// OpenMP's functions are looked up at run time: only programs that link oneDNN have them.
+void set_openmp_threads(int count) {
   using SetNumThreads = void (*)(int);
   if (auto set = reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
-    set(1);
+    set(count);
   }
 }
+
+int openmp_threads() {
+  using GetMaxThreads = int (*)();
+  auto get = reinterpret_cast<GetMaxThreads>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  return get != nullptr ? get() : 1;
+}
+
+}  // namespace
+
+void init_worker_thread() { set_openmp_threads(1); }
+
+SingleThreadScope::SingleThreadScope() : threads_before_(openmp_threads()) {
+  set_openmp_threads(1);
+}
+
+SingleThreadScope::~SingleThreadScope() { set_openmp_threads(threads_before_); }
 
 int num_physical_cores() {
   cpu_set_t allowed;

@@ -6,6 +6,19 @@ namespace foretoken::cpu {
 // this thread, so that OpenMP never starts a team of its own.
 void init_worker_thread();
 
+// Keeps oneDNN single-threaded on this thread while it lives: primitives are made for the number
+// of threads that they will have.
+class SingleThreadScope {
+ public:
+  SingleThreadScope();
+  ~SingleThreadScope();
+  SingleThreadScope(const SingleThreadScope&) = delete;
+  SingleThreadScope& operator=(const SingleThreadScope&) = delete;
+
+ private:
+  int threads_before_;
+};
+
 // Physical cores that this process may use.
 int num_physical_cores();
 

@@ -1,7 +1,5 @@
 #include "kernels/cpu/gemm_onednn.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,6 +13,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -29,18 +28,6 @@ const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
-
-// oneDNN bakes the number of threads into a primitive when it is made.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  const int before_;
-};
 
 std::atomic<size_t> largest_scratchpad{0};
 
@@ -172,7 +159,7 @@ bool onednn_is_batch_invariant() {
 std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k,
                                                DType dtype) {
   FT_CHECK(cols > 0 && cols <= kMaxSliceCols);
-  const OneThread one_thread;
+  const SingleThreadScope single_thread;
   std::shared_ptr<const Shape> shape = shape_of(cols, k, dtype);
   memory packed(shape->weights, cpu_engine());
   memory plain({{k, cols}, data_type_of(dtype), Tag::ba}, cpu_engine(), const_cast<void*>(rows));

@@ -14,11 +14,11 @@ struct TileShape {
   static constexpr int kWarpsX = WarpsX_;
   static constexpr int kWarpsW = WarpsW_;
   static constexpr int kStages = Stages_;
-  static constexpr int kThreads = WarpsX_ * WarpsW_ * 32;
+  static constexpr int kThreads = kWarpsX * kWarpsW * 32;
   static constexpr int kChunksX = RowsX_ * kBlockK / 8;
   static constexpr int kChunksW = RowsW_ * kBlockK / 8;
-  static constexpr int kTilesX = RowsX_ / WarpsX_ / 8;        // of a warp
-  static constexpr int kTilesW = RowsW_ / WarpsW_ / kTileN;   // of a warp
+  static constexpr int kTilesX = RowsX_ / kWarpsX / 8;       // of a warp
+  static constexpr int kTilesW = RowsW_ / kWarpsW / kTileN;   // of a warp
   static constexpr int kBytes = Stages_ * (kChunksX + kChunksW) * 16;
 };
 

@@ -1,0 +1,78 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/attention_common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kMergeThreads = 128;
+constexpr int kBlocksPerSm = 3;  // wanted at least, where there are splits to share
+
+bool uses_tensor_cores(const KvLayer& kv) {
+  return kv.dtype == DType::kBF16 && (kv.head_dim == 64 || kv.head_dim == 128);
+}
+
+AttentionSchedule choose_schedule(const AttentionArgs& args) {
+  const int max_splits = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kAttentionSplit);
+  const int64_t floats =
+      int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.head_dim + 2);
+  const int blocks = args.max_rows * args.kv.num_kv_heads;
+  const int wanted = kBlocksPerSm * device_traits().num_sms / std::max(blocks, 1);
+  if (args.workspace == nullptr || floats > args.workspace_floats) return {1, max_splits};
+  return {std::clamp(wanted, 1, max_splits), max_splits};
+}
+
+// One block: one row and query head; a thread merges the splits of one or two dimensions in order.
+template <class T>
+__global__ void __launch_bounds__(kMergeThreads)
+    attention_merge_kernel(AttentionArgs args, int max_splits) {
+  wait_for_previous();
+  let_next_start();
+  const int row = blockIdx.x;
+  const int head = blockIdx.y;
+  if (row >= args.counts->num_rows) return;
+  const int position = args.positions[row];
+  const int first = first_visible(position, args.window) / kAttentionSplit;
+  const int last = position / kAttentionSplit;
+  for (int d = threadIdx.x; d < args.kv.head_dim; d += kMergeThreads) {
+    float highest = -INFINITY;
+    float weights = 0;
+    float values = 0;
+    for (int split = first; split <= last; ++split) {
+      const int64_t index = partial_index(args, max_splits, row, head, split);
+      const float2 partial = *partial_state(args, max_splits, index);
+      const MergeScales scales = merge_scales(highest, partial.x);
+      highest = scales.highest;
+      weights = merge(weights, partial.y, scales);
+      values = merge(values, partial_values(args, index)[d], scales);
+    }
+    const int64_t at = (int64_t{row} * args.num_heads + head) * args.kv.head_dim + d;
+    static_cast<T*>(args.out)[at] = from_float<T>(normalized(values, weights));
+  }
+}
+
+}  // namespace
+
+void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream) {
+  const auto kernel = args.kv.dtype == DType::kBF16 ? attention_merge_kernel<__nv_bfloat16>
+                                                    : attention_merge_kernel<float>;
+  launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
+                schedule.max_splits);
+}
+
+void launch_attention(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<AttentionArgs>(packed);
+  const AttentionSchedule schedule = choose_schedule(args);
+  if (uses_tensor_cores(args.kv)) {
+    launch_attention_mma(args, schedule, stream);
+  } else {
+    launch_attention_plain(args, schedule, stream);
+  }
+  if (schedule.num_parts > 1) launch_attention_merge(args, schedule, stream);
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,83 @@
+#pragma once
+#include "kernels/attention.h"
+#include "kernels/cuda/common.cuh"
+
+namespace foretoken::cuda {
+
+// Two kernels by type and head size alone (never by the number of rows): tensor cores for bfloat16
+// with head_dim 64 or 128, plain float arithmetic for the rest.
+//
+// Both reduce kAttentionSplit KV positions to a partial result (highest score, sum of weights,
+// weighted sum of values) and merge the partial results in ascending order with `merge_scales`.
+// Schedules differ only in where the partial results wait: in registers, when one block walks all
+// splits of a row, or in the workspace, when blocks share them and `launch_attention_merge` ends the
+// work. Every product, sum and merge is the same, so the bits are, too.
+struct AttentionSchedule {
+  int num_parts;   // blocks that share the splits of a row; 1: no workspace
+  int max_splits;  // stride of the workspace
+};
+void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
+                          cudaStream_t stream);
+void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream);
+void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream);
+
+// First KV position that a query at `position` sees.
+__host__ __device__ inline int first_visible(int position, int window) {
+  return window > 0 && position + 1 > window ? position + 1 - window : 0;
+}
+
+__device__ inline float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Scores are kept in units of log2: weight = 2^(score - highest).
+__device__ inline float score_scale(const AttentionArgs& args) {
+  return __fmul_rn(args.scale, 1.44269504088896341f);
+}
+
+// Factors for the running result and for the partial result that joins it.
+struct MergeScales {
+  float running;
+  float partial;
+  float highest;
+};
+__device__ inline MergeScales merge_scales(float running, float partial) {
+  if (partial == -INFINITY) return {1.0f, 0.0f, running};
+  if (running == -INFINITY) return {0.0f, 1.0f, partial};
+  const float highest = fmaxf(running, partial);
+  return {exp2_approx(__fsub_rn(running, highest)), exp2_approx(__fsub_rn(partial, highest)),
+          highest};
+}
+__device__ inline float merge(float running, float partial, const MergeScales& scales) {
+  return fmaf(running, scales.running, __fmul_rn(partial, scales.partial));
+}
+__device__ inline float normalized(float sum_of_values, float sum_of_weights) {
+  return sum_of_weights > 0.0f ? __fdiv_rn(sum_of_values, sum_of_weights) : 0.0f;
+}
+
+// Workspace: values [row, head, split, head_dim], then {highest, sum of weights} [row, head, split].
+__device__ inline int64_t partial_index(const AttentionArgs& args, int max_splits, int row, int head,
+                                        int split) {
+  return (int64_t{row} * args.num_heads + head) * max_splits + split;
+}
+__device__ inline float* partial_values(const AttentionArgs& args, int64_t index) {
+  return args.workspace + index * args.kv.head_dim;
+}
+__device__ inline float2* partial_state(const AttentionArgs& args, int max_splits, int64_t index) {
+  const int64_t all = int64_t{args.max_rows} * args.num_heads * max_splits;
+  return reinterpret_cast<float2*>(args.workspace + all * args.kv.head_dim) + index;
+}
+
+// Index of the KV entry of `position` for one KV head, in units of head_dim.
+__device__ inline int64_t kv_entry(const AttentionArgs& args, int slot, int position, int kv_head) {
+  const KvLayer& kv = args.kv;
+  const int block =
+      args.block_tables[int64_t{slot} * args.max_blocks + position / kv.block_size];
+  return (int64_t{block} * kv.num_kv_heads + kv_head) * kv.block_size + position % kv.block_size;
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,444 @@
+#include "kernels/cuda/attention_common.cuh"
+#include "kernels/cuda/mma.cuh"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kTile = 64;    // KV positions in shared memory at once
+constexpr int kStages = 2;
+constexpr int kWarpRows = 16;
+
+// The query rows of a block: up to `tokens` consecutive positions of one sequence, each with
+// `heads` query heads of one KV head. Row m of the block is token m / heads, head m % heads.
+struct QueryTile {
+  int first_row;   // token row
+  int num_tokens;  // 0: another block has this row
+  int position;    // of the first token
+  int slot;
+  int kv_head;
+  int first_head;
+  int heads;
+  int first_kv;    // KV positions that any of the rows sees
+  int last_kv;
+};
+
+// Rows are grouped at positions that are multiples of `tokens`; a group also starts where another
+// sequence does. Grouping moves work only: a row's arithmetic does not depend on its neighbours.
+__device__ QueryTile find_tile(const AttentionArgs& args, int tokens, int max_heads) {
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x;
+  const int live = min(args.counts->num_rows, args.max_rows);
+  QueryTile tile{};
+  if (row >= live) return tile;
+  const int group = args.num_heads / args.kv.num_kv_heads;
+  const int chunks = ceil_div(group, max_heads);
+  tile.first_row = row;
+  tile.position = args.positions[row];
+  tile.slot = args.row_slot[row];
+  tile.kv_head = blockIdx.y / chunks;
+  const int begin = blockIdx.y % chunks * max_heads;
+  tile.first_head = tile.kv_head * group + begin;
+  tile.heads = min(max_heads, group - begin);
+  const bool follows = row > 0 && args.row_slot[row - 1] == tile.slot &&
+                       args.positions[row - 1] == tile.position - 1;
+  if (follows && tile.position % tokens != 0) return tile;
+  int count = 1;
+  for (int base = 1; base < tokens; base += 32) {
+    const int i = base + lane;
+    const bool joins = i < tokens && row + i < live && (tile.position + i) % tokens != 0 &&
+                       args.row_slot[row + i] == tile.slot &&
+                       args.positions[row + i] == tile.position + i;
+    const uint32_t joined = __ballot_sync(0xffffffffu, joins);
+    count += joined == 0xffffffffu ? 32 : __ffs(~joined) - 1;
+    if (joined != 0xffffffffu) break;
+  }
+  tile.num_tokens = count;
+  tile.first_kv = first_visible(tile.position, args.window);
+  tile.last_kv = tile.position + count - 1;
+  return tile;
+}
+
+// Address of the 16-byte chunk c of row r in a tile of rows of Dim elements: ldmatrix reads eight
+// rows of one chunk without bank conflicts.
+template <int Dim>
+__device__ uint32_t chunk_offset(int r, int c) {
+  return r * (Dim * 2) + ((c ^ (r & 7)) << 4);
+}
+
+// Copies K and V of positions begin .. begin + kTile - 1; positions that no row sees become zero.
+template <int Dim, int Warps>
+__device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int begin, char* k_tile,
+                        char* v_tile) {
+  constexpr int kChunks = Dim / 8;
+  constexpr int kRows = kTile / Warps;   // of a warp
+  constexpr int kRowsAtOnce = 32 / kChunks;
+  const int lane = threadIdx.x % 32;
+  const int first = threadIdx.x / 32 * kRows;
+  int entries[(kRows + 31) / 32];
+#pragma unroll
+  for (int i = 0; i < (kRows + 31) / 32; ++i) {
+    const int position = begin + first + i * 32 + lane;
+    const bool seen = position >= tile.first_kv && position <= tile.last_kv;
+    entries[i] =
+        seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; i += kRowsAtOnce) {
+    const int row = i + lane / kChunks;
+    const int entry = __shfl_sync(0xffffffffu, entries[i / 32], row % 32);
+    const int64_t from = int64_t{max(entry, 0)} * Dim + lane % kChunks * 8;
+    const uint32_t to = chunk_offset<Dim>(first + row, lane % kChunks);
+    copy16_async(k_tile + to, static_cast<const __nv_bfloat16*>(args.kv.k) + from, entry >= 0);
+    copy16_async(v_tile + to, static_cast<const __nv_bfloat16*>(args.kv.v) + from, entry >= 0);
+  }
+}
+
+template <int Dim, int Warps>
+__device__ void load_q(const AttentionArgs& args, const QueryTile& tile, char* q_tile) {
+  constexpr int kChunks = Dim / 8;
+  for (int i = threadIdx.x; i < Warps * kWarpRows * kChunks; i += Warps * 32) {
+    const int m = i / kChunks;
+    const int token = m / tile.heads;
+    const bool valid = token < tile.num_tokens;
+    const int64_t head = int64_t{tile.first_row + (valid ? token : 0)} * args.num_heads +
+                         tile.first_head + m % tile.heads;
+    copy16_async(q_tile + chunk_offset<Dim>(m, i % kChunks),
+                 static_cast<const __nv_bfloat16*>(args.q) + head * Dim + i % kChunks * 8, valid);
+  }
+}
+
+// Result of a warp's 16 rows over some KV positions, in the layout of the products: this lane has
+// rows lane / 4 and lane / 4 + 8, and in each block of 8 dimensions the two from 2 (lane % 4) on.
+template <int Dim>
+struct Partial {
+  float highest[2] = {-INFINITY, -INFINITY};
+  float weights[2] = {};  // this lane's part within a split, the whole sum after `finish`
+  float values[Dim / 8][4] = {};
+};
+
+// What a warp's rows may see.
+struct RowLimits {
+  int first[2];
+  int last[2];  // -1: no such row
+  int warp_last;
+};
+
+template <int Warps>
+__device__ RowLimits row_limits(const QueryTile& tile, int window) {
+  RowLimits limits;
+  const int begin = threadIdx.x / 32 * kWarpRows;
+  limits.warp_last = -1;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
+    const bool valid = token < tile.num_tokens;
+    limits.last[i] = valid ? tile.position + token : -1;
+    limits.first[i] = valid ? first_visible(tile.position + token, window) : 0;
+    limits.warp_last = max(limits.warp_last, limits.last[i]);
+  }
+  limits.warp_last = __reduce_max_sync(0xffffffffu, limits.warp_last);
+  return limits;
+}
+
+// Scores of the warp's 16 rows against the tile's positions.
+template <int Dim>
+__device__ void multiply_qk(float (&scores)[kTile / 8][4], const char* q_tile,
+                            const char* k_tile) {
+  const int lane = threadIdx.x % 32;
+  const uint32_t q = shared_address(q_tile);
+  const uint32_t k = shared_address(k_tile);
+  const int q_row = threadIdx.x / 32 * kWarpRows + lane % 16;
+#pragma unroll
+  for (int d = 0; d < Dim / 16; ++d) {
+    uint32_t a[4];
+    load_matrices(a, q + chunk_offset<Dim>(q_row, d * 2 + lane / 16));
+#pragma unroll
+    for (int n = 0; n < kTile / 16; ++n) {
+      uint32_t b[4];
+      const int row = n * 16 + lane / 16 * 8 + lane % 8;
+      load_matrices(b, k + chunk_offset<Dim>(row, d * 2 + lane / 8 % 2));
+      mma_bf16(scores[n * 2], a[0], a[1], a[2], a[3], b[0], b[1]);
+      mma_bf16(scores[n * 2 + 1], a[0], a[1], a[2], a[3], b[2], b[3]);
+    }
+  }
+}
+
+__device__ inline uint32_t pack_bf16(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  uint32_t bits;
+  memcpy(&bits, &pair, sizeof bits);
+  return bits;
+}
+
+template <int Dim>
+__device__ void multiply_pv(Partial<Dim>& part, const float (&weights)[kTile / 8][4],
+                            const char* v_tile) {
+  const int lane = threadIdx.x % 32;
+  const uint32_t v = shared_address(v_tile);
+#pragma unroll
+  for (int n = 0; n < kTile / 16; ++n) {
+    const float(&low)[4] = weights[n * 2];
+    const float(&high)[4] = weights[n * 2 + 1];
+    const uint32_t a0 = pack_bf16(low[0], low[1]);
+    const uint32_t a1 = pack_bf16(low[2], low[3]);
+    const uint32_t a2 = pack_bf16(high[0], high[1]);
+    const uint32_t a3 = pack_bf16(high[2], high[3]);
+#pragma unroll
+    for (int d = 0; d < Dim / 16; ++d) {
+      uint32_t b[4];
+      load_matrices_transposed(
+          b, v + chunk_offset<Dim>(n * 16 + lane % 16, d * 2 + lane / 16));
+      mma_bf16(part.values[d * 2], a0, a1, a2, a3, b[0], b[1]);
+      mma_bf16(part.values[d * 2 + 1], a0, a1, a2, a3, b[2], b[3]);
+    }
+  }
+}
+
+// Turns scores into weights relative to the new highest score and rescales what was there.
+// A tile of which a row sees nothing leaves that row's bits as they are.
+template <int Dim>
+__device__ void apply_softmax(Partial<Dim>& part, float (&scores)[kTile / 8][4], int begin,
+                              const RowLimits& limits, float scale) {
+  const int column = begin + threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float highest = part.highest[i];
+#pragma unroll
+    for (int n = 0; n < kTile / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int position = column + n * 8 + j;
+        const bool visible = position >= limits.first[i] && position <= limits.last[i];
+        float& score = scores[n][i * 2 + j];
+        score = visible ? __fmul_rn(score, scale) : -INFINITY;
+        highest = fmaxf(highest, score);
+      }
+    }
+    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
+    const float base = highest == -INFINITY ? 0.0f : highest;
+    const float keep = exp2_approx(__fsub_rn(part.highest[i], base));
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < kTile / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float& score = scores[n][i * 2 + j];
+        score = exp2_approx(__fsub_rn(score, base));
+        sum = __fadd_rn(sum, score);
+      }
+    }
+    part.weights[i] = fmaf(part.weights[i], keep, sum);
+    part.highest[i] = highest;
+#pragma unroll
+    for (int d = 0; d < Dim / 8; ++d) {
+      part.values[d][i * 2] = __fmul_rn(part.values[d][i * 2], keep);
+      part.values[d][i * 2 + 1] = __fmul_rn(part.values[d][i * 2 + 1], keep);
+    }
+  }
+}
+
+template <int Dim>
+__device__ void add_tile(Partial<Dim>& part, int begin, const RowLimits& limits, float scale,
+                         const char* q_tile, const char* k_tile, const char* v_tile) {
+  if (begin > limits.warp_last) return;
+  float scores[kTile / 8][4] = {};
+  multiply_qk<Dim>(scores, q_tile, k_tile);
+  apply_softmax<Dim>(part, scores, begin, limits, scale);
+  multiply_pv<Dim>(part, scores, v_tile);
+}
+
+// Ends a split: the lanes of a row add up their parts of the sum of weights.
+template <int Dim>
+__device__ void finish(Partial<Dim>& part) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    part.weights[i] =
+        __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 1));
+    part.weights[i] =
+        __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 2));
+  }
+}
+
+template <int Dim>
+__device__ void merge_into(Partial<Dim>& running, const Partial<Dim>& partial) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const MergeScales scales = merge_scales(running.highest[i], partial.highest[i]);
+    running.highest[i] = scales.highest;
+    running.weights[i] = merge(running.weights[i], partial.weights[i], scales);
+#pragma unroll
+    for (int d = 0; d < Dim / 8; ++d) {
+      float(&to)[4] = running.values[d];
+      to[i * 2] = merge(to[i * 2], partial.values[d][i * 2], scales);
+      to[i * 2 + 1] = merge(to[i * 2 + 1], partial.values[d][i * 2 + 1], scales);
+    }
+  }
+}
+
+// Calls store(i, token row, query head) for this lane's rows that exist.
+template <class Store>
+__device__ void for_each_row(const QueryTile& tile, const Store& store) {
+  const int begin = threadIdx.x / 32 * kWarpRows + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int m = begin + i * 8;
+    if (m / tile.heads < tile.num_tokens) {
+      store(i, tile.first_row + m / tile.heads, tile.first_head + m % tile.heads);
+    }
+  }
+}
+
+template <int Dim>
+__device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, int max_splits,
+                              int split, const Partial<Dim>& part) {
+  for_each_row(tile, [&](int i, int row, int head) {
+    const int64_t index = partial_index(args, max_splits, row, head, split);
+    if (threadIdx.x % 4 == 0) {
+      *partial_state(args, max_splits, index) = make_float2(part.highest[i], part.weights[i]);
+    }
+    float* to = partial_values(args, index) + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int d = 0; d < Dim / 8; ++d) {
+      *reinterpret_cast<float2*>(to + d * 8) =
+          make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
+    }
+  });
+}
+
+template <int Dim>
+__device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
+                             const Partial<Dim>& part) {
+  for_each_row(tile, [&](int i, int row, int head) {
+    auto* to = static_cast<__nv_bfloat16*>(args.out) +
+               (int64_t{row} * args.num_heads + head) * Dim + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int d = 0; d < Dim / 8; ++d) {
+      *reinterpret_cast<uint32_t*>(to + d * 8) =
+          pack_bf16(normalized(part.values[d][i * 2], part.weights[i]),
+                    normalized(part.values[d][i * 2 + 1], part.weights[i]));
+    }
+  });
+}
+
+// The tiles that a block visits, in order: those of its splits that overlap what its rows see.
+struct TileWalk {
+  int first_kv;
+  int last_kv;
+  int num_parts;
+  int split;
+  int begin;  // KV position of the tile
+
+  __device__ bool valid() const { return begin <= last_kv; }
+  __device__ void start(int part) {
+    split = first_kv / kAttentionSplit + part;
+    enter_split();
+  }
+  __device__ void enter_split() {
+    begin = max(split * kAttentionSplit, first_kv / kTile * kTile);
+  }
+  __device__ void advance() {
+    begin += kTile;
+    if (begin % kAttentionSplit == 0) {
+      split += num_parts;
+      enter_split();
+    }
+  }
+  __device__ bool ends_split() const {
+    return (begin + kTile) % kAttentionSplit == 0 || begin + kTile > last_kv;
+  }
+};
+
+template <int Dim, int Warps>
+struct SharedTiles {
+  static constexpr int kTileBytes = kTile * Dim * 2;
+  static constexpr int kBytes = kStages * 2 * kTileBytes + Warps * kWarpRows * Dim * 2;
+};
+
+// Block (token row, KV head and group of its query heads, part of the splits).
+template <int Dim, int Warps>
+__global__ void __launch_bounds__(Warps * 32)
+    attention_mma_kernel(AttentionArgs args, AttentionSchedule schedule, int tokens,
+                         int max_heads) {
+  using Shared = SharedTiles<Dim, Warps>;
+  extern __shared__ char shared[];
+  char* q_tile = shared + kStages * 2 * Shared::kTileBytes;
+  wait_for_previous();
+  let_next_start();
+  const QueryTile tile = find_tile(args, tokens, max_heads);
+  if (tile.num_tokens == 0) return;
+  TileWalk next{tile.first_kv, tile.last_kv, schedule.num_parts, 0, 0};
+  next.start(blockIdx.z);
+  if (!next.valid()) return;
+  const auto load = [&](int stage) {
+    char* k_tile = shared + stage % kStages * 2 * Shared::kTileBytes;
+    load_kv<Dim, Warps>(args, tile, next.begin, k_tile, k_tile + Shared::kTileBytes);
+  };
+  TileWalk walk = next;
+  load_q<Dim, Warps>(args, tile, q_tile);
+  load(0);
+  commit_copies();
+  next.advance();
+  const RowLimits limits = row_limits<Warps>(tile, args.window);
+  const float scale = score_scale(args);
+  Partial<Dim> running;
+  Partial<Dim> part;
+  for (int stage = 0; walk.valid(); ++stage, walk.advance()) {
+    if (next.valid()) load(stage + 1);
+    commit_copies();
+    next.advance();
+    wait_copies<1>();
+    __syncthreads();
+    const char* k_tile = shared + stage % kStages * 2 * Shared::kTileBytes;
+    add_tile<Dim>(part, walk.begin, limits, scale, q_tile, k_tile, k_tile + Shared::kTileBytes);
+    __syncthreads();
+    if (!walk.ends_split()) continue;
+    finish<Dim>(part);
+    if (schedule.num_parts > 1) {
+      store_partial<Dim>(args, tile, schedule.max_splits, walk.split, part);
+    } else {
+      merge_into<Dim>(running, part);
+    }
+    part = Partial<Dim>{};
+  }
+  wait_copies<0>();
+  if (schedule.num_parts == 1) store_result<Dim>(args, tile, running);
+}
+
+template <int Dim, int Warps>
+void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
+  constexpr int kBytes = SharedTiles<Dim, Warps>::kBytes;
+  const auto kernel = attention_mma_kernel<Dim, Warps>;
+  static const cudaError_t raised =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  if (raised != cudaSuccess) return;
+  const int group = args.num_heads / args.kv.num_kv_heads;
+  const int max_heads = group < kWarpRows ? group : kWarpRows;
+  const int tokens = Warps * kWarpRows / max_heads;
+  const dim3 grid(args.max_rows, args.kv.num_kv_heads * ceil_div(group, max_heads),
+                  schedule.num_parts);
+  launch_kernel(kernel, grid, Warps * 32, kBytes, stream, args, schedule, tokens, max_heads);
+}
+
+template <int Dim>
+void launch_for_rows(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
+  constexpr int kManyRows = 128;
+  if (args.max_rows > kManyRows) {
+    launch<Dim, 4>(args, schedule, stream);
+  } else {
+    launch<Dim, 1>(args, schedule, stream);
+  }
+}
+
+}  // namespace
+
+void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
+                          cudaStream_t stream) {
+  if (args.kv.head_dim == 128) {
+    launch_for_rows<128>(args, schedule, stream);
+  } else {
+    launch_for_rows<64>(args, schedule, stream);
+  }
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,146 @@
+#include "conformance/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace foretoken {
+
+std::string Variant::describe() const {
+  return name + " [drafts " + std::to_string(num_drafts) + ", in flight " +
+         std::to_string(steps_in_flight) + ", batch " + std::to_string(batch) + ", rows " +
+         std::to_string(max_batched_tokens) + ", blocks " + std::to_string(num_blocks) +
+         (prefix_caching ? ", prefix cache" : "") + (warm ? ", warm" : "") +
+         (eager ? ", eager" : "") + "]";
+}
+
+std::string test_device_name() {
+  const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
+  return name != nullptr ? name : "cpu";
+}
+
+int num_test_prompts(int most) {
+  const char* text = std::getenv("FORETOKEN_TEST_PROMPTS");
+  return text != nullptr ? std::min(most, std::atoi(text)) : most;
+}
+
+std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-3m"; }
+
+std::vector<std::string> bench_prompts(int count) {
+  const std::filesystem::path folder =
+      std::filesystem::path(FORETOKEN_SOURCE_DIR) / "bench" / "prompts";
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> prompts;
+  for (const auto& file : files) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      prompts.push_back(nlohmann::json::parse(line).at("prompt"));
+    }
+  }
+  if (static_cast<int>(prompts.size()) <= count) return prompts;
+  // Evenly spread, so that a short run sees every category.
+  std::vector<std::string> chosen;
+  for (int i = 0; i < count; ++i) chosen.push_back(prompts[prompts.size() * i / count]);
+  return chosen;
+}
+
+EngineConfig config_of(const Variant& variant, const std::string& model) {
+  EngineConfig config;
+  config.model = model;
+  config.device = test_device_name();
+  config.max_model_len = 1024;
+  config.max_num_seqs = 32;
+  config.max_num_batched_tokens = variant.max_batched_tokens;
+  config.num_gpu_blocks_override = variant.num_blocks > 0 ? variant.num_blocks : 32 * 64;
+  config.enable_prefix_caching = variant.prefix_caching;
+  config.enforce_eager = variant.eager;
+  config.steps_in_flight = variant.steps_in_flight;
+  config.batch_invariant = "on";
+  if (variant.num_drafts > 0) config.speculative = {"ngram", variant.num_drafts, 1, 4};
+  return config;
+}
+
+namespace {
+
+std::vector<Request> make_requests(const std::vector<std::string>& prompts, size_t begin,
+                                   size_t end, bool sampled, int max_tokens) {
+  std::vector<Request> requests;
+  for (size_t i = begin; i < end; ++i) {
+    Request request;
+    request.prompt = prompts[i];
+    request.sampling.max_tokens = max_tokens;
+    request.sampling.temperature = sampled ? 0.8f : 0.0f;
+    request.sampling.top_p = sampled ? 0.95f : 1.0f;
+    request.sampling.top_k = sampled ? 50 : 0;
+    request.sampling.seed = 1000 + i;
+    request.sampling.ignore_eos = true;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+void add(RequestStats& sum, const RequestStats& one) {
+  sum.num_prompt_tokens += one.num_prompt_tokens;
+  sum.num_cached_tokens += one.num_cached_tokens;
+  sum.num_output_tokens += one.num_output_tokens;
+  sum.num_steps += one.num_steps;
+  sum.num_drafts += one.num_drafts;
+  sum.num_draft_tokens += one.num_draft_tokens;
+  sum.num_accepted_tokens += one.num_accepted_tokens;
+  sum.num_preemptions += one.num_preemptions;
+}
+
+RunResult run_once(Engine& engine, const Variant& variant, const std::vector<std::string>& prompts,
+                   bool sampled, int max_tokens) {
+  RunResult result;
+  for (size_t begin = 0; begin < prompts.size(); begin += variant.batch) {
+    const size_t end = std::min(prompts.size(), begin + variant.batch);
+    for (RequestOutput& output :
+         engine.generate(make_requests(prompts, begin, end, sampled, max_tokens))) {
+      EXPECT_TRUE(output.status.ok()) << variant.describe() << ": " << output.status.message();
+      result.ids.push_back(std::move(output.token_ids));
+      add(result.stats, output.stats);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+RunResult run_variant(const Variant& variant, const std::string& model,
+                      const std::vector<std::string>& prompts, bool sampled, int max_tokens) {
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config_of(variant, model), &engine);
+  EXPECT_TRUE(status.ok()) << status.message();
+  if (!status.ok()) return {};
+  if (variant.warm) (void)run_once(*engine, variant, prompts, sampled, max_tokens);
+  RunResult result = run_once(*engine, variant, prompts, sampled, max_tokens);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.num_free_blocks, stats.num_total_blocks) << variant.describe();
+  EXPECT_EQ(stats.num_free_slots, stats.num_total_slots) << variant.describe();
+  return result;
+}
+
+int count_differences(const RunResult& base, const RunResult& other, const std::string& what) {
+  EXPECT_EQ(base.ids.size(), other.ids.size()) << what;
+  int differing = 0;
+  for (size_t i = 0; i < std::min(base.ids.size(), other.ids.size()); ++i) {
+    if (base.ids[i] == other.ids[i]) continue;
+    if (differing++ > 0) continue;
+    const auto at = std::mismatch(base.ids[i].begin(), base.ids[i].end(), other.ids[i].begin(),
+                                  other.ids[i].end());
+    ADD_FAILURE() << what << ": prompt " << i << " differs from token "
+                  << at.first - base.ids[i].begin() << " on";
+  }
+  return differing;
+}
+
+}  // namespace foretoken

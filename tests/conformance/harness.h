@@ -1,0 +1,49 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+// One way to run the same requests. Every variant must give the same ids.
+struct Variant {
+  std::string name = "base";
+  int num_drafts = 0;        // 0: no drafter; otherwise n-gram with this bound
+  int steps_in_flight = 1;
+  int batch = 1;             // requests submitted together
+  int max_batched_tokens = 512;
+  int num_blocks = 0;        // 0: plenty; few of them force preemption
+  bool prefix_caching = false;
+  bool warm = false;         // the second of two runs in one engine counts
+  bool eager = false;
+
+  std::string describe() const;
+};
+
+struct RunResult {
+  std::vector<std::vector<int32_t>> ids;  // by prompt
+  RequestStats stats;                     // sums over the requests of the counted run
+};
+
+// FORETOKEN_TEST_DEVICE (cpu or cuda) and FORETOKEN_TEST_PROMPTS (default 200; sanitizer builds run
+// fewer) choose where and how much.
+std::string test_device_name();
+int num_test_prompts(int most);
+
+// The bundled model, and the first `count` prompts of bench/prompts.
+std::string bundled_model();
+std::vector<std::string> bench_prompts(int count);
+
+EngineConfig config_of(const Variant& variant, const std::string& model);
+
+// Runs every prompt for `max_tokens` tokens: greedy, or with temperature 0.8, top_p 0.95, top_k 50
+// and a seed of its own.
+RunResult run_variant(const Variant& variant, const std::string& model,
+                      const std::vector<std::string>& prompts, bool sampled, int max_tokens);
+
+// Number of prompts whose ids differ; prints the first difference.
+int count_differences(const RunResult& base, const RunResult& other, const std::string& what);
+
+}  // namespace foretoken

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <iostream>
+#include <random>
+
+#include "conformance/harness.h"
+
+// The same ids whatever shares the batch, however prompts are cut, however many steps are in
+// flight, with and without drafts, preemption and prefix hits: each axis alone against the base, and
+// random combinations of all.
+
+namespace foretoken {
+namespace {
+
+constexpr int kTokens = 64;
+constexpr int kFewBlocks = 48;  // two or three sequences at full length
+
+class Identity : public ::testing::TestWithParam<bool> {
+ protected:
+  // Alone, whole prompts, one step in flight, no drafts, no prefix cache, graphs.
+  static const RunResult& base(bool sampled) {
+    static const RunResult results[2] = {
+        run_variant({}, bundled_model(), bench_prompts(num_test_prompts(200)), false, kTokens),
+        run_variant({}, bundled_model(), bench_prompts(num_test_prompts(200)), true, kTokens)};
+    return results[sampled ? 1 : 0];
+  }
+
+  RunResult expect_same(const Variant& variant) {
+    const auto start = std::chrono::steady_clock::now();
+    const RunResult other = run_variant(variant, bundled_model(),
+                                        bench_prompts(num_test_prompts(200)), GetParam(), kTokens);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const int differing = count_differences(base(GetParam()), other, variant.describe());
+    std::cout << "device=" << test_device_name() << " " << variant.describe() << ": " << differing
+              << " of " << other.ids.size() << " prompts differ, drafted "
+              << other.stats.num_draft_tokens << ", accepted " << other.stats.num_accepted_tokens
+              << ", preemptions " << other.stats.num_preemptions << ", cached tokens "
+              << other.stats.num_cached_tokens << ", " << seconds << " s\n";
+    EXPECT_EQ(differing, 0);
+    return other;
+  }
+};
+
+TEST_P(Identity, Ngram) {
+  const RunResult result = expect_same({.name = "n-gram", .num_drafts = 4});
+  EXPECT_GT(result.stats.num_accepted_tokens, 0);
+  EXPECT_GT(result.stats.num_draft_tokens, result.stats.num_accepted_tokens);
+}
+
+TEST_P(Identity, TwoStepsInFlight) {
+  expect_same({.name = "two in flight", .steps_in_flight = 2});
+}
+
+TEST_P(Identity, Batched) { expect_same({.name = "batched", .batch = 32}); }
+
+TEST_P(Identity, Chunked) {
+  expect_same({.name = "chunks of 16", .batch = 32, .max_batched_tokens = 16});
+}
+
+TEST_P(Identity, Preempted) {
+  const RunResult result =
+      expect_same({.name = "preempted", .num_drafts = 4, .steps_in_flight = 2, .batch = 32,
+                   .num_blocks = kFewBlocks});
+  EXPECT_GT(result.stats.num_preemptions, 0);
+}
+
+TEST_P(Identity, ColdPrefixCache) {
+  expect_same({.name = "cold prefix cache", .batch = 32, .prefix_caching = true});
+}
+
+TEST_P(Identity, WarmPrefixCache) {
+  const RunResult result = expect_same(
+      {.name = "warm prefix cache", .batch = 32, .num_blocks = 8192, .prefix_caching = true,
+       .warm = true});
+  EXPECT_GT(result.stats.num_cached_tokens, 0);
+}
+
+TEST_P(Identity, Eager) { expect_same({.name = "eager", .batch = 32, .eager = true}); }
+
+TEST_P(Identity, Everything) {
+  expect_same({.name = "everything", .num_drafts = 4, .steps_in_flight = 2, .batch = 32,
+               .max_batched_tokens = 64, .num_blocks = 4096, .prefix_caching = true, .warm = true});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Identity, ::testing::Bool(), [](const auto& param) {
+  return param.param ? std::string("Sampled") : std::string("Greedy");
+});
+
+TEST(IdentityCombinations, ThirtyRandomOnes) {
+  const std::vector<std::string> prompts = bench_prompts(num_test_prompts(20));
+  const RunResult bases[2] = {run_variant({}, bundled_model(), prompts, false, kTokens),
+                              run_variant({}, bundled_model(), prompts, true, kTokens)};
+  std::mt19937 random(7);
+  const auto pick = [&](std::initializer_list<int> values) {
+    return values.begin()[random() % values.size()];
+  };
+  const int num_combinations = num_test_prompts(200) < 200 ? 6 : 30;
+  for (int i = 0; i < num_combinations; ++i) {
+    const Variant variant{.name = "combination " + std::to_string(i),
+                          .num_drafts = pick({0, 1, 3, 8, 16}),
+                          .steps_in_flight = pick({1, 2, 3}),
+                          .batch = pick({1, 5, 20}),
+                          .max_batched_tokens = pick({16, 37, 512}),
+                          .num_blocks = pick({0, 26, kFewBlocks}),
+                          .prefix_caching = pick({0, 1}) == 1,
+                          .warm = pick({0, 0, 1}) == 1,
+                          .eager = pick({0, 1}) == 1};
+    const bool sampled = pick({0, 1}) == 1;
+    const RunResult other = run_variant(variant, bundled_model(), prompts, sampled, kTokens);
+    EXPECT_EQ(count_differences(bases[sampled], other, variant.describe()), 0);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,40 @@
+#include "check.h"
+#include "kernels/delay.h"
+
+namespace foretoken::check {
+
+void check_queue(Gpu& gpu) {
+  Pool pool(gpu);
+  Queue& queue = *gpu.queue;
+  auto* word = static_cast<std::atomic<uint64_t>*>(pool.take(64, MemoryKind::kPinned));
+  const Event event{word};
+  using std::chrono::milliseconds;
+
+  queue.launch(DelayArgs{300});
+  queue.record(event, 7);
+  const bool early = word->load() == 7;
+  const Status reached = queue.wait(event, 7, milliseconds(2000));
+  report(!early && reached.ok() && word->load() == 7, "record and wait", reached.message());
+  const Status late = queue.wait(event, 8, milliseconds(20));
+  report(late.code() == StatusCode::kAborted, "wait times out", late.message());
+
+  auto* bytes = pool.array<uint8_t>(1000);
+  queue.begin_capture();
+  queue.fill(bytes, 3, 1000);
+  queue.launch(DelayArgs{50});
+  queue.fill(bytes + 500, 4, 10);
+  queue.record(event, 9);
+  auto graph = queue.end_capture();
+  gpu.drain("capture");
+  const bool recorded_only = word->load() == 7 && download(gpu, bytes, 1000)[0] == 0;
+  queue.replay(*graph);
+  queue.replay(*graph);
+  const Status replayed = queue.wait(event, 9, milliseconds(2000));
+  gpu.drain("replay");
+  const auto after = download(gpu, bytes, 1000);
+  report(recorded_only && replayed.ok() && graph->num_nodes() == 4 && after[499] == 3 &&
+             after[500] == 4 && after[510] == 3,
+         "capture and replay", text("%d nodes", graph->num_nodes()));
+}
+
+}  // namespace foretoken::check

@@ -1,0 +1,123 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+struct Case {
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+  int window;
+  DType dtype;
+};
+
+constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
+
+class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const Case c = GetParam();
+    const size_t count = size_t(kNumBlocks) * c.num_kv_heads * kBlockSize * c.head_dim;
+    k_ = typed_data(random_floats(count, 1), c.dtype);
+    v_ = typed_data(random_floats(count, 2), c.dtype);
+    tables_.assign((kSlots + 1) * kMaxBlocks, 0);
+    std::iota(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, 1);
+    std::shuffle(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, std::mt19937(3));
+    kv_ = {upload_typed(k_), upload_typed(v_), c.num_kv_heads, kBlockSize, c.head_dim, c.dtype};
+    device_tables_ = to_device(tables_);
+  }
+
+  std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
+                           const std::vector<int32_t>& slots, int rows) {
+    const Case c = GetParam();
+    const int max_rows = static_cast<int>(positions.size());
+    const int64_t floats = 1 << 22;
+    uint8_t* out = marked(q.bytes.size());
+    attention(queue(), {counts(rows), upload_typed(q), out, to_device(positions), to_device(slots),
+                        device_tables_, allocate<float>(floats), floats, kv_, kMaxBlocks, max_rows,
+                        c.num_heads, c.window, scale()});
+    return read(out, q.bytes.size());
+  }
+
+  float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
+
+  std::vector<double> reference(const float* q, int head, int slot, int position) const {
+    const Case c = GetParam();
+    const int kv_head = head / (c.num_heads / c.num_kv_heads);
+    const int begin = c.window > 0 ? std::max(0, position + 1 - c.window) : 0;
+    std::vector<double> out(c.head_dim, 0.0);
+    double sum = 0;
+    for (int p = begin; p <= position; ++p) {
+      const size_t block = tables_[slot * kMaxBlocks + p / kBlockSize];
+      const size_t at =
+          ((block * c.num_kv_heads + kv_head) * kBlockSize + p % kBlockSize) * c.head_dim;
+      double score = 0;
+      for (int d = 0; d < c.head_dim; ++d) score += double(q[d]) * k_.values[at + d];
+      const double weight = std::exp(score * scale());
+      sum += weight;
+      for (int d = 0; d < c.head_dim; ++d) out[d] += weight * v_.values[at + d];
+    }
+    for (double& x : out) x /= sum;
+    return out;
+  }
+
+  TypedData k_, v_;
+  std::vector<int32_t> tables_;
+  KvLayer kv_{};
+  const int32_t* device_tables_ = nullptr;
+};
+
+TEST_P(AttentionTest, MatchesDouble) {
+  const Case c = GetParam();
+  const std::vector<int32_t> positions = {0, 1, 15, 16, 255, 256, 300, 511, 1279, 700, 9};
+  const std::vector<int32_t> slots = {0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 2};
+  const int rows = 10, width = c.num_heads * c.head_dim;
+  const TypedData q = typed_data(random_floats(positions.size() * width, 4), c.dtype);
+  const auto bytes = run(q, positions, slots, rows);
+  const auto y = to_floats(bytes, c.dtype);
+  for (int r = 0; r < rows; ++r) {
+    for (int h = 0; h < c.num_heads; ++h) {
+      const size_t at = r * width + h * c.head_dim;
+      const auto want = reference(&q.values[at], h, slots[r], positions[r]);
+      for (int d = 0; d < c.head_dim; ++d) {
+        const double bound = std::abs(want[d]) * storage_error(c.dtype) + 2e-5;
+        ASSERT_NEAR(y[at + d], want[d], bound) << "row " << r << " head " << h;
+      }
+    }
+  }
+  expect_marked(bytes, size_t(rows) * width * dtype_size(c.dtype));
+}
+
+TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
+  const Case c = GetParam();
+  const size_t width = size_t(c.num_heads) * c.head_dim;
+  const std::vector<int32_t> positions = {3, 600, 601, 602, 255, 256, 17};
+  const std::vector<int32_t> slots = {0, 1, 1, 1, 0, 0, 1};
+  const auto values = random_floats(positions.size() * width, 5);
+  const size_t row_bytes = width * dtype_size(c.dtype);
+  const auto together = run(typed_data(values, c.dtype), positions, slots, 7);
+  for (size_t r = 0; r < positions.size(); ++r) {
+    const std::vector<float> row(values.begin() + r * width, values.begin() + (r + 1) * width);
+    const auto alone = run(typed_data(row, c.dtype), {positions[r]}, {slots[r]}, 1);
+    ASSERT_EQ(std::memcmp(alone.data(), together.data() + r * row_bytes, row_bytes), 0) << r;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
+                         testing::Values(Case{4, 2, 16, 0, DType::kF32},
+                                         Case{3, 3, 64, 0, DType::kF32},
+                                         Case{9, 3, 64, 300, DType::kF32},
+                                         Case{8, 2, 128, 0, DType::kBF16},
+                                         Case{16, 1, 32, 40, DType::kBF16},
+                                         Case{12, 1, 256, 0, DType::kBF16}));
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,90 @@
+#include "kernels/gemm.h"
+
+#include <cmath>
+
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+struct Case {
+  int n;
+  int k;
+  DType dtype;
+};
+
+class GemmTest : public RowOpTest, public testing::WithParamInterface<Case> {
+ protected:
+  // y of x [max_rows, k] with `rows` of them live, as bytes of out_dtype, dead rows marked.
+  std::vector<uint8_t> multiply(const void* x, const void* weight, int rows, int max_rows,
+                                DType out = DType::kF32, const float* bias = nullptr) {
+    const auto [n, k, dtype] = GetParam();
+    const size_t bytes = static_cast<size_t>(max_rows) * n * dtype_size(out);
+    uint8_t* y = marked(bytes);
+    gemm(queue(), {counts(rows), x, weight, y, bias, RowKind::kToken, 0, max_rows, n, k, dtype, out});
+    return read(y, bytes);
+  }
+};
+
+TEST_P(GemmTest, MatchesDouble) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 1, 1 / std::sqrt(float(k))), dtype);
+  const TypedData x = typed_data(random_floats(size_t(9) * k, 2), dtype);
+  const std::vector<float> bias = random_floats(n, 3);
+  const void* weight = pack(w.data(), n, k, dtype);
+  for (const DType out : {DType::kF32, DType::kBF16}) {
+    const auto y = to_floats(multiply(upload_typed(x), weight, 7, 9, out, to_device(bias)), out);
+    for (int r = 0; r < 7; ++r) {
+      for (int c = 0; c < n; ++c) {
+        double want = bias[c];
+        double size = std::abs(want);
+        for (int i = 0; i < k; ++i) {
+          const double term = double(x.values[r * k + i]) * w.values[size_t(c) * k + i];
+          want += term;
+          size += std::abs(term);
+        }
+        const double bound = size * 1e-6 + std::abs(want) * storage_error(out) + 1e-6;
+        ASSERT_NEAR(y[size_t(r) * n + c], want, bound) << "row " << r << " col " << c;
+      }
+    }
+  }
+}
+
+// The bits of a row may not depend on its place, on the number of rows or on max_rows.
+TEST_P(GemmTest, RowsAreBitEqualForEveryCount) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 4, 0.1f), dtype);
+  const void* weight = pack(w.data(), n, k, dtype);
+  constexpr int kMax = 64;
+  const TypedData x = typed_data(random_floats(size_t(kMax) * k, 5), dtype);
+  const void* device_x = upload_typed(x);
+  const size_t row_bytes = size_t(n) * sizeof(float);
+  std::vector<uint8_t> alone;
+  for (int r = 0; r < kMax; ++r) {
+    const auto* row = static_cast<const uint8_t*>(device_x) + size_t(r) * k * dtype_size(dtype);
+    const auto y = multiply(row, weight, 1, 1);
+    alone.insert(alone.end(), y.begin(), y.end());
+  }
+  for (int rows = 0; rows <= kMax; ++rows) {
+    for (const int max_rows : {std::max(rows, 1), kMax}) {
+      const auto y = multiply(device_x, weight, rows, max_rows);
+      ASSERT_EQ(std::memcmp(y.data(), alone.data(), rows * row_bytes), 0)
+          << rows << " rows of " << max_rows;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, GemmTest,
+    testing::Values(Case{64, 192, DType::kF32}, Case{576, 192, DType::kF32},
+                    Case{7, 24, DType::kF32}, Case{1000, 512, DType::kF32},
+                    Case{1536, 1024, DType::kF32}, Case{64, 192, DType::kBF16},
+                    Case{576, 192, DType::kBF16}, Case{33, 100, DType::kBF16},
+                    Case{1000, 512, DType::kBF16}, Case{3072, 1024, DType::kBF16}),
+    [](const auto& test) {
+      return std::string(dtype_name(test.param.dtype)) + "_n" + std::to_string(test.param.n) +
+             "_k" + std::to_string(test.param.k);
+    });
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,70 @@
+#include "kernels/sample_math.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace foretoken::sample_math {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TEST(SampleMath, KeysHaveTheOrderOfFloats) {
+  const float values[] = {-kInf, -3e38f, -1.0f, -1e-45f, 0.0f, 1e-45f, 1.0f, 3e38f};
+  for (float a : values) {
+    for (float b : values) EXPECT_EQ(a < b, ordered_key(a) < ordered_key(b)) << a << " " << b;
+  }
+  EXPECT_EQ(ordered_key(-0.0f), ordered_key(0.0f));
+  EXPECT_EQ(ordered_key(-kInf), kKeyOfMinusInf);
+}
+
+TEST(SampleMath, InvalidLogits) {
+  EXPECT_TRUE(is_invalid_logit(std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_TRUE(is_invalid_logit(kInf));
+  EXPECT_FALSE(is_invalid_logit(-kInf));
+  EXPECT_FALSE(is_invalid_logit(3e38f));
+}
+
+TEST(SampleMath, ExpIsWithinTwoUlp) {
+  for (float x = 0.0f; x > -87.0f; x -= 0.00371f) {
+    const double want = std::exp(double(x));
+    ASSERT_NEAR(exp_nonpositive(x), want, want * 2.5e-7) << x;
+  }
+  EXPECT_EQ(exp_nonpositive(0.0f), 1.0f);
+  EXPECT_EQ(exp_nonpositive(-87.5f), 0.0f);
+  EXPECT_EQ(exp_nonpositive(-kInf), 0.0f);
+}
+
+TEST(SampleMath, ExponentialVariateMatchesLog1p) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 200000; ++i) {
+    const uint32_t word = i < 64 ? static_cast<uint32_t>(i) : i < 128 ? ~uint32_t(i - 64) : random();
+    const float v = unit_from_word(word);
+    const double exact = (double(word) + 0.5) / 4294967296.0;
+    ASSERT_NEAR(v, std::min(exact, 1 - std::ldexp(1.0, -24)), exact * 1.2e-7);
+    ASSERT_GT(v, 0.0f);
+    ASSERT_LT(v, 1.0f);
+    const double want = -std::log1p(-double(v));
+    ASSERT_NEAR(exponential_from_unit(v), want, want * 5e-7) << word;
+  }
+}
+
+TEST(SampleMath, MassIsRounded) {
+  EXPECT_EQ(mass_of(1.0f), 1u << 30);
+  EXPECT_EQ(mass_of(0.0f), 0u);
+  EXPECT_EQ(mass_of(std::ldexp(1.4f, -30)), 1u);
+  EXPECT_EQ(mass_of(std::ldexp(1.6f, -30)), 2u);
+  EXPECT_EQ(mass_of(std::ldexp(8388609.0f, -30)), 8388609u);
+}
+
+TEST(SampleMath, TopPMass) {
+  EXPECT_EQ(top_p_mass(0.5f, 10), 5u);
+  EXPECT_EQ(top_p_mass(0.5f, 11), 6u);
+  EXPECT_EQ(top_p_mass(0.0f, 11), 1u);
+  EXPECT_EQ(top_p_mass(1.0f, uint64_t{1} << 48), uint64_t{1} << 48);
+}
+
+}  // namespace
+}  // namespace foretoken::sample_math

@@ -1,0 +1,100 @@
+#include "model/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "model/safetensors_writer.h"
+#include "model/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using test::ScratchFolder;
+
+void write_shard(const ScratchFolder& folder, const std::string& file,
+                 const std::vector<std::string>& names) {
+  std::vector<TensorToWrite> tensors;
+  for (const std::string& name : names) {
+    tensors.push_back({name, FileDType::kF32, {1}, [](std::byte* out) { out[0] = std::byte{0}; }});
+  }
+  ASSERT_TRUE(write_safetensors(folder.file(file), tensors).ok());
+}
+
+void expect_error(const ScratchFolder& folder, StatusCode code,
+                  const std::vector<std::string>& parts) {
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_FALSE(checkpoint.ok());
+  EXPECT_EQ(checkpoint.status().code(), code);
+  for (const std::string& part : parts) {
+    EXPECT_NE(checkpoint.status().message().find(part), std::string::npos)
+        << checkpoint.status().message() << "\nlacks: " << part;
+  }
+}
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+TEST(Checkpoint, SingleFile) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"a", "b"});
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_TRUE(checkpoint.value().find("b").ok());
+  const auto missing = checkpoint.value().find("c");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(missing.status().message().find("'c' is missing in " + folder.path()),
+            std::string::npos);
+}
+
+TEST(Checkpoint, Shards) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"a"});
+  write_shard(folder, "two.safetensors", {"b"});
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint.value().tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.value().find("b").value()->file, folder.file("two.safetensors"));
+}
+
+TEST(Checkpoint, FolderWithoutWeights) {
+  const ScratchFolder folder;
+  expect_error(folder, StatusCode::kNotFound,
+               {"no model.safetensors", folder.path(), "--load-format dummy"});
+}
+
+TEST(Checkpoint, MissingShard) {
+  const ScratchFolder folder;
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors"}})");
+  expect_error(folder, StatusCode::kNotFound, {"one.safetensors"});
+}
+
+TEST(Checkpoint, TensorInTwoShards) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"a"});
+  write_shard(folder, "two.safetensors", {"a", "b"});
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"'a'", "one.safetensors", "two.safetensors"});
+}
+
+TEST(Checkpoint, IndexNamesTheWrongShard) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"a"});
+  write_shard(folder, "two.safetensors", {"b"});
+  folder.write(kIndex, R"({"weight_map":{"a":"two.safetensors","b":"two.safetensors"}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"'a' is not in two.safetensors"});
+}
+
+TEST(Checkpoint, BrokenIndexes) {
+  const ScratchFolder folder;
+  folder.write(kIndex, "{");
+  expect_error(folder, StatusCode::kInvalidArgument, {kIndex, "broken JSON"});
+  folder.write(kIndex, "{}");
+  expect_error(folder, StatusCode::kInvalidArgument, {"weight_map"});
+  folder.write(kIndex, R"({"weight_map":{"a":"../one.safetensors"}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"same folder", "../one.safetensors"});
+  folder.write(kIndex, R"({"weight_map":{"a":7}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"same folder"});
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,167 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/kv_cache.h"
+#include "device/arena.h"
+#include "kernels/open_device.h"
+#include "kernels/plan_layout.h"
+#include "kernels/prepare.h"
+#include "model/registry.h"
+
+namespace foretoken::test {
+
+// The device that FORETOKEN_TEST_DEVICE names: cpu (default) or cuda.
+inline Device& test_device() {
+  static const std::unique_ptr<Device> device = [] {
+    const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
+    const bool cuda = name != nullptr && std::string(name) == "cuda";
+    return open_device(cuda ? DeviceType::kCuda : DeviceType::kCpu, 0, 2).value();
+  }();
+  return *device;
+}
+
+// The model in `folder`, with scratch for max_rows rows of either kind.
+inline std::unique_ptr<Model> load_test_model(const std::string& folder, const std::string& dtype,
+                                              int32_t max_rows) {
+  LoadOptions options;
+  options.dtype = dtype;
+  options.max_rows = max_rows;
+  options.max_logits_rows = max_rows;
+  return load_model(test_device(), folder, options).value();
+}
+
+// A span of one step: the next num_tokens known tokens of a slot.
+struct SpanWish {
+  int32_t slot;
+  int32_t num_tokens;
+};
+
+// Runs the prepare op and a model's forward by hand. Everything but weights, scratch and KV lies in
+// pinned memory, so that the test reads and writes it between steps on every device.
+class ForwardHarness {
+ public:
+  static constexpr int32_t kSlots = 4;
+  static constexpr int32_t kBlockSize = 16;
+
+  ForwardHarness(Device& device, Model& model, int32_t max_rows, int32_t max_blocks)
+      : model_(model),
+        max_rows_(max_rows),
+        pinned_(device, MemoryKind::kPinned),
+        queue_(device.make_queue().value()),
+        cache_(KvCache::create(device, model.kv_group(), 1 + kSlots * max_blocks, kBlockSize)
+                   .value()) {
+    limits_ = {kSlots, max_rows, 1};
+    plan_ = pinned_.take(static_cast<size_t>(plan_bytes(limits_)), "plan").value();
+    const size_t rows = static_cast<size_t>(max_rows), slots = kSlots + 1;
+    const size_t blocks = static_cast<size_t>(1 + kSlots * max_blocks);
+    batch_ = {array<SlotParams>(slots),
+              array<SlotState>(slots),
+              array<int32_t>(slots * static_cast<size_t>(max_blocks)),
+              array<int32_t>(blocks * kBlockSize),
+              array<PageHeader>(blocks),
+              max_blocks,
+              kBlockSize,
+              kSlots};
+    tensors_ = {array<StepCounts>(1), array<SpanState>(kSlots), array<int32_t>(rows),
+                array<int32_t>(rows), array<int32_t>(rows),     array<int32_t>(rows),
+                array<int32_t>(rows), array<int32_t>(rows)};
+    logits_ = array<float>(rows * static_cast<size_t>(model.config().vocab_size));
+  }
+
+  // Puts a sequence into a slot; its blocks lie backwards in the cache.
+  void start(int32_t slot, std::span<const int32_t> ids) {
+    int32_t* table = batch_.block_tables + slot * batch_.max_blocks;
+    for (int32_t i = 0; i < batch_.max_blocks; ++i) {
+      table[i] = (slot + 1) * batch_.max_blocks - i;
+    }
+    batch_.slots[slot] = {};
+    append(slot, ids);
+  }
+
+  void append(int32_t slot, std::span<const int32_t> ids) {
+    SlotState& state = batch_.slots[slot];
+    for (const int32_t id : ids) {
+      const int32_t block = batch_.block_tables[slot * batch_.max_blocks + state.len / kBlockSize];
+      batch_.token_pages[block * kBlockSize + state.len % kBlockSize] = id;
+      batch_.page_headers[block].count = state.len % kBlockSize + 1;
+      ++state.len;
+    }
+  }
+
+  // One step; returns the logits of every row in span order and counts the rows as computed.
+  std::vector<std::vector<float>> step(std::span<const SpanWish> wishes) {
+    const PlanView plan = plan_view(plan_, limits_);
+    *plan.header = {};
+    for (const SpanWish& wish : wishes) {
+      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0};
+    }
+    prepare(*queue_, {.plan = plan_,
+                      .limits = limits_,
+                      .batch = batch_,
+                      .tensors = tensors_,
+                      .max_rows = max_rows_,
+                      .max_logits_rows = max_rows_});
+    EXPECT_TRUE(queue_->drain().ok()) << queue_->drain().message();
+    const int32_t rows = tensors_.counts->num_rows;
+    tensors_.counts->num_logits_rows = rows;
+    for (int32_t i = 0; i < rows; ++i) tensors_.logits_rows[i] = i;
+    model_.forward(*queue_, tensors_, batch_, *cache_, max_rows_);
+    const size_t vocab = static_cast<size_t>(model_.config().vocab_size);
+    // Two tiles, as a step with many logits rows has.
+    const int32_t half = (max_rows_ + 1) / 2;
+    model_.logits(*queue_, tensors_, 0, half, logits_);
+    if (half < max_rows_) {
+      model_.logits(*queue_, tensors_, half, max_rows_ - half,
+                    logits_ + static_cast<size_t>(half) * vocab);
+    }
+    EXPECT_TRUE(queue_->drain().ok()) << queue_->drain().message();
+    for (const SpanWish& wish : wishes) batch_.slots[wish.slot].computed += wish.num_tokens;
+    std::vector<std::vector<float>> out;
+    for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
+      out.emplace_back(logits_ + i * vocab, logits_ + (i + 1) * vocab);
+    }
+    return out;
+  }
+
+  // All rows of one sequence, in chunks of at most `chunk` rows.
+  std::vector<std::vector<float>> run(std::span<const int32_t> ids, int32_t chunk) {
+    start(0, ids);
+    std::vector<std::vector<float>> all;
+    for (int32_t done = 0; done < static_cast<int32_t>(ids.size()); done += chunk) {
+      const int32_t rows = std::min(chunk, static_cast<int32_t>(ids.size()) - done);
+      const SpanWish wish{0, rows};
+      for (auto& row : step({&wish, 1})) all.push_back(std::move(row));
+    }
+    return all;
+  }
+
+ private:
+  template <class T>
+  T* array(size_t count) {
+    return pinned_.take_array<T>(count, "test data").value();
+  }
+
+  Model& model_;
+  int32_t max_rows_;
+  Arena pinned_;
+  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<KvCache> cache_;
+  PlanLimits limits_ = {};
+  void* plan_ = nullptr;
+  BatchState batch_ = {};
+  StepTensors tensors_ = {};
+  float* logits_ = nullptr;
+};
+
+inline int32_t argmax(const std::vector<float>& row) {
+  return static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+}  // namespace foretoken::test

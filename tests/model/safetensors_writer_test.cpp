@@ -1,0 +1,49 @@
+#include "model/safetensors_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "model/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+std::function<void(std::byte*)> bytes_of(const std::vector<uint16_t>& values) {
+  return [values](std::byte* out) { std::memcpy(out, values.data(), values.size() * 2); };
+}
+
+TEST(SafetensorsWriter, RoundTrip) {
+  const test::ScratchFolder folder;
+  const std::vector<float> floats = {1, -2.5f, 3e8f, 0, 1e-9f, 6};
+  const std::vector<TensorToWrite> tensors = {
+      {"z.first",
+       FileDType::kF32,
+       {2, 3},
+       [&](std::byte* out) { std::memcpy(out, floats.data(), 24); }},
+      {"a \"quoted\"", FileDType::kBF16, {3}, bytes_of({1, 2, 3})},
+      {"half", FileDType::kF16, {1, 1, 2}, bytes_of({7, 8})},
+      {"empty", FileDType::kF32, {0}, [](std::byte*) {}}};
+  const std::string path = folder.file("model.safetensors");
+  ASSERT_TRUE(write_safetensors(path, tensors).ok());
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_EQ(file.value()->tensors().size(), 4u);
+  const TensorView& first = file.value()->tensors().at("z.first");
+  EXPECT_EQ(first.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(std::memcmp(first.data, floats.data(), 24), 0);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first.data) % 8, 0u);
+  const TensorView& half = file.value()->tensors().at("half");
+  EXPECT_EQ(half.dtype, FileDType::kF16);
+  EXPECT_EQ(std::to_integer<int>(half.data[2]), 8);
+  EXPECT_EQ(file.value()->tensors().at("a \"quoted\"").num_bytes, 6);
+}
+
+TEST(SafetensorsWriter, UnwritableFileIsNamed) {
+  const Status status = write_safetensors("/nonexistent/x.safetensors", {});
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("/nonexistent/x.safetensors"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken
