@@ -22,6 +22,7 @@ struct EngineConfig {
   int cpu_threads = 0;                // 0: physical cores
   std::string dtype = "auto";         // auto | float32 | bfloat16
   std::string load_format = "auto";   // auto | safetensors | dummy
+  bool skip_tokenizer_init = false;   // true: prompts and outputs are token ids only
   std::string attention_backend;      // empty: the first that fits
   std::string batch_invariant = "auto";  // auto | on | off
   int max_model_len = 0;              // 0: as the model allows

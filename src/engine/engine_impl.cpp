@@ -62,8 +62,9 @@ Status EngineImpl::load(const EngineConfig& config) {
 
 Status EngineImpl::load_text(const EngineConfig& config) {
   const bool optional =
-      config.load_format == "dummy" &&
-      !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json");
+      config.skip_tokenizer_init ||
+      (config.load_format == "dummy" &&
+      !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
   Result<ChatTemplate> chat = ChatTemplate::load(config.model);

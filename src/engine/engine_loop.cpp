@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/thread_role.h"
 #include "engine/plan_encoder.h"
 
 namespace foretoken {
@@ -52,8 +53,10 @@ Status EngineLoop::error() const {
 }
 
 void EngineLoop::main() {
+  set_thread_role(ThreadRole::kEngine, "ft-engine");
   for (;;) {
     take_in();
+    note_occupancy();
     if (intake_.stopping()) break;
     const bool planned = plan_and_submit();
     const uint64_t in_flight = num_submitted_ - num_reconciled_;
@@ -123,7 +126,6 @@ void EngineLoop::wait_and_reconcile() {
   }
   ++num_reconciled_;
   num_steps_.fetch_add(1, std::memory_order_relaxed);
-  note_occupancy();
 }
 
 void EngineLoop::reconcile(const Span& span, const SpanResult& result) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/result.h"
+#include "base/thread_role.h"
 
 namespace foretoken {
 namespace {
@@ -57,6 +58,7 @@ int64_t OutputProcessor::num_finished() const {
 }
 
 void OutputProcessor::main() {
+  set_thread_role(ThreadRole::kOutput, "ft-output");
   for (OutputEvent event; ring_.pop(event);) {
     handle(event);
     if (!event.released) continue;

@@ -170,7 +170,7 @@ TEST_P(ConfigBad, IsRefusedWithItsName) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, ConfigBad, testing::ValuesIn(bad_configs()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Config, UnknownDtypeOption) {
   const auto config = parse(llama(), "float16");

@@ -93,7 +93,7 @@ TEST_P(SafetensorsBadFile, IsRefusedWithItsName) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, SafetensorsBadFile, testing::ValuesIn(bad_files()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Safetensors, ReadsTypesShapesAndData) {
   const ScratchFolder folder;

@@ -82,6 +82,8 @@ TEST(ChatTemplate, ValuesPrintAsInPython) {
             R"([True, None, 1.0, "it's", {'a': 'b'}])");
   EXPECT_EQ(rendered("{{ x }}{{ y }}{{ nothing }}", R"({"x":null,"y":false})"), "NoneFalse");
   EXPECT_EQ(rendered("{{ 'n: ' + (true | string) }}"), "n: True");
+  EXPECT_EQ(rendered("{{ x | trim }}{{ '..a.' | trim('.') }}", R"({"x":["a"]})"), "['a']a");
+  EXPECT_EQ(rendered("{{ none is iterable }}{{ [] is iterable }}"), "FalseTrue");
 }
 
 TEST(ChatTemplate, ToolsAndDocumentsAreAlwaysDefined) {

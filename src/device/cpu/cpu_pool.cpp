@@ -1,6 +1,7 @@
 #include "device/cpu/cpu_pool.h"
 
 #include "base/spin.h"
+#include "base/thread_role.h"
 #include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
@@ -70,6 +71,7 @@ bool CpuPool::take_one(int worker) {
 }
 
 void CpuPool::helper_main(int worker) {
+  set_thread_role(ThreadRole::kPool, "ft-pool");
   init_worker_thread();
   uint64_t seen = 0;
   while (!stop_.load(std::memory_order_relaxed)) {

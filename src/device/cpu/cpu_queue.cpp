@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "base/spin.h"
+#include "base/thread_role.h"
 #include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
@@ -128,6 +129,7 @@ Status CpuQueue::drain() {
 }
 
 void CpuQueue::worker_main() {
+  set_thread_role(ThreadRole::kWorker, "ft-worker");
   init_worker_thread();
   uint64_t head = 0;
   for (;;) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/sample_math.h"
@@ -65,10 +66,17 @@ FT_INLINE void score_split(const AttentionArgs& a, const Split& split, int heads
 // Turns scores into exponentials relative to the split's maximum; returns that and their sum.
 FT_INLINE void exponentiate(float* scores, int count, float& max, float& sum) {
   max = scores[0];
-  for (int i = 1; i < count; ++i) max = scores[i] > max ? scores[i] : max;
-  for (int i = 0; i < count; ++i) scores[i] = sample_math::exp_nonpositive(scores[i] - max);
+  for (int j = 1; j < count; ++j) max = scores[j] > max ? scores[j] : max;
+  int i = 0;
+  for (; i + kOctet <= count; i += kOctet) {
+    Octet octet;
+    load(octet, scores + i);
+    exp_nonpositive(octet, octet - max);
+    store(scores + i, octet);
+  }
+  for (; i < count; ++i) scores[i] = sample_math::exp_nonpositive(scores[i] - max);
   sum = 0;
-  for (int i = 0; i < count; ++i) sum += scores[i];
+  for (i = 0; i < count; ++i) sum += scores[i];
 }
 
 // out[d .. d + width) = sum of weights * v, positions in order.

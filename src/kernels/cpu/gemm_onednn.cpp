@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/thread_role.h"
 #include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
@@ -132,6 +133,7 @@ class Slice final : public OnednnSlice {
                                     {DNNL_ARG_DST, state.y.get()},
                                     {DNNL_ARG_SCRATCHPAD, state.scratch.get()}};
     const auto bucket = static_cast<size_t>(__builtin_ctz(static_cast<unsigned>(rows)));
+    const ForeignAllocationScope onednn;
     const dnnl_status_t status = dnnl_primitive_execute(shape_->matmuls[bucket].get(),
                                                         state.stream.get(), 4, args);
     if (status != dnnl_success) throw std::runtime_error("oneDNN matmul failed");

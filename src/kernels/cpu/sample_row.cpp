@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_math.h"
 #include "kernels/sample.h"
 #include "kernels/sample_math.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 namespace math = sample_math;
 
-constexpr int kChunk = 512;  // logits in work at once; a multiple of 4 and of kLanes
+constexpr int kChunk = 512;  // logits in work at once; a multiple of 4 and of kOctet
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 // A piece of the row with masked ids at -inf and the tail filled up with -inf.
@@ -35,73 +36,125 @@ void load_chunk(const SampleRow& row, int32_t begin, Chunk& chunk) {
 
 // Highest logit of the chunk; `invalid` collects whether any logit is NaN or +inf.
 FT_HOT float chunk_max(const Chunk& chunk, uint32_t& invalid) {
-  Lanes max, lanes;
+  Octet max, lanes;
   load(max, chunk.logits);
-  LanesU32 bad = {};
-  for (int i = 0; i < kChunk; i += kLanes) {
+  OctetU32 bad = {};
+  for (int i = 0; i < kChunk; i += kOctet) {
     load(lanes, chunk.logits + i);
     max = lanes > max ? lanes : max;
-    bad |= reinterpret_cast<LanesU32>(!(lanes < std::numeric_limits<float>::infinity()));
+    bad |= reinterpret_cast<OctetU32>(!(lanes < std::numeric_limits<float>::infinity()));
   }
   float best = max[0];
-  for (int i = 0; i < kLanes; ++i) {
+  for (int i = 0; i < kOctet; ++i) {
     best = max[i] > best ? max[i] : best;
     invalid |= bad[i];
   }
   return best;
 }
 
-FT_HOT int first_equal(const Chunk& chunk, float value) {
-  for (int i = 0; i < kChunk; ++i) {
-    if (chunk.logits[i] == value) return i;
-  }
-  return -1;
+int first_equal(const float* values, float value) {
+  return static_cast<int>(std::find(values, values + kChunk, value) - values);
 }
 
-FT_HOT void chunk_keys(const Chunk& chunk, uint32_t* keys) {
-  for (int i = 0; i < kChunk; ++i) keys[i] = math::ordered_key(chunk.logits[i]);
+// weights = exp((logit - max) / temperature) where the logit reaches `floor`, else 0. Returns
+// whether any is above 0.
+FT_HOT bool chunk_weights(const Chunk& chunk, float max, float temperature, float floor,
+                          float* weights) {
+  Octet any = {};
+  for (int i = 0; i < kChunk; i += kOctet) {
+    Octet logits, w;
+    load(logits, chunk.logits + i);
+    exp_nonpositive(w, (logits - max) / temperature);
+    w = logits >= Octet{} + floor ? w : Octet{};
+    any = w > any ? w : any;
+    store(weights + i, w);
+  }
+  float highest = 0.0f;
+  for (int i = 0; i < kOctet; ++i) highest = any[i] > highest ? any[i] : highest;
+  return highest > 0.0f;
 }
 
 FT_HOT void chunk_masses(const Chunk& chunk, float max, float temperature, uint32_t* masses) {
-  for (int i = 0; i < kChunk; ++i) {
-    masses[i] = math::mass_of(math::weight_of(chunk.logits[i], max, temperature));
+  for (int i = 0; i < kChunk; i += kOctet) {
+    Octet logits, weights;
+    OctetU32 lanes;
+    load(logits, chunk.logits + i);
+    exp_nonpositive(weights, (logits - max) / temperature);
+    masses_of(lanes, weights);
+    std::memcpy(masses + i, &lanes, sizeof lanes);
   }
 }
 
-FT_HOT float chunk_weights(const Chunk& chunk, float max, float temperature, float floor,
-                           float* weights) {
-  float sum[kLanes] = {};
-  for (int i = 0; i < kChunk; i += kLanes) {
-    for (int j = 0; j < kLanes; ++j) {
-      const float logit = chunk.logits[i + j];
-      const float weight = math::weight_of(logit, max, temperature);
-      weights[i + j] = logit >= floor ? weight : 0.0f;
-      sum[j] += weights[i + j];
+// Keys of the chunk; returns whether any is >= floor and has `prefix` above bit `above` (< 32), or
+// any value there when `above` is 32.
+FT_HOT bool chunk_keys(const Chunk& chunk, uint32_t floor, int above, uint32_t prefix,
+                       uint32_t* keys) {
+  const uint32_t mask = above < 32 ? ~0u << above : 0u;
+  const uint32_t wanted = above < 32 ? prefix << above : 0u;
+  OctetU32 any = {};
+  for (int i = 0; i < kChunk; i += kOctet) {
+    Octet logits;
+    OctetU32 lanes;
+    load(logits, chunk.logits + i);
+    ordered_keys(lanes, logits);
+    any |= reinterpret_cast<OctetU32>(lanes >= floor) &
+           reinterpret_cast<OctetU32>((lanes & mask) == wanted);
+    std::memcpy(keys + i, &lanes, sizeof lanes);
+  }
+  uint32_t found = 0;
+  for (int i = 0; i < kOctet; ++i) found |= any[i];
+  return found != 0;
+}
+
+// The random word of each id of the chunk: Philox for kChunk / 4 counters side by side.
+FT_HOT void chunk_noise(const SampleRow& row, int32_t begin, uint32_t* words) {
+  constexpr int kBlocks = kChunk / 4;
+  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
+  for (int b = 0; b < kBlocks; ++b) {
+    c0[b] = static_cast<uint32_t>(begin) / 4 + static_cast<uint32_t>(b);
+    c1[b] = static_cast<uint32_t>(row.position);
+    c2[b] = static_cast<uint32_t>(row.params->choice);
+    c3[b] = kSampleTarget;
+  }
+  auto k0 = static_cast<uint32_t>(row.params->seed);
+  auto k1 = static_cast<uint32_t>(row.params->seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int b = 0; b < kBlocks; ++b) {
+      const uint64_t p0 = uint64_t{0xD2511F53u} * c0[b];
+      const uint64_t p1 = uint64_t{0xCD9E8D57u} * c2[b];
+      c0[b] = static_cast<uint32_t>(p1 >> 32) ^ c1[b] ^ k0;
+      c2[b] = static_cast<uint32_t>(p0 >> 32) ^ c3[b] ^ k1;
+      c1[b] = static_cast<uint32_t>(p1);
+      c3[b] = static_cast<uint32_t>(p0);
     }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
   }
-  float total = 0;
-  for (int j = 0; j < kLanes; ++j) total += sum[j];
-  return total;
+  for (int b = 0; b < kBlocks; ++b) {
+    words[4 * b] = c0[b];
+    words[4 * b + 1] = c1[b];
+    words[4 * b + 2] = c2[b];
+    words[4 * b + 3] = c3[b];
+  }
 }
 
-FT_HOT void chunk_scores(const SampleRow& row, const Chunk& chunk, const float* weights,
-                         float* scores) {
-  const auto block = static_cast<uint32_t>(chunk.begin) / 4;
-  uint32_t words[4][kChunk / 4];
-  for (int b = 0; b < kChunk / 4; ++b) {
-    const Philox4 noise =
-        math::noise_words(block + static_cast<uint32_t>(b), row.position, row.params->choice,
-                          kSampleTarget, row.params->seed);
-    words[0][b] = noise.v[0];
-    words[1][b] = noise.v[1];
-    words[2][b] = noise.v[2];
-    words[3][b] = noise.v[3];
+// Replaces the words by the scores of the draw, +inf where the weight is 0; returns the lowest.
+FT_HOT float chunk_scores(const float* weights, const uint32_t* words, float* scores) {
+  const Octet never = Octet{} + std::numeric_limits<float>::infinity();
+  Octet lowest = never;
+  for (int i = 0; i < kChunk; i += kOctet) {
+    Octet w, score;
+    OctetU32 word;
+    load(w, weights + i);
+    std::memcpy(&word, words + i, sizeof word);
+    exponential_from_words(score, word);
+    score = w > Octet{} ? score / w : never;
+    lowest = score < lowest ? score : lowest;
+    store(scores + i, score);
   }
-  for (int i = 0; i < kChunk; ++i) {
-    const float weight = weights[i];
-    const float score = math::race_score(words[i % 4][i / 4], weight > 0.0f ? weight : 1.0f);
-    scores[i] = weight > 0.0f ? score : std::numeric_limits<float>::infinity();
-  }
+  float best = lowest[0];
+  for (int i = 1; i < kOctet; ++i) best = lowest[i] < best ? lowest[i] : best;
+  return best;
 }
 
 // What a threshold is searched for: the highest key with at least `wanted` units at or above it,
@@ -130,7 +183,7 @@ void histogram(const SampleRow& row, const Search& search, int digit, uint32_t p
   std::fill(bins, bins + kBins, 0);
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
     load_chunk(row, begin, chunk);
-    chunk_keys(chunk, keys);
+    if (!chunk_keys(chunk, search.floor, above, prefix, keys)) continue;
     if (search.by_mass) chunk_masses(chunk, search.max, search.temperature, masses);
     const int count = std::min(kChunk, row.vocab - begin);
     for (int i = 0; i < count; ++i) {
@@ -162,7 +215,7 @@ uint64_t total_mass(const SampleRow& row, const Search& search) {
   uint64_t total = 0;
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
     load_chunk(row, begin, chunk);
-    chunk_keys(chunk, keys);
+    if (!chunk_keys(chunk, search.floor, 32, 0, keys)) continue;
     chunk_masses(chunk, search.max, search.temperature, masses);
     for (int i = 0; i < kChunk; ++i) total += keys[i] >= search.floor ? masses[i] : 0;
   }
@@ -193,18 +246,18 @@ float kept_floor(const SampleRow& row, float max) {
 int32_t draw(const SampleRow& row, float max, float floor) {
   Chunk chunk;
   float weights[kChunk];
+  uint32_t words[kChunk];
   float scores[kChunk];
   float best = std::numeric_limits<float>::infinity();
   int32_t best_id = -1;
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
     load_chunk(row, begin, chunk);
-    if (chunk_weights(chunk, max, row.params->temperature, floor, weights) == 0.0f) continue;
-    chunk_scores(row, chunk, weights, scores);
-    for (int i = 0; i < kChunk; ++i) {
-      if (scores[i] < best) {
-        best = scores[i];
-        best_id = begin + i;
-      }
+    if (!chunk_weights(chunk, max, row.params->temperature, floor, weights)) continue;
+    chunk_noise(row, begin, words);
+    const float lowest = chunk_scores(weights, words, scores);
+    if (lowest < best) {
+      best = lowest;
+      best_id = begin + first_equal(scores, lowest);
     }
   }
   return best_id;
@@ -222,7 +275,7 @@ int32_t sample_row(const SampleRow& row) {
     const float top = chunk_max(chunk, invalid);
     if (top > max) {
       max = top;
-      argmax = begin + first_equal(chunk, top);
+      argmax = begin + first_equal(chunk.logits, top);
     }
   }
   if (invalid != 0 || argmax < 0) return -1;

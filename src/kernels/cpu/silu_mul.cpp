@@ -1,6 +1,7 @@
 #include "kernels/silu_mul.h"
 
 #include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/sample_math.h"
@@ -15,12 +16,27 @@ FT_INLINE float silu(float x) {
   return x * (numerator / (1.0f + e));
 }
 
-FT_HOT void silu_mul_f32(const float* gate, const float* up, float* out, int n) {
-  for (int i = 0; i < n; ++i) out[i] = silu(gate[i]) * up[i];
+template <class Out>
+FT_INLINE void silu_mul_row(const float* gate, const float* up, Out* out, int n) {
+  int i = 0;
+  for (; i + kOctet <= n; i += kOctet) {
+    Octet x, y, e;
+    load(x, gate + i);
+    load(y, up + i);
+    const OctetI32 negative = x < Octet{};
+    exp_nonpositive(e, negative ? x : -x);
+    const Octet numerator = negative ? e : Octet{} + 1.0f;
+    y = x * (numerator / (1.0f + e)) * y;
+    for (int j = 0; j < kOctet; ++j) store_one(out + i + j, y[j]);
+  }
+  for (; i < n; ++i) store_one(out + i, silu(gate[i]) * up[i]);
 }
 
+FT_HOT void silu_mul_f32(const float* gate, const float* up, float* out, int n) {
+  silu_mul_row(gate, up, out, n);
+}
 FT_HOT void silu_mul_bf16(const float* gate, const float* up, uint16_t* out, int n) {
-  for (int i = 0; i < n; ++i) out[i] = bf16_from_float(silu(gate[i]) * up[i]);
+  silu_mul_row(gate, up, out, n);
 }
 
 }  // namespace

@@ -19,9 +19,13 @@ __device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
   const SlotState& slot = batch.slots[span.slot];
   if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return {};
   const int known = max(min(span.num_tokens, slot.len - slot.computed), 0);
-  if (known == 0 || slot.computed + known < slot.len) return {known, 0};
-  const int drafts = max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0);
-  return {known + drafts, drafts + 1};
+  if (known == 0) return {};
+  const bool complete = slot.computed + known == slot.len;
+  const int drafts =
+      complete ? max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0) : 0;
+  const int last = slot.computed + known + drafts - 1;
+  if (last / batch.block_size >= batch.max_blocks) return {};
+  return {known + drafts, complete ? drafts + 1 : 0};
 }
 
 // Inclusive prefix sum over the block.
@@ -48,7 +52,7 @@ __device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNee
   state.num_drafts = needs.logits > 0 ? needs.logits - 1 : 0;
 }
 
-// The slow way for a plan that does not fit: spans beyond the limits get no rows.
+// The slow way for a plan that does not fit: a span beyond the limits gets no rows.
 __device__ int2 place_one_by_one(const PrepareArgs& args, const PlanView& plan, int num_spans) {
   int2 total{0, 0};
   for (int i = 0; i < num_spans; ++i) {

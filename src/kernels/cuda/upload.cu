@@ -58,6 +58,14 @@ __device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* 
   }
 }
 
+__device__ bool is_valid(const PlanHeader& header, const PlanLimits& limits, uint64_t step) {
+  const auto within = [](int32_t count, int32_t limit) { return count >= 0 && count <= limit; };
+  return header.step == step && within(header.num_spans, limits.max_spans) &&
+         within(header.num_inits, limits.max_spans) &&
+         within(header.num_block_updates, limits.max_block_updates) &&
+         within(header.num_tokens, limits.max_tokens);
+}
+
 // One block: the parts depend on each other and are small.
 __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   wait_for_previous();
@@ -69,8 +77,8 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   __shared__ PlanHeader header;
   copy_words(&header, from.header, 1);
   __syncthreads();
-  // An entry of another step means that host and device disagree; nothing after it can be right.
-  if (header.step != step) __trap();
+  // Host and device disagree about the step: nothing after it can be right, so the queue fails.
+  if (!is_valid(header, args.limits, step)) __trap();
   copy_words(to.header, from.header, 1);
   copy_words(to.spans, from.spans, header.num_spans);
   apply_inits(args.batch, from.inits, header.num_inits);

@@ -42,6 +42,19 @@ fn string(value: &Value) -> String {
     python::to_str(value)
 }
 
+fn trim(value: &Value, characters: Option<String>) -> String {
+    let text = python::to_str(value);
+    match characters {
+        Some(set) => text.trim_matches(|c| set.contains(c)).to_string(),
+        None => text.trim().to_string(),
+    }
+}
+
+/// False for `none`, over which minijinja itself would iterate.
+fn is_iterable(value: &Value) -> bool {
+    !value.is_none() && value.try_iter().is_ok()
+}
+
 pub fn hugging_face() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
@@ -59,6 +72,8 @@ pub fn hugging_face() -> Environment<'static> {
     });
     environment.add_filter("tojson", tojson);
     environment.add_filter("string", string);
+    environment.add_filter("trim", trim);
+    environment.add_test("iterable", is_iterable);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", strftime_now);
     environment

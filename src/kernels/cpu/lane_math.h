@@ -1,0 +1,87 @@
+#pragma once
+#include "kernels/cpu/hot.h"
+
+namespace foretoken::cpu {
+
+// kernels/sample_math.h for eight values at once, with the same bits: the same operations in the
+// same order. tests/kernels/lane_math_test.cpp holds the two together.
+
+// Eight rather than sixteen: gcc takes comparisons of wider vectors apart.
+inline constexpr int kOctet = 8;
+typedef float Octet __attribute__((vector_size(32)));
+typedef uint32_t OctetU32 __attribute__((vector_size(32)));
+typedef int32_t OctetI32 __attribute__((vector_size(32)));
+
+FT_INLINE void load(Octet& out, const float* from) { std::memcpy(&out, from, sizeof out); }
+FT_INLINE void store(float* to, const Octet& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
+
+FT_INLINE void exp_nonpositive(Octet& out, const Octet& x) {
+  const Octet lowest = Octet{} - 87.0f;
+  const Octet clamped = x < lowest ? lowest : x;
+  const Octet n = clamped * 1.44269504088896341f + 12582912.0f - 12582912.0f;
+  Octet r = clamped - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  Octet p = Octet{} + 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const Octet y = p * (r * r) + r + 1.0f;
+  const OctetI32 exponent = __builtin_convertvector(n, OctetI32) + 127;
+  const Octet scale = reinterpret_cast<Octet>(exponent << 23);
+  out = x < lowest ? Octet{} : y * scale;
+}
+
+FT_INLINE void log_unit(Octet& out, const Octet& x) {
+  const auto bits = reinterpret_cast<OctetU32>(x);
+  Octet e = __builtin_convertvector(reinterpret_cast<OctetI32>(bits >> 23) - 126, Octet);
+  Octet m = reinterpret_cast<Octet>((bits & 0x007fffffu) | 0x3f000000u);
+  const Octet half = Octet{} + 0.707106781186547524f;
+  const OctetI32 low = m < half;
+  e = low ? e - 1.0f : e;
+  m = low ? m + m - 1.0f : m - 1.0f;
+  const Octet z = m * m;
+  Octet p = Octet{} + 7.0376836292e-2f;
+  p = p * m + -1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m + -1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m + -1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m + -2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  Octet y = p * m * z;
+  y = y + e * -2.12194440e-4f;
+  y = y - 0.5f * z;
+  out = m + y + e * 0.693359375f;
+}
+
+FT_INLINE void exponential_from_words(Octet& out, const OctetU32& words) {
+  const Octet high = __builtin_convertvector(reinterpret_cast<OctetI32>(words >> 8), Octet);
+  const Octet low = __builtin_convertvector(reinterpret_cast<OctetI32>(words & 255u), Octet) + 0.5f;
+  const Octet highest = Octet{} + 0.999999940395355225f;
+  Octet v = (high * 256.0f + low) * 2.3283064365386963e-10f;
+  v = v < highest ? v : highest;
+  const Octet u = 1.0f - v;
+  const Octet d = 1.0f - u;
+  const OctetI32 tiny = d == Octet{};
+  Octet log;
+  log_unit(log, u);
+  const Octet divisor = tiny ? Octet{} + 1.0f : d;
+  out = tiny ? v : (0.0f - log) * v / divisor;
+}
+
+FT_INLINE void masses_of(OctetU32& out, const Octet& weights) {
+  const Octet scaled = weights * 1073741824.0f;
+  const Octet rounded = scaled < Octet{} + 8388608.0f ? scaled + 0.5f : scaled;
+  out = reinterpret_cast<OctetU32>(__builtin_convertvector(rounded, OctetI32));
+}
+
+FT_INLINE void ordered_keys(OctetU32& out, const Octet& x) {
+  const OctetU32 bits = x == Octet{} ? OctetU32{} : reinterpret_cast<OctetU32>(x);
+  const OctetU32 sign = reinterpret_cast<OctetU32>(reinterpret_cast<OctetI32>(bits) >> 31);
+  out = bits ^ (sign | 0x80000000u);
+}
+
+}  // namespace foretoken::cpu

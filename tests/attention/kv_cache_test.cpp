@@ -1,0 +1,47 @@
+#include "attention/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "model/forward_harness.h"
+
+namespace foretoken {
+namespace {
+
+TEST(KvCache, LayersShareOneAllocationWithoutOverlap) {
+  const KvGroupSpec spec{3, 2, 16, DType::kBF16};
+  const auto made = KvCache::create(test::test_device(), spec, 5, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const KvCache& cache = *made.value();
+  EXPECT_EQ(cache.bytes_per_block(), 3 * 2 * 2 * 16 * 16 * 2);
+  EXPECT_EQ(cache.num_blocks(), 5);
+  EXPECT_EQ(cache.num_layers(), 3);
+  EXPECT_GE(cache.num_bytes(), 5 * cache.bytes_per_block());
+  const int64_t part = cache.bytes_per_block() / 6 * 5;
+  const char* end = nullptr;
+  for (int32_t i = 0; i < 3; ++i) {
+    const KvLayer& layer = cache.layer(i);
+    EXPECT_EQ(layer.num_kv_heads, 2);
+    EXPECT_EQ(layer.block_size, 16);
+    EXPECT_EQ(layer.head_dim, 16);
+    EXPECT_EQ(layer.dtype, DType::kBF16);
+    for (void* begin : {layer.k, layer.v}) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(begin) % 256, 0u);
+      if (end != nullptr) {
+        EXPECT_GE(static_cast<char*>(begin), end);
+      }
+      end = static_cast<char*>(begin) + part;
+    }
+  }
+  EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
+}
+
+TEST(KvCache, TooLargeIsResourceExhausted) {
+  const KvGroupSpec spec{100, 128, 512, DType::kF32};
+  const auto made = KvCache::create(test::test_device(), spec, 1 << 30, 16);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(made.status().message().find("KV cache"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

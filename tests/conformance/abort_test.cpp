@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "conformance/harness.h"
+
+// Aborts at any time lose nothing but the request itself.
+
+namespace foretoken {
+namespace {
+
+Request random_request(std::mt19937& random) {
+  Request request;
+  const int length = 1 + static_cast<int>(random() % 60);
+  for (int i = 0; i < length; ++i) {
+    request.prompt_token_ids.push_back(10 + static_cast<int32_t>(random() % 500));
+  }
+  request.sampling.max_tokens = 1 + static_cast<int>(random() % 24);
+  request.sampling.temperature = random() % 2 == 0 ? 0.0f : 1.0f;
+  return request;
+}
+
+TEST(Abort, TwoThousandRandomRequestsLeaveNothingBehind) {
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(
+      config_of({.num_drafts = 3, .steps_in_flight = 2, .max_batched_tokens = 64, .num_blocks = 60,
+                 .prefix_caching = true},
+                bundled_model()),
+      &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+  const int num_requests = num_test_prompts(200) * 10;
+  std::atomic<int> num_finished{0};
+  std::atomic<int> num_aborted{0};
+  const auto client = [&](int client_number) {
+    std::mt19937 random(static_cast<unsigned>(client_number));
+    std::vector<std::string> ids;
+    for (int i = 0; i < num_requests / 2; ++i) {
+      std::string id;
+      const Status status = engine->submit(
+          random_request(random),
+          [&](const RequestOutput& output) {
+            if (!output.finished) return;
+            if (output.finish_reason == FinishReason::kAbort) num_aborted.fetch_add(1);
+            EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
+            num_finished.fetch_add(1);
+          },
+          &id);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ids.push_back(std::move(id));
+      if (random() % 3 == 0) engine->abort(ids[random() % ids.size()]);
+      if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  };
+  std::thread one(client, 1);
+  std::thread two(client, 2);
+  one.join();
+  two.join();
+  while (num_finished.load() < num_requests / 2 * 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  expect_all_free(*engine);
+  EXPECT_GT(num_aborted.load(), 0);
+  std::cout << num_requests << " requests, " << num_aborted.load() << " aborted\n";
+}
+
+// A neighbour's ids do not change when a request beside it is cancelled after any number of tokens.
+TEST(Abort, AtEveryStepNumberTheNeighbourGoesOn) {
+  std::unique_ptr<Engine> engine;
+  ASSERT_TRUE(make_engine(config_of({.num_drafts = 3, .steps_in_flight = 2}, bundled_model()),
+                          &engine)
+                  .ok());
+  std::mt19937 random(5);
+  Request neighbour = random_request(random);
+  neighbour.sampling.max_tokens = 32;
+  neighbour.sampling.ignore_eos = true;
+  const std::vector<int32_t> expected = engine->generate({neighbour})[0].token_ids;
+  ASSERT_EQ(expected.size(), 32u);
+  for (size_t after = 0; after < 20; ++after) {
+    Request victim = random_request(random);
+    victim.sampling.max_tokens = 40;
+    victim.sampling.ignore_eos = true;
+    std::atomic<size_t> num_tokens{0};
+    std::atomic<bool> done{false};
+    victim.request_id = "victim";
+    const Status status = engine->submit(victim, [&](const RequestOutput& output) {
+      num_tokens.fetch_add(output.token_ids.size());
+      if (num_tokens.load() >= after && !output.finished) engine->abort("victim");
+      if (output.finished) done.store(true);
+    });
+    ASSERT_TRUE(status.ok()) << status.message();
+    if (after == 0) engine->abort("victim");
+    EXPECT_EQ(engine->generate({neighbour})[0].token_ids, expected) << "after " << after;
+    while (!done.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_LT(num_tokens.load(), 40u);
+    // The id is free again once the engine has let go of the request.
+    expect_all_free(*engine);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+TEST(Abort, DestroyingABusyEngineEndsEveryRequest) {
+  std::atomic<int> num_finished{0};
+  {
+    std::unique_ptr<Engine> engine;
+    ASSERT_TRUE(make_engine(config_of({.steps_in_flight = 2}, bundled_model()), &engine).ok());
+    for (int i = 0; i < 50; ++i) {
+      Request request;
+      request.prompt_token_ids = {10, 11, 12 + i};
+      request.sampling.max_tokens = 500;
+      ASSERT_TRUE(engine
+                      ->submit(request,
+                               [&](const RequestOutput& output) {
+                                 if (output.finished) num_finished.fetch_add(1);
+                               })
+                      .ok());
+    }
+  }
+  EXPECT_EQ(num_finished.load(), 50);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <random>
+
+#include "base/thread_role.h"
+#include "conformance/harness.h"
+
+// No allocation on engine, worker and pool threads once the engine is warm. malloc itself is
+// replaced here, so that allocations inside libraries count too; oneDNN's execute is excepted.
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FT_HOOK_MALLOC 0
+#else
+#define FT_HOOK_MALLOC 1
+#endif
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> num_allocations{0};
+std::atomic<int64_t> num_elsewhere{0};  // shows that the hook sees allocations at all
+
+void note_allocation() {
+  if (!counting.load(std::memory_order_relaxed)) return;
+  using foretoken::ThreadRole;
+  const ThreadRole role = foretoken::thread_role;
+  if (role == ThreadRole::kOther || role == ThreadRole::kOutput) {
+    num_elsewhere.fetch_add(1);
+    return;
+  }
+  if (foretoken::foreign_allocation_depth > 0) return;
+  num_allocations.fetch_add(1);
+}
+
+}  // namespace
+
+#if FT_HOOK_MALLOC
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* pointer, size_t size);
+void* malloc(size_t size) {
+  note_allocation();
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  note_allocation();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* pointer, size_t size) {
+  note_allocation();
+  return __libc_realloc(pointer, size);
+}
+}
+#endif
+
+namespace foretoken {
+namespace {
+
+void run_steps(Engine& engine, int64_t num_steps) {
+  std::mt19937 random(3);
+  const int64_t end = engine.stats().num_steps + num_steps;
+  while (engine.stats().num_steps < end) {
+    std::vector<Request> requests;
+    for (int i = 0; i < 40; ++i) {
+      Request request;
+      for (int j = 0; j < 5 + i; ++j) {
+        request.prompt_token_ids.push_back(10 + static_cast<int32_t>(random() % 300));
+      }
+      request.sampling.max_tokens = 5 + static_cast<int>(random() % 20);
+      request.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
+      request.sampling.top_k = i % 4 == 1 ? 20 : 0;
+      request.sampling.top_p = i % 4 == 3 ? 0.9f : 1.0f;
+      requests.push_back(std::move(request));
+    }
+    for (const RequestOutput& output : engine.generate(std::move(requests))) {
+      ASSERT_TRUE(output.status.ok()) << output.status.message();
+    }
+  }
+}
+
+TEST(Allocation, NoneInAThousandWarmSteps) {
+  if (!FT_HOOK_MALLOC) GTEST_SKIP() << "sanitizers own malloc";
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(
+      config_of({.num_drafts = 4, .steps_in_flight = 2, .max_batched_tokens = 64,
+                 .num_blocks = 200, .prefix_caching = true},
+                bundled_model()),
+      &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+  run_steps(*engine, 200);
+  counting.store(true);
+  run_steps(*engine, 1000);
+  counting.store(false);
+  EXPECT_EQ(num_allocations.load(), 0);
+  EXPECT_GT(num_elsewhere.load(), 0);
+  EXPECT_GT(engine->stats().num_finished_requests, 200);
+}
+
+}  // namespace
+}  // namespace foretoken

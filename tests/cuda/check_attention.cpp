@@ -1,0 +1,215 @@
+#include <algorithm>
+
+#include "check.h"
+#include "kernels/attention.h"
+
+namespace foretoken::check {
+namespace {
+
+// A cache with some sequences in shuffled blocks, all on host and device.
+struct Scene {
+  int heads, kv_heads, dim, block_size, slots, max_blocks, window;
+  DType dtype;
+  std::vector<int> lengths;
+  std::vector<int32_t> tables;
+  Stored k, v;
+  void* device_k;
+  void* device_v;
+  int32_t* device_tables;
+
+  int64_t entry(int slot, int position, int kv_head) const {
+    const int block = tables[slot * max_blocks + position / block_size];
+    return (int64_t{block} * kv_heads + kv_head) * block_size + position % block_size;
+  }
+};
+
+Scene make_scene(Gpu&, Pool& pool, int heads, int kv_heads, int dim, int block_size, int window,
+                 DType dtype, std::vector<int> lengths) {
+  Scene s{heads, kv_heads, dim, block_size, static_cast<int>(lengths.size()), 0, window, dtype,
+          lengths, {}, {}, {}, nullptr, nullptr, nullptr};
+  s.max_blocks = (*std::max_element(lengths.begin(), lengths.end()) + block_size - 1) / block_size;
+  s.tables.assign(s.slots * s.max_blocks, 0);
+  std::vector<int32_t> free(s.slots * s.max_blocks);
+  for (size_t i = 0; i < free.size(); ++i) free[i] = static_cast<int32_t>(i) + 1;
+  std::shuffle(free.begin(), free.end(), std::mt19937(5));
+  for (int slot = 0; slot < s.slots; ++slot) {
+    for (int b = 0; b * block_size < lengths[slot]; ++b) {
+      s.tables[slot * s.max_blocks + b] = free[slot * s.max_blocks + b];
+    }
+  }
+  const size_t elements = (free.size() + 1) * kv_heads * block_size * dim;
+  auto k = random_floats(elements, 31);
+  auto v = random_floats(elements, 32);
+  // What lies beyond a sequence's end must never matter.
+  std::vector<uint8_t> used((free.size() + 1) * block_size, 0);
+  for (int slot = 0; slot < s.slots; ++slot) {
+    for (int p = 0; p < lengths[slot]; ++p) {
+      used[s.tables[slot * s.max_blocks + p / block_size] * block_size + p % block_size] = 1;
+    }
+  }
+  for (size_t i = 0; i < elements; ++i) {
+    const size_t entry = i / dim;
+    const size_t place = entry / block_size / kv_heads * block_size + entry % block_size;
+    if (!used[place]) k[i] = v[i] = NAN;
+  }
+  s.k = store_as(k, dtype);
+  s.v = store_as(v, dtype);
+  s.device_k = pool.upload(s.k.bytes);
+  s.device_v = pool.upload(s.v.bytes);
+  s.device_tables = pool.upload(s.tables);
+  return s;
+}
+
+struct Query {
+  int slot;
+  int position;
+};
+
+// Output bytes of the live queries, run in a bucket of max_rows; q rows depend on (slot, position).
+std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& queries, int max_rows,
+                         bool workspace, Stored* q_out = nullptr) {
+  Pool pool(gpu);
+  const int width = s.heads * s.dim;
+  std::vector<float> q(int64_t{max_rows} * width, 0.0f);
+  std::vector<int32_t> positions(max_rows, 0), slots(max_rows, 0);
+  for (size_t r = 0; r < queries.size(); ++r) {
+    positions[r] = queries[r].position;
+    slots[r] = queries[r].slot;
+    for (int i = 0; i < width; ++i) {
+      q[r * width + i] =
+          noise(33, (uint64_t(queries[r].slot) * 100000 + queries[r].position) * width + i, 3.0f);
+    }
+  }
+  const Stored stored = store_as(q, s.dtype);
+  const int64_t splits =
+      (int64_t{s.max_blocks} * s.block_size + kAttentionSplit - 1) / kAttentionSplit;
+  const int64_t floats = workspace ? int64_t{max_rows} * s.heads * splits * (s.dim + 2) : 0;
+  const size_t bytes = queries.size() * width * dtype_size(s.dtype);
+  auto* out = pool.array<uint8_t>(stored.bytes.size());
+  gpu.queue->fill(out, 0xff, stored.bytes.size());
+  gpu.queue->launch(AttentionArgs{
+      device_counts(pool, static_cast<int>(queries.size()), 0), pool.upload(stored.bytes), out,
+      pool.upload(positions), pool.upload(slots), s.device_tables,
+      workspace ? pool.array<float>(floats) : nullptr, floats,
+      KvLayer{s.device_k, s.device_v, s.kv_heads, s.block_size, s.dim, s.dtype}, s.max_blocks,
+      max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim))});
+  if (q_out != nullptr) *q_out = stored;
+  return download(gpu, out, bytes);
+}
+
+std::vector<double> reference(const Scene& s, const std::vector<Query>& queries, const Stored& q) {
+  std::vector<double> out(queries.size() * s.heads * s.dim);
+  parallel(static_cast<int64_t>(queries.size()) * s.heads, [&](int64_t begin, int64_t end) {
+    for (int64_t rh = begin; rh < end; ++rh) {
+      const Query& query = queries[rh / s.heads];
+      const int kv_head = static_cast<int>(rh % s.heads) / (s.heads / s.kv_heads);
+      const int first = s.window > 0 ? std::max(0, query.position + 1 - s.window) : 0;
+      std::vector<double> scores;
+      for (int p = first; p <= query.position; ++p) {
+        double dot = 0;
+        for (int d = 0; d < s.dim; ++d) {
+          dot += q.values[rh * s.dim + d] * s.k.values[s.entry(query.slot, p, kv_head) * s.dim + d];
+        }
+        scores.push_back(dot / std::sqrt(static_cast<double>(s.dim)));
+      }
+      const double highest = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (double& score : scores) sum += score = std::exp(score - highest);
+      for (int p = first; p <= query.position; ++p) {
+        for (int d = 0; d < s.dim; ++d) {
+          out[rh * s.dim + d] += scores[p - first] / sum *
+                                 s.v.values[s.entry(query.slot, p, kv_head) * s.dim + d];
+        }
+      }
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+void check_attention(Gpu& gpu) {
+  struct Case {
+    int heads, kv_heads, dim, block_size, window;
+    DType dtype;
+  };
+  for (const Case& c : std::vector<Case>{{4, 1, 16, 16, 0, DType::kF32},
+                                         {8, 2, 64, 16, 0, DType::kF32},
+                                         {6, 6, 40, 8, 100, DType::kF32},
+                                         {8, 2, 256, 32, 0, DType::kF32},
+                                         {14, 2, 64, 16, 0, DType::kBF16},
+                                         {8, 2, 128, 16, 0, DType::kBF16},
+                                         {4, 4, 128, 32, 300, DType::kBF16},
+                                         {40, 2, 64, 16, 77, DType::kBF16},
+                                         {8, 4, 80, 16, 0, DType::kBF16},
+                                         {8, 1, 256, 16, 500, DType::kBF16}}) {
+    Pool pool(gpu);
+    const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
+                                   c.dtype, {1, 37, 256, 257, 1100});
+    std::vector<Query> queries = {{0, 0}, {1, 36}, {2, 255}, {3, 255}, {3, 256}, {4, 1099}};
+    for (int p = 500; p < 620; ++p) queries.push_back({4, p});
+    for (const int max_rows : {static_cast<int>(queries.size()) + 2, 256}) {
+      for (const bool workspace : {false, true}) {
+        Stored q;
+        const auto bytes = run(gpu, scene, queries, max_rows, workspace, &q);
+        const double error =
+            relative_error(values_of(bytes, c.dtype), reference(scene, queries, q));
+        report(error < (c.dtype == DType::kF32 ? 5e-6 : 1e-2), "attention",
+               text("%s %d/%d heads dim %d window %d bucket %d%s error %.1e", dtype_name(c.dtype),
+                    c.heads, c.kv_heads, c.dim, c.window, max_rows, workspace ? " workspace" : "",
+                    error));
+      }
+    }
+  }
+}
+
+void check_attention_bits(Gpu& gpu) {
+  struct Case {
+    int heads, kv_heads, dim, window;
+    DType dtype;
+  };
+  for (const Case& c : std::vector<Case>{{8, 2, 128, 0, DType::kBF16},
+                                         {8, 2, 128, 333, DType::kBF16},
+                                         {14, 2, 64, 0, DType::kBF16},
+                                         {4, 4, 64, 0, DType::kBF16},
+                                         {32, 1, 128, 0, DType::kBF16},
+                                         {8, 2, 80, 0, DType::kBF16},
+                                         {8, 2, 64, 200, DType::kF32}}) {
+    Pool pool(gpu);
+    const int length = 1301;
+    const Scene scene =
+        make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype, {length, 700, 90});
+    std::vector<Query> all;
+    for (int p = 0; p < length; ++p) all.push_back({0, p});
+    const auto whole = run(gpu, scene, all, length, false);
+    const size_t row_bytes = whole.size() / length;
+    int different = 0;
+    int rows = 0;
+    const auto compare = [&](const std::vector<Query>& queries, int max_rows, bool workspace) {
+      const auto part = run(gpu, scene, queries, max_rows, workspace);
+      for (size_t r = 0; r < queries.size(); ++r) {
+        if (queries[r].slot != 0) continue;
+        ++rows;
+        different += std::memcmp(&part[r * row_bytes], &whole[queries[r].position * row_bytes],
+                                 row_bytes) != 0;
+      }
+    };
+    for (const int chunk : {1, 3, 5, 16, 50, 128, 200, 511}) {
+      for (int begin = 0; begin < length; begin += chunk == 1 ? 83 : chunk * 2 + 1) {
+        std::vector<Query> queries = {{1, 699}, {1, 698}, {2, 40}};
+        for (int p = begin; p < std::min(length, begin + chunk); ++p) queries.push_back({0, p});
+        queries.push_back({2, 89});
+        const int rows_now = static_cast<int>(queries.size());
+        compare(queries, rows_now, true);
+        if (chunk >= 16) compare(queries, rows_now + 130, chunk % 2 == 0);
+        std::reverse(queries.begin(), queries.end());
+        if (chunk >= 16) compare(queries, rows_now, false);
+      }
+    }
+    report(different == 0, "attention bits",
+           text("%s %d/%d heads dim %d window %d: %d of %d rows differ", dtype_name(c.dtype),
+                c.heads, c.kv_heads, c.dim, c.window, different, rows));
+  }
+}
+
+}  // namespace foretoken::check

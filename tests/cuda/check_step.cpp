@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <array>
+
+#include "check.h"
+#include "kernels/commit.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/delay.h"
+#include "kernels/ngram.h"
+#include "kernels/plan_layout.h"
+#include "kernels/prepare.h"
+#include "kernels/publish.h"
+#include "kernels/sample.h"
+#include "kernels/upload.h"
+
+namespace foretoken::check {
+namespace {
+
+constexpr int kSlots = 12, kBlockSize = 8, kMaxBlocks = 20, kVocab = 6, kMaxRows = 160;
+constexpr int kNumBlocks = kSlots * kMaxBlocks + 1;
+constexpr PlanLimits kLimits{kSlots, 400, kSlots * kMaxBlocks};
+
+// The memory of a step on one device. The CPU's ops are the reference of the CUDA ones.
+struct Side {
+  Device& device;
+  Queue& queue;
+  BatchState batch{};
+  StepTensors tensors{};
+  void* plan;
+  void* result;
+  float* logits;
+  uint64_t* step;
+  char* plans;
+  char* results;
+  std::atomic<uint64_t>* word;
+
+  Side(Device& owner, Queue& its_queue) : device(owner), queue(its_queue) {
+    batch = {take<SlotParams>(kSlots + 1), take<SlotState>(kSlots + 1),
+             take<int32_t>((kSlots + 1) * kMaxBlocks), take<int32_t>(kNumBlocks * kBlockSize),
+             take<PageHeader>(kNumBlocks), kMaxBlocks, kBlockSize, kSlots};
+    tensors = {take<StepCounts>(1),     take<SpanState>(kSlots),   take<int32_t>(kMaxRows),
+               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows),   take<int32_t>(kMaxRows),
+               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows)};
+    plan = take<char>(plan_bytes(kLimits));
+    result = take<char>(result_bytes(kLimits));
+    logits = take<float>(kMaxRows * kVocab);
+    step = take<uint64_t>(1);
+    plans = take<char>(kStepRingSize * plan_bytes(kLimits), MemoryKind::kPinned);
+    results = take<char>(kStepRingSize * result_bytes(kLimits), MemoryKind::kPinned);
+    word = take<std::atomic<uint64_t>>(8, MemoryKind::kPinned);
+    const auto values = random_floats(kMaxRows * kVocab, 51, 2.0f);
+    queue.copy(logits, values.data(), values.size() * 4);
+    (void)queue.drain();
+  }
+  ~Side() {
+    (void)queue.drain();
+    for (auto& [pointer, kind] : blocks) device.deallocate(pointer, kind);
+  }
+  template <class T>
+  T* take(size_t count, MemoryKind kind = MemoryKind::kDevice) {
+    blocks.emplace_back(device.allocate(count * sizeof(T), kind), kind);
+    return static_cast<T*>(blocks.back().first);
+  }
+  template <class T>
+  std::vector<T> read(const T* from, size_t count) {
+    std::vector<T> values(count);
+    queue.copy(values.data(), from, count * sizeof(T));
+    const Status status = queue.drain();
+    if (!status.ok()) report(false, "step", status.message());
+    return values;
+  }
+  PlanView entry(uint64_t n) {
+    return plan_view(plans + n % kStepRingSize * plan_bytes(kLimits), kLimits);
+  }
+  ResultView answer(uint64_t n) {
+    return result_view(results + n % kStepRingSize * result_bytes(kLimits));
+  }
+  void launch_before() {
+    queue.launch(UploadArgs{step, plans, plan_bytes(kLimits), plan, kLimits, batch});
+    queue.launch(PrepareArgs{plan, kLimits, batch, tensors, kMaxRows, kMaxRows});
+  }
+  void launch_after() {
+    queue.launch(CommitArgs{plan, kLimits, batch, tensors, result});
+    queue.launch(PublishArgs{step, result, results, result_bytes(kLimits), word});
+    queue.launch(NgramArgs{plan, kLimits, batch, 5, 1, 3});
+  }
+  void launch_sample() {
+    queue.launch(SampleArgs{logits, tensors.counts, tensors.logits_rows, tensors.positions,
+                            tensors.row_slot, batch.params, tensors.sampled, 0, kMaxRows, kVocab});
+  }
+
+  std::vector<std::pair<void*, MemoryKind>> blocks;
+};
+
+SlotParams random_params(std::mt19937& random, int len) {
+  SlotParams params{};
+  params.seed = random();
+  params.temperature = 1.0f;
+  params.top_p = 1.0f;
+  params.max_len = len + 1 + static_cast<int>(random() % 90);
+  params.max_drafts = static_cast<int>(random() % 6);
+  params.num_stop_ids = static_cast<int>(random() % 2);
+  params.stop_ids[0] = 5;
+  return params;
+}
+
+// Gives a slot all its blocks, in pages of its own.
+void add_sequence(const PlanView& plan, std::mt19937& random, int slot, uint32_t epoch, int len,
+                  int computed) {
+  plan.inits[plan.header->num_inits++] = {slot, len, computed, 0, random_params(random, len)};
+  for (int b = 0; b < kMaxBlocks; ++b) {
+    const int block = 1 + (slot * kMaxBlocks + (b * 7 + static_cast<int>(epoch)) % kMaxBlocks);
+    plan.block_updates[plan.header->num_block_updates++] = {slot, b, block,
+                                                            b * kBlockSize < computed ? 0 : epoch};
+  }
+}
+
+void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, int drafts,
+              int write_position) {
+  SpanPlan& span = plan.spans[plan.header->num_spans++];
+  span = {slot, tokens, drafts, 0, 0, 0};
+  if (write_position < 0) return;
+  span.num_new_ids = tokens;
+  span.token_offset = plan.header->num_tokens;
+  span.write_position = write_position;
+  for (int i = 0; i < tokens; ++i) {
+    plan.tokens[plan.header->num_tokens++] = static_cast<int32_t>(random() % kVocab);
+  }
+}
+
+// A random plan for the state that the CPU side holds.
+void make_plan(std::mt19937& random, const PlanView& plan, const SlotState* slots, uint64_t n) {
+  *plan.header = {n, 0, 0, 0, 0};
+  for (int slot = 0; slot < kSlots; ++slot) {
+    const SlotState& state = slots[slot];
+    const int drafts = static_cast<int>(random() % 6);
+    if (state.len == 0 || (state.finished != 0 && random() % 4 == 0)) {
+      const int len = 2 + static_cast<int>(random() % 60);
+      add_sequence(plan, random, slot, static_cast<uint32_t>(n + 1), len, 0);
+      add_span(plan, random, slot, 1 + static_cast<int>(random() % len), drafts, 0);
+    } else if (random() % 5 != 0) {
+      const int missing = state.len - state.computed;
+      const bool prompt = missing > 1;
+      const int tokens = prompt ? 1 + static_cast<int>(random() % missing) : 1;
+      add_span(plan, random, slot, tokens, drafts, prompt ? state.computed : -1);
+    }
+  }
+}
+
+template <class T>
+bool same(Side& a, Side& b, const T* from_a, const T* from_b, size_t count, const char* what,
+          uint64_t n) {
+  const auto x = a.read(from_a, count);
+  const auto y = b.read(from_b, count);
+  if (std::memcmp(x.data(), y.data(), count * sizeof(T)) == 0) return true;
+  std::printf("     step %llu: %s differ\n", static_cast<unsigned long long>(n), what);
+  return false;
+}
+
+bool same_state(Side& a, Side& b, uint64_t n) {
+  const StepCounts counts = a.read(a.tensors.counts, 1)[0];
+  const auto& s = a.tensors;
+  const auto& t = b.tensors;
+  return same(a, b, a.batch.slots, b.batch.slots, kSlots, "slots", n) &
+         same(a, b, a.batch.params, b.batch.params, kSlots, "params", n) &
+         same(a, b, a.batch.block_tables, b.batch.block_tables, kSlots * kMaxBlocks, "tables", n) &
+         same(a, b, a.batch.token_pages, b.batch.token_pages, kNumBlocks * kBlockSize, "pages", n) &
+         same(a, b, a.batch.page_headers, b.batch.page_headers, kNumBlocks, "headers", n) &
+         same(a, b, s.counts, t.counts, 1, "counts", n) &
+         same(a, b, s.spans, t.spans, counts.num_spans, "spans", n) &
+         same(a, b, s.token_ids, t.token_ids, kMaxRows, "ids", n) &
+         same(a, b, s.positions, t.positions, kMaxRows, "positions", n) &
+         same(a, b, s.row_slot, t.row_slot, kMaxRows, "row slots", n) &
+         same(a, b, s.kv_slot, t.kv_slot, kMaxRows, "kv slots", n) &
+         same(a, b, s.logits_rows, t.logits_rows, counts.num_logits_rows, "logits rows", n) &
+         same(a, b, s.sampled, t.sampled, counts.num_logits_rows, "sampled", n);
+}
+
+struct Totals {
+  int64_t committed = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  int64_t finished[4] = {};
+};
+
+bool same_results(Side& a, Side& b, uint64_t n, Totals& totals) {
+  const ResultView x = a.answer(n);
+  const ResultView y = b.answer(n);
+  bool ok = x.header->step == n && y.header->step == n &&
+            x.header->num_spans == y.header->num_spans && x.header->num_rows == y.header->num_rows;
+  for (int i = 0; ok && i < x.header->num_spans; ++i) {
+    const SpanResult& p = x.spans[i];
+    const SpanResult& q = y.spans[i];
+    ok = p.slot == q.slot && p.num_committed == q.num_committed && p.finish == q.finish &&
+         p.num_drafted == q.num_drafted && p.num_accepted == q.num_accepted &&
+         std::equal(p.ids, p.ids + p.num_committed, q.ids);
+    totals.committed += p.num_committed;
+    totals.drafted += p.num_drafted;
+    totals.accepted += p.num_accepted;
+    ++totals.finished[p.finish];
+  }
+  if (!ok) std::printf("     step %llu: results differ\n", static_cast<unsigned long long>(n));
+  return ok;
+}
+
+std::string text_of(const Totals& totals) {
+  return text("%lld committed, %lld drafted, %lld accepted; ended by stop %lld, length %lld, error "
+              "%lld",
+              static_cast<long long>(totals.committed), static_cast<long long>(totals.drafted),
+              static_cast<long long>(totals.accepted), static_cast<long long>(totals.finished[1]),
+              static_cast<long long>(totals.finished[2]),
+              static_cast<long long>(totals.finished[3]));
+}
+
+// One step at a time, random plans and samples, all memory compared after each.
+void check_states(Side& gpu, Side& cpu) {
+  constexpr int kSteps = 300;
+  std::mt19937 random(9);
+  Totals totals;
+  bool ok = true;
+  for (uint64_t n = 0; ok && n < kSteps; ++n) {
+    const auto slots = cpu.read(cpu.batch.slots, kSlots);
+    make_plan(random, cpu.entry(n), slots.data(), n);
+    std::memcpy(gpu.entry(n).header, cpu.entry(n).header, plan_bytes(kLimits));
+    std::vector<int32_t> sampled(kMaxRows);
+    const bool all_errors = n % 50 == 49;
+    for (int32_t& id : sampled) {
+      id = all_errors && random() % 8 == 0 ? -1 : static_cast<int32_t>(random() % kVocab);
+    }
+    for (Side* side : {&cpu, &gpu}) {
+      side->launch_before();
+      side->queue.copy(side->tensors.sampled, sampled.data(), sampled.size() * 4);
+      side->launch_after();
+      const Status status =
+          side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
+      ok = ok && status.ok();
+    }
+    ok = ok && same_state(cpu, gpu, n) && same_results(cpu, gpu, n, totals);
+  }
+  report(ok, "step states", text("%d steps: ", kSteps) + text_of(totals));
+}
+
+// One graph, two steps in flight, the ring of plans and results reused; nobody waits in between.
+void check_in_flight(Side& gpu, Side& cpu, uint64_t first) {
+  constexpr uint64_t kSteps = 3000;
+  std::mt19937 random(10);
+  std::array<std::unique_ptr<Graph>, 2> graphs;
+  const std::array<Side*, 2> sides = {&cpu, &gpu};
+  for (int i = 0; i < 2; ++i) {
+    sides[i]->queue.begin_capture();
+    sides[i]->launch_before();
+    sides[i]->launch_sample();
+    sides[i]->launch_after();
+    graphs[i] = sides[i]->queue.end_capture();
+  }
+  Totals totals;
+  bool ok = true;
+  const auto reconcile = [&](uint64_t n) {
+    for (Side* side : sides) {
+      const Status status =
+          side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
+      if (!status.ok()) std::printf("     %s\n", status.message().c_str());
+      ok = ok && status.ok();
+    }
+    ok = ok && same_results(cpu, gpu, n, totals);
+  };
+  for (uint64_t n = first; ok && n < first + kSteps; ++n) {
+    const PlanView plan = cpu.entry(n);
+    *plan.header = {n, 0, 0, 0, 0};
+    for (int slot = 0; slot < kSlots; ++slot) {
+      if ((n - first) % 40 == static_cast<uint64_t>(slot)) {
+        add_sequence(plan, random, slot, static_cast<uint32_t>(n), 20, 0);
+        add_span(plan, random, slot, 20, 5, 0);
+      } else if (n - first >= 40) {
+        add_span(plan, random, slot, 1, static_cast<int>(random() % 6), -1);
+      }
+    }
+    std::memcpy(gpu.entry(n).header, plan.header, plan_bytes(kLimits));
+    for (int i = 0; i < 2; ++i) sides[i]->queue.replay(*graphs[i]);
+    if (n > first) reconcile(n - 1);
+  }
+  if (ok) reconcile(first + kSteps - 1);
+  ok = ok && same_state(cpu, gpu, first + kSteps - 1);
+  report(ok, "steps in flight",
+         text("%llu steps, %d nodes: ", static_cast<unsigned long long>(kSteps),
+              graphs[1]->num_nodes()) +
+             text_of(totals));
+}
+
+}  // namespace
+
+void check_step(Gpu& gpu) {
+  cpu::CpuKernels kernels;
+  const auto set = [&](Op op, cpu::OpFn fn) { kernels.ops[static_cast<size_t>(op)] = fn; };
+  set(Op::kUpload, cpu::upload);
+  set(Op::kPrepare, cpu::prepare);
+  set(Op::kSample, cpu::sample);
+  set(Op::kCommit, cpu::commit);
+  set(Op::kPublish, cpu::publish);
+  set(Op::kNgram, cpu::ngram);
+  auto device = cpu::open_cpu_device(kernels, 1);
+  auto queue = device.value()->make_queue();
+  {
+    Side cpu_side(*device.value(), *queue.value());
+    Side gpu_side(*gpu.device, *gpu.queue);
+    check_states(gpu_side, cpu_side);
+    check_in_flight(gpu_side, cpu_side, 300);
+  }
+}
+
+}  // namespace foretoken::check
