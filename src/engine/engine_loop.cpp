@@ -107,7 +107,7 @@ bool EngineLoop::plan_and_submit() {
   if (!scheduler_.plan(plan)) return false;
   plan.step = num_submitted_;
   encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
-  runner_.submit(plan.num_rows);
+  runner_.submit(plan.step, plan.num_rows);
   ++num_submitted_;
   return true;
 }

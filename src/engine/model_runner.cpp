@@ -1,6 +1,7 @@
 #include "engine/model_runner.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/commit.h"
 #include "kernels/delay.h"
@@ -45,15 +46,21 @@ Status ModelRunner::start() {
 }
 
 PlanView ModelRunner::entry(uint64_t step) const {
-  const uint64_t index = config_.hooks.reuse_ring_entry ? 0 : step % kStepRingSize;
-  return plan_view(memory_.plan_ring + index * memory_.plan_entry_bytes, memory_.limits());
+  return plan_view(entry_bytes(step), memory_.limits());
 }
 
 ResultView ModelRunner::result(uint64_t step) const {
   return result_view(memory_.result_ring + step % kStepRingSize * memory_.result_entry_bytes);
 }
 
-void ModelRunner::submit(int num_rows) {
+char* ModelRunner::entry_bytes(uint64_t step) const {
+  return memory_.plan_ring + step % kStepRingSize * memory_.plan_entry_bytes;
+}
+
+void ModelRunner::submit(uint64_t step, int num_rows) {
+  if (config_.hooks.reuse_ring_entry && step > 0) {
+    std::memcpy(entry_bytes(step - 1), entry_bytes(step), memory_.plan_entry_bytes);
+  }
   const auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
                                    [&](const Bucket& b) { return b.max_rows >= num_rows; });
   FT_CHECK(bucket != buckets_.end());
@@ -75,7 +82,7 @@ void ModelRunner::enqueue_inputs(int max_rows) {
   if (config_.hooks.upload_delay_us > 0) delay(queue_, {config_.hooks.upload_delay_us});
   upload(queue_, {.step = memory_.step_counter,
                   .ring = memory_.plan_ring,
-                  .entry_bytes = config_.hooks.reuse_ring_entry ? 0 : memory_.plan_entry_bytes,
+                  .entry_bytes = memory_.plan_entry_bytes,
                   .plan = memory_.plan,
                   .limits = memory_.limits(),
                   .batch = memory_.batch});

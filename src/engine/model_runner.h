@@ -14,7 +14,7 @@ namespace foretoken {
 
 // Faults planted by tests; all off in production.
 struct TestHooks {
-  bool reuse_ring_entry = false;  // every step's plan goes into the same ring entry
+  bool reuse_ring_entry = false;  // a plan is also written over the entry of the step before
   int upload_delay_us = 0;        // the queue dawdles before it reads the entry
 };
 
@@ -40,8 +40,8 @@ class ModelRunner {
   PlanView entry(uint64_t step) const;
   ResultView result(uint64_t step) const;
 
-  // Enqueues a step of at most `num_rows` token rows without waiting.
-  void submit(int num_rows);
+  // Enqueues step number `step` of at most `num_rows` token rows without waiting.
+  void submit(uint64_t step, int num_rows);
 
   int num_buckets() const { return static_cast<int>(buckets_.size()); }
   int64_t scratch_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
@@ -52,6 +52,7 @@ class ModelRunner {
     std::unique_ptr<Graph> graph;  // none: the ops are enqueued one by one
   };
 
+  char* entry_bytes(uint64_t step) const;
   void enqueue_step(int max_rows);
   void enqueue_inputs(int max_rows);
   void enqueue_logits(int max_logits_rows);

@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "model/forward_harness.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
 
 TEST(KvCache, LayersShareOneAllocationWithoutOverlap) {
   const KvGroupSpec spec{3, 2, 16, DType::kBF16};
-  const auto made = KvCache::create(test::test_device(), spec, 5, 16);
+  const auto made = KvCache::create(*test_device(), spec, 5, 16);
   ASSERT_TRUE(made.ok()) << made.status().message();
   const KvCache& cache = *made.value();
   EXPECT_EQ(cache.bytes_per_block(), 3 * 2 * 2 * 16 * 16 * 2);
@@ -37,7 +37,7 @@ TEST(KvCache, LayersShareOneAllocationWithoutOverlap) {
 
 TEST(KvCache, TooLargeIsResourceExhausted) {
   const KvGroupSpec spec{100, 128, 512, DType::kF32};
-  const auto made = KvCache::create(test::test_device(), spec, 1 << 30, 16);
+  const auto made = KvCache::create(*test_device(), spec, 1 << 30, 16);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), StatusCode::kResourceExhausted);
   EXPECT_NE(made.status().message().find("KV cache"), std::string::npos);

@@ -7,7 +7,7 @@
 
 #include "attention/kv_cache.h"
 #include "device/arena.h"
-#include "model/forward_harness.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
@@ -38,7 +38,7 @@ std::vector<double> reference(const float* q, const float* k, const float* v, in
 
 // Rows of several lengths, one of them beyond a split, through a block table in disorder.
 TEST(PortableAttention, MatchesDoublePrecisionThroughPages) {
-  Device& device = test::test_device();
+  Device& device = *test_device();
   const AttentionBackend& backend = portable_attention();
   const std::vector<int32_t> positions = {0, 5, 16, 255, 256, 600};
   const auto num_rows = static_cast<int32_t>(positions.size());

@@ -13,8 +13,8 @@
 namespace foretoken {
 namespace {
 
+using test::model_device;
 using test::ScratchFolder;
-using test::test_device;
 
 class DialledTarget : public testing::TestWithParam<DType> {};
 
@@ -33,7 +33,7 @@ TEST_P(DialledTarget, GreedyFollowsThePermutationFromEveryId) {
   const DialledCycle cycle(shape.vocab_size, shape.seed);
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < cycle.length(); ++i) ids.push_back(cycle.at(i));
-  test::ForwardHarness harness(test_device(), *model, 128, 40);
+  test::ForwardHarness harness(model_device(), *model, 128, 40);
   const auto rows = harness.run(ids, 128);
   float least = 1e9f;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -49,7 +49,7 @@ TEST_P(DialledTarget, LogitsDependOnTheContext) {
   shape.dtype = GetParam();
   ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
   const auto model = test::load_test_model(folder.path(), "auto", 16);
-  test::ForwardHarness harness(test_device(), *model, 16, 2);
+  test::ForwardHarness harness(model_device(), *model, 16, 2);
   const std::vector<int32_t> a = {5, 6, 7}, b = {9, 6, 7};
   EXPECT_NE(harness.run(a, 16)[2], harness.run(b, 16)[2]);
 }
@@ -69,7 +69,7 @@ TEST(Dialled, AnotherShape) {
   ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
   const auto model = test::load_test_model(folder.path(), "auto", 512);
   const DialledCycle cycle(shape.vocab_size, shape.seed);
-  test::ForwardHarness harness(test_device(), *model, 512, 32);
+  test::ForwardHarness harness(model_device(), *model, 512, 32);
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 500; ++i) ids.push_back(cycle.at(i));
   const auto rows = harness.run(ids, 512);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,21 +9,17 @@
 
 #include "attention/kv_cache.h"
 #include "device/arena.h"
-#include "kernels/open_device.h"
 #include "kernels/plan_layout.h"
 #include "kernels/prepare.h"
 #include "model/registry.h"
+#include "support/test_device.h"
 
 namespace foretoken::test {
 
-// The device that FORETOKEN_TEST_DEVICE names: cpu (default) or cuda.
-inline Device& test_device() {
-  static const std::unique_ptr<Device> device = [] {
-    const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
-    const bool cuda = name != nullptr && std::string(name) == "cuda";
-    return open_device(cuda ? DeviceType::kCuda : DeviceType::kCpu, 0, 2).value();
-  }();
-  return *device;
+// The device of this process, which these tests cannot do without.
+inline Device& model_device() {
+  FT_CHECK_MSG(foretoken::test_device() != nullptr, "no test device");
+  return *foretoken::test_device();
 }
 
 // The model in `folder`, with scratch for max_rows rows of either kind.
@@ -34,7 +29,7 @@ inline std::unique_ptr<Model> load_test_model(const std::string& folder, const s
   options.dtype = dtype;
   options.max_rows = max_rows;
   options.max_logits_rows = max_rows;
-  return load_model(test_device(), folder, options).value();
+  return load_model(model_device(), folder, options).value();
 }
 
 // A span of one step: the next num_tokens known tokens of a slot.

@@ -62,7 +62,7 @@ void expect_golden(const std::string& folder, const std::string& name, const std
   const auto model = test::load_test_model(folder, dtype, 64);
   double worst = 0;
   for (const GoldenPrompt& prompt : read_golden(name, kind)) {
-    ForwardHarness harness(test::test_device(), *model, 64, 16);
+    ForwardHarness harness(test::model_device(), *model, 64, 16);
     const Rows rows = harness.run(prompt.ids, 64);
     for (size_t i = 0; i < prompt.positions.size(); ++i) {
       const auto& row = rows.at(static_cast<size_t>(prompt.positions[i]));
@@ -86,7 +86,7 @@ TEST(Llama, TinyLlamaBfloat16IsAsCloseAsHuggingFaceInBfloat16) {
   const auto model = test::load_test_model(kSource + "/tests/golden/tiny-llama", "bfloat16", 64);
   const auto prompts = read_golden("tiny-llama", "bf16_weights");
   for (size_t p = 0; p < prompts.size(); ++p) {
-    ForwardHarness harness(test::test_device(), *model, 64, 8);
+    ForwardHarness harness(test::model_device(), *model, 64, 8);
     const Rows rows = harness.run(prompts[p].ids, 64);
     double sum = 0, same_top = 0;
     for (size_t i = 0; i < prompts[p].positions.size(); ++i) {
@@ -118,7 +118,7 @@ TEST(Llama, GreedyTokensMatchTheReferenceInChunks) {
   for (const GoldenPrompt& prompt : read_golden("tiny-llama", "fp32")) {
     std::vector<int32_t> ids = prompt.ids;
     ids.insert(ids.end(), prompt.greedy.begin(), prompt.greedy.end() - 1);
-    ForwardHarness harness(test::test_device(), *model, 7, 24);
+    ForwardHarness harness(test::model_device(), *model, 7, 24);
     const Rows rows = harness.run(ids, 7);
     for (size_t i = 0; i < prompt.greedy.size(); ++i) {
       if (prompt.greedy_gaps[i] < 1e-3f) continue;

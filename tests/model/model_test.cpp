@@ -28,12 +28,12 @@ class ModelBatch : public testing::TestWithParam<const char*> {};
 TEST_P(ModelBatch, RowsDoNotDependOnTheBatchOrTheChunks) {
   const auto model = test::load_test_model(kSource + "/tests/golden/tiny-llama", GetParam(), 64);
   const std::vector<int32_t> a = some_ids(17, 3), b = some_ids(40, 11);
-  ForwardHarness alone(test::test_device(), *model, 64, 4);
+  ForwardHarness alone(test::model_device(), *model, 64, 4);
   const Rows rows_a = alone.run(a, 64), rows_b = alone.run(b, 64);
-  ForwardHarness chunked(test::test_device(), *model, 64, 4);
+  ForwardHarness chunked(test::model_device(), *model, 64, 4);
   EXPECT_EQ(chunked.run(b, 3), rows_b);
 
-  ForwardHarness together(test::test_device(), *model, 64, 4);
+  ForwardHarness together(test::model_device(), *model, 64, 4);
   together.start(1, a);
   together.start(3, b);
   const int32_t first_b = static_cast<int32_t>(b.size()) - 5;
@@ -72,11 +72,11 @@ TEST(Model, DummyWeightsGiveVariedLogitsAndTheSameOnEveryLoad) {
   const std::vector<int32_t> ids = {5, 17, 80, 3, 42};
   Rows first;
   for (int round = 0; round < 2; ++round) {
-    auto model = load_model(test::test_device(), folder.path(), options);
+    auto model = load_model(test::model_device(), folder.path(), options);
     ASSERT_TRUE(model.ok()) << model.status().message();
     EXPECT_EQ(model.value()->weight_bytes(), llama_weight_bytes(model.value()->config()));
     EXPECT_GT(model.value()->scratch_bytes(), 0);
-    ForwardHarness harness(test::test_device(), *model.value(), 8, 2);
+    ForwardHarness harness(test::model_device(), *model.value(), 8, 2);
     const Rows rows = harness.run(ids, 8);
     if (round == 0) first = rows;
     EXPECT_EQ(rows, first);

@@ -8,8 +8,8 @@
 namespace foretoken {
 namespace {
 
+using test::model_device;
 using test::ScratchFolder;
-using test::test_device;
 
 const std::string kTiny = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama";
 
@@ -42,7 +42,7 @@ TEST(Registry, ReportsProgressUpToTheTotal) {
     total = all;
     ++calls;
   };
-  const auto model = load_model(test_device(), kTiny, options);
+  const auto model = load_model(model_device(), kTiny, options);
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_EQ(last, total);
   EXPECT_EQ(model.value()->weight_bytes(), total);
@@ -55,7 +55,7 @@ TEST(Registry, CancelsBetweenTensors) {
   int calls = 0;
   options.cancelled = &cancelled;
   options.progress = [&](int64_t, int64_t) { cancelled = ++calls == 3; };
-  const auto model = load_model(test_device(), kTiny, options);
+  const auto model = load_model(model_device(), kTiny, options);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::kAborted);
   EXPECT_EQ(calls, 3);
@@ -65,10 +65,10 @@ TEST(Registry, DummyNeedsOnlyTheConfig) {
   const ScratchFolder folder;
   folder.write("config.json", kConfig);
   LoadOptions options = small_options();
-  const auto missing = load_model(test_device(), folder.path(), options);
+  const auto missing = load_model(model_device(), folder.path(), options);
   EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
   options.load_format = LoadFormat::kDummy;
-  const auto model = load_model(test_device(), folder.path(), options);
+  const auto model = load_model(model_device(), folder.path(), options);
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_EQ(model.value()->kv_group(), (KvGroupSpec{1, 2, 8, DType::kF32}));
 }
@@ -82,7 +82,7 @@ TEST(Registry, TooLargeForTheMemory) {
   folder.write("config.json", config);
   LoadOptions options = small_options();
   options.load_format = LoadFormat::kDummy;
-  const auto model = load_model(test_device(), folder.path(), options);
+  const auto model = load_model(model_device(), folder.path(), options);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::kResourceExhausted);
   EXPECT_NE(model.status().message().find("MiB free"), std::string::npos);

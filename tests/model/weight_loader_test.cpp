@@ -12,8 +12,8 @@
 namespace foretoken {
 namespace {
 
+using test::model_device;
 using test::ScratchFolder;
-using test::test_device;
 
 TensorToWrite floats(const std::string& name, std::vector<int64_t> shape,
                      std::vector<float> values) {
@@ -33,13 +33,13 @@ class WeightLoaderTest : public testing::Test {
   }
 
   std::unique_ptr<WeightLoader> loader(DType dtype) {
-    return WeightLoader::create(test_device(), &*checkpoint_, dtype, 9 * 4, {}, nullptr).value();
+    return WeightLoader::create(model_device(), &*checkpoint_, dtype, 9 * 4, {}, nullptr).value();
   }
 
   ScratchFolder folder_;
   std::optional<Checkpoint> checkpoint_;
   // Pinned, so that the test may read what was loaded.
-  Arena arena_{test_device(), MemoryKind::kPinned};
+  Arena arena_{model_device(), MemoryKind::kPinned};
 };
 
 TEST_F(WeightLoaderTest, TablesAndVectors) {
@@ -102,12 +102,12 @@ TEST_F(WeightLoaderTest, ForeignTypeIsNamed) {
 TEST_F(WeightLoaderTest, StopsWhenCancelled) {
   const std::atomic<bool> cancelled = true;
   const auto source =
-      WeightLoader::create(test_device(), &*checkpoint_, DType::kF32, 36, {}, &cancelled).value();
+      WeightLoader::create(model_device(), &*checkpoint_, DType::kF32, 36, {}, &cancelled).value();
   EXPECT_EQ(source->table(arena_, "w", 2, 3).status().code(), StatusCode::kAborted);
 }
 
 TEST_F(WeightLoaderTest, TooMuchForTheDevice) {
-  const auto source = WeightLoader::create(test_device(), &*checkpoint_, DType::kF32,
+  const auto source = WeightLoader::create(model_device(), &*checkpoint_, DType::kF32,
                                            int64_t{1} << 60, {}, nullptr);
   ASSERT_FALSE(source.ok());
   EXPECT_EQ(source.status().code(), StatusCode::kResourceExhausted);

@@ -18,7 +18,8 @@ class Corpus:
         names = list(self.summary["train"])
         self.sources = [(arrays[f"train/{name}/tokens"], arrays[f"train/{name}/offsets"])
                         for name in names]
-        mean_length = np.array([len(tokens) / (len(offsets) - 1) for tokens, offsets in self.sources])
+        mean_length = np.array([len(tokens) / (len(offsets) - 1)
+                                for tokens, offsets in self.sources])
         weights = np.array([self.summary["train"][name]["weight"] for name in names]) / mean_length
         self.chances = weights / weights.sum()
         self.evaluation = {name: arrays[f"evaluate/{name}/tokens"]
@@ -49,6 +50,7 @@ class Corpus:
         """int64 inputs and targets [n, length] over a held-out text; -100 marks padding."""
         tokens = self.evaluation[name].astype(np.int64)
         count = -(-(len(tokens) - 1) // length)
-        inputs, targets = np.zeros(count * length, np.int64), np.full(count * length, -100, np.int64)
+        inputs = np.zeros(count * length, np.int64)
+        targets = np.full(count * length, -100, np.int64)
         inputs[:len(tokens) - 1], targets[:len(tokens) - 1] = tokens[:-1], tokens[1:]
         return inputs.reshape(count, length), targets.reshape(count, length)

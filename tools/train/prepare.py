@@ -114,7 +114,8 @@ def load_source(corpus, source):
     paths = sorted(path for path in corpus.rglob("*") if path.is_file() and any(
         fnmatch.fnmatch(path.relative_to(corpus).as_posix(), glob) for glob in source["files"]))
     if not paths:
-        raise SystemExit(f"source {source['name']}: no file below {corpus} matches {source['files']}")
+        raise SystemExit(
+            f"source {source['name']}: no file below {corpus} matches {source['files']}")
     documents = []
     for path in paths:
         text = read(path)
@@ -130,7 +131,8 @@ def load_source(corpus, source):
 def default_mix(corpus):
     found = [path for path in corpus.rglob("*") if re.search(r"\.(txt|jsonl)(\.gz)?$", path.name)]
     total = sum(path.stat().st_size for path in found)
-    return {"sources": [{"name": path.name.split(".")[0] + str(i), "weight": path.stat().st_size / total,
+    return {"sources": [{"name": path.name.split(".")[0] + str(i),
+                         "weight": path.stat().st_size / total,
                          "files": [path.relative_to(corpus).as_posix()]}
                         for i, path in enumerate(sorted(found))], "evaluate": []}
 

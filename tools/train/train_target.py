@@ -43,7 +43,8 @@ def parse_arguments():
     parser.add_argument("--dropout", type=float, default=0.2)
     parser.add_argument("--warmup", type=int, default=100)
     parser.add_argument("--evaluate-every", type=int, default=250)
-    parser.add_argument("--stop-on", default="tinystories,african-storybook,pratham-books,fairytales",
+    parser.add_argument("--stop-on",
+                        default="tinystories,african-storybook,pratham-books,fairytales",
                         help="held-out sources whose mean bits per byte choose the kept weights")
     parser.add_argument("--max-seconds", type=float, default=math.inf,
                         help="shortens the learning-rate schedule when steps would take longer")
@@ -77,8 +78,9 @@ def bits_per_byte(model, corpus, args, names):
             ids, wanted = inputs[i:i + args.rows].to(args.device), targets[i:i + args.rows]
             with torch.no_grad(), torch.autocast(args.device, torch.bfloat16):
                 logits = model(ids)
-            total += functional.cross_entropy(logits.float().flatten(0, 1),
-                                              wanted.to(args.device).flatten(), reduction="sum").item()
+            total += functional.cross_entropy(
+                logits.float().flatten(0, 1), wanted.to(args.device).flatten(),
+                reduction="sum").item()
         result[name] = total / math.log(2) / corpus.summary["evaluate"][name]["bytes"]
     model.train()
     return result
@@ -104,7 +106,8 @@ def train(model, corpus, args):
         progress = max(step / args.steps, (time.monotonic() - start) / args.max_seconds)
         if progress >= 1:
             break
-        rate = min(1.0, (step + 1) / args.warmup) * (0.02 + 0.49 * (1 + math.cos(math.pi * progress)))
+        cosine = 0.02 + 0.49 * (1 + math.cos(math.pi * progress))
+        rate = min(1.0, (step + 1) / args.warmup) * cosine
         for group in optimizer.param_groups:
             group["lr"] = args.learning_rate * rate
         rows = rows.to(args.device, non_blocking=True)
@@ -132,11 +135,13 @@ def train(model, corpus, args):
 def export(model, args):
     args.out.mkdir(parents=True, exist_ok=True)
     write = lambda name, value: (args.out / name).write_text(json.dumps(value, indent=2) + "\n")
-    save_file(model.hugging_face_weights(), args.out / "model.safetensors", metadata={"format": "pt"})
+    save_file(model.hugging_face_weights(), args.out / "model.safetensors",
+              metadata={"format": "pt"})
     write("config.json", model.config.to_hugging_face())
     write("generation_config.json", {"bos_token_id": 0, "eos_token_id": [0, 3], "do_sample": False})
     write("tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": False, "add_eos_token": False,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "add_bos_token": False, "add_eos_token": False,
         "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>",
         "clean_up_tokenization_spaces": False, "chat_template": CHAT_TEMPLATE,
         "model_max_length": model.config.max_position_embeddings})
