@@ -1,0 +1,118 @@
+#include "support/step_data.h"
+
+#include <algorithm>
+
+namespace foretoken {
+
+StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
+  const size_t rows = static_cast<size_t>(sizes.num_slots) + 1;
+  const size_t blocks = 1 + static_cast<size_t>(sizes.num_slots * sizes.max_blocks);
+  params.resize(rows);
+  slots.resize(rows);
+  block_tables.resize(rows * static_cast<size_t>(sizes.max_blocks));
+  token_pages.resize(blocks * static_cast<size_t>(sizes.block_size));
+  page_headers.resize(blocks, PageHeader{-1, 0, 1, 0});
+  span_states.resize(static_cast<size_t>(sizes.limits.max_spans));
+  results.resize(span_states.size());
+  for (auto* vector : {&token_ids, &positions, &row_slot, &kv_slot}) {
+    vector->resize(static_cast<size_t>(sizes.max_rows), -5);
+  }
+  for (auto* vector : {&logits_rows, &sampled}) {
+    vector->resize(static_cast<size_t>(sizes.max_logits_rows), -5);
+  }
+  for (int i = 0; i < sizes.num_slots * sizes.max_blocks; ++i) {
+    // Blocks in descending order, so that a table entry is never its index by chance.
+    block_tables[static_cast<size_t>(i)] = sizes.num_slots * sizes.max_blocks - i;
+  }
+  for (SlotParams& p : params) {
+    p.max_len = sizes.max_blocks * sizes.block_size;
+    p.max_drafts = kMaxDrafts;
+    p.top_p = 1;
+  }
+}
+
+int32_t& StepData::token(int slot, int position) {
+  const int block = block_tables[static_cast<size_t>(slot * sizes.max_blocks +
+                                                     position / sizes.block_size)];
+  PageHeader& page = page_headers[static_cast<size_t>(block)];
+  page.count = std::max(page.count, position % sizes.block_size + 1);
+  return token_pages[static_cast<size_t>(block * sizes.block_size + position % sizes.block_size)];
+}
+
+void StepData::set_sequence(int slot, const std::vector<int32_t>& ids, int computed) {
+  for (size_t i = 0; i < ids.size(); ++i) token(slot, static_cast<int>(i)) = ids[i];
+  slots[static_cast<size_t>(slot)].len = static_cast<int32_t>(ids.size());
+  slots[static_cast<size_t>(slot)].computed = computed;
+}
+
+void StepData::set_drafts(int slot, const std::vector<int32_t>& drafts) {
+  SlotState& state = slots[static_cast<size_t>(slot)];
+  state.num_drafts = static_cast<int32_t>(drafts.size());
+  std::copy(drafts.begin(), drafts.end(), state.drafts);
+}
+
+std::vector<int32_t> StepData::tokens(int slot) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < slots[static_cast<size_t>(slot)].len; ++i) ids.push_back(token(slot, i));
+  return ids;
+}
+
+void StepData::add_span(int slot, int num_tokens, int max_drafts) {
+  spans.push_back({slot, num_tokens, max_drafts, 0, 0, 0});
+  header.num_spans = static_cast<int32_t>(spans.size());
+}
+
+void StepTest::push(const StepData& d) {
+  sizes_ = d.sizes;
+  batch_ = {to_device(d.params),      to_device(d.slots),        to_device(d.block_tables),
+            to_device(d.token_pages), to_device(d.page_headers), sizes_.max_blocks,
+            sizes_.block_size,        sizes_.num_slots};
+  tensors_ = {to_device(std::vector<StepCounts>{d.counts}),
+              to_device(d.span_states),
+              to_device(d.token_ids),
+              to_device(d.positions),
+              to_device(d.row_slot),
+              to_device(d.kv_slot),
+              to_device(d.logits_rows),
+              to_device(d.sampled)};
+  std::vector<char> plan(static_cast<size_t>(plan_bytes(sizes_.limits)));
+  const PlanView view = plan_view(plan.data(), sizes_.limits);
+  *view.header = d.header;
+  std::copy(d.spans.begin(), d.spans.end(), view.spans);
+  plan_ = to_device(plan);
+  result_ = allocate<char>(static_cast<size_t>(result_bytes(sizes_.limits)));
+}
+
+void StepTest::pull(StepData& d) {
+  d.params = read(batch_.params, d.params.size());
+  d.slots = read(batch_.slots, d.slots.size());
+  d.block_tables = read(batch_.block_tables, d.block_tables.size());
+  d.token_pages = read(batch_.token_pages, d.token_pages.size());
+  d.page_headers = read(batch_.page_headers, d.page_headers.size());
+  d.counts = read(tensors_.counts, 1)[0];
+  d.span_states = read(tensors_.spans, d.span_states.size());
+  d.token_ids = read(tensors_.token_ids, d.token_ids.size());
+  d.positions = read(tensors_.positions, d.positions.size());
+  d.row_slot = read(tensors_.row_slot, d.row_slot.size());
+  d.kv_slot = read(tensors_.kv_slot, d.kv_slot.size());
+  d.logits_rows = read(tensors_.logits_rows, d.logits_rows.size());
+  d.sampled = read(tensors_.sampled, d.sampled.size());
+  std::vector<char> result = read(result_, static_cast<size_t>(result_bytes(sizes_.limits)));
+  const ResultView view = result_view(result.data());
+  d.result_header = *view.header;
+  d.results.assign(view.spans, view.spans + sizes_.limits.max_spans);
+}
+
+PrepareArgs StepTest::prepare_args() const {
+  return {plan_, sizes_.limits, batch_, tensors_, sizes_.max_rows, sizes_.max_logits_rows};
+}
+
+CommitArgs StepTest::commit_args() const {
+  return {plan_, sizes_.limits, batch_, tensors_, result_};
+}
+
+NgramArgs StepTest::ngram_args(int num_drafts, int min_n, int max_n) const {
+  return {plan_, sizes_.limits, batch_, num_drafts, min_n, max_n};
+}
+
+}  // namespace foretoken

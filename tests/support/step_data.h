@@ -1,0 +1,67 @@
+#pragma once
+#include <vector>
+
+#include "kernels/commit.h"
+#include "kernels/ngram.h"
+#include "kernels/plan_layout.h"
+#include "kernels/prepare.h"
+#include "kernels/publish.h"
+#include "kernels/upload.h"
+#include "support/test_device.h"
+
+namespace foretoken {
+
+// Sizes of a small batch.
+struct StepSizes {
+  int32_t num_slots = 4;
+  int32_t block_size = 4;
+  int32_t max_blocks = 8;  // blocks of a sequence; slot s owns blocks 1 + s * max_blocks ...
+  int32_t max_rows = 32;
+  int32_t max_logits_rows = 16;
+  PlanLimits limits{4, 32, 32};
+};
+
+// Everything that the step ops touch, in host vectors.
+struct StepData {
+  explicit StepData(const StepSizes& step_sizes);
+
+  // Gives the slot a sequence: tokens[0, len) known, `computed` of them in the KV cache.
+  void set_sequence(int slot, const std::vector<int32_t>& tokens, int computed);
+  void set_drafts(int slot, const std::vector<int32_t>& drafts);
+  int32_t& token(int slot, int position);
+  std::vector<int32_t> tokens(int slot);
+  void add_span(int slot, int num_tokens, int max_drafts);
+
+  StepSizes sizes;
+  std::vector<SlotParams> params;
+  std::vector<SlotState> slots;
+  std::vector<int32_t> block_tables;
+  std::vector<int32_t> token_pages;
+  std::vector<PageHeader> page_headers;
+  PlanHeader header{};
+  std::vector<SpanPlan> spans;
+  StepCounts counts{};
+  std::vector<SpanState> span_states;
+  std::vector<int32_t> token_ids, positions, row_slot, kv_slot, logits_rows, sampled;
+  ResultHeader result_header{};
+  std::vector<SpanResult> results;
+};
+
+// The same on the device, with the arguments of the step ops.
+class StepTest : public DeviceTest {
+ protected:
+  void push(const StepData& data);
+  void pull(StepData& data);
+
+  PrepareArgs prepare_args() const;
+  CommitArgs commit_args() const;
+  NgramArgs ngram_args(int num_drafts, int min_n, int max_n) const;
+
+  StepSizes sizes_;
+  BatchState batch_{};
+  StepTensors tensors_{};
+  char* plan_ = nullptr;
+  char* result_ = nullptr;
+};
+
+}  // namespace foretoken
