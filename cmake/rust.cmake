@@ -21,9 +21,12 @@ if(NOT CARGO)
     "or set FORETOKEN_TEXT_LIB to a prebuilt libforetoken_text.a")
 endif()
 
+# Kept in the cache: a later configure run may come without the environment variable.
 if(DEFINED ENV{FORETOKEN_CARGO_TARGET_DIR})
-  set(cargo_target_dir $ENV{FORETOKEN_CARGO_TARGET_DIR})
-elseif(FORETOKEN_CARGO_TARGET_DIR)
+  set(FORETOKEN_CARGO_TARGET_DIR $ENV{FORETOKEN_CARGO_TARGET_DIR} CACHE PATH
+    "Cargo's output folder (empty: inside the build folder)" FORCE)
+endif()
+if(FORETOKEN_CARGO_TARGET_DIR)
   set(cargo_target_dir ${FORETOKEN_CARGO_TARGET_DIR})
 else()
   set(cargo_target_dir ${CMAKE_BINARY_DIR}/cargo)

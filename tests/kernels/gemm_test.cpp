@@ -1,6 +1,7 @@
 #include "kernels/gemm.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "support/row_ops.h"
 
@@ -71,6 +72,45 @@ TEST_P(GemmTest, RowsAreBitEqualForEveryCount) {
       ASSERT_EQ(std::memcmp(y.data(), alone.data(), rows * row_bytes), 0)
           << rows << " rows of " << max_rows;
     }
+  }
+}
+
+// Live counts around every bucket and row tile up to 2048.
+TEST_P(GemmTest, RowsAreBitEqualInLargeBatches) {
+  const auto [n, k, dtype] = GetParam();
+  if (int64_t{n} * k > 600000) GTEST_SKIP() << "the small shapes cover the row counts";
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 6, 0.1f), dtype);
+  const void* weight = pack(w.data(), n, k, dtype);
+  constexpr int kMax = 2048;
+  const void* x = upload_typed(typed_data(random_floats(size_t(kMax) * k, 7), dtype));
+  const auto all = multiply(x, weight, kMax, kMax);
+  const size_t row_bytes = size_t(n) * sizeof(float);
+  for (int r = 0; r < kMax; r += 61) {
+    const auto* row = static_cast<const uint8_t*>(x) + size_t(r) * k * dtype_size(dtype);
+    const auto y = multiply(row, weight, 1, 1);
+    ASSERT_EQ(std::memcmp(y.data(), all.data() + r * row_bytes, row_bytes), 0) << "row " << r;
+  }
+  for (const int bucket : {128, 256, 512, 1024, 2048}) {
+    for (const int rows : {bucket - 1, bucket, std::min(bucket + 1, kMax)}) {
+      const auto y = multiply(x, weight, rows, kMax);
+      ASSERT_EQ(std::memcmp(y.data(), all.data(), rows * row_bytes), 0) << rows << " rows";
+    }
+  }
+}
+
+TEST_P(GemmTest, FollowsTheLogitsRowsFromAnOffset) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 8, 0.1f), dtype);
+  const void* weight = pack(w.data(), n, k, dtype);
+  const void* x = upload_typed(typed_data(random_floats(size_t(4) * k, 9), dtype));
+  const auto all = multiply(x, weight, 4, 4);
+  const size_t bytes = size_t(4) * n * sizeof(float);
+  for (const auto& [logits_rows, offset, live] : {std::tuple{7, 4, 3}, std::tuple{3, 4, 0}, std::tuple{20, 4, 4}}) {
+    uint8_t* y = marked(bytes);
+    gemm(queue(), {counts(100, logits_rows), x, weight, y, nullptr, RowKind::kLogits, offset, 4, n,
+                   k, dtype, DType::kF32});
+    const auto got = read(y, bytes);
+    ASSERT_EQ(std::memcmp(got.data(), all.data(), size_t(live) * n * sizeof(float)), 0) << live;
   }
 }
 

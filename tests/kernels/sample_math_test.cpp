@@ -51,6 +51,20 @@ TEST(SampleMath, ExponentialVariateMatchesLog1p) {
   }
 }
 
+// Known answers of the generator's authors (Random123, kat_vectors).
+TEST(SampleMath, NoiseIsPhilox) {
+  const Philox4 zero = noise_words(0, 0, 0, 0, 0);
+  const uint32_t want_zero[4] = {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u};
+  const Philox4 pi = noise_words(0x243f6a88u, static_cast<int32_t>(0x85a308d3u),
+                                 static_cast<int32_t>(0x13198a2eu), 0x03707344u,
+                                 0x299f31d0a4093822u);
+  const uint32_t want_pi[4] = {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(zero.v[i], want_zero[i]);
+    EXPECT_EQ(pi.v[i], want_pi[i]);
+  }
+}
+
 TEST(SampleMath, MassIsRounded) {
   EXPECT_EQ(mass_of(1.0f), 1u << 30);
   EXPECT_EQ(mass_of(0.0f), 0u);

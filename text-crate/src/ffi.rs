@@ -47,7 +47,9 @@ fn release<T>(values: Vec<T>) -> (*mut T, usize) {
 
 unsafe fn reclaim<T>(data: *mut T, size: usize) {
     if !data.is_null() {
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(data, size)));
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+            data, size,
+        )));
     }
 }
 

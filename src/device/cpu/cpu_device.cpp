@@ -15,6 +15,16 @@
 namespace foretoken::cpu {
 namespace {
 
+// The best vector instructions that the kernels can use here.
+const char* instruction_set() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
+  if (__builtin_cpu_supports("avx512bw")) return "avx512";
+  if (__builtin_cpu_supports("avx2")) return "avx2";
+#endif
+  return "baseline";
+}
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(const CpuKernels& kernels, int num_threads)
@@ -22,7 +32,7 @@ class CpuDevice final : public Device {
 
   DeviceType type() const override { return DeviceType::kCpu; }
   std::string name() const override {
-    return "cpu (" + std::to_string(num_threads_) + " threads)";
+    return "cpu (" + std::to_string(num_threads_) + " threads, " + instruction_set() + ")";
   }
   int num_workers() const override { return num_threads_; }
   int64_t free_memory() const override;

@@ -34,7 +34,11 @@ impl Style {
             item_separator = python::to_str(&pair.get_item_by_index(0)?);
             key_separator = python::to_str(&pair.get_item_by_index(1)?);
         }
-        let flag = |name| options.get::<Option<bool>>(name).map(Option::unwrap_or_default);
+        let flag = |name| {
+            options
+                .get::<Option<bool>>(name)
+                .map(Option::unwrap_or_default)
+        };
         Ok(Style {
             indent,
             item_separator,
@@ -82,7 +86,9 @@ impl Writer<'_> {
         }
         match value.kind() {
             ValueKind::None => self.out.push_str("null"),
-            ValueKind::Bool => self.out.push_str(if value.is_true() { "true" } else { "false" }),
+            ValueKind::Bool => self
+                .out
+                .push_str(if value.is_true() { "true" } else { "false" }),
             ValueKind::Number => self.out.push_str(&number(value)),
             ValueKind::String => self.string(value.as_str().unwrap_or_default()),
             ValueKind::Seq | ValueKind::Iterable => self.sequence(value, depth)?,
