@@ -41,3 +41,15 @@ foreach(folder IN LISTS test_folders)
   gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${folder}/"
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 600)
 endforeach()
+
+# The CUDA ops against plain references: one program without a test framework, so that it can be
+# carried alone to a GPU machine; it skips (77) where no GPU is.
+file(GLOB device_check_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
+if(FORETOKEN_CUDA AND device_check_sources)
+  add_executable(device_check ${device_check_sources})
+  target_link_libraries(device_check PRIVATE foretoken_warnings ft_engine)
+  target_include_directories(device_check PRIVATE ${PROJECT_SOURCE_DIR}/tests/cuda)
+  add_dependencies(device_check foretoken_cuda)
+  add_test(NAME cuda/device_check COMMAND device_check)
+  set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+endif()

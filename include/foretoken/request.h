@@ -34,6 +34,7 @@ struct Request {
   std::string request_id;  // empty: the engine makes one
   std::string prompt;
   std::vector<int32_t> prompt_token_ids;  // used instead of `prompt` when not empty
+  bool add_special_tokens = true;  // around `prompt`, such as BOS; false for text of a chat template
   SamplingParams sampling;
   SpeculativeParams speculative;
   std::string cache_salt;  // prefix-cache entries are shared only within one salt

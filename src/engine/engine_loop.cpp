@@ -77,7 +77,13 @@ void EngineLoop::take_in() {
     RequestState* next = request->next_submitted;
     live_.push_back(&request->sequence);
     scheduler_.add(request->sequence);
-    if (failed_.load()) end_sequence(request->sequence, FinishReason::kError);
+    // An abort may have been announced, and looked for, before the record came in.
+    const bool aborted = request->end_requested.load();
+    if (failed_.load()) {
+      end_sequence(request->sequence, FinishReason::kError);
+    } else if (aborted) {
+      end_sequence(request->sequence, FinishReason::kAbort);
+    }
     request = next;
   }
   if (intake_.take_end_announcement()) end_requested();
@@ -96,6 +102,7 @@ void EngineLoop::end_sequence(Sequence& sequence, FinishReason reason) {
   OutputEvent event;
   event.request = &owner_of(sequence);
   event.finish = reason;
+  event.num_preemptions = sequence.num_preemptions;
   event.released = scheduler_.finish(sequence) == SequenceEvent::kReleased;
   if (event.released) forget(sequence);
   outputs_.push(event);

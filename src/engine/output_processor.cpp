@@ -82,7 +82,7 @@ void OutputProcessor::handle(const OutputEvent& event) {
 
 void OutputProcessor::count(RequestState& request, const OutputEvent& event) {
   RequestStats& stats = request.stats;
-  if (event.num_cached_tokens >= 0 && stats.num_steps == 0) {
+  if (event.num_cached_tokens >= 0 && event.num_preemptions == 0) {
     stats.num_cached_tokens = event.num_cached_tokens;
   }
   stats.num_preemptions = std::max<int64_t>(stats.num_preemptions, event.num_preemptions);

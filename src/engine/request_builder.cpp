@@ -66,7 +66,7 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const Tokenizer*
   if (tokenizer == nullptr) {
     return invalid_argument("the model has no tokenizer.json; give the prompt as token ids");
   }
-  return tokenizer->encode(request.prompt, /*add_special_tokens=*/true);
+  return tokenizer->encode(request.prompt, request.add_special_tokens);
 }
 
 Result<int> draft_bound(const SpeculativeParams& speculative, const RequestLimits& limits) {
@@ -149,7 +149,8 @@ Result<std::unique_ptr<RequestState>> build_request(Request request, OutputCallb
                    .temperature = sampling.temperature,
                    .top_p = sampling.top_p,
                    .top_k = std::max(sampling.top_k, 0),
-                   .min_len = sequence.prompt_len + sampling.min_tokens,
+                   .min_len = static_cast<int>(std::min<int64_t>(
+                       sequence.max_len, int64_t{sequence.prompt_len} + sampling.min_tokens)),
                    .max_len = sequence.max_len,
                    .max_drafts = sequence.max_drafts,
                    .num_stop_ids = 0,

@@ -118,10 +118,12 @@ Scheduler::Placement Scheduler::plan_span(Sequence& sequence, StepPlan& plan, Sp
   return Placement::kPlanned;
 }
 
+// All blocks or none: what a sequence holds is always announced by a span of the same plan, since a
+// plan without spans never reaches the device.
 bool Scheduler::reserve(Sequence& sequence, int len, StepPlan& plan) {
   const int needed = blocks_for(len);
+  if (needed - static_cast<int>(sequence.blocks.size()) > pool_.num_free()) return false;
   while (static_cast<int>(sequence.blocks.size()) < needed) {
-    if (pool_.num_free() == 0) return false;
     const BlockId block = pool_.allocate();
     cache_.forget(block);
     plan.blocks.push_back(

@@ -72,11 +72,11 @@ setup_cpu() {
   need_cargo
 }
 
-# build_preset <preset> <cmake argument...>
+# build_preset <preset> <target> <cmake argument...>
 build_preset() {
-  local preset=$1
-  shift
+  local preset=$1 target=$2
+  shift 2
   run_step "configure-$preset" "configure $preset" cmake --preset "$preset" "$@"
   run_step "build-$preset" "build $preset ($jobs jobs)" \
-    cmake --build --preset "$preset" --parallel "$jobs"
+    cmake --build --preset "$preset" --target "$target" --parallel "$jobs"
 }

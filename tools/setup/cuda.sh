@@ -35,7 +35,8 @@ setup_cuda() {
   echo "CUDA toolkit: $cuda_root"
 }
 
+# build_cuda <target>
 build_cuda() {
-  build_preset cuda-release -DCMAKE_CUDA_COMPILER="$cuda_root/bin/nvcc" -DCUDAToolkit_ROOT="$cuda_root" \
+  build_preset cuda-release "$1" -DCMAKE_CUDA_COMPILER="$cuda_root/bin/nvcc" -DCUDAToolkit_ROOT="$cuda_root" \
     ${FORETOKEN_CUDA_ARCHS:+-DFORETOKEN_CUDA_ARCHS="$FORETOKEN_CUDA_ARCHS"}
 }

@@ -9,6 +9,8 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kMergeThreads = 128;
+constexpr int kMaxPerThread = 2;    // head_dim up to 256
+constexpr int kMergeAtOnce = 256;   // splits
 constexpr int kBlocksPerSm = 3;  // wanted at least, where there are splits to share
 
 bool uses_tensor_cores(const KvLayer& kv) {
@@ -25,10 +27,12 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
   return {std::clamp(wanted, 1, max_splits), max_splits};
 }
 
-// One block: one row and query head; a thread merges the splits of one or two dimensions in order.
+// One block: one row and query head. The scores of the splits come first, so that the loads of the
+// values do not wait for each other; every thread then merges in order.
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads)
     attention_merge_kernel(AttentionArgs args, int max_splits) {
+  __shared__ float2 states[kMergeAtOnce];
   wait_for_previous();
   let_next_start();
   const int row = blockIdx.x;
@@ -37,20 +41,36 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int position = args.positions[row];
   const int first = first_visible(position, args.window) / kAttentionSplit;
   const int last = position / kAttentionSplit;
-  for (int d = threadIdx.x; d < args.kv.head_dim; d += kMergeThreads) {
-    float highest = -INFINITY;
-    float weights = 0;
-    float values = 0;
-    for (int split = first; split <= last; ++split) {
-      const int64_t index = partial_index(args, max_splits, row, head, split);
-      const float2 partial = *partial_state(args, max_splits, index);
-      const MergeScales scales = merge_scales(highest, partial.x);
-      highest = scales.highest;
-      weights = merge(weights, partial.y, scales);
-      values = merge(values, partial_values(args, index)[d], scales);
+  const int dim = args.kv.head_dim;
+  float highest = -INFINITY;
+  float weights = 0;
+  float values[kMaxPerThread] = {};
+  for (int begin = first; begin <= last; begin += kMergeAtOnce) {
+    const int count = min(kMergeAtOnce, last + 1 - begin);
+    const int64_t index = partial_index(args, max_splits, row, head, begin);
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += kMergeThreads) {
+      states[i] = partial_state(args, max_splits, index)[i];
     }
-    const int64_t at = (int64_t{row} * args.num_heads + head) * args.kv.head_dim + d;
-    static_cast<T*>(args.out)[at] = from_float<T>(normalized(values, weights));
+    __syncthreads();
+    const float* from = partial_values(args, index) + threadIdx.x;
+#pragma unroll 8
+    for (int i = 0; i < count; ++i) {
+      const MergeScales scales = merge_scales(highest, states[i].x);
+      highest = scales.highest;
+      weights = merge(weights, states[i].y, scales);
+#pragma unroll
+      for (int j = 0; j < kMaxPerThread; ++j) {
+        const int d = threadIdx.x + j * kMergeThreads;
+        const float value = d < dim ? from[int64_t{i} * dim + j * kMergeThreads] : 0.0f;
+        values[j] = merge(values[j], value, scales);
+      }
+    }
+  }
+  T* out = static_cast<T*>(args.out) + (int64_t{row} * args.num_heads + head) * dim;
+  for (int j = 0; j < kMaxPerThread; ++j) {
+    const int d = threadIdx.x + j * kMergeThreads;
+    if (d < dim) out[d] = from_float<T>(normalized(values[j], weights));
   }
 }
 

@@ -22,8 +22,34 @@ struct QueryTile {
   int last_kv;
 };
 
-// Rows are grouped at positions that are multiples of `tokens`; a group also starts where another
-// sequence does. Grouping moves work only: a row's arithmetic does not depend on its neighbours.
+// Whether row and row + 1 are consecutive positions of one sequence.
+__device__ bool has_successor(const AttentionArgs& args, int row) {
+  return args.row_slot[row + 1] == args.row_slot[row] &&
+         args.positions[row + 1] == args.positions[row] + 1;
+}
+
+// Length of the run of lanes 0, 1, ... whose `flag` is set.
+__device__ int leading_ones(bool flag) {
+  return __clz(__brev(~__ballot_sync(0xffffffffu, flag)));
+}
+
+// Rows before `row` in its run of consecutive positions.
+__device__ int rows_before(const AttentionArgs& args, int row) {
+  int before = 0;
+  int joined = 32;
+  while (joined == 32) {
+    const int i = row - 1 - before - static_cast<int>(threadIdx.x % 32);
+    joined = leading_ones(i >= 0 && has_successor(args, i));
+    before += joined;
+  }
+  return before;
+}
+
+// Rows are grouped by `tokens` within runs of consecutive positions of one sequence: counted from
+// the run's first row, or in long buckets, where that would cost a search, at positions that are
+// multiples of `tokens`. Grouping moves work only: a row's arithmetic does not depend on its
+// neighbours.
+template <bool ByPosition>
 __device__ QueryTile find_tile(const AttentionArgs& args, int tokens, int max_heads) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x;
@@ -39,18 +65,19 @@ __device__ QueryTile find_tile(const AttentionArgs& args, int tokens, int max_he
   const int begin = blockIdx.y % chunks * max_heads;
   tile.first_head = tile.kv_head * group + begin;
   tile.heads = min(max_heads, group - begin);
-  const bool follows = row > 0 && args.row_slot[row - 1] == tile.slot &&
-                       args.positions[row - 1] == tile.position - 1;
-  if (follows && tile.position % tokens != 0) return tile;
+  int rest = tokens;  // rows that the tile may have
+  if constexpr (ByPosition) {
+    rest = tokens - tile.position % tokens;
+    if (rest != tokens && row > 0 && has_successor(args, row - 1)) return tile;
+  } else if (rows_before(args, row) % tokens != 0) {
+    return tile;
+  }
   int count = 1;
-  for (int base = 1; base < tokens; base += 32) {
-    const int i = base + lane;
-    const bool joins = i < tokens && row + i < live && (tile.position + i) % tokens != 0 &&
-                       args.row_slot[row + i] == tile.slot &&
-                       args.positions[row + i] == tile.position + i;
-    const uint32_t joined = __ballot_sync(0xffffffffu, joins);
-    count += joined == 0xffffffffu ? 32 : __ffs(~joined) - 1;
-    if (joined != 0xffffffffu) break;
+  int joined = 32;
+  while (joined == 32) {
+    const int i = count + lane;
+    joined = leading_ones(i < rest && row + i < live && has_successor(args, row + i - 1));
+    count += joined;
   }
   tile.num_tokens = count;
   tile.first_kv = first_visible(tile.position, args.window);
@@ -365,7 +392,7 @@ __global__ void __launch_bounds__(Warps * 32)
   char* q_tile = shared + kStages * 2 * Shared::kTileBytes;
   wait_for_previous();
   let_next_start();
-  const QueryTile tile = find_tile(args, tokens, max_heads);
+  const QueryTile tile = find_tile<(Warps > 2)>(args, tokens, max_heads);
   if (tile.num_tokens == 0) return;
   TileWalk next{tile.first_kv, tile.last_kv, schedule.num_parts, 0, 0};
   next.start(blockIdx.z);
@@ -426,7 +453,7 @@ void launch_for_rows(const AttentionArgs& args, AttentionSchedule schedule, cuda
   if (args.max_rows > kManyRows) {
     launch<Dim, 4>(args, schedule, stream);
   } else {
-    launch<Dim, 1>(args, schedule, stream);
+    launch<Dim, 2>(args, schedule, stream);
   }
 }
 

@@ -33,9 +33,10 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
 #pragma unroll
     for (int b = 0; b < kBlocksPerStage; ++b) {
       const int block = stage * kBlocksPerStage + b;
-      if (block >= num_blocks) break;
-      copy16_async(slot(stage, b), weight + block * kTileChunks + lane, true);
-      copy16_async(slot(stage, b) + 32, weight + block * kTileChunks + 32 + lane, true);
+      const bool valid = block < num_blocks;
+      const uint4* from = weight + (valid ? block * kTileChunks : 0) + lane;
+      copy16_async(slot(stage, b), from, valid);
+      copy16_async(slot(stage, b) + 32, from + 32, valid);
     }
   };
   const auto* x = static_cast<const __nv_bfloat16*>(args.x);
@@ -70,15 +71,19 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
   float c[XTiles][4] = {};
   for (int stage = 0; stage < num_stages && live > 0; ++stage) {
     wait_copies<Stages - 2>();
+    // Blocks beyond k are zero: they change no bit and cost no branch between the products.
+    uint4 low[kBlocksPerStage], high[kBlocksPerStage], x_chunks[kBlocksPerStage][XTiles];
 #pragma unroll
     for (int b = 0; b < kBlocksPerStage; ++b) {
-      if (stage * kBlocksPerStage + b >= num_blocks) break;
-      const uint4 low = slot(stage, b)[0];
-      const uint4 high = slot(stage, b)[32];
+      low[b] = slot(stage, b)[0];
+      high[b] = slot(stage, b)[32];
 #pragma unroll
-      for (int j = 0; j < XTiles; ++j) {
-        multiply_block(c[j], low, high, slot(stage, b)[kTileChunks + j * 32]);
-      }
+      for (int j = 0; j < XTiles; ++j) x_chunks[b][j] = slot(stage, b)[kTileChunks + j * 32];
+    }
+#pragma unroll
+    for (int b = 0; b < kBlocksPerStage; ++b) {
+#pragma unroll
+      for (int j = 0; j < XTiles; ++j) multiply_block(c[j], low[b], high[b], x_chunks[b][j]);
     }
     load_weight(stage + Stages - 1);
     load_x(stage + Stages - 1);

@@ -3,46 +3,56 @@
 namespace foretoken::cuda {
 namespace {
 
-constexpr int kBlockK = 64;
-constexpr int kTilesK = kBlockK / kTileK;
-
-// A block computes RowsX rows of x times RowsW rows of the weight with WarpsX x WarpsW warps.
-template <int RowsX_, int RowsW_, int WarpsX_, int WarpsW_, int Stages_>
+// A block computes RowsX rows of x times RowsW rows of the weight with WarpsX x WarpsW warps, in
+// stages of BlockK columns.
+template <int RowsX_, int RowsW_, int WarpsX_, int WarpsW_, int BlockK_, int Stages_,
+          int BlocksPerSm_>
 struct TileShape {
   static constexpr int kRowsX = RowsX_;
   static constexpr int kRowsW = RowsW_;
   static constexpr int kWarpsX = WarpsX_;
-  static constexpr int kWarpsW = WarpsW_;
+  static constexpr int kBlockK = BlockK_;
   static constexpr int kStages = Stages_;
-  static constexpr int kThreads = kWarpsX * kWarpsW * 32;
-  static constexpr int kChunksX = RowsX_ * kBlockK / 8;
-  static constexpr int kChunksW = RowsW_ * kBlockK / 8;
-  static constexpr int kTilesX = RowsX_ / kWarpsX / 8;       // of a warp
-  static constexpr int kTilesW = RowsW_ / kWarpsW / kTileN;   // of a warp
-  static constexpr int kBytes = Stages_ * (kChunksX + kChunksW) * 16;
+  static constexpr int kBlocksPerSm = BlocksPerSm_;
+  static constexpr int kThreads = kWarpsX * WarpsW_ * 32;
+  static constexpr int kTilesK = kBlockK / kTileK;
+  static constexpr int kRowChunks = kBlockK / 8;             // of a row of x
+  static constexpr int kTileRowChunks = kTilesK * kTileChunks;  // of 16 weight rows
+  static constexpr int kChunksX = kRowsX * kRowChunks;
+  static constexpr int kChunksW = kRowsW / kTileN * kTileRowChunks;
+  static constexpr int kTilesX = kRowsX / kWarpsX / 8;       // of a warp
+  static constexpr int kTilesW = kRowsW / WarpsW_ / kTileN;  // of a warp
+  static constexpr int kBytes = kStages * (kChunksX + kChunksW) * 16;
+  static_assert(kThreads % kRowChunks == 0 && kChunksX % kThreads == 0 && kChunksW % kThreads == 0);
+  static_assert(kTileRowChunks % kThreads == 0 || kThreads % kTileRowChunks == 0);
 };
 
 // Place of the 16-byte chunk c of x row r: neighbouring rows use opposite halves of the banks.
-__device__ inline int x_chunk(int r, int c) { return r * (kBlockK / 8) + (c ^ ((r & 1) << 2)); }
+template <class Shape>
+__device__ int x_chunk(int r, int c) {
+  return r * Shape::kRowChunks + (c ^ ((r & 1) << 2));
+}
 
 // Chunks of x that do not start on 16 bytes (k not a multiple of 8) are put together by hand.
-__device__ inline uint4 gather_chunk(const __nv_bfloat16* x, int64_t row_start, int k, int limit) {
+__device__ inline uint4 gather_chunk(const __nv_bfloat16* row, int k, int limit) {
   __nv_bfloat16 values[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    values[i] = k + i < limit ? x[row_start + k + i] : __float2bfloat16_rn(0.0f);
+    values[i] = k + i < limit ? row[k + i] : __float2bfloat16_rn(0.0f);
   }
   uint4 chunk;
   memcpy(&chunk, values, sizeof chunk);
   return chunk;
 }
 
+// Fills the stages. Each thread has one chunk column of x and one place in the weight tiles; what
+// lies beyond k or the last row is zero.
 template <class Shape>
 struct TileLoader {
   const GemmArgs& args;
   uint4* stages;
   int first_row;  // of x
-  int first_n;
+  int first_tile;  // of 16 weight rows
   int num_k_tiles;
   int num_n_tiles;
 
@@ -52,31 +62,43 @@ struct TileLoader {
   __device__ uint4* w_of(int stage) const { return x_of(stage) + Shape::kChunksX; }
 
   __device__ void load_weight(int stage) const {
-    const auto* weight = static_cast<const uint4*>(args.weight);
-    constexpr int kRowTileChunks = kTilesK * kTileChunks;
+    constexpr int kTilesAtOnce =
+        Shape::kThreads > Shape::kTileRowChunks ? Shape::kThreads / Shape::kTileRowChunks : 1;
+    constexpr int kCopies = Shape::kChunksW / Shape::kThreads;
+    constexpr int kCopiesATile = kCopies * kTilesAtOnce * kTileN / Shape::kRowsW;
+    const int place = threadIdx.x % Shape::kTileRowChunks;
+    const int tile = first_tile + threadIdx.x / Shape::kTileRowChunks;
+    const int k_tile = stage * Shape::kTilesK + place / kTileChunks;
+    const auto* from = static_cast<const uint4*>(args.weight) +
+                       (int64_t{tile} * num_k_tiles + stage * Shape::kTilesK) * kTileChunks + place;
+    uint4* to = w_of(stage) + threadIdx.x;
 #pragma unroll
-    for (int i = threadIdx.x; i < Shape::kChunksW; i += Shape::kThreads) {
-      const int k_tile = stage * kTilesK + i % kRowTileChunks / kTileChunks;
-      const int n_tile = min(first_n / kTileN + i / kRowTileChunks, num_n_tiles - 1);
-      const bool valid = k_tile < num_k_tiles;
-      const int64_t tile = int64_t{n_tile} * num_k_tiles + (valid ? k_tile : 0);
-      copy16_async(w_of(stage) + i, weight + tile * kTileChunks + i % kTileChunks, valid);
+    for (int i = 0; i < kCopies; ++i) {
+      const int tiles = i / kCopiesATile * kTilesAtOnce;
+      const int part = i % kCopiesATile * Shape::kThreads;
+      const bool valid = k_tile + part / kTileChunks < num_k_tiles && tile + tiles < num_n_tiles;
+      const int64_t offset = int64_t{tiles} * num_k_tiles * kTileChunks + part;
+      copy16_async(to + i * Shape::kThreads, valid ? from + offset : args.weight, valid);
     }
   }
 
   __device__ void load_x(int stage) const {
+    constexpr int kRowsAtOnce = Shape::kThreads / Shape::kRowChunks;
+    const int row = threadIdx.x / Shape::kRowChunks;
+    const int chunk = threadIdx.x % Shape::kRowChunks;
+    const int k = stage * Shape::kBlockK + chunk * 8;
     const auto* x = static_cast<const __nv_bfloat16*>(args.x);
+    const auto* from = x + int64_t{first_row + row} * args.k + k;
 #pragma unroll
-    for (int i = threadIdx.x; i < Shape::kChunksX; i += Shape::kThreads) {
-      const int row = i / (kBlockK / 8);
-      const int chunk = i % (kBlockK / 8);
-      const int k = stage * kBlockK + chunk * 8;
-      const int64_t start = int64_t{min(first_row + row, args.max_rows - 1)} * args.k;
-      uint4* to = x_of(stage) + x_chunk(row, chunk);
+    for (int i = 0; i < Shape::kRowsX / kRowsAtOnce; ++i) {
+      const int r = row + i * kRowsAtOnce;
+      const bool valid = k < args.k && first_row + r < args.max_rows;
+      uint4* to = x_of(stage) + x_chunk<Shape>(r, chunk);
+      const auto* source = valid ? from + int64_t{i * kRowsAtOnce} * args.k : x;
       if (args.k % 8 == 0) {
-        copy16_async(to, x + start + (k < args.k ? k : 0), k < args.k);
+        copy16_async(to, source, valid);
       } else {
-        *to = gather_chunk(x, start, k, args.k);
+        *to = valid ? gather_chunk(source - k, k, args.k) : uint4{};
       }
     }
   }
@@ -90,18 +112,18 @@ __device__ void multiply_stage(float (&c)[Shape::kTilesW][Shape::kTilesX][4], co
   const int row = warp % Shape::kWarpsX * Shape::kTilesX * 8 + lane / 4;
   const int n_tile = warp / Shape::kWarpsX * Shape::kTilesW;
 #pragma unroll
-  for (int kt = 0; kt < kTilesK; ++kt) {
+  for (int kt = 0; kt < Shape::kTilesK; ++kt) {
     uint4 low[Shape::kTilesW];
     uint4 high[Shape::kTilesW];
 #pragma unroll
     for (int i = 0; i < Shape::kTilesW; ++i) {
-      const uint4* tile = w + ((n_tile + i) * kTilesK + kt) * kTileChunks;
+      const uint4* tile = w + ((n_tile + i) * Shape::kTilesK + kt) * kTileChunks;
       low[i] = tile[lane];
       high[i] = tile[lane + 32];
     }
 #pragma unroll
     for (int j = 0; j < Shape::kTilesX; ++j) {
-      const uint4 chunk = x[x_chunk(row + j * 8, kt * 4 + lane % 4)];
+      const uint4 chunk = x[x_chunk<Shape>(row + j * 8, kt * 4 + lane % 4)];
 #pragma unroll
       for (int i = 0; i < Shape::kTilesW; ++i) multiply_block(c[i][j], low[i], high[i], chunk);
     }
@@ -109,13 +131,14 @@ __device__ void multiply_stage(float (&c)[Shape::kTilesW][Shape::kTilesX][4], co
 }
 
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads) gemm_tiled_kernel(GemmArgs args) {
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
+    gemm_tiled_kernel(GemmArgs args) {
   extern __shared__ uint4 stages[];
-  const int num_stages = ceil_div(args.k, kBlockK);
+  const int num_stages = ceil_div(args.k, Shape::kBlockK);
   const TileLoader<Shape> loader{args,
                                  stages,
                                  static_cast<int>(blockIdx.x) * Shape::kRowsX,
-                                 static_cast<int>(blockIdx.y) * Shape::kRowsW,
+                                 static_cast<int>(blockIdx.y) * Shape::kRowsW / kTileN,
                                  ceil_div(args.k, kTileK),
                                  ceil_div(args.n, kTileN)};
   // The weight is constant: its first part is fetched while the op before still runs.
@@ -143,7 +166,7 @@ __global__ void __launch_bounds__(Shape::kThreads) gemm_tiled_kernel(GemmArgs ar
   wait_copies<0>();
   const int warp = threadIdx.x / 32;
   const int row = loader.first_row + warp % Shape::kWarpsX * Shape::kTilesX * 8;
-  const int n = loader.first_n + warp / Shape::kWarpsX * Shape::kTilesW * kTileN;
+  const int n = (loader.first_tile + warp / Shape::kWarpsX * Shape::kTilesW) * kTileN;
 #pragma unroll
   for (int i = 0; i < Shape::kTilesW; ++i) {
 #pragma unroll
@@ -163,11 +186,11 @@ void launch(const GemmArgs& args, cudaStream_t stream) {
   launch_kernel(kernel, grid, Shape::kThreads, Shape::kBytes, stream, args);
 }
 
-using Rows32Narrow = TileShape<32, 32, 2, 2, 10>;
-using Rows32Wide = TileShape<32, 64, 1, 4, 6>;
-using Rows64Narrow = TileShape<64, 32, 2, 2, 8>;
-using Rows64Wide = TileShape<64, 128, 2, 4, 4>;
-using Rows128 = TileShape<128, 128, 2, 4, 3>;
+using Rows32Narrow = TileShape<32, 32, 2, 2, 128, 8, 1>;
+using Rows32Wide = TileShape<32, 64, 1, 4, 128, 4, 2>;
+using Rows64Narrow = TileShape<64, 32, 2, 2, 128, 6, 1>;
+using Rows64Wide = TileShape<64, 128, 2, 2, 64, 4, 2>;
+using Rows128 = TileShape<128, 128, 2, 2, 64, 3, 2>;
 
 }  // namespace
 
