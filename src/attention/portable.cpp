@@ -27,13 +27,14 @@ class PortableAttention final : public AttentionBackend {
   void run(Queue& queue, const AttentionArgs& args) const override { attention(queue, args); }
 };
 
-int64_t PortableAttention::workspace_floats(const Device& device, int32_t max_rows, int32_t num_heads,
-                                            int32_t head_dim) const {
+int64_t PortableAttention::workspace_floats(const Device& device, int32_t max_rows,
+                                            int32_t num_heads, int32_t head_dim) const {
   if (device.type() == DeviceType::kCpu) return 0;
-  // Partial results of a split: its accumulator, maximum and sum. Few rows profit from many splits
-  // in flight; with many rows the rows alone fill the device.
-  constexpr int64_t kMaxSplits = 64;
-  constexpr int64_t kMaxFloats = int64_t{16} << 20;
+  // Partial results of a split: its accumulator, maximum and sum. Splits are shared between blocks
+  // only while there are few rows, since many rows fill the device alone; so the bound below, which
+  // holds 8 rows of 32 heads over 128k positions, costs the larger batches nothing.
+  constexpr int64_t kMaxSplits = (int64_t{128} << 10) / kAttentionSplit;
+  constexpr int64_t kMaxFloats = int64_t{32} << 20;
   const int64_t wanted = int64_t{max_rows} * num_heads * kMaxSplits * (head_dim + 2);
   return std::min(wanted, kMaxFloats);
 }

@@ -11,10 +11,10 @@ Arena::~Arena() {
 Result<void*> Arena::take(size_t bytes, const char* what) {
   void* memory = device_.allocate(bytes == 0 ? 1 : bytes, kind_);
   if (memory == nullptr) {
-    return resource_exhausted("not enough memory for " + std::string(what) + ": " +
-                              std::to_string(bytes >> 20) + " MiB wanted, " +
-                              std::to_string(device_.free_memory() >> 20) +
-                              " MiB free; lower --max-model-len, --max-num-seqs or the KV cache size");
+    return resource_exhausted(
+        "not enough memory for " + std::string(what) + ": " + std::to_string(bytes >> 20) +
+        " MiB wanted, " + std::to_string(device_.free_memory() >> 20) +
+        " MiB free; lower --max-model-len, --max-num-seqs or the KV cache size");
   }
   blocks_.push_back(memory);
   bytes_taken_ += bytes;

@@ -62,7 +62,7 @@ class EngineImpl final : public Engine {
   EngineInfo info_;
   std::atomic<uint64_t> next_number_{0};
   std::mutex requests_mutex_;
-  std::map<std::string, RequestState*> requests_;  // unfinished or not yet released
+  std::map<std::string, RequestState*> requests_;  // unfinished
 };
 
 }  // namespace foretoken

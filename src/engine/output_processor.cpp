@@ -61,9 +61,7 @@ void OutputProcessor::main() {
   set_thread_role(ThreadRole::kOutput, "ft-output");
   for (OutputEvent event; ring_.pop(event);) {
     handle(event);
-    if (!event.released) continue;
-    hooks_.forget(*event.request);
-    delete event.request;
+    if (event.released) delete event.request;
   }
 }
 
@@ -158,6 +156,7 @@ void OutputProcessor::finish(RequestState& request, FinishReason reason) {
   request.output.finished = true;
   request.output.finish_reason = reason;
   request.finished = true;
+  hooks_.forget(request);
   {
     std::lock_guard lock(totals_mutex_);
     ++num_finished_;

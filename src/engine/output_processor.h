@@ -16,7 +16,8 @@ namespace foretoken {
 class OutputProcessor {
  public:
   struct Hooks {
-    // Called before a record is destroyed, so that nobody finds it any more.
+    // Called before a request's last callback: nobody may find the record any more, and its id is
+    // free again.
     std::function<void(const RequestState&)> forget;
     // The text of a device error.
     std::function<Status()> device_error;

@@ -47,7 +47,6 @@ struct BitsCase {
 // Every number of rows gives the bits that the same rows have in the largest batch.
 void check_bits(Gpu& gpu, const BitsCase& shape, DType dtype) {
   Pool pool(gpu);
-  const int64_t element = static_cast<int64_t>(dtype_size(dtype));
   std::vector<uint16_t> x16, w16;
   std::vector<float> x32, w32;
   const void* w_data;
@@ -63,7 +62,6 @@ void check_bits(Gpu& gpu, const BitsCase& shape, DType dtype) {
     x = pool.upload(x32);
     w_data = w32.data();
   }
-  (void)element;
   const int64_t bytes = int64_t{shape.max_rows} * shape.n * 4;
   auto* y = pool.array<uint8_t>(bytes);
   auto* host = static_cast<uint8_t*>(pool.take(bytes, MemoryKind::kPinned));
@@ -111,7 +109,8 @@ void check_bits(Gpu& gpu, const BitsCase& shape, DType dtype) {
     norm += sum * sum;
   }
   const double error = std::sqrt(difference / norm);
-  report(different == 0 && error < 1e-5, "gemm bits",
+  // Tensor cores drop low bits of each sum: about 1e-9 for every k.
+  report(different == 0 && error < (dtype == DType::kBF16 ? 3e-5 : 5e-6), "gemm bits",
          text("%s n %d k %d: %zu row counts up to %d, %lld differ, error %.1e", dtype_name(dtype),
               shape.n, shape.k, cases.size(), shape.max_rows, static_cast<long long>(different),
               error));

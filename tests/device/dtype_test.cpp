@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "device/tensor.h"
-
 namespace foretoken {
 namespace {
 
@@ -13,13 +11,6 @@ TEST(DType, SizesAndNames) {
   EXPECT_EQ(dtype_size(DType::kI32), 4u);
   EXPECT_EQ(dtype_size(DType::kU64), 8u);
   EXPECT_STREQ(dtype_name(DType::kBF16), "bfloat16");
-}
-
-TEST(Tensor, CountsBytes) {
-  float data[6] = {};
-  const Tensor tensor{data, DType::kBF16, 3, 2};
-  EXPECT_EQ(tensor.num_bytes(), 12);
-  EXPECT_EQ(tensor.as<float>(), data);
 }
 
 }  // namespace

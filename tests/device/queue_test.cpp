@@ -64,8 +64,8 @@ TEST_F(QueueTest, WaitTimesOut) {
 TEST_F(QueueTest, AGraphCanBeInFlightManyTimes) {
   const PlanLimits limits{2, 2, 2};
   const int64_t entry_bytes = result_bytes(limits);
-  char* ring = allocate<char>(static_cast<size_t>(entry_bytes) * kStepRingSize,
-                              MemoryKind::kPinned);
+  char* ring =
+      allocate<char>(static_cast<size_t>(entry_bytes) * kStepRingSize, MemoryKind::kPinned);
   char* result = allocate<char>(static_cast<size_t>(entry_bytes));
   auto* step = allocate<uint64_t>(1);
   auto* word = allocate<std::atomic<uint64_t>>(1, MemoryKind::kPinned);

@@ -111,13 +111,11 @@ TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
-                         testing::Values(Case{4, 2, 16, 0, DType::kF32},
-                                         Case{3, 3, 64, 0, DType::kF32},
-                                         Case{9, 3, 64, 300, DType::kF32},
-                                         Case{8, 2, 128, 0, DType::kBF16},
-                                         Case{16, 1, 32, 40, DType::kBF16},
-                                         Case{12, 1, 256, 0, DType::kBF16}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttentionTest,
+    testing::Values(Case{4, 2, 16, 0, DType::kF32}, Case{3, 3, 64, 0, DType::kF32},
+                    Case{9, 3, 64, 300, DType::kF32}, Case{8, 2, 128, 0, DType::kBF16},
+                    Case{16, 1, 32, 40, DType::kBF16}, Case{12, 1, 256, 0, DType::kBF16}));
 
 }  // namespace
 }  // namespace foretoken

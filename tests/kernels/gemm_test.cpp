@@ -22,7 +22,8 @@ class GemmTest : public RowOpTest, public testing::WithParamInterface<Case> {
     const auto [n, k, dtype] = GetParam();
     const size_t bytes = static_cast<size_t>(max_rows) * n * dtype_size(out);
     uint8_t* y = marked(bytes);
-    gemm(queue(), {counts(rows), x, weight, y, bias, RowKind::kToken, 0, max_rows, n, k, dtype, out});
+    gemm(queue(),
+         {counts(rows), x, weight, y, bias, RowKind::kToken, 0, max_rows, n, k, dtype, out});
     return read(y, bytes);
   }
 };
@@ -105,7 +106,8 @@ TEST_P(GemmTest, FollowsTheLogitsRowsFromAnOffset) {
   const void* x = upload_typed(typed_data(random_floats(size_t(4) * k, 9), dtype));
   const auto all = multiply(x, weight, 4, 4);
   const size_t bytes = size_t(4) * n * sizeof(float);
-  for (const auto& [logits_rows, offset, live] : {std::tuple{7, 4, 3}, std::tuple{3, 4, 0}, std::tuple{20, 4, 4}}) {
+  for (const auto& [logits_rows, offset, live] :
+       {std::tuple{7, 4, 3}, std::tuple{3, 4, 0}, std::tuple{20, 4, 4}}) {
     uint8_t* y = marked(bytes);
     gemm(queue(), {counts(100, logits_rows), x, weight, y, nullptr, RowKind::kLogits, offset, 4, n,
                    k, dtype, DType::kF32});
@@ -114,17 +116,18 @@ TEST_P(GemmTest, FollowsTheLogitsRowsFromAnOffset) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, GemmTest,
-    testing::Values(Case{64, 192, DType::kF32}, Case{576, 192, DType::kF32},
-                    Case{7, 24, DType::kF32}, Case{1000, 512, DType::kF32},
-                    Case{1536, 1024, DType::kF32}, Case{64, 192, DType::kBF16},
-                    Case{576, 192, DType::kBF16}, Case{33, 100, DType::kBF16},
-                    Case{1000, 512, DType::kBF16}, Case{3072, 1024, DType::kBF16}),
-    [](const auto& test) {
-      return std::string(dtype_name(test.param.dtype)) + "_n" + std::to_string(test.param.n) +
-             "_k" + std::to_string(test.param.k);
-    });
+INSTANTIATE_TEST_SUITE_P(Shapes, GemmTest,
+                         testing::Values(Case{64, 192, DType::kF32}, Case{576, 192, DType::kF32},
+                                         Case{7, 24, DType::kF32}, Case{1000, 512, DType::kF32},
+                                         Case{1536, 1024, DType::kF32}, Case{64, 192, DType::kBF16},
+                                         Case{576, 192, DType::kBF16}, Case{33, 100, DType::kBF16},
+                                         Case{1000, 512, DType::kBF16},
+                                         Case{3072, 1024, DType::kBF16}),
+                         [](const auto& test) {
+                           return std::string(dtype_name(test.param.dtype)) + "_n" +
+                                  std::to_string(test.param.n) + "_k" +
+                                  std::to_string(test.param.k);
+                         });
 
 }  // namespace
 }  // namespace foretoken

@@ -15,10 +15,9 @@ TEST(PlanLayout, PartsAreAlignedInOrderAndInside) {
   for (const PlanLimits limits : {PlanLimits{1, 1, 1}, PlanLimits{7, 33, 5}}) {
     std::vector<char> memory(static_cast<size_t>(plan_bytes(limits)));
     const PlanView view = plan_view(memory.data(), limits);
-    const int64_t offsets[] = {
-        offset(memory.data(), view.spans), offset(memory.data(), view.inits),
-        offset(memory.data(), view.block_updates), offset(memory.data(), view.tokens),
-        plan_bytes(limits)};
+    const int64_t offsets[] = {offset(memory.data(), view.spans), offset(memory.data(), view.inits),
+                               offset(memory.data(), view.block_updates),
+                               offset(memory.data(), view.tokens), plan_bytes(limits)};
     EXPECT_GE(offsets[0], int64_t{sizeof(PlanHeader)});
     EXPECT_GE(offsets[1] - offsets[0], limits.max_spans * int64_t{sizeof(SpanPlan)});
     EXPECT_GE(offsets[2] - offsets[1], limits.max_spans * int64_t{sizeof(SlotInit)});

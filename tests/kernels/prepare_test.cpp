@@ -32,7 +32,7 @@ TEST_F(PrepareTest, PacksPrefillDecodeAndDrafts) {
   d.set_sequence(0, {10, 11, 12, 13, 14, 15}, 1);  // a chunk that does not reach the end
   d.set_sequence(1, {20, 21, 22}, 2);              // decode with two drafts
   d.set_drafts(1, {23, 24});
-  d.set_sequence(2, {30, 31, 32}, 0);              // the last chunk of a prompt
+  d.set_sequence(2, {30, 31, 32}, 0);  // the last chunk of a prompt
   d.add_span(0, 3, 0);
   d.add_span(1, 1, 5);
   d.add_span(2, 8, 4);
@@ -90,9 +90,9 @@ TEST_F(PrepareTest, SpansThatDoNotFitGetNoRows) {
   sizes.max_logits_rows = 2;
   StepData d{sizes};
   d.set_sequence(0, {1, 2, 3, 4}, 0);
-  d.set_sequence(1, {5, 6, 7}, 0);   // three more rows than there are
-  d.set_sequence(2, {8}, 0);         // fits
-  d.set_sequence(3, {9}, 0);         // a third logits row
+  d.set_sequence(1, {5, 6, 7}, 0);  // three more rows than there are
+  d.set_sequence(2, {8}, 0);        // fits
+  d.set_sequence(3, {9}, 0);        // a third logits row
   for (int s = 0; s < 4; ++s) d.add_span(s, 8, 4);
   run(d);
   EXPECT_EQ(d.counts.num_rows, 5);

@@ -10,8 +10,8 @@ class PublishTest : public StepTest {};
 TEST_F(PublishTest, FillsTheRingAndCountsSteps) {
   push(StepData{sizes_});
   const int64_t entry_bytes = result_bytes(sizes_.limits);
-  char* ring = allocate<char>(static_cast<size_t>(entry_bytes) * kStepRingSize,
-                              MemoryKind::kPinned);
+  char* ring =
+      allocate<char>(static_cast<size_t>(entry_bytes) * kStepRingSize, MemoryKind::kPinned);
   auto* word = allocate<std::atomic<uint64_t>>(1, MemoryKind::kPinned);
   uint64_t* step = to_device(std::vector<uint64_t>{2});
   for (uint64_t n = 2; n < 2 + 2 * kStepRingSize; ++n) {

@@ -70,7 +70,9 @@ TEST_P(RopeKvTest, RotatesAndStores) {
         }
         const int kv_head = (h - c.num_heads) % c.num_kv_heads;
         const size_t at = ((size_t(slots[r] / kBlockSize) * c.num_kv_heads + kv_head) * kBlockSize +
-                           slots[r] % kBlockSize) * c.head_dim + i;
+                           slots[r] % kBlockSize) *
+                              c.head_dim +
+                          i;
         written[at] = true;
         if (h < c.num_heads + c.num_kv_heads) {
           check(k_out[at], turned);

@@ -40,7 +40,9 @@ TEST(SampleMath, ExpIsWithinTwoUlp) {
 TEST(SampleMath, ExponentialVariateMatchesLog1p) {
   std::mt19937 random(1);
   for (int i = 0; i < 200000; ++i) {
-    const uint32_t word = i < 64 ? static_cast<uint32_t>(i) : i < 128 ? ~uint32_t(i - 64) : random();
+    const uint32_t word = i < 64    ? static_cast<uint32_t>(i)
+                          : i < 128 ? ~uint32_t(i - 64)
+                                    : random();
     const float v = unit_from_word(word);
     const double exact = (double(word) + 0.5) / 4294967296.0;
     ASSERT_NEAR(v, std::min(exact, 1 - std::ldexp(1.0, -24)), exact * 1.2e-7);
@@ -55,9 +57,9 @@ TEST(SampleMath, ExponentialVariateMatchesLog1p) {
 TEST(SampleMath, NoiseIsPhilox) {
   const Philox4 zero = noise_words(0, 0, 0, 0, 0);
   const uint32_t want_zero[4] = {0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u};
-  const Philox4 pi = noise_words(0x243f6a88u, static_cast<int32_t>(0x85a308d3u),
-                                 static_cast<int32_t>(0x13198a2eu), 0x03707344u,
-                                 0x299f31d0a4093822u);
+  const Philox4 pi =
+      noise_words(0x243f6a88u, static_cast<int32_t>(0x85a308d3u), static_cast<int32_t>(0x13198a2eu),
+                  0x03707344u, 0x299f31d0a4093822u);
   const uint32_t want_pi[4] = {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u};
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(zero.v[i], want_zero[i]);

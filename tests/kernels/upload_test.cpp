@@ -21,8 +21,8 @@ class UploadTest : public StepTest {
                      sizes_.limits);
   }
   UploadArgs args(uint64_t step) {
-    return {to_device(std::vector<uint64_t>{step}), ring_, entry_bytes_, plan_, sizes_.limits,
-            batch_};
+    return {
+        to_device(std::vector<uint64_t>{step}), ring_, entry_bytes_, plan_, sizes_.limits, batch_};
   }
 
   int64_t entry_bytes_ = 0;

@@ -42,9 +42,9 @@ inline TypedData typed_data(const std::vector<float>& values, DType dtype) {
 inline std::vector<float> to_floats(const std::vector<uint8_t>& bytes, DType dtype) {
   std::vector<float> values(bytes.size() / dtype_size(dtype));
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = dtype == DType::kF32 ? reinterpret_cast<const float*>(bytes.data())[i]
-                                     : bf16_to_float(
-                                           reinterpret_cast<const uint16_t*>(bytes.data())[i]);
+    values[i] = dtype == DType::kF32
+                    ? reinterpret_cast<const float*>(bytes.data())[i]
+                    : bf16_to_float(reinterpret_cast<const uint16_t*>(bytes.data())[i]);
   }
   return values;
 }

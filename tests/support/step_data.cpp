@@ -32,8 +32,8 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
 }
 
 int32_t& StepData::token(int slot, int position) {
-  const int block = block_tables[static_cast<size_t>(slot * sizes.max_blocks +
-                                                     position / sizes.block_size)];
+  const int block =
+      block_tables[static_cast<size_t>(slot * sizes.max_blocks + position / sizes.block_size)];
   PageHeader& page = page_headers[static_cast<size_t>(block)];
   page.count = std::max(page.count, position % sizes.block_size + 1);
   return token_pages[static_cast<size_t>(block * sizes.block_size + position % sizes.block_size)];

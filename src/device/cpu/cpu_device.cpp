@@ -66,8 +66,8 @@ int64_t CpuDevice::free_memory() const {
 
 void* CpuDevice::allocate(size_t bytes, MemoryKind) {
   // Fresh anonymous pages are zero and cost nothing until they are touched.
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   std::lock_guard lock(mutex_);
   sizes_[memory] = bytes;

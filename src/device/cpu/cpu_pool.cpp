@@ -95,7 +95,9 @@ void CpuPool::helper_main(int worker) {
 }
 
 void CpuPool::wake_helpers() {
-  { std::lock_guard lock(mutex_); }
+  {
+    std::lock_guard lock(mutex_);
+  }
   wake_.notify_all();
 }
 

@@ -26,9 +26,12 @@ class CpuPool {
   template <class F>
   void parallel_for(int64_t count, F&& f) {
     using Fn = std::remove_reference_t<F>;
-    run(count, [](void* context, int64_t index, int worker) {
-      (*static_cast<Fn*>(context))(index, worker);
-    }, const_cast<void*>(static_cast<const void*>(&f)));
+    run(
+        count,
+        [](void* context, int64_t index, int worker) {
+          (*static_cast<Fn*>(context))(index, worker);
+        },
+        const_cast<void*>(static_cast<const void*>(&f)));
   }
 
  private:

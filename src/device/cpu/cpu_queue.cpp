@@ -43,7 +43,9 @@ void CpuQueue::end_push() {
   }
   tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
   if (worker_parked_.load(std::memory_order_seq_cst)) {
-    { std::lock_guard lock(mutex_); }
+    {
+      std::lock_guard lock(mutex_);
+    }
     worker_wake_.notify_one();
   }
 }
@@ -140,9 +142,8 @@ void CpuQueue::worker_main() {
     if (tail_.load(std::memory_order_acquire) == head) {
       std::unique_lock lock(mutex_);
       worker_parked_.store(true, std::memory_order_seq_cst);
-      worker_wake_.wait(lock, [&] {
-        return tail_.load(std::memory_order_seq_cst) != head || stop_.load();
-      });
+      worker_wake_.wait(
+          lock, [&] { return tail_.load(std::memory_order_seq_cst) != head || stop_.load(); });
       worker_parked_.store(false, std::memory_order_relaxed);
       if (tail_.load(std::memory_order_acquire) == head) return;
     }
@@ -185,7 +186,9 @@ void CpuQueue::run_task(const Task& task) {
   }
   // An op may store an event of its own (publish), so a parked host looks after every task.
   if (hosts_parked_.load(std::memory_order_seq_cst) > 0) {
-    { std::lock_guard lock(mutex_); }
+    {
+      std::lock_guard lock(mutex_);
+    }
     host_wake_.notify_all();
   }
 }

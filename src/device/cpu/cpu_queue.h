@@ -70,7 +70,7 @@ class CpuQueue final : public Queue {
   std::atomic<uint64_t> head_{0};  // next task to run; written by the worker
   std::atomic<uint64_t> tail_{0};  // next free place; written by the enqueuing thread
   std::atomic<bool> failed_{false};
-  Status error_;                   // written once before failed_
+  Status error_;  // written once before failed_
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable worker_wake_;

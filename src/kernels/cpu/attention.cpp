@@ -142,8 +142,7 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
   }
 }
 
-FT_HOT void attend_f32(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
-                       int heads) {
+FT_HOT void attend_f32(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
   attend<float>(a, row, kv_head, first, heads);
 }
 FT_HOT void attend_bf16(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,

@@ -37,8 +37,8 @@ FT_HOT void write_row_bf16(const float* from, const float* bias, uint16_t* to, i
 void multiply_tile(const GemmArgs& a, const PackedWeight& weight, int slice, int64_t first,
                    int rows) {
   alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
-  const auto* x = static_cast<const std::byte*>(a.x) +
-                  first * a.k * static_cast<int64_t>(dtype_size(a.dtype));
+  const auto* x =
+      static_cast<const std::byte*>(a.x) + first * a.k * static_cast<int64_t>(dtype_size(a.dtype));
   weight.multiply(slice, x, tile, rows, a.max_rows - first);
   const int col = weight.first_col(slice);
   const int cols = weight.cols(slice);

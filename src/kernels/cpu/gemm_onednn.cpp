@@ -134,8 +134,8 @@ class Slice final : public OnednnSlice {
                                     {DNNL_ARG_SCRATCHPAD, state.scratch.get()}};
     const auto bucket = static_cast<size_t>(__builtin_ctz(static_cast<unsigned>(rows)));
     const ForeignAllocationScope onednn;
-    const dnnl_status_t status = dnnl_primitive_execute(shape_->matmuls[bucket].get(),
-                                                        state.stream.get(), 4, args);
+    const dnnl_status_t status =
+        dnnl_primitive_execute(shape_->matmuls[bucket].get(), state.stream.get(), 4, args);
     if (status != dnnl_success) throw std::runtime_error("oneDNN matmul failed");
   }
 
@@ -158,8 +158,7 @@ bool onednn_is_batch_invariant() {
          isa == dnnl::cpu_isa::avx512_core_bf16;
 }
 
-std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k,
-                                               DType dtype) {
+std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k, DType dtype) {
   FT_CHECK(cols > 0 && cols <= kMaxSliceCols);
   const SingleThreadScope single_thread;
   std::shared_ptr<const Shape> shape = shape_of(cols, k, dtype);

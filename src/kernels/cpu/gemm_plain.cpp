@@ -37,8 +37,7 @@ FT_INLINE void multiply_any(const T* x, const float* packed, int rows, int64_t k
 FT_HOT void multiply_f32(const float* x, const float* packed, int rows, int64_t k, Tile& tile) {
   multiply_any(x, packed, rows, k, tile);
 }
-FT_HOT void multiply_bf16(const uint16_t* x, const float* packed, int rows, int64_t k,
-                          Tile& tile) {
+FT_HOT void multiply_bf16(const uint16_t* x, const float* packed, int rows, int64_t k, Tile& tile) {
   multiply_any(x, packed, rows, k, tile);
 }
 

@@ -6,8 +6,8 @@ namespace foretoken::cpu {
 // The CPU implementation of every op, in the order of enum Op, and of the weight packing.
 CpuKernels cpu_kernels();
 
-// The ops. `args` points to the op's argument block (kernels/<op>.h). They run on the queue's worker
-// thread, spread work over `pool` and do not allocate.
+// The ops. `args` points to the op's argument block (kernels/<op>.h). They run on the queue's
+// worker thread, spread work over `pool` and do not allocate.
 void delay(const void* args, CpuPool& pool);
 void upload(const void* args, CpuPool& pool);
 void prepare(const void* args, CpuPool& pool);

@@ -73,8 +73,7 @@ PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType d
   const int width = slice_width(n_, k, dtype);
   for (int64_t first = 0; first < n_; first += width) {
     const int cols = static_cast<int>(std::min<int64_t>(width, n_ - first));
-    const auto rows =
-        gather_rows(parts, first, cols, static_cast<size_t>(k) * dtype_size(dtype));
+    const auto rows = gather_rows(parts, first, cols, static_cast<size_t>(k) * dtype_size(dtype));
     Slice slice{static_cast<int>(first), cols, nullptr, {}};
     if (onednn_is_batch_invariant()) {
       slice.onednn = pack_onednn_slice(rows.data(), cols, k, dtype);
@@ -85,8 +84,7 @@ PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType d
   }
 }
 
-void PackedWeight::multiply(int i, const void* x, float* y, int rows,
-                            int64_t readable_rows) const {
+void PackedWeight::multiply(int i, const void* x, float* y, int rows, int64_t readable_rows) const {
   const Slice& slice = slices_[static_cast<size_t>(i)];
   if (slice.onednn == nullptr) return multiply_plain_slice(slice, x, y, rows);
   const auto* from = static_cast<const std::byte*>(x);

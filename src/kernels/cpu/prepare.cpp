@@ -19,10 +19,9 @@ SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCount
   const int drafts =
       complete ? std::clamp(std::min(state.num_drafts, plan.max_drafts), 0, kMaxDrafts) : 0;
   const int logits = complete ? drafts + 1 : 0;
-  const bool fits =
-      used.num_rows + known + drafts <= a.max_rows &&
-      used.num_logits_rows + logits <= a.max_logits_rows &&
-      (state.computed + known + drafts - 1) / a.batch.block_size < a.batch.max_blocks;
+  const bool fits = used.num_rows + known + drafts <= a.max_rows &&
+                    used.num_logits_rows + logits <= a.max_logits_rows &&
+                    (state.computed + known + drafts - 1) / a.batch.block_size < a.batch.max_blocks;
   if (!fits) return span;
   span.num_rows = known + drafts;
   span.num_logits = logits;
@@ -40,8 +39,8 @@ void write_rows(const PrepareArgs& a, const SpanState& span) {
                                             : state.drafts[position - state.len];
     t.positions[row] = position;
     t.row_slot[row] = span.slot;
-    t.kv_slot[row] = block_of(a.batch, span.slot, position) * a.batch.block_size +
-                     position % a.batch.block_size;
+    t.kv_slot[row] =
+        block_of(a.batch, span.slot, position) * a.batch.block_size + position % a.batch.block_size;
   }
   for (int i = 0; i < span.num_logits; ++i) {
     t.logits_rows[span.logits_begin + i] = span.row_begin + span.num_rows - span.num_logits + i;

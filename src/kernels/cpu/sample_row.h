@@ -7,11 +7,11 @@ namespace foretoken::cpu {
 
 // One row of logits and what its request asks for.
 struct SampleRow {
-  const float* logits;       // [vocab]
+  const float* logits;  // [vocab]
   const SlotParams* params;
   int32_t vocab;
-  int32_t position;          // of the token to be sampled
-  bool masks_stop_ids;       // the stop ids count as -inf
+  int32_t position;     // of the token to be sampled
+  bool masks_stop_ids;  // the stop ids count as -inf
 };
 
 // The sampled id, or -1 (kernels/sample.h gives the rules). Uses the stack only: the row is read

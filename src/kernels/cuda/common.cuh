@@ -27,26 +27,41 @@ __device__ inline void let_next_start() {
 // Properties of the current device, read once.
 struct DeviceTraits {
   int num_sms;
-  bool dependent_launch;
+  bool dependent_launch;  // programmatic dependent launch
+  bool clusters;          // thread block clusters
 };
 const DeviceTraits& device_traits();
 
-// Launches `kernel(args...)`, with programmatic dependent launch where the device knows it. Errors
-// are left to cudaGetLastError.
+// Launches `kernel(args...)` in clusters of `cluster` blocks along x, with programmatic dependent
+// launch where the device knows it. Errors are left to cudaGetLastError.
 template <class... Params, class... Args>
-void launch_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, const Args&... args) {
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+void launch_cluster(void (*kernel)(Params...), dim3 grid, int cluster, dim3 block,
+                    size_t shared_bytes, cudaStream_t stream, const Args&... args) {
+  cudaLaunchAttribute attributes[2];
+  int count = 0;
+  if (device_traits().dependent_launch) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = device_traits().dependent_launch ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
+}
+
+// The same without clusters.
+template <class... Params, class... Args>
+void launch_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, const Args&... args) {
+  launch_cluster(kernel, grid, 1, block, shared_bytes, stream, args...);
 }
 
 template <class T>

@@ -11,6 +11,7 @@ const DeviceTraits& device_traits() {
     cudaDeviceGetAttribute(&found.num_sms, cudaDevAttrMultiProcessorCount, ordinal);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
     found.dependent_launch = major >= 9;
+    found.clusters = major >= 9;
     return found;
   }();
   return traits;

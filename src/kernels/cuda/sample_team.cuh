@@ -1,0 +1,101 @@
+#pragma once
+#include <cooperative_groups.h>
+
+#include <cstdint>
+
+namespace foretoken::cuda {
+
+inline constexpr int kTeamThreads = 1024;  // of a block
+inline constexpr int kTeamBins = kTeamThreads;
+
+// Shared memory of one block of a team.
+struct TeamShared {
+  unsigned long long bins[kTeamBins];
+  uint64_t scan[kTeamThreads];
+  uint64_t block_value;
+  uint64_t answer_bin;
+  uint64_t answer_rest;
+};
+
+// The blocks that work on one row: a thread block cluster of `Size` blocks. Only integers are
+// reduced, so that the size changes no result. All functions are called by every thread of the team.
+template <int Size>
+struct Team {
+  TeamShared& shared;
+
+  __device__ static int rank() { return static_cast<int>(blockIdx.x) % Size; }
+
+  __device__ void sync() const {
+    if constexpr (Size == 1) {
+      __syncthreads();
+    } else {
+#if __CUDA_ARCH__ >= 900
+      cooperative_groups::this_cluster().sync();
+#endif
+    }
+  }
+
+  // The same variable in the shared memory of block `other`.
+  template <class T>
+  __device__ T& of(T& local, int other) const {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (Size > 1) return *cooperative_groups::this_cluster().map_shared_rank(&local, other);
+#endif
+    return local;
+  }
+
+  // combine() over all threads, for a combine that may see a value twice (min, max); every thread
+  // gets the result.
+  template <class Combine>
+  __device__ uint64_t reduce(uint64_t value, const Combine& combine) const {
+    for (int offset = 16; offset > 0; offset /= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    }
+    if (threadIdx.x % 32 == 0) shared.scan[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = shared.scan[threadIdx.x % 32];
+    for (int offset = 16; offset > 0; offset /= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    }
+    if (threadIdx.x == 0) shared.block_value = value;
+    sync();
+    for (int i = 0; i < Size; ++i) value = combine(value, of(shared.block_value, i));
+    sync();
+    return value;
+  }
+
+  __device__ void clear_bins() const {
+    __syncthreads();
+    shared.bins[threadIdx.x] = 0;
+    __syncthreads();
+  }
+
+  // The bins of all blocks are added up; target(sum of all bins) is the sum wanted, counted from the highest bin down. Afterwards answer_bin is the bin in which it is reached and
+  // answer_rest what is still wanted there; bin 0 when it is never reached.
+  template <class Target>
+  __device__ void find_bin(const Target& target) const {
+    sync();
+    const int bin = kTeamBins - 1 - static_cast<int>(threadIdx.x);
+    uint64_t own = 0;
+    for (int i = 0; i < Size; ++i) own += of(shared.bins[bin], i);
+    uint64_t sum = own;
+    shared.scan[threadIdx.x] = sum;
+    __syncthreads();
+    for (int offset = 1; offset < kTeamThreads; offset *= 2) {
+      const uint64_t before = threadIdx.x >= offset ? shared.scan[threadIdx.x - offset] : 0;
+      __syncthreads();
+      sum += before;
+      shared.scan[threadIdx.x] = sum;
+      __syncthreads();
+    }
+    const uint64_t wanted = target(shared.scan[kTeamThreads - 1]);
+    const bool reached_here = sum >= wanted && sum - own < wanted;
+    if (reached_here || (bin == 0 && sum < wanted)) {
+      shared.answer_bin = static_cast<uint64_t>(bin);
+      shared.answer_rest = wanted - (sum - own);
+    }
+    sync();
+  }
+};
+
+}  // namespace foretoken::cuda
