@@ -30,12 +30,21 @@ struct Split {
   int32_t end;
 };
 
+// The entries of positions [pos, pos + count), which lie in one block and hence side by side.
 template <class T>
-FT_INLINE const T* entry_of(const KvLayer& kv, const void* cache, const Split& split, int pos) {
+struct Run {
+  const T* first;
+  int count;
+};
+
+template <class T>
+FT_INLINE Run<T> run_at(const KvLayer& kv, const void* cache, const Split& split, int pos) {
   const int64_t block = split.table[pos / kv.block_size];
-  const int64_t row =
-      (block * kv.num_kv_heads + split.kv_head) * kv.block_size + pos % kv.block_size;
-  return static_cast<const T*>(cache) + row * kv.head_dim;
+  const int offset = pos % kv.block_size;
+  const int64_t row = (block * kv.num_kv_heads + split.kv_head) * kv.block_size + offset;
+  const int left = kv.block_size - offset;
+  return {static_cast<const T*>(cache) + row * kv.head_dim,
+          left < split.end - pos ? left : split.end - pos};
 }
 
 template <class T>
@@ -55,11 +64,15 @@ FT_INLINE float dot(const float* q, const T* k, int n) {
 
 template <class T>
 FT_INLINE void score_split(const AttentionArgs& a, const Split& split, int heads, HeadState& s) {
-  for (int pos = split.begin; pos < split.end; ++pos) {
-    const T* k = entry_of<T>(a.kv, a.kv.k, split, pos);
-    for (int h = 0; h < heads; ++h) {
-      s.scores[h][pos - split.begin] = dot(s.q[h], k, a.kv.head_dim) * a.scale;
+  for (int pos = split.begin; pos < split.end;) {
+    const Run<T> run = run_at<T>(a.kv, a.kv.k, split, pos);
+    for (int i = 0; i < run.count; ++i) {
+      const T* k = run.first + i * a.kv.head_dim;
+      for (int h = 0; h < heads; ++h) {
+        s.scores[h][pos + i - split.begin] = dot(s.q[h], k, a.kv.head_dim) * a.scale;
+      }
     }
+    pos += run.count;
   }
 }
 
@@ -79,25 +92,48 @@ FT_INLINE void exponentiate(float* scores, int count, float& max, float& sum) {
   for (i = 0; i < count; ++i) sum += scores[i];
 }
 
-// out[d .. d + width) = sum of weights * v, positions in order.
+// out[d, d + kVectors * kLanes) = sum of weights * v over the split, positions in order.
+template <int kVectors, class T>
+FT_INLINE void weigh_columns(const AttentionArgs& a, const Split& split, const float* weights,
+                             int d, float* out) {
+  Lanes sum[kVectors] = {};
+  for (int pos = split.begin; pos < split.end;) {
+    const Run<T> run = run_at<T>(a.kv, a.kv.v, split, pos);
+    for (int i = 0; i < run.count; ++i) {
+      const T* v = run.first + i * a.kv.head_dim + d;
+      const float weight = weights[pos + i - split.begin];
+      for (int j = 0; j < kVectors; ++j) {
+        Lanes value;
+        load(value, v + j * kLanes);
+        sum[j] += value * weight;
+      }
+    }
+    pos += run.count;
+  }
+  for (int j = 0; j < kVectors; ++j) store(out + d + j * kLanes, sum[j]);
+}
+
+template <class T>
+FT_INLINE void weigh_column(const AttentionArgs& a, const Split& split, const float* weights, int d,
+                            float* out) {
+  out[d] = 0;
+  for (int pos = split.begin; pos < split.end;) {
+    const Run<T> run = run_at<T>(a.kv, a.kv.v, split, pos);
+    for (int i = 0; i < run.count; ++i) {
+      out[d] += load_one(run.first + i * a.kv.head_dim + d) * weights[pos + i - split.begin];
+    }
+    pos += run.count;
+  }
+}
+
 template <class T>
 FT_INLINE void weigh_values(const AttentionArgs& a, const Split& split, const float* weights,
                             float* out) {
   const int dim = a.kv.head_dim;
-  for (int d = 0; d < dim; ++d) out[d] = 0;
-  for (int pos = split.begin; pos < split.end; ++pos) {
-    const T* v = entry_of<T>(a.kv, a.kv.v, split, pos);
-    const float weight = weights[pos - split.begin];
-    int d = 0;
-    for (; d + kLanes <= dim; d += kLanes) {
-      Lanes sum, value;
-      load(sum, out + d);
-      load(value, v + d);
-      sum += value * weight;
-      store(out + d, sum);
-    }
-    for (; d < dim; ++d) out[d] += load_one(v + d) * weight;
-  }
+  int d = 0;
+  for (; d + 4 * kLanes <= dim; d += 4 * kLanes) weigh_columns<4, T>(a, split, weights, d, out);
+  for (; d + kLanes <= dim; d += kLanes) weigh_columns<1, T>(a, split, weights, d, out);
+  for (; d < dim; ++d) weigh_column<T>(a, split, weights, d, out);
 }
 
 template <class T>

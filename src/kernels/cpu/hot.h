@@ -49,14 +49,13 @@ FT_INLINE float load_one(const uint16_t* from) { return bf16_to_float(*from); }
 FT_INLINE void store_one(float* to, float value) { *to = value; }
 FT_INLINE void store_one(uint16_t* to, float value) { *to = bf16_from_float(value); }
 
-// Sum of the lanes in one fixed order.
-FT_INLINE float sum_lanes(const Lanes& lanes) {
-  float part[kLanes];
-  store(part, lanes);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) part[i] += part[i + width];
-  }
-  return part[0];
+// Sum of the lanes in one fixed order: halves, quarters, and so on.
+FT_INLINE float sum_lanes(const Lanes& v) {
+  const auto eight = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                     __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+  const auto four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                    __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 }  // namespace foretoken::cpu

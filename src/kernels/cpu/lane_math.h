@@ -14,6 +14,15 @@ typedef int32_t OctetI32 __attribute__((vector_size(32)));
 
 FT_INLINE void load(Octet& out, const float* from) { std::memcpy(&out, from, sizeof out); }
 FT_INLINE void store(float* to, const Octet& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
+FT_INLINE void store(uint16_t* to, const Octet& lanes) {
+  typedef uint16_t OctetU16 __attribute__((vector_size(16)));
+  const auto bits = reinterpret_cast<OctetU32>(lanes);
+  const OctetU32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const auto is_nan = reinterpret_cast<OctetU32>((bits & 0x7fffffffu) > 0x7f800000u);
+  const OctetU32 chosen = (is_nan & ((bits >> 16) | 0x40u)) | (~is_nan & rounded);
+  const OctetU16 half = __builtin_convertvector(chosen, OctetU16);
+  std::memcpy(to, &half, sizeof half);
+}
 
 FT_INLINE void exp_nonpositive(Octet& out, const Octet& x) {
   const Octet lowest = Octet{} - 87.0f;

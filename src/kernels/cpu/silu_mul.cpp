@@ -27,7 +27,7 @@ FT_INLINE void silu_mul_row(const float* gate, const float* up, Out* out, int n)
     exp_nonpositive(e, negative ? x : -x);
     const Octet numerator = negative ? e : Octet{} + 1.0f;
     y = x * (numerator / (1.0f + e)) * y;
-    for (int j = 0; j < kOctet; ++j) store_one(out + i + j, y[j]);
+    store(out + i, y);
   }
   for (; i < n; ++i) store_one(out + i, silu(gate[i]) * up[i]);
 }

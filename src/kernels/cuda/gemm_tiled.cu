@@ -186,9 +186,12 @@ void launch(const GemmArgs& args, cudaStream_t stream) {
   launch_kernel(kernel, grid, Shape::kThreads, Shape::kBytes, stream, args);
 }
 
-using Rows32Narrow = TileShape<32, 32, 2, 2, 128, 8, 1>;
+// Deep: one block a multiprocessor with all its shared memory.
+using Rows32Deep = TileShape<32, 32, 2, 2, 128, 12, 1>;
+using Rows32 = TileShape<32, 32, 2, 2, 128, 6, 2>;
 using Rows32Wide = TileShape<32, 64, 1, 4, 128, 4, 2>;
-using Rows64Narrow = TileShape<64, 32, 2, 2, 128, 6, 1>;
+using Rows64Deep = TileShape<64, 32, 4, 2, 128, 8, 1>;
+using Rows64 = TileShape<64, 32, 4, 2, 128, 4, 2>;
 using Rows64Wide = TileShape<64, 128, 2, 2, 64, 4, 2>;
 using Rows128 = TileShape<128, 128, 2, 2, 64, 3, 2>;
 
@@ -200,14 +203,14 @@ void launch_gemm_tiled(const GemmArgs& args, cudaStream_t stream) {
     return ceil_div(args.max_rows, rows) * ceil_div(args.n, columns);
   };
   if (args.max_rows <= 32) {
-    blocks(32, 64) >= 2 * num_sms ? launch<Rows32Wide>(args, stream)
-                                  : launch<Rows32Narrow>(args, stream);
-  } else if (args.max_rows > 64 && blocks(128, 128) >= num_sms) {
-    launch<Rows128>(args, stream);
-  } else {
-    blocks(64, 128) >= num_sms ? launch<Rows64Wide>(args, stream)
-                               : launch<Rows64Narrow>(args, stream);
+    if (blocks(32, 32) <= num_sms) return launch<Rows32Deep>(args, stream);
+    if (blocks(32, 64) < 2 * num_sms) return launch<Rows32>(args, stream);
+    return launch<Rows32Wide>(args, stream);
   }
+  if (args.max_rows > 64 && blocks(128, 128) >= num_sms) return launch<Rows128>(args, stream);
+  if (blocks(64, 32) <= num_sms) return launch<Rows64Deep>(args, stream);
+  if (blocks(64, 128) < num_sms) return launch<Rows64>(args, stream);
+  return launch<Rows64Wide>(args, stream);
 }
 
 }  // namespace foretoken::cuda
