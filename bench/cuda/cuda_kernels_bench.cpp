@@ -14,8 +14,8 @@
 namespace foretoken::check {
 namespace {
 
-constexpr double kReadLimit = 4.2e12;   // bytes a second that a copy reaches on an H200
-constexpr double kMathLimit = 790e12;   // bf16 operations a second of a large library product
+constexpr double kReadLimit = 4.2e12;  // bytes a second that a copy reaches on an H200
+constexpr double kMathLimit = 790e12;  // bf16 operations a second of a large library product
 
 // Median microseconds of one replay of what `enqueue` records.
 template <class Enqueue>
@@ -49,8 +49,8 @@ constexpr Matrix kMatrices[] = {{"qkv", 6144, 4096},
 
 GemmArgs gemm_args(const StepCounts* counts, const void* x, const void* weight, void* y, int rows,
                    const Matrix& m) {
-  return {counts, x, weight, y,   nullptr, RowKind::kToken, 0,
-          rows,   m.n, m.k, DType::kBF16, DType::kF32};
+  return {counts, x,    weight, y,   nullptr,      RowKind::kToken,
+          0,      rows, m.n,    m.k, DType::kBF16, DType::kF32};
 }
 
 void bench_gemm(Gpu& gpu) {
@@ -67,7 +67,8 @@ void bench_gemm(Gpu& gpu) {
     auto* y = pool.array<float>(int64_t{256} * m.n);
     const int copies = std::max<int>(1, static_cast<int>(600000000 / (int64_t{m.n} * m.k * 2)));
     std::vector<void*> weights;
-    for (int i = 0; i < copies; ++i) weights.push_back(pool.weight(w.data(), m.n, m.k, DType::kBF16));
+    for (int i = 0; i < copies; ++i)
+      weights.push_back(pool.weight(w.data(), m.n, m.k, DType::kBF16));
     for (size_t r = 0; r < row_counts.size(); ++r) {
       const int rows = row_counts[r];
       const auto* counts = device_counts(pool, rows, 0);
@@ -190,17 +191,21 @@ void bench_attention_case(Gpu& gpu, int sequences, int rows_each, int context) {
   const auto* s = pool.upload(slots);
   const auto* t = pool.upload(tables);
   constexpr int kLaunches = 16;
-  const double us = replay_us(gpu, 5, [&] {
-    for (int i = 0; i < kLaunches; ++i) {
-      gpu.queue->launch(AttentionArgs{counts, q, out, p, s, t, workspace, floats,
+  const double us = replay_us(gpu, 5,
+                              [&] {
+                                for (int i = 0; i < kLaunches; ++i) {
+                                  gpu.queue->launch(AttentionArgs{
+                                      counts, q, out, p, s, t, workspace, floats,
                                       caches[i % layers], max_blocks, rows, kHeads, 0, 0.0883883f});
-    }
-  }) / kLaunches;
+                                }
+                              }) /
+                    kLaunches;
   const double bytes = double(sequences) * context * kKvHeads * kDim * 4;
   const double mean_context = context - (rows_each - 1) / 2.0;
   const double flops = 4.0 * rows * kHeads * kDim * mean_context;
-  std::printf("attention %3d sequences x %4d rows, context %6d: %8.1f us, %.2f TB/s, %.0f TFLOP/s\n",
-              sequences, rows_each, context, us, bytes / us / 1e6, flops / us / 1e6);
+  std::printf(
+      "attention %3d sequences x %4d rows, context %6d: %8.1f us, %.2f TB/s, %.0f TFLOP/s\n",
+      sequences, rows_each, context, us, bytes / us / 1e6, flops / us / 1e6);
 }
 
 void bench_attention(Gpu& gpu) {

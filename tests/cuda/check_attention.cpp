@@ -25,8 +25,9 @@ struct Scene {
 
 Scene make_scene(Gpu&, Pool& pool, int heads, int kv_heads, int dim, int block_size, int window,
                  DType dtype, std::vector<int> lengths) {
-  Scene s{heads, kv_heads, dim, block_size, static_cast<int>(lengths.size()), 0, window, dtype,
-          lengths, {}, {}, {}, nullptr, nullptr, nullptr};
+  Scene s{heads, kv_heads, dim,     block_size, static_cast<int>(lengths.size()),
+          0,     window,   dtype,   lengths,    {},
+          {},    {},       nullptr, nullptr,    nullptr};
   s.max_blocks = (*std::max_element(lengths.begin(), lengths.end()) + block_size - 1) / block_size;
   s.tables.assign(s.slots * s.max_blocks, 0);
   std::vector<int32_t> free(s.slots * s.max_blocks);
@@ -117,8 +118,8 @@ std::vector<double> reference(const Scene& s, const std::vector<Query>& queries,
       for (double& score : scores) sum += score = std::exp(score - highest);
       for (int p = first; p <= query.position; ++p) {
         for (int d = 0; d < s.dim; ++d) {
-          out[rh * s.dim + d] += scores[p - first] / sum *
-                                 s.v.values[s.entry(query.slot, p, kv_head) * s.dim + d];
+          out[rh * s.dim + d] +=
+              scores[p - first] / sum * s.v.values[s.entry(query.slot, p, kv_head) * s.dim + d];
         }
       }
     }

@@ -33,8 +33,9 @@ void check_shape(Gpu& gpu, int rows, int n, int k, DType dtype, DType out_dtype,
   const double error = relative_error(got, want);
   const double limit = out_dtype == DType::kBF16 ? 4e-3 : 5e-6;
   if (error >= limit || !(error == error)) {
-    report(false, "gemm", text("rows %d n %d k %d %s->%s error %.2e", rows, n, k, dtype_name(dtype),
-                               dtype_name(out_dtype), error));
+    report(false, "gemm",
+           text("rows %d n %d k %d %s->%s error %.2e", rows, n, k, dtype_name(dtype),
+                dtype_name(out_dtype), error));
   }
 }
 
@@ -77,8 +78,8 @@ void check_bits(Gpu& gpu, const BitsCase& shape, DType dtype) {
   run(shape.max_rows, shape.max_rows, base);
   std::vector<std::pair<int, int>> cases;
   for (int rows = 1; rows <= 64 && rows <= shape.max_rows; ++rows) cases.emplace_back(rows, rows);
-  for (const int bucket : {8, 16, 24, 32, 64, 65, 96, 127, 128, 129, 192, 256, 257, 384, 512, 768,
-                           1023, 1024, 1536, 2047}) {
+  for (const int bucket : {8,   16,  24,  32,  64,  65,  96,   127,  128,  129,
+                           192, 256, 257, 384, 512, 768, 1023, 1024, 1536, 2047}) {
     if (bucket > shape.max_rows) break;
     cases.emplace_back(bucket, bucket);
     cases.emplace_back(bucket, std::max(1, bucket - 3));
@@ -122,9 +123,15 @@ void check_gemm(Gpu& gpu) {
   const int before = num_failures;
   int count = 0;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const auto& [n, k] : std::vector<std::pair<int, int>>{
-             {1, 8}, {5, 8}, {16, 32}, {33, 40}, {100, 72}, {129, 1000}, {50, 20}, {77, 333},
-             {640, 256}}) {
+    for (const auto& [n, k] : std::vector<std::pair<int, int>>{{1, 8},
+                                                               {5, 8},
+                                                               {16, 32},
+                                                               {33, 40},
+                                                               {100, 72},
+                                                               {129, 1000},
+                                                               {50, 20},
+                                                               {77, 333},
+                                                               {640, 256}}) {
       for (const int rows : {1, 3, 8, 9, 16, 17, 40, 70, 130, 300}) {
         for (const DType out : {DType::kF32, DType::kBF16}) {
           check_shape(gpu, rows, n, k, dtype, out, rows % 2 == 0);

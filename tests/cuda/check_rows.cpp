@@ -9,8 +9,8 @@ namespace {
 
 void compare(Gpu& gpu, const char* name, const void* device_out, DType dtype,
              const std::vector<double>& expected, const std::string& detail) {
-  const auto bytes = download(gpu, static_cast<const uint8_t*>(device_out),
-                              expected.size() * dtype_size(dtype));
+  const auto bytes =
+      download(gpu, static_cast<const uint8_t*>(device_out), expected.size() * dtype_size(dtype));
   const double error = relative_error(values_of(bytes, dtype), expected);
   report(error < tolerance(dtype), name, text("%s error %.2e", detail.c_str(), error));
 }
@@ -43,8 +43,8 @@ void check_rms_norm(Gpu& gpu, DType out_dtype, int hidden, bool gather) {
   void* out = pool.take(max_rows * hidden * 4);
   gpu.queue->launch(RmsNormArgs{device_counts(pool, token_rows, 5), device_residual,
                                 gather ? nullptr : pool.upload(delta), pool.upload(weight), out,
-                                gather ? pool.upload(index) : nullptr, gather ? offset : 0, max_rows,
-                                hidden, 1e-5f, out_dtype});
+                                gather ? pool.upload(index) : nullptr, gather ? offset : 0,
+                                max_rows, hidden, 1e-5f, out_dtype});
   std::vector<double> expected;
   for (int i = 0; i < max_rows; ++i) {
     const int r = gather ? index[offset + i] : i;

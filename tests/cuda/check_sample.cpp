@@ -31,7 +31,9 @@ int32_t reference(std::vector<float> logits, const SlotParams& p, int position) 
   float threshold = -INFINITY;
   if (p.top_k > 0 && p.top_k < vocab) threshold = sorted[p.top_k - 1];
   if (p.top_p < 1.0f) {
-    const auto mass = [&](float l) { return uint64_t{sm::mass_of(sm::weight_of(l, max, p.temperature))}; };
+    const auto mass = [&](float l) {
+      return uint64_t{sm::mass_of(sm::weight_of(l, max, p.temperature))};
+    };
     uint64_t total = 0;
     for (const float l : logits) total += l >= threshold && l > -INFINITY ? mass(l) : 0;
     const uint64_t target = sm::top_p_mass(p.top_p, total);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kSlots = 12, kBlockSize = 8, kMaxBlocks = 20, kVocab = 6, kMaxRows = 160;
 constexpr int kNumBlocks = kSlots * kMaxBlocks + 1;
-constexpr PlanLimits kLimits{kSlots, 400, kSlots * kMaxBlocks};
+constexpr PlanLimits kLimits{kSlots, 400, kSlots* kMaxBlocks};
 
 // The memory of a step on one device. The CPU's ops are the reference of the CUDA ones.
 struct Side {
@@ -34,11 +34,16 @@ struct Side {
   std::atomic<uint64_t>* word;
 
   Side(Device& owner, Queue& its_queue) : device(owner), queue(its_queue) {
-    batch = {take<SlotParams>(kSlots + 1), take<SlotState>(kSlots + 1),
-             take<int32_t>((kSlots + 1) * kMaxBlocks), take<int32_t>(kNumBlocks * kBlockSize),
-             take<PageHeader>(kNumBlocks), kMaxBlocks, kBlockSize, kSlots};
-    tensors = {take<StepCounts>(1),     take<SpanState>(kSlots),   take<int32_t>(kMaxRows),
-               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows),   take<int32_t>(kMaxRows),
+    batch = {take<SlotParams>(kSlots + 1),
+             take<SlotState>(kSlots + 1),
+             take<int32_t>((kSlots + 1) * kMaxBlocks),
+             take<int32_t>(kNumBlocks * kBlockSize),
+             take<PageHeader>(kNumBlocks),
+             kMaxBlocks,
+             kBlockSize,
+             kSlots};
+    tensors = {take<StepCounts>(1),     take<SpanState>(kSlots), take<int32_t>(kMaxRows),
+               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows), take<int32_t>(kMaxRows),
                take<int32_t>(kMaxRows), take<int32_t>(kMaxRows)};
     plan = take<char>(plan_bytes(kLimits));
     result = take<char>(result_bytes(kLimits));
@@ -203,12 +208,12 @@ bool same_results(Side& a, Side& b, uint64_t n, Totals& totals) {
 }
 
 std::string text_of(const Totals& totals) {
-  return text("%lld committed, %lld drafted, %lld accepted; ended by stop %lld, length %lld, error "
-              "%lld",
-              static_cast<long long>(totals.committed), static_cast<long long>(totals.drafted),
-              static_cast<long long>(totals.accepted), static_cast<long long>(totals.finished[1]),
-              static_cast<long long>(totals.finished[2]),
-              static_cast<long long>(totals.finished[3]));
+  return text(
+      "%lld committed, %lld drafted, %lld accepted; ended by stop %lld, length %lld, error "
+      "%lld",
+      static_cast<long long>(totals.committed), static_cast<long long>(totals.drafted),
+      static_cast<long long>(totals.accepted), static_cast<long long>(totals.finished[1]),
+      static_cast<long long>(totals.finished[2]), static_cast<long long>(totals.finished[3]));
 }
 
 // One step at a time, random plans and samples, all memory compared after each.

@@ -9,9 +9,10 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kMergeThreads = 128;
-constexpr int kMaxPerThread = 2;    // head_dim up to 256
-constexpr int kMergeAtOnce = 256;   // splits
-constexpr int kBlocksPerSm = 3;  // wanted at least, where there are splits to share
+constexpr int kMaxPerThread = 2;   // head_dim up to 256
+constexpr int kMergeAtOnce = 256;  // splits whose scores wait in shared memory
+constexpr int kLoadsAtOnce = 16;
+constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
 bool uses_tensor_cores(const KvLayer& kv) {
   return kv.dtype == DType::kBF16 && (kv.head_dim == 64 || kv.head_dim == 128);
@@ -21,7 +22,9 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
   const int max_splits = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kAttentionSplit);
   const int64_t floats =
       int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.head_dim + 2);
-  const int blocks = args.max_rows * args.kv.num_kv_heads;
+  // Rows of one sequence share blocks; the host does not know how many there are of each.
+  const int tokens = uses_tensor_cores(args.kv) ? attention_mma_tokens(args) : 1;
+  const int blocks = ceil_div(args.max_rows, tokens) * args.kv.num_kv_heads;
   const int wanted = kBlocksPerSm * device_traits().num_sms / std::max(blocks, 1);
   if (args.workspace == nullptr || floats > args.workspace_floats) return {1, max_splits};
   return {std::clamp(wanted, 1, max_splits), max_splits};
@@ -53,17 +56,25 @@ __global__ void __launch_bounds__(kMergeThreads)
       states[i] = partial_state(args, max_splits, index)[i];
     }
     __syncthreads();
-    const float* from = partial_values(args, index) + threadIdx.x;
-#pragma unroll 8
-    for (int i = 0; i < count; ++i) {
-      const MergeScales scales = merge_scales(highest, states[i].x);
-      highest = scales.highest;
-      weights = merge(weights, states[i].y, scales);
+    for (int i = 0; i < count; i += kLoadsAtOnce) {
+      float loaded[kLoadsAtOnce][kMaxPerThread];
 #pragma unroll
-      for (int j = 0; j < kMaxPerThread; ++j) {
-        const int d = threadIdx.x + j * kMergeThreads;
-        const float value = d < dim ? from[int64_t{i} * dim + j * kMergeThreads] : 0.0f;
-        values[j] = merge(values[j], value, scales);
+      for (int l = 0; l < kLoadsAtOnce; ++l) {
+        const float* from = partial_values(args, index + min(i + l, count - 1));
+#pragma unroll
+        for (int j = 0; j < kMaxPerThread; ++j) {
+          const int d = threadIdx.x + j * kMergeThreads;
+          loaded[l][j] = d < dim ? from[d] : 0.0f;
+        }
+      }
+#pragma unroll
+      for (int l = 0; l < kLoadsAtOnce; ++l) {
+        if (i + l >= count) break;
+        const MergeScales scales = merge_scales(highest, states[i + l].x);
+        highest = scales.highest;
+        weights = merge(weights, states[i + l].y, scales);
+#pragma unroll
+        for (int j = 0; j < kMaxPerThread; ++j) values[j] = merge(values[j], loaded[l][j], scales);
       }
     }
   }

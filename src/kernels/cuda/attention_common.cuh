@@ -10,12 +10,14 @@ namespace foretoken::cuda {
 // Both reduce kAttentionSplit KV positions to a partial result (highest score, sum of weights,
 // weighted sum of values) and merge the partial results in ascending order with `merge_scales`.
 // Schedules differ only in where the partial results wait: in registers, when one block walks all
-// splits of a row, or in the workspace, when blocks share them and `launch_attention_merge` ends the
-// work. Every product, sum and merge is the same, so the bits are, too.
+// splits of a row, or in the workspace, when blocks share them and `launch_attention_merge` ends
+// the work. Every product, sum and merge is the same, so the bits are, too.
 struct AttentionSchedule {
   int num_parts;   // blocks that share the splits of a row; 1: no workspace
   int max_splits;  // stride of the workspace
 };
+// Consecutive rows of one sequence that a block of launch_attention_mma takes at most.
+int attention_mma_tokens(const AttentionArgs& args);
 void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
                           cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
@@ -46,11 +48,9 @@ struct MergeScales {
   float highest;
 };
 __device__ inline MergeScales merge_scales(float running, float partial) {
-  if (partial == -INFINITY) return {1.0f, 0.0f, running};
-  if (running == -INFINITY) return {0.0f, 1.0f, partial};
   const float highest = fmaxf(running, partial);
-  return {exp2_approx(__fsub_rn(running, highest)), exp2_approx(__fsub_rn(partial, highest)),
-          highest};
+  const float base = highest == -INFINITY ? 0.0f : highest;
+  return {exp2_approx(__fsub_rn(running, base)), exp2_approx(__fsub_rn(partial, base)), highest};
 }
 __device__ inline float merge(float running, float partial, const MergeScales& scales) {
   return fmaf(running, scales.running, __fmul_rn(partial, scales.partial));
@@ -59,9 +59,10 @@ __device__ inline float normalized(float sum_of_values, float sum_of_weights) {
   return sum_of_weights > 0.0f ? __fdiv_rn(sum_of_values, sum_of_weights) : 0.0f;
 }
 
-// Workspace: values [row, head, split, head_dim], then {highest, sum of weights} [row, head, split].
-__device__ inline int64_t partial_index(const AttentionArgs& args, int max_splits, int row, int head,
-                                        int split) {
+// Workspace: values [row, head, split, head_dim], then {highest, sum of weights} [row, head,
+// split].
+__device__ inline int64_t partial_index(const AttentionArgs& args, int max_splits, int row,
+                                        int head, int split) {
   return (int64_t{row} * args.num_heads + head) * max_splits + split;
 }
 __device__ inline float* partial_values(const AttentionArgs& args, int64_t index) {
@@ -75,8 +76,7 @@ __device__ inline float2* partial_state(const AttentionArgs& args, int max_split
 // Index of the KV entry of `position` for one KV head, in units of head_dim.
 __device__ inline int64_t kv_entry(const AttentionArgs& args, int slot, int position, int kv_head) {
   const KvLayer& kv = args.kv;
-  const int block =
-      args.block_tables[int64_t{slot} * args.max_blocks + position / kv.block_size];
+  const int block = args.block_tables[int64_t{slot} * args.max_blocks + position / kv.block_size];
   return (int64_t{block} * kv.num_kv_heads + kv_head) * kv.block_size + position % kv.block_size;
 }
 

@@ -1,12 +1,17 @@
+#include <algorithm>
+
 #include "kernels/cuda/attention_common.cuh"
 #include "kernels/cuda/mma.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
-constexpr int kTile = 64;    // KV positions in shared memory at once
+constexpr int kTile = 64;  // KV positions in shared memory at once
 constexpr int kStages = 2;
 constexpr int kWarpRows = 16;
+constexpr int kManyRows = 128;
+constexpr int kWarpsForMany = 4;
+constexpr int kWarpsForFew = 2;
 
 // The query rows of a block: up to `tokens` consecutive positions of one sequence, each with
 // `heads` query heads of one KV head. Row m of the block is token m / heads, head m % heads.
@@ -18,7 +23,7 @@ struct QueryTile {
   int kv_head;
   int first_head;
   int heads;
-  int first_kv;    // KV positions that any of the rows sees
+  int first_kv;  // KV positions that any of the rows sees
   int last_kv;
 };
 
@@ -29,9 +34,7 @@ __device__ bool has_successor(const AttentionArgs& args, int row) {
 }
 
 // Length of the run of lanes 0, 1, ... whose `flag` is set.
-__device__ int leading_ones(bool flag) {
-  return __clz(__brev(~__ballot_sync(0xffffffffu, flag)));
-}
+__device__ int leading_ones(bool flag) { return __clz(__brev(~__ballot_sync(0xffffffffu, flag))); }
 
 // Rows before `row` in its run of consecutive positions.
 __device__ int rows_before(const AttentionArgs& args, int row) {
@@ -97,7 +100,7 @@ template <int Dim, int Warps>
 __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int begin, char* k_tile,
                         char* v_tile) {
   constexpr int kChunks = Dim / 8;
-  constexpr int kRows = kTile / Warps;   // of a warp
+  constexpr int kRows = kTile / Warps;  // of a warp
   constexpr int kRowsAtOnce = 32 / kChunks;
   const int lane = threadIdx.x % 32;
   const int first = threadIdx.x / 32 * kRows;
@@ -106,8 +109,7 @@ __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int be
   for (int i = 0; i < (kRows + 31) / 32; ++i) {
     const int position = begin + first + i * 32 + lane;
     const bool seen = position >= tile.first_kv && position <= tile.last_kv;
-    entries[i] =
-        seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
+    entries[i] = seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
   }
 #pragma unroll
   for (int i = 0; i < kRows; i += kRowsAtOnce) {
@@ -169,8 +171,7 @@ __device__ RowLimits row_limits(const QueryTile& tile, int window) {
 
 // Scores of the warp's 16 rows against the tile's positions.
 template <int Dim>
-__device__ void multiply_qk(float (&scores)[kTile / 8][4], const char* q_tile,
-                            const char* k_tile) {
+__device__ void multiply_qk(float (&scores)[kTile / 8][4], const char* q_tile, const char* k_tile) {
   const int lane = threadIdx.x % 32;
   const uint32_t q = shared_address(q_tile);
   const uint32_t k = shared_address(k_tile);
@@ -213,8 +214,7 @@ __device__ void multiply_pv(Partial<Dim>& part, const float (&weights)[kTile / 8
 #pragma unroll
     for (int d = 0; d < Dim / 16; ++d) {
       uint32_t b[4];
-      load_matrices_transposed(
-          b, v + chunk_offset<Dim>(n * 16 + lane % 16, d * 2 + lane / 16));
+      load_matrices_transposed(b, v + chunk_offset<Dim>(n * 16 + lane % 16, d * 2 + lane / 16));
       mma_bf16(part.values[d * 2], a0, a1, a2, a3, b[0], b[1]);
       mma_bf16(part.values[d * 2 + 1], a0, a1, a2, a3, b[2], b[3]);
     }
@@ -280,10 +280,8 @@ template <int Dim>
 __device__ void finish(Partial<Dim>& part) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    part.weights[i] =
-        __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 1));
-    part.weights[i] =
-        __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 2));
+    part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 1));
+    part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 2));
   }
 }
 
@@ -361,9 +359,7 @@ struct TileWalk {
     split = first_kv / kAttentionSplit + part;
     enter_split();
   }
-  __device__ void enter_split() {
-    begin = max(split * kAttentionSplit, first_kv / kTile * kTile);
-  }
+  __device__ void enter_split() { begin = max(split * kAttentionSplit, first_kv / kTile * kTile); }
   __device__ void advance() {
     begin += kTile;
     if (begin % kAttentionSplit == 0) {
@@ -392,7 +388,7 @@ __global__ void __launch_bounds__(Warps * 32)
   char* q_tile = shared + kStages * 2 * Shared::kTileBytes;
   wait_for_previous();
   let_next_start();
-  const QueryTile tile = find_tile<(Warps > 2)>(args, tokens, max_heads);
+  const QueryTile tile = find_tile < Warps == kWarpsForMany > (args, tokens, max_heads);
   if (tile.num_tokens == 0) return;
   TileWalk next{tile.first_kv, tile.last_kv, schedule.num_parts, 0, 0};
   next.start(blockIdx.z);
@@ -432,6 +428,10 @@ __global__ void __launch_bounds__(Warps * 32)
   if (schedule.num_parts == 1) store_result<Dim>(args, tile, running);
 }
 
+int heads_at_once(const AttentionArgs& args) {
+  return std::min(args.num_heads / args.kv.num_kv_heads, kWarpRows);
+}
+
 template <int Dim, int Warps>
 void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
   constexpr int kBytes = SharedTiles<Dim, Warps>::kBytes;
@@ -440,7 +440,7 @@ void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t 
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (raised != cudaSuccess) return;
   const int group = args.num_heads / args.kv.num_kv_heads;
-  const int max_heads = group < kWarpRows ? group : kWarpRows;
+  const int max_heads = heads_at_once(args);
   const int tokens = Warps * kWarpRows / max_heads;
   const dim3 grid(args.max_rows, args.kv.num_kv_heads * ceil_div(group, max_heads),
                   schedule.num_parts);
@@ -449,15 +449,19 @@ void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t 
 
 template <int Dim>
 void launch_for_rows(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  constexpr int kManyRows = 128;
   if (args.max_rows > kManyRows) {
-    launch<Dim, 4>(args, schedule, stream);
+    launch<Dim, kWarpsForMany>(args, schedule, stream);
   } else {
-    launch<Dim, 2>(args, schedule, stream);
+    launch<Dim, kWarpsForFew>(args, schedule, stream);
   }
 }
 
 }  // namespace
+
+int attention_mma_tokens(const AttentionArgs& args) {
+  const int warps = args.max_rows > kManyRows ? kWarpsForMany : kWarpsForFew;
+  return warps * kWarpRows / heads_at_once(args);
+}
 
 void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
                           cudaStream_t stream) {

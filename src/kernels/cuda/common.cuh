@@ -95,9 +95,8 @@ __device__ inline T from_float(float value) {
 // Token `position` of a slot's history, through its block table.
 __device__ inline int32_t* token_at(const BatchState& batch, int slot, int position) {
   const int index = position / batch.block_size;
-  const int block = index < batch.max_blocks
-                        ? batch.block_tables[int64_t{slot} * batch.max_blocks + index]
-                        : 0;
+  const int block =
+      index < batch.max_blocks ? batch.block_tables[int64_t{slot} * batch.max_blocks + index] : 0;
   return batch.token_pages + int64_t{block} * batch.block_size + position % batch.block_size;
 }
 

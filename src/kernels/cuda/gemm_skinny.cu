@@ -17,15 +17,12 @@ struct Fragments {
   uint4 x[kBlocksPerStage][XTiles];
 
   // Blocks beyond k are zero: they change no bit and cost no branch between the products.
-  __device__ void multiply(float (&c)[WTiles][XTiles][4]) const {
+  __device__ void multiply(float (&c)[WTiles][XTiles][4], int b) const {
 #pragma unroll
-    for (int b = 0; b < kBlocksPerStage; ++b) {
+    for (int w = 0; w < WTiles; ++w) {
 #pragma unroll
-      for (int w = 0; w < WTiles; ++w) {
-#pragma unroll
-        for (int j = 0; j < XTiles; ++j) {
-          multiply_block(c[w][j], low[b][w], high[b][w], x[b][j]);
-        }
+      for (int j = 0; j < XTiles; ++j) {
+        multiply_block(c[w][j], low[b][w], high[b][w], x[b][j]);
       }
     }
   }
@@ -48,45 +45,36 @@ struct Ring {
     return chunks + stage % Stages * kStageChunks + block * kChunks;
   }
 
-  __device__ void load_weight(int stage) const {
+  __device__ void load_weight(int stage, int b) const {
+    const int block = stage * kBlocksPerStage + b;
+    const bool valid = block < num_blocks;
 #pragma unroll
-    for (int b = 0; b < kBlocksPerStage; ++b) {
-      const int block = stage * kBlocksPerStage + b;
-      const bool valid = block < num_blocks;
-#pragma unroll
-      for (int w = 0; w < WTiles; ++w) {
-        const uint4* from = weight + ((valid ? block : 0) + w * num_blocks) * kTileChunks;
-        copy16_async(slot(stage, b) + w * kTileChunks, from, valid);
-        copy16_async(slot(stage, b) + w * kTileChunks + 32, from + 32, valid);
-      }
+    for (int w = 0; w < WTiles; ++w) {
+      const uint4* from = weight + ((valid ? block : 0) + w * num_blocks) * kTileChunks;
+      copy16_async(slot(stage, b) + w * kTileChunks, from, valid);
+      copy16_async(slot(stage, b) + w * kTileChunks + 32, from + 32, valid);
     }
   }
 
-  __device__ void load_x(int stage) const {
+  __device__ void load_x(int stage, int b) const {
+    const int column = (stage * kBlocksPerStage + b) * kTileK + threadIdx.x % 4 * 8;
+    const bool valid = column < k;
 #pragma unroll
-    for (int b = 0; b < kBlocksPerStage; ++b) {
-      const int column = (stage * kBlocksPerStage + b) * kTileK + threadIdx.x % 4 * 8;
-      const bool valid = column < k;
-#pragma unroll
-      for (int j = 0; j < XTiles; ++j) {
-        copy16_async_l1(slot(stage, b) + WTiles * kTileChunks + j * 32,
-                        x + x_rows[j] + (valid ? column : 0), valid);
-      }
+    for (int j = 0; j < XTiles; ++j) {
+      copy16_async_l1(slot(stage, b) + WTiles * kTileChunks + j * 32,
+                      x + x_rows[j] + (valid ? column : 0), valid);
     }
   }
 
-  __device__ void read(Fragments<WTiles, XTiles>& to, int stage) const {
+  __device__ void read(Fragments<WTiles, XTiles>& to, int stage, int b) const {
 #pragma unroll
-    for (int b = 0; b < kBlocksPerStage; ++b) {
+    for (int w = 0; w < WTiles; ++w) {
+      to.low[b][w] = slot(stage, b)[w * kTileChunks];
+      to.high[b][w] = slot(stage, b)[w * kTileChunks + 32];
+    }
 #pragma unroll
-      for (int w = 0; w < WTiles; ++w) {
-        to.low[b][w] = slot(stage, b)[w * kTileChunks];
-        to.high[b][w] = slot(stage, b)[w * kTileChunks + 32];
-      }
-#pragma unroll
-      for (int j = 0; j < XTiles; ++j) {
-        to.x[b][j] = slot(stage, b)[WTiles * kTileChunks + j * 32];
-      }
+    for (int j = 0; j < XTiles; ++j) {
+      to.x[b][j] = slot(stage, b)[WTiles * kTileChunks + j * 32];
     }
   }
 };
@@ -100,8 +88,8 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
   ring.num_blocks = ceil_div(args.k, kTileK);
   ring.k = args.k;
   // A last tile that the weight does not have repeats the one before; nothing of it is stored.
-  const int first_tile = min(static_cast<int>(blockIdx.x) * WTiles,
-                             max(ceil_div(args.n, kTileN) - WTiles, 0));
+  const int first_tile =
+      min(static_cast<int>(blockIdx.x) * WTiles, max(ceil_div(args.n, kTileN) - WTiles, 0));
   ring.weight = static_cast<const uint4*>(args.weight) +
                 int64_t{first_tile} * ring.num_blocks * kTileChunks + lane;
   ring.x = static_cast<const __nv_bfloat16*>(args.x);
@@ -111,7 +99,9 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
   }
   // The weight is constant: its first part is fetched while the op before still runs.
 #pragma unroll 1
-  for (int stage = 0; stage < Stages - 1; ++stage) ring.load_weight(stage);
+  for (int stage = 0; stage < Stages - 1; ++stage) {
+    for (int b = 0; b < kBlocksPerStage; ++b) ring.load_weight(stage, b);
+  }
   wait_for_previous();
   let_next_start();
   const int live = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
@@ -121,24 +111,29 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
   }
 #pragma unroll 1
   for (int stage = 0; stage < Stages - 1; ++stage) {
-    ring.load_x(stage);
+    for (int b = 0; b < kBlocksPerStage; ++b) ring.load_x(stage, b);
     commit_copies();
   }
   float c[WTiles][XTiles][4] = {};
   Fragments<WTiles, XTiles> now;
   Fragments<WTiles, XTiles> next;
   wait_copies<Stages - 2>();
-  ring.read(now, 0);
+#pragma unroll
+  for (int b = 0; b < kBlocksPerStage; ++b) ring.read(now, 0, b);
   const int num_stages = ceil_div(ring.num_blocks, kBlocksPerStage);
 #pragma unroll 2
   for (int stage = 0; stage < num_stages; ++stage) {
-    // Stage - 1 was read into registers before its products; its place is free.
-    ring.load_weight(stage + Stages - 1);
-    ring.load_x(stage + Stages - 1);
+    // The copies go to the place of stage - 1, which was read into registers before its products.
+    // They and the reads are issued between the products, each of which waits for the one before.
+    wait_copies<Stages - 3>();
+#pragma unroll
+    for (int b = 0; b < kBlocksPerStage; ++b) {
+      now.multiply(c, b);
+      ring.load_weight(stage + Stages - 1, b);
+      ring.load_x(stage + Stages - 1, b);
+      ring.read(next, stage + 1, b);
+    }
     commit_copies();
-    wait_copies<Stages - 2>();
-    ring.read(next, stage + 1);
-    now.multiply(c);
     now = next;
   }
   wait_copies<0>();
@@ -161,15 +156,16 @@ void launch(const GemmArgs& args, cudaStream_t stream) {
   launch_kernel(kernel, ceil_div(args.n, kTileN * WTiles), 32, kBytes, stream, args);
 }
 
-// The fewer warps a multiprocessor gets, the deeper each one's ring must be. Wide matrices with
-// many rows of x take two tiles a warp, which halves the traffic of x.
+// The fewer warps a multiprocessor gets, the deeper each one's ring is: no more fit than an even
+// spread needs, so that early blocks do not crowd on some multiprocessors. Wide matrices with many
+// rows of x take two tiles a warp, which halves the traffic of x.
 template <int XTiles>
 void launch_for_width(const GemmArgs& args, cudaStream_t stream) {
   const int warps_per_sm = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (warps_per_sm <= 2) {
-    launch<1, XTiles, 12>(args, stream);
+    launch<1, XTiles, XTiles == 1 ? 16 : 12>(args, stream);
   } else if (warps_per_sm <= 4) {
-    launch<1, XTiles, 8>(args, stream);
+    launch<1, XTiles, XTiles == 1 ? 11 : 8>(args, stream);
   } else {
     launch<XTiles, XTiles, 4>(args, stream);
   }

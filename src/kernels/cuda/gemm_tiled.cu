@@ -16,7 +16,7 @@ struct TileShape {
   static constexpr int kBlocksPerSm = BlocksPerSm_;
   static constexpr int kThreads = kWarpsX * WarpsW_ * 32;
   static constexpr int kTilesK = kBlockK / kTileK;
-  static constexpr int kRowChunks = kBlockK / 8;             // of a row of x
+  static constexpr int kRowChunks = kBlockK / 8;                // of a row of x
   static constexpr int kTileRowChunks = kTilesK * kTileChunks;  // of 16 weight rows
   static constexpr int kChunksX = kRowsX * kRowChunks;
   static constexpr int kChunksW = kRowsW / kTileN * kTileRowChunks;
@@ -51,7 +51,7 @@ template <class Shape>
 struct TileLoader {
   const GemmArgs& args;
   uint4* stages;
-  int first_row;  // of x
+  int first_row;   // of x
   int first_tile;  // of 16 weight rows
   int num_k_tiles;
   int num_n_tiles;

@@ -11,8 +11,8 @@ constexpr int kThreads = 512;
 constexpr int kMaxTail = 64;  // tokens of the suffix kept in shared memory
 
 // Common suffix of t[..j] and the history, up to max_n tokens; tail[i] = t[len - 1 - i].
-__device__ int suffix_match(const BatchState& batch, int slot, int j, const int32_t* tail,
-                            int len, int max_n) {
+__device__ int suffix_match(const BatchState& batch, int slot, int j, const int32_t* tail, int len,
+                            int max_n) {
   const int limit = min(max_n, j + 1);
   int match = 0;
   while (match < limit) {
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
   SlotState& state = args.batch.slots[slot];
   const SlotParams& params = args.batch.params[slot];
   const int len = state.len;
-  const int wanted = min(min(args.num_drafts, kMaxDrafts),
-                         min(params.max_drafts, params.max_len - len - 1));
+  const int wanted =
+      min(min(args.num_drafts, kMaxDrafts), min(params.max_drafts, params.max_len - len - 1));
   const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
                      state.computed == len - 1 && wanted > 0;
   __shared__ int32_t tail[kMaxTail];
@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
   }
   const int next = static_cast<int>(best & 0xffffffffu) + 1;
   for (int i = 0; i < wanted; ++i) {
-    state.drafts[i] = next + i < len ? *token_at(args.batch, slot, next + i)
-                                     : state.drafts[next + i - len];
+    state.drafts[i] =
+        next + i < len ? *token_at(args.batch, slot, next + i) : state.drafts[next + i - len];
   }
   state.num_drafts = wanted;
 }

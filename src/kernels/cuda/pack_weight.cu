@@ -29,8 +29,8 @@ bool pack_rows(void* packed, void* staging, const WeightPart& part, int64_t firs
     if (cudaMemcpy(staging, from, rows * row_bytes, cudaMemcpyHostToDevice) != cudaSuccess) {
       return false;
     }
-    const int blocks = static_cast<int>(std::min<int64_t>((rows * k + kThreads - 1) / kThreads,
-                                                          int64_t{8192}));
+    const int blocks =
+        static_cast<int>(std::min<int64_t>((rows * k + kThreads - 1) / kThreads, int64_t{8192}));
     if (dtype == DType::kBF16) {
       pack_kernel<<<blocks, kThreads>>>(static_cast<uint16_t*>(packed),
                                         static_cast<const uint16_t*>(staging), first_row + row,

@@ -21,8 +21,7 @@ __device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
   const int known = max(min(span.num_tokens, slot.len - slot.computed), 0);
   if (known == 0) return {};
   const bool complete = slot.computed + known == slot.len;
-  const int drafts =
-      complete ? max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0) : 0;
+  const int drafts = complete ? max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0) : 0;
   const int last = slot.computed + known + drafts - 1;
   if (last / batch.block_size >= batch.max_blocks) return {};
   return {known + drafts, complete ? drafts + 1 : 0};

@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(kThreads) publish_kernel(PublishArgs args) {
   let_next_start();
   const uint64_t step = *args.step;
   const auto* header = static_cast<const ResultHeader*>(args.result);
-  const int64_t bytes = align16(sizeof(ResultHeader)) +
-                        int64_t{header->num_spans} * int64_t{sizeof(SpanResult)};
+  const int64_t bytes =
+      align16(sizeof(ResultHeader)) + int64_t{header->num_spans} * int64_t{sizeof(SpanResult)};
   const auto* from = static_cast<const int32_t*>(args.result);
   auto* to = reinterpret_cast<int32_t*>(args.ring + (step % kStepRingSize) * args.entry_bytes);
   for (int64_t i = threadIdx.x; i < bytes / 4; i += kThreads) to[i] = from[i];

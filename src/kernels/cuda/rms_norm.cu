@@ -33,7 +33,9 @@ __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNormArgs args) {
   const int64_t row = args.row_index == nullptr ? i : args.row_index[args.row_offset + i];
   float* residual = args.residual + row * args.hidden;
   const float* delta = args.delta == nullptr ? nullptr : args.delta + row * args.hidden;
-  const auto value_at = [&](int c) { return delta == nullptr ? residual[c] : residual[c] + delta[c]; };
+  const auto value_at = [&](int c) {
+    return delta == nullptr ? residual[c] : residual[c] + delta[c];
+  };
   float cached[Cached];
 #pragma unroll
   for (int j = 0; j < Cached; ++j) {

@@ -15,8 +15,7 @@ template <class T>
 __device__ T* destination(const RopeKvArgs& args, int row, int head) {
   const KvLayer& kv = args.kv;
   if (head < args.num_heads) {
-    return static_cast<T*>(args.q_out) +
-           (int64_t{row} * args.num_heads + head) * kv.head_dim;
+    return static_cast<T*>(args.q_out) + (int64_t{row} * args.num_heads + head) * kv.head_dim;
   }
   const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
   const bool is_key = head < args.num_heads + kv.num_kv_heads;

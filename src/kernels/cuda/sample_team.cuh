@@ -18,7 +18,8 @@ struct TeamShared {
 };
 
 // The blocks that work on one row: a thread block cluster of `Size` blocks. Only integers are
-// reduced, so that the size changes no result. All functions are called by every thread of the team.
+// reduced, so that the size changes no result. All functions are called by every thread of the
+// team.
 template <int Size>
 struct Team {
   TeamShared& shared;
@@ -39,7 +40,8 @@ struct Team {
   template <class T>
   __device__ T& of(T& local, int other) const {
 #if __CUDA_ARCH__ >= 900
-    if constexpr (Size > 1) return *cooperative_groups::this_cluster().map_shared_rank(&local, other);
+    if constexpr (Size > 1)
+      return *cooperative_groups::this_cluster().map_shared_rank(&local, other);
 #endif
     return local;
   }
@@ -70,8 +72,9 @@ struct Team {
     __syncthreads();
   }
 
-  // The bins of all blocks are added up; target(sum of all bins) is the sum wanted, counted from the highest bin down. Afterwards answer_bin is the bin in which it is reached and
-  // answer_rest what is still wanted there; bin 0 when it is never reached.
+  // The bins of all blocks are added up; target(sum of all bins) is the sum wanted, counted from
+  // the highest bin down. Afterwards answer_bin is the bin in which it is reached and answer_rest
+  // what is still wanted there; bin 0 when it is never reached.
   template <class Target>
   __device__ void find_bin(const Target& target) const {
     sync();

@@ -7,9 +7,10 @@ namespace foretoken::cuda {
 
 // bfloat16 weights lie in the order in which the lanes of a warp need them for m16n8k16 products:
 // [n / 16][k / 32][2 halves of 8 rows][8 rows][32 k], zero-filled to full tiles. Lane 4 g + t reads
-// 16 bytes: row g, k 8 t .. 8 t + 7 of a half tile. Two products consume them: the first takes words
-// 0 and 1 of every lane as its 16 k, the second words 2 and 3. So the order of k within a block of
-// 32 is permuted, equally for weights and activations, and the same for every number of rows.
+// 16 bytes: row g, k 8 t .. 8 t + 7 of a half tile. Two products consume them: the first takes
+// words 0 and 1 of every lane as its 16 k, the second words 2 and 3. So the order of k within a
+// block of 32 is permuted, equally for weights and activations, and the same for every number of
+// rows.
 inline constexpr int kTileN = 16;
 inline constexpr int kTileK = 32;
 inline constexpr int kTileChunks = kTileN * kTileK / 8;  // of 16 bytes; 64

@@ -1,0 +1,199 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+
+#include "commands.h"
+#include "engine_options.h"
+#include "interrupt.h"
+#include "progress_line.h"
+#include "report.h"
+#include "request_batch.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kPercentiles[] = {10, 25, 50, 75, 90, 99};
+
+struct LatencyOptions {
+  EngineOptions engine;
+  int input_len = 32;
+  int output_len = 128;
+  int batch_size = 8;
+  int num_iters_warmup = 10;
+  int num_iters = 30;
+  std::string output_json;
+};
+
+struct LatencyResult {
+  std::vector<double> seconds;  // of each iteration
+  RequestStats stats;           // of all of them
+};
+
+std::vector<Request> random_requests(const LatencyOptions& options, int vocab_size) {
+  std::mt19937_64 generator(0);
+  std::vector<Request> requests(static_cast<size_t>(options.batch_size));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].request_id = "bench-" + std::to_string(i);
+    requests[i].sampling.max_tokens = options.output_len;
+    requests[i].sampling.ignore_eos = true;
+    for (int k = 0; k < options.input_len; ++k) {
+      requests[i].prompt_token_ids.push_back(
+          static_cast<int32_t>(generator() % static_cast<uint64_t>(vocab_size)));
+    }
+  }
+  return requests;
+}
+
+void add_stats(const RequestStats& from, RequestStats* sum) {
+  sum->num_output_tokens += from.num_output_tokens;
+  sum->num_steps += from.num_steps;
+  sum->num_drafts += from.num_drafts;
+  sum->num_draft_tokens += from.num_draft_tokens;
+  sum->num_accepted_tokens += from.num_accepted_tokens;
+}
+
+// Runs all requests once; the seconds, or the first error. Aborted after a signal.
+Result<double> run_iteration(Engine& engine, const std::vector<Request>& requests,
+                             RequestStats* stats) {
+  RequestBatch batch(engine, requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) batch.submit(i, requests[i]);
+  Status status;
+  for (bool done = false; !done;) {
+    done = batch.look([&](const std::vector<RequestOutput>& outputs) {
+      const auto open = [](const RequestOutput& output) { return !output.finished; };
+      if (std::any_of(outputs.begin(), outputs.end(), open)) return;
+      for (const RequestOutput& output : outputs) {
+        if (status.ok()) status = output.status;
+        add_stats(output.stats, stats);
+      }
+    });
+    if (interrupt_flag().load()) return aborted("interrupted");
+  }
+  FT_RETURN_IF_ERROR(status);
+  return batch.seconds();
+}
+
+Result<LatencyResult> measure(Engine& engine, const LatencyOptions& options) {
+  const std::vector<Request> requests = random_requests(options, engine.info().vocab_size);
+  LatencyResult result;
+  ProgressLine progress;
+  const int num_all = options.num_iters_warmup + options.num_iters;
+  for (int i = 0; i < num_all; ++i) {
+    const bool warm_up = i < options.num_iters_warmup;
+    if (progress.due()) {
+      progress.show(
+          fmt::format("iteration {} of {}{}", i + 1, num_all, warm_up ? " (warm-up)" : ""));
+    }
+    RequestStats stats;
+    FT_ASSIGN_OR_RETURN(const double seconds, run_iteration(engine, requests, &stats));
+    if (warm_up) continue;
+    result.seconds.push_back(seconds);
+    add_stats(stats, &result.stats);
+  }
+  return result;
+}
+
+// Linear between the two nearest values, as numpy does it.
+double percentile(const std::vector<double>& sorted, int percent) {
+  const double place = static_cast<double>(sorted.size() - 1) * percent / 100;
+  const auto below = static_cast<size_t>(std::floor(place));
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
+}
+
+double average(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+void print_result(const LatencyResult& result, const LatencyOptions& options, bool drafts) {
+  std::vector<double> sorted = result.seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double mean = average(sorted);
+  std::string text = fmt::format("Avg latency: {:.6f} seconds\n", mean);
+  for (const int percent : kPercentiles) {
+    text += fmt::format("{}% percentile latency: {:.6f} seconds\n", percent,
+                        percentile(sorted, percent));
+  }
+  text +=
+      fmt::format("{:.4f} ms per output token of a sequence, {:.1f} tokens/s in all\n",
+                  1e3 * mean / options.output_len, options.batch_size * options.output_len / mean);
+  if (drafts) text += draft_line(result.stats) + "\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+// The keys of vLLM's file, and the drafting counts.
+Status write_json(const LatencyResult& result, const LatencyOptions& options) {
+  std::vector<double> sorted = result.seconds;
+  std::sort(sorted.begin(), sorted.end());
+  nlohmann::ordered_json object;
+  object["avg_latency"] = average(sorted);
+  object["latencies"] = result.seconds;
+  for (const int percent : kPercentiles) {
+    object["percentiles"][std::to_string(percent)] = percentile(sorted, percent);
+  }
+  object["drafts"] = {{"steps", result.stats.num_steps},
+                      {"drafts", result.stats.num_drafts},
+                      {"drafted_tokens", result.stats.num_draft_tokens},
+                      {"accepted_tokens", result.stats.num_accepted_tokens},
+                      {"output_tokens", result.stats.num_output_tokens}};
+  std::ofstream file(options.output_json);
+  file << object.dump(4) << "\n";
+  file.flush();
+  if (file) return {};
+  return invalid_argument("cannot write --output-json '" + options.output_json + "'");
+}
+
+Status check_lengths(const LatencyOptions& options, const EngineInfo& info) {
+  if (options.input_len + options.output_len <= info.max_model_len) return {};
+  return invalid_argument(
+      fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
+                  options.input_len, options.output_len, info.max_model_len));
+}
+
+Status run_latency(const LatencyOptions& options) {
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  FT_RETURN_IF_ERROR(check_lengths(options, engine->info()));
+  FT_ASSIGN_OR_RETURN(const LatencyResult result, measure(*engine, options));
+  print_result(result, options, !engine->info().drafter.empty());
+  return options.output_json.empty() ? Status() : write_json(result, options);
+}
+
+int latency(const LatencyOptions& options) {
+  catch_interrupts();
+  const Status status = run_latency(options);
+  if (interrupt_flag().load()) return report_interrupt("the benchmark");
+  if (status.ok()) return 0;
+  report_error(status.message());
+  return kExitError;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, std::function<int()>* run) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure speed");
+  bench->require_subcommand(1);
+  CLI::App* command = bench->add_subcommand("latency", "Seconds of one batch of random prompts");
+  auto options = std::make_shared<LatencyOptions>();
+  const auto add = [&](const char* name, int& value, const char* help, int64_t low) {
+    command->add_option(name, value, help)->capture_default_str()->check(at_least(low));
+  };
+  add("--input-len", options->input_len, "Tokens of a prompt", 1);
+  add("--output-len", options->output_len, "Tokens of an output", 1);
+  add("--batch-size", options->batch_size, "Prompts in the batch", 1);
+  add("--num-iters-warmup", options->num_iters_warmup, "Iterations that do not count", 0);
+  add("--num-iters", options->num_iters, "Iterations that count", 1);
+  command->add_option("--output-json", options->output_json, "File for the results");
+  // Every iteration has the same prompts, which a warm cache would skip.
+  options->engine.config.enable_prefix_caching = false;
+  options->engine.add_to(*command);
+  command->callback([options, run] { *run = [options] { return latency(*options); }; });
+}
+
+}  // namespace foretoken

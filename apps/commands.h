@@ -1,0 +1,13 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace foretoken {
+
+// Each adds its subcommand to `app`. When the command line names it, `*run` is set to the function
+// that does the work and returns the exit code.
+void add_generate_command(CLI::App& app, std::function<int()>* run);
+void add_bench_command(CLI::App& app, std::function<int()>* run);
+void add_inspect_command(CLI::App& app, std::function<int()>* run);
+
+}  // namespace foretoken

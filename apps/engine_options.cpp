@@ -1,0 +1,112 @@
+#include "engine_options.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "base/log.h"
+#include "default_model.h"
+#include "interrupt.h"
+#include "progress_line.h"
+#include "report.h"
+#include "speculative_option.h"
+
+namespace foretoken {
+namespace {
+
+void add_model_flags(CLI::App& app, EngineConfig& config) {
+  app.add_option("--model,model", config.model,
+                 "Folder with config.json, *.safetensors and tokenizer.json "
+                 "(default: the bundled foretoken-3m)");
+  app.add_option("--device", config.device, "cpu or cuda")->capture_default_str();
+  app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")->capture_default_str();
+  app.add_option("--load-format", config.load_format,
+                 "auto, safetensors or dummy (random weights, config.json only)")
+      ->capture_default_str();
+  app.add_option("--attention-backend", config.attention_backend,
+                 "Attention kernels (see foretoken inspect)");
+  app.add_option("--batch-invariant", config.batch_invariant, "auto, on or off")
+      ->capture_default_str();
+  app.add_option("--cpu-threads", config.cpu_threads, "Threads of the CPU device (0: one a core)")
+      ->check(at_least(0));
+  app.add_option("--seed", config.seed, "Seed of requests that have none")->capture_default_str();
+}
+
+void add_batch_flags(CLI::App& app, EngineConfig& config) {
+  app.add_option("--max-model-len", config.max_model_len,
+                 "Most tokens of prompt and output together (default: as the model allows)")
+      ->check(at_least(1))
+      ->transform(human_integer());
+  app.add_option("--max-num-seqs", config.max_num_seqs, "Most sequences in a step")
+      ->check(at_least(1));
+  app.add_option("--max-num-batched-tokens", config.max_num_batched_tokens,
+                 "Most tokens in a step; longer prompts are computed in chunks")
+      ->check(at_least(1))
+      ->transform(human_integer());
+  app.add_option("--block-size", config.block_size, "Tokens of a KV block: 16, 32 or 64")
+      ->capture_default_str();
+  app.add_option("--num-gpu-blocks-override", config.num_gpu_blocks_override,
+                 "Number of KV blocks, instead of what memory allows")
+      ->check(at_least(1));
+  app.add_option("--kv-cache-memory-bytes", config.kv_cache_memory_bytes,
+                 "Memory of the KV cache, instead of what is free")
+      ->check(at_least(1))
+      ->transform(human_integer());
+  app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
+                 "Share of free memory for the KV cache")
+      ->capture_default_str();
+  app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", config.enable_prefix_caching,
+               "Share KV blocks of equal prefixes (default: on)");
+  app.add_flag("--enforce-eager", config.enforce_eager, "Run without recorded graphs");
+  app.add_option("--steps-in-flight", config.steps_in_flight, "Steps queued ahead: 1 to 3")
+      ->capture_default_str();
+}
+
+std::string load_text(int64_t done, int64_t total) {
+  return fmt::format("loading weights: {:.0f} of {:.0f} MiB ({} %)", mebibytes(done),
+                     mebibytes(total), total > 0 ? 100 * done / total : 100);
+}
+
+}  // namespace
+
+void EngineOptions::add_to(CLI::App& app) {
+  add_model_flags(app, config);
+  add_batch_flags(app, config);
+  app.add_option("--speculative-config", speculative_json,
+                 "Drafting as JSON, also -sc: {\"method\": \"ngram\", \"num_speculative_tokens\": "
+                 "4, \"prompt_lookup_min\": 2, \"prompt_lookup_max\": 4}");
+  app.add_option("--log-level", log_level, "Least level logged to stderr")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
+}
+
+Result<EngineConfig> EngineOptions::resolve() const {
+  EngineConfig resolved = config;
+  if (!speculative_json.empty()) {
+    FT_ASSIGN_OR_RETURN(resolved.speculative, parse_speculative_config(speculative_json));
+  }
+  if (resolved.model.empty()) resolved.model = default_model();
+  if (resolved.model.empty()) {
+    return not_found(
+        "the bundled model models/foretoken-3m was not found; name a model folder "
+        "with --model");
+  }
+  return resolved;
+}
+
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+  init_logging(options.log_level.c_str());
+  FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
+  FT_LOG(info, "loading {}", config.model);
+  ProgressLine progress;
+  config.cancel_load = &interrupt_flag();
+  config.on_load_progress = [&progress](int64_t done, int64_t total) {
+    if (progress.due()) progress.show(load_text(done, total));
+  };
+  std::unique_ptr<Engine> engine;
+  FT_RETURN_IF_ERROR(make_engine(config, &engine));
+  if (interrupt_flag().load()) return aborted("loading was interrupted");
+  progress.clear();
+  FT_LOG(info, "{}", engine_banner(engine->info(), config.model));
+  return engine;
+}
+
+}  // namespace foretoken

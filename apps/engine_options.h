@@ -1,0 +1,35 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// The flags that shape an engine, named as in vLLM.
+struct EngineOptions {
+  EngineConfig config;
+  std::string speculative_json;
+  std::string log_level = "info";
+
+  // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.
+  void add_to(CLI::App& app);
+
+  // The finished configuration: speculation parsed, the bundled model where none was named.
+  Result<EngineConfig> resolve() const;
+};
+
+// Starts logging and the engine, with progress on stderr. Aborted when a signal came meanwhile.
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);
+
+// As CLI::Validator: integers with a suffix: k, m, g (powers of 1000, with decimals) and K, M, G
+// (powers of 1024).
+CLI::Validator human_integer();
+
+// As CLI::Validator: refuses numbers below `low`.
+CLI::Validator at_least(int64_t low);
+
+}  // namespace foretoken

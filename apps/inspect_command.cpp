@@ -1,0 +1,165 @@
+#include <foretoken/version.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "attention/backend.h"
+#include "commands.h"
+#include "draft/registry.h"
+#include "engine_options.h"
+#include "interrupt.h"
+#include "kernels/open_device.h"
+#include "model/registry.h"
+#include "report.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct InspectOptions {
+  EngineOptions engine;
+  bool json = false;
+};
+
+ordered_json inspect_build() {
+#ifdef NDEBUG
+  const char* type = "release";
+#else
+  const char* type = "debug";
+#endif
+  return {{"type", type}, {"compiler", std::string(__VERSION__)}};
+}
+
+ordered_json inspect_device(const char* name, DeviceType type, const EngineConfig& config) {
+  const Result<std::unique_ptr<Device>> device =
+      open_device(type, config.device_ordinal, config.cpu_threads);
+  if (!device.ok()) {
+    return {{"device", name}, {"available", false}, {"reason", device.status().message()}};
+  }
+  return {{"device", name},
+          {"available", true},
+          {"name", device.value()->name()},
+          {"free_memory_mib", mebibytes(device.value()->free_memory())}};
+}
+
+ordered_json inspect_registries() {
+  ordered_json all;
+  all["architectures"] = ordered_json::array();
+  for (const Architecture& entry : architectures()) {
+    all["architectures"].push_back({{"name", entry.name}, {"description", entry.description}});
+  }
+  all["drafters"] = ordered_json::array();
+  for (const DrafterEntry& entry : drafters()) {
+    all["drafters"].push_back(
+        {{"name", entry.name}, {"aliases", entry.aliases}, {"description", entry.description}});
+  }
+  all["attention_backends"] = ordered_json::array();
+  for (const AttentionBackend* backend : attention_backends()) {
+    const AttentionTraits& traits = backend->traits();
+    ordered_json aliases = ordered_json::array();
+    for (const char* alias : traits.aliases) aliases.push_back(alias);
+    all["attention_backends"].push_back({{"name", traits.name},
+                                         {"aliases", aliases},
+                                         {"description", traits.description},
+                                         {"cpu", traits.cpu},
+                                         {"cuda", traits.cuda},
+                                         {"batch_invariant", traits.batch_invariant}});
+  }
+  return all;
+}
+
+ordered_json inspect_engine(const EngineInfo& info) {
+  return {{"device", info.device},
+          {"architecture", info.architecture},
+          {"dtype", info.dtype},
+          {"attention_backend", info.attention_backend},
+          {"drafter", info.drafter},
+          {"batch_invariant", info.batch_invariant},
+          {"num_parameters", info.num_parameters},
+          {"vocab_size", info.vocab_size},
+          {"max_model_len", info.max_model_len},
+          {"max_num_seqs", info.max_num_seqs},
+          {"max_num_batched_tokens", info.max_num_batched_tokens},
+          {"block_size", info.block_size},
+          {"num_blocks", info.num_blocks},
+          {"weights_mib", mebibytes(info.weight_bytes)},
+          {"kv_cache_mib", mebibytes(info.kv_cache_bytes)},
+          {"token_pages_mib", mebibytes(info.token_page_bytes)},
+          {"block_tables_mib", mebibytes(info.block_table_bytes)},
+          {"drafter_mib_beyond_kv_cache_token_pages_block_tables", mebibytes(info.drafter_bytes)},
+          {"scratch_mib", mebibytes(info.scratch_bytes)},
+          {"load_seconds", info.load_seconds}};
+}
+
+std::string value_text(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.2f}", value.get<double>());
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const ordered_json& item : value) {
+    text += (text.empty() ? "" : ", ") + value_text(item);
+  }
+  return text;
+}
+
+// "key: value" lines; a list of objects gives one line for each.
+std::string plain_text(const ordered_json& object, const std::string& indent) {
+  std::string text;
+  for (const auto& [key, value] : object.items()) {
+    text += indent + key + ":";
+    if (value.is_object()) {
+      text += "\n" + plain_text(value, indent + "  ");
+    } else if (value.is_array() && !value.empty() && value.front().is_object()) {
+      text += "\n";
+      for (const ordered_json& item : value) {
+        std::string line;
+        for (const auto& [name, field] : item.items()) {
+          line += (line.empty() ? "" : "; ") + name + " " + value_text(field);
+        }
+        text += indent + "  " + line + "\n";
+      }
+    } else {
+      text += " " + value_text(value) + "\n";
+    }
+  }
+  return text;
+}
+
+int inspect(const InspectOptions& options) {
+  catch_interrupts();
+  const EngineConfig& config = options.engine.config;
+  ordered_json all = {{"name", "foretoken"}, {"version", kVersion}, {"build", inspect_build()}};
+  all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
+                    inspect_device("cuda", DeviceType::kCuda, config)};
+  all.update(inspect_registries());
+  if (!config.model.empty()) {
+    Result<std::unique_ptr<Engine>> engine = start_engine(options.engine);
+    if (interrupt_flag().load()) return report_interrupt("while loading");
+    if (!engine.ok()) {
+      report_error(engine.status().message());
+      return kExitError;
+    }
+    all["model"] = inspect_engine(engine.value()->info());
+  }
+  const std::string text = options.json ? all.dump(2) + "\n" : plain_text(all, "");
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show the build, the devices and what is supported; with --model its sizes");
+  command->add_flag("--json", options->json, "One JSON object");
+  options->engine.log_level = "warning";
+  options->engine.add_to(*command);
+  command->callback([options, run] { *run = [options] { return inspect(*options); }; });
+}
+
+}  // namespace foretoken

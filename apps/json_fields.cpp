@@ -1,0 +1,125 @@
+#include "json_fields.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+// Without the library's "[json.exception...] ".
+std::string plain_message(const json::exception& error) {
+  const std::string text = error.what();
+  const size_t end = text.find("] ");
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
+bool is_int32(const json& value) {
+  if (!value.is_number_integer()) return false;
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT32_MAX;
+  return value.get<int64_t>() >= INT32_MIN;
+}
+
+}  // namespace
+
+Result<json> parse_json_object(const std::string& text, const std::string& what) {
+  try {
+    json value = json::parse(text);
+    if (value.is_object()) return value;
+    return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
+                            std::string(value.type_name()));
+  } catch (const json::exception& error) {
+    return invalid_argument(what + ": not valid JSON: " + plain_message(error));
+  }
+}
+
+JsonFields::JsonFields(const json& object, std::string what)
+    : object_(object), what_(std::move(what)) {}
+
+bool JsonFields::has(const char* name) const {
+  const auto found = object_.find(name);
+  return found != object_.end() && !found->is_null();
+}
+
+const json* JsonFields::raw(const char* name) { return take(name); }
+
+const json* JsonFields::take(const char* name) {
+  read_.insert(name);
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+void JsonFields::read(const char* name, bool* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_boolean()) return wrong_type(name, "true or false", *field);
+  *value = field->get<bool>();
+}
+
+void JsonFields::read(const char* name, int* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!is_int32(*field)) return wrong_type(name, "an integer of 32 bits", *field);
+  *value = field->get<int>();
+}
+
+void JsonFields::read(const char* name, uint64_t* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_number_unsigned()) return wrong_type(name, "an integer from 0 up", *field);
+  *value = field->get<uint64_t>();
+}
+
+void JsonFields::read(const char* name, float* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_number()) return wrong_type(name, "a number", *field);
+  *value = field->get<float>();
+}
+
+void JsonFields::read(const char* name, std::string* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_string()) return wrong_type(name, "a string", *field);
+  *value = field->get<std::string>();
+}
+
+void JsonFields::read(const char* name, std::vector<int32_t>* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_array()) return wrong_type(name, "an array of token ids", *field);
+  value->clear();
+  for (const json& item : *field) {
+    if (!is_int32(item)) return wrong_type(name, "an array of token ids", item);
+    value->push_back(item.get<int32_t>());
+  }
+}
+
+void JsonFields::read(const char* name, std::vector<std::string>* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  value->clear();
+  if (field->is_string()) return value->push_back(field->get<std::string>());
+  if (!field->is_array()) return wrong_type(name, "a string or an array of strings", *field);
+  for (const json& item : *field) {
+    if (!item.is_string()) return wrong_type(name, "a string or an array of strings", item);
+    value->push_back(item.get<std::string>());
+  }
+}
+
+void JsonFields::fail(const std::string& message) {
+  if (status_.ok()) status_ = invalid_argument(what_ + ": " + message);
+}
+
+void JsonFields::wrong_type(const char* name, const char* wanted, const json& got) {
+  std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
+  fail("'" + std::string(name) + "' must be " + wanted + ", not " + shown);
+}
+
+std::string JsonFields::first_unread() const {
+  for (const auto& [name, value] : object_.items()) {
+    if (read_.count(name) == 0) return name;
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,68 @@
+#include <foretoken/version.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "report.h"
+
+namespace foretoken {
+namespace {
+
+// As vLLM reads its flags: --max_model_len is --max-model-len, and -sc --speculative-config.
+std::string normalise_flag(std::string argument) {
+  if (argument == "-sc" || argument.rfind("-sc=", 0) == 0) {
+    return "--speculative-config" + argument.substr(3);
+  }
+  if (argument.rfind("--", 0) == 0) {
+    const size_t end = std::min(argument.find('='), argument.size());
+    std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+  }
+  return argument;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::string name = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  report_error(std::string(error.what()) + " (see foretoken" + name + " --help)");
+  return kExitUsage;
+}
+
+int run_main(int argc, char** argv) {
+  CLI::App app("Foretoken: text generation with speculative decoding", "foretoken");
+  app.set_version_flag("--version", std::string("foretoken ") + kVersion);
+  app.require_subcommand(1);
+  std::function<int()> run;
+  add_generate_command(app, &run);
+  add_bench_command(app, &run);
+  add_inspect_command(app, &run);
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) arguments.push_back(normalise_flag(argv[i]));
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::Success& wish) {
+    return app.exit(wish);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error);
+  }
+  return run();
+}
+
+}  // namespace
+}  // namespace foretoken
+
+int main(int argc, char** argv) {
+  try {
+    return foretoken::run_main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    foretoken::report_error("out of memory; lower --max-model-len, --max-num-seqs or the KV cache");
+  } catch (const std::exception& error) {
+    foretoken::report_error(error.what());
+  }
+  return foretoken::kExitError;
+}

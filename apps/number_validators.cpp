@@ -1,0 +1,59 @@
+#include <cmath>
+#include <cstdlib>
+
+#include "engine_options.h"
+
+namespace foretoken {
+namespace {
+
+double suffix_factor(char suffix) {
+  switch (suffix) {
+    case 'k':
+      return 1e3;
+    case 'm':
+      return 1e6;
+    case 'g':
+      return 1e9;
+    case 'K':
+      return 1024.0;
+    case 'M':
+      return 1024.0 * 1024;
+    case 'G':
+      return 1024.0 * 1024 * 1024;
+    default:
+      return 0;
+  }
+}
+
+// Replaces "1k" by "1000"; returns what is wrong, or nothing.
+std::string expand(std::string& text) {
+  const double factor = text.empty() ? 0 : suffix_factor(text.back());
+  if (factor == 0) return {};
+  const std::string digits = text.substr(0, text.size() - 1);
+  char* end = nullptr;
+  const double value = std::strtod(digits.c_str(), &end);
+  const double product = value * factor;
+  const bool whole =
+      !digits.empty() && *end == '\0' && std::abs(product) < 9e15 && product == std::floor(product);
+  if (!whole) return "'" + text + "' is not a number like 4096, 4k (4000) or 4K (4096)";
+  text = std::to_string(static_cast<int64_t>(product));
+  return {};
+}
+
+}  // namespace
+
+CLI::Validator human_integer() { return CLI::Validator(expand, "INT[k|K|m|M|g|G]"); }
+
+CLI::Validator at_least(int64_t low) {
+  return CLI::Validator(
+      [low](std::string& text) -> std::string {
+        char* end = nullptr;
+        const long long value = std::strtoll(text.c_str(), &end, 10);
+        if (*end != '\0' || text.empty()) return "'" + text + "' is not an integer";
+        if (value >= low) return {};
+        return "must be at least " + std::to_string(low) + ", not " + text;
+      },
+      "");
+}
+
+}  // namespace foretoken

@@ -1,0 +1,73 @@
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+// What a finished command left. `exit_code` is -1 when a signal ended it or it did not end in time.
+struct CommandResult {
+  int exit_code = -1;
+  int signal = 0;
+  std::string out;
+  std::string err;
+  // Lines of `err` that start with "foretoken: error: ".
+  std::vector<std::string> errors() const;
+  // Lines of `out`, each as JSON.
+  std::vector<nlohmann::json> json_lines() const;
+  std::string last_line_of_out() const;
+};
+
+// The foretoken command of this build, with its output caught. One thread.
+class Command {
+ public:
+  explicit Command(const std::vector<std::string>& arguments);
+  ~Command();
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  // Reads until stdout or stderr holds `text`; false when the command ended or 60 s passed before.
+  bool wait_for(const std::string& text);
+  void send_signal(int number);
+  // Reads to the end; ends the command itself after 120 s.
+  CommandResult finish();
+
+ private:
+  bool read_some(int timeout_ms);
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  CommandResult result_;
+};
+
+CommandResult run_command(const std::vector<std::string>& arguments);
+
+// The bundled model's folder.
+std::filesystem::path bundled_model();
+
+// A folder under the system's temporary files, removed at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  // Writes a file and returns its path.
+  std::string write(const std::string& name, const std::string& text) const;
+  // Copies the bundled model here and returns its folder.
+  std::filesystem::path copy_model() const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_file(const std::filesystem::path& path);
+void write_file(const std::filesystem::path& path, const std::string& text);
+
+}  // namespace foretoken

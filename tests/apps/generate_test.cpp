@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include "apps/command_run.h"
+
+namespace foretoken {
+namespace {
+
+std::vector<std::string> generate(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"generate", "--model", bundled_model().string(), "--log-level",
+                                  "error"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
+constexpr const char* kNgram =
+    R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":2})";
+
+TEST(Generate, TextFollowsThePromptAndStatisticsComeLast) {
+  const CommandResult result = run_command(generate(
+      {"--prompt", "Once upon a time", "--max-tokens", "64", "--temperature", "0", "-sc", kNgram}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.rfind("Once upon a time", 0), 0u) << result.out;
+  EXPECT_NE(result.out.find("tokens/s\n"), std::string::npos) << result.out;
+  const std::string last = result.last_line_of_out();
+  EXPECT_EQ(last.rfind("drafts in ", 0), 0u) << last;
+  EXPECT_NE(last.find(" % of steps, mean acceptance length "), std::string::npos) << last;
+  EXPECT_NE(last.find(" (1 + accepted / drafts), "), std::string::npos) << last;
+  EXPECT_NE(last.find(" % fewer steps"), std::string::npos) << last;
+}
+
+TEST(Generate, SpeculationDoesNotChangeTheIds) {
+  const std::vector<std::string> common = {"--json",        "--prompt", "Tom and Tom and Tom and",
+                                           "--max-tokens",  "48",       "--ignore-eos",
+                                           "--temperature", "0"};
+  std::vector<std::string> with = common;
+  with.insert(with.end(), {"--speculative-config", kNgram});
+  const CommandResult plain = run_command(generate(common));
+  const CommandResult drafted = run_command(generate(with));
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  ASSERT_EQ(drafted.exit_code, 0) << drafted.err;
+  const nlohmann::json a = plain.json_lines().at(0);
+  const nlohmann::json b = drafted.json_lines().at(0);
+  EXPECT_EQ(a["token_ids"], b["token_ids"]);
+  EXPECT_EQ(a["text"], b["text"]);
+  EXPECT_EQ(a["token_ids"].size(), 48u);
+  EXPECT_EQ(a["finish_reason"], "length");
+  EXPECT_EQ(a["usage"]["drafted_tokens"], 0);
+  EXPECT_GT(b["usage"]["drafted_tokens"], 0);
+}
+
+TEST(Generate, FlagsReachTheRequest) {
+  const CommandResult result =
+      run_command(generate({"--json", "--prompt", "The", "--max_tokens=32", "--stop", "e", "--stop",
+                            "a", "--sampling-seed", "5", "--top-k", "20", "--top-p", "0.9"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json line = result.json_lines().at(0);
+  EXPECT_EQ(line["finish_reason"], "stop");
+  EXPECT_TRUE(line["stop_reason"] == "e" || line["stop_reason"] == "a") << line;
+  EXPECT_EQ(line["text"].get<std::string>().find_first_of("ea"), std::string::npos);
+}
+
+TEST(Generate, ChatAppliesTheTemplate) {
+  const CommandResult result =
+      run_command(generate({"--json", "--chat", "--prompt", "Hello", "--max-tokens", "4"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json_lines().at(0)["prompt"], "<|user|>Hello<|end|><|assistant|>");
+}
+
+TEST(Generate, PromptFileIsOnePrompt) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.write("prompt.txt", "A cat\nand a dog");
+  const CommandResult result =
+      run_command(generate({"--json", "--prompt-file", file, "--max-tokens", "3"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json_lines().at(0)["prompt"], "A cat\nand a dog");
+}
+
+TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.write(
+      "requests.jsonl",
+      "{\"prompt\": \"A cat\", \"max_tokens\": 5, \"request_id\": \"first\"}\n"
+      "{\"prompt\": \"A cat\", \"max_tokens\": 5, \"top_p\": 7}\n"
+      "{\"prompt\": \"A cat\"\n"
+      "{\"prompt\": \"A cat\", \"max_tokens\": \"five\"}\n"
+      "{\"prompt\": \"A cat\", \"frequency_penalty\": 1}\n"
+      "{\"max_tokens\": 5}\n"
+      "{\"prompt_token_ids\": [5, 6, 7], \"max_tokens\": 5, \"ignore_eos\": true}\n"
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"max_tokens\": 5}\n");
+  const CommandResult result = run_command(generate({"--json", "--jsonl", file}));
+  EXPECT_EQ(result.exit_code, 1);
+  const std::vector<nlohmann::json> lines = result.json_lines();
+  ASSERT_EQ(lines.size(), 8u) << result.out;
+  const std::vector<bool> good = {true, false, false, false, false, false, true, true};
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["error"].is_null(), good[i]) << i;
+  EXPECT_EQ(lines[0]["request_id"], "first");
+  EXPECT_EQ(lines[6]["token_ids"].size(), 5u);
+  const std::vector<std::string> errors = result.errors();
+  ASSERT_EQ(errors.size(), 5u) << result.err;
+  const std::vector<std::string> wanted = {"top_p", "JSON", "max_tokens", "frequency_penalty",
+                                           "exactly one"};
+  for (size_t i = 0; i < errors.size(); ++i) {
+    EXPECT_NE(errors[i].find("line " + std::to_string(i + 2)), std::string::npos) << errors[i];
+    EXPECT_NE(errors[i].find(wanted[i]), std::string::npos) << errors[i];
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

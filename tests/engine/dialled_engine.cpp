@@ -1,0 +1,80 @@
+#include "engine/dialled_engine.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocab = 512;
+
+struct WrittenCheckpoint {
+  std::string path;
+  WrittenCheckpoint()
+      : path(std::filesystem::temp_directory_path() /
+             ("foretoken-engine-test-" + std::to_string(getpid()))) {
+    DialledShape shape;
+    shape.vocab_size = kVocab;
+    const Status status = write_dialled_checkpoint(path, shape);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  ~WrittenCheckpoint() { std::filesystem::remove_all(path); }
+};
+
+}  // namespace
+
+std::string engine_test_device() {
+  const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
+  return name != nullptr ? name : "cpu";
+}
+
+std::string bundled_model_folder() {
+  return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-3m";
+}
+
+const std::string& DialledEngine::folder() {
+  static const WrittenCheckpoint checkpoint;
+  return checkpoint.path;
+}
+
+const DialledCycle& DialledEngine::cycle() {
+  static const DialledCycle cycle(kVocab, DialledShape().seed);
+  return cycle;
+}
+
+EngineConfig DialledEngine::config(int num_drafts) {
+  EngineConfig config;
+  config.model = folder();
+  config.device = engine_test_device();
+  config.max_model_len = 512;
+  config.max_num_seqs = 8;
+  config.max_num_batched_tokens = 64;
+  config.num_gpu_blocks_override = 8 * 32;
+  if (num_drafts > 0) config.speculative = {"ngram", num_drafts, 1, 4};
+  return config;
+}
+
+std::unique_ptr<Engine> DialledEngine::make(const EngineConfig& config) {
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config, &engine);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return engine;
+}
+
+Request DialledEngine::request(int begin, int length, int max_tokens) {
+  Request request;
+  for (int i = begin; i < begin + length; ++i) request.prompt_token_ids.push_back(cycle().at(i));
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  return request;
+}
+
+std::vector<int32_t> DialledEngine::expected(int begin, int length, int max_tokens) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < max_tokens; ++i) ids.push_back(cycle().at(begin + length + i));
+  return ids;
+}
+
+}  // namespace foretoken

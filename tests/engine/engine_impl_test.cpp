@@ -1,0 +1,204 @@
+#include "engine/engine_impl.h"
+
+#include <atomic>
+#include <thread>
+
+#include "engine/dialled_engine.h"
+
+namespace foretoken {
+namespace {
+
+class EngineTest : public DialledEngine {};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(EngineTest, TellsWhatItDecided) {
+  const auto engine = make(config(4));
+  const EngineInfo& info = engine->info();
+  EXPECT_EQ(info.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(info.drafter, "ngram");
+  EXPECT_EQ(info.max_model_len, 512);
+  EXPECT_EQ(info.max_num_seqs, 8);
+  EXPECT_EQ(info.num_blocks, 8 * 32);
+  EXPECT_EQ(info.drafter_bytes, 0);
+  EXPECT_GT(info.weight_bytes, 0);
+  EXPECT_GT(info.kv_cache_bytes, 0);
+  EXPECT_EQ(make(config(0))->info().drafter, "");
+}
+
+TEST_F(EngineTest, CountsWhatItRan) {
+  const auto engine = make(config(4));
+  const RequestOutput output = engine->generate({request(0, 40, 20)})[0];
+  EXPECT_EQ(output.token_ids, expected(0, 40, 20));
+  EXPECT_EQ(output.stats.num_prompt_tokens, 40);
+  EXPECT_EQ(output.stats.num_output_tokens, 20);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.num_finished_requests, 1);
+  EXPECT_EQ(stats.requests.num_output_tokens, 20);
+  EXPECT_EQ(stats.requests.num_steps, output.stats.num_steps);
+  EXPECT_GE(stats.num_steps, output.stats.num_steps);
+}
+
+TEST_F(EngineTest, AnIdIsUniqueWhileItsRequestRuns) {
+  const auto engine = make(config(0));
+  std::atomic<int> num_finished{0};
+  std::atomic<bool> reused{false};
+  Request one = request(0, 10, 400);
+  one.request_id = "one";
+  const auto finished = [&](const RequestOutput& output) {
+    if (output.finished) num_finished.fetch_add(1);
+  };
+  // Free again in the last callback already.
+  const auto again = [&](const RequestOutput& output) {
+    if (!output.finished) return;
+    Request next = request(0, 10, 2);
+    next.request_id = "one";
+    reused.store(engine->submit(next, finished).ok());
+    num_finished.fetch_add(1);
+  };
+  std::string id;
+  ASSERT_TRUE(engine->submit(one, again, &id).ok());
+  EXPECT_EQ(id, "one");
+  const Status twice = engine->submit(one, finished);
+  EXPECT_EQ(twice.code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(contains(twice.message(), "'one' is in use"));
+  engine->abort("one");
+  while (num_finished.load() < 2) std::this_thread::yield();
+  EXPECT_TRUE(reused.load());
+  engine->abort("unknown");
+}
+
+TEST_F(EngineTest, OneRequestsErrorHarmsNoOther) {
+  const auto engine = make(config(4));
+  Request empty = request(0, 1, 5);
+  empty.prompt_token_ids.clear();
+  Request too_long = request(0, 512, 5);
+  Request bad_id = request(0, 5, 5);
+  bad_id.prompt_token_ids[1] = 512;
+  const auto outputs =
+      engine->generate({request(3, 20, 10), empty, too_long, request(50, 7, 10), bad_id});
+  EXPECT_EQ(outputs[0].token_ids, expected(3, 20, 10));
+  EXPECT_EQ(outputs[3].token_ids, expected(50, 7, 10));
+  for (const size_t wrong : {1, 2, 4}) {
+    EXPECT_TRUE(outputs[wrong].finished);
+    EXPECT_EQ(outputs[wrong].finish_reason, FinishReason::kError);
+    EXPECT_EQ(outputs[wrong].status.code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(EngineTest, WhatCanNeverFitIsRefused) {
+  EngineConfig small = config(0);
+  small.num_gpu_blocks_override = 4;
+  const auto engine = make(small);
+  const auto outputs = engine->generate({request(0, 40, 60), request(0, 40, 20)});
+  EXPECT_EQ(outputs[0].status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(outputs[1].token_ids, expected(0, 40, 20));
+}
+
+TEST_F(EngineTest, SpeculationOfOneRequest) {
+  const auto engine = make(config(4));
+  // The output goes through ids that the prompt has shown: every draft is right.
+  Request base = request(0, 60, 40);
+  for (int i = 0; i < 8; ++i) base.prompt_token_ids.push_back(cycle().at(i));
+  Request off = base;
+  off.speculative.enabled = false;
+  Request two = base;
+  two.speculative.num_speculative_tokens = 2;
+  Request five = base;
+  five.speculative.num_speculative_tokens = 5;
+  const auto outputs = engine->generate({base, off, two, five});
+  EXPECT_GT(outputs[0].stats.num_draft_tokens, 0);
+  EXPECT_EQ(outputs[1].stats.num_draft_tokens, 0);
+  EXPECT_EQ(outputs[1].stats.num_steps, 40);
+  EXPECT_LE(outputs[2].stats.num_draft_tokens, 2 * outputs[2].stats.num_drafts);
+  EXPECT_EQ(outputs[1].token_ids, outputs[0].token_ids);
+  EXPECT_EQ(outputs[2].token_ids, outputs[0].token_ids);
+  EXPECT_TRUE(contains(outputs[3].status.message(), "allows 0 to 4"));
+}
+
+TEST_F(EngineTest, TwoEnginesAtOnce) {
+  const auto one = make(config(4));
+  const auto two = make(config(0));
+  const auto run = [](Engine& engine, int begin) {
+    std::vector<Request> requests;
+    for (int i = 0; i < 12; ++i) requests.push_back(request(begin + 30 * i, 10 + i, 20));
+    const auto outputs = engine.generate(std::move(requests));
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_EQ(outputs[static_cast<size_t>(i)].token_ids, expected(begin + 30 * i, 10 + i, 20));
+    }
+  };
+  std::thread other([&] { run(*two, 5); });
+  run(*one, 0);
+  other.join();
+}
+
+TEST_F(EngineTest, AnEngineOfABrokenDeviceRefusesRequests) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the planted fault is a data race";
+#endif
+  EngineConfig two_in_flight = config(0);
+  two_in_flight.steps_in_flight = 2;
+  auto engine =
+      EngineImpl::create(two_in_flight, {.reuse_ring_entry = true, .upload_delay_us = 20000});
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  const auto outputs = engine.value()->generate({request(0, 10, 50), request(30, 10, 50)});
+  for (const RequestOutput& output : outputs) {
+    EXPECT_EQ(output.finish_reason, FinishReason::kError);
+    EXPECT_EQ(output.status.code(), StatusCode::kInternal);
+  }
+  const Status later = engine.value()->submit(request(0, 10, 5), nullptr, nullptr);
+  EXPECT_EQ(later.code(), StatusCode::kInternal);
+}
+
+TEST_F(EngineTest, StartUpErrorsNameTheirCause) {
+  const auto message_of = [](const EngineConfig& wrong) {
+    std::unique_ptr<Engine> engine;
+    return make_engine(wrong, &engine).message();
+  };
+  EngineConfig wrong = config(0);
+  wrong.model = folder() + "/nowhere";
+  EXPECT_TRUE(contains(message_of(wrong), "nowhere"));
+  wrong = config(4);
+  wrong.speculative.method = "eagle";
+  EXPECT_TRUE(contains(message_of(wrong), "eagle"));
+  wrong = config(0);
+  wrong.load_format = "pickle";
+  EXPECT_TRUE(contains(message_of(wrong), "pickle"));
+  wrong = config(0);
+  wrong.attention_backend = "magic";
+  EXPECT_TRUE(contains(message_of(wrong), "magic"));
+}
+
+class EngineSeeds : public testing::Test {
+ protected:
+  static RequestOutput run(Engine& engine, std::optional<uint64_t> seed) {
+    Request request;
+    request.prompt = "Once upon a time";
+    request.sampling.max_tokens = 24;
+    request.sampling.ignore_eos = true;
+    request.sampling.seed = seed;
+    return engine.generate({request})[0];
+  }
+};
+
+TEST_F(EngineSeeds, DecideTheText) {
+  EngineConfig config;
+  config.model = bundled_model_folder();
+  config.device = engine_test_device();
+  config.max_model_len = 256;
+  config.max_num_seqs = 4;
+  config.num_gpu_blocks_override = 64;
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(config, &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+  const RequestOutput one = run(*engine, 1);
+  ASSERT_TRUE(one.status.ok()) << one.status.message();
+  EXPECT_EQ(run(*engine, 1).text, one.text);
+  EXPECT_NE(run(*engine, 2).text, one.text);
+  EXPECT_NE(run(*engine, std::nullopt).text, run(*engine, std::nullopt).text);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,160 @@
+#include "engine/engine_loop.h"
+
+#include <atomic>
+#include <map>
+
+#include "base/result.h"
+#include "engine/dialled_engine.h"
+#include "engine/engine_parts.h"
+#include "engine/output_processor.h"
+
+namespace foretoken {
+namespace {
+
+// Passes everything on, but reports a broken device from the n-th wait on.
+class BreakingQueue final : public Queue {
+ public:
+  BreakingQueue(Queue& real, int waits_until_broken)
+      : real_(real), waits_left_(waits_until_broken) {}
+
+  void launch_op(uint16_t op, const void* args, size_t bytes) override {
+    real_.launch_op(op, args, bytes);
+  }
+  void copy(void* dst, const void* src, size_t bytes) override { real_.copy(dst, src, bytes); }
+  void fill(void* dst, int value, size_t bytes) override { real_.fill(dst, value, bytes); }
+  void record(Event event, uint64_t value) override { real_.record(event, value); }
+  void begin_capture() override { real_.begin_capture(); }
+  std::unique_ptr<Graph> end_capture() override { return real_.end_capture(); }
+  void replay(Graph& graph) override { real_.replay(graph); }
+  Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override {
+    // A slow step first: the loop must look again instead of giving up.
+    if (waits_left_ % 2 == 1 && !timed_out_) {
+      timed_out_ = true;
+      return aborted("not yet");
+    }
+    timed_out_ = false;
+    if (waits_left_-- <= 0) return internal_error("device queue: broken");
+    return real_.wait(event, value, timeout);
+  }
+  Status drain() override { return real_.drain(); }
+
+ private:
+  Queue& real_;
+  int waits_left_;
+  bool timed_out_ = false;
+};
+
+class EngineLoopTest : public DialledEngine {
+ protected:
+  void start(int waits_until_broken, int steps_in_flight) {
+    auto parts = EngineParts::make(folder(), 3, true);
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    parts_ = std::move(parts).value();
+    queue_ = std::make_unique<BreakingQueue>(*parts_->queue, waits_until_broken);
+    loop_ = std::make_unique<EngineLoop>(*queue_, *parts_->runner, *parts_->scheduler,
+                                         parts_->memory->published, ring_, parts_->memory->limits(),
+                                         steps_in_flight);
+    outputs_ = std::make_unique<OutputProcessor>(
+        ring_, loop_->intake(),
+        OutputProcessor::Hooks{.forget = [](const RequestState&) {},
+                               .device_error = [this] { return loop_->error(); }});
+    outputs_->start();
+    loop_->start();
+  }
+  void TearDown() override { stop(); }
+  void stop() {
+    if (loop_ != nullptr) loop_->stop();
+    if (outputs_ != nullptr) outputs_->join();
+  }
+
+  RequestState* record(int number, int max_tokens) {
+    auto made = parts_->record(request(30 * number, 10, max_tokens), static_cast<uint64_t>(number));
+    made->callback = [this](const RequestOutput& output) {
+      RequestOutput& sum = sums_[output.request_id];
+      sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+      if (!output.finished) return;
+      sum.finish_reason = output.finish_reason;
+      sum.status = output.status;
+      num_finished_.fetch_add(1);
+    };
+    return made.release();
+  }
+  void await_finished(int count) const {
+    while (num_finished_.load() < count) std::this_thread::yield();
+  }
+
+  std::unique_ptr<EngineParts> parts_;
+  std::unique_ptr<BreakingQueue> queue_;
+  OutputRing ring_{64};
+  std::unique_ptr<EngineLoop> loop_;
+  std::unique_ptr<OutputProcessor> outputs_;
+  std::map<std::string, RequestOutput> sums_;
+  std::atomic<int> num_finished_{0};
+};
+
+TEST_F(EngineLoopTest, RunsMoreRequestsThanSlots) {
+  start(1 << 20, 2);
+  for (int i = 0; i < 10; ++i) loop_->intake().push(record(i, 15));
+  await_finished(10);
+  stop();
+  for (int i = 0; i < 10; ++i) {
+    const RequestOutput& sum = sums_["req-" + std::to_string(i)];
+    EXPECT_EQ(sum.finish_reason, FinishReason::kLength);
+    EXPECT_EQ(sum.token_ids, expected(30 * i, 10, 15));
+  }
+  EXPECT_GT(loop_->num_steps(), 0);
+  EXPECT_TRUE(loop_->error().ok());
+  EXPECT_TRUE(parts_->scheduler->idle());
+}
+
+class EngineLoopError : public EngineLoopTest, public testing::WithParamInterface<int> {};
+
+TEST_P(EngineLoopError, EndsEveryRequest) {
+  start(4, GetParam());
+  for (int i = 0; i < 6; ++i) loop_->intake().push(record(i, 100));
+  await_finished(6);
+  EXPECT_EQ(loop_->error().message(), "device queue: broken");
+  // What comes in afterwards ends at once too.
+  loop_->intake().push(record(6, 100));
+  await_finished(7);
+  stop();
+  for (const auto& [id, sum] : sums_) {
+    EXPECT_EQ(sum.finish_reason, FinishReason::kError) << id;
+    EXPECT_EQ(sum.status.message(), "device queue: broken") << id;
+  }
+  EXPECT_TRUE(parts_->scheduler->idle());
+}
+
+INSTANTIATE_TEST_SUITE_P(StepsInFlight, EngineLoopError, testing::Values(1, 2, 3));
+
+TEST_F(EngineLoopTest, AnAbortAnnouncedBeforeTheRecordCameInIsNotLost) {
+  start(1 << 20, 2);
+  RequestState* early = record(0, 200);
+  early->end_requested.store(true);
+  loop_->intake().announce_end();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  loop_->intake().push(early);
+  await_finished(1);
+  EXPECT_EQ(sums_["req-0"].finish_reason, FinishReason::kAbort);
+}
+
+TEST_F(EngineLoopTest, StopAbortsWhatRunsAndWhatWaits) {
+  start(1 << 20, 3);
+  for (int i = 0; i < 7; ++i) loop_->intake().push(record(i, 200));
+  stop();
+  EXPECT_EQ(num_finished_.load(), 7);
+  EXPECT_TRUE(parts_->scheduler->idle());
+  EXPECT_EQ(parts_->scheduler->blocks().num_free(), parts_->scheduler->blocks().num_usable());
+}
+
+TEST_F(EngineLoopTest, OccupancyReturnsToAllFree) {
+  start(1 << 20, 2);
+  EXPECT_EQ(loop_->occupancy().free_slots.load(), EngineParts::kNumSlots);
+  loop_->intake().push(record(0, 20));
+  await_finished(1);
+  while (loop_->occupancy().free_slots.load() != EngineParts::kNumSlots) std::this_thread::yield();
+  EXPECT_EQ(loop_->occupancy().free_blocks.load(), parts_->scheduler->blocks().num_usable());
+}
+
+}  // namespace
+}  // namespace foretoken

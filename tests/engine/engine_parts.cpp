@@ -1,0 +1,70 @@
+#include "engine/engine_parts.h"
+
+#include <gtest/gtest.h>
+
+#include "draft/registry.h"
+#include "engine/dialled_engine.h"
+#include "engine/resolve_config.h"
+#include "model/registry.h"
+
+namespace foretoken {
+
+Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_folder,
+                                                       int num_drafts, bool graphs) {
+  auto parts = std::make_unique<EngineParts>();
+  EngineConfig config;
+  config.device = engine_test_device();
+  if (num_drafts > 0) config.speculative = {"ngram", num_drafts, 1, 4};
+  FT_ASSIGN_OR_RETURN(parts->device, open_configured_device(config));
+  FT_ASSIGN_OR_RETURN(parts->queue, parts->device->make_queue());
+  FT_ASSIGN_OR_RETURN(parts->drafter, make_drafter(config.speculative));
+  const int num_blocks = kNumSlots * kMaxLen / kBlockSize + 1;
+  LoadOptions options;
+  options.max_rows = kMaxRows;
+  options.max_logits_rows = kMaxRows;
+  FT_ASSIGN_OR_RETURN(parts->model, load_model(*parts->device, model_folder, options));
+  const StepMemoryConfig memory_config{.num_slots = kNumSlots,
+                                       .num_blocks = num_blocks,
+                                       .block_size = kBlockSize,
+                                       .max_blocks = kMaxLen / kBlockSize,
+                                       .max_rows = kMaxRows,
+                                       .max_logits_rows = kMaxRows,
+                                       .limits = {kNumSlots, kMaxRows, 256}};
+  FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
+  FT_ASSIGN_OR_RETURN(parts->kv_cache, KvCache::create(*parts->device, parts->model->kv_group(),
+                                                       num_blocks, kBlockSize));
+  parts->scheduler = std::make_unique<Scheduler>(
+      SchedulerConfig{.num_blocks = num_blocks,
+                      .block_size = kBlockSize,
+                      .max_num_seqs = kNumSlots,
+                      .max_num_batched_tokens = kMaxRows,
+                      .max_block_assignments = memory_config.limits.max_block_updates});
+  parts->runner =
+      std::make_unique<ModelRunner>(*parts->device, *parts->queue, *parts->model, *parts->kv_cache,
+                                    parts->drafter.get(), *parts->memory,
+                                    ModelRunnerConfig{.max_rows = kMaxRows,
+                                                      .max_logits_rows = kMaxRows,
+                                                      .logits_tile = 16,
+                                                      .graphs = graphs,
+                                                      .hooks = {}});
+  FT_RETURN_IF_ERROR(parts->runner->start());
+  parts->limits = {.max_model_len = kMaxLen,
+                   .vocab_size = parts->model->config().vocab_size,
+                   .num_speculative_tokens = num_drafts,
+                   .seed = 0,
+                   .eos_token_ids = parts->model->config().eos_token_ids};
+  return parts;
+}
+
+EngineParts::~EngineParts() {
+  if (queue != nullptr) (void)queue->drain();
+}
+
+std::unique_ptr<RequestState> EngineParts::record(Request request, uint64_t number) const {
+  auto built =
+      build_request(std::move(request), nullptr, limits, nullptr, number, kMaxLen / kBlockSize);
+  EXPECT_TRUE(built.ok()) << built.status().message();
+  return built.ok() ? std::move(built).value() : nullptr;
+}
+
+}  // namespace foretoken

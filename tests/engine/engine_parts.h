@@ -1,0 +1,40 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "attention/kv_cache.h"
+#include "base/result.h"
+#include "draft/drafter.h"
+#include "engine/model_runner.h"
+#include "engine/request_builder.h"
+#include "engine/step_memory.h"
+#include "sched/scheduler.h"
+
+namespace foretoken {
+
+// The parts of an engine without its threads, so that a test can drive them step by step.
+struct EngineParts {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Queue> queue;
+  std::unique_ptr<Drafter> drafter;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<KvCache> kv_cache;
+  std::unique_ptr<StepMemory> memory;
+  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<ModelRunner> runner;
+  RequestLimits limits;
+
+  static constexpr int kBlockSize = 16;
+  static constexpr int kMaxLen = 256;
+  static constexpr int kMaxRows = 48;
+  static constexpr int kNumSlots = 4;
+
+  static Result<std::unique_ptr<EngineParts>> make(const std::string& model_folder, int num_drafts,
+                                                   bool graphs);
+  ~EngineParts();
+
+  // A record for `request`, owned by the caller; not yet added to the scheduler.
+  std::unique_ptr<RequestState> record(Request request, uint64_t number = 0) const;
+};
+
+}  // namespace foretoken

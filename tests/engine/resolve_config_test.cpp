@@ -1,0 +1,130 @@
+#include "engine/resolve_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "kernels/open_device.h"
+
+namespace foretoken {
+namespace {
+
+class ResolveConfig : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto device = open_device(DeviceType::kCpu, 0, 1);
+    ASSERT_TRUE(device.ok());
+    device_ = std::move(device).value();
+    model_.max_position_embeddings = 4096;
+  }
+
+  Status status_of(const std::function<void(EngineConfig&)>& change) const {
+    EngineConfig config;
+    change(config);
+    return resolve_config(config, *device_, model_).status();
+  }
+  void expect_refused(const std::function<void(EngineConfig&)>& change, const char* part) const {
+    const Status status = status_of(change);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << part;
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+
+  std::unique_ptr<Device> device_;
+  ModelConfig model_;
+};
+
+TEST_F(ResolveConfig, FillsInWhatIsAutomatic) {
+  const auto resolved = resolve_config({}, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_model_len, 4096);
+  EXPECT_EQ(resolved.value().max_num_seqs, 64);
+  EXPECT_EQ(resolved.value().max_num_batched_tokens, 512);
+  EXPECT_EQ(resolved.value().batch_invariant, "on");
+}
+
+TEST_F(ResolveConfig, KeepsWhatIsGiven) {
+  EngineConfig config;
+  config.max_model_len = 100;
+  config.max_num_seqs = 3;
+  config.max_num_batched_tokens = 7;
+  config.block_size = 32;
+  const auto resolved = resolve_config(config, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_model_len, 100);
+  EXPECT_EQ(resolved.value().max_num_seqs, 3);
+  EXPECT_EQ(resolved.value().max_num_batched_tokens, 7);
+  EXPECT_EQ(resolved.value().block_size, 32);
+}
+
+TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
+  expect_refused([](EngineConfig& c) { c.max_model_len = 4097; }, "--max-model-len 4097");
+  expect_refused([](EngineConfig& c) { c.max_model_len = -1; }, "--max-model-len");
+  expect_refused([](EngineConfig& c) { c.max_num_seqs = 1025; }, "--max-num-seqs");
+  expect_refused([](EngineConfig& c) { c.max_num_batched_tokens = -4; }, "--max-num-batched");
+  expect_refused([](EngineConfig& c) { c.steps_in_flight = 0; }, "--steps-in-flight");
+  expect_refused([](EngineConfig& c) { c.steps_in_flight = 4; }, "use 1 to 3");
+  expect_refused([](EngineConfig& c) { c.block_size = 24; }, "--block-size 24");
+  expect_refused([](EngineConfig& c) { c.gpu_memory_utilization = 0; }, "--gpu-memory");
+  expect_refused([](EngineConfig& c) { c.batch_invariant = "maybe"; }, "--batch-invariant");
+}
+
+TEST_F(ResolveConfig, OpensOnlyKnownDevices) {
+  EngineConfig config;
+  EXPECT_TRUE(open_configured_device(config).ok());
+  config.device = "tpu";
+  const auto device = open_configured_device(config);
+  EXPECT_EQ(device.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(device.status().message().find("use cpu or cuda"), std::string::npos);
+}
+
+class ChooseNumBlocks : public ResolveConfig {
+ protected:
+  static EngineConfig config() {
+    EngineConfig config;
+    config.max_model_len = 160;  // ten blocks
+    config.max_num_seqs = 4;
+    return config;
+  }
+};
+
+TEST_F(ChooseNumBlocks, TheOverrideCountsUsableBlocks) {
+  EngineConfig overridden = config();
+  overridden.num_gpu_blocks_override = 7;
+  EXPECT_EQ(choose_num_blocks(overridden, *device_, 1000).value(), 8);
+  overridden.num_gpu_blocks_override = 1000;
+  EXPECT_EQ(choose_num_blocks(overridden, *device_, 1000).value(), 41);
+}
+
+TEST_F(ChooseNumBlocks, BytesBuyBlocksButNeverMoreThanAllSequencesUse) {
+  EngineConfig budget = config();
+  budget.kv_cache_memory_bytes = 20500;
+  EXPECT_EQ(choose_num_blocks(budget, *device_, 1000).value(), 20);
+  budget.kv_cache_memory_bytes = int64_t{1} << 40;
+  EXPECT_EQ(choose_num_blocks(budget, *device_, 1000).value(), 41);
+  EXPECT_EQ(choose_num_blocks(config(), *device_, 1).value(), 41);
+}
+
+TEST_F(ChooseNumBlocks, OneSequenceMustFit) {
+  EngineConfig budget = config();
+  budget.kv_cache_memory_bytes = 10999;
+  const auto blocks = choose_num_blocks(budget, *device_, 1000);
+  EXPECT_EQ(blocks.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(blocks.status().message().find("max_model_len 160"), std::string::npos);
+}
+
+TEST_F(ChooseNumBlocks, KvSlotsFitThirtyOneBits) {
+  EngineConfig huge = config();
+  huge.max_model_len = 1 << 30;
+  huge.max_num_seqs = 1024;
+  huge.kv_cache_memory_bytes = INT64_MAX;
+  const int64_t blocks = choose_num_blocks(huge, *device_, 1).value();
+  EXPECT_LE(blocks * huge.block_size, int64_t{INT32_MAX});
+  huge.num_gpu_blocks_override = INT32_MAX;
+  EXPECT_LE(int64_t{choose_num_blocks(huge, *device_, 1).value()} * huge.block_size,
+            int64_t{INT32_MAX});
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,75 @@
+#include "engine/step_memory.h"
+
+#include "engine/dialled_engine.h"
+#include "kernels/open_device.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken {
+namespace {
+
+constexpr StepMemoryConfig kConfig{.num_slots = 3,
+                                   .num_blocks = 9,
+                                   .block_size = 16,
+                                   .max_blocks = 4,
+                                   .max_rows = 32,
+                                   .max_logits_rows = 12,
+                                   .limits = {3, 32, 20}};
+
+class StepMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto device =
+        open_device(engine_test_device() == "cuda" ? DeviceType::kCuda : DeviceType::kCpu, 0, 1);
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    device_ = std::move(device).value();
+  }
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(StepMemoryTest, TakesEveryPart) {
+  const auto made = StepMemory::make(*device_, kConfig);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const StepMemory& memory = *made.value();
+  for (const void* part :
+       {static_cast<const void*>(memory.batch.params), static_cast<const void*>(memory.batch.slots),
+        static_cast<const void*>(memory.batch.block_tables),
+        static_cast<const void*>(memory.batch.token_pages),
+        static_cast<const void*>(memory.batch.page_headers),
+        static_cast<const void*>(memory.tensors.counts),
+        static_cast<const void*>(memory.tensors.spans),
+        static_cast<const void*>(memory.tensors.token_ids),
+        static_cast<const void*>(memory.tensors.positions),
+        static_cast<const void*>(memory.tensors.row_slot),
+        static_cast<const void*>(memory.tensors.kv_slot),
+        static_cast<const void*>(memory.tensors.logits_rows),
+        static_cast<const void*>(memory.tensors.sampled), static_cast<const void*>(memory.plan),
+        static_cast<const void*>(memory.result), static_cast<const void*>(memory.step_counter),
+        static_cast<const void*>(memory.plan_ring), static_cast<const void*>(memory.result_ring)}) {
+    EXPECT_NE(part, nullptr);
+  }
+  EXPECT_EQ(memory.batch.num_slots, 3);
+  EXPECT_EQ(memory.batch.max_blocks, 4);
+  EXPECT_EQ(memory.batch.block_size, 16);
+  EXPECT_EQ(memory.published.word->load(), 0u);
+  EXPECT_EQ(memory.plan_entry_bytes, plan_bytes(kConfig.limits));
+  EXPECT_EQ(memory.result_entry_bytes, result_bytes(kConfig.limits));
+}
+
+TEST_F(StepMemoryTest, ReportsItsSizes) {
+  const auto made = StepMemory::make(*device_, kConfig);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value()->token_page_bytes(),
+            9 * (16 * 4 + static_cast<int64_t>(sizeof(PageHeader))));
+  EXPECT_EQ(made.value()->block_table_bytes(), (3 + 1) * 4 * 4);
+}
+
+TEST_F(StepMemoryTest, NamesWhatDoesNotFit) {
+  StepMemoryConfig config = kConfig;
+  config.num_slots = 1 << 30;
+  config.max_blocks = 1 << 30;
+  const auto made = StepMemory::make(*device_, config);
+  EXPECT_EQ(made.status().code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace foretoken
