@@ -13,7 +13,7 @@ namespace foretoken {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     FT_CHECK(!status_.ok());
   }
@@ -59,8 +59,8 @@ inline Status internal_error(std::string message) {
 #define FT_CONCAT(a, b) FT_CONCAT_INNER(a, b)
 
 // Leaves the function with the status of `expr` unless it is ok.
-#define FT_RETURN_IF_ERROR(expr)                                          \
-  do {                                                                    \
+#define FT_RETURN_IF_ERROR(expr)                                                   \
+  do {                                                                             \
     if (::foretoken::Status ft_status = (expr); !ft_status.ok()) return ft_status; \
   } while (0)
 

@@ -26,8 +26,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& confi
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(config));
   FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
-  FT_ASSIGN_OR_RETURN(const EngineConfig resolved,
-                      resolve_config(config, *engine->device_, model));
+  FT_ASSIGN_OR_RETURN(const EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
   FT_RETURN_IF_ERROR(engine->load_text(resolved));
@@ -64,7 +63,7 @@ Status EngineImpl::load_text(const EngineConfig& config) {
   const bool optional =
       config.skip_tokenizer_init ||
       (config.load_format == "dummy" &&
-      !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
+       !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
   Result<ChatTemplate> chat = ChatTemplate::load(config.model);
@@ -79,10 +78,9 @@ Status EngineImpl::load_text(const EngineConfig& config) {
 Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hooks) {
   const int max_logits_rows = logits_rows(config, drafter_.get());
   max_blocks_ = (config.max_model_len + config.block_size - 1) / config.block_size;
-  const int64_t block_bytes =
-      kv_bytes_per_block(model_->kv_group(), config.block_size) +
-      config.block_size * static_cast<int64_t>(sizeof(int32_t)) +
-      static_cast<int64_t>(sizeof(PageHeader));
+  const int64_t block_bytes = kv_bytes_per_block(model_->kv_group(), config.block_size) +
+                              config.block_size * static_cast<int64_t>(sizeof(int32_t)) +
+                              static_cast<int64_t>(sizeof(PageHeader));
   FT_ASSIGN_OR_RETURN(const int num_blocks, choose_num_blocks(config, *device_, block_bytes));
   const int max_updates = max_blocks_ + config.max_num_batched_tokens / config.block_size +
                           2 * config.max_num_seqs + 64;
@@ -95,8 +93,8 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
       .max_logits_rows = max_logits_rows,
       .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates}};
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
-  FT_ASSIGN_OR_RETURN(kv_cache_, KvCache::create(*device_, model_->kv_group(), num_blocks,
-                                                 config.block_size));
+  FT_ASSIGN_OR_RETURN(kv_cache_,
+                      KvCache::create(*device_, model_->kv_group(), num_blocks, config.block_size));
   scheduler_ = std::make_unique<Scheduler>(
       SchedulerConfig{.num_blocks = num_blocks,
                       .block_size = config.block_size,
@@ -227,8 +225,9 @@ std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
 
 Status EngineImpl::render_chat(const std::string& messages_json, std::string* prompt) const {
   if (!chat_template_) {
-    return unsupported("the model folder has no chat template; add a chat_template to "
-                       "tokenizer_config.json or give a plain prompt");
+    return unsupported(
+        "the model folder has no chat template; add a chat_template to "
+        "tokenizer_config.json or give a plain prompt");
   }
   FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, "", true));
   return {};

@@ -12,9 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kWaitSlice{1000};
 constexpr size_t kLiveReserve = 65536;
 
-RequestState& owner_of(Sequence& sequence) {
-  return *static_cast<RequestState*>(sequence.owner);
-}
+RequestState& owner_of(Sequence& sequence) { return *static_cast<RequestState*>(sequence.owner); }
 
 }  // namespace
 

@@ -33,13 +33,14 @@ RequestState* Intake::take() {
 
 void Intake::wait() {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [&] {
-    return head_.load() != nullptr || end_announced_.load() || stopping_.load();
-  });
+  wake_.wait(lock,
+             [&] { return head_.load() != nullptr || end_announced_.load() || stopping_.load(); });
 }
 
 void Intake::wake() {
-  { std::lock_guard lock(mutex_); }
+  {
+    std::lock_guard lock(mutex_);
+  }
   wake_.notify_all();
 }
 

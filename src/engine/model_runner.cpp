@@ -123,8 +123,7 @@ void ModelRunner::enqueue_outputs() {
                    .entry_bytes = memory_.result_entry_bytes,
                    .word = memory_.published.word});
   if (drafter_ != nullptr) {
-    drafter_->propose(queue_,
-                      {memory_.plan, memory_.limits(), memory_.batch, memory_.tensors});
+    drafter_->propose(queue_, {memory_.plan, memory_.limits(), memory_.batch, memory_.tensors});
   }
 }
 

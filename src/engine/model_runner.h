@@ -19,9 +19,9 @@ struct TestHooks {
 };
 
 struct ModelRunnerConfig {
-  int max_rows = 0;         // token rows of the largest step
+  int max_rows = 0;  // token rows of the largest step
   int max_logits_rows = 0;
-  int logits_tile = 0;      // logits rows computed at once
+  int logits_tile = 0;  // logits rows computed at once
   bool graphs = true;
   TestHooks hooks;
 };

@@ -123,8 +123,8 @@ void OutputProcessor::end_here(RequestState& request, FinishReason reason, int n
 
 // True when a stop string ended the text.
 bool OutputProcessor::append_text(RequestState& request, std::string_view piece) {
-  const int64_t num_tokens =
-      request.output.stats.num_output_tokens + static_cast<int64_t>(request.output.token_ids.size());
+  const int64_t num_tokens = request.output.stats.num_output_tokens +
+                             static_cast<int64_t>(request.output.token_ids.size());
   if (request.stop_strings == nullptr || num_tokens <= request.request.sampling.min_tokens) {
     request.output.text += piece;
     return false;

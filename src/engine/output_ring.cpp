@@ -17,7 +17,9 @@ void OutputRing::push(const OutputEvent& event) {
   events_[tail % events_.size()] = event;
   tail_.store(tail + 1, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst)) {
-    { std::lock_guard lock(mutex_); }
+    {
+      std::lock_guard lock(mutex_);
+    }
     wake_.notify_one();
   }
 }
@@ -42,7 +44,9 @@ bool OutputRing::pop(OutputEvent& event) {
 
 void OutputRing::close() {
   closed_.store(true, std::memory_order_seq_cst);
-  { std::lock_guard lock(mutex_); }
+  {
+    std::lock_guard lock(mutex_);
+  }
   wake_.notify_all();
 }
 

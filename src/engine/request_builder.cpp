@@ -115,8 +115,8 @@ Status add_text_parts(RequestState& state, const Tokenizer* tokenizer) {
       *tokenizer, Detokenizer::Options{.skip_special_tokens = sampling.skip_special_tokens},
       prompt.last(std::min(prompt.size(), kPromptContext)));
   if (sampling.stop.empty()) return {};
-  FT_ASSIGN_OR_RETURN(StopStrings stops, StopStrings::create(sampling.stop,
-                                                             sampling.include_stop_str_in_output));
+  FT_ASSIGN_OR_RETURN(StopStrings stops,
+                      StopStrings::create(sampling.stop, sampling.include_stop_str_in_output));
   state.stop_strings = std::make_unique<StopStrings>(std::move(stops));
   return {};
 }

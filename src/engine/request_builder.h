@@ -20,8 +20,8 @@ struct RequestLimits {
 };
 
 // Tokenizes and checks a request and makes its record, with all memory reserved that its run
-// needs. Errors name the field and what it may be. `tokenizer` may be null (dummy models): then only
-// token ids can be given. `number` tells unseeded requests apart. Any thread.
+// needs. Errors name the field and what it may be. `tokenizer` may be null (dummy models): then
+// only token ids can be given. `number` tells unseeded requests apart. Any thread.
 Result<std::unique_ptr<RequestState>> build_request(Request request, OutputCallback callback,
                                                     const RequestLimits& limits,
                                                     const Tokenizer* tokenizer, uint64_t number,

@@ -14,8 +14,9 @@ constexpr int64_t kMaxCpuKvBytes = int64_t{4} << 30;
 
 Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
-  return invalid_argument(std::string(flag) + " " + std::to_string(value) + " is out of range; use " +
-                          std::to_string(low) + " to " + std::to_string(high));
+  return invalid_argument(std::string(flag) + " " + std::to_string(value) +
+                          " is out of range; use " + std::to_string(low) + " to " +
+                          std::to_string(high));
 }
 
 Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
@@ -78,7 +79,8 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
 
 Result<int> choose_num_blocks(const EngineConfig& resolved, const Device& device,
                               int64_t bytes_per_block) {
-  const int64_t per_sequence = (resolved.max_model_len + resolved.block_size - 1) / resolved.block_size;
+  const int64_t per_sequence =
+      (resolved.max_model_len + resolved.block_size - 1) / resolved.block_size;
   const int64_t useful = std::min(int64_t{INT32_MAX} / resolved.block_size - 1,
                                   per_sequence * resolved.max_num_seqs + 1);
   if (resolved.num_gpu_blocks_override > 0) {
@@ -94,8 +96,8 @@ Result<int> choose_num_blocks(const EngineConfig& resolved, const Device& device
   if (affordable < per_sequence + 1) {
     return resource_exhausted(
         "one sequence of max_model_len " + std::to_string(resolved.max_model_len) + " needs " +
-        std::to_string((per_sequence + 1) * bytes_per_block >> 20) +
-        " MiB of KV cache, but only " + std::to_string(budget >> 20) +
+        std::to_string((per_sequence + 1) * bytes_per_block >> 20) + " MiB of KV cache, but only " +
+        std::to_string(budget >> 20) +
         " MiB are available; lower --max-model-len or raise --kv-cache-memory-bytes");
   }
   return static_cast<int>(std::min(affordable, useful));

@@ -53,8 +53,8 @@ Status StepMemory::take_rings() {
   FT_ASSIGN_OR_RETURN(plan, arena_.take(plan_entry_bytes, "step plan"));
   FT_ASSIGN_OR_RETURN(result, arena_.take(result_entry_bytes, "step result"));
   FT_ASSIGN_OR_RETURN(step_counter, arena_.take_array<uint64_t>(1, "step counter"));
-  FT_ASSIGN_OR_RETURN(
-      plan_ring, pinned_.take_array<char>(plan_entry_bytes * kStepRingSize, "step plan ring"));
+  FT_ASSIGN_OR_RETURN(plan_ring,
+                      pinned_.take_array<char>(plan_entry_bytes * kStepRingSize, "step plan ring"));
   FT_ASSIGN_OR_RETURN(result_ring, pinned_.take_array<char>(result_entry_bytes * kStepRingSize,
                                                             "step result ring"));
   FT_ASSIGN_OR_RETURN(void* word, pinned_.take(sizeof(uint64_t), "publish word"));

@@ -27,21 +27,23 @@ class StepMemory {
   const PlanLimits& limits() const { return config_.limits; }
   BatchState batch{};
   StepTensors tensors{};
-  void* plan = nullptr;            // device
-  void* result = nullptr;          // device
+  void* plan = nullptr;              // device
+  void* result = nullptr;            // device
   uint64_t* step_counter = nullptr;  // device
-  char* plan_ring = nullptr;       // pinned, kStepRingSize entries
-  char* result_ring = nullptr;     // pinned, kStepRingSize entries
+  char* plan_ring = nullptr;         // pinned, kStepRingSize entries
+  char* result_ring = nullptr;       // pinned, kStepRingSize entries
   int64_t plan_entry_bytes = 0;
   int64_t result_entry_bytes = 0;
-  Event published;                 // number of published steps
+  Event published;  // number of published steps
 
   int64_t token_page_bytes() const;
   int64_t block_table_bytes() const;
 
  private:
   StepMemory(Device& device, const StepMemoryConfig& config)
-      : config_(config), arena_(device, MemoryKind::kDevice), pinned_(device, MemoryKind::kPinned) {}
+      : config_(config),
+        arena_(device, MemoryKind::kDevice),
+        pinned_(device, MemoryKind::kPinned) {}
   Status take_batch();
   Status take_tensors();
   Status take_rings();

@@ -29,8 +29,8 @@ struct AttentionArgs {
   int32_t max_blocks;
   int32_t max_rows;
   int32_t num_heads;
-  int32_t window;               // 0: unlimited
-  float scale;                  // usually 1 / sqrt(head_dim)
+  int32_t window;  // 0: unlimited
+  float scale;     // usually 1 / sqrt(head_dim)
 };
 
 void attention(Queue& queue, const AttentionArgs& args);

@@ -16,7 +16,7 @@ struct EmbedArgs {
   int32_t max_rows;
   int32_t vocab;
   int32_t hidden;
-  DType dtype;               // kF32 or kBF16
+  DType dtype;  // kF32 or kBF16
 };
 
 void embed(Queue& queue, const EmbedArgs& args);

@@ -16,17 +16,17 @@ enum class RowKind : int32_t { kToken, kLogits };
 struct GemmArgs {
   static constexpr Op kOp = Op::kGemm;
   const StepCounts* counts;
-  const void* x;        // [max_rows, k] of dtype
-  const void* weight;   // handle of Device::pack_weight, [n, k] of dtype
-  void* y;              // [max_rows, n] of out_dtype
-  const float* bias;    // [n] or null
+  const void* x;       // [max_rows, k] of dtype
+  const void* weight;  // handle of Device::pack_weight, [n, k] of dtype
+  void* y;             // [max_rows, n] of out_dtype
+  const float* bias;   // [n] or null
   RowKind row_kind;
   int32_t row_offset;
   int32_t max_rows;
   int32_t n;
   int32_t k;
-  DType dtype;          // kF32 or kBF16
-  DType out_dtype;      // kF32 or kBF16
+  DType dtype;      // kF32 or kBF16
+  DType out_dtype;  // kF32 or kBF16
 };
 
 void gemm(Queue& queue, const GemmArgs& args);

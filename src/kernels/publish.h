@@ -9,11 +9,11 @@ namespace foretoken {
 // to the step counter and stores its new value in `word` with release order (system scope).
 struct PublishArgs {
   static constexpr Op kOp = Op::kPublish;
-  uint64_t* step;        // device step counter
-  const void* result;    // device
-  char* ring;            // kStepRingSize entries in pinned memory
+  uint64_t* step;      // device step counter
+  const void* result;  // device
+  char* ring;          // kStepRingSize entries in pinned memory
   int64_t entry_bytes;
-  void* word;            // Event::word: the number of published steps
+  void* word;  // Event::word: the number of published steps
 };
 
 void publish(Queue& queue, const PublishArgs& args);

@@ -15,16 +15,16 @@ namespace foretoken {
 struct RmsNormArgs {
   static constexpr Op kOp = Op::kRmsNorm;
   const StepCounts* counts;
-  float* residual;            // [token rows, hidden]
-  const float* delta;         // [token rows, hidden] or null
-  const float* weight;        // [hidden]
-  void* out;                  // [max_rows, hidden] of out_dtype
-  const int32_t* row_index;   // [logits rows] or null
+  float* residual;           // [token rows, hidden]
+  const float* delta;        // [token rows, hidden] or null
+  const float* weight;       // [hidden]
+  void* out;                 // [max_rows, hidden] of out_dtype
+  const int32_t* row_index;  // [logits rows] or null
   int32_t row_offset;
   int32_t max_rows;
   int32_t hidden;
   float eps;
-  DType out_dtype;            // kF32 or kBF16
+  DType out_dtype;  // kF32 or kBF16
 };
 
 void rms_norm(Queue& queue, const RmsNormArgs& args);

@@ -26,16 +26,16 @@ struct KvLayer {
 struct RopeKvArgs {
   static constexpr Op kOp = Op::kRopeKv;
   const StepCounts* counts;
-  const float* qkv;         // [max_rows, (num_heads + 2 num_kv_heads) * head_dim]
-  void* q_out;              // [max_rows, num_heads * head_dim] of kv.dtype
-  const int32_t* positions; // [max_rows]
-  const int32_t* kv_slot;   // [max_rows]
-  const float* inv_freq;    // [rotary_dim / 2]
+  const float* qkv;          // [max_rows, (num_heads + 2 num_kv_heads) * head_dim]
+  void* q_out;               // [max_rows, num_heads * head_dim] of kv.dtype
+  const int32_t* positions;  // [max_rows]
+  const int32_t* kv_slot;    // [max_rows]
+  const float* inv_freq;     // [rotary_dim / 2]
   KvLayer kv;
   int32_t max_rows;
   int32_t num_heads;
-  int32_t rotary_dim;       // <= head_dim; the rest passes unchanged
-  float scaling;            // 1 except for yarn and longrope
+  int32_t rotary_dim;  // <= head_dim; the rest passes unchanged
+  float scaling;       // 1 except for yarn and longrope
 };
 
 void rope_kv(Queue& queue, const RopeKvArgs& args);

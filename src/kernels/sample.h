@@ -22,13 +22,13 @@ namespace foretoken {
 // A row with a NaN, or with every id masked or at -inf, samples -1.
 struct SampleArgs {
   static constexpr Op kOp = Op::kSample;
-  const float* logits;        // [max_rows, vocab]
+  const float* logits;  // [max_rows, vocab]
   const StepCounts* counts;
-  const int32_t* logits_rows; // [logits rows]
-  const int32_t* positions;   // [token rows]
-  const int32_t* row_slot;    // [token rows]
-  const SlotParams* params;   // [slots]
-  int32_t* sampled;           // [logits rows], written at row_offset + i
+  const int32_t* logits_rows;  // [logits rows]
+  const int32_t* positions;    // [token rows]
+  const int32_t* row_slot;     // [token rows]
+  const SlotParams* params;    // [slots]
+  int32_t* sampled;            // [logits rows], written at row_offset + i
   int32_t row_offset;
   int32_t max_rows;
   int32_t vocab;

@@ -51,8 +51,9 @@ FT_HD_INLINE uint32_t ordered_key(float x) {
 }
 
 // A NaN, and +inf, which has no place in a softmax: such a row samples -1.
-FT_HD_INLINE bool is_invalid_logit(float x) { return (bits_of(x) & 0x7fffffffu) > 0x7f800000u ||
-                                                     bits_of(x) == 0x7f800000u; }
+FT_HD_INLINE bool is_invalid_logit(float x) {
+  return (bits_of(x) & 0x7fffffffu) > 0x7f800000u || bits_of(x) == 0x7f800000u;
+}
 
 // exp(x) for x <= 0, within 2 ulp (Cephes' polynomial); 0 below -87 instead of a denormal.
 FT_HD_INLINE float exp_nonpositive(float x) {
@@ -135,8 +136,8 @@ FT_HD_INLINE uint64_t top_p_mass(float top_p, uint64_t total) {
 }
 
 // Random words of ids 4 * block .. 4 * block + 3 for the token at `position`.
-FT_HD_INLINE Philox4 noise_words(uint32_t block, int32_t position, int32_t choice,
-                                 uint32_t purpose, uint64_t seed) {
+FT_HD_INLINE Philox4 noise_words(uint32_t block, int32_t position, int32_t choice, uint32_t purpose,
+                                 uint64_t seed) {
   return philox4x32(block, static_cast<uint32_t>(position), static_cast<uint32_t>(choice), purpose,
                     seed);
 }

@@ -14,7 +14,7 @@ struct SiluMulArgs {
   void* out;             // [max_rows, size] of out_dtype
   int32_t max_rows;
   int32_t size;
-  DType out_dtype;       // kF32 or kBF16
+  DType out_dtype;  // kF32 or kBF16
 };
 
 void silu_mul(Queue& queue, const SiluMulArgs& args);

@@ -15,13 +15,13 @@ enum class DeviceFinish : int32_t { kNone = 0, kStop = 1, kLength = 2, kError = 
 // What a request asks of its slot. Written by the step that holds the sequence's first span.
 struct SlotParams {
   uint64_t seed;
-  int32_t choice;       // index among the choices of one request
-  float temperature;    // 0: greedy
-  float top_p;          // 1: off
-  int32_t top_k;        // 0: off
-  int32_t min_len;      // prompt length + min_tokens: below it no stop id can be sampled
-  int32_t max_len;      // prompt length + max_tokens, at most max_model_len
-  int32_t max_drafts;   // the request's own bound; 0: no speculation
+  int32_t choice;      // index among the choices of one request
+  float temperature;   // 0: greedy
+  float top_p;         // 1: off
+  int32_t top_k;       // 0: off
+  int32_t min_len;     // prompt length + min_tokens: below it no stop id can be sampled
+  int32_t max_len;     // prompt length + max_tokens, at most max_model_len
+  int32_t max_drafts;  // the request's own bound; 0: no speculation
   int32_t num_stop_ids;
   int32_t stop_ids[kMaxStopIds];
 };
@@ -45,12 +45,12 @@ struct PageHeader {
 
 // All per-sequence device memory. Slot `num_slots` is the null slot, block 0 the null block.
 struct BatchState {
-  SlotParams* params;         // [num_slots + 1]
-  SlotState* slots;           // [num_slots + 1]
-  int32_t* block_tables;      // [num_slots + 1, max_blocks]
-  int32_t* token_pages;       // [num_blocks, block_size]
-  PageHeader* page_headers;   // [num_blocks]
-  int32_t max_blocks;         // blocks of the longest sequence
+  SlotParams* params;        // [num_slots + 1]
+  SlotState* slots;          // [num_slots + 1]
+  int32_t* block_tables;     // [num_slots + 1, max_blocks]
+  int32_t* token_pages;      // [num_blocks, block_size]
+  PageHeader* page_headers;  // [num_blocks]
+  int32_t max_blocks;        // blocks of the longest sequence
   int32_t block_size;
   int32_t num_slots;
 };
@@ -88,18 +88,18 @@ struct SlotInit {
 
 struct BlockUpdate {
   int32_t slot;
-  int32_t index;    // in the slot's block table
+  int32_t index;  // in the slot's block table
   int32_t block;
-  uint32_t epoch;   // > 0: freshly handed out, its page header restarts; 0: a prefix hit
+  uint32_t epoch;  // > 0: freshly handed out, its page header restarts; 0: a prefix hit
 };
 
 // Where the parts of a plan lie; all pointers into one allocation laid out by plan_view.
 struct PlanView {
   PlanHeader* header;
-  SpanPlan* spans;            // [max_spans]
-  SlotInit* inits;            // [max_spans]
-  BlockUpdate* block_updates; // [max_block_updates]
-  int32_t* tokens;            // [max_tokens]
+  SpanPlan* spans;             // [max_spans]
+  SlotInit* inits;             // [max_spans]
+  BlockUpdate* block_updates;  // [max_block_updates]
+  int32_t* tokens;             // [max_tokens]
 };
 
 // Capacities of a plan, fixed at start-up.
@@ -120,7 +120,7 @@ struct StepCounts {
 
 struct SpanState {
   int32_t slot;
-  int32_t row_begin;     // first token row
+  int32_t row_begin;  // first token row
   int32_t num_rows;
   int32_t logits_begin;  // first logits row
   int32_t num_logits;    // num_drafts + 1, or 0 while prompt tokens are missing
@@ -129,13 +129,13 @@ struct SpanState {
 
 struct StepTensors {
   StepCounts* counts;
-  SpanState* spans;        // [max_spans]
-  int32_t* token_ids;      // [max_rows]
-  int32_t* positions;      // [max_rows] also the KV position
-  int32_t* row_slot;       // [max_rows]
-  int32_t* kv_slot;        // [max_rows] block * block_size + offset of the row's KV entry
-  int32_t* logits_rows;    // [max_logits_rows] token row of each logits row
-  int32_t* sampled;        // [max_logits_rows] sampled id; -1: the row has no valid probability
+  SpanState* spans;      // [max_spans]
+  int32_t* token_ids;    // [max_rows]
+  int32_t* positions;    // [max_rows] also the KV position
+  int32_t* row_slot;     // [max_rows]
+  int32_t* kv_slot;      // [max_rows] block * block_size + offset of the row's KV entry
+  int32_t* logits_rows;  // [max_logits_rows] token row of each logits row
+  int32_t* sampled;      // [max_logits_rows] sampled id; -1: the row has no valid probability
 };
 
 // --- What a step tells the host: a ring entry in pinned memory, copied from the device. ---

@@ -8,7 +8,8 @@ namespace foretoken {
 // Step part 1. Reads ring entry (*step mod kStepRingSize) and applies it:
 //  - copies header and spans to `plan` (device),
 //  - for each SlotInit: params; state = {len, computed, not finished, no drafts},
-//  - for each BlockUpdate: block_tables[slot, index] = block; when epoch > 0 the page header becomes
+//  - for each BlockUpdate: block_tables[slot, index] = block; when epoch > 0 the page header
+//  becomes
 //    {parent = block_tables[slot, index - 1] or -1, parent's epoch, epoch, count 0},
 //  - for each span with new ids: writes them to the token pages from write_position on and raises
 //    the page headers' counts.
@@ -16,10 +17,10 @@ namespace foretoken {
 // are read. Ids beyond the vocabulary never come from the host; it checks.
 struct UploadArgs {
   static constexpr Op kOp = Op::kUpload;
-  const uint64_t* step;   // device step counter
-  const char* ring;       // kStepRingSize entries in pinned memory
-  int64_t entry_bytes;    // distance between entries
-  void* plan;             // device copy (header and spans are valid after this op)
+  const uint64_t* step;  // device step counter
+  const char* ring;      // kStepRingSize entries in pinned memory
+  int64_t entry_bytes;   // distance between entries
+  void* plan;            // device copy (header and spans are valid after this op)
   PlanLimits limits;
   BatchState batch;
 };

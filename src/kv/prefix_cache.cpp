@@ -30,8 +30,7 @@ size_t PrefixCache::bucket_of(PrefixLink parent, std::span<const int32_t> ids) c
 }
 
 std::span<const int32_t> PrefixCache::ids_of(BlockId block) const {
-  return {ids_.data() + static_cast<size_t>(block) * block_size_,
-          static_cast<size_t>(block_size_)};
+  return {ids_.data() + static_cast<size_t>(block) * block_size_, static_cast<size_t>(block_size_)};
 }
 
 bool PrefixCache::matches(BlockId block, PrefixLink parent, std::span<const int32_t> ids) const {

@@ -25,8 +25,12 @@ Result<nlohmann::json> parse_json_object(std::string_view text, const std::strin
     }
     return json;
   } catch (const Json::exception& error) {
-    return invalid_argument(what + ": broken JSON (" + error.what() +
-                            "); fetch or write the file again");
+    // The library begins its messages with "[json.exception...] ".
+    const std::string text_of_error = error.what();
+    const size_t bracket = text_of_error.find("] ");
+    const std::string reason =
+        bracket == std::string::npos ? text_of_error : text_of_error.substr(bracket + 2);
+    return invalid_argument(what + ": broken JSON (" + reason + "); fetch or write the file again");
   }
 }
 

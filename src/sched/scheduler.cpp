@@ -87,8 +87,7 @@ Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
   if (room <= 0) return Placement::kSkipped;
   span.num_tokens = 1;
   span.samples = true;
-  span.max_drafts =
-      std::max(0, std::min({sequence.max_drafts, room - 1, row_budget(plan) - 1}));
+  span.max_drafts = std::max(0, std::min({sequence.max_drafts, room - 1, row_budget(plan) - 1}));
   return plan_span(sequence, plan, span);
 }
 
@@ -126,8 +125,7 @@ bool Scheduler::reserve(Sequence& sequence, int len, StepPlan& plan) {
   while (static_cast<int>(sequence.blocks.size()) < needed) {
     const BlockId block = pool_.allocate();
     cache_.forget(block);
-    plan.blocks.push_back(
-        {sequence.slot, static_cast<int>(sequence.blocks.size()), block, true});
+    plan.blocks.push_back({sequence.slot, static_cast<int>(sequence.blocks.size()), block, true});
     sequence.blocks.push_back(block);
   }
   return true;
@@ -176,9 +174,9 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   const int num_hits = take_prefix_hits(sequence, plan);
   const int still_needed = blocks_for(sequence.known_len() + 1) - num_hits;
   const size_t step_blocks = plan.blocks.size() + blocks_for(row_budget(plan)) + 2;
-  const bool fits = still_needed <= pool_.num_free() &&
-                    (step_blocks <= static_cast<size_t>(config_.max_block_assignments) ||
-                     plan.spans.empty());
+  const bool fits =
+      still_needed <= pool_.num_free() &&
+      (step_blocks <= static_cast<size_t>(config_.max_block_assignments) || plan.spans.empty());
   if (!fits) {
     plan.blocks.resize(num_assignments);
     release_blocks(sequence);

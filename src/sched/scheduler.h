@@ -92,8 +92,8 @@ class Scheduler {
   WaitingList waiting_;
   std::vector<Sequence*> running_;  // in order of admission
   std::vector<int> free_slots_;
-  int num_finished_ = 0;            // finished but not yet released
-  bool preempted_ = false;          // in the plan being made
+  int num_finished_ = 0;    // finished but not yet released
+  bool preempted_ = false;  // in the plan being made
   SchedulerStats stats_;
 };
 

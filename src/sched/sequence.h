@@ -21,27 +21,27 @@ struct Sequence {
   uint64_t id = 0;
   std::vector<int32_t> tokens;  // prompt, then reconciled output
   int prompt_len = 0;
-  int max_len = 0;      // prompt + max_tokens, at most max_model_len
-  int max_drafts = 0;   // drafts a step at most, 0: no speculation
+  int max_len = 0;     // prompt + max_tokens, at most max_model_len
+  int max_drafts = 0;  // drafts a step at most, 0: no speculation
   uint64_t cache_salt = 0;
   void* owner = nullptr;  // the engine's record; the scheduler only passes it on
 
   // Kept by the scheduler.
   SequenceState state = SequenceState::kWaiting;
-  bool draining = false;    // to be preempted as soon as no step in flight uses it
+  bool draining = false;  // to be preempted as soon as no step in flight uses it
   // The last known token is scheduled: from here on a step extends the sequence by one token row
   // and its drafts.
   bool caught_up = false;
   int slot = -1;
-  int num_scheduled = 0;    // known tokens whose KV entries are computed or in flight
-  int num_inflight = 0;     // steps in flight that hold a span of it
-  int num_sampling = 0;     // those of them that commit at least one id unless it has ended
-  int inflight_bound = 0;   // most ids that those can commit
+  int num_scheduled = 0;   // known tokens whose KV entries are computed or in flight
+  int num_inflight = 0;    // steps in flight that hold a span of it
+  int num_sampling = 0;    // those of them that commit at least one id unless it has ended
+  int inflight_bound = 0;  // most ids that those can commit
   std::vector<BlockId> blocks;
   int num_cached_blocks = 0;  // leading blocks known to the prefix cache
   PrefixLink cache_tail;      // link after those
   int num_preemptions = 0;
-  Sequence* next = nullptr;   // in the waiting list
+  Sequence* next = nullptr;  // in the waiting list
   Sequence* prev = nullptr;
 
   int known_len() const { return static_cast<int>(tokens.size()); }

@@ -26,11 +26,13 @@ Request random_request(std::mt19937& random) {
 
 TEST(Abort, TwoThousandRandomRequestsLeaveNothingBehind) {
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(
-      config_of({.num_drafts = 3, .steps_in_flight = 2, .max_batched_tokens = 64, .num_blocks = 60,
-                 .prefix_caching = true},
-                bundled_model()),
-      &engine);
+  const Status made = make_engine(config_of({.num_drafts = 3,
+                                             .steps_in_flight = 2,
+                                             .max_batched_tokens = 64,
+                                             .num_blocks = 60,
+                                             .prefix_caching = true},
+                                            bundled_model()),
+                                  &engine);
   ASSERT_TRUE(made.ok()) << made.message();
   const int num_requests = num_test_prompts(200) * 10;
   std::atomic<int> num_finished{0};
@@ -70,9 +72,9 @@ TEST(Abort, TwoThousandRandomRequestsLeaveNothingBehind) {
 // A neighbour's ids do not change when a request beside it is cancelled after any number of tokens.
 TEST(Abort, AtEveryStepNumberTheNeighbourGoesOn) {
   std::unique_ptr<Engine> engine;
-  ASSERT_TRUE(make_engine(config_of({.num_drafts = 3, .steps_in_flight = 2}, bundled_model()),
-                          &engine)
-                  .ok());
+  ASSERT_TRUE(
+      make_engine(config_of({.num_drafts = 3, .steps_in_flight = 2}, bundled_model()), &engine)
+          .ok());
   std::mt19937 random(5);
   Request neighbour = random_request(random);
   neighbour.sampling.max_tokens = 32;

@@ -84,11 +84,13 @@ void run_steps(Engine& engine, int64_t num_steps) {
 TEST(Allocation, NoneInAThousandWarmSteps) {
   if (!FT_HOOK_MALLOC) GTEST_SKIP() << "sanitizers own malloc";
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(
-      config_of({.num_drafts = 4, .steps_in_flight = 2, .max_batched_tokens = 64,
-                 .num_blocks = 200, .prefix_caching = true},
-                bundled_model()),
-      &engine);
+  const Status made = make_engine(config_of({.num_drafts = 4,
+                                             .steps_in_flight = 2,
+                                             .max_batched_tokens = 64,
+                                             .num_blocks = 200,
+                                             .prefix_caching = true},
+                                            bundled_model()),
+                                  &engine);
   ASSERT_TRUE(made.ok()) << made.message();
   run_steps(*engine, 200);
   counting.store(true);

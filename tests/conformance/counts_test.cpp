@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <filesystem>
 #include <iostream>
-#include <unistd.h>
 
 #include "conformance/harness.h"
 #include "engine/engine_impl.h"
@@ -28,7 +28,8 @@ struct DialledRun {
 class Counts : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::filesystem::temp_directory_path() / ("foretoken-dialled-" + std::to_string(getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("foretoken-dialled-" + std::to_string(getpid()));
     DialledShape shape;
     shape.vocab_size = 512;
     ASSERT_TRUE(write_dialled_checkpoint(folder_.string(), shape).ok());
@@ -49,8 +50,8 @@ class Counts : public ::testing::Test {
   static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
 
   static DialledRun run(int steps_in_flight, int batch, const TestHooks& hooks = {}) {
-    EngineConfig config = config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight},
-                                    folder_.string());
+    EngineConfig config =
+        config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight}, folder_.string());
     config.max_model_len = 2048;
     config.num_gpu_blocks_override = 16 * 128;
     auto engine = EngineImpl::create(config, hooks);

@@ -10,13 +10,13 @@ namespace foretoken {
 // One way to run the same requests. Every variant must give the same ids.
 struct Variant {
   std::string name = "base";
-  int num_drafts = 0;        // 0: no drafter; otherwise n-gram with this bound
+  int num_drafts = 0;  // 0: no drafter; otherwise n-gram with this bound
   int steps_in_flight = 1;
-  int batch = 1;             // requests submitted together
+  int batch = 1;  // requests submitted together
   int max_batched_tokens = 512;
-  int num_blocks = 0;        // 0: plenty; few of them force preemption
+  int num_blocks = 0;  // 0: plenty; few of them force preemption
   bool prefix_caching = false;
-  bool warm = false;         // the second of two runs in one engine counts
+  bool warm = false;  // the second of two runs in one engine counts
   bool eager = false;
 
   std::string describe() const;

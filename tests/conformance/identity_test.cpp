@@ -7,8 +7,8 @@
 #include "conformance/harness.h"
 
 // The same ids whatever shares the batch, however prompts are cut, however many steps are in
-// flight, with and without drafts, preemption and prefix hits: each axis alone against the base, and
-// random combinations of all.
+// flight, with and without drafts, preemption and prefix hits: each axis alone against the base,
+// and random combinations of all.
 
 namespace foretoken {
 namespace {
@@ -49,9 +49,7 @@ TEST_P(Identity, Ngram) {
   EXPECT_GT(result.stats.num_draft_tokens, result.stats.num_accepted_tokens);
 }
 
-TEST_P(Identity, TwoStepsInFlight) {
-  expect_same({.name = "two in flight", .steps_in_flight = 2});
-}
+TEST_P(Identity, TwoStepsInFlight) { expect_same({.name = "two in flight", .steps_in_flight = 2}); }
 
 TEST_P(Identity, Batched) { expect_same({.name = "batched", .batch = 32}); }
 
@@ -60,9 +58,11 @@ TEST_P(Identity, Chunked) {
 }
 
 TEST_P(Identity, Preempted) {
-  const RunResult result =
-      expect_same({.name = "preempted", .num_drafts = 4, .steps_in_flight = 2, .batch = 32,
-                   .num_blocks = kFewBlocks});
+  const RunResult result = expect_same({.name = "preempted",
+                                        .num_drafts = 4,
+                                        .steps_in_flight = 2,
+                                        .batch = 32,
+                                        .num_blocks = kFewBlocks});
   EXPECT_GT(result.stats.num_preemptions, 0);
 }
 
@@ -71,17 +71,25 @@ TEST_P(Identity, ColdPrefixCache) {
 }
 
 TEST_P(Identity, WarmPrefixCache) {
-  const RunResult result = expect_same(
-      {.name = "warm prefix cache", .batch = 32, .num_blocks = 8192, .prefix_caching = true,
-       .warm = true});
+  const RunResult result = expect_same({.name = "warm prefix cache",
+                                        .batch = 32,
+                                        .num_blocks = 8192,
+                                        .prefix_caching = true,
+                                        .warm = true});
   EXPECT_GT(result.stats.num_cached_tokens, 0);
 }
 
 TEST_P(Identity, Eager) { expect_same({.name = "eager", .batch = 32, .eager = true}); }
 
 TEST_P(Identity, Everything) {
-  expect_same({.name = "everything", .num_drafts = 4, .steps_in_flight = 2, .batch = 32,
-               .max_batched_tokens = 64, .num_blocks = 4096, .prefix_caching = true, .warm = true});
+  expect_same({.name = "everything",
+               .num_drafts = 4,
+               .steps_in_flight = 2,
+               .batch = 32,
+               .max_batched_tokens = 64,
+               .num_blocks = 4096,
+               .prefix_caching = true,
+               .warm = true});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Identity, ::testing::Bool(), [](const auto& param) {

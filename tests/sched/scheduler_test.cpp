@@ -12,9 +12,9 @@ std::string run(const SchedulerConfig& config, const char* script) {
 }
 
 TEST(Scheduler, DecodesWithTwoStepsInFlight) {
-  EXPECT_EQ("", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16},
-                    R"(
+  EXPECT_EQ(
+      "", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
+              R"(
     submit a prompt=5 max=20 drafts=3
     plan
     span a tokens=5 samples first
@@ -30,9 +30,9 @@ TEST(Scheduler, DecodesWithTwoStepsInFlight) {
 }
 
 TEST(Scheduler, CutsPromptsIntoChunksBesideDecodes) {
-  EXPECT_EQ("", run({.num_blocks = 40, .block_size = 4, .max_num_seqs = 4,
-                     .max_num_batched_tokens = 8},
-                    R"(
+  EXPECT_EQ("",
+            run({.num_blocks = 40, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 8},
+                R"(
     submit a prompt=3 max=30 drafts=2
     submit b prompt=11 max=30 base=300
     plan
@@ -48,9 +48,9 @@ TEST(Scheduler, CutsPromptsIntoChunksBesideDecodes) {
 }
 
 TEST(Scheduler, NeverGrantsDraftsBeyondTheEnd) {
-  EXPECT_EQ("", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16},
-                    R"(
+  EXPECT_EQ(
+      "", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
+              R"(
     submit a prompt=5 max=8 drafts=4
     plan
     span a tokens=5 samples first
@@ -67,9 +67,9 @@ TEST(Scheduler, NeverGrantsDraftsBeyondTheEnd) {
 }
 
 TEST(Scheduler, PrefixHitsSkipFullBlocksButNeverTheLastToken) {
-  EXPECT_EQ("", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16},
-                    R"(
+  EXPECT_EQ(
+      "", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
+              R"(
     submit a prompt=8 max=10
     submit b prompt=8 max=10
     plan
@@ -86,8 +86,11 @@ TEST(Scheduler, PrefixHitsSkipFullBlocksButNeverTheLastToken) {
 }
 
 TEST(Scheduler, PreemptsTheYoungestOnceNothingIsInFlight) {
-  EXPECT_EQ("", run({.num_blocks = 5, .block_size = 4, .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16, .prefix_caching = false},
+  EXPECT_EQ("", run({.num_blocks = 5,
+                     .block_size = 4,
+                     .max_num_seqs = 4,
+                     .max_num_batched_tokens = 16,
+                     .prefix_caching = false},
                     R"(
     submit a prompt=7 max=16
     submit b prompt=7 max=16 base=300
@@ -107,9 +110,9 @@ TEST(Scheduler, PreemptsTheYoungestOnceNothingIsInFlight) {
 }
 
 TEST(Scheduler, DropsDraftsBeforeItPreempts) {
-  EXPECT_EQ("", run({.num_blocks = 4, .block_size = 4, .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16},
-                    R"(
+  EXPECT_EQ("",
+            run({.num_blocks = 4, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
+                R"(
     submit a prompt=6 max=12 drafts=4
     submit b prompt=2 max=12 base=300
     plan
@@ -124,9 +127,9 @@ TEST(Scheduler, DropsDraftsBeforeItPreempts) {
 }
 
 TEST(Scheduler, AbortWaitsForTheStepInFlight) {
-  EXPECT_EQ("", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 1,
-                     .max_num_batched_tokens = 16},
-                    R"(
+  EXPECT_EQ(
+      "", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 1, .max_num_batched_tokens = 16},
+              R"(
     submit a prompt=5 max=20
     submit b prompt=5 max=20 base=300
     plan
@@ -145,8 +148,8 @@ TEST(Scheduler, AbortWaitsForTheStepInFlight) {
 }
 
 TEST(Scheduler, RefusesWhatCanNeverFit) {
-  const Scheduler scheduler({.num_blocks = 5, .block_size = 4, .max_num_seqs = 1,
-                             .max_num_batched_tokens = 16});
+  const Scheduler scheduler(
+      {.num_blocks = 5, .block_size = 4, .max_num_seqs = 1, .max_num_batched_tokens = 16});
   EXPECT_TRUE(scheduler.check_fits(4, 16).ok());
   const Status status = scheduler.check_fits(4, 17);
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
