@@ -177,7 +177,12 @@ Status EngineImpl::submit(Request request, OutputCallback callback, std::string*
     }
   }
   if (request_id != nullptr) *request_id = id;
-  loop_->intake().push(state.release());
+  if (!loop_->intake().push(state.get())) {
+    std::lock_guard lock(requests_mutex_);
+    requests_.erase(id);
+    return aborted("the engine is shutting down; it takes no more requests");
+  }
+  (void)state.release();
   return {};
 }
 

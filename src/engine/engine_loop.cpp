@@ -64,14 +64,19 @@ void EngineLoop::main() {
       intake_.wait();
     }
   }
-  take_in();
+  add_submitted(intake_.take_and_close());
   for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
   while (num_reconciled_ < num_submitted_) wait_and_reconcile();
   outputs_.close();
 }
 
 void EngineLoop::take_in() {
-  for (RequestState* request = intake_.take(); request != nullptr;) {
+  add_submitted(intake_.take());
+  if (intake_.take_end_announcement()) end_requested();
+}
+
+void EngineLoop::add_submitted(RequestState* request) {
+  while (request != nullptr) {
     RequestState* next = request->next_submitted;
     live_.push_back(&request->sequence);
     scheduler_.add(request->sequence);
@@ -84,7 +89,6 @@ void EngineLoop::take_in() {
     }
     request = next;
   }
-  if (intake_.take_end_announcement()) end_requested();
 }
 
 void EngineLoop::end_requested() {

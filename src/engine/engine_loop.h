@@ -41,6 +41,7 @@ class EngineLoop {
  private:
   void main();
   void take_in();
+  void add_submitted(RequestState* request);
   void end_requested();
   bool plan_and_submit();
   void wait_and_reconcile();

@@ -2,11 +2,14 @@
 
 namespace foretoken {
 
-void Intake::push(RequestState* request) {
-  request->next_submitted = head_.load(std::memory_order_relaxed);
-  while (!head_.compare_exchange_weak(request->next_submitted, request)) {
-  }
+bool Intake::push(RequestState* request) {
+  RequestState* head = head_.load(std::memory_order_relaxed);
+  do {
+    if (head == closed()) return false;
+    request->next_submitted = head;
+  } while (!head_.compare_exchange_weak(head, request));
   wake();
+  return true;
 }
 
 void Intake::announce_end() {
@@ -19,8 +22,8 @@ void Intake::stop() {
   wake();
 }
 
-RequestState* Intake::take() {
-  RequestState* newest = head_.exchange(nullptr);
+RequestState* Intake::take_and_leave(RequestState* left) {
+  RequestState* newest = head_.exchange(left);
   RequestState* oldest = nullptr;
   while (newest != nullptr) {
     RequestState* next = newest->next_submitted;

@@ -10,21 +10,27 @@ namespace foretoken {
 // Hands requests and wishes to end them from any thread to the engine thread, without allocating.
 class Intake {
  public:
-  // Any thread. The engine thread owns the record from here on.
-  void push(RequestState* request);
+  // Any thread. The engine thread owns the record from here on; false, and nothing is taken, once
+  // the engine thread has closed the intake.
+  bool push(RequestState* request);
   // Any thread: some record's end_requested was set.
   void announce_end();
   // Any thread: the engine thread shall look again and stop.
   void stop();
 
   // Engine thread: all new records in order of arrival, linked by next_submitted, or null.
-  RequestState* take();
+  RequestState* take() { return take_and_leave(nullptr); }
+  // Engine thread: the last take; later pushes fail.
+  RequestState* take_and_close() { return take_and_leave(closed()); }
   bool take_end_announcement() { return end_announced_.exchange(false); }
   bool stopping() const { return stopping_.load(); }
   // Engine thread: parks until there is something to take, an announcement, or a stop.
   void wait();
 
  private:
+  // A value of head_ that is no record.
+  RequestState* closed() { return reinterpret_cast<RequestState*>(this); }
+  RequestState* take_and_leave(RequestState* left);
   void wake();
 
   std::atomic<RequestState*> head_{nullptr};  // newest first

@@ -95,8 +95,12 @@ void OutputProcessor::append_ids(RequestState& request, const OutputEvent& event
     request.output.token_ids.push_back(event.ids[i]);
     const bool is_stop_id = event.finish == FinishReason::kStop && i + 1 == event.num_ids;
     if (is_stop_id) {
-      request.output.stop_reason = std::to_string(event.ids[i]);
-      continue;
+      const SamplingParams& sampling = request.request.sampling;
+      const auto& stops = sampling.stop_token_ids;
+      if (std::find(stops.begin(), stops.end(), event.ids[i]) != stops.end()) {
+        request.output.stop_reason = std::to_string(event.ids[i]);
+      }
+      if (!sampling.include_stop_str_in_output) continue;
     }
     if (request.detokenizer == nullptr) continue;
     Result<std::string> piece = request.detokenizer->append(event.ids[i]);

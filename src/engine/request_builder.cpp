@@ -72,6 +72,11 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const Tokenizer*
 Result<int> draft_bound(const SpeculativeParams& speculative, const RequestLimits& limits) {
   if (speculative.enabled.has_value() && !*speculative.enabled) return 0;
   const int wanted = speculative.num_speculative_tokens.value_or(limits.num_speculative_tokens);
+  if (speculative.enabled.value_or(false) && limits.num_speculative_tokens == 0) {
+    return invalid_argument(
+        "speculative.enabled is true, but the engine runs without a drafter; "
+        "start it with --speculative-config");
+  }
   if (wanted < 0 || wanted > limits.num_speculative_tokens) {
     return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +
                             "; this engine allows 0 to " +

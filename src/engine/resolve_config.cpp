@@ -43,6 +43,8 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
     return invalid_argument("--block-size " + std::to_string(config.block_size) +
                             " is not supported; use 16, 32 or 64");
   }
+  FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
+                                 INT32_MAX / config.block_size));
   if (config.gpu_memory_utilization <= 0 || config.gpu_memory_utilization > 1) {
     return invalid_argument("--gpu-memory-utilization must lie in (0, 1]");
   }

@@ -87,7 +87,11 @@ Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
   if (room <= 0) return Placement::kSkipped;
   span.num_tokens = 1;
   span.samples = true;
-  span.max_drafts = std::max(0, std::min({sequence.max_drafts, room - 1, row_budget(plan) - 1}));
+  // Drafts come after one row for every sequence that is still to be planned.
+  const int num_behind =
+      std::max(0, static_cast<int>(running_.size()) - static_cast<int>(plan.spans.size()) - 1);
+  span.max_drafts =
+      std::max(0, std::min({sequence.max_drafts, room - 1, row_budget(plan) - 1 - num_behind}));
   return plan_span(sequence, plan, span);
 }
 

@@ -22,6 +22,7 @@ std::atomic<bool> counting{false};
 std::atomic<int64_t> num_allocations{0};
 std::atomic<int64_t> num_elsewhere{0};  // shows that the hook sees allocations at all
 
+#if FT_HOOK_MALLOC
 void note_allocation() {
   if (!counting.load(std::memory_order_relaxed)) return;
   using foretoken::ThreadRole;
@@ -33,6 +34,7 @@ void note_allocation() {
   if (foretoken::foreign_allocation_depth > 0) return;
   num_allocations.fetch_add(1);
 }
+#endif
 
 }  // namespace
 

@@ -291,6 +291,25 @@ void check_in_flight(Side& gpu, Side& cpu, uint64_t first) {
              text_of(totals));
 }
 
+// A plan of another step fails the queue with a message, and only the queue.
+void check_refusal(Gpu& gpu) {
+  std::string message;
+  {
+    auto queue = gpu.device->make_queue();
+    Side side(*gpu.device, *queue.value());
+    *side.entry(0).header = {3, 1, 0, 0, 0};
+    side.launch_before();
+    side.launch_after();
+    message = queue.value()->drain().message();
+    side.launch_before();
+  }
+  auto fresh = gpu.device->make_queue();
+  const bool recovered = fresh.value()->drain().ok();
+  report(recovered &&
+             message.find("plan of step 3 found in the ring entry of step 0") != std::string::npos,
+         "step refused", message);
+}
+
 }  // namespace
 
 void check_step(Gpu& gpu) {
@@ -310,6 +329,7 @@ void check_step(Gpu& gpu) {
     check_states(gpu_side, cpu_side);
     check_in_flight(gpu_side, cpu_side, 300);
   }
+  check_refusal(gpu);
 }
 
 }  // namespace foretoken::check

@@ -15,6 +15,7 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(const CudaKernels& kernels, int ordinal, std::string name)
       : kernels_(kernels), ordinal_(ordinal), name_(std::move(name)) {}
+  ~CudaDevice() override { deallocate(failure_, MemoryKind::kPinned); }
 
   DeviceType type() const override { return DeviceType::kCuda; }
   std::string name() const override { return name_; }
@@ -30,7 +31,8 @@ class CudaDevice final : public Device {
   const CudaKernels kernels_;
   const int ordinal_;
   const std::string name_;
-  std::mutex pack_mutex_;
+  std::mutex mutex_;  // of start-up work
+  PlanFailure* failure_ = nullptr;
 };
 
 int64_t CudaDevice::free_memory() const {
@@ -72,11 +74,19 @@ void CudaDevice::deallocate(void* pointer, MemoryKind kind) {
 }
 
 Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
-  return CudaQueue::make(kernels_, ordinal_);
+  std::lock_guard lock(mutex_);
+  cudaSetDevice(ordinal_);
+  if (failure_ == nullptr) {
+    failure_ = static_cast<PlanFailure*>(allocate(sizeof(PlanFailure), MemoryKind::kPinned));
+    if (failure_ == nullptr) return resource_exhausted("no pinned host memory for a CUDA queue");
+  }
+  *failure_ = PlanFailure{};
+  kernels_.report_failures_to(failure_);
+  return CudaQueue::make(kernels_, ordinal_, failure_);
 }
 
 void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
-  std::lock_guard lock(pack_mutex_);
+  std::lock_guard lock(mutex_);
   cudaSetDevice(ordinal_);
   return kernels_.pack_weight(parts, k, dtype);
 }

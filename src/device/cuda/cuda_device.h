@@ -1,8 +1,10 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "device/cuda_plugin.h"
 
@@ -11,6 +13,14 @@ namespace foretoken::cuda {
 // Enqueues one op on the stream from a copy of its argument block. It allocates nothing and may be
 // captured.
 using LaunchFn = void (*)(const void* args, cudaStream_t stream);
+
+// Written by a kernel into pinned memory when the step it should run is not the one it finds. The
+// queue turns it into its error; a trap instead would end every queue of the process.
+struct PlanFailure {
+  uint64_t failed;  // 0 or 1; the other fields are written first
+  uint64_t plan_step;
+  uint64_t step;
+};
 
 struct CudaOp {
   LaunchFn launch;
@@ -21,6 +31,7 @@ struct CudaOp {
 struct CudaKernels {
   const CudaOp* ops;
   int num_ops;
+  void (*report_failures_to)(PlanFailure* failure);  // start-up only
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype);
   void (*free_weight)(void* weight);
 };

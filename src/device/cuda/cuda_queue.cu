@@ -1,5 +1,6 @@
 #include "device/cuda/cuda_queue.h"
 
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -20,7 +21,8 @@ __global__ void record_kernel(unsigned long long* word, unsigned long long value
 
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }
 
-Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int ordinal) {
+Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int ordinal,
+                                               PlanFailure* failure) {
   cudaStream_t stream = nullptr;
   cudaError_t status = cudaSetDevice(ordinal);
   if (status == cudaSuccess) status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -28,11 +30,12 @@ Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int o
     return internal_error(std::string("cannot create a CUDA stream: ") +
                           cudaGetErrorString(status));
   }
-  return std::unique_ptr<Queue>(std::make_unique<CudaQueue>(kernels, ordinal, stream));
+  return std::unique_ptr<Queue>(std::make_unique<CudaQueue>(kernels, ordinal, failure, stream));
 }
 
-CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, cudaStream_t stream)
-    : kernels_(kernels), ordinal_(ordinal), stream_(stream) {}
+CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure,
+                     cudaStream_t stream)
+    : kernels_(kernels), ordinal_(ordinal), failure_(failure), stream_(stream) {}
 
 CudaQueue::~CudaQueue() {
   cudaSetDevice(ordinal_);
@@ -42,7 +45,7 @@ CudaQueue::~CudaQueue() {
 
 // Whether more work may be enqueued; the calling thread is on the queue's device afterwards.
 bool CudaQueue::ready() {
-  if (!error_.ok()) return false;
+  if (!look_for_failure().ok()) return false;
   check(cudaSetDevice(ordinal_), "set device");
   return error_.ok();
 }
@@ -52,6 +55,18 @@ void CudaQueue::check(cudaError_t status, const char* what) {
   Status error = internal_error(std::string("CUDA error at ") + what + ": " +
                                 cudaGetErrorName(status) + ", " + cudaGetErrorString(status));
   std::swap(error_, error);
+}
+
+// The queue's status, after a look at what kernels reported.
+const Status& CudaQueue::look_for_failure() {
+  if (error_.ok() && std::atomic_ref(failure_->failed).load(std::memory_order_acquire) != 0) {
+    Status error =
+        internal_error("device queue: plan of step " + std::to_string(failure_->plan_step) +
+                       " found in the ring entry of step " + std::to_string(failure_->step) +
+                       ", or it exceeds its limits");
+    std::swap(error_, error);
+  }
+  return error_;
 }
 
 void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
@@ -119,8 +134,7 @@ void CudaQueue::poll() {
 Status CudaQueue::wait(Event event, uint64_t value, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto done = [&] { return event.word->load(std::memory_order_acquire) >= value; };
-  if (!error_.ok()) return error_;
-  if (done()) return {};
+  if (!error_.ok() || done()) return look_for_failure();
   const Clock::time_point start = Clock::now();
   Clock::time_point next_poll = start + kPollInterval;
   while (!done()) {
@@ -141,13 +155,13 @@ Status CudaQueue::wait(Event event, uint64_t value, std::chrono::milliseconds ti
       std::this_thread::sleep_for(kParkTime);
     }
   }
-  return error_;
+  return look_for_failure();
 }
 
 Status CudaQueue::drain() {
   FT_CHECK(!capturing_);
   if (ready()) check(cudaStreamSynchronize(stream_), last_op_);
-  return error_;
+  return look_for_failure();
 }
 
 }  // namespace foretoken::cuda

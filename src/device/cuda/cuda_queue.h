@@ -23,8 +23,10 @@ class CudaGraph final : public Graph {
 // run asynchronously, so the culprit may be an earlier op.
 class CudaQueue final : public Queue {
  public:
-  static Result<std::unique_ptr<Queue>> make(const CudaKernels& kernels, int ordinal);
-  CudaQueue(const CudaKernels& kernels, int ordinal, cudaStream_t stream);
+  // `failure` is pinned memory that the kernels report to; it outlives the queue.
+  static Result<std::unique_ptr<Queue>> make(const CudaKernels& kernels, int ordinal,
+                                             PlanFailure* failure);
+  CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure, cudaStream_t stream);
   ~CudaQueue() override;
 
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
@@ -41,9 +43,11 @@ class CudaQueue final : public Queue {
   bool ready();
   void check(cudaError_t status, const char* what);
   void poll();
+  const Status& look_for_failure();
 
   const CudaKernels kernels_;
   const int ordinal_;
+  PlanFailure* const failure_;
   const cudaStream_t stream_;
   const char* last_op_ = "start";
   bool capturing_ = false;

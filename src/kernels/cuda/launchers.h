@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "device/device.h"
+#include "device/cuda/cuda_device.h"
 
 // Launchers of the CUDA ops: `args` is the op's argument block (kernels/<op>.h).
 namespace foretoken::cuda {
@@ -21,6 +21,9 @@ void launch_sample(const void* args, cudaStream_t stream);
 void launch_commit(const void* args, cudaStream_t stream);
 void launch_publish(const void* args, cudaStream_t stream);
 void launch_ngram(const void* args, cudaStream_t stream);
+
+// Where the upload op reports a plan that it cannot run.
+void report_failures_to(PlanFailure* failure);
 
 // Copies a weight to the device in the layout that launch_gemm reads (weight_layout.cuh).
 // Blocks; nullptr when memory is short.

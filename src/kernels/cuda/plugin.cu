@@ -27,7 +27,8 @@ extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
-  auto device = open_device({kOps, kNumOps, pack_weight, free_weight}, ordinal, reason);
+  auto device =
+      open_device({kOps, kNumOps, report_failures_to, pack_weight, free_weight}, ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());
   }

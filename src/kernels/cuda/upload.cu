@@ -9,6 +9,10 @@ namespace {
 
 constexpr int kThreads = 1024;
 
+// Of the newest queue. A failed queue stays failed: its later plans are refused as well.
+__device__ PlanFailure* plan_failure;
+__device__ bool has_failed;
+
 // The entry may be overwritten by the host as soon as the step is published, and a copy of an older
 // step must never be used: no cached loads.
 template <class T>
@@ -66,6 +70,17 @@ __device__ bool is_valid(const PlanHeader& header, const PlanLimits& limits, uin
          within(header.num_tokens, limits.max_tokens);
 }
 
+// Tells the host and leaves a plan without spans, so that the rest of the step does nothing.
+__device__ void refuse_plan(const PlanView& plan, uint64_t plan_step, uint64_t step) {
+  *plan.header = PlanHeader{step, 0, 0, 0, 0};
+  if (has_failed) return;
+  has_failed = true;
+  plan_failure->plan_step = plan_step;
+  plan_failure->step = step;
+  __threadfence_system();
+  *const_cast<volatile uint64_t*>(&plan_failure->failed) = 1;
+}
+
 // One block: the parts depend on each other and are small.
 __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   wait_for_previous();
@@ -77,8 +92,11 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   __shared__ PlanHeader header;
   copy_words(&header, from.header, 1);
   __syncthreads();
-  // Host and device disagree about the step: nothing after it can be right, so the queue fails.
-  if (!is_valid(header, args.limits, step)) __trap();
+  // Host and device disagree about the step: nothing after it can be right.
+  if (has_failed || !is_valid(header, args.limits, step)) {
+    if (threadIdx.x == 0) refuse_plan(to, header.step, step);
+    return;
+  }
   copy_words(to.header, from.header, 1);
   copy_words(to.spans, from.spans, header.num_spans);
   apply_inits(args.batch, from.inits, header.num_inits);
@@ -94,6 +112,12 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
 }
 
 }  // namespace
+
+void report_failures_to(PlanFailure* failure) {
+  const bool none = false;
+  cudaMemcpyToSymbol(plan_failure, &failure, sizeof failure);
+  cudaMemcpyToSymbol(has_failed, &none, sizeof none);
+}
 
 void launch_upload(const void* args, cudaStream_t stream) {
   launch_kernel(upload_kernel, 1, kThreads, 0, stream, op_args<UploadArgs>(args));
