@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -26,8 +27,12 @@ struct WrittenCheckpoint {
 }  // namespace
 
 std::string engine_test_device() {
-  const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
-  return name != nullptr ? name : "cpu";
+  static const std::string device = [] {
+    const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
+    std::printf("device=%s\n", name != nullptr ? name : "cpu");
+    return std::string(name != nullptr ? name : "cpu");
+  }();
+  return device;
 }
 
 std::string bundled_model_folder() {

@@ -88,8 +88,8 @@ TEST_P(AttentionTest, MatchesDouble) {
       const size_t at = r * width + h * c.head_dim;
       const auto want = reference(&q.values[at], h, slots[r], positions[r]);
       for (int d = 0; d < c.head_dim; ++d) {
-        // Tensor cores take the softmax weights in bfloat16 too.
-        const double weights_error = c.dtype == DType::kBF16 ? 1e-3 : 2e-5;
+        // Tensor cores take the softmax weights in bfloat16 too: 2^-9 of sum(w |v|).
+        const double weights_error = c.dtype == DType::kBF16 ? 3e-3 : 2e-5;
         const double bound = std::abs(want[d]) * storage_error(c.dtype) + weights_error;
         ASSERT_NEAR(y[at + d], want[d], bound) << "row " << r << " head " << h;
       }

@@ -18,8 +18,8 @@ for test in test_device test_kernels test_attention test_model test_engine test_
 done
 
 cuda=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")}
-cupti=$(find -L / -name cupti.h -not -path '/proc/*' 2>/dev/null | head -n 1)
-cupti_lib=$(find -L / -name 'libcupti.so*' -not -path '/proc/*' 2>/dev/null | head -n 1)
+cupti=$(find "$cuda"/ /usr/local/ /opt/ -name cupti.h 2>/dev/null | head -n 1)
+cupti_lib=$(find "$cuda"/ /usr/local/ /opt/ -name 'libcupti.so*' 2>/dev/null | head -n 1)
 if g++ -shared -fPIC -O1 -I"$cuda/include" -I"$(dirname "$cupti")" tools/cuda/sync_counter.cpp \
   -o "$out/libsync_counter.so" "$cupti_lib"; then
   for tokens in 64 512; do
