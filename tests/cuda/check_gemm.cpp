@@ -156,7 +156,7 @@ void check_gemm_bits(Gpu& gpu, bool large) {
   check_bits(gpu, {4096, 4096, 2048}, DType::kBF16);
   check_bits(gpu, {28672, 4096, 2048}, DType::kBF16);
   check_bits(gpu, {4096, 14336, 2048}, DType::kBF16);
-  check_bits(gpu, {128256, 4096, 256}, DType::kBF16);
+  check_bits(gpu, {128256, 4096, 2048}, DType::kBF16);
   check_bits(gpu, {4096, 4096, 256}, DType::kF32);
 }
 
