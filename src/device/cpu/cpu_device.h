@@ -17,6 +17,7 @@ inline constexpr size_t kMaxOps = 64;
 // What the kernels folder gives to the CPU device, so that this folder does not depend on it.
 struct CpuKernels {
   std::array<OpFn, kMaxOps> ops{};
+  std::array<bool, kMaxOps> stores_event{};  // ops after which a waiting host must be looked for
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype) = nullptr;
   void (*free_weight)(void* weight) = nullptr;
 };

@@ -168,9 +168,11 @@ void CpuQueue::execute(const Task& task) {
 }
 
 void CpuQueue::run_task(const Task& task) {
+  bool stores_event = false;
   switch (task.kind) {
     case Task::Kind::kOp:
       kernels_.ops[task.op](task.args, pool_);
+      stores_event = kernels_.stores_event[task.op];
       break;
     case Task::Kind::kCopy:
       std::memcpy(task.dst, task.src, task.value);
@@ -180,11 +182,15 @@ void CpuQueue::run_task(const Task& task) {
       break;
     case Task::Kind::kRecord:
       static_cast<std::atomic<uint64_t>*>(task.dst)->store(task.value, std::memory_order_seq_cst);
+      stores_event = true;
       break;
     case Task::Kind::kReplay:
       FT_CHECK_MSG(false, "a graph inside a graph");
   }
-  // An op may store an event of its own (publish), so a parked host looks after every task.
+  if (stores_event) wake_hosts();
+}
+
+void CpuQueue::wake_hosts() {
   if (hosts_parked_.load(std::memory_order_seq_cst) > 0) {
     {
       std::lock_guard lock(mutex_);

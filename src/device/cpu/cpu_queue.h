@@ -58,6 +58,7 @@ class CpuQueue final : public Queue {
   void worker_main();
   void execute(const Task& task);
   void run_task(const Task& task);
+  void wake_hosts();
   void fail(const char* what);
 
   const CpuKernels kernels_;

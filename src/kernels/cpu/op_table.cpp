@@ -20,6 +20,7 @@ CpuKernels cpu_kernels() {
   set(Op::kCommit, commit);
   set(Op::kPublish, publish);
   set(Op::kNgram, ngram);
+  kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
   kernels.pack_weight = pack_weight;
   kernels.free_weight = free_weight;
   static_assert(static_cast<size_t>(Op::kCount) <= kMaxOps);
