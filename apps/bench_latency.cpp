@@ -121,9 +121,9 @@ void print_result(const LatencyResult& result, const LatencyOptions& options, bo
     text += fmt::format("{}% percentile latency: {:.6f} seconds\n", percent,
                         percentile(sorted, percent));
   }
-  text +=
-      fmt::format("{:.4f} ms per output token of a sequence, {:.1f} tokens/s in all\n",
-                  1e3 * mean / options.output_len, options.batch_size * options.output_len / mean);
+  text += fmt::format("{:.4f} ms per output token of a sequence, {:.1f} tokens/s in all\n",
+                      1e3 * mean / options.output_len,
+                      double{1} * options.batch_size * options.output_len / mean);
   if (drafts) text += draft_line(result.stats) + "\n";
   std::fputs(text.c_str(), stdout);
 }
@@ -151,7 +151,7 @@ Status write_json(const LatencyResult& result, const LatencyOptions& options) {
 }
 
 Status check_lengths(const LatencyOptions& options, const EngineInfo& info) {
-  if (options.input_len + options.output_len <= info.max_model_len) return {};
+  if (int64_t{options.input_len} + options.output_len <= info.max_model_len) return {};
   return invalid_argument(
       fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
                   options.input_len, options.output_len, info.max_model_len));

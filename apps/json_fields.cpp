@@ -21,8 +21,19 @@ bool is_int32(const json& value) {
 }  // namespace
 
 Result<json> parse_json_object(const std::string& text, const std::string& what) {
+  // Deeper values overflow the stack when they are printed.
+  constexpr int kMaxDepth = 128;
+  bool too_deep = false;
+  const json::parser_callback_t look_at_depth = [&](int depth, json::parse_event_t, json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return true;
+  };
   try {
-    json value = json::parse(text);
+    json value = json::parse(text, look_at_depth);
+    if (too_deep) {
+      return invalid_argument(what + ": values are nested deeper than " +
+                              std::to_string(kMaxDepth) + " levels");
+    }
     if (value.is_object()) return value;
     return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
                             std::string(value.type_name()));

@@ -1,4 +1,7 @@
 #include <foretoken/version.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -50,7 +53,10 @@ int run_main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   }
-  return run();
+  const int code = run();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  report_error(std::string("the output could not be written: ") + std::strerror(errno));
+  return code == 0 ? kExitError : code;
 }
 
 }  // namespace

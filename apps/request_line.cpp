@@ -49,6 +49,11 @@ void read_prompt(JsonFields& fields, PromptItem* item) {
     if (!messages->is_array() || messages->empty()) {
       fields.fail("'messages' must be an array of {\"role\", \"content\"}");
     }
+    for (const nlohmann::json& message : *messages) {
+      if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
+        fields.fail("each of 'messages' must be an object with a \"role\" string");
+      }
+    }
     item->messages_json = messages->dump();
   }
 }

@@ -105,5 +105,22 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
   }
 }
 
+TEST(Generate, DeepOrMalformedMessagesFailOnlyTheirLine) {
+  const ScratchFolder scratch;
+  const std::string deep(100000, '[');
+  const std::string file =
+      scratch.write("lines.jsonl", "{\"messages\":" + deep + std::string(100000, ']') +
+                                       "}\n{\"prompt\":\"ok\",\"max_tokens\":3}\n"
+                                       "{\"messages\":[1]}\n");
+  const CommandResult result = run_command({"generate", "--model", bundled_model().string(),
+                                            "--jsonl", file, "--json", "--log-level", "error"});
+  EXPECT_EQ(result.exit_code, 1);
+  const auto lines = result.json_lines();
+  ASSERT_EQ(lines.size(), 3u) << result.err;
+  EXPECT_EQ(lines[0]["finish_reason"], "error");
+  EXPECT_EQ(lines[1]["finish_reason"], "length");
+  EXPECT_EQ(lines[2]["finish_reason"], "error");
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -30,5 +30,12 @@ TEST(JsonFile, BadTextIsNamed) {
   }
 }
 
+TEST(JsonFile, DeepNestingIsRefusedBeforeAnyoneRecursesIntoIt) {
+  const std::string deep(100000, '[');
+  const auto result = parse_json_object("{\"a\":" + deep + std::string(100000, ']') + "}", "text");
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("deeper than 128"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken

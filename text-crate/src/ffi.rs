@@ -100,6 +100,9 @@ fn panic_message(payload: Box<dyn Any + Send>) -> String {
 
 /// Runs `body`; an error or a panic becomes a message in `error` and a negative code.
 pub unsafe fn guard(error: *mut FtText, body: impl FnOnce() -> Outcome<()>) -> i32 {
+    // The message travels to the caller; nothing is printed behind its back.
+    static QUIET: std::sync::Once = std::sync::Once::new();
+    QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
     let outcome = catch_unwind(AssertUnwindSafe(body))
         .unwrap_or_else(|payload| Err(Failure::new(panic_message(payload))));
     match outcome {

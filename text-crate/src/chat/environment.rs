@@ -17,7 +17,7 @@ impl std::fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Instructions of one rendering: under a second of work, far beyond any honest conversation.
-const FUEL: u64 = 10_000_000;
+const FUEL: u64 = 2_000_000;
 
 fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Refusal(message)))

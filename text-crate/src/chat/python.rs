@@ -10,7 +10,7 @@ pub fn to_str(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         out.push_str(text);
     } else if !value.is_undefined() {
-        write_repr(&mut out, value);
+        write_repr(&mut out, value, 0);
     }
     out
 }
@@ -47,30 +47,37 @@ pub fn number(value: &Value) -> String {
     }
 }
 
-fn write_repr(out: &mut String, value: &Value) {
+/// Deeper values are cut: a template can make a value that holds itself.
+const MAX_DEPTH: usize = 128;
+
+fn write_repr(out: &mut String, value: &Value, depth: usize) {
+    if depth > MAX_DEPTH {
+        out.push_str("...");
+        return;
+    }
     match value.kind() {
         ValueKind::Undefined => out.push_str("Undefined"),
         ValueKind::None => out.push_str("None"),
         ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
         ValueKind::Number => out.push_str(&number(value)),
         ValueKind::String => write_quoted(out, value.as_str().unwrap_or_default()),
-        ValueKind::Seq => write_items(out, value, '[', ']'),
-        ValueKind::Map => write_items(out, value, '{', '}'),
+        ValueKind::Seq => write_items(out, value, '[', ']', depth),
+        ValueKind::Map => write_items(out, value, '{', '}', depth),
         _ => out.push_str(&value.to_string()),
     }
 }
 
-fn write_items(out: &mut String, value: &Value, open: char, close: char) {
+fn write_items(out: &mut String, value: &Value, open: char, close: char, depth: usize) {
     out.push(open);
     let items = value.try_iter().into_iter().flatten();
     for (index, item) in items.enumerate() {
         if index > 0 {
             out.push_str(", ");
         }
-        write_repr(out, &item);
+        write_repr(out, &item, depth + 1);
         if open == '{' {
             out.push_str(": ");
-            write_repr(out, &value.get_item(&item).unwrap_or_default());
+            write_repr(out, &value.get_item(&item).unwrap_or_default(), depth + 1);
         }
     }
     out.push(close);
