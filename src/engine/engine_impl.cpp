@@ -150,6 +150,10 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.drafter = drafter_ != nullptr ? drafter_->name() : "";
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->weight_bytes() / static_cast<int64_t>(dtype_size(model.dtype));
+  // A tied head is a packed copy of the embedding.
+  if (model.tie_word_embeddings) {
+    info_.num_parameters -= int64_t{model.vocab_size} * model.hidden_size;
+  }
   info_.vocab_size = model.vocab_size;
   info_.max_model_len = config.max_model_len;
   info_.max_num_seqs = config.max_num_seqs;
