@@ -26,7 +26,7 @@ void start_request(const Engine& engine, PromptItem& item, size_t i, RequestBatc
   Status status = item.error;
   if (status.ok() && !item.messages_json.empty()) {
     std::string prompt;
-    status = engine.render_chat(item.messages_json, &prompt);
+    status = engine.render_chat(item.messages_json, "", &prompt);
     item.request.prompt = std::move(prompt);
     item.request.add_special_tokens = false;
   }

@@ -19,22 +19,29 @@ struct EngineConfig {
   std::string model;           // folder with config.json, *.safetensors, tokenizer.json
   std::string device = "cpu";  // cpu | cuda
   int device_ordinal = 0;
-  int cpu_threads = 0;                   // 0: physical cores
-  std::string dtype = "auto";            // auto | float32 | bfloat16
-  std::string load_format = "auto";      // auto | safetensors | dummy
-  bool skip_tokenizer_init = false;      // true: prompts and outputs are token ids only
-  std::string attention_backend;         // empty: the first that fits
-  std::string batch_invariant = "auto";  // auto | on | off
-  int max_model_len = 0;                 // 0: as the model allows
-  int max_num_seqs = 0;                  // 0: 64 on CPU, 256 on CUDA
-  int max_num_batched_tokens = 0;        // 0: 512 on CPU, 2048 on CUDA
+  int cpu_threads = 0;                     // 0: physical cores
+  std::string dtype = "auto";              // auto | float32 | bfloat16
+  std::string load_format = "auto";        // auto | safetensors | dummy
+  std::string hf_overrides;                // JSON object merged over config.json
+  std::string generation_config = "auto";  // auto: the model's; vllm: none; or a folder
+  std::string override_generation_config;  // JSON object merged over it
+  std::string chat_template;               // a file, or the template itself; empty: the model's
+  bool skip_tokenizer_init = false;        // true: prompts and outputs are token ids only
+  std::string attention_backend;           // empty: the first that fits
+  std::string batch_invariant = "auto";    // auto | on | off
+  int max_model_len = 0;           // 0: as the model allows; -1: what memory allows ("auto")
+  int max_num_seqs = 0;            // 0: 64 on CPU, 256 on CUDA
+  int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA
   int block_size = 16;
   int num_gpu_blocks_override = 0;    // 0: from memory
   int64_t kv_cache_memory_bytes = 0;  // 0: from free memory
   double gpu_memory_utilization = 0.9;
   bool enable_prefix_caching = true;
-  bool enforce_eager = false;  // true: no graphs
-  int steps_in_flight = 2;     // 1..3
+  bool enforce_eager = false;              // true: no graphs
+  int steps_in_flight = 2;                 // 1..3
+  std::string scheduling_policy = "fcfs";  // fcfs | priority
+  int max_logprobs = 20;                   // most alternatives a request may ask for; -1: all
+  int max_processor_rows = 32;             // logits rows that go through logits processors at once
   uint64_t seed = 0;
   SpeculativeConfig speculative;
 

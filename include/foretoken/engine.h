@@ -3,6 +3,7 @@
 #include <foretoken/request.h>
 #include <foretoken/status.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,13 +59,28 @@ class Engine {
   // Ends a request soon with reason "abort"; unknown ids are ignored.
   virtual void abort(const std::string& request_id) = 0;
 
-  // Runs the requests and waits for all. The i-th output holds all text and tokens of the i-th
-  // request, or its error.
+  // Runs the requests and waits for all. An output holds everything of one choice, or its error;
+  // they stand in order of requests, then of choices.
   virtual std::vector<RequestOutput> generate(std::vector<Request> requests) = 0;
 
-  // The prompt that the model's chat template makes of `messages_json`, a JSON array of
-  // {"role", "content"}.
-  virtual Status render_chat(const std::string& messages_json, std::string* prompt) const = 0;
+  // The same for one request, without waiting. Dropping the future does not end the request.
+  virtual std::future<std::vector<RequestOutput>> generate_async(Request request) = 0;
+
+  // Sampling parameters that the model's generation_config.json asks for; what it does not name has
+  // its default.
+  virtual SamplingParams default_sampling_params() const = 0;
+
+  // The prompt that the chat template makes of `messages_json`, a JSON array of {"role",
+  // "content", ...}. `arguments_json`: an object with further variables (tools, documents,
+  // add_generation_prompt, continue_final_message, and those of chat_template_kwargs), or empty.
+  virtual Status render_chat(const std::string& messages_json, const std::string& arguments_json,
+                             std::string* prompt) const = 0;
+
+  // Text to ids and back, as the engine does it. Unsupported without a tokenizer.
+  virtual Status encode(const std::string& text, bool add_special_tokens,
+                        std::vector<int32_t>* ids) const = 0;
+  virtual Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                        std::string* text) const = 0;
 
   virtual EngineStats stats() const = 0;
   virtual const EngineInfo& info() const = 0;

@@ -3,26 +3,63 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace foretoken {
 
+// What a logits processor may look at: the tokens before the one to be chosen.
+struct LogitsContext {
+  std::span<const int32_t> prompt_ids;
+  std::span<const int32_t> output_ids;  // drafts that are being verified included
+  int choice = 0;                       // index among the choices of the request
+};
+
+// Changes the logits of one token before everything else that shapes them. Called on a thread of
+// the engine, for several rows at once and again for the same row: `apply` must be a pure function
+// of its arguments, or speculation would change the text. -inf forbids a token; +inf and NaN end
+// the request with an error, and so does an exception.
+class LogitsProcessor {
+ public:
+  virtual ~LogitsProcessor() = default;
+  virtual void apply(const LogitsContext& context, std::span<float> logits) const = 0;
+};
+
 // How tokens are chosen and when they end. Names and defaults follow vLLM.
 struct SamplingParams {
-  int max_tokens = 16;           // most output tokens
-  int min_tokens = 0;            // no stop token before so many
-  float temperature = 1.0f;      // 0: greedy
-  float top_p = 1.0f;            // (0, 1]
-  int top_k = 0;                 // 0 or -1: off
-  std::optional<uint64_t> seed;  // none: derived from the engine's seed and the request's number
+  int n = 1;                        // choices; each is a sequence with noise of its own
+  int max_tokens = 16;              // most output tokens
+  int min_tokens = 0;               // no stop token before so many
+  float temperature = 1.0f;         // 0: greedy
+  float top_p = 1.0f;               // (0, 1]
+  int top_k = 0;                    // 0 or -1: off
+  float min_p = 0.0f;               // [0, 1]; share of the likeliest token's probability
+  float presence_penalty = 0.0f;    // [-2, 2]
+  float frequency_penalty = 0.0f;   // [-2, 2]
+  float repetition_penalty = 1.0f;  // above 0; 1: off
+  std::optional<uint64_t> seed;     // none: derived from the engine's seed and the request's number
+  std::vector<std::pair<int32_t, float>> logit_bias;      // token id and bias in [-100, 100]
+  std::vector<std::string> bad_words;                     // texts that never appear
+  std::optional<std::vector<int32_t>> allowed_token_ids;  // the only ones that can be sampled
+  // Applied in order.
+  std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;
+  std::optional<int> logprobs;         // alternatives a token, 0: the token's own only; -1: all
+  std::optional<int> prompt_logprobs;  // the same for the tokens of the prompt
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
+  bool detokenize = true;  // false: outputs have no text
   bool skip_special_tokens = true;
+  bool spaces_between_special_tokens = true;
 };
+
+// Requests without output: one state of the prompt, after the last layer and its norm.
+enum class Pooling { kNone, kLast, kMean, kCls };
 
 // Speculation of one request. Unset fields take the engine's settings.
 struct SpeculativeParams {
@@ -36,8 +73,12 @@ struct Request {
   std::vector<int32_t> prompt_token_ids;  // used instead of `prompt` when not empty
   bool add_special_tokens =
       true;  // around `prompt`, such as BOS; false for text of a chat template
+  std::optional<int> truncate_prompt_tokens;  // keeps the last ones only; -1: as many as fit
   SamplingParams sampling;
   SpeculativeParams speculative;
+  Pooling pooling = Pooling::kNone;
+  bool normalize = true;   // the pooled state to length 1
+  int priority = 0;        // lower runs first, with the scheduling policy "priority"
   std::string cache_salt;  // prefix-cache entries are shared only within one salt
 };
 
@@ -58,12 +99,36 @@ struct RequestStats {
   int64_t num_preemptions = 0;
 };
 
-// What is new about a request. Text never ends inside a character.
+// A token with its log-probability under the model, before anything shaped the logits.
+struct Logprob {
+  int32_t token_id = -1;
+  float logprob = 0;
+  int rank = 0;  // 1: no token is likelier
+  std::string decoded_token;
+};
+
+// One position: the token that stands there, then the likeliest ones, best first. vLLM's dictionary
+// is their union.
+struct TokenLogprobs {
+  Logprob token;
+  std::vector<Logprob> top;
+};
+
+// What is new about one choice of a request. Text never ends inside a character.
 struct RequestOutput {
   std::string request_id;
+  int index = 0;                   // of the choice
   std::string text;                // new text since the last output
   std::vector<int32_t> token_ids;  // new tokens since the last output
-  bool finished = false;
+  // Leading ones of token_ids that a drafter proposed, and bytes of `text` made of them.
+  int num_accepted_tokens = 0;
+  size_t accepted_text_bytes = 0;
+  std::vector<TokenLogprobs> logprobs;  // of token_ids, when wanted
+  // Of the prompt's tokens from the second on, when wanted; complete in the first output.
+  std::vector<TokenLogprobs> prompt_logprobs;
+  std::vector<float> embedding;   // the pooled state, in the last output of a pooling request
+  bool finished = false;          // this choice
+  bool request_finished = false;  // every choice
   FinishReason finish_reason = FinishReason::kNone;
   std::string stop_reason;  // the stop string or stop token id that ended it
   Status status;            // why, with kError

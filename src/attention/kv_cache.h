@@ -12,10 +12,11 @@ namespace foretoken {
 
 // A set of layers whose KV has one layout and shares block indices.
 struct KvGroupSpec {
-  int32_t num_layers = 0;
+  int32_t num_layers = 0;  // may be 0 for the full group of a model with windowed layers only
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   DType dtype = DType::kF32;
+  int32_t window = 0;  // positions that a row sees, its own included; 0: all
   bool operator==(const KvGroupSpec&) const = default;
 };
 
@@ -46,6 +47,13 @@ class KvCache {
   int32_t block_size_;
   Arena arena_;
   std::vector<KvLayer> layers_;
+};
+
+// The caches that a model's forward pass reads and writes: of its full group and, where it has
+// one, of its windowed group.
+struct KvCaches {
+  const KvCache* full = nullptr;
+  const KvCache* windowed = nullptr;
 };
 
 }  // namespace foretoken

@@ -46,6 +46,11 @@ class Queue {
   virtual void copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void fill(void* dst, int byte_value, size_t bytes) = 0;
 
+  // Enqueues a call of `function(context)` on a host thread of the queue, in order with the ops
+  // around it; it sees what they wrote to pinned memory and they see what it writes. It must not
+  // use the queue or throw. `context` must outlive its runs. May be captured.
+  virtual void call_host(void (*function)(void* context), void* context) = 0;
+
   // Enqueues `event.word = value` with release order.
   virtual void record(Event event, uint64_t value) = 0;
 

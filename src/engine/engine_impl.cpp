@@ -19,6 +19,24 @@ int logits_rows(const EngineConfig& config, const Drafter* drafter) {
   return std::min(config.max_num_batched_tokens, config.max_num_seqs * rows_each);
 }
 
+void append_output(const RequestOutput& output, RequestOutput& sum) {
+  sum.request_id = output.request_id;
+  sum.text += output.text;
+  sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+  if (!output.finished) return;
+  sum.finished = true;
+  sum.finish_reason = output.finish_reason;
+  sum.stop_reason = output.stop_reason;
+  sum.status = output.status;
+  sum.stats = output.stats;
+}
+
+void fail_output(const Status& status, RequestOutput& output) {
+  output.finished = true;
+  output.finish_reason = FinishReason::kError;
+  output.status = status;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& config,
@@ -78,7 +96,7 @@ Status EngineImpl::load_text(const EngineConfig& config) {
 Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hooks) {
   const int max_logits_rows = logits_rows(config, drafter_.get());
   max_blocks_ = (config.max_model_len + config.block_size - 1) / config.block_size;
-  const int64_t block_bytes = kv_bytes_per_block(model_->kv_group(), config.block_size) +
+  const int64_t block_bytes = kv_bytes_per_block(model_->kv_groups().front(), config.block_size) +
                               config.block_size * static_cast<int64_t>(sizeof(int32_t)) +
                               static_cast<int64_t>(sizeof(PageHeader));
   FT_ASSIGN_OR_RETURN(const int num_blocks, choose_num_blocks(config, *device_, block_bytes));
@@ -91,10 +109,11 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
       .max_blocks = max_blocks_,
       .max_rows = config.max_num_batched_tokens,
       .max_logits_rows = max_logits_rows,
-      .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates}};
+      .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates, 0},
+      .result_limits = {config.max_num_seqs, 0, 0, 0}};
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
-  FT_ASSIGN_OR_RETURN(kv_cache_,
-                      KvCache::create(*device_, model_->kv_group(), num_blocks, config.block_size));
+  FT_ASSIGN_OR_RETURN(kv_cache_, KvCache::create(*device_, model_->kv_groups().front(), num_blocks,
+                                                 config.block_size));
   scheduler_ = std::make_unique<Scheduler>(
       SchedulerConfig{.num_blocks = num_blocks,
                       .block_size = config.block_size,
@@ -205,25 +224,15 @@ std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
   size_t num_open = requests.size();
   for (size_t i = 0; i < requests.size(); ++i) {
     const auto collect = [&, i](const RequestOutput& output) {
-      RequestOutput& sum = outputs[i];
-      sum.request_id = output.request_id;
-      sum.text += output.text;
-      sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+      append_output(output, outputs[i]);
       if (!output.finished) return;
-      sum.finished = true;
-      sum.finish_reason = output.finish_reason;
-      sum.stop_reason = output.stop_reason;
-      sum.status = output.status;
-      sum.stats = output.stats;
       std::lock_guard lock(mutex);
       if (--num_open == 0) all_done.notify_all();
     };
     outputs[i].request_id = requests[i].request_id;
     const Status status = submit(std::move(requests[i]), collect, nullptr);
     if (status.ok()) continue;
-    outputs[i].finished = true;
-    outputs[i].finish_reason = FinishReason::kError;
-    outputs[i].status = status;
+    fail_output(status, outputs[i]);
     std::lock_guard lock(mutex);
     --num_open;
   }
@@ -232,13 +241,49 @@ std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
   return outputs;
 }
 
-Status EngineImpl::render_chat(const std::string& messages_json, std::string* prompt) const {
+std::future<std::vector<RequestOutput>> EngineImpl::generate_async(Request request) {
+  auto promise = std::make_shared<std::promise<std::vector<RequestOutput>>>();
+  auto sum = std::make_shared<RequestOutput>();
+  sum->request_id = request.request_id;
+  std::future<std::vector<RequestOutput>> future = promise->get_future();
+  const Status status = submit(
+      std::move(request),
+      [promise, sum](const RequestOutput& output) {
+        append_output(output, *sum);
+        if (output.finished) promise->set_value({*sum});
+      },
+      nullptr);
+  if (!status.ok()) {
+    fail_output(status, *sum);
+    promise->set_value({*sum});
+  }
+  return future;
+}
+
+SamplingParams EngineImpl::default_sampling_params() const { return {}; }
+
+Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
+                               std::string* prompt) const {
   if (!chat_template_) {
     return unsupported(
         "the model folder has no chat template; add a chat_template to "
         "tokenizer_config.json or give a plain prompt");
   }
-  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, "", true));
+  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments_json, true));
+  return {};
+}
+
+Status EngineImpl::encode(const std::string& text, bool add_special_tokens,
+                          std::vector<int32_t>* ids) const {
+  if (tokenizer_ == nullptr) return unsupported("the model has no tokenizer.json; use token ids");
+  FT_ASSIGN_OR_RETURN(*ids, tokenizer_->encode(text, add_special_tokens));
+  return {};
+}
+
+Status EngineImpl::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                          std::string* text) const {
+  if (tokenizer_ == nullptr) return unsupported("the model has no tokenizer.json; use token ids");
+  FT_ASSIGN_OR_RETURN(*text, tokenizer_->decode(ids, skip_special_tokens));
   return {};
 }
 

@@ -30,7 +30,14 @@ class EngineImpl final : public Engine {
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
   void abort(const std::string& request_id) override;
   std::vector<RequestOutput> generate(std::vector<Request> requests) override;
-  Status render_chat(const std::string& messages_json, std::string* prompt) const override;
+  std::future<std::vector<RequestOutput>> generate_async(Request request) override;
+  SamplingParams default_sampling_params() const override;
+  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
+                     std::string* prompt) const override;
+  Status encode(const std::string& text, bool add_special_tokens,
+                std::vector<int32_t>* ids) const override;
+  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                std::string* text) const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
 

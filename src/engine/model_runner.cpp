@@ -50,7 +50,8 @@ PlanView ModelRunner::entry(uint64_t step) const {
 }
 
 ResultView ModelRunner::result(uint64_t step) const {
-  return result_view(memory_.result_ring + step % kStepRingSize * memory_.result_entry_bytes);
+  return result_view(memory_.result_ring + step % kStepRingSize * memory_.result_entry_bytes,
+                     memory_.result_limits());
 }
 
 char* ModelRunner::entry_bytes(uint64_t step) const {
@@ -73,7 +74,7 @@ void ModelRunner::submit(uint64_t step, int num_rows) {
 
 void ModelRunner::enqueue_step(int max_rows) {
   enqueue_inputs(max_rows);
-  model_.forward(queue_, memory_.tensors, memory_.batch, kv_cache_, max_rows);
+  model_.forward(queue_, memory_.tensors, memory_.batch, {&kv_cache_, nullptr}, max_rows);
   enqueue_logits(std::min(max_rows, config_.max_logits_rows));
   enqueue_outputs();
 }
@@ -99,12 +100,8 @@ void ModelRunner::enqueue_logits(int max_logits_rows) {
     const int rows = std::min(config_.logits_tile, max_logits_rows - offset);
     model_.logits(queue_, memory_.tensors, offset, rows, logits_);
     sample(queue_, {.logits = logits_,
-                    .counts = memory_.tensors.counts,
-                    .logits_rows = memory_.tensors.logits_rows,
-                    .positions = memory_.tensors.positions,
-                    .row_slot = memory_.tensors.row_slot,
-                    .params = memory_.batch.params,
-                    .sampled = memory_.tensors.sampled,
+                    .tensors = memory_.tensors,
+                    .batch = memory_.batch,
                     .row_offset = offset,
                     .max_rows = rows,
                     .vocab = model_.config().vocab_size});
@@ -116,9 +113,13 @@ void ModelRunner::enqueue_outputs() {
                   .limits = memory_.limits(),
                   .batch = memory_.batch,
                   .tensors = memory_.tensors,
-                  .result = memory_.result});
+                  .result = memory_.result,
+                  .result_limits = memory_.result_limits()});
   publish(queue_, {.step = memory_.step_counter,
                    .result = memory_.result,
+                   .limits = memory_.result_limits(),
+                   .with_logprobs = 0,
+                   .with_pooled = 0,
                    .ring = memory_.result_ring,
                    .entry_bytes = memory_.result_entry_bytes,
                    .word = memory_.published.word});

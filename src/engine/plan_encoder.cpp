@@ -18,7 +18,7 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
     const Span& span = plan.spans[i];
     const Sequence& sequence = *span.sequence;
     SpanPlan& out = entry.spans[i];
-    out = {sequence.slot, span.num_tokens, span.max_drafts, 0, 0, 0};
+    out = {sequence.slot, span.num_tokens, span.max_drafts, 0, 0, 0, 0};
     if (span.first_new_id >= 0) {
       out.num_new_ids = span.num_tokens;
       out.token_offset = num_ids;
@@ -36,10 +36,11 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
   for (size_t i = 0; i < plan.blocks.size(); ++i) {
     const BlockAssignment& block = plan.blocks[i];
     entry.block_updates[i] = {block.slot, block.index, block.block,
-                              block.fresh ? blocks.epoch(block.block) : 0u};
+                              block.fresh ? blocks.epoch(block.block) : 0u, 0};
   }
-  *entry.header = {plan.step, static_cast<int32_t>(plan.spans.size()), num_inits,
-                   static_cast<int32_t>(plan.blocks.size()), num_ids};
+  *entry.header = {plan.step, static_cast<int32_t>(plan.spans.size()),
+                   num_inits, static_cast<int32_t>(plan.blocks.size()),
+                   num_ids,   0};
 }
 
 }  // namespace foretoken

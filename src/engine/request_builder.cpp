@@ -150,14 +150,25 @@ Result<std::unique_ptr<RequestState>> build_request(Request request, OutputCallb
   sequence.blocks.reserve(static_cast<size_t>(max_blocks));
   sequence.owner = state.get();
   state->params = {.seed = seed_of(sampling, limits, number),
+                   .processors = 0,
                    .choice = 0,
                    .temperature = sampling.temperature,
                    .top_p = sampling.top_p,
+                   .min_p = sampling.min_p,
                    .top_k = std::max(sampling.top_k, 0),
+                   .repetition_penalty = sampling.repetition_penalty,
+                   .frequency_penalty = sampling.frequency_penalty,
+                   .presence_penalty = sampling.presence_penalty,
+                   .prompt_len = sequence.prompt_len,
                    .min_len = static_cast<int>(std::min<int64_t>(
                        sequence.max_len, int64_t{sequence.prompt_len} + sampling.min_tokens)),
                    .max_len = sequence.max_len,
                    .max_drafts = sequence.max_drafts,
+                   .num_logprobs = kNoLogprobs,
+                   .num_logit_bias = 0,
+                   .num_bad_word_ints = 0,
+                   .has_allowed_ids = 0,
+                   .pooling = 0,
                    .num_stop_ids = 0,
                    .stop_ids = {}};
   FT_RETURN_IF_ERROR(fill_stop_ids(state->params, sampling, limits));

@@ -49,7 +49,7 @@ Status StepMemory::take_tensors() {
 
 Status StepMemory::take_rings() {
   plan_entry_bytes = plan_bytes(config_.limits);
-  result_entry_bytes = result_bytes(config_.limits);
+  result_entry_bytes = result_bytes(config_.result_limits);
   FT_ASSIGN_OR_RETURN(plan, arena_.take(plan_entry_bytes, "step plan"));
   FT_ASSIGN_OR_RETURN(result, arena_.take(result_entry_bytes, "step result"));
   FT_ASSIGN_OR_RETURN(step_counter, arena_.take_array<uint64_t>(1, "step counter"));

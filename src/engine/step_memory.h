@@ -16,6 +16,7 @@ struct StepMemoryConfig {
   int max_rows = 0;
   int max_logits_rows = 0;
   PlanLimits limits{};
+  ResultLimits result_limits{};
 };
 
 // The device's memory for steps: batch state, the tensors of one step, plan and result with their
@@ -25,6 +26,7 @@ class StepMemory {
   static Result<std::unique_ptr<StepMemory>> make(Device& device, const StepMemoryConfig& config);
 
   const PlanLimits& limits() const { return config_.limits; }
+  const ResultLimits& result_limits() const { return config_.result_limits; }
   BatchState batch{};
   StepTensors tensors{};
   void* plan = nullptr;              // device

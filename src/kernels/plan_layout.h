@@ -14,7 +14,8 @@ FT_HD inline int64_t plan_bytes(const PlanLimits& limits) {
   return align16(sizeof(PlanHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanPlan)}) +
          align16(limits.max_spans * int64_t{sizeof(SlotInit)}) +
          align16(limits.max_block_updates * int64_t{sizeof(BlockUpdate)}) +
-         align16(limits.max_tokens * int64_t{sizeof(int32_t)});
+         align16(limits.max_tokens * int64_t{sizeof(int32_t)}) +
+         align16(limits.max_words * int64_t{sizeof(uint32_t)});
 }
 
 FT_HD inline PlanView plan_view(void* base, const PlanLimits& limits) {
@@ -29,17 +30,31 @@ FT_HD inline PlanView plan_view(void* base, const PlanLimits& limits) {
   view.block_updates = reinterpret_cast<BlockUpdate*>(at);
   at += align16(limits.max_block_updates * int64_t{sizeof(BlockUpdate)});
   view.tokens = reinterpret_cast<int32_t*>(at);
+  at += align16(limits.max_tokens * int64_t{sizeof(int32_t)});
+  view.words = reinterpret_cast<uint32_t*>(at);
   return view;
 }
 
-FT_HD inline int64_t result_bytes(const PlanLimits& limits) {
-  return align16(sizeof(ResultHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanResult)});
+FT_HD inline int64_t result_bytes(const ResultLimits& limits) {
+  return align16(sizeof(ResultHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanResult)}) +
+         align16(limits.max_rows * int64_t{sizeof(RowLogprobs)}) +
+         align16(int64_t{limits.max_rows} * limits.max_top * int64_t{sizeof(TopLogprob)}) +
+         align16(int64_t{limits.max_spans} * limits.hidden * int64_t{sizeof(float)});
 }
 
-FT_HD inline ResultView result_view(void* base) {
+FT_HD inline ResultView result_view(void* base, const ResultLimits& limits) {
   char* at = static_cast<char*>(base);
-  return ResultView{reinterpret_cast<ResultHeader*>(at),
-                    reinterpret_cast<SpanResult*>(at + align16(sizeof(ResultHeader)))};
+  ResultView view;
+  view.header = reinterpret_cast<ResultHeader*>(at);
+  at += align16(sizeof(ResultHeader));
+  view.spans = reinterpret_cast<SpanResult*>(at);
+  at += align16(limits.max_spans * int64_t{sizeof(SpanResult)});
+  view.rows = reinterpret_cast<RowLogprobs*>(at);
+  at += align16(limits.max_rows * int64_t{sizeof(RowLogprobs)});
+  view.top = reinterpret_cast<TopLogprob*>(at);
+  at += align16(int64_t{limits.max_rows} * limits.max_top * int64_t{sizeof(TopLogprob)});
+  view.pooled = reinterpret_cast<float*>(at);
+  return view;
 }
 
 }  // namespace foretoken

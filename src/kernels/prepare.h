@@ -11,10 +11,12 @@ namespace foretoken {
 //   ids from the token pages;
 //   when computed + n == len: drafts d = min(num_drafts, span.max_drafts) add d rows with positions
 //   len .. len + d - 1 and the drafts' ids, and the last known row and all draft rows want logits;
-//   otherwise no row wants logits.
-// kv_slot comes from the block table. Rows from num_rows to max_rows become harmless padding:
-// id 0, position 0, null slot, KV slot 0 (in the null block). Rows beyond max_rows or logits rows
-// beyond max_logits_rows are a defect of the plan: the span gets no rows.
+//   otherwise no row wants logits;
+//   with wants_all every row of known tokens wants logits too, ahead of those above; the rows whose
+//   next token is known are counted in num_scored. A pooling slot gets no drafts and no logits.
+// kv_slot and window_slot come from the block tables. Rows from num_rows to max_rows become
+// harmless padding: id 0, position 0, null slot, KV slot 0 (in the null block). Rows beyond
+// max_rows or logits rows beyond max_logits_rows are a defect of the plan: the span gets no rows.
 struct PrepareArgs {
   static constexpr Op kOp = Op::kPrepare;
   void* plan;

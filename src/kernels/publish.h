@@ -11,7 +11,10 @@ struct PublishArgs {
   static constexpr Op kOp = Op::kPublish;
   uint64_t* step;      // device step counter
   const void* result;  // device
-  char* ring;          // kStepRingSize entries in pinned memory
+  ResultLimits limits;
+  int32_t with_logprobs;  // 1: the step filled rows and top
+  int32_t with_pooled;    // 1: the step filled pooled
+  char* ring;             // kStepRingSize entries in pinned memory
   int64_t entry_bytes;
   void* word;  // Event::word: the number of published steps
 };

@@ -7,15 +7,17 @@
 
 namespace foretoken {
 
-// Step parts 5 and 6a: one sample for each live logits row, from the target exactly as without
+// Step part 6a: one sample for each live logits row, from the target exactly as without
 // speculation. Row i of this call is logits row g = row_offset + i, token row logits_rows[g] at
-// position p of slot s; it samples the token of position p + 1.
+// position p of slot s; it samples the token of position p + 1. A scored row (p + 1 < len) takes
+// the known token of position p + 1 instead.
 //  1. when p + 1 < min_len: the stop ids are masked (-inf);
 //  2. temperature 0: the highest logit, ties to the lowest id. Otherwise, with t = temperature:
+//     min_p keeps the ids with w >= min_p, w = exp((l - max) / t);
 //     top_k keeps the ids whose logit is at least the k-th highest (ties all stay); top_p then
 //     keeps the ids whose logit is at least the highest threshold whose kept mass reaches top_p of
-//     the mass left by top_k (ties all stay); mass = round(exp((l - max) / t) * 2^30) as integers,
-//     so that no order of summation matters;
+//     the mass left by min_p and top_k (ties all stay); mass = round(exp((l - max) / t) * 2^30) as
+//     integers, so that no order of summation matters;
 //  3. the id with the smallest -log1p(-v) / w, w = exp((l - max) / t), over the kept ids with
 //     w > 0, ties to the lowest id; v = min((r + 0.5) 2^-32, 1 - 2^-24), r = word (id mod 4) of
 //     Philox with counter (id / 4, p + 1, choice, kSampleTarget) and key seed.
@@ -23,12 +25,8 @@ namespace foretoken {
 struct SampleArgs {
   static constexpr Op kOp = Op::kSample;
   const float* logits;  // [max_rows, vocab]
-  const StepCounts* counts;
-  const int32_t* logits_rows;  // [logits rows]
-  const int32_t* positions;    // [token rows]
-  const int32_t* row_slot;     // [token rows]
-  const SlotParams* params;    // [slots]
-  int32_t* sampled;            // [logits rows], written at row_offset + i
+  StepTensors tensors;  // writes `sampled` at row_offset + i
+  BatchState batch;
   int32_t row_offset;
   int32_t max_rows;
   int32_t vocab;

@@ -1,29 +1,69 @@
 #pragma once
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace foretoken {
 
 // Plain data shared by the host, the CPU kernels and the CUDA kernels.
 
-inline constexpr int kMaxDrafts = 16;    // upper limit of num_speculative_tokens
-inline constexpr int kMaxStopIds = 32;   // EOS ids and stop_token_ids of one request
-inline constexpr int kStepRingSize = 4;  // ring entries; more than the steps in flight
+inline constexpr int kMaxDrafts = 16;         // upper limit of num_speculative_tokens
+inline constexpr int kMaxStopIds = 32;        // EOS ids and stop_token_ids of one request
+inline constexpr int kStepRingSize = 4;       // ring entries; more than the steps in flight
+inline constexpr int kMaxLogitBias = 1024;    // entries of one request
+inline constexpr int kMaxBadWordInts = 2048;  // lengths and ids of one request's bad words
+inline constexpr int kMaxLogprobs = 1024;     // alternatives a token
+inline constexpr int kNoLogprobs = -1;        // SlotParams::num_logprobs: none wanted
 
 // Why a sequence ended, as the device found it.
 enum class DeviceFinish : int32_t { kNone = 0, kStop = 1, kLength = 2, kError = 3 };
 
+// What a sequence without output hands back: nothing, or one hidden state of its prompt.
+enum class DevicePooling : int32_t { kNone = 0, kFirst = 1, kLast = 2, kMean = 3 };
+
 // What a request asks of its slot. Written by the step that holds the sequence's first span.
 struct SlotParams {
   uint64_t seed;
-  int32_t choice;      // index among the choices of one request
-  float temperature;   // 0: greedy
-  float top_p;         // 1: off
-  int32_t top_k;       // 0: off
-  int32_t min_len;     // prompt length + min_tokens: below it no stop id can be sampled
-  int32_t max_len;     // prompt length + max_tokens, at most max_model_len
-  int32_t max_drafts;  // the request's own bound; 0: no speculation
+  uint64_t processors;        // opaque: the host's list of logits processors; 0: none
+  int32_t choice;             // index among the choices of one request
+  float temperature;          // 0: greedy
+  float top_p;                // 1: off
+  float min_p;                // 0: off
+  int32_t top_k;              // 0: off
+  float repetition_penalty;   // 1: off
+  float frequency_penalty;    // 0: off
+  float presence_penalty;     // 0: off
+  int32_t prompt_len;         // tokens before it are the prompt, from it on the output
+  int32_t min_len;            // prompt length + min_tokens: below it no stop id can be sampled
+  int32_t max_len;            // prompt length + max_tokens, at most max_model_len
+  int32_t max_drafts;         // the request's own bound; 0: no speculation
+  int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
+  int32_t num_logit_bias;     // entries of SlotLists::logit_bias
+  int32_t num_bad_word_ints;  // of SlotLists::bad_words
+  int32_t has_allowed_ids;    // 1: SlotLists::allowed_ids masks every other id
+  int32_t pooling;            // DevicePooling
   int32_t num_stop_ids;
   int32_t stop_ids[kMaxStopIds];
+};
+
+// Whether anything changes the slot's logits before temperature, min_p, top_k and top_p.
+FT_HD inline bool shapes_logits(const SlotParams& p) {
+  return p.repetition_penalty != 1.0f || p.frequency_penalty != 0.0f ||
+         p.presence_penalty != 0.0f || p.num_logit_bias > 0 || p.num_bad_word_ints > 0 ||
+         p.has_allowed_ids != 0 || p.processors != 0;
+}
+
+struct LogitBias {
+  int32_t id;
+  float bias;
+};
+
+// The variable parts of SlotParams, for all slots.
+struct SlotLists {
+  LogitBias* logit_bias;  // [num_slots + 1, kMaxLogitBias], ids differ
+  int32_t* bad_words;     // [num_slots + 1, kMaxBadWordInts] length, ids, length, ids, ...
+  uint32_t* allowed_ids;  // [num_slots + 1, mask_words] bit i of the row: id i may be sampled
+  int32_t mask_words;     // ceil(vocab / 32)
 };
 
 // The truth about a sequence; lives on the device and is written only by queue ops.
@@ -47,12 +87,14 @@ struct PageHeader {
 struct BatchState {
   SlotParams* params;        // [num_slots + 1]
   SlotState* slots;          // [num_slots + 1]
-  int32_t* block_tables;     // [num_slots + 1, max_blocks]
+  int32_t* block_tables;     // [num_slots + 1, max_blocks] of token pages and full layers
+  int32_t* window_tables;    // the same of windowed layers, stale behind the window; or null
   int32_t* token_pages;      // [num_blocks, block_size]
   PageHeader* page_headers;  // [num_blocks]
   int32_t max_blocks;        // blocks of the longest sequence
   int32_t block_size;
   int32_t num_slots;
+  SlotLists lists;
 };
 
 // --- The plan of one step: a ring entry on the host, a copy on the device. ---
@@ -63,6 +105,7 @@ struct PlanHeader {
   int32_t num_inits;
   int32_t num_block_updates;
   int32_t num_tokens;
+  int32_t num_words;
 };
 
 // The rows of one sequence in this step: positions [computed, computed + num_tokens) of its known
@@ -75,14 +118,16 @@ struct SpanPlan {
   int32_t num_new_ids;     // ids in PlanView::tokens to write to the token pages; 0 or num_tokens
   int32_t token_offset;    // where they start
   int32_t write_position;  // KV position of the first of them
+  int32_t wants_all;       // 1: every row wants logits (prompt logprobs)
 };
 
 // Resets a slot before the spans are looked at.
 struct SlotInit {
   int32_t slot;
   int32_t len;
-  int32_t computed;  // tokens found in the prefix cache
-  int32_t reserved;
+  int32_t computed;     // tokens found in the prefix cache
+  int32_t word_offset;  // in PlanView::words: the logit biases as (id, bits of the bias), the bad
+                        // words, then, with has_allowed_ids, mask_words words
   SlotParams params;
 };
 
@@ -90,7 +135,8 @@ struct BlockUpdate {
   int32_t slot;
   int32_t index;  // in the slot's block table
   int32_t block;
-  uint32_t epoch;  // > 0: freshly handed out, its page header restarts; 0: a prefix hit
+  uint32_t epoch;    // > 0: freshly handed out, its page header restarts; 0: a prefix hit
+  int32_t windowed;  // 1: an entry of window_tables, which has no pages
 };
 
 // Where the parts of a plan lie; all pointers into one allocation laid out by plan_view.
@@ -100,6 +146,7 @@ struct PlanView {
   SlotInit* inits;             // [max_spans]
   BlockUpdate* block_updates;  // [max_block_updates]
   int32_t* tokens;             // [max_tokens]
+  uint32_t* words;             // [max_words]
 };
 
 // Capacities of a plan, fixed at start-up.
@@ -107,6 +154,7 @@ struct PlanLimits {
   int32_t max_spans;
   int32_t max_tokens;
   int32_t max_block_updates;
+  int32_t max_words;
 };
 
 // --- What steps 2..7 compute from a plan; device memory. ---
@@ -123,8 +171,9 @@ struct SpanState {
   int32_t row_begin;  // first token row
   int32_t num_rows;
   int32_t logits_begin;  // first logits row
-  int32_t num_logits;    // num_drafts + 1, or 0 while prompt tokens are missing
+  int32_t num_logits;    // num_scored, and num_drafts + 1 unless prompt tokens are missing
   int32_t num_drafts;
+  int32_t num_scored;  // leading logits rows whose next token is known; only with wants_all
 };
 
 struct StepTensors {
@@ -134,8 +183,10 @@ struct StepTensors {
   int32_t* positions;    // [max_rows] also the KV position
   int32_t* row_slot;     // [max_rows]
   int32_t* kv_slot;      // [max_rows] block * block_size + offset of the row's KV entry
+  int32_t* window_slot;  // [max_rows] the same in windowed layers; or null
   int32_t* logits_rows;  // [max_logits_rows] token row of each logits row
-  int32_t* sampled;      // [max_logits_rows] sampled id; -1: the row has no valid probability
+  int32_t* sampled;      // [max_logits_rows] sampled id, or the known one of a scored row; -1: the
+                         // row has no valid probability
 };
 
 // --- What a step tells the host: a ring entry in pinned memory, copied from the device. ---
@@ -146,6 +197,8 @@ struct SpanResult {
   int32_t num_drafted;    // drafts verified in this step
   int32_t num_accepted;   // drafts among the committed ids; the corrected or bonus id is not one
   int32_t finish;         // DeviceFinish
+  int32_t logits_begin;   // of the span, for ResultView::rows
+  int32_t num_scored;     // of the span; rows of committed ids follow them
   int32_t ids[kMaxDrafts + 1];
 };
 
@@ -153,11 +206,37 @@ struct ResultHeader {
   uint64_t step;
   int32_t num_spans;
   int32_t num_rows;
+  int32_t num_logits_rows;
+};
+
+// Log-probabilities of the id that a logits row sampled or scored, from the logits as the model
+// made them.
+struct RowLogprobs {
+  int32_t id;
+  float logprob;
+  int32_t rank;     // 1: no id is likelier
+  int32_t num_top;  // entries in ResultView::top; kNoLogprobs: the row holds nothing
+};
+
+struct TopLogprob {
+  int32_t id;
+  float logprob;
+};
+
+// Capacities of a result, fixed at start-up.
+struct ResultLimits {
+  int32_t max_spans;
+  int32_t max_rows;  // logits rows that can carry logprobs; 0: none can
+  int32_t max_top;   // alternatives a row
+  int32_t hidden;    // floats of a pooled state; 0: nothing is pooled
 };
 
 struct ResultView {
   ResultHeader* header;
   SpanResult* spans;  // [max_spans], in the order of the plan
+  RowLogprobs* rows;  // [max_rows] by logits row
+  TopLogprob* top;    // [max_rows, max_top], the likeliest first
+  float* pooled;      // [max_spans, hidden]; valid where a pooling span ended with kStop
 };
 
 }  // namespace foretoken

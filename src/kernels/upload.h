@@ -7,7 +7,7 @@ namespace foretoken {
 
 // Step part 1. Reads ring entry (*step mod kStepRingSize) and applies it:
 //  - copies header and spans to `plan` (device),
-//  - for each SlotInit: params; state = {len, computed, not finished, no drafts},
+//  - for each SlotInit: params and lists; state = {len, computed, not finished, no drafts},
 //  - for each BlockUpdate: block_tables[slot, index] = block; when epoch > 0 the page header
 //  becomes
 //    {parent = block_tables[slot, index - 1] or -1, parent's epoch, epoch, count 0},

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "attention/kv_cache.h"
 #include "device/queue.h"
@@ -15,15 +16,20 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelConfig& config() const = 0;
-  virtual KvGroupSpec kv_group() const = 0;
+  // The full group, then the windowed one if there is one. A layer's window is its group's.
+  virtual std::vector<KvGroupSpec> kv_groups() const = 0;
   virtual int64_t weight_bytes() const = 0;
   virtual int64_t scratch_bytes() const = 0;
 
-  // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `cache` at
-  // tensors.kv_slot. Leaves the residual stream of each live row inside the model, for `logits`.
-  // max_rows: upper bound of the live rows, at most LoadOptions::max_rows.
+  // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `caches` at
+  // tensors.kv_slot and tensors.window_slot. Leaves the residual stream of each live row inside the
+  // model, for `logits`. max_rows: upper bound of the live rows, at most LoadOptions::max_rows.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                       const KvCache& cache, int32_t max_rows) = 0;
+                       const KvCaches& caches, int32_t max_rows) = 0;
+
+  // The live token rows of the forward before, after the final norm: [max_rows, hidden_size] of
+  // config().dtype in device memory, valid until the next forward.
+  virtual const void* hidden_states() const = 0;
 
   // Enqueues the logits of logits rows [row_offset, row_offset + max_rows) of the forward before:
   // out [max_rows, vocab_size] floats in device memory. max_rows is at most

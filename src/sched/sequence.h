@@ -24,7 +24,13 @@ struct Sequence {
   int max_len = 0;     // prompt + max_tokens, at most max_model_len
   int max_drafts = 0;  // drafts a step at most, 0: no speculation
   uint64_t cache_salt = 0;
-  void* owner = nullptr;  // the engine's record; the scheduler only passes it on
+  int priority = 0;                    // lower runs first under the priority policy
+  int num_init_words = 0;              // variable parameters that its first span uploads
+  uint32_t features = 0;               // StepFeature bits that its spans need
+  bool scores_prompt = false;          // every prompt row wants logits
+  bool pools = false;                  // ends when its prompt is computed, without output
+  bool bypasses_prefix_cache = false;  // takes no hits; what it fills may still be hit
+  void* owner = nullptr;               // the engine's record; the scheduler only passes it on
 
   // Kept by the scheduler.
   SequenceState state = SequenceState::kWaiting;

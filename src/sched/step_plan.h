@@ -7,6 +7,16 @@
 
 namespace foretoken {
 
+// What a step must do beyond sampling; a step without them runs a smaller graph.
+enum StepFeature : uint32_t {
+  kShapesLogits = 1,  // penalties, bias, bad words, allowed ids
+  kWantsLogprobs = 2,
+  kHasProcessors = 4,  // logits processors on the host
+  kScoresPrompt = 8,   // prompt rows want logits
+  kPools = 16,         // hidden states are pooled
+};
+inline constexpr int kNumStepFeatureSets = 32;
+
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {
   Sequence* sequence = nullptr;
@@ -34,14 +44,18 @@ struct StepPlan {
   uint64_t step = 0;
   std::vector<Span> spans;
   std::vector<BlockAssignment> blocks;
-  int num_rows = 0;     // bound on the token rows
-  int num_new_ids = 0;  // ids to upload
+  int num_rows = 0;       // bound on the token rows
+  int num_new_ids = 0;    // ids to upload
+  int num_words = 0;      // words of variable parameters to upload
+  uint32_t features = 0;  // StepFeature bits of all spans
 
   void clear() {
     spans.clear();
     blocks.clear();
     num_rows = 0;
     num_new_ids = 0;
+    num_words = 0;
+    features = 0;
   }
 };
 

@@ -22,6 +22,7 @@ class RecordingQueue final : public Queue {
   }
   void copy(void*, const void*, size_t) override { ADD_FAILURE(); }
   void fill(void*, int, size_t) override { ADD_FAILURE(); }
+  void call_host(void (*)(void*), void*) override { ADD_FAILURE(); }
   void record(Event, uint64_t) override { ADD_FAILURE(); }
   void begin_capture() override {}
   std::unique_ptr<Graph> end_capture() override { return nullptr; }

@@ -22,6 +22,9 @@ class BreakingQueue final : public Queue {
   }
   void copy(void* dst, const void* src, size_t bytes) override { real_.copy(dst, src, bytes); }
   void fill(void* dst, int value, size_t bytes) override { real_.fill(dst, value, bytes); }
+  void call_host(void (*function)(void*), void* context) override {
+    real_.call_host(function, context);
+  }
   void record(Event event, uint64_t value) override { real_.record(event, value); }
   void begin_capture() override { real_.begin_capture(); }
   std::unique_ptr<Graph> end_capture() override { return real_.end_capture(); }

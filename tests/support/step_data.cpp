@@ -10,11 +10,15 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   params.resize(rows);
   slots.resize(rows);
   block_tables.resize(rows * static_cast<size_t>(sizes.max_blocks));
+  window_tables.resize(block_tables.size());
+  logit_bias.resize(rows * kMaxLogitBias);
+  bad_words.resize(rows * kMaxBadWordInts);
+  allowed_ids.resize(rows * static_cast<size_t>((sizes.vocab + 31) / 32));
   token_pages.resize(blocks * static_cast<size_t>(sizes.block_size));
   page_headers.resize(blocks, PageHeader{-1, 0, 1, 0});
   span_states.resize(static_cast<size_t>(sizes.limits.max_spans));
   results.resize(span_states.size());
-  for (auto* vector : {&token_ids, &positions, &row_slot, &kv_slot}) {
+  for (auto* vector : {&token_ids, &positions, &row_slot, &kv_slot, &window_slot}) {
     vector->resize(static_cast<size_t>(sizes.max_rows), -5);
   }
   for (auto* vector : {&logits_rows, &sampled}) {
@@ -23,11 +27,14 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   for (int i = 0; i < sizes.num_slots * sizes.max_blocks; ++i) {
     // Blocks in descending order, so that a table entry is never its index by chance.
     block_tables[static_cast<size_t>(i)] = sizes.num_slots * sizes.max_blocks - i;
+    window_tables[static_cast<size_t>(i)] = block_tables[static_cast<size_t>(i)] + 100;
   }
   for (SlotParams& p : params) {
     p.max_len = sizes.max_blocks * sizes.block_size;
     p.max_drafts = kMaxDrafts;
     p.top_p = 1;
+    p.repetition_penalty = 1;
+    p.num_logprobs = kNoLogprobs;
   }
 }
 
@@ -58,21 +65,30 @@ std::vector<int32_t> StepData::tokens(int slot) {
 }
 
 void StepData::add_span(int slot, int num_tokens, int max_drafts) {
-  spans.push_back({slot, num_tokens, max_drafts, 0, 0, 0});
+  spans.push_back({slot, num_tokens, max_drafts, 0, 0, 0, 0});
   header.num_spans = static_cast<int32_t>(spans.size());
 }
 
 void StepTest::push(const StepData& d) {
   sizes_ = d.sizes;
-  batch_ = {to_device(d.params),      to_device(d.slots),        to_device(d.block_tables),
-            to_device(d.token_pages), to_device(d.page_headers), sizes_.max_blocks,
-            sizes_.block_size,        sizes_.num_slots};
+  batch_ = {to_device(d.params),
+            to_device(d.slots),
+            to_device(d.block_tables),
+            to_device(d.window_tables),
+            to_device(d.token_pages),
+            to_device(d.page_headers),
+            sizes_.max_blocks,
+            sizes_.block_size,
+            sizes_.num_slots,
+            {to_device(d.logit_bias), to_device(d.bad_words), to_device(d.allowed_ids),
+             (sizes_.vocab + 31) / 32}};
   tensors_ = {to_device(std::vector<StepCounts>{d.counts}),
               to_device(d.span_states),
               to_device(d.token_ids),
               to_device(d.positions),
               to_device(d.row_slot),
               to_device(d.kv_slot),
+              to_device(d.window_slot),
               to_device(d.logits_rows),
               to_device(d.sampled)};
   std::vector<char> plan(static_cast<size_t>(plan_bytes(sizes_.limits)));
@@ -80,7 +96,7 @@ void StepTest::push(const StepData& d) {
   *view.header = d.header;
   std::copy(d.spans.begin(), d.spans.end(), view.spans);
   plan_ = to_device(plan);
-  result_ = allocate<char>(static_cast<size_t>(result_bytes(sizes_.limits)));
+  result_ = allocate<char>(static_cast<size_t>(result_bytes(sizes_.result_limits)));
 }
 
 void StepTest::pull(StepData& d) {
@@ -95,10 +111,11 @@ void StepTest::pull(StepData& d) {
   d.positions = read(tensors_.positions, d.positions.size());
   d.row_slot = read(tensors_.row_slot, d.row_slot.size());
   d.kv_slot = read(tensors_.kv_slot, d.kv_slot.size());
+  d.window_slot = read(tensors_.window_slot, d.window_slot.size());
   d.logits_rows = read(tensors_.logits_rows, d.logits_rows.size());
   d.sampled = read(tensors_.sampled, d.sampled.size());
-  std::vector<char> result = read(result_, static_cast<size_t>(result_bytes(sizes_.limits)));
-  const ResultView view = result_view(result.data());
+  std::vector<char> result = read(result_, static_cast<size_t>(result_bytes(sizes_.result_limits)));
+  const ResultView view = result_view(result.data(), sizes_.result_limits);
   d.result_header = *view.header;
   d.results.assign(view.spans, view.spans + sizes_.limits.max_spans);
 }
@@ -108,7 +125,7 @@ PrepareArgs StepTest::prepare_args() const {
 }
 
 CommitArgs StepTest::commit_args() const {
-  return {plan_, sizes_.limits, batch_, tensors_, result_};
+  return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits};
 }
 
 NgramArgs StepTest::ngram_args(int num_drafts, int min_n, int max_n) const {

@@ -18,7 +18,9 @@ struct StepSizes {
   int32_t max_blocks = 8;  // blocks of a sequence; slot s owns blocks 1 + s * max_blocks ...
   int32_t max_rows = 32;
   int32_t max_logits_rows = 16;
-  PlanLimits limits{4, 32, 32};
+  PlanLimits limits{4, 32, 32, 64};
+  ResultLimits result_limits{4, 0, 0, 0};
+  int32_t vocab = 64;
 };
 
 // Everything that the step ops touch, in host vectors.
@@ -36,13 +38,17 @@ struct StepData {
   std::vector<SlotParams> params;
   std::vector<SlotState> slots;
   std::vector<int32_t> block_tables;
+  std::vector<int32_t> window_tables;  // block of the full table plus 100
   std::vector<int32_t> token_pages;
   std::vector<PageHeader> page_headers;
+  std::vector<LogitBias> logit_bias;  // rows of kMaxLogitBias
+  std::vector<int32_t> bad_words;     // rows of kMaxBadWordInts
+  std::vector<uint32_t> allowed_ids;  // rows of ceil(vocab / 32)
   PlanHeader header{};
   std::vector<SpanPlan> spans;
   StepCounts counts{};
   std::vector<SpanState> span_states;
-  std::vector<int32_t> token_ids, positions, row_slot, kv_slot, logits_rows, sampled;
+  std::vector<int32_t> token_ids, positions, row_slot, kv_slot, window_slot, logits_rows, sampled;
   ResultHeader result_header{};
   std::vector<SpanResult> results;
 };

@@ -77,6 +77,14 @@ void CpuQueue::fill(void* dst, int byte_value, size_t bytes) {
   end_push();
 }
 
+void CpuQueue::call_host(void (*function)(void*), void* context) {
+  Task& task = begin_push();
+  task.kind = Task::Kind::kCall;
+  task.function = function;
+  task.dst = context;
+  end_push();
+}
+
 void CpuQueue::record(Event event, uint64_t value) {
   Task& task = begin_push();
   task.kind = Task::Kind::kRecord;
@@ -179,6 +187,9 @@ void CpuQueue::run_task(const Task& task) {
       break;
     case Task::Kind::kFill:
       std::memset(task.dst, task.byte_value, task.value);
+      break;
+    case Task::Kind::kCall:
+      task.function(task.dst);
       break;
     case Task::Kind::kRecord:
       static_cast<std::atomic<uint64_t>*>(task.dst)->store(task.value, std::memory_order_seq_cst);

@@ -14,13 +14,14 @@ namespace foretoken::cpu {
 
 // One recorded op: what a CUDA graph node is on the CPU.
 struct Task {
-  enum class Kind : uint8_t { kOp, kCopy, kFill, kRecord, kReplay };
+  enum class Kind : uint8_t { kOp, kCopy, kFill, kCall, kRecord, kReplay };
   Kind kind = Kind::kOp;
   uint16_t op = 0;
   int byte_value = 0;
   void* dst = nullptr;
   const void* src = nullptr;
-  uint64_t value = 0;  // bytes of a copy or fill, or the event's value
+  void (*function)(void*) = nullptr;  // of a host call; its context is dst
+  uint64_t value = 0;                 // bytes of a copy or fill, or the event's value
   alignas(16) std::byte args[kMaxOpArgs];
 };
 
@@ -43,6 +44,7 @@ class CpuQueue final : public Queue {
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
   void copy(void* dst, const void* src, size_t bytes) override;
   void fill(void* dst, int byte_value, size_t bytes) override;
+  void call_host(void (*function)(void*), void* context) override;
   void record(Event event, uint64_t value) override;
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;

@@ -89,6 +89,12 @@ void CudaQueue::fill(void* dst, int byte_value, size_t bytes) {
   check(cudaMemsetAsync(dst, byte_value, bytes, stream_), last_op_);
 }
 
+void CudaQueue::call_host(void (*function)(void*), void* context) {
+  if (!ready()) return;
+  last_op_ = "host call";
+  check(cudaLaunchHostFunc(stream_, function, context), last_op_);
+}
+
 void CudaQueue::record(Event event, uint64_t value) {
   if (!ready()) return;
   last_op_ = "record";

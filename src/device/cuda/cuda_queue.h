@@ -32,6 +32,7 @@ class CudaQueue final : public Queue {
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
   void copy(void* dst, const void* src, size_t bytes) override;
   void fill(void* dst, int byte_value, size_t bytes) override;
+  void call_host(void (*function)(void*), void* context) override;
   void record(Event event, uint64_t value) override;
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;

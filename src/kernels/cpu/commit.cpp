@@ -56,8 +56,9 @@ void commit_ids(const CommitArgs& a, const SpanState& span, SpanResult& result) 
 void commit(const void* args, CpuPool&) {
   const auto& a = *static_cast<const CommitArgs*>(args);
   const PlanView plan = plan_view(const_cast<void*>(a.plan), a.limits);
-  const ResultView out = result_view(a.result);
-  *out.header = ResultHeader{plan.header->step, plan.header->num_spans, a.tensors.counts->num_rows};
+  const ResultView out = result_view(a.result, a.result_limits);
+  *out.header = ResultHeader{plan.header->step, plan.header->num_spans, a.tensors.counts->num_rows,
+                             a.tensors.counts->num_logits_rows};
   for (int i = 0; i < plan.header->num_spans; ++i) {
     const SpanState& span = a.tensors.spans[i];
     SpanResult& result = out.spans[i];

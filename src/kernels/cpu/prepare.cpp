@@ -11,7 +11,7 @@ namespace {
 
 // The rows that a span gets, placed after those already given out.
 SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCounts& used) {
-  SpanState span{plan.slot, used.num_rows, 0, used.num_logits_rows, 0, 0};
+  SpanState span{plan.slot, used.num_rows, 0, used.num_logits_rows, 0, 0, 0};
   const SlotState& state = a.batch.slots[plan.slot];
   const int known = std::min(plan.num_tokens, state.len - state.computed);
   if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || known <= 0) return span;

@@ -11,9 +11,9 @@ namespace foretoken::cpu {
 void publish(const void* args, CpuPool&) {
   const auto& a = *static_cast<const PublishArgs*>(args);
   const uint64_t step = *a.step;
-  const ResultView from = result_view(const_cast<void*>(a.result));
+  const ResultView from = result_view(const_cast<void*>(a.result), a.limits);
   const ResultView to =
-      result_view(a.ring + static_cast<int64_t>(step % kStepRingSize) * a.entry_bytes);
+      result_view(a.ring + static_cast<int64_t>(step % kStepRingSize) * a.entry_bytes, a.limits);
   *to.header = *from.header;
   std::memcpy(to.spans, from.spans,
               sizeof(SpanResult) * static_cast<size_t>(from.header->num_spans));

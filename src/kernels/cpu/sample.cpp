@@ -9,17 +9,17 @@ namespace foretoken::cpu {
 
 void sample(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const SampleArgs*>(args);
-  const int rows = live_rows(*a.counts, RowKind::kLogits, a.row_offset, a.max_rows);
+  const int rows = live_rows(*a.tensors.counts, RowKind::kLogits, a.row_offset, a.max_rows);
   pool.parallel_for(rows, [&](int64_t i, int) {
     const int64_t logits_row = a.row_offset + i;
-    const int32_t token_row = a.logits_rows[logits_row];
+    const int32_t token_row = a.tensors.logits_rows[logits_row];
     SampleRow row;
     row.logits = a.logits + i * a.vocab;
     row.vocab = a.vocab;
-    row.position = a.positions[token_row] + 1;
-    row.params = &a.params[a.row_slot[token_row]];
+    row.position = a.tensors.positions[token_row] + 1;
+    row.params = &a.batch.params[a.tensors.row_slot[token_row]];
     row.masks_stop_ids = row.position < row.params->min_len;
-    a.sampled[logits_row] = sample_row(row);
+    a.tensors.sampled[logits_row] = sample_row(row);
   });
 }
 

@@ -61,15 +61,16 @@ class LlamaModel final : public Model {
   Status take_scratch();
 
   const ModelConfig& config() const override { return config_; }
-  KvGroupSpec kv_group() const override {
-    return {config_.num_layers, config_.num_kv_heads, config_.head_dim, config_.dtype};
+  std::vector<KvGroupSpec> kv_groups() const override {
+    return {{config_.num_layers, config_.num_kv_heads, config_.head_dim, config_.dtype}};
   }
+  const void* hidden_states() const override { return scratch_.normed; }
   int64_t weight_bytes() const override { return weight_bytes_; }
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-               const KvCache& cache, int32_t max_rows) override;
+               const KvCaches& caches, int32_t max_rows) override;
   void logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
               float* out) override;
 
@@ -209,8 +210,10 @@ Status LlamaModel::take_scratch() {
 }
 
 void LlamaModel::forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                         const KvCache& cache, int32_t max_rows) {
-  FT_CHECK(max_rows > 0 && max_rows <= max_rows_ && cache.spec() == kv_group());
+                         const KvCaches& caches, int32_t max_rows) {
+  FT_CHECK(max_rows > 0 && max_rows <= max_rows_ && caches.full != nullptr);
+  const KvCache& cache = *caches.full;
+  FT_CHECK(cache.spec() == kv_groups().front());
   const Pass pass{queue, tensors, batch, max_rows};
   embed_tokens(pass);
   const float* delta = nullptr;
