@@ -51,6 +51,11 @@ FT_HD_INLINE uint32_t ordered_key(float x) {
   return bits ^ flip;
 }
 
+// Inverse of ordered_key, but for the sign of zero.
+FT_HD_INLINE float float_of_key(uint32_t key) {
+  return float_of((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
+}
+
 // A NaN, and +inf, which has no place in a softmax: such a row samples -1.
 FT_HD_INLINE bool is_invalid_logit(float x) {
   return (bits_of(x) & 0x7fffffffu) > 0x7f800000u || bits_of(x) == 0x7f800000u;

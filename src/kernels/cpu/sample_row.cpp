@@ -208,11 +208,6 @@ uint64_t total_mass(const SampleRow& row, const Search& search) {
   return total;
 }
 
-// Inverse of the ordered key.
-float float_of_key(uint32_t key) {
-  return math::float_of(key & 0x80000000u ? key ^ 0x80000000u : ~key);
-}
-
 // The lowest logit that top_k and top_p keep.
 float kept_floor(const SampleRow& row, const Kept& kept) {
   const SlotParams& p = *row.params;
@@ -226,7 +221,7 @@ float kept_floor(const SampleRow& row, const Kept& kept) {
     search.wanted = math::top_p_mass(p.top_p, total_mass(row, search));
     search.floor = std::max(search.floor, find_threshold(row, search));
   }
-  return search.floor <= math::kKeyOfMinusInf ? kMinusInf : float_of_key(search.floor);
+  return search.floor <= math::kKeyOfMinusInf ? kMinusInf : math::float_of_key(search.floor);
 }
 
 int32_t draw(const SampleRow& row, const Kept& kept) {
