@@ -12,9 +12,9 @@ export PYTHONUNBUFFERED=1
 python=${PYTHON:-python3}
 mkdir -p "$work" "$packed"
 
-target_options=(--teachers "${TEACHERS:-2}" --teacher-seconds "${TEACHER_SECONDS:-85}" --max-seconds "${TARGET_SECONDS:-215}"
+target_options=(--teachers "${TEACHERS:-2}" --teacher-seconds "${TEACHER_SECONDS:-85}" --max-seconds "${TARGET_SECONDS:-200}"
                 --steps 14000 --teacher-steps 8000)
-draft_options=(--sample-seconds "${SAMPLE_SECONDS:-25}" --max-seconds "${DRAFT_SECONDS:-85}" --steps 14000)
+draft_options=(--sample-seconds "${SAMPLE_SECONDS:-25}" --max-seconds "${DRAFT_SECONDS:-80}" --steps 14000)
 if [ "$quick" = quick ]; then
     target_options=(--teachers 1 --teacher-steps 2 --steps 2 --tokens 512 --context 128 --questions 4)
     draft_options=(--samples 8 --sample-rows 4 --sample-tokens 48 --steps 2 --tokens 512 --context 128)

@@ -41,7 +41,7 @@ def parse_arguments():
     parser.add_argument("--short-share", type=float, default=0.6, help="of the schedule, in rows of 512 tokens")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--weight-decay", type=float, default=0.5)
-    parser.add_argument("--dropout", type=float, default=0.15)
+    parser.add_argument("--dropout", type=float, default=0.2)
     parser.add_argument("--warmup", type=int, default=200)
     parser.add_argument("--evaluate-every", type=int, default=500)
     parser.add_argument("--max-seconds", type=float, default=math.inf,
