@@ -8,8 +8,8 @@
 
 namespace foretoken {
 
-// Passes progress of several threads on to one callback: never two calls at once, and for a file at
-// most every 50 ms, except for its first and last byte. Thread-safe.
+// Passes progress of several threads on to one callback: never two calls at once, and at most
+// every 50 ms, except for a file's first and last byte. Thread-safe.
 class DownloadProgress {
  public:
   explicit DownloadProgress(const HubOptions& options) : callback_(options.progress) {}

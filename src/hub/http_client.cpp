@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <foretoken/version.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cctype>
@@ -39,6 +40,32 @@ std::string url_part(CURLU* url, CURLUPart part, unsigned flags) {
   return CurlText(text, curl_free).get();
 }
 
+// Keeps a connection that the server closed from ending the process: without signal handlers of its
+// own libcurl leaves SIGPIPE to the caller.
+class SigpipeGuard {
+ public:
+  SigpipeGuard() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~SigpipeGuard() {
+    const timespec now = {};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SigpipeGuard(const SigpipeGuard&) = delete;
+  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_;
+};
+
 // A redirect's headers that describe the file it stands for.
 void keep_linked_headers(const HttpReply& redirect, std::map<std::string, std::string>* kept) {
   for (const char* name : {"x-repo-commit", "x-linked-etag", "x-linked-size"}) {
@@ -56,6 +83,9 @@ struct HttpClient::Transfer {
   HeaderList sent{nullptr, curl_slist_free_all};
   size_t header_bytes = 0;
   bool started = false;
+  int64_t last_bytes = -1;
+  std::chrono::steady_clock::time_point last_change = {};
+  bool stalled = false;
   char message[CURL_ERROR_SIZE] = "";
 
   bool is_success() const { return reply.status >= 200 && reply.status < 300; }
@@ -116,8 +146,17 @@ struct HttpClient::Transfer {
     const size_t bytes = size * count;
     return static_cast<Transfer*>(self)->take_body({data, bytes}) ? bytes : bytes + 1;
   }
-  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return static_cast<Transfer*>(self)->client.cancelled() ? 1 : 0;
+  // Called about once a second when nothing comes, more often otherwise.
+  static int on_progress(void* self, curl_off_t, curl_off_t received, curl_off_t, curl_off_t) {
+    auto& transfer = *static_cast<Transfer*>(self);
+    const auto now = std::chrono::steady_clock::now();
+    const int64_t bytes = received + static_cast<int64_t>(transfer.header_bytes);
+    if (bytes != transfer.last_bytes) {
+      transfer.last_bytes = bytes;
+      transfer.last_change = now;
+    }
+    transfer.stalled = now - transfer.last_change > transfer.client.settings_.stall_timeout;
+    return transfer.stalled || transfer.client.cancelled() ? 1 : 0;
   }
 };
 
@@ -175,9 +214,6 @@ void HttpClient::prepare(Transfer& transfer, const std::string& url) {
   set(CURLOPT_USERAGENT, (std::string("foretoken/") + kVersion).c_str());
   if (!settings_.ca_file.empty()) set(CURLOPT_CAINFO, settings_.ca_file.c_str());
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_.connect_timeout.count()));
-  set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-  set(CURLOPT_LOW_SPEED_TIME,
-      std::max(1L, static_cast<long>(settings_.stall_timeout.count() / 1000)));
   set(CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_ERRORBUFFER, static_cast<char*>(transfer.message));
   set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
@@ -204,7 +240,9 @@ HttpReply HttpClient::send_once(const HttpRequest& request, const std::string& u
                                    "' is no address that is allowed here; check "
                                    "HF_ENDPOINT (https://host)");
   } else if (code != CURLE_OK) {
-    reply.failure = transfer.message[0] != '\0' ? transfer.message : curl_easy_strerror(code);
+    reply.failure = transfer.stalled              ? "nothing came for a while"
+                    : transfer.message[0] != '\0' ? transfer.message
+                                                  : curl_easy_strerror(code);
   }
   char* target = nullptr;
   if (code == CURLE_OK && is_redirect(reply.status)) {
@@ -215,6 +253,7 @@ HttpReply HttpClient::send_once(const HttpRequest& request, const std::string& u
 }
 
 HttpReply HttpClient::send(const HttpRequest& request) {
+  const SigpipeGuard guard;
   std::string url = request.url;
   std::map<std::string, std::string> linked;
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {

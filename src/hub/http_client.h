@@ -16,7 +16,7 @@ struct HttpSettings {
   std::string token;
   std::string ca_file;
   std::chrono::milliseconds connect_timeout{10000};
-  std::chrono::milliseconds stall_timeout{30000};  // whole seconds
+  std::chrono::milliseconds stall_timeout{30000};  // without a byte
   std::function<bool()> cancelled;
 };
 

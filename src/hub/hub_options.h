@@ -21,7 +21,7 @@ struct HubOptions {
   int max_attempts = 5;                         // in a row without progress
   std::chrono::milliseconds retry_delay{1000};  // before the second attempt; doubles with each
   std::chrono::milliseconds connect_timeout{10000};
-  std::chrono::milliseconds stall_timeout{30000};  // without a byte; whole seconds
+  std::chrono::milliseconds stall_timeout{30000};  // without a byte
   // File, bytes done and in all; once with 0 done when a file is first known. Called by download
   // threads, never by two at once.
   std::function<void(const std::string&, int64_t, int64_t)> progress;

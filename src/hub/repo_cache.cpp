@@ -27,6 +27,13 @@ Status cannot_write(const fs::path& path, const std::string& why) {
                           "); check the permissions or choose another folder with --download-dir");
 }
 
+bool is_whole(const fs::path& path, int64_t size) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  const auto there = static_cast<int64_t>(fs::file_size(path, error));
+  return size < 0 ? there > 0 : there == size;
+}
+
 // A name beside `path` that no other process uses.
 fs::path temporary_name(const fs::path& path) {
   std::string text = path.string() + ".XXXXXX";
@@ -78,17 +85,11 @@ std::string RepoCache::find_commit(const std::string& revision) const {
 }
 
 bool RepoCache::has_blob(const std::string& etag, int64_t size) const {
-  std::error_code error;
-  const fs::path path = blob(etag);
-  if (!fs::is_regular_file(path, error)) return false;
-  return size < 0 || fs::file_size(path, error) == static_cast<uintmax_t>(size);
+  return is_whole(blob(etag), size);
 }
 
 bool RepoCache::has_file(const std::string& commit, const std::string& name, int64_t size) const {
-  std::error_code error;
-  const fs::path path = snapshot(commit) / name;
-  if (!fs::is_regular_file(path, error)) return false;
-  return size < 0 || fs::file_size(path, error) == static_cast<uintmax_t>(size);
+  return is_whole(snapshot(commit) / name, size);
 }
 
 Status RepoCache::make_folders() const {

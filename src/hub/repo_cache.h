@@ -27,9 +27,9 @@ class RepoCache {
   // commit. Empty when it is not known.
   std::string find_commit(const std::string& revision) const;
 
-  // True when a blob is there and `size` bytes long; any length will do for -1.
+  // True when a blob is there and `size` bytes long; for -1 it must only not be empty.
   bool has_blob(const std::string& etag, int64_t size) const;
-  // True when the snapshot has this file, whole as far as `size` (-1: not known) can tell.
+  // The same for a file of a snapshot.
   bool has_file(const std::string& commit, const std::string& name, int64_t size) const;
 
   // Makes the folders, and the tag that tells backup programs to skip the cache.

@@ -75,9 +75,10 @@ Result<std::vector<HubFile>> wanted_files(const HubListing& listing, bool weight
   return wanted;
 }
 
-Result<std::vector<std::string>> index_shards(const fs::path& index) {
-  const auto broken = [&index](const std::string& why) {
-    return invalid_argument(index.string() + ": " + why + "; the repository is broken");
+Result<std::vector<std::string>> index_shards(const fs::path& index, const std::string& repo) {
+  const auto broken = [&repo](const std::string& why) {
+    return invalid_argument(std::string(kWeightsIndex) + " of " + repo + ": " + why +
+                            "; choose another revision or fetch it again");
   };
   std::ifstream file(index, std::ios::binary);
   const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
@@ -103,7 +104,7 @@ Result<std::vector<std::string>> index_shards(const fs::path& index) {
 
 Result<std::vector<HubFile>> find_shards(const fs::path& index, const HubListing& listing,
                                          const std::string& repo) {
-  FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, index_shards(index));
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> names, index_shards(index, repo));
   std::vector<HubFile> shards;
   for (const std::string& name : names) {
     const auto found = std::find_if(listing.files.begin(), listing.files.end(),
@@ -120,12 +121,12 @@ Result<std::vector<HubFile>> find_shards(const fs::path& index, const HubListing
 std::string missing_file(const fs::path& folder, bool weights) {
   std::error_code ignored;
   const auto has = [&](const std::string& name) {
-    return fs::is_regular_file(folder / name, ignored);
+    return fs::is_regular_file(folder / name, ignored) && !fs::is_empty(folder / name, ignored);
   };
   if (!has("config.json")) return "config.json";
   if (!weights || has(kWeightsFile)) return "";
   if (has(kWeightsIndex)) {
-    const Result<std::vector<std::string>> shards = index_shards(folder / kWeightsIndex);
+    const Result<std::vector<std::string>> shards = index_shards(folder / kWeightsIndex, "");
     if (!shards.ok()) return kWeightsIndex;
     for (const std::string& shard : shards.value()) {
       if (!has(shard)) return shard;
