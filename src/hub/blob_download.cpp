@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "hub/blob_writer.h"
+#include "hub/digest.h"
 #include "hub/file_lock.h"
 
 namespace foretoken {
@@ -139,6 +140,10 @@ Status download_blob(HttpClient& client, const DownloadJob& job, HubFile* file) 
     for (int round = 0; !right && (round == 0 || (round == 1 && resumed)); ++round) {
       if (round == 1) FT_LOG(warn, "{} was damaged; fetching it again", file->name);
       FT_ASSIGN_OR_RETURN(right, fetch(client, job, *file, &resumed));
+    }
+    if (digest_kind(file->etag) == DigestKind::kNone) {
+      FT_LOG(warn, "{}: {} gives no checksum; only its size was compared", file->name,
+             job.options.endpoint);
     }
     if (!right) {
       return internal_error(file->name + " of " + job.id.name +

@@ -107,11 +107,15 @@ Status BlobWriter::append(std::string_view bytes) {
 
 Status BlobWriter::write_error(int code) const {
   const std::string folder = path_.parent_path().string();
-  const std::string what = "writing " + file_.name + " failed (" + std::strerror(code) + "): it";
+  const std::string what = "writing " + file_.name + " failed (" + std::strerror(code) + "): ";
   if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
-    return disk_full(what + " still", file_.size - num_bytes_, free_disk_bytes(folder), folder);
+    return resource_exhausted(what + "it still needs " + std::to_string(file_.size - num_bytes_) +
+                              " bytes, and " + std::to_string(free_disk_bytes(folder)) +
+                              " are free in " + folder +
+                              "; make room, raise the quota or the limit of file sizes, or choose "
+                              "another folder with --download-dir; running again resumes");
   }
-  return internal_error(what + " lies in " + folder + "; check the disk; running again resumes");
+  return internal_error(what + "it lies in " + folder + "; check the disk; running again resumes");
 }
 
 Result<bool> BlobWriter::publish(const fs::path& blob) {

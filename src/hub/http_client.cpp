@@ -239,6 +239,11 @@ HttpReply HttpClient::send_once(const HttpRequest& request, const std::string& u
     reply.error = invalid_argument("'" + url +
                                    "' is no address that is allowed here; check "
                                    "HF_ENDPOINT (https://host)");
+  } else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
+    reply.error = invalid_argument("the certificate of " + url_origin(url) + " is not trusted (" +
+                                   transfer.message +
+                                   "); check the clock, and name the certificates of a proxy or "
+                                   "mirror of your own in SSL_CERT_FILE");
   } else if (code != CURLE_OK) {
     reply.failure = transfer.stalled              ? "nothing came for a while"
                     : transfer.message[0] != '\0' ? transfer.message

@@ -102,7 +102,8 @@ Status explain_reply(const HttpReply& reply, const HubOptions& options, const Re
   const std::string no_folder = "; a local folder '" + id.name + "' does not exist either";
   if (!reply.failure.empty()) {
     return internal_error("cannot reach " + options.endpoint + " for " + what + " (" +
-                          reply.failure + "); check the network, the proxy and HF_ENDPOINT");
+                          reply.failure + "); check the network, the proxy and HF_ENDPOINT" +
+                          (what == id.name ? no_folder : ""));
   }
   const std::string code = reply.header("x-error-code");
   if (code == "GatedRepo" || (reply.status == 403 && code.empty())) {

@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMaxListAttempts = 3;  // a missing network should not keep the user waiting
+
 Status check_options(const HubOptions& options) {
   if (options.cache_folder.empty()) {
     return invalid_argument(
@@ -82,7 +84,7 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
   if (cached.ok() && is_commit(id.revision) && has_tokenizer(cached.value())) return cached;
 
   HttpClient client(http_settings(options, [&options] { return options.cancelled(); }));
-  const int max_attempts = cached.ok() ? 1 : options.max_attempts;
+  const int max_attempts = cached.ok() ? 1 : std::min(kMaxListAttempts, options.max_attempts);
   const Result<HubListing> listing = list_repo(client, options, id, max_attempts);
   if (listing.ok()) return download_snapshot(options, id, cache, listing.value());
   if (options.cancelled() || !cached.ok()) return listing.status();

@@ -64,6 +64,24 @@ TEST_F(ResolveModel, SingleNamesOfOld) {
   EXPECT_NE(folder.value().find("models--gpt2/snapshots/"), std::string::npos);
 }
 
+TEST_F(ResolveModel, RenamedRepositories) {
+  server.set_intercept([](const HubServerRequest& request) -> std::optional<HubServerAnswer> {
+    const size_t at = request.path.find("/old/name/");
+    if (at == std::string::npos) return std::nullopt;
+    std::string target = request.path;
+    target.replace(at, 10, "/org/tiny/");
+    return HubServerAnswer{.status = 307, .headers = {{"Location", target}}, .body = ""};
+  });
+  for (const bool lists_blobs : {true, false}) {
+    repo.lists_blobs = lists_blobs;
+    server.set_repo("org/tiny", repo);
+    const auto folder = resolve("old/name");
+    ASSERT_TRUE(folder.ok()) << folder.status().message();
+    EXPECT_NE(folder.value().find("models--old--name/snapshots/"), std::string::npos);
+    fs::remove_all(options.cache_folder);
+  }
+}
+
 TEST_F(ResolveModel, AMovedBranchIsFetchedAgain) {
   fetch_once();
   repo.commit = std::string(40, 'b');
@@ -153,7 +171,8 @@ TEST_F(ResolveModel, AnUnreachableHubFallsBackToTheCache) {
   }
   options.endpoint = "http://127.0.0.1:1";
   EXPECT_TRUE(resolve().ok());
-  expect_error(resolve("org/other"), {"http://127.0.0.1:1", "check the network", "HF_ENDPOINT"});
+  expect_error(resolve("org/other"),
+               {"http://127.0.0.1:1", "check the network", "HF_ENDPOINT", "local folder"});
 }
 
 TEST_F(ResolveModel, HalfWrittenCaches) {
@@ -241,7 +260,8 @@ TEST_F(ResolveModel, CancelKeepsWhatCame) {
   options.cancel = &cancel;
   std::thread user([&] {
     std::error_code ignored;
-    while (fs::file_size(incomplete("model.safetensors"), ignored) != 100000) {
+    for (int round = 0; round < 6000; ++round) {
+      if (fs::file_size(incomplete("model.safetensors"), ignored) == 100000) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     cancel = true;
