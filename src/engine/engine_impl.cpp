@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "draft/registry.h"
+#include "engine/locate_model.h"
 #include "engine/resolve_config.h"
 #include "model/registry.h"
 
@@ -44,10 +45,11 @@ void fail_output(const Status& status, RequestOutput& output) {
 
 }  // namespace
 
-Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& config,
+Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks) {
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
-  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(config));
+  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
+  FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
   FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
