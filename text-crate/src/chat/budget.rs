@@ -42,8 +42,9 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Starts the account of a rendering on this thread.
+/// Starts the account of a rendering on this thread, where no value of another one lives any more.
 pub fn start() {
+    BYTES.set(0);
     STEPS.set(0);
     DEPTH.set(0);
 }
@@ -53,7 +54,7 @@ pub fn take(bytes: usize) {
 }
 
 pub fn give_back(bytes: usize) {
-    BYTES.set(BYTES.get() - bytes);
+    BYTES.set(BYTES.get().saturating_sub(bytes));
 }
 
 fn too_large() -> Broken {

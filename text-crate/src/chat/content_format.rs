@@ -76,7 +76,9 @@ impl<'t> Names<'t> {
                     self.visit(&node.body);
                 }
                 Stmt::ForLoop(node) => {
-                    if let (Expr::Var(name), true) = (&node.target, self.is_conversation(&node.iter)) {
+                    if let (Expr::Var(name), true) =
+                        (&node.target, self.is_conversation(&node.iter))
+                    {
                         self.messages.insert(name.id);
                     }
                     self.walks_content |= self.is_content(&node.iter);

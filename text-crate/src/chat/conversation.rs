@@ -28,10 +28,15 @@ pub fn mark_end(messages: &mut [Json]) -> Outcome<String> {
     })?;
     let text = match last.get_mut("content") {
         Some(Json::String(text)) => Some(text),
-        Some(Json::Array(parts)) => parts.iter_mut().rev().find_map(|part| match part.get_mut("text") {
-            Some(Json::String(text)) => Some(text),
-            _ => None,
-        }),
+        Some(Json::Array(parts)) => {
+            parts
+                .iter_mut()
+                .rev()
+                .find_map(|part| match part.get_mut("text") {
+                    Some(Json::String(text)) => Some(text),
+                    _ => None,
+                })
+        }
         _ => None,
     };
     let text = text.ok_or_else(|| {

@@ -15,7 +15,8 @@ fn constant(value: &minijinja::Value) -> Outcome<Value> {
         ValueKind::Bool => Value::Bool(value.is_true()),
         ValueKind::String => Value::str(value.as_str().unwrap_or_default()),
         ValueKind::Number if value.is_integer() => Value::Int(
-            i128::try_from(value.clone()).map_err(|_| Broken::new("a whole number is too large"))?,
+            i128::try_from(value.clone())
+                .map_err(|_| Broken::new("a whole number is too large"))?,
         ),
         ValueKind::Number => Value::Float(f64::try_from(value.clone()).unwrap_or(f64::NAN)),
         _ => return Err(Broken::new("an unknown kind of constant")),
@@ -67,14 +68,14 @@ impl<'t> Interpreter<'t> {
         match expression {
             Expr::Var(node) => Ok(self.lookup(node.id)),
             Expr::Const(node) => constant(&node.value),
-            Expr::GetAttr(node) => {
-                let object = self.eval(&node.expr)?;
-                get_attribute(self, &object, node.name)
+            Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Slice(_) | Expr::Call(_)
+                if self.starts_with_minus(expression) =>
+            {
+                let value = self.eval_postfix(expression)?;
+                ops::neg(&value)
             }
-            Expr::GetItem(node) => {
-                let object = self.eval(&node.expr)?;
-                let index = self.eval(&node.subscript_expr)?;
-                get_item(self, &object, &index)
+            Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Slice(_) | Expr::Call(_) => {
+                self.eval_postfix(expression)
             }
             Expr::BinOp(node) => self.eval_binary(node),
             Expr::UnaryOp(node) => {
@@ -85,7 +86,6 @@ impl<'t> Interpreter<'t> {
                 }
             }
             Expr::IfExpr(node) => self.eval_if(node),
-            Expr::Call(node) => self.call_with(node, None),
             Expr::Filter(node) => {
                 let value = match &node.expr {
                     Some(inner) => self.eval(inner)?,
@@ -100,6 +100,71 @@ impl<'t> Interpreter<'t> {
                 predicates::holds(node.name, &value, &others).map(Value::Bool)
             }
             other => self.eval_compound(other),
+        }
+    }
+
+    /// Whether `-` stands before this chain of `.a`, `[b]` and `(c)`. The parser binds it tighter than
+    /// the chain, Jinja looser.
+    fn starts_with_minus(&self, chain: &Expr<'t>) -> bool {
+        let mut expression = chain;
+        loop {
+            let inner = match expression {
+                Expr::GetAttr(node) => &node.expr,
+                Expr::GetItem(node) => &node.expr,
+                Expr::Slice(node) => &node.expr,
+                Expr::Call(node) => &node.expr,
+                _ => return false,
+            };
+            if let Expr::UnaryOp(node) = inner {
+                let bare = node.span().start_offset == expression.span().start_offset;
+                return bare && matches!(node.op, UnaryOpKind::Neg);
+            }
+            expression = inner;
+        }
+    }
+
+    /// What a chain's next link is applied to.
+    fn eval_link(&mut self, inner: &'t Expr<'t>, outer: &Expr<'t>) -> Outcome<Value> {
+        let _level = Level::enter()?;
+        match inner {
+            Expr::UnaryOp(node)
+                if matches!(node.op, UnaryOpKind::Neg)
+                    && node.span().start_offset == outer.span().start_offset =>
+            {
+                self.eval(&node.expr)
+            }
+            Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Slice(_) | Expr::Call(_) => {
+                self.eval_postfix(inner)
+            }
+            _ => self.eval(inner),
+        }
+    }
+
+    fn eval_postfix(&mut self, expression: &'t Expr<'t>) -> Outcome<Value> {
+        match expression {
+            Expr::GetAttr(node) => {
+                let object = self.eval_link(&node.expr, expression)?;
+                get_attribute(self, &object, node.name)
+            }
+            Expr::GetItem(node) => {
+                let object = self.eval_link(&node.expr, expression)?;
+                let index = self.eval(&node.subscript_expr)?;
+                get_item(self, &object, &index)
+            }
+            Expr::Slice(node) => {
+                let value = self.eval_link(&node.expr, expression)?;
+                let mut bounds = [None, None, None];
+                for (bound, part) in bounds.iter_mut().zip([&node.start, &node.stop, &node.step]) {
+                    *bound = part.as_ref().map(|part| self.eval(part)).transpose()?;
+                }
+                ops::slice(&value, bounds)
+            }
+            Expr::Call(node) => {
+                let callee = self.eval_link(&node.expr, expression)?;
+                let arguments = self.arguments(&node.args)?;
+                self.call(&callee, arguments)
+            }
+            _ => self.eval(expression),
         }
     }
 
@@ -131,7 +196,16 @@ impl<'t> Interpreter<'t> {
         match expression {
             Expr::List(node) => {
                 let items = node.items.iter().map(|item| self.eval(item));
-                Value::list(items.collect::<Outcome<_>>()?)
+                let items = items.collect::<Outcome<_>>()?;
+                // The parser makes lists of tuples too.
+                let first = self
+                    .source
+                    .as_bytes()
+                    .get(node.span().start_offset as usize);
+                match first {
+                    Some(b'[') => Value::list(items),
+                    _ => Value::tuple(items),
+                }
             }
             Expr::Map(node) => {
                 let mut entries = Entries::new();
@@ -140,14 +214,6 @@ impl<'t> Interpreter<'t> {
                     entries.insert(key, self.eval(value)?);
                 }
                 Value::dict(entries)
-            }
-            Expr::Slice(node) => {
-                let value = self.eval(&node.expr)?;
-                let mut bounds = [None, None, None];
-                for (bound, part) in bounds.iter_mut().zip([&node.start, &node.stop, &node.step]) {
-                    *bound = part.as_ref().map(|part| self.eval(part)).transpose()?;
-                }
-                ops::slice(&value, bounds)
             }
             Expr::Compare(node) => {
                 let mut left = self.eval(&node.expr)?;
@@ -217,15 +283,18 @@ impl<'t> Interpreter<'t> {
         Ok(arguments)
     }
 
-    /// A call; `caller` is the body of a call block.
-    pub fn call_with(&mut self, node: &'t ast::Call<'t>, caller: Option<Value>) -> Outcome<Value> {
+    /// A call block: `caller` is its body.
+    pub fn call_block(&mut self, node: &'t ast::Call<'t>, caller: Value) -> Outcome<Value> {
         let callee = self.eval(&node.expr)?;
         let mut arguments = self.arguments(&node.args)?;
-        if let Some(caller) = caller {
-            let name = Key::Str(Text::new("caller"));
-            arguments.named.insert(name, caller);
-        }
-        match ops::defined(&callee)? {
+        arguments
+            .named
+            .insert(Key::Str(Text::new("caller")), caller);
+        self.call(&callee, arguments)
+    }
+
+    fn call(&mut self, callee: &Value, arguments: Arguments) -> Outcome<Value> {
+        match ops::defined(callee)? {
             Value::Macro(id) => self.call_macro(*id, arguments),
             Value::Function(name) => functions::call(self, name, &arguments),
             Value::Method(method) => match &method.0 {
@@ -287,19 +356,22 @@ impl<'t> Interpreter<'t> {
         self.scoped(frame, |inner| {
             let first_default = count - declaration.defaults.len();
             for (index, target) in declaration.args.iter().enumerate() {
-                let Expr::Var(parameter) = target else { continue };
+                let Expr::Var(parameter) = target else {
+                    continue;
+                };
                 let given = match positional.get(index) {
                     Some(value) => Some(value.clone()),
                     None => named.shift_remove(parameter.id),
                 };
-                let default = index.checked_sub(first_default).map(|at| &declaration.defaults[at]);
+                let default = index
+                    .checked_sub(first_default)
+                    .map(|at| &declaration.defaults[at]);
                 let value = match (given, default) {
                     (Some(value), _) => value,
                     (None, Some(default)) => inner.eval(default)?,
-                    (None, None) => Value::undefined(format!(
-                        "parameter '{}' was not provided",
-                        parameter.id
-                    )),
+                    (None, None) => {
+                        Value::undefined(format!("parameter '{}' was not provided", parameter.id))
+                    }
                 };
                 inner.set(parameter.id, value);
             }

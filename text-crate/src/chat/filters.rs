@@ -7,11 +7,55 @@ use super::{format, json, methods, ops, python};
 
 /// Every filter by name, those of `sequences.rs` included.
 pub const NAMES: &[&str] = &[
-    "abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e", "escape", "first",
-    "float", "forceescape", "format", "groupby", "indent", "int", "items", "join", "last", "length", "list", "lower",
-    "map", "max", "min", "pprint", "reject", "rejectattr", "replace", "reverse", "round", "safe", "select",
-    "selectattr", "slice", "sort", "string", "striptags", "sum", "title", "tojson", "trim", "truncate", "unique",
-    "upper", "urlencode", "wordcount",
+    "abs",
+    "attr",
+    "batch",
+    "capitalize",
+    "center",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "float",
+    "forceescape",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "string",
+    "striptags",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+    "wordcount",
 ];
 
 pub fn apply(name: &str, value: &Value, arguments: &Arguments) -> Outcome<Value> {
@@ -66,13 +110,19 @@ fn parse_whole(text: &str, base: u32) -> Option<i128> {
         2 => lower.strip_prefix("0b").unwrap_or(&lower),
         _ => &lower,
     };
-    let valid = digits.bytes().next().is_some_and(|b| b != b'_' && b != b'-' && b != b'+');
+    let valid = digits
+        .bytes()
+        .next()
+        .is_some_and(|b| b != b'_' && b != b'-' && b != b'+');
     let number = i128::from_str_radix(&digits.replace('_', ""), base.clamp(2, 36)).ok()?;
     valid.then_some(sign * number)
 }
 
 fn parse_real(text: &str) -> Option<f64> {
-    text.trim_matches(python::is_space).replace('_', "").parse().ok()
+    text.trim_matches(python::is_space)
+        .replace('_', "")
+        .parse()
+        .ok()
 }
 
 fn round(value: &Value, arguments: &Arguments) -> Outcome<Value> {
@@ -81,7 +131,10 @@ fn round(value: &Value, arguments: &Arguments) -> Outcome<Value> {
     let method = method.as_ref().and_then(Value::as_str).unwrap_or("common");
     let scale = 10f64.powi(digits);
     let real = value.as_float().ok_or_else(|| {
-        Broken::new(format!("type {} doesn't define __round__", value.type_name()))
+        Broken::new(format!(
+            "type {} doesn't define __round__",
+            value.type_name()
+        ))
     })?;
     match method {
         "common" if value.as_int().is_some() && digits >= 0 => {
@@ -120,8 +173,11 @@ fn number(name: &str, value: &Value, arguments: &Arguments) -> Outcome<Value> {
         "int" => {
             let [default, base] = arguments.bind(name, ["default", "base"])?;
             let parsed = match value {
-                Value::Str(text) => parse_whole(text, whole(&base, 10)? as u32)
-                    .or_else(|| parse_real(text).filter(|r| r.is_finite()).map(|r| r as i128)),
+                Value::Str(text) => parse_whole(text, whole(&base, 10)? as u32).or_else(|| {
+                    parse_real(text)
+                        .filter(|r| r.is_finite())
+                        .map(|r| r as i128)
+                }),
                 Value::Float(real) if real.is_finite() => Some(*real as i128),
                 other => other.as_int(),
             };
@@ -152,12 +208,20 @@ fn of_text(name: &str, value: &Value, arguments: &Arguments) -> Outcome<Value> {
         }
         "replace" => {
             let [old, new, count] = arguments.bind(name, ["old", "new", "count"])?;
-            let (old, new) = (old.ok_or_else(|| missing(name, "old"))?, new.ok_or_else(|| missing(name, "new"))?);
+            let (old, new) = (
+                old.ok_or_else(|| missing(name, "old"))?,
+                new.ok_or_else(|| missing(name, "new"))?,
+            );
             let count = match &count {
                 Some(Value::None) => -1,
                 count => whole(count, -1)?,
             };
-            return methods::replace(&content, &python::to_str(&old), &python::to_str(&new), count);
+            return methods::replace(
+                &content,
+                &python::to_str(&old),
+                &python::to_str(&new),
+                count,
+            );
         }
         "upper" => content.to_uppercase(),
         "lower" => content.to_lowercase(),
@@ -215,7 +279,11 @@ fn indent(content: &str, arguments: &Arguments) -> Outcome<String> {
         if index > 0 {
             out.push('\n');
         }
-        let wanted = if index == 0 { truth(&first) } else { truth(&blank) || !line.is_empty() };
+        let wanted = if index == 0 {
+            truth(&first)
+        } else {
+            truth(&blank) || !line.is_empty()
+        };
         if wanted {
             out.push_str(&prefix);
         }
@@ -236,17 +304,25 @@ fn truncate(content: &str, arguments: &Arguments) -> Outcome<String> {
     if characters <= length.saturating_add(size(&leeway, 5)?) {
         return Ok(content.to_string());
     }
-    let kept: String = content.chars().take(length.saturating_sub(end.chars().count())).collect();
+    let kept: String = content
+        .chars()
+        .take(length.saturating_sub(end.chars().count()))
+        .collect();
     let kept = match truth(&kill) {
         true => &kept[..],
-        false => kept.rsplit_once(' ').map_or(&kept[..], |(before, _)| before),
+        false => kept
+            .rsplit_once(' ')
+            .map_or(&kept[..], |(before, _)| before),
     };
     Ok(format!("{kept}{end}"))
 }
 
 fn wordcount(content: &str) -> i128 {
     let word = |c: char| c.is_alphanumeric() || c == '_';
-    content.split(|c| !word(c)).filter(|part| !part.is_empty()).count() as i128
+    content
+        .split(|c| !word(c))
+        .filter(|part| !part.is_empty())
+        .count() as i128
 }
 
 fn escape(content: &str) -> String {
@@ -267,7 +343,9 @@ fn escape(content: &str) -> String {
 fn striptags(content: &str) -> String {
     let (mut out, mut rest) = (String::new(), content);
     while let Some(start) = rest.find('<') {
-        let Some(end) = rest[start..].find('>') else { break };
+        let Some(end) = rest[start..].find('>') else {
+            break;
+        };
         out.push_str(&rest[..start]);
         rest = &rest[start + end + 1..];
     }
@@ -279,7 +357,9 @@ fn urlencode(content: &str) -> String {
     let mut out = String::new();
     for byte in content.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' | b'/' => out.push(byte.into()),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' | b'/' => {
+                out.push(byte.into())
+            }
             _ => out.push_str(&format!("%{byte:02X}")),
         }
     }

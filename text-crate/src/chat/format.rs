@@ -240,11 +240,10 @@ impl Fields<'_> {
         let mut rest = &field[end..];
         while !rest.is_empty() {
             let close = rest.find(']').filter(|_| rest.starts_with('['));
-            let close = close.ok_or_else(|| Broken::new("str.format reaches no attributes here"))?;
+            let close =
+                close.ok_or_else(|| Broken::new("str.format reaches no attributes here"))?;
             let name = &rest[1..close];
-            let index = name
-                .parse()
-                .map_or_else(|_| Value::str(name), Value::Int);
+            let index = name.parse().map_or_else(|_| Value::str(name), Value::Int);
             value = ops::item(&value, &index)
                 .ok_or_else(|| Broken::new(format!("str.format finds no '{name}'")))?;
             rest = &rest[close + 1..];
@@ -353,7 +352,9 @@ fn convert(kind: char, spec: &Spec, value: &Value) -> Outcome<String> {
         'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
             spec.real(value.as_float().ok_or_else(|| number_needed(kind, value))?)
         }
-        _ => Err(Broken::new(format!("unsupported format character '{kind}'"))),
+        _ => Err(Broken::new(format!(
+            "unsupported format character '{kind}'"
+        ))),
     }
 }
 

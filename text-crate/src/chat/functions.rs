@@ -7,12 +7,22 @@ use super::value::{Entries, Key, Value};
 use super::{ops, python, time};
 use std::collections::HashMap;
 
-pub const NAMES: &[&str] = &["dict", "namespace", "raise_exception", "range", "strftime_now"];
+pub const NAMES: &[&str] = &[
+    "dict",
+    "namespace",
+    "raise_exception",
+    "range",
+    "strftime_now",
+];
 
 /// As in Jinja's sandbox.
 const MAX_RANGE: i128 = 100_000;
 
-pub fn call(interpreter: &mut Interpreter<'_>, name: &str, arguments: &Arguments) -> Outcome<Value> {
+pub fn call(
+    interpreter: &mut Interpreter<'_>,
+    name: &str,
+    arguments: &Arguments,
+) -> Outcome<Value> {
     match name {
         "range" => range(arguments),
         "dict" => Value::dict(members(arguments)?),
@@ -70,7 +80,12 @@ fn members(arguments: &Arguments) -> Outcome<Entries> {
         _ => return Err(Broken::new("dict() takes at most 1 positional argument")),
     }
     budget::reserve(entries.len() * 96)?;
-    entries.extend(arguments.named.iter().map(|(key, value)| (key.clone(), value.clone())));
+    entries.extend(
+        arguments
+            .named
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
     Ok(entries)
 }
 
@@ -93,7 +108,11 @@ fn range(arguments: &Arguments) -> Outcome<Value> {
     if step == 0 {
         return Err(Broken::new("range() arg 3 must not be zero"));
     }
-    let distance = if step > 0 { stop.saturating_sub(start) } else { start.saturating_sub(stop) };
+    let distance = if step > 0 {
+        stop.saturating_sub(start)
+    } else {
+        start.saturating_sub(stop)
+    };
     let size = step.saturating_abs();
     let count = (distance.max(0) / size).saturating_add(i128::from(distance.max(0) % size != 0));
     if count > MAX_RANGE {
@@ -102,5 +121,9 @@ fn range(arguments: &Arguments) -> Outcome<Value> {
         )));
     }
     budget::work(count as u64 / 4)?;
-    Value::list((0..count).map(|index| Value::Int(start + index * step)).collect())
+    Value::list(
+        (0..count)
+            .map(|index| Value::Int(start + index * step))
+            .collect(),
+    )
 }

@@ -31,6 +31,7 @@ pub struct LoopState<'t> {
 
 pub struct Interpreter<'t> {
     context: &'t HashMap<String, Value>,
+    pub source: &'t str,
     frames: Vec<Frame<'t>>,
     frame: usize,
     pub namespaces: Vec<HashMap<String, Value>>,
@@ -47,9 +48,10 @@ pub struct Interpreter<'t> {
 const OBJECT_BYTES: usize = 256;
 
 impl<'t> Interpreter<'t> {
-    pub fn new(context: &'t HashMap<String, Value>, now: Option<i64>, extra_arguments: bool) -> Self {
+    pub fn new(context: &'t HashMap<String, Value>, source: &'t str, now: Option<i64>) -> Self {
         Interpreter {
             context,
+            source,
             frames: vec![Frame::default()],
             frame: 0,
             namespaces: Vec::new(),
@@ -57,7 +59,7 @@ impl<'t> Interpreter<'t> {
             loops: Vec::new(),
             out: String::new(),
             now,
-            extra_arguments,
+            extra_arguments: source.contains("varargs") || source.contains("kwargs"),
         }
     }
 
@@ -199,6 +201,9 @@ fn own_attribute(interpreter: &Interpreter<'_>, object: &Value, name: &str) -> O
         Value::Macro(id) if name == "name" => {
             Some(Value::str(interpreter.macros[*id].declaration.name))
         }
+        // A group of `groupby`.
+        Value::Tuple(pair) if pair.len() == 2 && name == "grouper" => Some(pair[0].clone()),
+        Value::Tuple(pair) if pair.len() == 2 && name == "list" => Some(pair[1].clone()),
         _ => methods::attribute(object, name),
     }
 }

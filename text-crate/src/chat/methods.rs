@@ -7,11 +7,50 @@ use super::value::{Entries, Key, Text, Value};
 use super::{format, python};
 
 const STR: &[&str] = &[
-    "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "format_map", "index",
-    "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable",
-    "isspace", "istitle", "isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix",
-    "replace", "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith",
-    "strip", "swapcase", "title", "upper", "zfill",
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "upper",
+    "zfill",
 ];
 const DICT: &[&str] = &["copy", "get", "items", "keys", "values"];
 const SEQUENCE: &[&str] = &["count", "index"];
@@ -99,7 +138,10 @@ fn call_sequence(
     budget::work(items.len() as u64 / 16)?;
     let [value] = arguments.bind(name, [""])?;
     let value = value.ok_or_else(|| missing(name, "value"))?;
-    let mut matches = items.iter().enumerate().filter(|(_, item)| item.equals(&value));
+    let mut matches = items
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| item.equals(&value));
     if name == "count" {
         return Ok(Value::Int(matches.count() as i128));
     }
@@ -117,7 +159,12 @@ fn call_str(value: &Text, name: &str, arguments: &Arguments) -> Outcome<Value> {
         "split" | "rsplit" => split(value, name, arguments),
         "splitlines" => {
             let [keep] = arguments.bind(name, ["keepends"])?;
-            Value::list(lines(value, truth(&keep)).into_iter().map(Value::str).collect())
+            Value::list(
+                lines(value, truth(&keep))
+                    .into_iter()
+                    .map(Value::str)
+                    .collect(),
+            )
         }
         "partition" | "rpartition" => partition(value, name, arguments),
         "startswith" | "endswith" => affix(value, name, arguments),
@@ -133,11 +180,19 @@ fn call_str(value: &Text, name: &str, arguments: &Arguments) -> Outcome<Value> {
         "find" | "rfind" | "index" | "rindex" | "count" => search(value, name, arguments),
         "replace" => {
             let [old, new, count] = arguments.bind(name, ["", "", "count"])?;
-            replace(value, text(&old, name)?, text(&new, name)?, whole(&count, -1)?)
+            replace(
+                value,
+                text(&old, name)?,
+                text(&new, name)?,
+                whole(&count, -1)?,
+            )
         }
         "join" => {
             let [values] = arguments.bind(name, [""])?;
-            join(value, &ops::iterate(&values.ok_or_else(|| missing(name, "iterable"))?)?)
+            join(
+                value,
+                &ops::iterate(&values.ok_or_else(|| missing(name, "iterable"))?)?,
+            )
         }
         "format" => format::braces(value, &arguments.positional, &arguments.named).map(Value::str),
         "format_map" => match arguments.positional.as_slice() {
@@ -175,7 +230,7 @@ fn split_spaces(value: &str, limit: usize) -> Vec<String> {
     while !rest.is_empty() {
         let end = match parts.len() < limit {
             true => rest.find(python::is_space).unwrap_or(rest.len()),
-            false => rest.trim_end_matches(python::is_space).len(),
+            false => rest.len(),
         };
         parts.push(rest[..end].to_string());
         rest = rest[end..].trim_start_matches(python::is_space);
@@ -193,13 +248,10 @@ fn split_spaces_from_right(value: &str, limit: usize) -> Vec<String> {
                 .rev()
                 .find(|(_, c)| python::is_space(*c))
                 .map_or(0, |(at, c)| at + c.len_utf8()),
-            false => rest.len() - rest.trim_start_matches(python::is_space).len(),
+            false => 0,
         };
         parts.push(rest[start..].to_string());
         rest = rest[..start].trim_end_matches(python::is_space);
-        if parts.len() > limit {
-            break;
-        }
     }
     parts.reverse();
     parts
@@ -235,7 +287,8 @@ fn split(value: &str, name: &str, arguments: &Arguments) -> Outcome<Value> {
 
 fn lines(value: &str, keep_ends: bool) -> Vec<String> {
     const ENDS: &[char] = &[
-        '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}',
+        '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}',
+        '\u{2029}',
     ];
     let mut lines = Vec::new();
     let mut rest = value;
@@ -272,7 +325,11 @@ fn partition(value: &str, name: &str, arguments: &Arguments) -> Outcome<Value> {
 }
 
 /// The part of `value` between two positions counted in characters.
-fn window<'a>(value: &'a str, start: &Option<Value>, end: &Option<Value>) -> Outcome<(i128, &'a str)> {
+fn window<'a>(
+    value: &'a str,
+    start: &Option<Value>,
+    end: &Option<Value>,
+) -> Outcome<(i128, &'a str)> {
     let length = value.chars().count() as i128;
     let bound = |bound: &Option<Value>, default: i128| {
         let at = match bound {
@@ -286,7 +343,14 @@ fn window<'a>(value: &'a str, start: &Option<Value>, end: &Option<Value>) -> Out
         let mut places = value.char_indices().map(|(byte, _)| byte);
         places.nth(at as usize).unwrap_or(value.len())
     };
-    Ok((start, if start <= end { &value[byte(start)..byte(end)] } else { "" }))
+    Ok((
+        start,
+        if start <= end {
+            &value[byte(start)..byte(end)]
+        } else {
+            ""
+        },
+    ))
 }
 
 fn affix(value: &str, name: &str, arguments: &Arguments) -> Outcome<Value> {
@@ -402,7 +466,11 @@ fn expand_tabs(value: &str, tab: usize) -> Outcome<String> {
             '\t' => {}
             _ => {
                 out.push(c);
-                column = if c == '\n' || c == '\r' { 0 } else { column + 1 };
+                column = if c == '\n' || c == '\r' {
+                    0
+                } else {
+                    column + 1
+                };
             }
         }
     }
@@ -473,6 +541,25 @@ fn cased(value: &str, name: &str) -> Option<String> {
     })
 }
 
+/// The zeros of Unicode's decimal digits, each followed by its one to nine.
+const ZEROS: &[u32] = &[
+    0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66,
+    0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
+    0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10,
+    0x104a0, 0x11066, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1fbf0,
+];
+
+fn is_decimal(c: char) -> bool {
+    ZEROS
+        .iter()
+        .any(|zero| (*zero..zero + 10).contains(&(c as u32)))
+}
+
+/// Raised, lowered and circled digits.
+fn is_other_digit(c: char) -> bool {
+    matches!(c, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⓪')
+}
+
 fn is(value: &str, name: &str) -> bool {
     let all = |test: fn(char) -> bool| !value.is_empty() && value.chars().all(test);
     let any_cased = value.chars().any(is_cased);
@@ -481,7 +568,9 @@ fn is(value: &str, name: &str) -> bool {
         "isspace" => all(python::is_space),
         "isalpha" => all(char::is_alphabetic),
         "isalnum" => all(char::is_alphanumeric),
-        "isnumeric" | "isdigit" | "isdecimal" => all(char::is_numeric),
+        "isnumeric" => all(char::is_numeric),
+        "isdigit" => all(|c| is_decimal(c) || is_other_digit(c)),
+        "isdecimal" => all(is_decimal),
         "islower" => any_cased && !value.chars().any(char::is_uppercase),
         "isupper" => any_cased && !value.chars().any(char::is_lowercase),
         "istitle" => any_cased && title(value) == *value,
@@ -491,6 +580,8 @@ fn is(value: &str, name: &str) -> bool {
             characters.next().is_some_and(letter)
                 && characters.all(|c| letter(c) || c.is_alphanumeric())
         }
-        _ => value.chars().all(|c| !c.is_control() && (c == ' ' || !c.is_whitespace())),
+        _ => value
+            .chars()
+            .all(|c| !c.is_control() && (c == ' ' || !c.is_whitespace())),
     }
 }

@@ -68,7 +68,9 @@ fn messages_of(json: &str) -> Outcome<Vec<Json>> {
     match serde_json::from_str(json) {
         Ok(Json::Array(messages)) => Ok(messages),
         Ok(_) => Err(Failure::new("the messages must be a JSON array")),
-        Err(error) => Err(Failure::new(format!("the messages are not valid JSON: {error}"))),
+        Err(error) => Err(Failure::new(format!(
+            "the messages are not valid JSON: {error}"
+        ))),
     }
 }
 
@@ -87,8 +89,7 @@ impl FtTemplate {
             names.insert(name.clone(), Value::from_json(value)?);
         }
         let source = self.parsed.source();
-        let extra_arguments = source.contains("varargs") || source.contains("kwargs");
-        let mut interpreter = interpreter::Interpreter::new(&names, now, extra_arguments);
+        let mut interpreter = interpreter::Interpreter::new(&names, source, now);
         interpreter.run(std::slice::from_ref(self.parsed.tree()))?;
         Ok(interpreter.into_text())
     }
@@ -130,7 +131,9 @@ pub unsafe extern "C" fn ft_template_new(
     guard(error, || {
         let source = utf8(source, source_size, "the chat template")?;
         let globals = utf8(globals, globals_size, "the template's globals")?;
-        out.write(Box::into_raw(Box::new(FtTemplate::compile(source, globals)?)));
+        out.write(Box::into_raw(Box::new(FtTemplate::compile(
+            source, globals,
+        )?)));
         Ok(())
     })
 }

@@ -146,9 +146,7 @@ pub fn rem(left: &Value, right: &Value) -> Outcome<Value> {
         return format::percent(pattern, right).map(Value::str);
     }
     divisor(left, right, "%")?;
-    arithmetic("%", left, right, whole_rem, |a, b| {
-        a - b * (a / b).floor()
-    })
+    arithmetic("%", left, right, whole_rem, |a, b| a - b * (a / b).floor())
 }
 
 pub fn pow(left: &Value, right: &Value) -> Outcome<Value> {
@@ -327,9 +325,11 @@ pub fn slice(value: &Value, bounds: [Option<Value>; 3]) -> Outcome<Value> {
     for (number, bound) in numbers.iter_mut().zip(&bounds) {
         *number = match bound {
             None | Some(Value::None) => None,
-            Some(bound) => Some(defined(bound)?.as_int().ok_or_else(|| {
-                Broken::new("slice indices must be integers or None")
-            })?),
+            Some(bound) => Some(
+                defined(bound)?
+                    .as_int()
+                    .ok_or_else(|| Broken::new("slice indices must be integers or None"))?,
+            ),
         };
     }
     budget::reserve(value.len().unwrap_or(0) * std::mem::size_of::<usize>())?;

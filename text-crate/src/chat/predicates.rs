@@ -6,10 +6,45 @@ use super::{methods, ops, python};
 use std::cmp::Ordering;
 
 pub const NAMES: &[&str] = &[
-    "!=", "<", "<=", "==", ">", ">=", "boolean", "callable", "defined", "divisibleby", "eq", "equalto", "escaped",
-    "even", "false", "filter", "float", "ge", "greaterthan", "gt", "in", "integer", "iterable", "le", "lessthan",
-    "lower", "lt", "mapping", "ne", "none", "number", "odd", "sameas", "sequence", "string", "test", "true",
-    "undefined", "upper",
+    "!=",
+    "<",
+    "<=",
+    "==",
+    ">",
+    ">=",
+    "boolean",
+    "callable",
+    "defined",
+    "divisibleby",
+    "eq",
+    "equalto",
+    "escaped",
+    "even",
+    "false",
+    "filter",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "sameas",
+    "sequence",
+    "string",
+    "test",
+    "true",
+    "undefined",
+    "upper",
 ];
 
 fn same(value: &Value, other: &Value) -> bool {
@@ -22,12 +57,18 @@ fn compared(value: &Value, other: &Value, wanted: &[Ordering]) -> Outcome<bool> 
 
 fn is_iterable(value: &Value) -> bool {
     use Value::{Dict, Generator, List, Loop, Str, Tuple, Undefined};
-    matches!(value, Undefined(_) | Str(_) | List(_) | Tuple(_) | Dict(_) | Generator(_) | Loop(_))
+    matches!(
+        value,
+        Undefined(_) | Str(_) | List(_) | Tuple(_) | Dict(_) | Generator(_) | Loop(_)
+    )
 }
 
 fn is_callable(value: &Value) -> bool {
     use Value::{Function, Loop, Macro, Method, Undefined};
-    matches!(value, Undefined(_) | Function(_) | Macro(_) | Method(_) | Loop(_))
+    matches!(
+        value,
+        Undefined(_) | Function(_) | Macro(_) | Method(_) | Loop(_)
+    )
 }
 
 fn cased(value: &Value, method: &str) -> Outcome<bool> {

@@ -10,8 +10,26 @@ use super::value::{Key, Value};
 use std::cmp::Ordering;
 
 pub const NAMES: &[&str] = &[
-    "attr", "batch", "dictsort", "first", "groupby", "join", "last", "list", "map", "max", "min", "reject",
-    "rejectattr", "reverse", "select", "selectattr", "slice", "sort", "sum", "unique",
+    "attr",
+    "batch",
+    "dictsort",
+    "first",
+    "groupby",
+    "join",
+    "last",
+    "list",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "sum",
+    "unique",
 ];
 
 pub fn apply(
@@ -48,7 +66,21 @@ pub fn apply(
 }
 
 /// `a.b.0` of an item, or of a whole item without a path.
-fn attribute_of(interpreter: &Interpreter<'_>, item: &Value, path: &Option<Value>) -> Outcome<Value> {
+fn attribute_of(
+    interpreter: &Interpreter<'_>,
+    item: &Value,
+    path: &Option<Value>,
+) -> Outcome<Value> {
+    attribute_or(interpreter, item, path, &None)
+}
+
+/// The same, with `default` wherever a part of the path is missing.
+fn attribute_or(
+    interpreter: &Interpreter<'_>,
+    item: &Value,
+    path: &Option<Value>,
+    default: &Option<Value>,
+) -> Outcome<Value> {
     let path = match path {
         None | Some(Value::None) => return Ok(item.clone()),
         Some(path) => python::to_str(path),
@@ -57,6 +89,9 @@ fn attribute_of(interpreter: &Interpreter<'_>, item: &Value, path: &Option<Value
     for part in path.split('.') {
         let index = part.parse().map_or_else(|_| Value::str(part), Value::Int);
         value = get_item(interpreter, &value, &index)?;
+        if let (true, Some(default)) = (value.is_undefined(), default) {
+            value = default.clone();
+        }
     }
     Ok(value)
 }
@@ -66,13 +101,11 @@ fn map(interpreter: &mut Interpreter<'_>, value: &Value, arguments: &Arguments) 
     let mut mapped = Vec::with_capacity(items.len());
     if arguments.positional.is_empty() {
         let [attribute, default] = arguments.bind("map", ["attribute", "default"])?;
-        attribute.as_ref().ok_or_else(|| missing("map", "attribute"))?;
+        attribute
+            .as_ref()
+            .ok_or_else(|| missing("map", "attribute"))?;
         for item in &items {
-            let found = attribute_of(interpreter, item, &attribute)?;
-            mapped.push(match (&default, found.is_undefined()) {
-                (Some(default), true) => default.clone(),
-                _ => found,
-            });
+            mapped.push(attribute_or(interpreter, item, &attribute, &default)?);
         }
     } else {
         let filter = text(&arguments.positional.first().cloned(), "map")?.to_string();
@@ -95,7 +128,11 @@ fn select(
 ) -> Outcome<Value> {
     let mut positional = arguments.positional.iter().cloned();
     let attribute = match name.ends_with("attr") {
-        true => Some(positional.next().ok_or_else(|| missing(name, "attribute"))?),
+        true => Some(
+            positional
+                .next()
+                .ok_or_else(|| missing(name, "attribute"))?,
+        ),
         false => None,
     };
     let test = positional.next();
@@ -125,7 +162,11 @@ fn end(interpreter: &Interpreter<'_>, name: &str, value: &Value) -> Outcome<Valu
         });
     }
     let items = ops::iterate(value)?;
-    let item = if name == "first" { items.first() } else { items.last() };
+    let item = if name == "first" {
+        items.first()
+    } else {
+        items.last()
+    };
     Ok(item.cloned().unwrap_or_else(empty))
 }
 
@@ -178,10 +219,17 @@ fn extreme(
     arguments: &Arguments,
 ) -> Outcome<Value> {
     let [case_sensitive, attribute] = arguments.bind(name, ["case_sensitive", "attribute"])?;
-    let wanted = if name == "max" { Ordering::Greater } else { Ordering::Less };
+    let wanted = if name == "max" {
+        Ordering::Greater
+    } else {
+        Ordering::Less
+    };
     let mut best: Option<(Value, Value)> = None;
     for item in ops::iterate(value)? {
-        let key = sort_key(attribute_of(interpreter, &item, &attribute)?, truth(&case_sensitive));
+        let key = sort_key(
+            attribute_of(interpreter, &item, &attribute)?,
+            truth(&case_sensitive),
+        );
         let better = match &best {
             None => true,
             Some((_, other)) => ops::order(&key, other)? == Some(wanted),
@@ -212,7 +260,13 @@ fn sorted<T>(mut rows: Vec<(Vec<Value>, T)>, reverse: bool) -> Outcome<Vec<(Vec<
         }
         Ordering::Equal
     };
-    rows.sort_by(|(a, _), (b, _)| if reverse { compare(b, a) } else { compare(a, b) });
+    rows.sort_by(|(a, _), (b, _)| {
+        if reverse {
+            compare(b, a)
+        } else {
+            compare(a, b)
+        }
+    });
     match failure {
         Some(broken) => Err(broken),
         None => Ok(rows),
@@ -240,14 +294,19 @@ fn sort(interpreter: &Interpreter<'_>, value: &Value, arguments: &Arguments) -> 
 }
 
 fn dictsort(value: &Value, arguments: &Arguments) -> Outcome<Value> {
-    let [case_sensitive, by, reverse] = arguments.bind("dictsort", ["case_sensitive", "by", "reverse"])?;
+    let [case_sensitive, by, reverse] =
+        arguments.bind("dictsort", ["case_sensitive", "by", "reverse"])?;
     let Value::Dict(dict) = value else {
         return Err(Broken::new("dictsort needs a dict"));
     };
     let by_value = matches!(by.as_ref().and_then(Value::as_str), Some("value"));
     let mut rows = Vec::new();
     for (key, member) in dict.iter() {
-        let subject = if by_value { member.clone() } else { key.value() };
+        let subject = if by_value {
+            member.clone()
+        } else {
+            key.value()
+        };
         let keys = vec![sort_key(subject, truth(&case_sensitive))];
         rows.push((keys, Value::tuple(vec![key.value(), member.clone()])?));
     }
@@ -260,7 +319,10 @@ fn unique(interpreter: &Interpreter<'_>, value: &Value, arguments: &Arguments) -
     let mut seen = std::collections::HashSet::new();
     let mut kept = Vec::new();
     for item in ops::iterate(value)? {
-        let key = sort_key(attribute_of(interpreter, &item, &attribute)?, truth(&case_sensitive));
+        let key = sort_key(
+            attribute_of(interpreter, &item, &attribute)?,
+            truth(&case_sensitive),
+        );
         if seen.insert(Key::new(&key)?) {
             kept.push(item);
         }
@@ -277,7 +339,10 @@ fn groupby(interpreter: &Interpreter<'_>, value: &Value, arguments: &Arguments) 
         if let (true, Some(default)) = (found.is_undefined(), &default) {
             found = default.clone();
         }
-        rows.push((vec![sort_key(found.clone(), truth(&case_sensitive))], (found, item)));
+        rows.push((
+            vec![sort_key(found.clone(), truth(&case_sensitive))],
+            (found, item),
+        ));
     }
     let mut groups: Vec<(Value, Value, Vec<Value>)> = Vec::new();
     for (mut keys, (name, item)) in sorted(rows, false)? {

@@ -88,7 +88,9 @@ fn without_generation_markers(source: &str) -> String {
 
 impl Parsed {
     pub fn new(source: &str) -> Outcome<Parsed> {
-        let source = without_generation_markers(source).into_boxed_str();
+        // Jinja reads every kind of line end as one.
+        let source = source.replace("\r\n", "\n").replace('\r', "\n");
+        let source = without_generation_markers(&source).into_boxed_str();
         check_size(&source)?;
         // The tree points into the heap block of `source`, which moves of the box leave in place.
         let text: &'static str = unsafe { &*std::ptr::from_ref::<str>(&source) };

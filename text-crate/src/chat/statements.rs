@@ -55,7 +55,11 @@ impl<'t> Interpreter<'t> {
             },
             Stmt::IfCond(node) => {
                 let holds = self.eval(&node.expr)?.is_true();
-                return self.run(if holds { &node.true_body } else { &node.false_body });
+                return self.run(if holds {
+                    &node.true_body
+                } else {
+                    &node.false_body
+                });
             }
             Stmt::ForLoop(node) => self.for_statement(node)?,
             Stmt::Set(node) => {
@@ -103,15 +107,11 @@ impl<'t> Interpreter<'t> {
             }
             Stmt::CallBlock(node) => {
                 let caller = self.declare(&node.macro_decl)?;
-                let text = self.call_with(&node.call, Some(caller))?;
+                let text = self.call_block(&node.call, caller)?;
                 self.emit(&python::to_str(&text))?;
             }
-            Stmt::AutoEscape(node) => return self.run(&node.body),
-            _ => {
-                return Err(Broken::new(
-                    "it uses a tag that chat templates do not have",
-                ))
-            }
+            Stmt::Block(node) => return self.scoped(frame, |inner| inner.run(&node.body)),
+            _ => return Err(Broken::new("it uses a tag that chat templates do not have")),
         }
         Ok(Flow::Next)
     }

@@ -269,9 +269,12 @@ impl Value {
                 _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Value::str(text.as_str()),
-            Json::Array(values) => {
-                Value::list(values.iter().map(Value::from_json).collect::<Outcome<_>>()?)?
-            }
+            Json::Array(values) => Value::list(
+                values
+                    .iter()
+                    .map(Value::from_json)
+                    .collect::<Outcome<_>>()?,
+            )?,
             Json::Object(members) => {
                 let mut entries = Entries::with_capacity(members.len());
                 for (name, member) in members {
