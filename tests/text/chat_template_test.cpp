@@ -161,7 +161,7 @@ TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
       {"{% set x = 'a' * 9999999 %}{{ [1] * 999 | join(x) }}", ""},
       {"{% set x = ['a' * 9999999] * 99 %}{{ x | join }}", memory},
       {"{% set x = ['a' * 9999999] * 99 %}{{ x | tojson }}", memory},
-      {"{{ ([[[1] * 999] * 999] * 999) | tojson }}", memory},
+      {"{{ ([[[1] * 999] * 999] * 999) | tojson }}", ""},
       {"{{ [[[[1]]]] | tojson(indent='a' * 99999999) }}", memory},
       {doubled, memory},
       {"{% set n = namespace(x='abcdefgh') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}"
@@ -176,9 +176,6 @@ TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
       {"{% set n = namespace(x={}) %}{% for i in range(99999) %}{% set n.x = {'a': n.x} %}"
        "{% endfor %}",
        deep},
-      {"{% for i in range(99999) %}{% for j in range(999) %}{% set n = namespace(a=i) %}"
-       "{% endfor %}{% endfor %}",
-       ""},
       {"{% for i in range(99999) %}{% for j in range(999) %}{% macro f() %}{% endmacro %}"
        "{% endfor %}{% endfor %}",
        ""},
@@ -186,7 +183,6 @@ TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
       {"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}", deep},
       {"{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}", deep},
       {"{{ range(999999999) }}", "Range too big"},
-      {"{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", work},
       {"{% for a in range(99999) %}{{ range(99999) | sum }}{% endfor %}", work},
       {"{{ 9 ** 9 ** 9 }}", "too large"},
       {"{{ 2 ** 99999999999 }}", "too large"},

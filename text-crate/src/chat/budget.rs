@@ -29,9 +29,9 @@ const MAX_BYTES: usize = 256 << 20;
 /// Bytes of text that a rendering may give.
 pub const MAX_OUTPUT: usize = 64 << 20;
 
-/// Evaluated expressions and statements, and kilobytes copied: a second or two of work, far beyond
+/// Evaluated expressions and statements, and kilobytes copied: about a second of work, far beyond
 /// an honest conversation.
-const MAX_STEPS: u64 = 20_000_000;
+const MAX_STEPS: u64 = 10_000_000;
 
 /// Expressions and statements inside one another, macro calls included.
 const MAX_DEPTH: u32 = 600;
@@ -64,11 +64,17 @@ fn too_large() -> Broken {
     ))
 }
 
-/// Call before making a value whose size the template chooses.
-pub fn reserve(bytes: usize) -> Outcome<()> {
+/// Whether a buffer may grow to this size.
+pub fn room(bytes: usize) -> Outcome<()> {
     if bytes > MAX_BYTES.saturating_sub(BYTES.get()) {
         return Err(too_large());
     }
+    work(0)
+}
+
+/// Call before making a value whose size the template chooses.
+pub fn reserve(bytes: usize) -> Outcome<()> {
+    room(bytes)?;
     work(bytes as u64 / 1024)
 }
 

@@ -290,7 +290,7 @@ impl Fields<'_> {
             let end = matching_brace(rest)
                 .ok_or_else(|| Broken::new("expected '}' before end of string"))?;
             let piece = self.replacement(&rest[..end])?;
-            budget::reserve(out.len() + piece.len())?;
+            budget::room(out.len() + piece.len())?;
             out.push_str(&piece);
             rest = &rest[end + 1..];
         }
@@ -431,7 +431,7 @@ pub fn percent(pattern: &str, values: &Value) -> Outcome<String> {
             }
         };
         let piece = convert(kind, &spec, &value)?;
-        budget::reserve(out.len() + piece.len())?;
+        budget::room(out.len() + piece.len())?;
         out.push_str(&piece);
     }
     let leftover = used < values_list.len() && !by_name;

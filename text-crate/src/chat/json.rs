@@ -89,7 +89,7 @@ fn key_text(key: &Key) -> Outcome<String> {
 
 impl Writer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Outcome<()> {
-        budget::reserve(self.out.len())?;
+        budget::room(self.out.len())?;
         match value {
             Value::None => self.out.push_str("null"),
             Value::Bool(flag) => self.out.push_str(if *flag { "true" } else { "false" }),
@@ -161,7 +161,7 @@ impl Writer<'_> {
 
     fn line_break(&mut self, depth: usize) -> Outcome<()> {
         if let Some(indent) = &self.style.indent {
-            budget::reserve(self.out.len() + indent.len() * depth)?;
+            budget::room(self.out.len() + indent.len() * depth)?;
             self.out.push('\n');
             self.out.push_str(&indent.repeat(depth));
         }

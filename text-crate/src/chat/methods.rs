@@ -403,7 +403,7 @@ fn join(separator: &str, values: &[Value]) -> Outcome<Value> {
                 value.type_name()
             ))
         })?;
-        budget::reserve(out.len() + separator.len() + piece.len())?;
+        budget::room(out.len() + separator.len() + piece.len())?;
         out.push_str(if index > 0 { separator } else { "" });
         out.push_str(piece);
     }

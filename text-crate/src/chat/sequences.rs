@@ -185,7 +185,7 @@ fn join(interpreter: &Interpreter<'_>, value: &Value, arguments: &Arguments) -> 
     let mut out = String::new();
     for (index, item) in ops::iterate(value)?.iter().enumerate() {
         let piece = python::to_str(&attribute_of(interpreter, item, &attribute)?);
-        budget::reserve(out.len() + separator.len() + piece.len())?;
+        budget::room(out.len() + separator.len() + piece.len())?;
         out.push_str(if index > 0 { &separator } else { "" });
         out.push_str(&piece);
     }
