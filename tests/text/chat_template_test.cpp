@@ -163,6 +163,14 @@ TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
       {"{% set x = ['a' * 9999999] * 99 %}{{ x | tojson }}", memory},
       {"{{ ([[[1] * 999] * 999] * 999) | tojson }}", ""},
       {"{{ [[[[1]]]] | tojson(indent='a' * 99999999) }}", memory},
+      {"{{ ([[[1] * 999] * 999] * 999) }}", ""},
+      {"{% set n = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}"
+       "{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+       work},
+      {"{% set x = 'a' * 99999999 %}{% for i in range(99999) %}{{ x[i] }}{{ x | length }}"
+       "{% endfor %}",
+       work},
+      {"{% set x = 'a ' * 49999999 %}{{ x.split() }}", memory},
       {doubled, memory},
       {"{% set n = namespace(x='abcdefgh') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}"
        "{% endfor %}",

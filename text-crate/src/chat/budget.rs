@@ -72,6 +72,21 @@ pub fn room(bytes: usize) -> Outcome<()> {
     work(0)
 }
 
+/// For work that cannot fail: counts it, and ends the rendering at the next chance when it was too
+/// much.
+pub fn spend(bytes: usize) {
+    STEPS.set(STEPS.get() + bytes as u64 / 1024);
+}
+
+/// The same for a buffer that grows; false when it must not grow on.
+pub fn may_grow(buffer: usize) -> bool {
+    let fits = room(buffer).is_ok();
+    if !fits {
+        STEPS.set(MAX_STEPS);
+    }
+    fits
+}
+
 /// Call before making a value whose size the template chooses.
 pub fn reserve(bytes: usize) -> Outcome<()> {
     room(bytes)?;

@@ -169,6 +169,7 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, text: &str) {
+        budget::spend(text.len());
         self.out.push('"');
         for character in text.chars() {
             match character {

@@ -159,6 +159,7 @@ fn call_str(value: &Text, name: &str, arguments: &Arguments) -> Outcome<Value> {
         "split" | "rsplit" => split(value, name, arguments),
         "splitlines" => {
             let [keep] = arguments.bind(name, ["keepends"])?;
+            budget::room(value.len().saturating_mul(16))?;
             Value::list(
                 lines(value, truth(&keep))
                     .into_iter()
@@ -260,6 +261,7 @@ fn split_spaces_from_right(value: &str, limit: usize) -> Vec<String> {
 fn split(value: &str, name: &str, arguments: &Arguments) -> Outcome<Value> {
     let [separator, limit] = arguments.bind(name, ["sep", "maxsplit"])?;
     let limit = usize::try_from(whole(&limit, -1)?).unwrap_or(usize::MAX);
+    budget::room(value.len().saturating_mul(16))?;
     let right = name == "rsplit";
     let parts: Vec<String> = match &separator {
         None | Some(Value::None) if right => split_spaces_from_right(value, limit),

@@ -91,6 +91,7 @@ impl FtTemplate {
         let source = self.parsed.source();
         let mut interpreter = interpreter::Interpreter::new(&names, source, now);
         interpreter.run(std::slice::from_ref(self.parsed.tree()))?;
+        budget::work(0)?;
         Ok(interpreter.into_text())
     }
 

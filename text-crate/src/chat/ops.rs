@@ -192,10 +192,14 @@ pub fn concat(left: &Value, right: &Value) -> Outcome<Value> {
 
 /// For `<` and sorting; an error where Python has no order.
 pub fn order(left: &Value, right: &Value) -> Outcome<Option<Ordering>> {
+    budget::work(0)?;
     defined(left)?;
     defined(right)?;
     match (left, right) {
-        (Value::Str(a), Value::Str(b)) => return Ok(Some((**a).cmp(&**b))),
+        (Value::Str(a), Value::Str(b)) => {
+            budget::spend(a.len().min(b.len()));
+            return Ok(Some((**a).cmp(&**b)));
+        }
         (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => {
             for (a, b) in a.iter().zip(b.iter()) {
                 if !a.equals(b) {
@@ -223,7 +227,10 @@ pub fn contains(container: &Value, value: &Value) -> Outcome<bool> {
     Ok(match container {
         Value::Undefined(_) => false,
         Value::Str(text) => match value {
-            Value::Str(part) => text.contains(&**part),
+            Value::Str(part) => {
+                budget::spend(text.len());
+                text.contains(&**part)
+            }
             _ => {
                 return Err(Broken::new(format!(
                     "'in <string>' requires string as left operand, not {}",
@@ -284,6 +291,7 @@ pub fn item(container: &Value, index: &Value) -> Option<Value> {
         Value::Dict(dict) => dict.get(&Key::new(index).ok()?).cloned(),
         Value::List(items) | Value::Tuple(items) => Some(items[position(items.len())?].clone()),
         Value::Str(text) => {
+            budget::spend(text.len());
             let at = position(text.chars().count())?;
             let c = text.chars().nth(at)?;
             Some(Value::str(c.encode_utf8(&mut [0; 4]) as &str))

@@ -1,5 +1,6 @@
 //! Values as Python prints them: `True`, `None`, `1e+20`, `{'a': [1]}`.
 
+use super::budget;
 use super::value::Value;
 use std::fmt::Write;
 
@@ -7,7 +8,10 @@ use std::fmt::Write;
 pub fn to_str(value: &Value) -> String {
     let mut out = String::new();
     match value {
-        Value::Str(text) => out.push_str(text),
+        Value::Str(text) => {
+            budget::spend(text.len());
+            out.push_str(text);
+        }
         Value::Undefined(_) => {}
         other => write_repr(&mut out, other),
     }
@@ -39,6 +43,9 @@ pub fn float(value: f64) -> String {
 }
 
 pub fn write_repr(out: &mut String, value: &Value) {
+    if !budget::may_grow(out.len()) {
+        return;
+    }
     match value {
         Value::Undefined(_) => out.push_str("Undefined"),
         Value::None => out.push_str("None"),
@@ -85,6 +92,7 @@ fn is_unprintable(c: char) -> bool {
 }
 
 pub fn write_quoted(out: &mut String, text: &str) {
+    budget::spend(text.len());
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
     } else {

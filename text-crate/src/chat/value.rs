@@ -131,6 +131,9 @@ impl std::ops::Deref for Dict {
     }
 }
 
+/// Items of a tuple that is a key.
+const MAX_KEY: usize = 64;
+
 /// What can be a key of a dictionary. Numbers that are equal in Python are equal here.
 #[derive(Clone)]
 pub enum Key {
@@ -149,7 +152,13 @@ impl Key {
             Value::Bool(flag) => Key::Bool(*flag),
             Value::Int(number) => Key::Int(*number),
             Value::Float(number) => Key::Float(*number),
-            Value::Str(text) => Key::Str(text.clone()),
+            Value::Str(text) => {
+                budget::spend(text.len());
+                Key::Str(text.clone())
+            }
+            Value::Tuple(items) if items.len() > MAX_KEY || value.depth() > 2 => {
+                return Err(Broken::new("a tuple is too large for a key"))
+            }
             Value::Tuple(items) => Key::Tuple(items.iter().map(Key::new).collect::<Outcome<_>>()?),
             other => {
                 return Err(Broken::new(format!(
@@ -350,7 +359,10 @@ impl Value {
     pub fn len(&self) -> Option<usize> {
         Some(match self {
             Value::Undefined(_) => 0,
-            Value::Str(text) => text.chars().count(),
+            Value::Str(text) => {
+                budget::spend(text.len());
+                text.chars().count()
+            }
             Value::List(items) | Value::Tuple(items) => items.len(),
             Value::Dict(dict) => dict.len(),
             _ => return None,
@@ -361,7 +373,12 @@ impl Value {
     pub fn equals(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Undefined(_), Value::Undefined(_)) | (Value::None, Value::None) => true,
-            (Value::Str(a), Value::Str(b)) => **a == **b,
+            (Value::Str(a), Value::Str(b)) => {
+                budget::spend(a.len().min(b.len()));
+                **a == **b
+            }
+            // Shared lists may be far larger to walk than to keep.
+            (Value::List(_) | Value::Tuple(_) | Value::Dict(_), _) if !budget::may_grow(0) => false,
             (Value::List(a), Value::List(b)) | (Value::Tuple(a), Value::Tuple(b)) => {
                 a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.equals(b))
             }
