@@ -65,6 +65,15 @@ int64_t ft_tokenizer_token_to_id(const FtTokenizer* tokenizer, const char* token
 // The name of a token in the vocabulary; false where there is none.
 bool ft_tokenizer_id_to_token(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
 
+// The bytes that a token stands for, which may be a part of a character; false where there is none.
+bool ft_tokenizer_token_bytes(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
+
+// The byte (0 to 255) of a token such as "<0x0A>" of a tokenizer with byte fallback, or -1.
+int32_t ft_tokenizer_fallback_byte(const FtTokenizer* tokenizer, uint32_t id);
+
+// Whether the token was added to the model's vocabulary (special tokens are).
+bool ft_tokenizer_is_added(const FtTokenizer* tokenizer, uint32_t id);
+
 // Whether decoding with skip_special_tokens leaves this token out.
 bool ft_tokenizer_is_special(const FtTokenizer* tokenizer, uint32_t id);
 
