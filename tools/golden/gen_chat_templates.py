@@ -3,8 +3,9 @@
     python3 tools/golden/gen_chat_templates.py
 
 Needs transformers and jinja2. Every template of the folder is rendered with every case of
-cases(); the templates of language.json, which ask what Jinja and Python mean, with its "x". Most results are kept as a digest (64-bit FNV-1a and length in
-bytes), a few in full. A result is one of
+cases(). language.json holds templates that ask what Jinja and Python mean, with the "x" they use.
+Most results are kept as a digest (64-bit FNV-1a and length in bytes), a few in full. A result is
+one of
     ["text", TEXT]   ["digest", HEX, BYTES]   ["refuses", WORDS]   ["fails"]
 where "refuses" is the template's own raise_exception and "fails" any other error.
 """
