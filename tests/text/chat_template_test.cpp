@@ -167,7 +167,7 @@ TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
       {"{% set n = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}"
        "{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
        work},
-      {"{% set x = 'a' * 99999999 %}{% for i in range(99999) %}{{ x[i] }}{{ x | length }}"
+      {"{% set x = 'a' * 9999999 %}{% for i in range(99999) %}{{ x[i] }}{{ x | length }}"
        "{% endfor %}",
        work},
       {"{% set x = 'a ' * 49999999 %}{{ x.split() }}", memory},
@@ -184,9 +184,6 @@ TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
       {"{% set n = namespace(x={}) %}{% for i in range(99999) %}{% set n.x = {'a': n.x} %}"
        "{% endfor %}",
        deep},
-      {"{% for i in range(99999) %}{% for j in range(999) %}{% macro f() %}{% endmacro %}"
-       "{% endfor %}{% endfor %}",
-       ""},
       {"{% set x = 'a' * 999999 %}{% for i in range(9999) %}{{ x }}{% endfor %}", "MiB"},
       {"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}", deep},
       {"{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}", deep},
@@ -221,7 +218,7 @@ TEST(ChatTemplate, OverlongExpressionsAreRefused) {
 }
 
 TEST(ChatTemplate, ABoundedTemplateLeavesNothingBehind) {
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 5; ++i) {
     EXPECT_FALSE(render("{% set x = 'a' * 99999999 %}{{ x * 9 }}").ok());
     EXPECT_EQ(rendered("{{ 'a' * 3 }}"), "aaa");
   }

@@ -29,7 +29,7 @@ const MAX_BYTES: usize = 256 << 20;
 /// Bytes of text that a rendering may give.
 pub const MAX_OUTPUT: usize = 64 << 20;
 
-/// Evaluated expressions and statements, and kilobytes copied: about a second of work, far beyond
+/// Evaluated expressions and statements, and quarters of a kilobyte copied or searched: about a second of work, far beyond
 /// an honest conversation.
 const MAX_STEPS: u64 = 10_000_000;
 
@@ -75,7 +75,7 @@ pub fn room(bytes: usize) -> Outcome<()> {
 /// For work that cannot fail: counts it, and ends the rendering at the next chance when it was too
 /// much.
 pub fn spend(bytes: usize) {
-    STEPS.set(STEPS.get() + bytes as u64 / 1024);
+    STEPS.set(STEPS.get() + bytes as u64 / 256);
 }
 
 /// The same for a buffer that grows; false when it must not grow on.
@@ -90,7 +90,7 @@ pub fn may_grow(buffer: usize) -> bool {
 /// Call before making a value whose size the template chooses.
 pub fn reserve(bytes: usize) -> Outcome<()> {
     room(bytes)?;
-    work(bytes as u64 / 1024)
+    work(bytes as u64 / 256)
 }
 
 pub fn work(steps: u64) -> Outcome<()> {
