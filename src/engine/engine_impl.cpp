@@ -43,7 +43,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& confi
                                                        const TestHooks& hooks) {
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(config));
-  FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model,
+                      read_model_config(config.model, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(const EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
@@ -57,7 +58,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& confi
 Status EngineImpl::load(const EngineConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options;
-  options.dtype = config.dtype;
+  options.config = {config.dtype, config.hf_overrides};
+  options.max_model_len = config.max_model_len;
   if (config.load_format == "dummy") {
     options.load_format = LoadFormat::kDummy;
   } else if (config.load_format != "auto" && config.load_format != "safetensors") {
