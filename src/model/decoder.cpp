@@ -16,6 +16,7 @@
 #include "kernels/rms_norm.h"
 #include "kernels/rope_kv.h"
 #include "kernels/softcap.h"
+#include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/rope_table.h"
 
@@ -45,12 +46,6 @@ struct DeviceRope {
   float scaling = 1;
 };
 
-struct LayerPlan {
-  int32_t window = 0;
-  int32_t group_index = 0;  // among the layers of its KV group
-  DeviceRope rope;
-};
-
 class Decoder final : public Model {
  public:
   Decoder(Device& device, const ModelConfig& config, const DecoderTraits& traits,
@@ -62,7 +57,8 @@ class Decoder final : public Model {
         max_logits_rows_(options.max_logits_rows),
         max_model_len_(options.max_model_len > 0 ? options.max_model_len : config.max_context),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice) {
+        scratch_arena_(device, MemoryKind::kDevice),
+        plan_(plan_decoder(config, max_model_len_)) {
     if (traits.scaled_embedding) embedding_scale_ = std::sqrt(float(config.hidden_size));
     // transformers rounds the factor to the model's type.
     if (config.dtype == DType::kBF16) {
@@ -74,7 +70,7 @@ class Decoder final : public Model {
   Status take_scratch(bool post_norms);
 
   const ModelConfig& config() const override { return config_; }
-  std::vector<KvGroupSpec> kv_groups() const override { return groups_; }
+  std::vector<KvGroupSpec> kv_groups() const override { return plan_.groups; }
   int64_t weight_bytes() const override { return weight_bytes_; }
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
@@ -95,7 +91,7 @@ class Decoder final : public Model {
     int32_t max_rows;
   };
 
-  Status plan_layers(WeightLoader& loader);
+  Status upload_ropes(WeightLoader& loader);
   Result<DeviceRope> upload_rope(const RopeConfig& rope, WeightLoader& loader);
   void check_caches(const Pass& pass) const;
   void embed_tokens(const Pass& pass);
@@ -121,14 +117,14 @@ class Decoder final : public Model {
   Arena weight_arena_;
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
-  std::vector<LayerPlan> plans_;
-  std::vector<KvGroupSpec> groups_;
+  const DecoderPlan plan_;
+  DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
   DecoderScratch scratch_;
 };
 
 Status Decoder::load(const DecoderTraits& traits, WeightLoader& loader) {
-  FT_RETURN_IF_ERROR(plan_layers(loader));
+  FT_RETURN_IF_ERROR(upload_ropes(loader));
   FT_ASSIGN_OR_RETURN(weights_, load_decoder_weights(weight_arena_, config_, traits, loader));
   weight_bytes_ = loader.bytes_loaded();
   return {};
@@ -142,26 +138,13 @@ Result<DeviceRope> Decoder::upload_rope(const RopeConfig& rope, WeightLoader& lo
   return DeviceRope{static_cast<const float*>(memory), rope.rotary_dim, table.scaling};
 }
 
-Status Decoder::plan_layers(WeightLoader& loader) {
-  FT_ASSIGN_OR_RETURN(const DeviceRope full_rope, upload_rope(config_.rope.full, loader));
-  DeviceRope window_rope = full_rope;
-  if (config_.rope.windowed) {
-    FT_ASSIGN_OR_RETURN(window_rope, upload_rope(*config_.rope.windowed, loader));
+Status Decoder::upload_ropes(WeightLoader& loader) {
+  const RopeConfigs& configs = config_.rope;
+  const auto at = [](LayerRope rope) { return static_cast<size_t>(rope); };
+  FT_ASSIGN_OR_RETURN(ropes_[at(LayerRope::kFull)], upload_rope(configs.full, loader));
+  if (configs.windowed) {
+    FT_ASSIGN_OR_RETURN(ropes_[at(LayerRope::kWindowed)], upload_rope(*configs.windowed, loader));
   }
-  const KvGroupSpec empty{0, config_.num_kv_heads, config_.head_dim, config_.dtype, 0};
-  KvGroupSpec full = empty, windowed = empty;
-  for (const LayerConfig& layer : config_.layers) {
-    LayerPlan plan;
-    // A window that no sequence outgrows is none.
-    if (layer.window < max_model_len_) plan.window = layer.window;
-    if (layer.rope) plan.rope = layer.window > 0 ? window_rope : full_rope;
-    KvGroupSpec& group = plan.window > 0 ? windowed : full;
-    group.window = plan.window;
-    plan.group_index = group.num_layers++;
-    plans_.push_back(plan);
-  }
-  groups_ = {full};
-  if (windowed.num_layers > 0) groups_.push_back(windowed);
   return {};
 }
 
@@ -196,9 +179,9 @@ Status Decoder::take_scratch(bool post_norms) {
 
 void Decoder::check_caches(const Pass& pass) const {
   FT_CHECK(pass.max_rows > 0 && pass.max_rows <= max_rows_);
-  FT_CHECK(pass.caches.full != nullptr && pass.caches.full->spec() == groups_[0]);
-  if (groups_.size() == 1) return;
-  FT_CHECK(pass.caches.windowed != nullptr && pass.caches.windowed->spec() == groups_[1]);
+  FT_CHECK(pass.caches.full != nullptr && pass.caches.full->spec() == plan_.groups[0]);
+  if (plan_.groups.size() == 1) return;
+  FT_CHECK(pass.caches.windowed != nullptr && pass.caches.windowed->spec() == plan_.groups[1]);
   FT_CHECK(pass.batch.window_tables != nullptr && pass.tensors.window_slot != nullptr);
 }
 
@@ -208,10 +191,10 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
   check_caches(pass);
   embed_tokens(pass);
   const float* delta = nullptr;
-  for (size_t i = 0; i < plans_.size(); ++i) {
+  for (size_t i = 0; i < plan_.layers.size(); ++i) {
     const DecoderLayerWeights& layer = weights_.layers[i];
     add_and_norm(pass, delta, layer.input_norm);
-    delta = attention_block(pass, plans_[i], layer);
+    delta = attention_block(pass, plan_.layers[i], layer);
     add_and_norm(pass, delta, layer.mlp_norm);
     delta = mlp_block(pass, layer);
   }
@@ -271,6 +254,7 @@ void Decoder::embed_tokens(const Pass& pass) {
 const float* Decoder::attention_block(const Pass& pass, const LayerPlan& plan,
                                       const DecoderLayerWeights& layer) {
   const bool windowed = plan.window > 0;
+  const DeviceRope& rope = ropes_[static_cast<size_t>(plan.rope)];
   const KvLayer& kv = (windowed ? pass.caches.windowed : pass.caches.full)->layer(plan.group_index);
   multiply(pass, scratch_.normed, layer.qkv, layer.qkv_bias, scratch_.qkv, qkv_size(),
            config_.hidden_size);
@@ -279,15 +263,15 @@ const float* Decoder::attention_block(const Pass& pass, const LayerPlan& plan,
                        .q_out = scratch_.q,
                        .positions = pass.tensors.positions,
                        .kv_slot = windowed ? pass.tensors.window_slot : pass.tensors.kv_slot,
-                       .inv_freq = plan.rope.inv_freq,
+                       .inv_freq = rope.inv_freq,
                        .q_norm = layer.q_norm,
                        .k_norm = layer.k_norm,
                        .kv = kv,
                        .max_rows = pass.max_rows,
                        .num_heads = config_.num_heads,
-                       .rotary_dim = plan.rope.rotary_dim,
+                       .rotary_dim = rope.rotary_dim,
                        .norm_eps = config_.rms_norm_eps,
-                       .scaling = plan.rope.scaling});
+                       .scaling = rope.scaling});
   attention_.run(pass.queue,
                  {.counts = pass.tensors.counts,
                   .q = scratch_.q,

@@ -35,6 +35,16 @@ TEST(KvCache, LayersShareOneAllocationWithoutOverlap) {
   EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
 }
 
+// The full group of a model whose layers all have a window.
+TEST(KvCache, AGroupMayHaveNoLayers) {
+  const auto made = KvCache::create(*test_device(), {0, 2, 16, DType::kF32, 0}, 5, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value()->num_layers(), 0);
+  EXPECT_EQ(made.value()->bytes_per_block(), 0);
+  EXPECT_EQ(made.value()->num_bytes(), 0);
+  EXPECT_EQ(made.value()->num_blocks(), 5);
+}
+
 TEST(KvCache, TooLargeIsResourceExhausted) {
   const KvGroupSpec spec{100, 128, 512, DType::kF32};
   const auto made = KvCache::create(*test_device(), spec, 1 << 30, 16);
