@@ -113,5 +113,40 @@ TEST(DecoderWeights, TiedHeads) {
   EXPECT_EQ(test::argmax(harness.run(ids, 4)[1]), 9);
 }
 
+struct Published {
+  const char* architecture;
+  int32_t vocab, hidden, inner, layers, heads, kv_heads, head_dim;
+  bool tied;
+  int64_t num_parameters;
+};
+
+// The numbers of parameters that the models are published with, a tied head counted once.
+TEST(DecoderWeights, PublishedModelsHaveTheirNumberOfParameters) {
+  const Published models[] = {
+      {"LlamaForCausalLM", 128256, 2048, 8192, 16, 32, 8, 64, true, 1235814400},
+      {"MistralForCausalLM", 32000, 4096, 14336, 32, 32, 8, 128, false, 7241732096},
+      {"Qwen2ForCausalLM", 151936, 896, 4864, 24, 14, 2, 64, true, 494032768},
+      {"Qwen3ForCausalLM", 151936, 1024, 3072, 28, 16, 8, 128, true, 596049920},
+      {"Gemma2ForCausalLM", 256000, 2304, 9216, 26, 8, 4, 256, true, 2614341888},
+      {"Gemma3ForCausalLM", 262144, 1152, 6912, 26, 4, 1, 256, true, 999885952},
+      {"Phi3ForCausalLM", 32064, 3072, 8192, 32, 32, 32, 96, false, 3821079552},
+      {"SmolLM3ForCausalLM", 128256, 2048, 11008, 36, 16, 4, 128, true, 3075098624},
+  };
+  for (const Published& model : models) {
+    const nlohmann::json json = {
+        {"architectures", {model.architecture}}, {"vocab_size", model.vocab},
+        {"hidden_size", model.hidden},           {"intermediate_size", model.inner},
+        {"num_hidden_layers", model.layers},     {"num_attention_heads", model.heads},
+        {"num_key_value_heads", model.kv_heads}, {"head_dim", model.head_dim},
+        {"tie_word_embeddings", model.tied}};
+    const ModelConfig config =
+        parse_model_config(json, nlohmann::json::object(), {}, "config.json").value();
+    int64_t count =
+        decoder_weight_bytes(config, find_architecture(model.architecture)->decoder) / 4;
+    if (model.tied) count -= int64_t{model.vocab} * model.hidden;
+    EXPECT_EQ(count, model.num_parameters) << model.architecture;
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

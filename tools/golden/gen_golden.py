@@ -26,6 +26,7 @@ GOLDEN = ROOT / "tests" / "golden"
 SEED = 20261121
 PROMPT_SEED = 32  # of the seeds below 40 the one whose greedy texts stay farthest from ties
 GREEDY_TOKENS = 256
+LENGTH_DEPENDENT = ("dynamic", "longrope")  # rotary embeddings that a forward's length changes
 
 TINY = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512,
@@ -182,6 +183,10 @@ def write_architecture(name, folder):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def rope_type(changes):
+    return (changes.get("rope_scaling") or {}).get("rope_type")
+
+
 def load_variant(folder, changes, max_model_len):
     """The model in fp32 with `changes` to its config and rotary embeddings for max_model_len."""
     config = json.loads((folder / "config.json").read_text())
@@ -193,7 +198,7 @@ def load_variant(folder, changes, max_model_len):
     assert not info["missing_keys"] and not info["unexpected_keys"], info
     rotary = [module for module in model.modules() if hasattr(module, "rope_type")]
     for module in rotary:
-        if module.rope_type not in ("dynamic", "longrope"):
+        if module.rope_type not in LENGTH_DEPENDENT:
             continue
         init = ROPE_INIT_FUNCTIONS[module.rope_type]
         module.inv_freq.copy_(init(module.config, seq_len=max_model_len)[0])
@@ -204,9 +209,9 @@ def load_variant(folder, changes, max_model_len):
 def check_fixed_rope(model, folder, changes, max_model_len, ids):
     """A forward that is filled up to max_model_len turns by itself as the fixed one does."""
     original = load_variant(folder, changes, 0)
-    fresh = [module for module in original.modules() if hasattr(module, "rope_type")]
-    for module, kind in zip(fresh, [changes["rope_scaling"]["rope_type"]]):
-        module.rope_type = kind
+    for module in original.modules():
+        if hasattr(module, "rope_type"):
+            module.rope_type = rope_type(changes)
     filled = ids + [7] * (max_model_len - len(ids))
     difference = logits_of(original, filled)[:len(ids)] - logits_of(model, ids)
     assert difference.abs().max() < 1e-4, difference.abs().max()
@@ -238,8 +243,7 @@ def generate_architecture(name):
         for i, (length, keep) in enumerate(((4, 4), (70, 8))):
             ids, tokens, gap = best_prompt(model, length)
             logits = logits_of(model, ids)
-            if i == 1 and changes.get("rope_scaling", {"rope_type": 0}) and (
-                    changes.get("rope_scaling", {}).get("rope_type") in ("dynamic", "longrope")):
+            if rope_type(changes) in LENGTH_DEPENDENT:
                 check_fixed_rope(model, folder, changes, max_model_len, ids)
             tensors[f"{variant}.prompt{i}.logits.fp32"] = logits[-keep:].contiguous()
             cases.append({"ids": ids, "positions": list(range(length))[-keep:], "greedy": tokens,
