@@ -10,10 +10,10 @@
 #include "device/arena.h"
 #include "kernels/attention.h"
 #include "kernels/embed.h"
+#include "kernels/gated_act.h"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope_kv.h"
-#include "kernels/silu_mul.h"
 
 namespace foretoken {
 namespace {
@@ -303,12 +303,13 @@ void LlamaModel::attention_block(const Pass& pass, const LlamaLayer& layer, cons
 void LlamaModel::mlp_block(const Pass& pass, const LlamaLayer& layer) {
   multiply(pass, scratch_.normed, layer.gate_up, layer.gate_up_bias, scratch_.gate_up,
            2 * config_.intermediate_size, config_.hidden_size);
-  silu_mul(pass.queue, {.counts = pass.tensors.counts,
-                        .gate_up = scratch_.gate_up,
-                        .out = scratch_.gated,
-                        .max_rows = pass.max_rows,
-                        .size = config_.intermediate_size,
-                        .out_dtype = config_.dtype});
+  gated_act(pass.queue, {.counts = pass.tensors.counts,
+                         .gate_up = scratch_.gate_up,
+                         .out = scratch_.gated,
+                         .max_rows = pass.max_rows,
+                         .size = config_.intermediate_size,
+                         .activation = Activation::kSilu,
+                         .out_dtype = config_.dtype});
   multiply(pass, scratch_.gated, layer.down, layer.down_bias, scratch_.delta, config_.hidden_size,
            config_.intermediate_size);
 }
