@@ -246,8 +246,8 @@ void Decoder::embed_tokens(const Pass& pass) {
                      .max_rows = pass.max_rows,
                      .vocab = config_.vocab_size,
                      .hidden = config_.hidden_size,
-                     .scale = embedding_scale_,
-                     .dtype = config_.dtype});
+                     .dtype = config_.dtype,
+                     .scale = embedding_scale_});
 }
 
 // Returns what is to be added to the residual.
@@ -264,14 +264,14 @@ const float* Decoder::attention_block(const Pass& pass, const LayerPlan& plan,
                        .positions = pass.tensors.positions,
                        .kv_slot = windowed ? pass.tensors.window_slot : pass.tensors.kv_slot,
                        .inv_freq = rope.inv_freq,
-                       .q_norm = layer.q_norm,
-                       .k_norm = layer.k_norm,
                        .kv = kv,
                        .max_rows = pass.max_rows,
                        .num_heads = config_.num_heads,
                        .rotary_dim = rope.rotary_dim,
-                       .norm_eps = config_.rms_norm_eps,
-                       .scaling = rope.scaling});
+                       .scaling = rope.scaling,
+                       .q_norm = layer.q_norm,
+                       .k_norm = layer.k_norm,
+                       .norm_eps = config_.rms_norm_eps});
   attention_.run(pass.queue,
                  {.counts = pass.tensors.counts,
                   .q = scratch_.q,
@@ -286,8 +286,8 @@ const float* Decoder::attention_block(const Pass& pass, const LayerPlan& plan,
                   .max_rows = pass.max_rows,
                   .num_heads = config_.num_heads,
                   .window = plan.window,
-                  .softcap = config_.attention_softcap,
-                  .scale = config_.attention_scale});
+                  .scale = config_.attention_scale,
+                  .softcap = config_.attention_softcap});
   multiply(pass, scratch_.attended, layer.o, layer.o_bias, scratch_.delta, config_.hidden_size,
            q_size());
   return norm_delta(pass, layer.attention_post_norm);

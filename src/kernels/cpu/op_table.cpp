@@ -15,7 +15,8 @@ CpuKernels cpu_kernels() {
   set(Op::kGemm, gemm);
   set(Op::kRopeKv, rope_kv);
   set(Op::kAttention, attention);
-  set(Op::kSiluMul, silu_mul);
+  set(Op::kGatedAct, gated_act);
+  set(Op::kSoftcap, softcap);
   set(Op::kSample, sample);
   set(Op::kCommit, commit);
   set(Op::kPublish, publish);

@@ -12,9 +12,9 @@ namespace {
 constexpr CudaOp kOps[] = {
     {launch_delay, "delay"},     {launch_upload, "upload"},       {launch_prepare, "prepare"},
     {launch_embed, "embed"},     {launch_rms_norm, "rms_norm"},   {launch_gemm, "gemm"},
-    {launch_rope_kv, "rope_kv"}, {launch_attention, "attention"}, {launch_silu_mul, "silu_mul"},
-    {launch_sample, "sample"},   {launch_commit, "commit"},       {launch_publish, "publish"},
-    {launch_ngram, "ngram"},
+    {launch_rope_kv, "rope_kv"}, {launch_attention, "attention"}, {launch_gated_act, "gated_act"},
+    {launch_softcap, "softcap"}, {launch_sample, "sample"},       {launch_commit, "commit"},
+    {launch_publish, "publish"}, {launch_ngram, "ngram"},
 };
 constexpr int kNumOps = static_cast<int>(Op::kCount);
 static_assert(sizeof(kOps) / sizeof(kOps[0]) == kNumOps);
