@@ -102,6 +102,10 @@ int64_t bytes_alone(const Shares& shares, const KvDemand& demand, int64_t full) 
          (shares.window_alone(full) + 1) * demand.window_block_bytes;
 }
 
+std::string needed_mebibytes(int64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
 std::string mebibytes(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -141,9 +145,10 @@ Result<int> choose_max_model_len(const EngineConfig& config, const KvDemand& dem
     }
   }
   if (low == 0) {
-    return resource_exhausted(
-        "one block of KV cache needs " + mebibytes(bytes_alone(shares, demand, 1)) + ", but only " +
-        mebibytes(budget) + " are available; raise --kv-cache-memory-bytes or free memory");
+    return resource_exhausted("one block of KV cache needs " +
+                              needed_mebibytes(bytes_alone(shares, demand, 1)) + ", but only " +
+                              mebibytes(budget) +
+                              " are available; raise --kv-cache-memory-bytes or free memory");
   }
   return static_cast<int>(std::min<int64_t>(longest, low * config.block_size));
 }
@@ -158,7 +163,7 @@ Result<KvBlockCounts> choose_num_blocks(const EngineConfig& config, const KvDema
   if (alone > budget) {
     return resource_exhausted(
         "one sequence of max_model_len " + std::to_string(config.max_model_len) + " needs " +
-        mebibytes(alone) + " of KV cache, but only " + mebibytes(budget) +
+        needed_mebibytes(alone) + " of KV cache, but only " + mebibytes(budget) +
         " are available; lower --max-model-len (auto: as much as fits) or raise "
         "--kv-cache-memory-bytes");
   }

@@ -232,6 +232,7 @@ bool Scheduler::has_room(const Sequence& sequence, const StepPlan& plan) const {
 bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   const bool alone = running_.empty();
   if (!alone && !kv_.worth_a_look(sequence)) return false;
+  ++stats_.num_lookups;
   if (!kv_.take_hits(sequence, config_.max_num_batched_tokens, alone)) return false;
   const int step_blocks = static_cast<int>(plan.blocks.size()) +
                           kv_.num_hits_to_announce(sequence) +

@@ -41,6 +41,7 @@ struct SchedulerStats {
   int64_t num_preemptions = 0;
   int64_t num_prompt_tokens = 0;  // of admitted sequences, resumed ones counted again
   int64_t num_hit_tokens = 0;     // of those found in the prefix cache
+  int64_t num_lookups = 0;        // waiting prompts looked up there, again ones counted again
 };
 
 // Decides which sequences get which rows and blocks in a step, from counts and upper bounds alone.
