@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "engine/dialled_engine.h"
 #include "kernels/open_device.h"
 #include "kernels/step_types.h"
 
@@ -203,6 +204,30 @@ TEST(KvBudget, TheConfiguredBytesGoFirst) {
   EXPECT_LE(kv_budget(config, *device.value()), int64_t{4} << 30);
   config.kv_cache_memory_bytes = 12345;
   EXPECT_EQ(kv_budget(config, *device.value()), 12345);
+}
+
+class KvBudgetEngine : public DialledEngine {};
+
+TEST_F(KvBudgetEngine, AnAutomaticLengthRunsAsFarAsItsMemory) {
+  EngineConfig automatic = config(2);
+  automatic.num_gpu_blocks_override = 0;
+  automatic.kv_cache_memory_bytes = 200000;
+  automatic.max_model_len = 0;
+  std::unique_ptr<Engine> engine;
+  const Status refused = make_engine(automatic, &engine);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.message();
+  EXPECT_NE(refused.message().find("auto"), std::string::npos) << refused.message();
+
+  automatic.max_model_len = -1;
+  engine = make(automatic);
+  ASSERT_NE(engine, nullptr);
+  const int longest = engine->info().max_model_len;
+  EXPECT_GT(longest, 32);
+  EXPECT_LE(longest, engine->info().num_blocks * automatic.block_size);
+  EXPECT_LE(engine->info().kv_cache_bytes + engine->info().token_page_bytes, 200000 + 256);
+  const auto outputs = engine->generate({request(3, 10, longest - 10)});
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].token_ids, expected(3, 10, longest - 10));
 }
 
 }  // namespace

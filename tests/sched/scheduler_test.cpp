@@ -248,6 +248,40 @@ TEST(Scheduler, ABetterPriorityTakesBlocksButNotFromItsEquals) {
   )"));
 }
 
+TEST(Scheduler, ABetterPriorityTakesTheRowsOfAWorseOne) {
+  SchedulerConfig config = priority_config();
+  config.max_num_seqs = 4;
+  config.max_num_batched_tokens = 2;
+  EXPECT_EQ("", run(config, R"(
+    submit a prompt=1 max=20 priority=1
+    submit b prompt=1 max=20 priority=1 base=300
+    plan
+    span a tokens=1 samples first
+    span b tokens=1 samples first
+    submit c prompt=1 max=20 base=500
+    done a=1 b=1
+    plan
+    span a tokens=1 samples
+    span c tokens=1 samples first
+    state preemptions=1
+  )"));
+}
+
+TEST(Scheduler, DraftsLeaveARowToTheFirstWaitingSequence) {
+  EXPECT_EQ("", run({.num_blocks = 20, .block_size = 4, .max_num_batched_tokens = 5}, R"(
+    submit a prompt=4 max=20 drafts=8
+    plan
+    span a tokens=4 samples first
+    submit b prompt=4 max=20 base=300
+    plan
+    span a tokens=1 drafts=3 samples
+    span b tokens=1 first
+    plan
+    span a tokens=1 drafts=3 samples
+    span b tokens=1
+  )"));
+}
+
 TEST(Scheduler, InitWordsOfAStepAreBounded) {
   EXPECT_EQ("", run({.num_blocks = 40,
                      .block_size = 4,

@@ -20,9 +20,11 @@ __device__ void copy_logprobs(const ResultView& to, const ResultView& from,
                               const ResultLimits& limits) {
   const int rows = min(from.header->num_logits_rows, limits.max_rows);
   for_share(rows, [&](int64_t i) { to.rows[i] = from.rows[i]; });
-  for_share(int64_t{rows} * limits.max_top, [&](int64_t i) {
-    if (i % limits.max_top < from.rows[i / limits.max_top].num_top) to.top[i] = from.top[i];
-  });
+  for (int row = threadIdx.x / 32; row < rows; row += blockDim.x / 32) {
+    const int count = min(from.rows[row].num_top, limits.max_top);
+    const int64_t begin = int64_t{row} * limits.max_top;
+    for (int i = threadIdx.x % 32; i < count; i += 32) to.top[begin + i] = from.top[begin + i];
+  }
 }
 
 __device__ void copy_pooled(const ResultView& to, const ResultView& from,

@@ -29,7 +29,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
   constexpr int kWords = sizeof(SlotParams) / 4;
   for (int i = threadIdx.x; i < count * kWords; i += kThreads) {
     const SlotInit& init = inits[i / kWords];
-    const auto* source = reinterpret_cast<const volatile int32_t*>(&init.params);
+    const auto* source = reinterpret_cast<const int32_t*>(&init.params);
     reinterpret_cast<int32_t*>(&batch.params[init.slot])[i % kWords] = source[i % kWords];
     if (i % kWords == 0) {
       SlotState& slot = batch.slots[init.slot];
@@ -42,12 +42,13 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
 }
 
 // The lists of each init, one after the other: few slots have any.
-__device__ void copy_lists(const SlotLists& lists, const PlanView& from, int num_inits) {
-  for (int i = 0; i < num_inits; ++i) {
-    const SlotInit& init = from.inits[i];
+__device__ void copy_lists(const SlotLists& lists, const SlotInit* inits, int count,
+                           const uint32_t* all_words) {
+  for (int i = 0; i < count; ++i) {
+    const SlotInit& init = inits[i];
     const SlotParams& params = init.params;
     if (list_words(params, lists) == 0) continue;
-    const uint32_t* words = from.words + init.word_offset;
+    const uint32_t* words = all_words + init.word_offset;
     copy_words(reinterpret_cast<uint32_t*>(lists.logit_bias + int64_t{init.slot} * kMaxLogitBias),
                words, 2 * params.num_logit_bias);
     words += 2 * params.num_logit_bias;
@@ -83,17 +84,17 @@ __device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* 
 }
 
 // Whether every part of the plan stays inside; the same answer for every thread.
-__device__ bool has_valid_parts(const PlanView& from, const PlanHeader& header,
+__device__ bool has_valid_parts(const PlanView& plan, const PlanHeader& header,
                                 const BatchState& batch) {
   bool valid = true;
   for (int i = threadIdx.x; i < header.num_inits; i += kThreads) {
-    valid &= is_valid_init(from.inits[i], header, batch);
+    valid &= is_valid_init(plan.inits[i], header, batch);
   }
   for (int i = threadIdx.x; i < header.num_block_updates; i += kThreads) {
-    valid &= is_valid_block_update(from.block_updates[i], batch);
+    valid &= is_valid_block_update(plan.block_updates[i], batch);
   }
   for (int i = threadIdx.x; i < header.num_spans; i += kThreads) {
-    valid &= is_valid_span(from.spans[i], header, batch);
+    valid &= is_valid_span(plan.spans[i], header, batch);
   }
   return __syncthreads_and(valid) != 0;
 }
@@ -121,16 +122,22 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   copy_words(&header, from.header, 1);
   __syncthreads();
   // Host and device disagree about the step: nothing after it can be right.
-  if (has_failed || header.step != step || !is_valid_header(header, args.limits) ||
-      !has_valid_parts(from, header, args.batch)) {
+  if (has_failed || header.step != step || !is_valid_header(header, args.limits)) {
     if (threadIdx.x == 0) refuse_plan(to, header.step, step);
     return;
   }
   copy_words(to.header, from.header, 1);
   copy_words(to.spans, from.spans, header.num_spans);
-  apply_inits(args.batch, from.inits, header.num_inits);
-  copy_lists(args.batch.lists, from, header.num_inits);
-  apply_block_updates(args.batch, from.block_updates, header.num_block_updates);
+  copy_words(to.inits, from.inits, header.num_inits);
+  copy_words(to.block_updates, from.block_updates, header.num_block_updates);
+  __syncthreads();
+  if (!has_valid_parts(to, header, args.batch)) {
+    if (threadIdx.x == 0) refuse_plan(to, header.step, step);
+    return;
+  }
+  apply_inits(args.batch, to.inits, header.num_inits);
+  copy_lists(args.batch.lists, to.inits, header.num_inits, from.words);
+  apply_block_updates(args.batch, to.block_updates, header.num_block_updates);
   __syncthreads();
   for (int s = 0; s < header.num_spans; ++s) {
     const SpanPlan span = to.spans[s];
