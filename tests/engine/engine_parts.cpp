@@ -31,7 +31,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
       .vocab_size = parts->model->config().vocab_size,
       .max_rows = kMaxRows,
       .max_logits_rows = kMaxRows,
-      .limits = {kNumSlots, kMaxRows, 256, 8192},
+      .limits = {kNumSlots, kMaxRows + kNumSlots, 256, 8192},
       .result_limits = {kNumSlots, kMaxRows, kMaxTop, parts->model->config().hidden_size}};
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
   const std::vector<KvGroupSpec> groups = parts->model->kv_groups();
