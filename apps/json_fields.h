@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/json_object.h"
 #include "base/result.h"
 
 namespace foretoken {
-
-// Parses `text`, which must be a JSON object. Errors start with `what`.
-Result<nlohmann::json> parse_json_object(const std::string& text, const std::string& what);
 
 // Typed reads from one JSON object. A field that is missing or null leaves the value as it is. The
 // first wrong type is kept in status(). One thread.
