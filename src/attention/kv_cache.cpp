@@ -28,8 +28,9 @@ KvCache::KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, in
 
 Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSpec& spec,
                                                  int32_t num_blocks, int32_t block_size) {
-  FT_CHECK(spec.num_layers > 0 && num_blocks > 0 && block_size > 0);
+  FT_CHECK(spec.num_layers >= 0 && num_blocks > 0 && block_size > 0);
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
+  if (spec.num_layers == 0) return cache;
   const int64_t part =
       (bytes_of_one_part(spec, block_size) * num_blocks + kAlignment - 1) / kAlignment * kAlignment;
   FT_ASSIGN_OR_RETURN(

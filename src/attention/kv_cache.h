@@ -24,7 +24,8 @@ struct KvGroupSpec {
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size);
 
 // The keys and values of a group for `num_blocks` blocks: one allocation, zero at the start. Block
-// 0 is the null block. Knows bytes, never requests. Created at start-up; freed when destroyed.
+// 0 is the null block. A group without layers takes no memory. Knows bytes, never requests. Created
+// at start-up; freed when destroyed.
 class KvCache {
  public:
   // ResourceExhausted when the memory is not there.

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "draft/registry.h"
+#include "engine/locate_model.h"
 #include "engine/resolve_config.h"
 #include "model/registry.h"
 
@@ -17,6 +18,11 @@ constexpr size_t kOutputRingSize = 8192;
 int logits_rows(const EngineConfig& config, const Drafter* drafter) {
   const int rows_each = drafter != nullptr ? drafter->max_drafts() + 1 : 1;
   return std::min(config.max_num_batched_tokens, config.max_num_seqs * rows_each);
+}
+
+// Of a plan: four requests that use every variable parameter to the full, or many that use few.
+int max_init_words(int vocab_size) {
+  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32);
 }
 
 void append_output(const RequestOutput& output, RequestOutput& sum) {
@@ -39,16 +45,19 @@ void fail_output(const Status& status, RequestOutput& output) {
 
 }  // namespace
 
-Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& config,
+Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks) {
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
-  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(config));
-  FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
-  FT_ASSIGN_OR_RETURN(const EngineConfig resolved, resolve_config(config, *engine->device_, model));
+  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
+  FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model,
+                      read_model_config(config.model, {config.dtype, config.hf_overrides}));
+  FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
   FT_RETURN_IF_ERROR(engine->load_text(resolved));
   FT_RETURN_IF_ERROR(engine->load(resolved));
+  FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(engine->make_memory(resolved, hooks));
   engine->make_threads(resolved);
   return engine;
@@ -57,7 +66,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& confi
 Status EngineImpl::load(const EngineConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options;
-  options.dtype = config.dtype;
+  options.config = {config.dtype, config.hf_overrides};
+  options.max_model_len = config.max_model_len;
   if (config.load_format == "dummy") {
     options.load_format = LoadFormat::kDummy;
   } else if (config.load_format != "auto" && config.load_format != "safetensors") {
@@ -93,44 +103,76 @@ Status EngineImpl::load_text(const EngineConfig& config) {
   return {};
 }
 
+// Both decisions look at the same budget, since free memory changes from call to call.
+Status EngineImpl::size_kv_cache(EngineConfig& config) {
+  const KvDemand demand =
+      kv_demand(model_->kv_groups(), config.block_size, drafter_ ? drafter_->max_drafts() : 0);
+  const int64_t budget = kv_budget(config, *device_);
+  if (config.max_model_len == -1) {
+    const int longest = model_->config().max_position_embeddings;
+    FT_ASSIGN_OR_RETURN(config.max_model_len,
+                        choose_max_model_len(config, demand, budget, longest));
+    FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",
+           config.max_model_len, longest);
+    info_.max_model_len = config.max_model_len;
+  }
+  FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget));
+  return {};
+}
+
 Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hooks) {
   const int max_logits_rows = logits_rows(config, drafter_.get());
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  const int num_groups = static_cast<int>(groups.size());
+  const int vocab_size = model_->config().vocab_size;
   max_blocks_ = (config.max_model_len + config.block_size - 1) / config.block_size;
-  const int64_t block_bytes = kv_bytes_per_block(model_->kv_groups().front(), config.block_size) +
-                              config.block_size * static_cast<int64_t>(sizeof(int32_t)) +
-                              static_cast<int64_t>(sizeof(PageHeader));
-  FT_ASSIGN_OR_RETURN(const int num_blocks, choose_num_blocks(config, *device_, block_bytes));
-  const int max_updates = max_blocks_ + config.max_num_batched_tokens / config.block_size +
-                          2 * config.max_num_seqs + 64;
+  const int max_updates =
+      num_groups * (max_blocks_ + config.max_num_batched_tokens / config.block_size +
+                    2 * config.max_num_seqs + 64);
   const StepMemoryConfig memory_config{
       .num_slots = config.max_num_seqs,
-      .num_blocks = num_blocks,
+      .num_blocks = num_blocks_.full,
       .block_size = config.block_size,
       .max_blocks = max_blocks_,
+      .vocab_size = vocab_size,
+      .windowed = num_groups > 1,
       .max_rows = config.max_num_batched_tokens,
       .max_logits_rows = max_logits_rows,
-      .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates, 0},
+      .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates,
+                 max_init_words(vocab_size)},
       .result_limits = {config.max_num_seqs, 0, 0, 0}};
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
-  FT_ASSIGN_OR_RETURN(kv_cache_, KvCache::create(*device_, model_->kv_groups().front(), num_blocks,
-                                                 config.block_size));
+  FT_ASSIGN_OR_RETURN(kv_cache_,
+                      KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
+  if (num_groups > 1) {
+    FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
+                                                       config.block_size));
+  }
   scheduler_ = std::make_unique<Scheduler>(
-      SchedulerConfig{.num_blocks = num_blocks,
+      SchedulerConfig{.num_blocks = num_blocks_.full,
+                      .num_window_blocks = num_blocks_.windowed,
+                      .window = num_groups > 1 ? groups[1].window : 0,
                       .block_size = config.block_size,
                       .max_num_seqs = config.max_num_seqs,
                       .max_num_batched_tokens = config.max_num_batched_tokens,
+                      .max_logits_rows = max_logits_rows,
+                      .max_init_words = memory_config.limits.max_words,
                       .max_block_assignments = max_updates,
-                      .prefix_caching = config.enable_prefix_caching});
+                      .prefix_caching = config.enable_prefix_caching,
+                      .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
+                                                                       : SchedulingPolicy::kFcfs});
   runner_ = std::make_unique<ModelRunner>(
-      *device_, *queue_, *model_, *kv_cache_, drafter_.get(), *memory_,
+      *device_, *queue_, *model_, KvCaches{kv_cache_.get(), window_cache_.get()}, drafter_.get(),
+      *memory_,
       ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
                         .max_logits_rows = max_logits_rows,
                         .logits_tile = std::min(kLogitsTile, max_logits_rows),
                         .graphs = !config.enforce_eager,
                         .hooks = hooks});
   FT_RETURN_IF_ERROR(runner_->start());
-  info_.num_blocks = num_blocks - 1;
-  info_.kv_cache_bytes = kv_cache_->num_bytes();
+  info_.num_blocks = num_blocks_.full - 1;
+  info_.kv_cache_bytes =
+      kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
   info_.token_page_bytes = memory_->token_page_bytes();
   info_.block_table_bytes = memory_->block_table_bytes();
   info_.drafter_bytes = drafter_ != nullptr ? drafter_->memory_bytes() : 0;
@@ -142,6 +184,7 @@ void EngineImpl::make_threads(const EngineConfig& config) {
   const ModelConfig& model = model_->config();
   limits_ = {.max_model_len = config.max_model_len,
              .vocab_size = model.vocab_size,
+             .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
              .num_speculative_tokens = drafter_ != nullptr ? drafter_->max_drafts() : 0,
              .seed = config.seed,
              .eos_token_ids = model.eos_token_ids};

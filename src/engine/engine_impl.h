@@ -10,6 +10,7 @@
 #include "attention/kv_cache.h"
 #include "draft/drafter.h"
 #include "engine/engine_loop.h"
+#include "engine/kv_budget.h"
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
 #include "engine/request_builder.h"
@@ -45,6 +46,7 @@ class EngineImpl final : public Engine {
   EngineImpl() = default;
   Status load(const EngineConfig& config);
   Status load_text(const EngineConfig& config);
+  Status size_kv_cache(EngineConfig& config);
   Status make_memory(const EngineConfig& config, const TestHooks& hooks);
   void make_threads(const EngineConfig& config);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
@@ -57,6 +59,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
   std::unique_ptr<KvCache> kv_cache_;
+  std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<ModelRunner> runner_;
@@ -66,6 +69,7 @@ class EngineImpl final : public Engine {
 
   RequestLimits limits_;
   int max_blocks_ = 0;
+  KvBlockCounts num_blocks_;
   EngineInfo info_;
   std::atomic<uint64_t> next_number_{0};
   std::mutex requests_mutex_;

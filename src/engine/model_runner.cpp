@@ -13,11 +13,11 @@
 
 namespace foretoken {
 
-ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, KvCache& kv_cache,
+ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
                          Drafter* drafter, StepMemory& memory, const ModelRunnerConfig& config)
     : queue_(queue),
       model_(model),
-      kv_cache_(kv_cache),
+      kv_caches_(kv_caches),
       drafter_(drafter),
       memory_(memory),
       config_(config),
@@ -74,7 +74,7 @@ void ModelRunner::submit(uint64_t step, int num_rows) {
 
 void ModelRunner::enqueue_step(int max_rows) {
   enqueue_inputs(max_rows);
-  model_.forward(queue_, memory_.tensors, memory_.batch, {&kv_cache_, nullptr}, max_rows);
+  model_.forward(queue_, memory_.tensors, memory_.batch, kv_caches_, max_rows);
   enqueue_logits(std::min(max_rows, config_.max_logits_rows));
   enqueue_outputs();
 }

@@ -30,8 +30,8 @@ struct ModelRunnerConfig {
 // ring entry (step mod kStepRingSize) and a bound on its rows are all it needs. Engine thread.
 class ModelRunner {
  public:
-  ModelRunner(Device& device, Queue& queue, Model& model, KvCache& kv_cache, Drafter* drafter,
-              StepMemory& memory, const ModelRunnerConfig& config);
+  ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
+              Drafter* drafter, StepMemory& memory, const ModelRunnerConfig& config);
 
   // Takes the logits buffer and captures one graph per row bucket.
   Status start();
@@ -60,7 +60,7 @@ class ModelRunner {
 
   Queue& queue_;
   Model& model_;
-  KvCache& kv_cache_;
+  const KvCaches kv_caches_;
   Drafter* drafter_;
   StepMemory& memory_;
   const ModelRunnerConfig config_;

@@ -148,6 +148,7 @@ Result<std::unique_ptr<RequestState>> build_request(Request request, OutputCallb
   sequence.tokens.reserve(static_cast<size_t>(sequence.max_len));
   sequence.tokens.assign(ids.begin(), ids.end());
   sequence.blocks.reserve(static_cast<size_t>(max_blocks));
+  sequence.window_blocks.reserve(static_cast<size_t>(limits.max_window_blocks));
   sequence.owner = state.get();
   state->params = {.seed = seed_of(sampling, limits, number),
                    .processors = 0,

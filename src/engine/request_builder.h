@@ -14,6 +14,7 @@ namespace foretoken {
 struct RequestLimits {
   int max_model_len = 0;
   int vocab_size = 0;
+  int max_window_blocks = 0;       // of the longest sequence; 0: no windowed layers
   int num_speculative_tokens = 0;  // of the engine, 0 without a drafter
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;

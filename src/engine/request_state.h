@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/step_types.h"
 #include "sched/sequence.h"
@@ -12,12 +13,15 @@
 
 namespace foretoken {
 
-// Everything the engine keeps about one request. Made by the submitting thread; `sequence` and
-// `params` then belong to the engine thread, the output part to the output thread, which destroys
-// the record once the engine thread has released it.
+// Everything the engine keeps about one request. Made by the submitting thread; `sequence`,
+// `params` and `init_words` then belong to the engine thread, the output part to the output thread,
+// which destroys the record once the engine thread has released it.
 struct RequestState {
   Sequence sequence;
   SlotParams params{};
+  // The variable parts of `params`, as SlotInit::word_offset lays them out; sequence.num_init_words
+  // is their number.
+  std::vector<uint32_t> init_words;
   // Set from any thread: the engine thread ends the sequence soon.
   std::atomic<bool> end_requested{false};
   RequestState* next_submitted = nullptr;  // link in Intake

@@ -10,8 +10,6 @@
 namespace foretoken {
 namespace {
 
-constexpr int64_t kMaxCpuKvBytes = int64_t{4} << 30;
-
 Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
   return invalid_argument(std::string(flag) + " " + std::to_string(value) +
@@ -20,12 +18,13 @@ Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
 }
 
 Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
-  const int longest = static_cast<int>(model.max_position_embeddings);
+  const int longest = static_cast<int>(model.max_context);
+  if (config.max_model_len == -1) return {};
   if (config.max_model_len == 0) config.max_model_len = longest;
   if (config.max_model_len > longest) {
     return invalid_argument("--max-model-len " + std::to_string(config.max_model_len) +
-                            " exceeds the model's max_position_embeddings " +
-                            std::to_string(longest) + "; lower it");
+                            " exceeds the model's longest context, " + std::to_string(longest) +
+                            "; lower it");
   }
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
@@ -77,32 +76,6 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   }
   resolved.batch_invariant = "on";
   return resolved;
-}
-
-Result<int> choose_num_blocks(const EngineConfig& resolved, const Device& device,
-                              int64_t bytes_per_block) {
-  const int64_t per_sequence =
-      (resolved.max_model_len + resolved.block_size - 1) / resolved.block_size;
-  const int64_t useful = std::min(int64_t{INT32_MAX} / resolved.block_size - 1,
-                                  per_sequence * resolved.max_num_seqs + 1);
-  if (resolved.num_gpu_blocks_override > 0) {
-    return static_cast<int>(std::min<int64_t>(resolved.num_gpu_blocks_override, useful - 1)) + 1;
-  }
-  int64_t budget = resolved.kv_cache_memory_bytes;
-  if (budget == 0) {
-    budget = static_cast<int64_t>(static_cast<double>(device.free_memory()) *
-                                  resolved.gpu_memory_utilization);
-    if (device.type() == DeviceType::kCpu) budget = std::min(budget / 2, kMaxCpuKvBytes);
-  }
-  const int64_t affordable = budget / bytes_per_block;
-  if (affordable < per_sequence + 1) {
-    return resource_exhausted(
-        "one sequence of max_model_len " + std::to_string(resolved.max_model_len) + " needs " +
-        std::to_string((per_sequence + 1) * bytes_per_block >> 20) + " MiB of KV cache, but only " +
-        std::to_string(budget >> 20) +
-        " MiB are available; lower --max-model-len or raise --kv-cache-memory-bytes");
-  }
-  return static_cast<int>(std::min(affordable, useful));
 }
 
 }  // namespace foretoken

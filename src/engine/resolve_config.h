@@ -11,14 +11,9 @@ namespace foretoken {
 Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& config);
 
 // A copy of `config` with every automatic choice made for this device and model, or the first
-// contradiction found. What it chose is logged at info.
+// contradiction found. What it chose is logged at info. A max_model_len of -1 stays: it takes the
+// loaded model to choose it (see kv_budget.h).
 Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& device,
                                     const ModelConfig& model);
-
-// Number of KV blocks, the null block included: from the override, from kv_cache_memory_bytes, or
-// from free memory after the weights, but never more than all sequences at full length can use.
-// ResourceExhausted when one sequence of max_model_len does not fit and there is no override.
-Result<int> choose_num_blocks(const EngineConfig& resolved, const Device& device,
-                              int64_t bytes_per_block);
 
 }  // namespace foretoken

@@ -10,6 +10,7 @@ Result<std::unique_ptr<StepMemory>> StepMemory::make(Device& device,
                                                      const StepMemoryConfig& config) {
   std::unique_ptr<StepMemory> memory(new StepMemory(device, config));
   FT_RETURN_IF_ERROR(memory->take_batch());
+  FT_RETURN_IF_ERROR(memory->take_lists());
   FT_RETURN_IF_ERROR(memory->take_tensors());
   FT_RETURN_IF_ERROR(memory->take_rings());
   return memory;
@@ -22,6 +23,10 @@ Status StepMemory::take_batch() {
   FT_ASSIGN_OR_RETURN(batch.slots, arena_.take_array<SlotState>(slots, "slot states"));
   FT_ASSIGN_OR_RETURN(batch.block_tables,
                       arena_.take_array<int32_t>(slots * config_.max_blocks, "block tables"));
+  if (config_.windowed) {
+    FT_ASSIGN_OR_RETURN(batch.window_tables, arena_.take_array<int32_t>(slots * config_.max_blocks,
+                                                                        "windowed block tables"));
+  }
   FT_ASSIGN_OR_RETURN(batch.token_pages,
                       arena_.take_array<int32_t>(blocks * config_.block_size, "token pages"));
   FT_ASSIGN_OR_RETURN(batch.page_headers,
@@ -29,6 +34,20 @@ Status StepMemory::take_batch() {
   batch.max_blocks = config_.max_blocks;
   batch.block_size = config_.block_size;
   batch.num_slots = config_.num_slots;
+  return {};
+}
+
+Status StepMemory::take_lists() {
+  const size_t slots = static_cast<size_t>(config_.num_slots) + 1;
+  SlotLists& lists = batch.lists;
+  lists.mask_words = (config_.vocab_size + 31) / 32;
+  FT_ASSIGN_OR_RETURN(lists.logit_bias,
+                      arena_.take_array<LogitBias>(slots * kMaxLogitBias, "logit biases"));
+  FT_ASSIGN_OR_RETURN(lists.bad_words,
+                      arena_.take_array<int32_t>(slots * kMaxBadWordInts, "bad words"));
+  FT_ASSIGN_OR_RETURN(
+      lists.allowed_ids,
+      arena_.take_array<uint32_t>(slots * static_cast<size_t>(lists.mask_words), "allowed ids"));
   return {};
 }
 
@@ -42,6 +61,9 @@ Status StepMemory::take_tensors() {
   FT_ASSIGN_OR_RETURN(tensors.positions, arena_.take_array<int32_t>(rows, "positions"));
   FT_ASSIGN_OR_RETURN(tensors.row_slot, arena_.take_array<int32_t>(rows, "row slots"));
   FT_ASSIGN_OR_RETURN(tensors.kv_slot, arena_.take_array<int32_t>(rows, "KV slots"));
+  if (config_.windowed) {
+    FT_ASSIGN_OR_RETURN(tensors.window_slot, arena_.take_array<int32_t>(rows, "windowed KV slots"));
+  }
   FT_ASSIGN_OR_RETURN(tensors.logits_rows, arena_.take_array<int32_t>(logits_rows, "logits rows"));
   FT_ASSIGN_OR_RETURN(tensors.sampled, arena_.take_array<int32_t>(logits_rows, "sampled ids"));
   return {};
@@ -69,7 +91,7 @@ int64_t StepMemory::token_page_bytes() const {
 }
 
 int64_t StepMemory::block_table_bytes() const {
-  return (config_.num_slots + int64_t{1}) * config_.max_blocks *
+  return (config_.windowed ? 2 : 1) * (config_.num_slots + int64_t{1}) * config_.max_blocks *
          static_cast<int64_t>(sizeof(int32_t));
 }
 

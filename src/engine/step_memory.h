@@ -13,6 +13,8 @@ struct StepMemoryConfig {
   int num_blocks = 0;  // the null block included
   int block_size = 0;
   int max_blocks = 0;  // of the longest sequence
+  int vocab_size = 0;
+  bool windowed = false;  // the model has a windowed KV group
   int max_rows = 0;
   int max_logits_rows = 0;
   PlanLimits limits{};
@@ -39,7 +41,7 @@ class StepMemory {
   Event published;  // number of published steps
 
   int64_t token_page_bytes() const;
-  int64_t block_table_bytes() const;
+  int64_t block_table_bytes() const;  // of both groups
 
  private:
   StepMemory(Device& device, const StepMemoryConfig& config)
@@ -47,6 +49,7 @@ class StepMemory {
         arena_(device, MemoryKind::kDevice),
         pinned_(device, MemoryKind::kPinned) {}
   Status take_batch();
+  Status take_lists();
   Status take_tensors();
   Status take_rings();
 

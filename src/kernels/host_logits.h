@@ -19,7 +19,7 @@ struct HostLogits {
   HostRow* rows;     // [max_rows]
   float* logits;     // [max_rows, vocab]
   int32_t* history;  // [max_rows, max_len]
-  int32_t max_len;
+  int32_t max_len;   // ids of a history at most, those of the longest sequence and its drafts
 };
 
 // Copies the live logits rows that have processors, and their histories (known tokens, then

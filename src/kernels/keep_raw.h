@@ -1,12 +1,18 @@
 #pragma once
+#include "base/host_device.h"
 #include "device/queue.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
 
-// Copies the live logits rows whose slot both shapes its logits and wants logprobs from `logits`
-// to `raw`, before anything changes them.
+// Whether the rows of a slot need their logits as the model made them after these were shaped.
+FT_HD inline bool keeps_raw(const SlotParams& params) {
+  return params.num_logprobs != kNoLogprobs && shapes_logits(params);
+}
+
+// Copies the live logits rows whose slot keeps_raw from `logits` to `raw`, before anything changes
+// them.
 struct KeepRawArgs {
   static constexpr Op kOp = Op::kKeepRaw;
   const float* logits;  // [max_rows, vocab]

@@ -10,6 +10,8 @@ void prepare(Queue& queue, const PrepareArgs& args) {
   FT_CHECK(t.counts != nullptr && t.spans != nullptr && t.token_ids != nullptr);
   FT_CHECK(t.positions != nullptr && t.row_slot != nullptr && t.kv_slot != nullptr);
   FT_CHECK(t.logits_rows != nullptr && args.max_rows > 0 && args.max_logits_rows > 0);
+  FT_CHECK(args.batch.params != nullptr);
+  FT_CHECK(args.batch.window_tables == nullptr || t.window_slot != nullptr);
   queue.launch(args);
 }
 

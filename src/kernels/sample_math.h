@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -48,6 +49,11 @@ FT_HD_INLINE uint32_t ordered_key(float x) {
   const uint32_t bits = x == 0.0f ? 0u : bits_of(x);
   const uint32_t flip = static_cast<uint32_t>(-static_cast<int32_t>(bits >> 31)) | 0x80000000u;
   return bits ^ flip;
+}
+
+// Inverse of ordered_key, but for the sign of zero.
+FT_HD_INLINE float float_of_key(uint32_t key) {
+  return float_of((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
 }
 
 // A NaN, and +inf, which has no place in a softmax: such a row samples -1.
@@ -125,6 +131,30 @@ FT_HD_INLINE uint32_t mass_of(float weight) {
   const float scaled = mul(weight, 1073741824.0f);
   return static_cast<uint32_t>(
       static_cast<int32_t>(scaled < 8388608.0f ? add(scaled, 0.5f) : scaled));
+}
+
+// round(w * 2^40), w in [0, 1], as high * 2^20 + low. The parts are sums of their own, so that
+// lanes of 32 bits add many of them.
+struct FineMass {
+  uint32_t high;  // at most 2^20
+  uint32_t low;   // at most 2^20
+};
+FT_HD_INLINE FineMass fine_mass_of(float weight) {
+  const float scaled = mul(weight, 1048576.0f);
+  const auto high = static_cast<int32_t>(scaled);
+  const float rest = sub(scaled, static_cast<float>(high));
+  const auto low = static_cast<int32_t>(add(mul(rest, 1048576.0f), 0.5f));
+  return {static_cast<uint32_t>(high), static_cast<uint32_t>(low)};
+}
+
+// log(sum of w) from the sum of fine masses.
+FT_HD_INLINE double log_of_fine_mass(uint64_t mass) {
+  return ::log(static_cast<double>(mass) * 9.094947017729282379150390625e-13);
+}
+
+// Log-probability of an id, given log(sum exp(l - max)).
+FT_HD_INLINE float logprob_of(float logit, float max, double log_sum) {
+  return static_cast<float>(static_cast<double>(logit) - static_cast<double>(max) - log_sum);
 }
 
 // Mass that the ids kept by top_p must reach, out of `total`.

@@ -9,12 +9,14 @@ namespace foretoken {
 //  - copies header and spans to `plan` (device),
 //  - for each SlotInit: params and lists; state = {len, computed, not finished, no drafts},
 //  - for each BlockUpdate: block_tables[slot, index] = block; when epoch > 0 the page header
-//  becomes
-//    {parent = block_tables[slot, index - 1] or -1, parent's epoch, epoch, count 0},
+//    becomes {parent = block_tables[slot, index - 1] or -1, parent's epoch, epoch, count 0};
+//    a windowed one sets window_tables[slot, index] and nothing else,
 //  - for each span with new ids: writes them to the token pages from write_position on and raises
 //    the page headers' counts.
 // In this order, since each part reads what the one before wrote. Only the live parts of the entry
-// are read. Ids beyond the vocabulary never come from the host; it checks.
+// are read. An entry of another step, or with a part that leaves the plan or the slots' memory
+// (plan_check.h), is the queue's error and nothing of it is applied. Ids beyond the vocabulary and
+// blocks beyond the pool never come from the host; it checks.
 struct UploadArgs {
   static constexpr Op kOp = Op::kUpload;
   const uint64_t* step;  // device step counter

@@ -16,12 +16,14 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 
 }  // namespace
 
-PrefixCache::PrefixCache(const BlockPool& pool, int block_size)
+PrefixCache::PrefixCache(const BlockPool& pool, const BlockPool* windowed, int block_size)
     : pool_(pool),
+      windowed_(windowed),
       block_size_(block_size),
       buckets_(std::bit_ceil(static_cast<size_t>(pool.num_blocks()) * 2), -1),
       entries_(pool.num_blocks()),
-      ids_(static_cast<size_t>(pool.num_blocks()) * block_size) {}
+      ids_(static_cast<size_t>(pool.num_blocks()) * block_size),
+      companions_(windowed != nullptr ? static_cast<size_t>(pool.num_blocks()) : 0) {}
 
 size_t PrefixCache::bucket_of(PrefixLink parent, std::span<const int32_t> ids) const {
   uint64_t hash = mix(static_cast<uint64_t>(parent.block), parent.stamp);
@@ -67,6 +69,20 @@ void PrefixCache::forget(BlockId block) {
   *at = entry.next;
   entry = {};
   --num_entries_;
+  if (windowed_ != nullptr) companions_[block] = {};
+}
+
+void PrefixCache::set_companion(BlockId block, BlockId windowed) {
+  FT_CHECK(entries_[block].live && windowed_ != nullptr && windowed != kNullBlock);
+  const BlockId known = companion(block);
+  if (known != kNullBlock && windowed_->num_refs(known) > 0) return;
+  companions_[block] = {windowed, windowed_->epoch(windowed)};
+}
+
+BlockId PrefixCache::companion(BlockId block) const {
+  const Companion& known = companions_[block];
+  const bool alive = known.block != kNullBlock && windowed_->epoch(known.block) == known.epoch;
+  return alive ? known.block : kNullBlock;
 }
 
 }  // namespace foretoken

@@ -17,10 +17,13 @@ struct PrefixLink {
 
 // Finds full blocks again by (link to the block before, token ids). Keys are compared in full, so
 // two prompts can never be mistaken for one another. An entry dies with its block's epoch; links to
-// a dead block match nothing. Used by the engine thread only; allocates nothing after construction.
+// a dead block match nothing. With windowed layers a cached block also knows its companion: the
+// block that holds the same positions in the windowed group. Used by the engine thread only;
+// allocates nothing after construction.
 class PrefixCache {
  public:
-  PrefixCache(const BlockPool& pool, int block_size);
+  // `windowed`: the pool of the windowed group; null: the model has none.
+  PrefixCache(const BlockPool& pool, const BlockPool* windowed, int block_size);
 
   // The cached block after `parent` that holds exactly `ids` (block_size of them), or null.
   BlockId find(PrefixLink parent, std::span<const int32_t> ids) const;
@@ -32,6 +35,12 @@ class PrefixCache {
   // Must be called when a block starts a new epoch.
   void forget(BlockId block);
 
+  // Offers a block of the windowed group with the positions of a cached `block`. One that a
+  // sequence holds already stays.
+  void set_companion(BlockId block, BlockId windowed);
+  // The companion of a cached block, or null when it has none or it was handed out again since.
+  BlockId companion(BlockId block) const;
+
   PrefixLink link_to(BlockId block) const { return {block, pool_.epoch(block)}; }
   int num_entries() const { return num_entries_; }
 
@@ -42,15 +51,22 @@ class PrefixCache {
     bool live = false;
   };
 
+  struct Companion {
+    BlockId block = kNullBlock;
+    uint32_t epoch = 0;
+  };
+
   size_t bucket_of(PrefixLink parent, std::span<const int32_t> ids) const;
   bool matches(BlockId block, PrefixLink parent, std::span<const int32_t> ids) const;
   std::span<const int32_t> ids_of(BlockId block) const;
 
   const BlockPool& pool_;
+  const BlockPool* windowed_;
   const int block_size_;
-  std::vector<int32_t> buckets_;  // first block of each chain, -1 when empty
-  std::vector<Entry> entries_;    // by block
-  std::vector<int32_t> ids_;      // [num_blocks, block_size]
+  std::vector<int32_t> buckets_;       // first block of each chain, -1 when empty
+  std::vector<Entry> entries_;         // by block
+  std::vector<int32_t> ids_;           // [num_blocks, block_size]
+  std::vector<Companion> companions_;  // by block; empty without a windowed group
   int num_entries_ = 0;
 };
 

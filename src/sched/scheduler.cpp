@@ -1,34 +1,45 @@
 #include "sched/scheduler.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/check.h"
-#include "base/result.h"
 
 namespace foretoken {
+namespace {
+
+SchedulerConfig with_defaults(SchedulerConfig config) {
+  FT_CHECK(config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
+  if (config.max_logits_rows == 0) config.max_logits_rows = config.max_num_batched_tokens;
+  return config;
+}
+
+// What the step must do for a span; scoring ends with the prompt.
+uint32_t features_of(const Span& span) {
+  const uint32_t always = span.sequence->features & ~uint32_t{kScoresPrompt};
+  return span.wants_all ? always | kScoresPrompt : always;
+}
+
+}  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config)
-    : config_(config), pool_(config.num_blocks), cache_(pool_, config.block_size) {
-  FT_CHECK(config.max_num_seqs > 0 && config.max_num_batched_tokens > 0 && config.block_size > 0);
+    : config_(with_defaults(config)),
+      kv_({.num_blocks = config.num_blocks,
+           .num_window_blocks = config.num_window_blocks,
+           .window = config.window,
+           .block_size = config.block_size,
+           .prefix_caching = config.prefix_caching}) {
   running_.reserve(config.max_num_seqs);
   for (int slot = config.max_num_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
 
-Status Scheduler::check_fits(int prompt_len, int max_len) const {
-  const int needed = blocks_for(max_len);
-  if (needed <= pool_.num_usable()) return {};
-  return resource_exhausted(
-      "the KV cache holds " + std::to_string(pool_.num_usable() * config_.block_size) +
-      " tokens, but prompt and output may reach " + std::to_string(max_len) + " (prompt " +
-      std::to_string(prompt_len) +
-      "); lower max_tokens, or raise --num-gpu-blocks-override or --kv-cache-memory-bytes");
-}
-
 void Scheduler::add(Sequence& sequence) {
-  FT_CHECK(sequence.known_len() > 0 && sequence.known_len() < sequence.max_len);
+  FT_CHECK(sequence.known_len() > 0 &&
+           sequence.known_len() < sequence.max_len + (sequence.pools ? 1 : 0));
+  FT_CHECK(sequence.num_init_words <= config_.max_init_words);
   sequence.state = SequenceState::kWaiting;
-  waiting_.push_back(sequence);
+  sequence.rank = config_.policy == SchedulingPolicy::kPriority ? sequence.priority : 0;
+  sequence.arrival = num_added_++;
+  waiting_.push(sequence);
 }
 
 SequenceEvent Scheduler::finish(Sequence& sequence) {
@@ -54,12 +65,13 @@ SequenceEvent Scheduler::finish(Sequence& sequence) {
 bool Scheduler::plan(StepPlan& plan) {
   plan.clear();
   preempted_ = false;
+  make_way_for_waiting();
   plan_running(plan);
   plan_waiting(plan);
   // Remembered only now: blocks that this step fills can be hit from the next step on.
   for (const Span& span : plan.spans) {
     Sequence& sequence = *span.sequence;
-    if (span.first_new_id >= 0) remember_full_blocks(sequence, sequence.num_scheduled);
+    if (span.first_new_id >= 0) kv_.remember(sequence, sequence.num_scheduled);
   }
   return !plan.spans.empty();
 }
@@ -74,38 +86,77 @@ void Scheduler::plan_running(StepPlan& plan) {
 
 Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
   if (sequence.draining || row_budget(plan) <= 0) return Placement::kSkipped;
+  const Span span = sequence.caught_up ? next_token(sequence, plan) : next_chunk(sequence, plan);
+  return span.num_tokens > 0 ? plan_span(plan, span) : Placement::kSkipped;
+}
+
+// Sequences that are still to be planned, the first waiting one included.
+int Scheduler::num_behind(const StepPlan& plan) const {
+  const int waiting = waiting_.empty() || free_slots_.empty() ? 0 : 1;
+  return std::max(0, num_running() + waiting - static_cast<int>(plan.spans.size()) - 1);
+}
+
+// Known tokens as far as the budgets go. No rows: it must wait for a step with logits rows left.
+Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
+  const int begin = sequence.num_scheduled;
+  const int missing = sequence.known_len() - begin;
   Span span;
   span.sequence = &sequence;
-  if (!sequence.caught_up) {
-    const int missing = sequence.known_len() - sequence.num_scheduled;
-    span.num_tokens = std::min(missing, row_budget(plan));
-    span.first_new_id = sequence.num_scheduled;
-    span.samples = span.num_tokens == missing;
-    return plan_span(sequence, plan, span);
+  span.first_new_id = begin;
+  // At least one row, so that `reserve` is what finds the windowed group empty.
+  const int window_room = std::max(1, kv_.window_room(sequence) - begin);
+  span.num_tokens = std::min({missing, row_budget(plan), window_room});
+  // The last prompt row's next token is output. Rows that an earlier run scored are not wanted
+  // again.
+  span.wants_all = sequence.scores_prompt && begin < sequence.prompt_len - 1 &&
+                   begin + span.num_tokens > sequence.num_scored;
+  if (span.wants_all) {
+    const int most = std::max(logits_budget(plan) - num_behind(plan), 1);
+    span.num_tokens = std::min({span.num_tokens, most, logits_budget(plan)});
   }
+  span.samples = span.num_tokens == missing;
+  if (span.max_logits_rows() > logits_budget(plan)) span.num_tokens = 0;
+  return span;
+}
+
+// The row of the last known token and its drafts, which come after one row for every sequence that
+// is still to be planned. No rows: the steps in flight reach the end.
+Span Scheduler::next_token(Sequence& sequence, const StepPlan& plan) const {
+  Span span;
+  span.sequence = &sequence;
   const int room = sequence.max_len - sequence.len_floor();
-  if (room <= 0) return Placement::kSkipped;
+  if (room <= 0 || logits_budget(plan) <= 0) return span;
   span.num_tokens = 1;
   span.samples = true;
-  // Drafts come after one row for every sequence that is still to be planned.
-  const int num_behind =
-      std::max(0, static_cast<int>(running_.size()) - static_cast<int>(plan.spans.size()) - 1);
-  span.max_drafts =
-      std::max(0, std::min({sequence.max_drafts, room - 1, row_budget(plan) - 1 - num_behind}));
-  return plan_span(sequence, plan, span);
+  const int budget = std::min(row_budget(plan), logits_budget(plan)) - 1 - num_behind(plan);
+  span.max_drafts = std::max(0, std::min({sequence.max_drafts, room - 1, budget}));
+  return span;
 }
 
 // Takes the blocks that the span can reach and books its rows. Without blocks for the drafts the
 // span goes on without drafts.
-Scheduler::Placement Scheduler::plan_span(Sequence& sequence, StepPlan& plan, Span span) {
-  const auto reach = [&](int drafts) {
-    if (!span.samples) return sequence.num_scheduled + span.num_tokens;
-    return std::min(sequence.len_bound() + drafts + 1, sequence.max_len);
+Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
+  Sequence& sequence = *span.sequence;
+  const auto reach = [&](int drafts) -> KvBlocks::Reach {
+    const int end = sequence.num_scheduled + span.num_tokens;
+    if (!span.samples) return {end, end};
+    const int rows_end = sequence.len_bound() + drafts;
+    return {std::min(rows_end + 1, sequence.max_len), std::min(rows_end, sequence.max_len)};
   };
-  if (!reserve(sequence, reach(span.max_drafts), plan)) {
+  if (!kv_.reserve(sequence, reach(span.max_drafts), plan)) {
     span.max_drafts = 0;
-    if (!reserve(sequence, reach(0), plan)) return Placement::kNoBlocks;
+    if (!kv_.reserve(sequence, reach(0), plan)) {
+      // Its steps in flight leave blocks behind their windows; nobody need be preempted for those.
+      const bool waits = sequence.num_inflight > 0 && kv_.only_window_is_short(sequence, reach(0));
+      return waits ? Placement::kSkipped : Placement::kNoBlocks;
+    }
   }
+  book(plan, span);
+  return Placement::kPlanned;
+}
+
+void Scheduler::book(StepPlan& plan, const Span& span) {
+  Sequence& sequence = *span.sequence;
   if (!sequence.caught_up) {
     sequence.num_scheduled += span.num_tokens;
     plan.num_new_ids += span.num_tokens;
@@ -117,26 +168,13 @@ Scheduler::Placement Scheduler::plan_span(Sequence& sequence, StepPlan& plan, Sp
   }
   ++sequence.num_inflight;
   plan.num_rows += span.max_rows();
+  plan.num_logits_rows += span.max_logits_rows();
+  plan.features |= features_of(span);
   plan.spans.push_back(span);
-  return Placement::kPlanned;
 }
 
-// All blocks or none: what a sequence holds is always announced by a span of the same plan, since a
-// plan without spans never reaches the device.
-bool Scheduler::reserve(Sequence& sequence, int len, StepPlan& plan) {
-  const int needed = blocks_for(len);
-  if (needed - static_cast<int>(sequence.blocks.size()) > pool_.num_free()) return false;
-  while (static_cast<int>(sequence.blocks.size()) < needed) {
-    const BlockId block = pool_.allocate();
-    cache_.forget(block);
-    plan.blocks.push_back({sequence.slot, static_cast<int>(sequence.blocks.size()), block, true});
-    sequence.blocks.push_back(block);
-  }
-  return true;
-}
-
-// Frees blocks by preempting the youngest sequence, now or, when a step in flight uses it, as soon
-// as that is over. True when blocks came free now.
+// Frees slot and blocks by preempting the sequence that runs last, now or, when a step in flight
+// uses it, as soon as that is over. True when they came free now.
 bool Scheduler::make_room() {
   if (num_finished_ > 0) return false;
   for (const Sequence* sequence : running_) {
@@ -151,76 +189,76 @@ bool Scheduler::make_room() {
   return true;
 }
 
+// Before anything is planned, since a sequence with a span in this step could only drain.
+void Scheduler::make_way_for_waiting() {
+  if (waiting_.empty() || running_.empty()) return;
+  const Sequence& first = *waiting_.front();
+  if (first.rank >= running_.back()->rank) return;
+  const bool rows_are_left = num_running() < config_.max_num_batched_tokens;
+  if (rows_are_left && !free_slots_.empty() && kv_.worth_a_look(first)) return;
+  (void)make_room();
+  preempted_ = false;
+}
+
 void Scheduler::preempt(Sequence& sequence) {
   std::erase(running_, &sequence);
-  release_blocks(sequence);
+  kv_.release(sequence);
+  free_slots_.push_back(sequence.slot);
+  sequence.slot = -1;
   sequence.draining = false;
   sequence.caught_up = false;
-  sequence.num_scheduled = 0;
+  sequence.num_blocks_wanted = sequence.num_window_blocks_wanted = 0;
   sequence.state = SequenceState::kWaiting;
   ++sequence.num_preemptions;
   ++stats_.num_preemptions;
   preempted_ = true;
-  waiting_.push_front(sequence);
+  waiting_.push(sequence);
 }
 
 void Scheduler::plan_waiting(StepPlan& plan) {
-  while (!waiting_.empty() && !preempted_ && row_budget(plan) > 0 && !free_slots_.empty() &&
-         static_cast<int>(plan.spans.size()) < config_.max_num_seqs) {
+  while (!waiting_.empty() && !preempted_ && has_room(*waiting_.front(), plan)) {
     if (!admit(*waiting_.front(), plan)) return;
   }
 }
 
+// Whether the step can hold one more sequence's first span. A sequence's words alone always fit.
+bool Scheduler::has_room(const Sequence& sequence, const StepPlan& plan) const {
+  return row_budget(plan) > 0 && logits_budget(plan) > 0 && !free_slots_.empty() &&
+         static_cast<int>(plan.spans.size()) < config_.max_num_seqs &&
+         plan.num_words + sequence.num_init_words <= config_.max_init_words;
+}
+
 // Moves the first waiting sequence to the running ones when its whole prompt finds blocks.
 bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
-  sequence.slot = free_slots_.back();
-  const size_t num_assignments = plan.blocks.size();
-  const int num_hits = take_prefix_hits(sequence, plan);
-  const int still_needed = blocks_for(sequence.known_len() + 1) - num_hits;
-  const size_t step_blocks = plan.blocks.size() + blocks_for(row_budget(plan)) + 2;
-  const bool fits =
-      still_needed <= pool_.num_free() &&
-      (step_blocks <= static_cast<size_t>(config_.max_block_assignments) || plan.spans.empty());
-  if (!fits) {
-    plan.blocks.resize(num_assignments);
-    release_blocks(sequence);
-    sequence.num_scheduled = 0;
+  const bool alone = running_.empty();
+  if (!alone && !kv_.worth_a_look(sequence)) return false;
+  ++stats_.num_lookups;
+  if (!kv_.take_hits(sequence, config_.max_num_batched_tokens, alone)) return false;
+  const int step_blocks = static_cast<int>(plan.blocks.size()) +
+                          kv_.num_hits_to_announce(sequence) +
+                          kv_.num_groups() * (kv_.blocks_for(row_budget(plan)) + 2);
+  if (step_blocks > config_.max_block_assignments && !plan.spans.empty()) {
+    kv_.release(sequence);
     return false;
   }
+  sequence.slot = free_slots_.back();
   free_slots_.pop_back();
   waiting_.remove(sequence);
-  running_.push_back(&sequence);
+  running_.insert(
+      std::upper_bound(running_.begin(), running_.end(), &sequence,
+                       [](const Sequence* a, const Sequence* b) { return runs_before(*a, *b); }),
+      &sequence);
   sequence.state = SequenceState::kRunning;
   stats_.num_prompt_tokens += sequence.known_len();
   stats_.num_hit_tokens += sequence.num_scheduled;
+  kv_.announce_hits(sequence, plan);
   const int num_hit_tokens = sequence.num_scheduled;
   const Placement placement = extend(sequence, plan);
   FT_CHECK(placement == Placement::kPlanned);
+  plan.num_words += sequence.num_init_words;
   plan.spans.back().is_first = true;
   plan.spans.back().num_hit_tokens = num_hit_tokens;
   return true;
-}
-
-// The last known token always runs, so hits stop before its block.
-int Scheduler::take_prefix_hits(Sequence& sequence, StepPlan& plan) {
-  sequence.cache_tail = {kNullBlock, sequence.cache_salt};
-  sequence.num_cached_blocks = 0;
-  if (!config_.prefix_caching) return 0;
-  const int most = (sequence.known_len() - 1) / config_.block_size;
-  while (sequence.num_cached_blocks < most) {
-    const size_t begin = static_cast<size_t>(sequence.num_cached_blocks) * config_.block_size;
-    const BlockId block = cache_.find(
-        sequence.cache_tail,
-        std::span(sequence.tokens).subspan(begin, static_cast<size_t>(config_.block_size)));
-    if (block == kNullBlock) break;
-    pool_.retain(block);
-    plan.blocks.push_back({sequence.slot, sequence.num_cached_blocks, block, false});
-    sequence.blocks.push_back(block);
-    sequence.cache_tail = cache_.link_to(block);
-    ++sequence.num_cached_blocks;
-  }
-  sequence.num_scheduled = sequence.num_cached_blocks * config_.block_size;
-  return sequence.num_cached_blocks;
 }
 
 SequenceEvent Scheduler::reconcile(const Span& span, std::span<const int32_t> ids, bool ended) {
@@ -236,40 +274,31 @@ SequenceEvent Scheduler::reconcile(const Span& span, std::span<const int32_t> id
     return SequenceEvent::kReleased;
   }
   FT_CHECK(sequence.known_len() + static_cast<int>(ids.size()) <= sequence.max_len);
-  sequence.tokens.insert(sequence.tokens.end(), ids.begin(), ids.end());
-  // The last id's KV entry is written by the next step.
-  if (!ids.empty()) remember_full_blocks(sequence, sequence.known_len() - 1);
-  if (ended) return finish(sequence);
-  if (sequence.draining && sequence.num_inflight == 0) preempt(sequence);
-  return SequenceEvent::kContinues;
-}
-
-void Scheduler::remember_full_blocks(Sequence& sequence, int num_tokens) {
-  if (!config_.prefix_caching) return;
-  while ((sequence.num_cached_blocks + 1) * config_.block_size <= num_tokens) {
-    const size_t index = static_cast<size_t>(sequence.num_cached_blocks);
-    const auto ids = std::span<const int32_t>(sequence.tokens)
-                         .subspan(index * config_.block_size, config_.block_size);
-    sequence.cache_tail = cache_.insert(sequence.cache_tail, ids, sequence.blocks[index]);
-    ++sequence.num_cached_blocks;
+  const int chunk_end = span.first_new_id + span.num_tokens;
+  if (span.wants_all) sequence.num_scored = std::max(sequence.num_scored, chunk_end);
+  if (!span.samples) sequence.num_computed = chunk_end;
+  if (!ids.empty()) {
+    sequence.tokens.insert(sequence.tokens.end(), ids.begin(), ids.end());
+    // The last id's KV entry is written by the next step.
+    sequence.num_computed = sequence.known_len() - 1;
+    kv_.remember(sequence, sequence.num_computed);
   }
+  if (ended) return finish(sequence);
+  if (sequence.draining && sequence.num_inflight == 0) {
+    preempt(sequence);
+  } else {
+    kv_.free_behind_window(sequence);
+  }
+  return SequenceEvent::kContinues;
 }
 
 void Scheduler::release(Sequence& sequence) {
   FT_CHECK(sequence.num_inflight == 0);
-  release_blocks(sequence);
+  kv_.release(sequence);
+  free_slots_.push_back(sequence.slot);
+  sequence.slot = -1;
   --num_finished_;
   sequence.state = SequenceState::kReleased;
-}
-
-// Last block first, so that the end of a prefix is forgotten before its beginning.
-void Scheduler::release_blocks(Sequence& sequence) {
-  for (auto block = sequence.blocks.rbegin(); block != sequence.blocks.rend(); ++block) {
-    pool_.release(*block);
-  }
-  sequence.blocks.clear();
-  if (sequence.state != SequenceState::kWaiting) free_slots_.push_back(sequence.slot);
-  sequence.slot = -1;
 }
 
 }  // namespace foretoken

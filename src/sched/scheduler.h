@@ -5,21 +5,30 @@
 #include <span>
 #include <vector>
 
-#include "kv/block_pool.h"
-#include "kv/prefix_cache.h"
+#include "sched/kv_blocks.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
-#include "sched/waiting_list.h"
+#include "sched/waiting_queue.h"
 
 namespace foretoken {
 
+enum class SchedulingPolicy : uint8_t {
+  kFcfs,      // first come, first served
+  kPriority,  // lower Sequence::priority first, then first come
+};
+
 struct SchedulerConfig {
-  int num_blocks = 0;  // the null block included
+  int num_blocks = 0;         // of the full group, the null block included
+  int num_window_blocks = 0;  // of the windowed group, likewise; 0: no windowed layers
+  int window = 0;             // positions that a row of those sees
   int block_size = 16;
   int max_num_seqs = 256;
   int max_num_batched_tokens = 2048;  // token rows a step
+  int max_logits_rows = 0;            // a step, at least max_num_seqs; 0: as many as token rows
+  int max_init_words = 0;             // a step, at least those of any one sequence
   int max_block_assignments = 8192;   // a step
   bool prefix_caching = true;
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
 };
 
 // How a sequence stands after the results of one step.
@@ -32,17 +41,23 @@ struct SchedulerStats {
   int64_t num_preemptions = 0;
   int64_t num_prompt_tokens = 0;  // of admitted sequences, resumed ones counted again
   int64_t num_hit_tokens = 0;     // of those found in the prefix cache
+  int64_t num_lookups = 0;        // waiting prompts looked up there, again ones counted again
 };
 
 // Decides which sequences get which rows and blocks in a step, from counts and upper bounds alone.
-// It never sees a token that the device has not published. Engine thread only; allocates nothing
-// after construction.
+// It never sees a token that the device has not published. Sequences are planned and admitted in
+// the order of runs_before, and preempted from its end. Under the priority policy a waiting one
+// that finds no slot or blocks also preempts a running one of worse priority, so that a steady
+// stream of better ones keeps the worse waiting for ever. The same calls give the same plans.
+// Engine thread only; allocates nothing after construction.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerConfig& config);
 
   // ResourceExhausted when the sequence could not run even alone; the message names the limit.
-  Status check_fits(int prompt_len, int max_len) const;
+  Status check_fits(int prompt_len, int max_len) const {
+    return kv_.check_fits(prompt_len, max_len);
+  }
 
   void add(Sequence& sequence);
 
@@ -62,38 +77,44 @@ class Scheduler {
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return waiting_.size(); }
   bool idle() const { return running_.empty() && waiting_.empty() && num_finished_ == 0; }
-  const BlockPool& blocks() const { return pool_; }
+  const BlockPool& blocks() const { return kv_.full(); }
+  // Null without windowed layers.
+  const BlockPool* window_blocks() const { return kv_.windowed(); }
   int num_free_slots() const { return static_cast<int>(free_slots_.size()); }
   const SchedulerStats& stats() const { return stats_; }
 
  private:
   enum class Placement : uint8_t { kPlanned, kSkipped, kNoBlocks };
 
-  Placement plan_span(Sequence& sequence, StepPlan& plan, Span span);
   Placement extend(Sequence& sequence, StepPlan& plan);
+  Span next_chunk(Sequence& sequence, const StepPlan& plan) const;
+  Span next_token(Sequence& sequence, const StepPlan& plan) const;
+  Placement plan_span(StepPlan& plan, Span span);
+  void book(StepPlan& plan, const Span& span);
   void plan_running(StepPlan& plan);
   void plan_waiting(StepPlan& plan);
-  int take_prefix_hits(Sequence& sequence, StepPlan& plan);
+  bool has_room(const Sequence& sequence, const StepPlan& plan) const;
   bool admit(Sequence& sequence, StepPlan& plan);
-  bool reserve(Sequence& sequence, int len, StepPlan& plan);
+  void make_way_for_waiting();
   bool make_room();
   void preempt(Sequence& sequence);
   void release(Sequence& sequence);
-  void release_blocks(Sequence& sequence);
-  void remember_full_blocks(Sequence& sequence, int num_tokens);
-  int blocks_for(int len) const { return (len + config_.block_size - 1) / config_.block_size; }
+  int num_behind(const StepPlan& plan) const;
   int row_budget(const StepPlan& plan) const {
     return config_.max_num_batched_tokens - plan.num_rows;
   }
+  int logits_budget(const StepPlan& plan) const {
+    return config_.max_logits_rows - plan.num_logits_rows;
+  }
 
   const SchedulerConfig config_;
-  BlockPool pool_;
-  PrefixCache cache_;
-  WaitingList waiting_;
-  std::vector<Sequence*> running_;  // in order of admission
+  KvBlocks kv_;
+  WaitingQueue waiting_;
+  std::vector<Sequence*> running_;  // in the order of runs_before
   std::vector<int> free_slots_;
+  uint64_t num_added_ = 0;
   int num_finished_ = 0;    // finished but not yet released
-  bool preempted_ = false;  // in the plan being made
+  bool preempted_ = false;  // by a running sequence, in the plan being made
   SchedulerStats stats_;
 };
 

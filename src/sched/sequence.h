@@ -15,13 +15,14 @@ enum class SequenceState : uint8_t {
 };
 
 // The scheduler's record of one running request. Made by the submitting thread with all vectors
-// reserved for max_len; then owned by the engine thread until it is released.
+// reserved for max_len (window_blocks only where the model has windowed layers); then owned by the
+// engine thread until it is released.
 struct Sequence {
   // Set by the creator.
   uint64_t id = 0;
   std::vector<int32_t> tokens;  // prompt, then reconciled output
   int prompt_len = 0;
-  int max_len = 0;     // prompt + max_tokens, at most max_model_len
+  int max_len = 0;     // prompt + max_tokens, at most max_model_len; the prompt with `pools`
   int max_drafts = 0;  // drafts a step at most, 0: no speculation
   uint64_t cache_salt = 0;
   int priority = 0;                    // lower runs first under the priority policy
@@ -40,14 +41,26 @@ struct Sequence {
   bool caught_up = false;
   int slot = -1;
   int num_scheduled = 0;   // known tokens whose KV entries are computed or in flight
+  int num_computed = 0;    // reconciled: no row of a step in flight or to come lies before it
+  int num_scored = 0;      // leading prompt rows whose logits were wanted in reconciled steps
   int num_inflight = 0;    // steps in flight that hold a span of it
   int num_sampling = 0;    // those of them that commit at least one id unless it has ended
   int inflight_bound = 0;  // most ids that those can commit
   std::vector<BlockId> blocks;
-  int num_cached_blocks = 0;  // leading blocks known to the prefix cache
-  PrefixLink cache_tail;      // link after those
+  // Of the windowed group, with the same indices: null behind the window, where nothing reads.
+  std::vector<BlockId> window_blocks;
+  int num_freed_window_blocks = 0;  // leading null entries of those
+  int num_cached_blocks = 0;        // leading blocks known to the prefix cache
+  PrefixLink cache_tail;            // link after those
+  // Free blocks of either group that admission was last found to take; 0: not looked at yet.
+  int num_blocks_wanted = 0;
+  int num_window_blocks_wanted = 0;
   int num_preemptions = 0;
-  Sequence* next = nullptr;  // in the waiting list
+  int rank = 0;          // its priority under the priority policy, otherwise 0
+  uint64_t arrival = 0;  // counts sequences as they came in; kept when it is preempted
+  // Links of WaitingQueue.
+  Sequence* child = nullptr;
+  Sequence* next = nullptr;
   Sequence* prev = nullptr;
 
   int known_len() const { return static_cast<int>(tokens.size()); }
@@ -55,5 +68,10 @@ struct Sequence {
   int len_bound() const { return std::min(known_len() + inflight_bound, max_len); }
   int len_floor() const { return std::min(known_len() + num_sampling, max_len); }
 };
+
+// The order in which sequences are admitted and planned; the last one is preempted first.
+inline bool runs_before(const Sequence& a, const Sequence& b) {
+  return a.rank != b.rank ? a.rank < b.rank : a.arrival < b.arrival;
+}
 
 }  // namespace foretoken

@@ -25,17 +25,23 @@ struct Span {
   int first_new_id = -1;   // index in Sequence::tokens of ids to upload, -1: the device has them
   bool is_first = false;   // resets the slot's device state
   bool samples = false;    // reaches the last known token
+  bool wants_all = false;  // every row of known tokens wants logits
   int num_hit_tokens = 0;  // with is_first: found in the prefix cache
 
   int max_rows() const { return num_tokens + max_drafts; }
+  int max_logits_rows() const {
+    if (sequence->pools) return 0;
+    return wants_all ? max_rows() : samples ? max_drafts + 1 : 0;
+  }
 };
 
-// A block that enters a slot's block table.
+// A block that enters a slot's block table of its group.
 struct BlockAssignment {
   int slot = 0;
   int index = 0;
   BlockId block = kNullBlock;
-  bool fresh = false;  // false: a prefix hit, whose token page is full already
+  bool fresh = false;     // false: a prefix hit, whose token page is full already
+  bool windowed = false;  // of the windowed group, which has no token pages
 };
 
 // What the host decides about one step: shapes and bounds, never values. Vectors are reserved at
@@ -44,15 +50,17 @@ struct StepPlan {
   uint64_t step = 0;
   std::vector<Span> spans;
   std::vector<BlockAssignment> blocks;
-  int num_rows = 0;       // bound on the token rows
-  int num_new_ids = 0;    // ids to upload
-  int num_words = 0;      // words of variable parameters to upload
-  uint32_t features = 0;  // StepFeature bits of all spans
+  int num_rows = 0;         // bound on the token rows
+  int num_logits_rows = 0;  // bound on the logits rows
+  int num_new_ids = 0;      // ids to upload
+  int num_words = 0;        // words of variable parameters to upload
+  uint32_t features = 0;    // StepFeature bits of all spans
 
   void clear() {
     spans.clear();
     blocks.clear();
     num_rows = 0;
+    num_logits_rows = 0;
     num_new_ids = 0;
     num_words = 0;
     features = 0;

@@ -35,6 +35,15 @@ TEST(KvCache, LayersShareOneAllocationWithoutOverlap) {
   EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
 }
 
+TEST(KvCache, AGroupWithoutLayersTakesNoMemory) {
+  const KvGroupSpec spec{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
+  const auto cache = KvCache::create(*test_device(), spec, 1 << 20, 16);
+  ASSERT_TRUE(cache.ok()) << cache.status().message();
+  EXPECT_EQ(cache.value()->num_layers(), 0);
+  EXPECT_EQ(cache.value()->num_bytes(), 0);
+  EXPECT_EQ(cache.value()->bytes_per_block(), 0);
+}
+
 TEST(KvCache, TooLargeIsResourceExhausted) {
   const KvGroupSpec spec{100, 128, 512, DType::kF32};
   const auto made = KvCache::create(*test_device(), spec, 1 << 30, 16);

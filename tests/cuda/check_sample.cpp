@@ -32,7 +32,8 @@ int32_t reference(std::vector<float> logits, const SlotParams& p, int position) 
   if (p.top_k > 0 && p.top_k < vocab) threshold = sorted[p.top_k - 1];
   if (p.top_p < 1.0f) {
     const auto mass = [&](float l) {
-      return uint64_t{sm::mass_of(sm::weight_of(l, max, p.temperature))};
+      const float weight = sm::weight_of(l, max, p.temperature);
+      return weight < p.min_p ? uint64_t{0} : uint64_t{sm::mass_of(weight)};
     };
     uint64_t total = 0;
     for (const float l : logits) total += l >= threshold && l > -INFINITY ? mass(l) : 0;
@@ -49,7 +50,7 @@ int32_t reference(std::vector<float> logits, const SlotParams& p, int position) 
   for (int i = 0; i < vocab; ++i) {
     if (logits[i] < threshold || logits[i] == -INFINITY) continue;
     const float w = sm::weight_of(logits[i], max, p.temperature);
-    if (w <= 0) continue;
+    if (w <= 0 || w < p.min_p) continue;
     const Philox4 words = sm::noise_words(i / 4, position, p.choice, kSampleTarget, p.seed);
     const float score = sm::race_score(words.v[i % 4], w);
     if (winner < 0 || score < best_score) {
@@ -68,9 +69,16 @@ std::vector<int32_t> run(Gpu& gpu, const std::vector<float>& logits, int vocab,
   std::vector<int32_t> logits_rows(rows + 2);
   for (int i = 0; i < rows; ++i) logits_rows[i + 2] = i;
   auto* sampled = pool.array<int32_t>(rows + 2);
-  gpu.queue->launch(SampleArgs{pool.upload(logits), device_counts(pool, rows, rows + 2),
-                               pool.upload(logits_rows), pool.upload(positions), pool.upload(slots),
-                               pool.upload(params), sampled, 2, rows, vocab});
+  StepTensors tensors{};
+  tensors.counts = device_counts(pool, rows, rows + 2);
+  tensors.logits_rows = pool.upload(logits_rows);
+  tensors.positions = pool.upload(positions);
+  tensors.row_slot = pool.upload(slots);
+  tensors.sampled = sampled;
+  BatchState batch{};  // slots without a token: every row samples
+  batch.params = pool.upload(params);
+  batch.slots = pool.upload(std::vector<SlotState>(params.size()));
+  gpu.queue->launch(SampleArgs{pool.upload(logits), tensors, batch, 2, rows, vocab});
   auto ids = download(gpu, sampled, rows + 2);
   return {ids.begin() + 2, ids.end()};
 }
@@ -86,6 +94,7 @@ void check_ids(Gpu& gpu, int vocab) {
         p.temperature = temperature;
         p.top_p = top_p;
         p.top_k = top_k;
+        p.min_p = params.size() % 5 == 0 ? 0.05f : params.size() % 5 == 1 ? 0.6f : 0.0f;
         p.min_len = params.size() % 2 == 0 ? 1000 : 0;
         p.num_stop_ids = 3;
         p.stop_ids[0] = vocab / 2;
@@ -120,7 +129,7 @@ void check_ids(Gpu& gpu, int vocab) {
          text("vocab %d: %d of %d rows differ from the host", vocab, different, rows));
 }
 
-void check_distribution(Gpu& gpu, float temperature) {
+void check_distribution(Gpu& gpu, float temperature, float min_p) {
   const int vocab = 40, rows = 4096, rounds = 24;
   const auto one_row = random_floats(vocab, 42, 2.0f);
   std::vector<float> logits;
@@ -130,22 +139,35 @@ void check_distribution(Gpu& gpu, float temperature) {
     SlotParams p{};
     p.seed = 1000 + round;
     p.temperature = temperature;
+    p.min_p = min_p;
     p.top_p = 1.0f;
     std::vector<int32_t> slots(rows, 0), positions(rows);
     for (int r = 0; r < rows; ++r) positions[r] = r;
     for (const int32_t id : run(gpu, logits, vocab, {p}, slots, positions)) ++counts[id];
   }
+  const double max = *std::max_element(one_row.begin(), one_row.end());
+  std::vector<double> weights;
   double sum = 0;
-  for (const float l : one_row) sum += std::exp(double{l} / temperature);
+  for (const float l : one_row) {
+    const double weight = std::exp((l - max) / temperature);
+    weights.push_back(weight < min_p ? 0 : weight);
+    sum += weights.back();
+  }
   double chi = 0;
+  int kept = 0;
+  bool only_kept = true;
   for (int i = 0; i < vocab; ++i) {
-    const double expected = std::exp(double{one_row[i]} / temperature) / sum * rows * rounds;
+    const double expected = weights[i] / sum * rows * rounds;
+    only_kept = only_kept && (expected > 0 || counts[i] == 0);
+    if (expected == 0) continue;
+    ++kept;
     chi += (counts[i] - expected) * (counts[i] - expected) / expected;
   }
-  // 39 degrees of freedom: 99.9 % lie below 72.1.
-  report(chi < 72.1, "sample chi-square",
-         text("temperature %.1f: %.1f with 39 degrees of freedom, %d draws", temperature, chi,
-              rows * rounds));
+  // Mean and deviation of chi-square are n and sqrt(2n) for n degrees of freedom.
+  const double freedom = kept - 1;
+  report(only_kept && chi < freedom + 4 * std::sqrt(2 * freedom), "sample chi-square",
+         text("temperature %.1f min_p %.2f: %.1f with %.0f degrees of freedom, %d draws",
+              temperature, min_p, chi, freedom, rows * rounds));
 }
 
 }  // namespace
@@ -154,8 +176,9 @@ void check_sample(Gpu& gpu) {
   check_ids(gpu, 259);
   check_ids(gpu, 5000);
   check_ids(gpu, 128256);
-  check_distribution(gpu, 1.0f);
-  check_distribution(gpu, 0.7f);
+  check_distribution(gpu, 1.0f, 0.0f);
+  check_distribution(gpu, 0.7f, 0.0f);
+  check_distribution(gpu, 1.0f, 0.1f);
 }
 
 }  // namespace foretoken::check

@@ -3,21 +3,39 @@
 
 #include "check.h"
 #include "kernels/commit.h"
-#include "kernels/cpu/op_table.h"
 #include "kernels/delay.h"
+#include "kernels/host_logits.h"
+#include "kernels/keep_raw.h"
+#include "kernels/logprobs.h"
 #include "kernels/ngram.h"
 #include "kernels/plan_layout.h"
+#include "kernels/pool.h"
 #include "kernels/prepare.h"
 #include "kernels/publish.h"
 #include "kernels/sample.h"
+#include "kernels/shape_logits.h"
 #include "kernels/upload.h"
+#include "reference.h"
 
 namespace foretoken::check {
 namespace {
 
 constexpr int kSlots = 12, kBlockSize = 8, kMaxBlocks = 20, kVocab = 6, kMaxRows = 160;
 constexpr int kNumBlocks = kSlots * kMaxBlocks + 1;
-constexpr PlanLimits kLimits{kSlots, 400, kSlots* kMaxBlocks};
+constexpr int kHidden = 150, kTop = 3, kMaskWords = 1, kMaxLen = kMaxBlocks * kBlockSize;
+constexpr PlanLimits kLimits{kSlots, 400, 2 * kSlots* kMaxBlocks, 500};
+constexpr ResultLimits kResultLimits{kSlots, kMaxRows, kTop, kHidden};
+
+// A logits processor: takes away something from the logit of the row's last id.
+void process(void* context) {
+  const auto& host = *static_cast<const HostLogits*>(context);
+  for (int i = 0; i < kMaxRows; ++i) {
+    const HostRow& row = host.rows[i];
+    if (row.processors == 0) continue;
+    const int32_t last = host.history[i * host.max_len + row.num_tokens - 1];
+    host.logits[i * kVocab + last] -= 0.01f * static_cast<float>(row.processors + row.choice);
+  }
+}
 
 // The memory of a step on one device. The CPU's ops are the reference of the CUDA ones.
 struct Side {
@@ -27,7 +45,13 @@ struct Side {
   StepTensors tensors{};
   void* plan;
   void* result;
+  float* model_logits;
   float* logits;
+  float* raw;
+  float* states;
+  float* accumulators;
+  uint32_t* seen;
+  HostLogits host;
   uint64_t* step;
   char* plans;
   char* results;
@@ -37,23 +61,37 @@ struct Side {
     batch = {take<SlotParams>(kSlots + 1),
              take<SlotState>(kSlots + 1),
              take<int32_t>((kSlots + 1) * kMaxBlocks),
+             take<int32_t>((kSlots + 1) * kMaxBlocks),
              take<int32_t>(kNumBlocks * kBlockSize),
              take<PageHeader>(kNumBlocks),
              kMaxBlocks,
              kBlockSize,
-             kSlots};
+             kSlots,
+             {take<LogitBias>((kSlots + 1) * kMaxLogitBias),
+              take<int32_t>((kSlots + 1) * kMaxBadWordInts),
+              take<uint32_t>((kSlots + 1) * kMaskWords), kMaskWords}};
     tensors = {take<StepCounts>(1),     take<SpanState>(kSlots), take<int32_t>(kMaxRows),
                take<int32_t>(kMaxRows), take<int32_t>(kMaxRows), take<int32_t>(kMaxRows),
-               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows)};
+               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows), take<int32_t>(kMaxRows)};
     plan = take<char>(plan_bytes(kLimits));
-    result = take<char>(result_bytes(kLimits));
+    result = take<char>(result_bytes(kResultLimits));
+    model_logits = take<float>(kMaxRows * kVocab);
     logits = take<float>(kMaxRows * kVocab);
+    raw = take<float>(kMaxRows * kVocab);
+    states = take<float>(kMaxRows * kHidden);
+    accumulators = take<float>((kSlots + 1) * kHidden);
+    seen = take<uint32_t>(kMaxRows * 2 * kMaskWords);
+    host = {take<HostRow>(kMaxRows, MemoryKind::kPinned),
+            take<float>(kMaxRows * kVocab, MemoryKind::kPinned),
+            take<int32_t>(kMaxRows * kMaxLen, MemoryKind::kPinned), kMaxLen};
     step = take<uint64_t>(1);
     plans = take<char>(kStepRingSize * plan_bytes(kLimits), MemoryKind::kPinned);
-    results = take<char>(kStepRingSize * result_bytes(kLimits), MemoryKind::kPinned);
+    results = take<char>(kStepRingSize * result_bytes(kResultLimits), MemoryKind::kPinned);
     word = take<std::atomic<uint64_t>>(8, MemoryKind::kPinned);
     const auto values = random_floats(kMaxRows * kVocab, 51, 2.0f);
-    queue.copy(logits, values.data(), values.size() * 4);
+    queue.copy(model_logits, values.data(), values.size() * 4);
+    const auto hidden = random_floats(kMaxRows * kHidden, 52, 2.0f);
+    queue.copy(states, hidden.data(), hidden.size() * 4);
     (void)queue.drain();
   }
   ~Side() {
@@ -77,20 +115,30 @@ struct Side {
     return plan_view(plans + n % kStepRingSize * plan_bytes(kLimits), kLimits);
   }
   ResultView answer(uint64_t n) {
-    return result_view(results + n % kStepRingSize * result_bytes(kLimits));
+    return result_view(results + n % kStepRingSize * result_bytes(kResultLimits), kResultLimits);
   }
   void launch_before() {
     queue.launch(UploadArgs{step, plans, plan_bytes(kLimits), plan, kLimits, batch});
     queue.launch(PrepareArgs{plan, kLimits, batch, tensors, kMaxRows, kMaxRows});
+    queue.launch(PoolArgs{states, tensors, batch, accumulators, result, kResultLimits, kHidden,
+                          DType::kF32});
   }
   void launch_after() {
-    queue.launch(CommitArgs{plan, kLimits, batch, tensors, result});
-    queue.launch(PublishArgs{step, result, results, result_bytes(kLimits), word});
+    queue.launch(CommitArgs{plan, kLimits, batch, tensors, result, kResultLimits});
+    queue.launch(
+        PublishArgs{step, result, kResultLimits, 1, 1, results, result_bytes(kResultLimits), word});
     queue.launch(NgramArgs{plan, kLimits, batch, 5, 1, 3});
   }
   void launch_sample() {
-    queue.launch(SampleArgs{logits, tensors.counts, tensors.logits_rows, tensors.positions,
-                            tensors.row_slot, batch.params, tensors.sampled, 0, kMaxRows, kVocab});
+    queue.copy(logits, model_logits, kMaxRows * kVocab * sizeof(float));
+    queue.launch(KeepRawArgs{logits, raw, tensors, batch, 0, kMaxRows, kVocab});
+    queue.launch(ExportLogitsArgs{logits, tensors, batch, host, 0, kMaxRows, kVocab});
+    queue.call_host(process, &host);
+    queue.launch(ImportLogitsArgs{logits, tensors.counts, host, 0, kMaxRows, kVocab});
+    queue.launch(ShapeLogitsArgs{logits, tensors, batch, seen, 0, kMaxRows, kVocab});
+    queue.launch(SampleArgs{logits, tensors, batch, 0, kMaxRows, kVocab});
+    queue.launch(LogprobsArgs{logits, raw, tensors, batch.params, result, kResultLimits, 0,
+                              kMaxRows, kVocab});
   }
 
   std::vector<std::pair<void*, MemoryKind>> blocks;
@@ -105,24 +153,59 @@ SlotParams random_params(std::mt19937& random, int len) {
   params.max_drafts = static_cast<int>(random() % 6);
   params.num_stop_ids = static_cast<int>(random() % 2);
   params.stop_ids[0] = 5;
+  params.choice = static_cast<int32_t>(random() % 3);
+  params.min_p = random() % 4 == 0 ? 0.1f : 0.0f;
+  params.repetition_penalty = random() % 3 == 0 ? 1.2f : 1.0f;
+  params.presence_penalty = random() % 3 == 0 ? 0.4f : 0.0f;
+  params.frequency_penalty = random() % 3 == 0 ? 0.05f : 0.0f;
+  params.prompt_len = static_cast<int>(random() % (len + 1));
+  params.num_logprobs = static_cast<int>(random() % (kTop + 3)) - 1;
+  params.processors = random() % 4 == 0 ? 1 + random() % 9 : 0;
+  params.pooling = random() % 8 == 0 ? 1 + random() % 3 : 0;
   return params;
+}
+
+// Some of the lists, into the plan's words.
+void add_lists(const PlanView& plan, std::mt19937& random, SlotInit& init) {
+  const auto push = [&](uint32_t word) { plan.words[plan.header->num_words++] = word; };
+  init.word_offset = plan.header->num_words;
+  init.params.num_logit_bias = static_cast<int>(random() % 3);
+  for (int i = 0; i < init.params.num_logit_bias; ++i) {
+    const float bias = static_cast<float>(random() % 100) * 0.01f;
+    uint32_t bits;
+    std::memcpy(&bits, &bias, sizeof bits);
+    push(static_cast<uint32_t>(2 * i + 1));
+    push(bits);
+  }
+  const int words = static_cast<int>(random() % 4);
+  for (int i = 0; i < words; ++i) {
+    const uint32_t length = 1 + random() % 3;
+    push(length);
+    for (uint32_t j = 0; j < length; ++j) push(random() % kVocab);
+    init.params.num_bad_word_ints += static_cast<int32_t>(length) + 1;
+  }
+  init.params.has_allowed_ids = random() % 3 == 0 ? 1 : 0;
+  if (init.params.has_allowed_ids != 0) push(0x29u | static_cast<uint32_t>(random()));
 }
 
 // Gives a slot all its blocks, in pages of its own.
 void add_sequence(const PlanView& plan, std::mt19937& random, int slot, uint32_t epoch, int len,
                   int computed) {
-  plan.inits[plan.header->num_inits++] = {slot, len, computed, 0, random_params(random, len)};
+  SlotInit& init = plan.inits[plan.header->num_inits++];
+  init = {slot, len, computed, 0, random_params(random, len)};
+  add_lists(plan, random, init);
   for (int b = 0; b < kMaxBlocks; ++b) {
     const int block = 1 + (slot * kMaxBlocks + (b * 7 + static_cast<int>(epoch)) % kMaxBlocks);
-    plan.block_updates[plan.header->num_block_updates++] = {slot, b, block,
-                                                            b * kBlockSize < computed ? 0 : epoch};
+    plan.block_updates[plan.header->num_block_updates++] = {
+        slot, b, block, b * kBlockSize < computed ? 0 : epoch, 0};
+    plan.block_updates[plan.header->num_block_updates++] = {slot, b, 1 + (block * 5) % 97, 0, 1};
   }
 }
 
 void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, int drafts,
               int write_position) {
   SpanPlan& span = plan.spans[plan.header->num_spans++];
-  span = {slot, tokens, drafts, 0, 0, 0};
+  span = {slot, tokens, drafts, 0, 0, 0, random() % 6 == 0 ? 1 : 0};
   if (write_position < 0) return;
   span.num_new_ids = tokens;
   span.token_offset = plan.header->num_tokens;
@@ -134,7 +217,7 @@ void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, 
 
 // A random plan for the state that the CPU side holds.
 void make_plan(std::mt19937& random, const PlanView& plan, const SlotState* slots, uint64_t n) {
-  *plan.header = {n, 0, 0, 0, 0};
+  *plan.header = {n, 0, 0, 0, 0, 0};
   for (int slot = 0; slot < kSlots; ++slot) {
     const SlotState& state = slots[slot];
     const int drafts = static_cast<int>(random() % 6);
@@ -168,6 +251,15 @@ bool same_state(Side& a, Side& b, uint64_t n) {
   return same(a, b, a.batch.slots, b.batch.slots, kSlots, "slots", n) &
          same(a, b, a.batch.params, b.batch.params, kSlots, "params", n) &
          same(a, b, a.batch.block_tables, b.batch.block_tables, kSlots * kMaxBlocks, "tables", n) &
+         same(a, b, a.batch.window_tables, b.batch.window_tables, kSlots * kMaxBlocks, "windows",
+              n) &
+         same(a, b, a.batch.lists.logit_bias, b.batch.lists.logit_bias, kSlots * kMaxLogitBias,
+              "biases", n) &
+         same(a, b, a.batch.lists.bad_words, b.batch.lists.bad_words, kSlots * kMaxBadWordInts,
+              "bad words", n) &
+         same(a, b, a.batch.lists.allowed_ids, b.batch.lists.allowed_ids, kSlots * kMaskWords,
+              "allowed ids", n) &
+         same(a, b, a.accumulators, b.accumulators, kSlots * kHidden, "accumulators", n) &
          same(a, b, a.batch.token_pages, b.batch.token_pages, kNumBlocks * kBlockSize, "pages", n) &
          same(a, b, a.batch.page_headers, b.batch.page_headers, kNumBlocks, "headers", n) &
          same(a, b, s.counts, t.counts, 1, "counts", n) &
@@ -176,6 +268,7 @@ bool same_state(Side& a, Side& b, uint64_t n) {
          same(a, b, s.positions, t.positions, kMaxRows, "positions", n) &
          same(a, b, s.row_slot, t.row_slot, kMaxRows, "row slots", n) &
          same(a, b, s.kv_slot, t.kv_slot, kMaxRows, "kv slots", n) &
+         same(a, b, s.window_slot, t.window_slot, kMaxRows, "window slots", n) &
          same(a, b, s.logits_rows, t.logits_rows, counts.num_logits_rows, "logits rows", n) &
          same(a, b, s.sampled, t.sampled, counts.num_logits_rows, "sampled", n);
 }
@@ -185,35 +278,67 @@ struct Totals {
   int64_t drafted = 0;
   int64_t accepted = 0;
   int64_t finished[4] = {};
+  int64_t scored = 0;
+  int64_t pooled = 0;
+  int64_t with_logprobs = 0;
 };
 
-bool same_results(Side& a, Side& b, uint64_t n, Totals& totals) {
+bool near(float a, float b) { return a == b || std::fabs(a - b) < 1e-5f; }
+
+bool same_logprobs(const ResultView& x, const ResultView& y, Totals& totals) {
+  bool ok = true;
+  for (int i = 0; ok && i < x.header->num_logits_rows; ++i) {
+    const RowLogprobs& p = x.rows[i];
+    const RowLogprobs& q = y.rows[i];
+    ok = p.id == q.id && p.num_top == q.num_top && p.rank == q.rank && near(p.logprob, q.logprob);
+    for (int j = 0; ok && j < p.num_top; ++j) {
+      const TopLogprob& s = x.top[i * kTop + j];
+      const TopLogprob& t = y.top[i * kTop + j];
+      ok = s.id == t.id && near(s.logprob, t.logprob);
+    }
+    totals.with_logprobs += p.num_top != kNoLogprobs;
+  }
+  return ok;
+}
+
+bool same_results(Side& a, Side& b, uint64_t n, bool with_logprobs, Totals& totals) {
   const ResultView x = a.answer(n);
   const ResultView y = b.answer(n);
   bool ok = x.header->step == n && y.header->step == n &&
-            x.header->num_spans == y.header->num_spans && x.header->num_rows == y.header->num_rows;
+            x.header->num_spans == y.header->num_spans &&
+            x.header->num_rows == y.header->num_rows &&
+            x.header->num_logits_rows == y.header->num_logits_rows;
   for (int i = 0; ok && i < x.header->num_spans; ++i) {
     const SpanResult& p = x.spans[i];
     const SpanResult& q = y.spans[i];
     ok = p.slot == q.slot && p.num_committed == q.num_committed && p.finish == q.finish &&
          p.num_drafted == q.num_drafted && p.num_accepted == q.num_accepted &&
+         p.logits_begin == q.logits_begin && p.num_scored == q.num_scored &&
          std::equal(p.ids, p.ids + p.num_committed, q.ids);
+    if (ok && has_pooled(p)) {
+      ok = std::memcmp(x.pooled + i * kHidden, y.pooled + i * kHidden, kHidden * 4) == 0;
+      ++totals.pooled;
+    }
+    totals.scored += p.num_scored;
     totals.committed += p.num_committed;
     totals.drafted += p.num_drafted;
     totals.accepted += p.num_accepted;
     ++totals.finished[p.finish];
   }
+  if (with_logprobs) ok = ok && same_logprobs(x, y, totals);
   if (!ok) std::printf("     step %llu: results differ\n", static_cast<unsigned long long>(n));
   return ok;
 }
 
 std::string text_of(const Totals& totals) {
   return text(
-      "%lld committed, %lld drafted, %lld accepted; ended by stop %lld, length %lld, error "
-      "%lld",
+      "%lld committed, %lld drafted, %lld accepted, %lld scored, %lld pooled, %lld logprobs; "
+      "ended by stop %lld, length %lld, error %lld",
       static_cast<long long>(totals.committed), static_cast<long long>(totals.drafted),
-      static_cast<long long>(totals.accepted), static_cast<long long>(totals.finished[1]),
-      static_cast<long long>(totals.finished[2]), static_cast<long long>(totals.finished[3]));
+      static_cast<long long>(totals.accepted), static_cast<long long>(totals.scored),
+      static_cast<long long>(totals.pooled), static_cast<long long>(totals.with_logprobs),
+      static_cast<long long>(totals.finished[1]), static_cast<long long>(totals.finished[2]),
+      static_cast<long long>(totals.finished[3]));
 }
 
 // One step at a time, random plans and samples, all memory compared after each.
@@ -239,7 +364,7 @@ void check_states(Side& gpu, Side& cpu) {
           side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
       ok = ok && status.ok();
     }
-    ok = ok && same_state(cpu, gpu, n) && same_results(cpu, gpu, n, totals);
+    ok = ok && same_state(cpu, gpu, n) && same_results(cpu, gpu, n, false, totals);
   }
   report(ok, "step states", text("%d steps: ", kSteps) + text_of(totals));
 }
@@ -266,11 +391,11 @@ void check_in_flight(Side& gpu, Side& cpu, uint64_t first) {
       if (!status.ok()) std::printf("     %s\n", status.message().c_str());
       ok = ok && status.ok();
     }
-    ok = ok && same_results(cpu, gpu, n, totals);
+    ok = ok && same_results(cpu, gpu, n, true, totals);
   };
   for (uint64_t n = first; ok && n < first + kSteps; ++n) {
     const PlanView plan = cpu.entry(n);
-    *plan.header = {n, 0, 0, 0, 0};
+    *plan.header = {n, 0, 0, 0, 0, 0};
     for (int slot = 0; slot < kSlots; ++slot) {
       if ((n - first) % 40 == static_cast<uint64_t>(slot)) {
         add_sequence(plan, random, slot, static_cast<uint32_t>(n), 20, 0);
@@ -297,7 +422,7 @@ void check_refusal(Gpu& gpu) {
   {
     auto queue = gpu.device->make_queue();
     Side side(*gpu.device, *queue.value());
-    *side.entry(0).header = {3, 1, 0, 0, 0};
+    *side.entry(0).header = {3, 1, 0, 0, 0, 0};
     side.launch_before();
     side.launch_after();
     message = queue.value()->drain().message();
@@ -313,15 +438,7 @@ void check_refusal(Gpu& gpu) {
 }  // namespace
 
 void check_step(Gpu& gpu) {
-  cpu::CpuKernels kernels;
-  const auto set = [&](Op op, cpu::OpFn fn) { kernels.ops[static_cast<size_t>(op)] = fn; };
-  set(Op::kUpload, cpu::upload);
-  set(Op::kPrepare, cpu::prepare);
-  set(Op::kSample, cpu::sample);
-  set(Op::kCommit, cpu::commit);
-  set(Op::kPublish, cpu::publish);
-  set(Op::kNgram, cpu::ngram);
-  auto device = cpu::open_cpu_device(kernels, 1);
+  auto device = cpu::open_cpu_device(reference_kernels(), 1);
   auto queue = device.value()->make_queue();
   {
     Side cpu_side(*device.value(), *queue.value());

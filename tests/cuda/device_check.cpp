@@ -7,7 +7,7 @@ using namespace foretoken;
 using namespace foretoken::check;
 
 // Checks every CUDA op against plain references: device_check [queue|rows|gemm|bits|large|
-// attention|sample|step]...; without arguments everything.
+// attention|sample|logits|step]...; without arguments everything.
 int main(int argc, char** argv) {
   auto device = open_cuda_device(0);
   if (!device.ok()) {
@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   if (wanted("queue")) check_queue(gpu);
   if (wanted("rows")) check_rows(gpu);
   if (wanted("sample")) check_sample(gpu);
+  if (wanted("logits")) check_logits(gpu);
   if (wanted("step")) check_step(gpu);
   if (wanted("attention")) check_attention(gpu);
   if (wanted("attention")) check_attention_bits(gpu);

@@ -62,7 +62,7 @@ TEST_F(QueueTest, WaitTimesOut) {
 // A graph is enqueued several times before its first run ends: whatever differs from run to run
 // must come from device memory, here the step counter of publish.
 TEST_F(QueueTest, AGraphCanBeInFlightManyTimes) {
-  const PlanLimits limits{2, 2, 2};
+  const ResultLimits limits{2, 0, 0, 0};
   const int64_t entry_bytes = result_bytes(limits);
   char* ring =
       allocate<char>(static_cast<size_t>(entry_bytes) * kStepRingSize, MemoryKind::kPinned);
@@ -74,7 +74,7 @@ TEST_F(QueueTest, AGraphCanBeInFlightManyTimes) {
   queue().begin_capture();
   delay(queue(), {2000});
   queue().copy(target, source, 2 * sizeof(int32_t));
-  publish(queue(), {step, result, ring, entry_bytes, word});
+  publish(queue(), {step, result, limits, 0, 0, ring, entry_bytes, word});
   const std::unique_ptr<Graph> graph = queue().end_capture();
   drain();
   EXPECT_EQ(word->load(), 0u) << "recording must not run anything";
@@ -99,6 +99,44 @@ TEST_F(QueueTest, TwoGraphsKeepTheirOwnOps) {
   EXPECT_EQ(read(a, 1)[0], 0x01010101);
   queue().replay(*twos);
   EXPECT_EQ(read(a, 1)[0], 0x02020202);
+}
+
+// Doubles the first number of the context into the second.
+void double_first(void* context) {
+  auto* numbers = static_cast<int32_t*>(context);
+  numbers[1] = 2 * numbers[0];
+}
+
+TEST_F(QueueTest, HostCallsRunInOrderWithTheOpsAroundThem) {
+  auto* numbers = allocate<int32_t>(2, MemoryKind::kPinned);
+  const int32_t* source = to_device(std::vector<int32_t>{21});
+  auto* target = allocate<int32_t>(1);
+  delay(queue(), {2000});
+  queue().copy(numbers, source, sizeof(int32_t));
+  queue().call_host(double_first, numbers);
+  queue().copy(target, numbers + 1, sizeof(int32_t));
+  EXPECT_EQ(read(target, 1)[0], 42);
+}
+
+// Each run takes the number that the run before left and hands on its double.
+TEST_F(QueueTest, HostCallsAreCaptured) {
+  auto* numbers = allocate<int32_t>(2, MemoryKind::kPinned);
+  auto* value = to_device(std::vector<int32_t>{3});
+  auto* word = allocate<std::atomic<uint64_t>>(1, MemoryKind::kPinned);
+  queue().begin_capture();
+  delay(queue(), {1000});
+  queue().copy(numbers, value, sizeof(int32_t));
+  queue().call_host(double_first, numbers);
+  queue().copy(value, numbers + 1, sizeof(int32_t));
+  const std::unique_ptr<Graph> graph = queue().end_capture();
+  drain();
+  EXPECT_EQ(numbers[1], 0) << "recording must not run anything";
+  EXPECT_GE(graph->num_nodes(), 4);
+  for (int i = 0; i < 6; ++i) queue().replay(*graph);
+  queue().record({word}, 1);
+  ASSERT_TRUE(queue().wait({word}, 1, milliseconds(20000)).ok());
+  EXPECT_EQ(numbers[1], 3 << 6);
+  EXPECT_EQ(read(value, 1)[0], 3 << 6);
 }
 
 TEST_F(QueueTest, MoreTasksThanTheRingHolds) {

@@ -43,7 +43,7 @@ NgramArgs proposed_with(const SpeculativeConfig& config) {
   int32_t plan = 0;
   SlotState slot{};
   step.plan = &plan;
-  step.limits = {.max_spans = 3, .max_tokens = 4, .max_block_updates = 5};
+  step.limits = {.max_spans = 3, .max_tokens = 4, .max_block_updates = 5, .max_words = 6};
   step.batch.slots = &slot;
   step.batch.block_size = 16;
   drafter.value()->propose(queue, step);

@@ -27,26 +27,31 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                                        .num_blocks = num_blocks,
                                        .block_size = kBlockSize,
                                        .max_blocks = kMaxLen / kBlockSize,
+                                       .vocab_size = parts->model->config().vocab_size,
                                        .max_rows = kMaxRows,
                                        .max_logits_rows = kMaxRows,
-                                       .limits = {kNumSlots, kMaxRows, 256}};
+                                       .limits = {kNumSlots, kMaxRows, 256, 8192},
+                                       .result_limits = {kNumSlots, 0, 0, 0}};
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
-  FT_ASSIGN_OR_RETURN(parts->kv_cache, KvCache::create(*parts->device, parts->model->kv_group(),
-                                                       num_blocks, kBlockSize));
+  const std::vector<KvGroupSpec> groups = parts->model->kv_groups();
+  FT_CHECK_MSG(groups.size() == 1, "the parts are made for models without windowed layers");
+  FT_ASSIGN_OR_RETURN(parts->kv_cache,
+                      KvCache::create(*parts->device, groups[0], num_blocks, kBlockSize));
   parts->scheduler = std::make_unique<Scheduler>(
       SchedulerConfig{.num_blocks = num_blocks,
                       .block_size = kBlockSize,
                       .max_num_seqs = kNumSlots,
                       .max_num_batched_tokens = kMaxRows,
+                      .max_init_words = memory_config.limits.max_words,
                       .max_block_assignments = memory_config.limits.max_block_updates});
-  parts->runner =
-      std::make_unique<ModelRunner>(*parts->device, *parts->queue, *parts->model, *parts->kv_cache,
-                                    parts->drafter.get(), *parts->memory,
-                                    ModelRunnerConfig{.max_rows = kMaxRows,
-                                                      .max_logits_rows = kMaxRows,
-                                                      .logits_tile = 16,
-                                                      .graphs = graphs,
-                                                      .hooks = {}});
+  parts->runner = std::make_unique<ModelRunner>(*parts->device, *parts->queue, *parts->model,
+                                                KvCaches{parts->kv_cache.get(), nullptr},
+                                                parts->drafter.get(), *parts->memory,
+                                                ModelRunnerConfig{.max_rows = kMaxRows,
+                                                                  .max_logits_rows = kMaxRows,
+                                                                  .logits_tile = 16,
+                                                                  .graphs = graphs,
+                                                                  .hooks = {}});
   FT_RETURN_IF_ERROR(parts->runner->start());
   parts->limits = {.max_model_len = kMaxLen,
                    .vocab_size = parts->model->config().vocab_size,

@@ -10,7 +10,8 @@
 namespace foretoken {
 namespace {
 
-constexpr PlanLimits kLimits{.max_spans = 4, .max_tokens = 16, .max_block_updates = 8};
+constexpr PlanLimits kLimits{
+    .max_spans = 4, .max_tokens = 16, .max_block_updates = 8, .max_words = 8};
 
 class PlanEncoder : public testing::Test {
  protected:
@@ -70,6 +71,51 @@ TEST_F(PlanEncoder, WritesChunksDecodesInitsAndBlocks) {
   EXPECT_EQ(entry_.block_updates[0].epoch, 0u);
   EXPECT_EQ(entry_.block_updates[1].block, fresh);
   EXPECT_EQ(entry_.block_updates[1].epoch, pool_.epoch(fresh));
+  EXPECT_EQ(entry_.block_updates[1].windowed, 0);
+  EXPECT_EQ(entry_.spans[0].wants_all, 0);
+  EXPECT_EQ(entry_.header->num_words, 0);
+}
+
+TEST_F(PlanEncoder, WindowedBlocksRestartNoPage) {
+  RequestState request;
+  fill(request, 1, 3);
+  StepPlan plan;
+  plan.spans = {{.sequence = &request.sequence, .num_tokens = 1, .samples = true}};
+  plan.blocks = {{.slot = 1, .index = 6, .block = 3, .fresh = true, .windowed = true},
+                 {.slot = 1, .index = 5, .block = 2, .fresh = false, .windowed = true}};
+  encode_plan(plan, pool_, kLimits, entry_);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(entry_.block_updates[i].windowed, 1);
+    EXPECT_EQ(entry_.block_updates[i].epoch, 0u);
+    EXPECT_EQ(entry_.block_updates[i].index, 6 - i);
+    EXPECT_EQ(entry_.block_updates[i].block, 3 - i);
+  }
+}
+
+TEST_F(PlanEncoder, WordsFollowTheirInitsAndScoredSpansAreMarked) {
+  RequestState first;
+  fill(first, 0, 4);
+  first.init_words = {7, 8, 9};
+  RequestState second;
+  fill(second, 1, 4);
+  second.init_words = {5, 6};
+  StepPlan plan;
+  plan.spans = {{.sequence = &first.sequence, .num_tokens = 1, .first_new_id = 0, .is_first = true},
+                {.sequence = &second.sequence,
+                 .num_tokens = 2,
+                 .first_new_id = 0,
+                 .is_first = true,
+                 .wants_all = true}};
+  plan.num_new_ids = 3;
+  plan.num_words = 5;
+  encode_plan(plan, pool_, kLimits, entry_);
+  EXPECT_EQ(entry_.header->num_words, 5);
+  EXPECT_EQ(entry_.inits[0].word_offset, 0);
+  EXPECT_EQ(entry_.inits[1].word_offset, 3);
+  const std::vector<uint32_t> words(entry_.words, entry_.words + 5);
+  EXPECT_EQ(words, (std::vector<uint32_t>{7, 8, 9, 5, 6}));
+  EXPECT_EQ(entry_.spans[0].wants_all, 0);
+  EXPECT_EQ(entry_.spans[1].wants_all, 1);
 }
 
 TEST_F(PlanEncoder, UploadsFollowOneAnother) {

@@ -58,9 +58,17 @@ TEST_F(ResolveConfig, KeepsWhatIsGiven) {
   EXPECT_EQ(resolved.value().block_size, 32);
 }
 
+TEST_F(ResolveConfig, AnAutomaticLengthWaitsForTheModel) {
+  EngineConfig config;
+  config.max_model_len = -1;
+  const auto resolved = resolve_config(config, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_model_len, -1);
+}
+
 TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.max_model_len = 4097; }, "--max-model-len 4097");
-  expect_refused([](EngineConfig& c) { c.max_model_len = -1; }, "--max-model-len");
+  expect_refused([](EngineConfig& c) { c.max_model_len = -2; }, "--max-model-len");
   expect_refused([](EngineConfig& c) { c.max_num_seqs = 1025; }, "--max-num-seqs");
   expect_refused([](EngineConfig& c) { c.max_num_batched_tokens = -4; }, "--max-num-batched");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 0; }, "--steps-in-flight");
@@ -77,53 +85,6 @@ TEST_F(ResolveConfig, OpensOnlyKnownDevices) {
   const auto device = open_configured_device(config);
   EXPECT_EQ(device.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(device.status().message().find("use cpu or cuda"), std::string::npos);
-}
-
-class ChooseNumBlocks : public ResolveConfig {
- protected:
-  static EngineConfig config() {
-    EngineConfig config;
-    config.max_model_len = 160;  // ten blocks
-    config.max_num_seqs = 4;
-    return config;
-  }
-};
-
-TEST_F(ChooseNumBlocks, TheOverrideCountsUsableBlocks) {
-  EngineConfig overridden = config();
-  overridden.num_gpu_blocks_override = 7;
-  EXPECT_EQ(choose_num_blocks(overridden, *device_, 1000).value(), 8);
-  overridden.num_gpu_blocks_override = 1000;
-  EXPECT_EQ(choose_num_blocks(overridden, *device_, 1000).value(), 41);
-}
-
-TEST_F(ChooseNumBlocks, BytesBuyBlocksButNeverMoreThanAllSequencesUse) {
-  EngineConfig budget = config();
-  budget.kv_cache_memory_bytes = 20500;
-  EXPECT_EQ(choose_num_blocks(budget, *device_, 1000).value(), 20);
-  budget.kv_cache_memory_bytes = int64_t{1} << 40;
-  EXPECT_EQ(choose_num_blocks(budget, *device_, 1000).value(), 41);
-  EXPECT_EQ(choose_num_blocks(config(), *device_, 1).value(), 41);
-}
-
-TEST_F(ChooseNumBlocks, OneSequenceMustFit) {
-  EngineConfig budget = config();
-  budget.kv_cache_memory_bytes = 10999;
-  const auto blocks = choose_num_blocks(budget, *device_, 1000);
-  EXPECT_EQ(blocks.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_NE(blocks.status().message().find("max_model_len 160"), std::string::npos);
-}
-
-TEST_F(ChooseNumBlocks, KvSlotsFitThirtyOneBits) {
-  EngineConfig huge = config();
-  huge.max_model_len = 1 << 30;
-  huge.max_num_seqs = 1024;
-  huge.kv_cache_memory_bytes = INT64_MAX;
-  const int64_t blocks = choose_num_blocks(huge, *device_, 1).value();
-  EXPECT_LE(blocks * huge.block_size, int64_t{INT32_MAX});
-  huge.num_gpu_blocks_override = INT32_MAX;
-  EXPECT_LE(int64_t{choose_num_blocks(huge, *device_, 1).value()} * huge.block_size,
-            int64_t{INT32_MAX});
 }
 
 }  // namespace

@@ -11,9 +11,11 @@ constexpr StepMemoryConfig kConfig{.num_slots = 3,
                                    .num_blocks = 9,
                                    .block_size = 16,
                                    .max_blocks = 4,
+                                   .vocab_size = 100,
                                    .max_rows = 32,
                                    .max_logits_rows = 12,
-                                   .limits = {3, 32, 20}};
+                                   .limits = {3, 32, 20, 50},
+                                   .result_limits = {3, 12, 5, 8}};
 
 class StepMemoryTest : public testing::Test {
  protected:
@@ -52,7 +54,30 @@ TEST_F(StepMemoryTest, TakesEveryPart) {
   EXPECT_EQ(memory.batch.block_size, 16);
   EXPECT_EQ(memory.published.word->load(), 0u);
   EXPECT_EQ(memory.plan_entry_bytes, plan_bytes(kConfig.limits));
-  EXPECT_EQ(memory.result_entry_bytes, result_bytes(kConfig.limits));
+  EXPECT_EQ(memory.result_entry_bytes, result_bytes(kConfig.result_limits));
+  EXPECT_EQ(memory.batch.window_tables, nullptr);
+  EXPECT_EQ(memory.tensors.window_slot, nullptr);
+}
+
+TEST_F(StepMemoryTest, ListsHaveARowForEverySlot) {
+  const auto made = StepMemory::make(*device_, kConfig);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const SlotLists& lists = made.value()->batch.lists;
+  EXPECT_EQ(lists.mask_words, 4);
+  EXPECT_NE(lists.logit_bias, nullptr);
+  EXPECT_NE(lists.bad_words, nullptr);
+  EXPECT_NE(lists.allowed_ids, nullptr);
+}
+
+TEST_F(StepMemoryTest, AWindowedGroupHasTablesOfItsOwn) {
+  StepMemoryConfig config = kConfig;
+  config.windowed = true;
+  const auto made = StepMemory::make(*device_, config);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_NE(made.value()->batch.window_tables, nullptr);
+  EXPECT_NE(made.value()->batch.window_tables, made.value()->batch.block_tables);
+  EXPECT_NE(made.value()->tensors.window_slot, nullptr);
+  EXPECT_EQ(made.value()->block_table_bytes(), 2 * (3 + 1) * 4 * 4);
 }
 
 TEST_F(StepMemoryTest, ReportsItsSizes) {

@@ -114,6 +114,59 @@ TEST_F(CommitSpansTest, PromptChunksAdvanceAndFinishedSlotsStayStill) {
   EXPECT_EQ(d.tokens(3), (Ids{9, 55}));
 }
 
+// Rows whose next token is known lie before those that sample.
+TEST_F(CommitSpansTest, ScoredRowsAreSkipped) {
+  StepData d{StepSizes{}};
+  d.set_sequence(0, {1, 2, 3, 4, 5, 6}, 1);  // all scored
+  d.set_sequence(1, {7, 8, 9}, 0);           // two scored, two drafts
+  d.set_drafts(1, {20, 21});
+  d.add_span(0, 3, 0);
+  d.add_span(1, 3, 4);
+  d.spans[0].wants_all = d.spans[1].wants_all = 1;
+  push(d);
+  prepare(queue(), prepare_args());
+  write(tensors_.sampled, Ids{3, 4, 5, 8, 9, 20, 30, 31});
+  commit(queue(), commit_args());
+  pull(d);
+  EXPECT_EQ(d.result_header.num_logits_rows, 8);
+  EXPECT_EQ(d.slots[0].computed, 4);
+  EXPECT_EQ(d.results[0].num_committed, 0);
+  EXPECT_EQ(d.results[0].logits_begin, 0);
+  EXPECT_EQ(d.results[0].num_scored, 3);
+  EXPECT_EQ(d.results[1].num_committed, 2);
+  EXPECT_EQ(d.results[1].num_accepted, 1);
+  EXPECT_EQ(d.results[1].logits_begin, 3);
+  EXPECT_EQ(d.results[1].num_scored, 2);
+  EXPECT_EQ(d.tokens(1), (Ids{7, 8, 9, 20, 30}));
+  EXPECT_EQ(d.slots[1].computed, 4);
+}
+
+TEST_F(CommitSpansTest, PoolingEndsWithTheLastPromptToken) {
+  StepData d{StepSizes{}};
+  for (int s = 0; s < 3; ++s) {
+    d.set_sequence(s, {1, 2, 3}, 0);
+    d.params[static_cast<size_t>(s)].pooling = static_cast<int32_t>(DevicePooling::kLast);
+  }
+  d.slots[2].computed = 3;
+  d.slots[2].finished = static_cast<int32_t>(DeviceFinish::kStop);
+  d.add_span(0, 2, 4);
+  d.add_span(1, 3, 4);
+  d.add_span(2, 3, 4);
+  push(d);
+  prepare(queue(), prepare_args());
+  commit(queue(), commit_args());
+  pull(d);
+  EXPECT_EQ(d.slots[0].computed, 2);
+  EXPECT_EQ(d.slots[0].finished, 0);
+  EXPECT_EQ(d.results[0].finish, 0);
+  EXPECT_EQ(d.slots[1].computed, 3);
+  EXPECT_EQ(d.slots[1].len, 3);
+  EXPECT_EQ(d.slots[1].finished, static_cast<int32_t>(DeviceFinish::kStop));
+  EXPECT_EQ(d.results[1].finish, static_cast<int32_t>(DeviceFinish::kStop));
+  EXPECT_EQ(d.results[1].num_committed, 0);
+  EXPECT_EQ(d.results[2].finish, 0) << "it ended before";
+}
+
 // Random batches against a few lines that build the whole token list first.
 TEST_F(CommitSpansTest, RandomBatchesMatchAPlainReference) {
   std::mt19937 random(5);

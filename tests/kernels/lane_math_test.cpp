@@ -37,6 +37,16 @@ TEST(LaneMath, HasTheBitsOfTheScalarFunctions) {
     masses_of(integers, got);
     for (int i = 0; i < kOctet; ++i) want_integers[i] = sample_math::mass_of(want[i]);
     expect_bits(integers, want_integers);
+    OctetU32 low;
+    uint32_t want_low[kOctet];
+    fine_masses_of(integers, low, got);
+    for (int i = 0; i < kOctet; ++i) {
+      const sample_math::FineMass mass = sample_math::fine_mass_of(want[i]);
+      want_integers[i] = mass.high;
+      want_low[i] = mass.low;
+    }
+    expect_bits(integers, want_integers);
+    expect_bits(low, want_low);
     ordered_keys(integers, x);
     for (int i = 0; i < kOctet; ++i) want_integers[i] = sample_math::ordered_key(x[i]);
     expect_bits(integers, want_integers);

@@ -75,6 +75,36 @@ TEST(SampleMath, MassIsRounded) {
   EXPECT_EQ(mass_of(std::ldexp(8388609.0f, -30)), 8388609u);
 }
 
+TEST(SampleMath, FineMassIsRounded) {
+  const auto mass = [](float w) {
+    const FineMass parts = fine_mass_of(w);
+    return (uint64_t{parts.high} << 20) + parts.low;
+  };
+  EXPECT_EQ(mass(1.0f), uint64_t{1} << 40);
+  EXPECT_EQ(mass(0.0f), 0u);
+  EXPECT_EQ(mass(std::ldexp(1.4f, -40)), 1u);
+  EXPECT_EQ(mass(std::ldexp(1.6f, -40)), 2u);
+  std::mt19937 random(2);
+  for (int i = 0; i < 100000; ++i) {
+    const float w = std::ldexp(1.0f + float(random() % 8388608u) / 8388608.0f,
+                               -1 - static_cast<int>(random() % 44));
+    ASSERT_NEAR(double(mass(w)), std::ldexp(double(w), 40), 0.501) << w;
+  }
+}
+
+TEST(SampleMath, LogOfFineMass) {
+  EXPECT_EQ(log_of_fine_mass(uint64_t{1} << 40), 0.0);
+  EXPECT_NEAR(log_of_fine_mass(uint64_t{3} << 50), std::log(3072.0), 1e-12);
+  EXPECT_EQ(logprob_of(-kInf, 2.0f, 1.0), -kInf);
+  EXPECT_EQ(logprob_of(1.0f, 2.0f, 0.5), -1.5f);
+}
+
+TEST(SampleMath, KeysCanBeTurnedBack) {
+  for (const float x : {-kInf, -3e38f, -1.0f, -1e-45f, 0.0f, 1e-45f, 1.0f, 3e38f, kInf}) {
+    EXPECT_EQ(float_of_key(ordered_key(x)), x);
+  }
+}
+
 TEST(SampleMath, TopPMass) {
   EXPECT_EQ(top_p_mass(0.5f, 10), 5u);
   EXPECT_EQ(top_p_mass(0.5f, 11), 6u);

@@ -7,7 +7,8 @@
 #include <map>
 
 #include "kernels/sample_math.h"
-#include "support/row_ops.h"
+#include "support/random_data.h"
+#include "support/step_data.h"
 
 namespace foretoken {
 namespace {
@@ -15,12 +16,14 @@ namespace {
 namespace math = sample_math;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-SlotParams params_of(float temperature, int top_k = 0, float top_p = 1.0f, uint64_t seed = 7) {
+SlotParams params_of(float temperature, int top_k = 0, float top_p = 1.0f, uint64_t seed = 7,
+                     float min_p = 0.0f) {
   SlotParams params{};
   params.seed = seed;
   params.temperature = temperature;
   params.top_k = top_k;
   params.top_p = top_p;
+  params.min_p = min_p;
   params.max_len = 1 << 30;
   return params;
 }
@@ -42,7 +45,8 @@ int32_t reference_sample(std::vector<float> logits, const SlotParams& p, int pos
   if (p.top_k > 0 && p.top_k < static_cast<int>(sorted.size())) floor = sorted[p.top_k - 1];
   if (p.top_p < 1) {
     const auto mass = [&](float l) {
-      return math::mass_of(math::weight_of(l, max, p.temperature));
+      const float weight = math::weight_of(l, max, p.temperature);
+      return weight < p.min_p ? 0 : math::mass_of(weight);
     };
     uint64_t total = 0, kept = 0;
     for (float l : sorted) total += l >= floor ? mass(l) : 0;
@@ -58,7 +62,7 @@ int32_t reference_sample(std::vector<float> logits, const SlotParams& p, int pos
   float best = kInf;
   for (size_t id = 0; id < logits.size(); ++id) {
     const float weight = math::weight_of(logits[id], max, p.temperature);
-    if (logits[id] < floor || weight <= 0) continue;
+    if (logits[id] < floor || weight <= 0 || weight < p.min_p) continue;
     const Philox4 noise =
         math::noise_words(static_cast<uint32_t>(id / 4), position, p.choice, kSampleTarget, p.seed);
     const float score = math::race_score(noise.v[id % 4], weight);
@@ -70,7 +74,7 @@ int32_t reference_sample(std::vector<float> logits, const SlotParams& p, int pos
   return best_id;
 }
 
-class SampleTest : public RowOpTest {
+class SampleTest : public DeviceTest {
  protected:
   // Samples rows of logits, row i for position first_position + i + 1 of slot i mod slots.
   std::vector<int32_t> sample_rows(const std::vector<float>& logits, int vocab,
@@ -83,9 +87,31 @@ class SampleTest : public RowOpTest {
       slots[index[i]] = i % static_cast<int>(params.size());
     }
     int32_t* sampled = allocate<int32_t>(rows);
-    sample(queue(), {to_device(logits), counts(rows, rows), to_device(index), to_device(positions),
-                     to_device(slots), to_device(params), sampled, 0, rows, vocab});
+    sample(queue(), {to_device(logits), tensors_of(rows, index, positions, slots, sampled),
+                     batch_of(params), 0, rows, vocab});
     return read(sampled, rows);
+  }
+
+  StepTensors tensors_of(int logits_rows, const std::vector<int32_t>& index,
+                         const std::vector<int32_t>& positions, const std::vector<int32_t>& slots,
+                         int32_t* sampled) {
+    StepTensors tensors{};
+    tensors.counts = to_device(std::vector<StepCounts>{{logits_rows, logits_rows, 0, 0}});
+    tensors.positions = to_device(positions);
+    tensors.row_slot = to_device(slots);
+    tensors.logits_rows = to_device(index);
+    tensors.sampled = sampled;
+    return tensors;
+  }
+  // Slots that know no token, so that every row samples.
+  BatchState batch_of(const std::vector<SlotParams>& params) {
+    BatchState batch{};
+    batch.params = to_device(params);
+    batch.slots = allocate<SlotState>(params.size());
+    batch.block_tables = allocate<int32_t>(params.size());
+    batch.token_pages = allocate<int32_t>(1);
+    batch.max_blocks = batch.block_size = 1;
+    return batch;
   }
 };
 
@@ -129,10 +155,32 @@ TEST_F(SampleTest, HonoursRowOffsetAndLiveCount) {
   std::vector<float> logits(4 * kVocab, 0.0f);
   for (int i = 0; i < 4; ++i) logits[i * kVocab + i] = 1.0f;
   int32_t* sampled = to_device(std::vector<int32_t>(kRows, -7));
-  sample(queue(), {to_device(logits), counts(kRows, 4), to_device(std::vector<int32_t>(kRows, 0)),
-                   to_device(std::vector<int32_t>{0}), to_device(std::vector<int32_t>{0}),
-                   to_device(std::vector<SlotParams>{params_of(0)}), sampled, 2, 4, kVocab});
+  sample(queue(),
+         {to_device(logits), tensors_of(4, std::vector<int32_t>(kRows, 0), {0}, {0}, sampled),
+          batch_of({params_of(0)}), 2, 4, kVocab});
   EXPECT_EQ(read(sampled, kRows), (std::vector<int32_t>{-7, -7, 0, 1, -7, -7}));
+}
+
+class SampleScoredTest : public StepTest {};
+
+// With wants_all the rows whose next token is known take it; the last row and the drafts' sample.
+TEST_F(SampleScoredTest, ScoredRowsTakeTheKnownToken) {
+  StepData d{StepSizes{}};
+  d.set_sequence(1, {10, 11, 12, 13, 14, 15}, 1);
+  d.set_drafts(1, {20, 21});
+  d.set_sequence(2, {30, 31, 32, 33}, 0);
+  d.add_span(1, 8, 4);
+  d.add_span(2, 2, 4);
+  d.spans[0].wants_all = d.spans[1].wants_all = 1;
+  run_prepare(d);
+  ASSERT_EQ(d.counts.num_logits_rows, 7 + 2);
+  std::vector<float> logits(9 * 64, 0.0f);
+  for (int i = 0; i < 9; ++i) logits[static_cast<size_t>(i * 64 + 40 + i)] = 1.0f;
+  logits[1] = std::numeric_limits<float>::quiet_NaN();  // a scored row does not look
+  sample(queue(), {to_device(logits), tensors_, batch_, 0, 16, 64});
+  pull(d);
+  EXPECT_EQ(std::vector<int32_t>(d.sampled.begin(), d.sampled.begin() + 9),
+            (std::vector<int32_t>{12, 13, 14, 15, 44, 45, 46, 31, 32}));
 }
 
 TEST_F(SampleTest, EqualsThePlainRulesExactly) {
@@ -145,8 +193,10 @@ TEST_F(SampleTest, EqualsThePlainRulesExactly) {
     for (const float temperature : {0.0f, 0.3f, 1.0f, 2.0f}) {
       for (const int top_k : {0, 1, 2, 40, 100000}) {
         for (const float top_p : {1.0f, 0.95f, 0.5f, 0.01f}) {
-          params.push_back(params_of(temperature, top_k, top_p, params.size() * 77));
-          params.back().choice = static_cast<int32_t>(params.size() % 3);
+          for (const float min_p : {0.0f, 0.02f, 0.3f, 1.0f}) {
+            params.push_back(params_of(temperature, top_k, top_p, params.size() * 77, min_p));
+            params.back().choice = static_cast<int32_t>(params.size() % 3);
+          }
         }
       }
     }
@@ -158,7 +208,7 @@ TEST_F(SampleTest, EqualsThePlainRulesExactly) {
                                      logits.begin() + size_t(i + 1) * vocab);
         ASSERT_EQ(got[i], reference_sample(row, some[i], 101 + i))
             << "vocab " << vocab << " temperature " << some[i].temperature << " top_k "
-            << some[i].top_k << " top_p " << some[i].top_p;
+            << some[i].top_k << " top_p " << some[i].top_p << " min_p " << some[i].min_p;
       }
     }
   }
@@ -168,6 +218,7 @@ struct ChiCase {
   float temperature;
   int top_k;
   float top_p;
+  float min_p = 0.0f;
 };
 
 class SampleChiSquareTest : public SampleTest, public testing::WithParamInterface<ChiCase> {};
@@ -179,7 +230,9 @@ TEST_P(SampleChiSquareTest, FrequenciesMatchSoftmax) {
   std::vector<float> logits;
   for (int i = 0; i < kRows; ++i) logits.insert(logits.end(), row.begin(), row.end());
   std::vector<SlotParams> params;
-  for (uint64_t s = 0; s < 50; ++s) params.push_back(params_of(c.temperature, c.top_k, c.top_p, s));
+  for (uint64_t s = 0; s < 50; ++s) {
+    params.push_back(params_of(c.temperature, c.top_k, c.top_p, s, c.min_p));
+  }
   std::map<int32_t, double> seen;
   for (int32_t id : sample_rows(logits, kVocab, params)) seen[id] += 1;
 
@@ -188,6 +241,7 @@ TEST_P(SampleChiSquareTest, FrequenciesMatchSoftmax) {
   std::sort(order.begin(), order.end(), [&](int a, int b) { return row[a] > row[b]; });
   if (c.top_k > 0) order.resize(c.top_k);
   const auto weight = [&](int id) { return std::exp(double(row[id]) / c.temperature); };
+  std::erase_if(order, [&](int id) { return weight(id) < c.min_p * weight(order[0]); });
   double total = 0;
   for (int id : order) total += weight(id);
   double kept = 0;
@@ -208,7 +262,10 @@ TEST_P(SampleChiSquareTest, FrequenciesMatchSoftmax) {
 INSTANTIATE_TEST_SUITE_P(Settings, SampleChiSquareTest,
                          testing::Values(ChiCase{1.0f, 0, 1.0f}, ChiCase{0.7f, 0, 1.0f},
                                          ChiCase{1.3f, 5, 1.0f}, ChiCase{1.0f, 0, 0.8f},
-                                         ChiCase{0.9f, 6, 0.7f}, ChiCase{1.0f, 1, 1.0f}));
+                                         ChiCase{0.9f, 6, 0.7f}, ChiCase{1.0f, 1, 1.0f},
+                                         ChiCase{1.0f, 0, 1.0f, 0.1f},
+                                         ChiCase{0.8f, 7, 0.9f, 0.05f},
+                                         ChiCase{1.0f, 3, 1.0f, 0.3f}));
 
 }  // namespace
 }  // namespace foretoken

@@ -9,7 +9,13 @@ TEST(TokenPage, FollowsTheBlockTable) {
   int32_t tables[] = {3, 1, 2, 0};
   int32_t pages[16] = {};
   PageHeader headers[4] = {};
-  const BatchState batch{nullptr, nullptr, tables, pages, headers, 2, 4, 2};
+  BatchState batch{};
+  batch.block_tables = tables;
+  batch.token_pages = pages;
+  batch.page_headers = headers;
+  batch.max_blocks = 2;
+  batch.block_size = 4;
+  batch.num_slots = 2;
   EXPECT_EQ(block_of(batch, 0, 5), 1);
   EXPECT_EQ(block_of(batch, 1, 0), 2);
   write_token(batch, 0, 6, 42);

@@ -35,16 +35,16 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   push(d);
   const uint64_t step = 6;
   const PlanView plan = entry(step);
-  *plan.header = {step, 2, 1, 3, 5};
+  *plan.header = {step, 2, 1, 3, 5, 0};
   plan.inits[0] = SlotInit{0, 5, 4, 0, {}};
   plan.inits[0].params.seed = 99;
   plan.inits[0].params.max_len = 20;
   // Slot 0 takes block 20 as a prefix hit and block 21 afresh; slot 1 grows by block 22.
-  plan.block_updates[0] = {0, 0, 20, 0};
-  plan.block_updates[1] = {0, 1, 21, 8};
-  plan.block_updates[2] = {1, 2, 22, 3};
-  plan.spans[0] = {0, 1, 2, 5, 0, 0};
-  plan.spans[1] = {1, 1, 3, 0, 0, 0};
+  plan.block_updates[0] = {0, 0, 20, 0, 0};
+  plan.block_updates[1] = {0, 1, 21, 8, 0};
+  plan.block_updates[2] = {1, 2, 22, 3, 0};
+  plan.spans[0] = {0, 1, 2, 5, 0, 0, 0};
+  plan.spans[1] = {1, 1, 3, 0, 0, 0, 0};
   for (int i = 0; i < 5; ++i) plan.tokens[i] = 40 + i;
   upload(queue(), args(step));
   pull(d);
@@ -85,10 +85,10 @@ TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
   d.slots[2].finished = static_cast<int32_t>(DeviceFinish::kStop);
   push(d);
   const PlanView plan = entry(0);
-  *plan.header = {0, 1, 1, 1, 2};
+  *plan.header = {0, 1, 1, 1, 2, 0};
   plan.inits[0] = SlotInit{2, 2, 0, 0, {}};
-  plan.block_updates[0] = {2, 0, 5, 4};
-  plan.spans[0] = {2, 2, 0, 2, 0, 0};
+  plan.block_updates[0] = {2, 0, 5, 4, 0};
+  plan.spans[0] = {2, 2, 0, 2, 0, 0, 0};
   plan.tokens[0] = 8;
   plan.tokens[1] = 9;
   upload(queue(), args(0));
@@ -98,6 +98,130 @@ TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
   EXPECT_EQ(d.slots[2].finished, 0);
   EXPECT_EQ(d.slots[2].num_drafts, 0);
   EXPECT_EQ(d.tokens(2), (Ids{8, 9}));
+}
+
+TEST_F(UploadTest, TakesTheListsFromTheWords) {
+  push(StepData{sizes_});
+  const PlanView plan = entry(1);
+  *plan.header = {1, 0, 2, 0, 0, 20};
+  plan.inits[0] = SlotInit{3, 2, 0, 4, {}};
+  plan.inits[0].params.num_logit_bias = 2;
+  plan.inits[0].params.num_bad_word_ints = 5;
+  plan.inits[0].params.has_allowed_ids = 1;
+  plan.inits[1] = SlotInit{1, 2, 0, 17, {}};
+  plan.inits[1].params.num_bad_word_ints = 3;
+  const float bias[] = {-2.5f, 7.0f};
+  uint32_t* at = plan.words + 4;
+  for (int i = 0; i < 2; ++i) {
+    *at++ = static_cast<uint32_t>(30 + i);
+    std::memcpy(at++, &bias[i], sizeof(float));
+  }
+  for (const uint32_t word : {1u, 9u, 2u, 7u, 8u}) *at++ = word;
+  *at++ = 0x80000001u;
+  *at++ = 0x55u;
+  plan.words[17] = 2u;
+  plan.words[18] = 50u;
+  plan.words[19] = 51u;
+  upload(queue(), args(1));
+  StepData d{sizes_};
+  pull(d);
+  const auto* biases = &d.logit_bias[3 * kMaxLogitBias];
+  EXPECT_EQ(biases[0].id, 30);
+  EXPECT_EQ(biases[0].bias, -2.5f);
+  EXPECT_EQ(biases[1].id, 31);
+  EXPECT_EQ(biases[1].bias, 7.0f);
+  const auto words = d.bad_words.begin() + 3 * kMaxBadWordInts;
+  EXPECT_EQ(Ids(words, words + 6), (Ids{1, 9, 2, 7, 8, 0}));
+  const auto others = d.bad_words.begin() + kMaxBadWordInts;
+  EXPECT_EQ(Ids(others, others + 4), (Ids{2, 50, 51, 0}));
+  EXPECT_EQ(d.allowed_ids[3 * 2], 0x80000001u);
+  EXPECT_EQ(d.allowed_ids[3 * 2 + 1], 0x55u);
+  EXPECT_EQ(d.allowed_ids[1 * 2], 0u);
+}
+
+TEST_F(UploadTest, WindowedBlocksHaveTheirOwnTableAndNoPages) {
+  StepData d{sizes_};
+  push(d);
+  const PlanView plan = entry(0);
+  *plan.header = {0, 0, 0, 2, 0, 0};
+  plan.block_updates[0] = {2, 3, 77, 9, 1};
+  plan.block_updates[1] = {2, 3, 6, 0, 0};
+  upload(queue(), args(0));
+  const StepData before = d;
+  pull(d);
+  const size_t at = static_cast<size_t>(2 * d.sizes.max_blocks + 3);
+  EXPECT_EQ(d.window_tables[at], 77);
+  EXPECT_EQ(d.block_tables[at], 6);
+  for (size_t i = 0; i < d.page_headers.size(); ++i) {
+    EXPECT_EQ(d.page_headers[i].epoch, before.page_headers[i].epoch) << i;
+  }
+}
+
+// A small plan with a part of each kind.
+void fill(const PlanView& plan) {
+  *plan.header = {0, 1, 1, 1, 2, 8};
+  plan.inits[0] = SlotInit{0, 2, 0, 1, {}};
+  plan.inits[0].params.num_logit_bias = 2;
+  plan.inits[0].params.num_bad_word_ints = 3;
+  plan.block_updates[0] = {0, 1, 5, 3, 0};
+  plan.spans[0] = {0, 2, 0, 2, 0, 0, 0};
+}
+
+struct Defect {
+  const char* name;
+  void (*damage)(const PlanView& plan);
+};
+
+// Each leaves the plan or the slots' memory somewhere.
+const Defect kDefects[] = {
+    {"too_many_words", [](const PlanView& p) { p.header->num_words = 65; }},
+    {"negative_words", [](const PlanView& p) { p.header->num_words = -1; }},
+    {"too_many_tokens", [](const PlanView& p) { p.header->num_tokens = 33; }},
+    {"word_offset_behind", [](const PlanView& p) { p.inits[0].word_offset = 8; }},
+    {"word_offset_far", [](const PlanView& p) { p.inits[0].word_offset = 1 << 30; }},
+    {"word_offset_negative", [](const PlanView& p) { p.inits[0].word_offset = -1; }},
+    {"too_many_biases",
+     [](const PlanView& p) { p.inits[0].params.num_logit_bias = kMaxLogitBias + 1; }},
+    {"biases_beyond_words", [](const PlanView& p) { p.inits[0].params.num_logit_bias = 4; }},
+    {"negative_bad_words", [](const PlanView& p) { p.inits[0].params.num_bad_word_ints = -3; }},
+    {"too_many_stop_ids",
+     [](const PlanView& p) { p.inits[0].params.num_stop_ids = kMaxStopIds + 1; }},
+    {"init_slot", [](const PlanView& p) { p.inits[0].slot = 4; }},
+    {"update_slot", [](const PlanView& p) { p.block_updates[0].slot = -1; }},
+    {"update_index", [](const PlanView& p) { p.block_updates[0].index = 8; }},
+    {"update_block", [](const PlanView& p) { p.block_updates[0].block = -2; }},
+    {"span_slot", [](const PlanView& p) { p.spans[0].slot = 1000; }},
+    {"token_offset", [](const PlanView& p) { p.spans[0].token_offset = 1; }},
+    {"new_ids", [](const PlanView& p) { p.spans[0].num_new_ids = -1; }},
+    {"write_position", [](const PlanView& p) { p.spans[0].write_position = 31; }},
+};
+
+class UploadDefectTest : public UploadTest, public testing::WithParamInterface<Defect> {};
+
+TEST_P(UploadDefectTest, IsTheQueuesErrorAndChangesNothing) {
+  StepData d{sizes_};
+  d.set_sequence(0, {1, 2, 3}, 2);
+  push(d);
+  const PlanView plan = entry(0);
+  fill(plan);
+  GetParam().damage(plan);
+  upload(queue(), args(0));
+  const Status status = queue().drain();
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("exceeds its limits"), std::string::npos) << status.message();
+  if (device().type() == DeviceType::kCuda) return;  // a failed queue copies nothing back
+  EXPECT_EQ(batch_.slots[0].len, 3);
+  EXPECT_EQ(batch_.block_tables[1], d.block_tables[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, UploadDefectTest, testing::ValuesIn(kDefects),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(UploadTest, ThePlanThatTheDefectsDamageIsFine) {
+  push(StepData{sizes_});
+  fill(entry(0));
+  upload(queue(), args(0));
+  drain();
 }
 
 TEST_F(UploadTest, APlanOfAnotherStepIsAnError) {

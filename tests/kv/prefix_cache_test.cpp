@@ -12,7 +12,7 @@ using Ids = std::vector<int32_t>;
 class PrefixCacheTest : public ::testing::Test {
  protected:
   BlockPool pool_{8};
-  PrefixCache cache_{pool_, 2};
+  PrefixCache cache_{pool_, nullptr, 2};
 };
 
 TEST_F(PrefixCacheTest, FindsAChainBlockByBlock) {
@@ -60,6 +60,53 @@ TEST_F(PrefixCacheTest, AForgottenParentHidesItsChildren) {
   EXPECT_EQ(cache_.find(cache_.link_to(a), Ids{3, 4}), kNullBlock);
   cache_.forget(b);
   EXPECT_EQ(cache_.num_entries(), 1);
+}
+
+class CompanionTest : public ::testing::Test {
+ protected:
+  BlockPool pool_{8};
+  BlockPool windowed_{4};
+  PrefixCache cache_{pool_, &windowed_, 2};
+};
+
+TEST_F(CompanionTest, LivesUntilItIsHandedOutAgain) {
+  const BlockId a = pool_.allocate();
+  const BlockId w = windowed_.allocate();
+  cache_.insert({}, Ids{1, 2}, a);
+  EXPECT_EQ(cache_.companion(a), kNullBlock);
+  cache_.set_companion(a, w);
+  EXPECT_EQ(cache_.companion(a), w);
+  windowed_.release(w);
+  EXPECT_EQ(cache_.companion(a), w);
+  windowed_.retain(w);
+  EXPECT_EQ(cache_.companion(a), w);
+  windowed_.release(w);
+  while (windowed_.allocate() != w) continue;
+  EXPECT_EQ(cache_.companion(a), kNullBlock);
+}
+
+TEST_F(CompanionTest, OneThatIsHeldStaysAndAFreeOneGivesWay) {
+  const BlockId a = pool_.allocate();
+  const BlockId first = windowed_.allocate();
+  const BlockId second = windowed_.allocate();
+  cache_.insert({}, Ids{1, 2}, a);
+  cache_.set_companion(a, first);
+  cache_.set_companion(a, second);
+  EXPECT_EQ(cache_.companion(a), first);
+  windowed_.release(first);
+  cache_.set_companion(a, second);
+  EXPECT_EQ(cache_.companion(a), second);
+}
+
+TEST_F(CompanionTest, ANewEpochOfTheBlockHasNone) {
+  const BlockId a = pool_.allocate();
+  cache_.insert({}, Ids{1, 2}, a);
+  cache_.set_companion(a, windowed_.allocate());
+  pool_.release(a);
+  while (pool_.num_refs(a) == 0) cache_.forget(pool_.allocate());
+  EXPECT_EQ(cache_.companion(a), kNullBlock);
+  cache_.insert({}, Ids{3, 4}, a);
+  EXPECT_EQ(cache_.companion(a), kNullBlock);
 }
 
 }  // namespace

@@ -5,17 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "sched/step_plan.h"
+#include "sched/scheduler.h"
 
 namespace foretoken {
 
 // What a device would do with the scheduler's plans, as plain data: block tables, true lengths and,
-// for every KV position, a hash of the tokens up to it. A hash that is read and does not fit tells
-// of a block that was never announced, was given away too early, or was written by two.
+// for every KV position of both groups, a hash of the tokens up to it. A hash that is read and does
+// not fit tells of a block that was never announced, was given away too early, or was written by
+// two; so does a block that is free or was handed out again when a row reads it. Every row reads
+// the whole window before it; the row that samples reads everything.
 class DeviceModel {
  public:
   struct Config {
     int block_size = 4;
+    int window = 0;  // of the windowed group; 0: none
     unsigned seed = 0;
     int end_odds = 40;  // one in so many samples ends its sequence
   };
@@ -29,35 +32,62 @@ class DeviceModel {
     int slot = 0;
     std::vector<int32_t> known;
   };
+  struct Assignment {
+    BlockAssignment block;
+    uint32_t epoch = 0;
+  };
   struct Step {
     std::vector<Work> work;
-    std::vector<BlockAssignment> blocks;
+    std::vector<Assignment> blocks;
   };
 
-  explicit DeviceModel(const Config& config) : config_(config), random_(config.seed) {}
+  // `scheduler` says which blocks are held.
+  DeviceModel(const Config& config, const Scheduler& scheduler)
+      : config_(config), scheduler_(scheduler), random_(config.seed) {}
 
-  static Step record(const StepPlan& plan);
+  // To be called right after the step was planned.
+  Step record(const StepPlan& plan) const;
 
-  // One result for each span. `problem` receives the first inconsistency.
+  // To be called right before the step is reconciled. One result for each span. `problem` receives
+  // an inconsistency.
   std::vector<Result> run(const Step& step, std::string& problem);
 
  private:
+  struct Held {
+    BlockId block = kNullBlock;
+    uint32_t epoch = 0;
+  };
+  // The layers of one KV group.
+  struct Group {
+    std::map<std::pair<int, int>, Held> table;  // by slot and index
+    std::map<int64_t, uint64_t> kv;             // by block * block_size + offset
+  };
   struct Slot {
+    int number = 0;
     std::vector<int32_t> tokens;
+    std::vector<uint64_t> hashes;  // of the tokens up to each
     int computed = 0;
     bool ended = false;
-    std::map<int, BlockId> table;
   };
 
+  const BlockPool& pool(bool windowed) const {
+    return windowed ? *scheduler_.window_blocks() : scheduler_.blocks();
+  }
+  Group& group(bool windowed) { return windowed ? windowed_ : full_; }
+  void start(const Work& work);
   Result run_span(const Work& work, std::string& problem);
   void sample(Slot& slot, const Work& work, Result& result, std::string& problem);
-  bool write(Slot& slot, int position, uint64_t hash, std::string& problem);
-  void check_context(const Slot& slot, std::string& problem) const;
+  static void push_token(Slot& slot, int32_t id);
+  void write_row(const Slot& slot, int position, uint64_t hash, std::string& problem);
+  void write(bool windowed, const Slot& slot, int position, uint64_t hash, std::string& problem);
+  void read(bool windowed, const Slot& slot, int begin, int end, std::string& problem);
 
   const Config config_;
+  const Scheduler& scheduler_;
   std::mt19937 random_;
   std::map<int, Slot> slots_;
-  std::map<int64_t, uint64_t> kv_;  // by block * block_size + offset
+  Group full_;
+  Group windowed_;
 };
 
 }  // namespace foretoken

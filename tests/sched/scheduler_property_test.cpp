@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "sched/device_model.h"
@@ -15,21 +16,27 @@
 namespace foretoken {
 namespace {
 
+struct RunOptions {
+  unsigned seed = 0;
+  int window = 0;         // 0: no windowed layers
+  int device_window = 0;  // larger than `window`: the scheduler frees too early
+};
+
 class RandomRun {
  public:
-  explicit RandomRun(unsigned seed)
-      : random_(seed),
-        config_{.num_blocks = pick(7, 30),
-                .block_size = 4,
-                .max_num_seqs = pick(1, 6),
-                .max_num_batched_tokens = pick(1, 24),
-                .max_block_assignments = 64,
-                .prefix_caching = pick(0, 1) == 1},
+  explicit RandomRun(const RunOptions& options)
+      : random_(options.seed),
+        config_(random_config(options)),
         steps_in_flight_(pick(1, 3)),
         max_drafts_(pick(0, 5)),
         scheduler_(config_),
-        device_({.block_size = 4, .seed = seed, .end_odds = pick(5, 60)}) {}
+        device_({.block_size = config_.block_size,
+                 .window = std::max(options.device_window, config_.window),
+                 .seed = options.seed,
+                 .end_odds = pick(5, 60)},
+                scheduler_) {}
 
+  // Until all requests have ended, or to the first problem of the device.
   void run(int num_requests) {
     int idle_rounds = 0;
     while (num_requests > 0 || !scheduler_.idle()) {
@@ -39,32 +46,65 @@ class RandomRun {
       }
       if (pick(0, 11) == 0) abort_any();
       const bool planned = step();
-      if (testing::Test::HasFailure()) return;
+      if (testing::Test::HasFailure() || !problem_.empty()) return;
       idle_rounds = planned || num_requests > 0 ? 0 : idle_rounds + 1;
       ASSERT_LT(idle_rounds, 10) << "no progress";
     }
-    EXPECT_EQ(scheduler_.blocks().num_free(), scheduler_.blocks().num_usable());
+    for (const BlockPool* pool : {&scheduler_.blocks(), scheduler_.window_blocks()}) {
+      if (pool == nullptr) continue;
+      EXPECT_EQ(pool->num_free(), pool->num_usable());
+    }
     EXPECT_EQ(scheduler_.num_free_slots(), config_.max_num_seqs);
     for (const auto& sequence : sequences_) {
       EXPECT_EQ(sequence->state, SequenceState::kReleased);
     }
   }
 
-  int64_t num_preemptions() const { return scheduler_.stats().num_preemptions; }
-  int64_t num_hit_tokens() const { return scheduler_.stats().num_hit_tokens; }
+  const std::string& problem() const { return problem_; }
+  const SchedulerStats& stats() const { return scheduler_.stats(); }
+  // Everything that was planned.
+  const std::vector<int>& trace() const { return trace_; }
 
  private:
   int pick(int low, int high) {
     return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
   }
 
+  SchedulerConfig random_config(const RunOptions& options) {
+    SchedulerConfig config;
+    config.block_size = 1 << pick(0, 3);
+    config.num_blocks = pick(24, 120) / config.block_size + 2;
+    if (options.window > 0) {
+      config.window = options.window;
+      const int least = (config.window - 1 + config.block_size - 1) / config.block_size + 1;
+      config.num_window_blocks = 1 + least + pick(0, config.num_blocks);
+    }
+    config.max_num_seqs = pick(1, 6);
+    config.max_num_batched_tokens = pick(1, 24);
+    config.max_logits_rows = std::min(config.max_num_batched_tokens, pick(1, 40));
+    config.max_init_words = pick(5, 12);
+    config.max_block_assignments = 512;
+    config.prefix_caching = pick(0, 3) > 0;
+    if (pick(0, 1) == 1) config.policy = SchedulingPolicy::kPriority;
+    return config;
+  }
+
   void submit() {
     auto sequence = std::make_unique<Sequence>();
     const int capacity = scheduler_.blocks().num_usable() * config_.block_size;
     sequence->prompt_len = pick(1, std::min(40, capacity - 1));
+    sequence->pools = pick(0, 7) == 0;
     sequence->max_len = std::min(capacity, sequence->prompt_len + pick(1, 30));
+    if (sequence->pools) sequence->max_len = sequence->prompt_len;
     sequence->max_drafts = pick(0, max_drafts_);
     sequence->cache_salt = static_cast<uint64_t>(pick(0, 1));
+    sequence->priority = pick(-1, 1);
+    sequence->num_init_words = pick(0, 5);
+    sequence->scores_prompt = !sequence->pools && pick(0, 7) == 0;
+    sequence->bypasses_prefix_cache = sequence->pools || sequence->scores_prompt;
+    sequence->features = static_cast<uint32_t>(pick(0, 7)) |
+                         (sequence->pools ? uint32_t{kPools} : 0) |
+                         (sequence->scores_prompt ? uint32_t{kScoresPrompt} : 0);
     const int base = pick(0, 2) * 100;
     for (int i = 0; i < sequence->prompt_len; ++i) sequence->tokens.push_back(base + i);
     ASSERT_TRUE(scheduler_.check_fits(sequence->prompt_len, sequence->max_len).ok());
@@ -83,40 +123,67 @@ class RandomRun {
     if (planned) {
       check_plan(plan);
       steps_.push_back({std::move(plan), {}});
-      steps_.back().second = DeviceModel::record(steps_.back().first);
+      steps_.back().second = device_.record(steps_.back().first);
     } else if (steps_.empty()) {
       EXPECT_TRUE(scheduler_.idle()) << "nothing to run, nothing in flight, and not idle";
     }
     if (!steps_.empty() && (!planned || static_cast<int>(steps_.size()) >= steps_in_flight_)) {
       reconcile();
     }
-    check_blocks();
+    check_blocks(false, scheduler_.blocks());
+    if (scheduler_.window_blocks() != nullptr) check_blocks(true, *scheduler_.window_blocks());
     return planned;
   }
 
   void check_plan(const StepPlan& plan) {
     EXPECT_LE(plan.num_rows, config_.max_num_batched_tokens);
+    EXPECT_LE(plan.num_logits_rows, config_.max_logits_rows);
+    EXPECT_LE(plan.num_words, config_.max_init_words);
     EXPECT_LE(static_cast<int>(plan.spans.size()), config_.max_num_seqs);
     EXPECT_LE(static_cast<int>(plan.blocks.size()), config_.max_block_assignments);
     int num_rows = 0;
+    int num_logits_rows = 0;
+    int num_words = 0;
+    uint32_t features = 0;
     std::set<int> slots;
     for (const Span& span : plan.spans) {
       num_rows += span.max_rows();
-      EXPECT_GT(span.num_tokens, 0);
-      EXPECT_LE(span.max_drafts, span.sequence->max_drafts);
+      num_logits_rows += span.max_logits_rows();
+      if (span.is_first) num_words += span.sequence->num_init_words;
+      features |= span.sequence->features & ~uint32_t{kScoresPrompt};
+      if (span.wants_all) features |= kScoresPrompt;
+      check_span(span);
       EXPECT_TRUE(slots.insert(span.sequence->slot).second) << "two spans of one slot";
-      if (!span.samples) continue;
-      EXPECT_GE(static_cast<int>(span.sequence->blocks.size()) * config_.block_size,
-                span.sequence->len_bound());
+      trace_.insert(trace_.end(), {static_cast<int>(span.sequence->arrival), span.num_tokens,
+                                   span.max_drafts, span.num_hit_tokens, span.sequence->slot});
     }
+    for (const BlockAssignment& block : plan.blocks) trace_.push_back(block.block);
     EXPECT_EQ(num_rows, plan.num_rows);
+    EXPECT_EQ(num_logits_rows, plan.num_logits_rows);
+    EXPECT_EQ(num_words, plan.num_words);
+    EXPECT_EQ(features, plan.features);
+  }
+
+  void check_span(const Span& span) {
+    const Sequence& sequence = *span.sequence;
+    EXPECT_GT(span.num_tokens, 0);
+    EXPECT_LE(span.max_drafts, sequence.max_drafts);
+    EXPECT_FALSE(sequence.bypasses_prefix_cache && span.num_hit_tokens > 0);
+    EXPECT_TRUE(!sequence.pools || span.max_drafts + span.max_logits_rows() == 0);
+    // A prompt row is scored, unless that happened before a preemption.
+    if (sequence.scores_prompt && span.first_new_id >= 0 &&
+        span.first_new_id < sequence.prompt_len - 1 &&
+        span.first_new_id + span.num_tokens > sequence.num_scored) {
+      EXPECT_TRUE(span.wants_all);
+    }
+    EXPECT_TRUE(!span.wants_all || span.first_new_id < sequence.prompt_len - 1);
+    if (!span.samples) return;
+    EXPECT_GE(static_cast<int>(sequence.blocks.size()) * config_.block_size, sequence.len_bound());
   }
 
   void reconcile() {
-    std::string problem;
     const auto& [plan, recorded] = steps_.front();
-    const std::vector<DeviceModel::Result> results = device_.run(recorded, problem);
-    EXPECT_EQ(problem, "");
+    const std::vector<DeviceModel::Result> results = device_.run(recorded, problem_);
     for (size_t i = 0; i < results.size(); ++i) {
       (void)scheduler_.reconcile(plan.spans[i], results[i].ids, results[i].ended);
     }
@@ -124,23 +191,38 @@ class RandomRun {
   }
 
   // Counts references, and sees that only full blocks are shared: nobody writes to those again.
-  void check_blocks() {
+  void check_blocks(bool windowed, const BlockPool& pool) {
     std::map<BlockId, int> holders;
     for (const auto& sequence : sequences_) {
-      for (const BlockId block : sequence->blocks) ++holders[block];
+      for (const BlockId block : windowed ? sequence->window_blocks : sequence->blocks) {
+        ASSERT_TRUE(windowed || block != kNullBlock);
+        if (block != kNullBlock) ++holders[block];
+      }
+      if (windowed) check_window(*sequence);
     }
-    int num_held = 0;
     for (const auto& [block, count] : holders) {
-      ASSERT_NE(block, kNullBlock);
-      ASSERT_EQ(scheduler_.blocks().num_refs(block), count) << "block " << block;
-      ++num_held;
+      ASSERT_EQ(pool.num_refs(block), count) << "block " << block;
     }
-    EXPECT_EQ(scheduler_.blocks().num_free(), scheduler_.blocks().num_usable() - num_held);
+    EXPECT_EQ(pool.num_free(), pool.num_usable() - static_cast<int>(holders.size()));
     for (const auto& sequence : sequences_) {
       const int written = std::max(sequence->num_scheduled, sequence->known_len() - 1);
-      for (size_t i = 0; i < sequence->blocks.size(); ++i) {
-        if (holders[sequence->blocks[i]] < 2) continue;
+      const std::vector<BlockId>& blocks = windowed ? sequence->window_blocks : sequence->blocks;
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        if (holders[blocks[i]] < 2) continue;
         EXPECT_LE(static_cast<int>(i + 1) * config_.block_size, written) << "shared and not full";
+      }
+    }
+  }
+
+  // Held is what the window of the first row to come touches, and nothing before it.
+  void check_window(const Sequence& sequence) const {
+    const int first = std::max(0, sequence.num_computed - config_.window + 1) / config_.block_size;
+    EXPECT_LE(sequence.window_blocks.size(), sequence.blocks.size());
+    for (size_t i = 0; i < sequence.window_blocks.size(); ++i) {
+      const bool held = sequence.window_blocks[i] != kNullBlock;
+      EXPECT_EQ(held, static_cast<int>(i) >= sequence.num_freed_window_blocks);
+      if (sequence.state == SequenceState::kRunning) {
+        EXPECT_EQ(held, static_cast<int>(i) >= first);
       }
     }
   }
@@ -153,21 +235,59 @@ class RandomRun {
   DeviceModel device_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::deque<std::pair<StepPlan, DeviceModel::Step>> steps_;
+  std::string problem_;
+  std::vector<int> trace_;
 };
 
-TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {
+// Runs many seeds; returns preemptions and hit tokens of all.
+std::pair<int64_t, int64_t> run_seeds(unsigned num_seeds, const std::vector<int>& windows) {
   int64_t num_preemptions = 0;
   int64_t num_hit_tokens = 0;
-  for (unsigned seed = 0; seed < 400; ++seed) {
-    RandomRun run(seed);
+  for (unsigned seed = 0; seed < num_seeds; ++seed) {
+    RandomRun run({.seed = seed, .window = windows[seed % windows.size()]});
     run.run(25);
-    ASSERT_FALSE(HasFailure()) << "seed " << seed;
-    num_preemptions += run.num_preemptions();
-    num_hit_tokens += run.num_hit_tokens();
+    EXPECT_EQ(run.problem(), "");
+    EXPECT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+    if (testing::Test::HasFailure()) break;
+    num_preemptions += run.stats().num_preemptions;
+    num_hit_tokens += run.stats().num_hit_tokens;
   }
+  return {num_preemptions, num_hit_tokens};
+}
+
+TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {
+  const auto [num_preemptions, num_hit_tokens] = run_seeds(400, {0});
   // The runs must have met what they are about.
   EXPECT_GT(num_preemptions, 100);
   EXPECT_GT(num_hit_tokens, 1000);
+}
+
+TEST(SchedulerProperty, RandomRunsWithWindowsKeepEveryInvariant) {
+  const auto [num_preemptions, num_hit_tokens] = run_seeds(800, {1, 2, 3, 5, 8, 13, 30, 100});
+  EXPECT_GT(num_preemptions, 200);
+  EXPECT_GT(num_hit_tokens, 1000);
+}
+
+TEST(SchedulerProperty, TheSameCallsGiveTheSamePlans) {
+  for (unsigned seed = 1000; seed < 1020; ++seed) {
+    RandomRun first({.seed = seed, .window = 6});
+    RandomRun second({.seed = seed, .window = 6});
+    first.run(25);
+    second.run(25);
+    EXPECT_FALSE(first.trace().empty());
+    EXPECT_EQ(first.trace(), second.trace()) << "seed " << seed;
+  }
+}
+
+// A scheduler that takes the window for one position shorter than the device does must be caught.
+TEST(SchedulerProperty, BlocksFreedTooEarlyAreSeen) {
+  int num_seen = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    RandomRun run({.seed = seed, .window = 7, .device_window = 8});
+    run.run(25);
+    if (!run.problem().empty()) ++num_seen;
+  }
+  EXPECT_GT(num_seen, 20);
 }
 
 }  // namespace

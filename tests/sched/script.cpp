@@ -40,7 +40,9 @@ std::string SchedulerScript::command(const std::string& line) {
     submit(words);
   } else if (verb == "plan") {
     StepPlan plan;
-    if (scheduler_.plan(plan)) {
+    const bool planned = scheduler_.plan(plan);
+    last_ = plan;
+    if (planned) {
       in_flight_.push_back(std::move(plan));
       in_plan_ = true;
       next_span_ = 0;
@@ -65,7 +67,14 @@ void SchedulerScript::submit(std::istringstream& words) {
   words >> name;
   int base = 100;
   for (std::string word; words >> word;) {
+    if (word == "scores") sequence->scores_prompt = true;
+    if (word == "pools") sequence->pools = true;
+    if (word == "bypass") sequence->bypasses_prefix_cache = true;
+    if (word.find('=') == std::string::npos) continue;
     const int value = value_of(word);
+    if (starts_with(word, "priority")) sequence->priority = value;
+    if (starts_with(word, "words")) sequence->num_init_words = value;
+    if (starts_with(word, "features")) sequence->features = static_cast<uint32_t>(value);
     if (starts_with(word, "prompt")) sequence->prompt_len = value;
     if (starts_with(word, "max")) sequence->max_len = value;
     if (starts_with(word, "drafts")) sequence->max_drafts = value;
@@ -97,10 +106,19 @@ std::string SchedulerScript::done(std::istringstream& words) {
 }
 
 std::string SchedulerScript::state(std::istringstream& words) {
-  const std::map<std::string, int> values = {{"free", scheduler_.blocks().num_free()},
-                                             {"running", scheduler_.num_running()},
-                                             {"waiting", scheduler_.num_waiting()},
-                                             {"slots", scheduler_.num_free_slots()}};
+  const BlockPool* windowed = scheduler_.window_blocks();
+  const std::map<std::string, int> values = {
+      {"free", scheduler_.blocks().num_free()},
+      {"window_free", windowed != nullptr ? windowed->num_free() : 0},
+      {"running", scheduler_.num_running()},
+      {"waiting", scheduler_.num_waiting()},
+      {"slots", scheduler_.num_free_slots()},
+      {"preemptions", static_cast<int>(scheduler_.stats().num_preemptions)},
+      {"lookups", static_cast<int>(scheduler_.stats().num_lookups)},
+      {"rows", last_.num_rows},
+      {"logits", last_.num_logits_rows},
+      {"words", last_.num_words},
+      {"features", static_cast<int>(last_.features)}};
   for (std::string word; words >> word;) {
     const std::string key = word.substr(0, word.find('='));
     if (values.at(key) != value_of(word)) {
@@ -120,6 +138,7 @@ std::string SchedulerScript::describe(const Span& span) const {
   if (span.num_hit_tokens > 0) text += " hits=" + std::to_string(span.num_hit_tokens);
   if (span.samples) text += " samples";
   if (span.is_first) text += " first";
+  if (span.wants_all) text += " all";
   return text;
 }
 

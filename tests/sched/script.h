@@ -10,12 +10,14 @@
 namespace foretoken {
 
 // Runs a scheduler against a plain-text script and says where they differ. One command a line:
-//   submit NAME prompt=N max=N [drafts=K] [base=B] [salt=S]  prompt ids are B, B+1, ...
+//   submit NAME prompt=N max=N [drafts=K] [base=B] [salt=S] [priority=P] [words=N] [features=F]
+//     [scores] [pools] [bypass]                             prompt ids are B, B+1, ...
 //   plan            plans one step; the lines "span ..." that follow must equal its spans
-//   span NAME tokens=N [drafts=K] [hits=N] [samples] [first]
+//   span NAME tokens=N [drafts=K] [hits=N] [samples] [first] [all]
 //   done NAME=N[!] ...  results of the oldest step: ids committed by each span; ! = it ended
 //   finish NAME     ends it on the host's side
-//   state free=N running=N waiting=N slots=N    checks (any subset)
+//   state free=N window_free=N running=N waiting=N slots=N preemptions=N lookups=N    checks (any
+//     subset); of the last plan: rows=N logits=N words=N features=F
 class SchedulerScript {
  public:
   explicit SchedulerScript(const SchedulerConfig& config) : scheduler_(config) {}
@@ -34,6 +36,7 @@ class SchedulerScript {
   Scheduler scheduler_;
   std::map<std::string, std::unique_ptr<Sequence>> sequences_;
   std::deque<StepPlan> in_flight_;
+  StepPlan last_;
   size_t next_span_ = 0;
   bool in_plan_ = false;
 };

@@ -69,6 +69,29 @@ void StepData::add_span(int slot, int num_tokens, int max_drafts) {
   header.num_spans = static_cast<int32_t>(spans.size());
 }
 
+void StepData::set_logit_bias(int slot, const std::vector<LogitBias>& biases) {
+  params[static_cast<size_t>(slot)].num_logit_bias = static_cast<int32_t>(biases.size());
+  std::copy(biases.begin(), biases.end(), logit_bias.begin() + int64_t{slot} * kMaxLogitBias);
+}
+
+void StepData::set_bad_words(int slot, const std::vector<std::vector<int32_t>>& words) {
+  auto to = bad_words.begin() + int64_t{slot} * kMaxBadWordInts;
+  const auto begin = to;
+  for (const std::vector<int32_t>& word : words) {
+    *to++ = static_cast<int32_t>(word.size());
+    to = std::copy(word.begin(), word.end(), to);
+  }
+  params[static_cast<size_t>(slot)].num_bad_word_ints = static_cast<int32_t>(to - begin);
+}
+
+void StepData::set_allowed_ids(int slot, const std::vector<int32_t>& ids) {
+  params[static_cast<size_t>(slot)].has_allowed_ids = 1;
+  const int32_t words = (sizes.vocab + 31) / 32;
+  auto mask = allowed_ids.begin() + int64_t{slot} * words;
+  std::fill(mask, mask + words, 0u);
+  for (const int32_t id : ids) mask[id / 32] |= 1u << (id % 32);
+}
+
 void StepTest::push(const StepData& d) {
   sizes_ = d.sizes;
   batch_ = {to_device(d.params),
@@ -103,6 +126,10 @@ void StepTest::pull(StepData& d) {
   d.params = read(batch_.params, d.params.size());
   d.slots = read(batch_.slots, d.slots.size());
   d.block_tables = read(batch_.block_tables, d.block_tables.size());
+  d.window_tables = read(batch_.window_tables, d.window_tables.size());
+  d.logit_bias = read(batch_.lists.logit_bias, d.logit_bias.size());
+  d.bad_words = read(batch_.lists.bad_words, d.bad_words.size());
+  d.allowed_ids = read(batch_.lists.allowed_ids, d.allowed_ids.size());
   d.token_pages = read(batch_.token_pages, d.token_pages.size());
   d.page_headers = read(batch_.page_headers, d.page_headers.size());
   d.counts = read(tensors_.counts, 1)[0];
@@ -117,7 +144,17 @@ void StepTest::pull(StepData& d) {
   std::vector<char> result = read(result_, static_cast<size_t>(result_bytes(sizes_.result_limits)));
   const ResultView view = result_view(result.data(), sizes_.result_limits);
   d.result_header = *view.header;
-  d.results.assign(view.spans, view.spans + sizes_.limits.max_spans);
+  const ResultLimits& limits = sizes_.result_limits;
+  d.results.assign(view.spans, view.spans + limits.max_spans);
+  d.row_logprobs.assign(view.rows, view.rows + limits.max_rows);
+  d.top.assign(view.top, view.top + int64_t{limits.max_rows} * limits.max_top);
+  d.pooled.assign(view.pooled, view.pooled + int64_t{limits.max_spans} * limits.hidden);
+}
+
+void StepTest::run_prepare(StepData& d) {
+  push(d);
+  prepare(queue(), prepare_args());
+  pull(d);
 }
 
 PrepareArgs StepTest::prepare_args() const {

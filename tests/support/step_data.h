@@ -33,6 +33,10 @@ struct StepData {
   int32_t& token(int slot, int position);
   std::vector<int32_t> tokens(int slot);
   void add_span(int slot, int num_tokens, int max_drafts);
+  // The lists of a slot, with their counts in its parameters.
+  void set_logit_bias(int slot, const std::vector<LogitBias>& biases);
+  void set_bad_words(int slot, const std::vector<std::vector<int32_t>>& words);
+  void set_allowed_ids(int slot, const std::vector<int32_t>& ids);
 
   StepSizes sizes;
   std::vector<SlotParams> params;
@@ -51,6 +55,9 @@ struct StepData {
   std::vector<int32_t> token_ids, positions, row_slot, kv_slot, window_slot, logits_rows, sampled;
   ResultHeader result_header{};
   std::vector<SpanResult> results;
+  std::vector<RowLogprobs> row_logprobs;
+  std::vector<TopLogprob> top;  // rows of result_limits.max_top
+  std::vector<float> pooled;    // rows of result_limits.hidden
 };
 
 // The same on the device, with the arguments of the step ops.
@@ -58,6 +65,8 @@ class StepTest : public DeviceTest {
  protected:
   void push(const StepData& data);
   void pull(StepData& data);
+  // push, prepare and pull.
+  void run_prepare(StepData& data);
 
   PrepareArgs prepare_args() const;
   CommitArgs commit_args() const;

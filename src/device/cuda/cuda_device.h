@@ -23,7 +23,7 @@ struct PlanFailure {
 };
 
 struct CudaOp {
-  LaunchFn launch;
+  LaunchFn launch;   // null: the plug-in has no such op
   const char* name;  // for error messages
 };
 

@@ -70,7 +70,8 @@ const Status& CudaQueue::look_for_failure() {
 }
 
 void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
-  FT_CHECK(op < kernels_.num_ops && args_bytes <= kMaxOpArgs);
+  FT_CHECK(op < kernels_.num_ops && kernels_.ops[op].launch != nullptr);
+  FT_CHECK(args_bytes <= kMaxOpArgs);
   if (!ready()) return;
   last_op_ = kernels_.ops[op].name;
   kernels_.ops[op].launch(args, stream_);

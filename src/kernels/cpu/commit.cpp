@@ -17,7 +17,7 @@ bool is_stop_id(const SlotParams& params, int32_t id) {
 // Drafts that equal the sample of the row before them, counted from the first.
 int count_accepted(const StepTensors& t, const SpanState& span) {
   const int32_t* drafts = t.token_ids + span.row_begin + span.num_rows - span.num_drafts;
-  const int32_t* sampled = t.sampled + span.logits_begin;
+  const int32_t* sampled = t.sampled + span.logits_begin + span.num_scored;
   int accepted = 0;
   while (accepted < span.num_drafts && drafts[accepted] == sampled[accepted]) ++accepted;
   return accepted;
@@ -26,7 +26,7 @@ int count_accepted(const StepTensors& t, const SpanState& span) {
 void commit_ids(const CommitArgs& a, const SpanState& span, SpanResult& result) {
   SlotState& state = a.batch.slots[span.slot];
   const SlotParams& params = a.batch.params[span.slot];
-  const int32_t* sampled = a.tensors.sampled + span.logits_begin;
+  const int32_t* sampled = a.tensors.sampled + span.logits_begin + span.num_scored;
   const int accepted = count_accepted(a.tensors, span);
   DeviceFinish finish = DeviceFinish::kNone;
   for (int i = 0; i <= accepted && finish == DeviceFinish::kNone; ++i) {
@@ -51,6 +51,16 @@ void commit_ids(const CommitArgs& a, const SpanState& span, SpanResult& result) 
   result.finish = state.finished;
 }
 
+// A span without a sampling row. One that pools ends with its last prompt token.
+void advance(const BatchState& batch, const SpanState& span, SpanResult& result) {
+  SlotState& state = batch.slots[span.slot];
+  state.computed += span.num_rows;
+  const bool pools = batch.params[span.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
+  if (!pools || span.num_rows == 0 || state.computed < state.len) return;
+  state.finished = static_cast<int32_t>(DeviceFinish::kStop);
+  result.finish = state.finished;
+}
+
 }  // namespace
 
 void commit(const void* args, CpuPool&) {
@@ -64,10 +74,12 @@ void commit(const void* args, CpuPool&) {
     SpanResult& result = out.spans[i];
     result = SpanResult{};
     result.slot = span.slot;
-    if (span.num_logits > 0) {
+    result.logits_begin = span.logits_begin;
+    result.num_scored = span.num_scored;
+    if (span.num_logits > span.num_scored) {
       commit_ids(a, span, result);
     } else {
-      a.batch.slots[span.slot].computed += span.num_rows;
+      advance(a.batch, span, result);
     }
   }
 }

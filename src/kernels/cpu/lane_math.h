@@ -87,6 +87,14 @@ FT_INLINE void masses_of(OctetU32& out, const Octet& weights) {
   out = reinterpret_cast<OctetU32>(__builtin_convertvector(rounded, OctetI32));
 }
 
+FT_INLINE void fine_masses_of(OctetU32& high, OctetU32& low, const Octet& weights) {
+  const Octet scaled = weights * 1048576.0f;
+  const OctetI32 whole = __builtin_convertvector(scaled, OctetI32);
+  const Octet rest = scaled - __builtin_convertvector(whole, Octet);
+  high = reinterpret_cast<OctetU32>(whole);
+  low = reinterpret_cast<OctetU32>(__builtin_convertvector(rest * 1048576.0f + 0.5f, OctetI32));
+}
+
 FT_INLINE void ordered_keys(OctetU32& out, const Octet& x) {
   const OctetU32 bits = x == Octet{} ? OctetU32{} : reinterpret_cast<OctetU32>(x);
   const OctetU32 sign = reinterpret_cast<OctetU32>(reinterpret_cast<OctetI32>(bits) >> 31);

@@ -17,7 +17,13 @@ CpuKernels cpu_kernels() {
   set(Op::kAttention, attention);
   set(Op::kGatedAct, gated_act);
   set(Op::kSoftcap, softcap);
+  set(Op::kPool, pool);
+  set(Op::kKeepRaw, keep_raw);
+  set(Op::kExportLogits, export_logits);
+  set(Op::kImportLogits, import_logits);
+  set(Op::kShapeLogits, shape_logits);
   set(Op::kSample, sample);
+  set(Op::kLogprobs, logprobs);
   set(Op::kCommit, commit);
   set(Op::kPublish, publish);
   set(Op::kNgram, ngram);

@@ -1,9 +1,9 @@
 #include "kernels/sample.h"
 
-#include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sample_row.h"
+#include "kernels/logits_row.h"
 
 namespace foretoken::cpu {
 
@@ -11,15 +11,20 @@ void sample(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const SampleArgs*>(args);
   const int rows = live_rows(*a.tensors.counts, RowKind::kLogits, a.row_offset, a.max_rows);
   pool.parallel_for(rows, [&](int64_t i, int) {
-    const int64_t logits_row = a.row_offset + i;
-    const int32_t token_row = a.tensors.logits_rows[logits_row];
+    const auto index = static_cast<int32_t>(a.row_offset + i);
+    const LogitsRow at = logits_row(a.tensors, a.batch.slots, index);
+    int32_t& sampled = a.tensors.sampled[index];
+    if (at.scored) {
+      sampled = history_id(a.batch, at.slot, at.position + 1);
+      return;
+    }
     SampleRow row;
     row.logits = a.logits + i * a.vocab;
     row.vocab = a.vocab;
-    row.position = a.tensors.positions[token_row] + 1;
-    row.params = &a.batch.params[a.tensors.row_slot[token_row]];
+    row.position = at.position + 1;
+    row.params = &a.batch.params[at.slot];
     row.masks_stop_ids = row.position < row.params->min_len;
-    a.tensors.sampled[logits_row] = sample_row(row);
+    sampled = sample_row(row);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/logits_chunk.h"
 #include "kernels/sample.h"
 #include "kernels/sample_math.h"
 
@@ -13,20 +14,14 @@ namespace {
 
 namespace math = sample_math;
 
-constexpr int kChunk = 512;  // logits in work at once; a multiple of 4 and of kOctet
+constexpr int kChunk = kLogitsChunk;
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
-// A piece of the row with masked ids at -inf and the tail filled up with -inf.
-struct Chunk {
-  float logits[kChunk];
-  int32_t begin;
-};
+using Chunk = LogitsChunk;
 
+// A piece of the row with masked ids at -inf.
 void load_chunk(const SampleRow& row, int32_t begin, Chunk& chunk) {
-  const int count = std::min(kChunk, row.vocab - begin);
-  std::memcpy(chunk.logits, row.logits + begin, sizeof(float) * static_cast<size_t>(count));
-  std::fill(chunk.logits + count, chunk.logits + kChunk, kMinusInf);
-  chunk.begin = begin;
+  load_chunk(row.logits, row.vocab, begin, chunk);
   if (!row.masks_stop_ids) return;
   for (int i = 0; i < row.params->num_stop_ids; ++i) {
     const int32_t at = row.params->stop_ids[i] - begin;
@@ -34,38 +29,28 @@ void load_chunk(const SampleRow& row, int32_t begin, Chunk& chunk) {
   }
 }
 
-// Highest logit of the chunk; `invalid` collects whether any logit is NaN or +inf.
-FT_HOT float chunk_max(const Chunk& chunk, uint32_t& invalid) {
-  Octet max, lanes;
-  load(max, chunk.logits);
-  OctetU32 bad = {};
-  for (int i = 0; i < kChunk; i += kOctet) {
-    load(lanes, chunk.logits + i);
-    max = lanes > max ? lanes : max;
-    bad |= reinterpret_cast<OctetU32>(!(lanes < std::numeric_limits<float>::infinity()));
-  }
-  float best = max[0];
-  for (int i = 0; i < kOctet; ++i) {
-    best = max[i] > best ? max[i] : best;
-    invalid |= bad[i];
-  }
-  return best;
-}
-
 int first_equal(const float* values, float value) {
   return static_cast<int>(std::find(values, values + kChunk, value) - values);
 }
 
-// weights = exp((logit - max) / temperature) where the logit reaches `floor`, else 0. Returns
-// whether any is above 0.
-FT_HOT bool chunk_weights(const Chunk& chunk, float max, float temperature, float floor,
-                          float* weights) {
+// What is kept before the draw: logits from `floor` on whose weight is at least `min_p`.
+struct Kept {
+  float max;
+  float temperature;
+  float min_p;
+  float floor;
+};
+
+// weights = exp((logit - max) / temperature) of the kept ids, else 0. Returns whether any is above
+// 0.
+FT_HOT bool chunk_weights(const Chunk& chunk, const Kept& kept, float* weights) {
   Octet any = {};
   for (int i = 0; i < kChunk; i += kOctet) {
     Octet logits, w;
     load(logits, chunk.logits + i);
-    exp_nonpositive(w, (logits - max) / temperature);
-    w = logits >= Octet{} + floor ? w : Octet{};
+    exp_nonpositive(w, (logits - kept.max) / kept.temperature);
+    w = logits >= Octet{} + kept.floor ? w : Octet{};
+    w = w >= Octet{} + kept.min_p ? w : Octet{};
     any = w > any ? w : any;
     store(weights + i, w);
   }
@@ -74,12 +59,14 @@ FT_HOT bool chunk_weights(const Chunk& chunk, float max, float temperature, floa
   return highest > 0.0f;
 }
 
-FT_HOT void chunk_masses(const Chunk& chunk, float max, float temperature, uint32_t* masses) {
+// Masses of the ids whose weight is at least min_p, else 0; the floor is left to the caller.
+FT_HOT void chunk_masses(const Chunk& chunk, const Kept& kept, uint32_t* masses) {
   for (int i = 0; i < kChunk; i += kOctet) {
     Octet logits, weights;
     OctetU32 lanes;
     load(logits, chunk.logits + i);
-    exp_nonpositive(weights, (logits - max) / temperature);
+    exp_nonpositive(weights, (logits - kept.max) / kept.temperature);
+    weights = weights >= Octet{} + kept.min_p ? weights : Octet{};
     masses_of(lanes, weights);
     std::memcpy(masses + i, &lanes, sizeof lanes);
   }
@@ -161,8 +148,7 @@ FT_HOT float chunk_scores(const float* weights, const uint32_t* words, float* sc
 // among keys >= floor. A unit is an id (top_k) or an id's mass (top_p).
 struct Search {
   bool by_mass;
-  float max;
-  float temperature;
+  Kept kept;  // its floor is not looked at
   uint32_t floor;
   uint64_t wanted;
 };
@@ -184,7 +170,7 @@ void histogram(const SampleRow& row, const Search& search, int digit, uint32_t p
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
     load_chunk(row, begin, chunk);
     if (!chunk_keys(chunk, search.floor, above, prefix, keys)) continue;
-    if (search.by_mass) chunk_masses(chunk, search.max, search.temperature, masses);
+    if (search.by_mass) chunk_masses(chunk, search.kept, masses);
     const int count = std::min(kChunk, row.vocab - begin);
     for (int i = 0; i < count; ++i) {
       if (keys[i] < search.floor || (above < 32 && keys[i] >> above != prefix)) continue;
@@ -216,21 +202,16 @@ uint64_t total_mass(const SampleRow& row, const Search& search) {
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
     load_chunk(row, begin, chunk);
     if (!chunk_keys(chunk, search.floor, 32, 0, keys)) continue;
-    chunk_masses(chunk, search.max, search.temperature, masses);
+    chunk_masses(chunk, search.kept, masses);
     for (int i = 0; i < kChunk; ++i) total += keys[i] >= search.floor ? masses[i] : 0;
   }
   return total;
 }
 
-// Inverse of the ordered key.
-float float_of_key(uint32_t key) {
-  return math::float_of(key & 0x80000000u ? key ^ 0x80000000u : ~key);
-}
-
 // The lowest logit that top_k and top_p keep.
-float kept_floor(const SampleRow& row, float max) {
+float kept_floor(const SampleRow& row, const Kept& kept) {
   const SlotParams& p = *row.params;
-  Search search{false, max, p.temperature, 0, 0};
+  Search search{false, kept, 0, 0};
   if (p.top_k > 0 && p.top_k < row.vocab) {
     search.wanted = static_cast<uint64_t>(p.top_k);
     search.floor = find_threshold(row, search);
@@ -240,10 +221,10 @@ float kept_floor(const SampleRow& row, float max) {
     search.wanted = math::top_p_mass(p.top_p, total_mass(row, search));
     search.floor = std::max(search.floor, find_threshold(row, search));
   }
-  return search.floor <= math::kKeyOfMinusInf ? kMinusInf : float_of_key(search.floor);
+  return search.floor <= math::kKeyOfMinusInf ? kMinusInf : math::float_of_key(search.floor);
 }
 
-int32_t draw(const SampleRow& row, float max, float floor) {
+int32_t draw(const SampleRow& row, const Kept& kept) {
   Chunk chunk;
   float weights[kChunk];
   uint32_t words[kChunk];
@@ -252,7 +233,7 @@ int32_t draw(const SampleRow& row, float max, float floor) {
   int32_t best_id = -1;
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
     load_chunk(row, begin, chunk);
-    if (!chunk_weights(chunk, max, row.params->temperature, floor, weights)) continue;
+    if (!chunk_weights(chunk, kept, weights)) continue;
     chunk_noise(row, begin, words);
     const float lowest = chunk_scores(weights, words, scores);
     if (lowest < best) {
@@ -280,7 +261,9 @@ int32_t sample_row(const SampleRow& row) {
   }
   if (invalid != 0 || argmax < 0) return -1;
   if (row.params->temperature <= 0.0f) return argmax;
-  return draw(row, max, kept_floor(row, max));
+  Kept kept{max, row.params->temperature, row.params->min_p, kMinusInf};
+  kept.floor = kept_floor(row, kept);
+  return draw(row, kept);
 }
 
 }  // namespace foretoken::cpu

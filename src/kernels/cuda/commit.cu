@@ -28,7 +28,7 @@ __device__ void append_ids(const CommitArgs& args, const SpanState& span, int ac
                            SpanResult& result) {
   SlotState& slot = args.batch.slots[span.slot];
   const SlotParams& params = args.batch.params[span.slot];
-  const int32_t* sampled = args.tensors.sampled + span.logits_begin;
+  const int32_t* sampled = args.tensors.sampled + span.logits_begin + span.num_scored;
   DeviceFinish finish = DeviceFinish::kNone;
   int committed = 0;
   while (committed <= accepted && finish == DeviceFinish::kNone) {
@@ -54,16 +54,27 @@ __device__ void append_ids(const CommitArgs& args, const SpanState& span, int ac
   result.finish = static_cast<int32_t>(finish);
 }
 
+// A span without a sampling row. One that pools ends with its last prompt token.
+__device__ void advance(const BatchState& batch, const SpanState& span, SpanResult& result) {
+  SlotState& slot = batch.slots[span.slot];
+  slot.computed += span.num_rows;
+  const bool pools = batch.params[span.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
+  if (!pools || span.num_rows == 0 || slot.computed < slot.len) return;
+  slot.finished = static_cast<int32_t>(DeviceFinish::kStop);
+  result.finish = slot.finished;
+}
+
 // One thread: one span.
 __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   wait_for_previous();
   let_next_start();
   const StepCounts counts = *args.tensors.counts;
-  const ResultView out = result_view(args.result);
+  const ResultView out = result_view(args.result, args.result_limits);
   const int index = blockIdx.x * kThreads + threadIdx.x;
   if (index == 0) {
     const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
-    *out.header = ResultHeader{plan.header->step, counts.num_spans, counts.num_rows};
+    *out.header =
+        ResultHeader{plan.header->step, counts.num_spans, counts.num_rows, counts.num_logits_rows};
   }
   if (index >= counts.num_spans) return;
   const SpanState span = args.tensors.spans[index];
@@ -73,14 +84,16 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   result.num_drafted = 0;
   result.num_accepted = 0;
   result.finish = static_cast<int32_t>(DeviceFinish::kNone);
+  result.logits_begin = span.logits_begin;
+  result.num_scored = span.num_scored;
   SlotState& slot = args.batch.slots[span.slot];
   if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return;
-  if (span.num_logits == 0) {
-    slot.computed += span.num_rows;
+  if (span.num_logits == span.num_scored) {
+    advance(args.batch, span, result);
     return;
   }
   result.num_drafted = span.num_drafts;
-  const int32_t* sampled = args.tensors.sampled + span.logits_begin;
+  const int32_t* sampled = args.tensors.sampled + span.logits_begin + span.num_scored;
   append_ids(args, span, matching_drafts(slot, sampled, span.num_drafts), result);
 }
 

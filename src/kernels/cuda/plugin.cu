@@ -1,3 +1,4 @@
+#include <array>
 #include <cstdio>
 #include <string>
 
@@ -8,16 +9,39 @@
 namespace foretoken::cuda {
 namespace {
 
-// In the order of Op.
-constexpr CudaOp kOps[] = {
-    {launch_delay, "delay"},     {launch_upload, "upload"},       {launch_prepare, "prepare"},
-    {launch_embed, "embed"},     {launch_rms_norm, "rms_norm"},   {launch_gemm, "gemm"},
-    {launch_rope_kv, "rope_kv"}, {launch_attention, "attention"}, {launch_gated_act, "gated_act"},
-    {launch_softcap, "softcap"}, {launch_sample, "sample"},       {launch_commit, "commit"},
-    {launch_publish, "publish"}, {launch_ngram, "ngram"},
-};
 constexpr int kNumOps = static_cast<int>(Op::kCount);
-static_assert(sizeof(kOps) / sizeof(kOps[0]) == kNumOps);
+using Ops = std::array<CudaOp, kNumOps>;
+
+constexpr void set(Ops& ops, Op op, LaunchFn launch, const char* name) {
+  ops[static_cast<size_t>(op)] = {launch, name};
+}
+
+constexpr Ops make_ops() {
+  Ops ops{};
+  set(ops, Op::kDelay, launch_delay, "delay");
+  set(ops, Op::kUpload, launch_upload, "upload");
+  set(ops, Op::kPrepare, launch_prepare, "prepare");
+  set(ops, Op::kEmbed, launch_embed, "embed");
+  set(ops, Op::kRmsNorm, launch_rms_norm, "rms_norm");
+  set(ops, Op::kGemm, launch_gemm, "gemm");
+  set(ops, Op::kRopeKv, launch_rope_kv, "rope_kv");
+  set(ops, Op::kAttention, launch_attention, "attention");
+  set(ops, Op::kGatedAct, launch_gated_act, "gated_act");
+  set(ops, Op::kSoftcap, launch_softcap, "softcap");
+  set(ops, Op::kPool, launch_pool, "pool");
+  set(ops, Op::kKeepRaw, launch_keep_raw, "keep_raw");
+  set(ops, Op::kExportLogits, launch_export_logits, "export_logits");
+  set(ops, Op::kImportLogits, launch_import_logits, "import_logits");
+  set(ops, Op::kShapeLogits, launch_shape_logits, "shape_logits");
+  set(ops, Op::kSample, launch_sample, "sample");
+  set(ops, Op::kLogprobs, launch_logprobs, "logprobs");
+  set(ops, Op::kCommit, launch_commit, "commit");
+  set(ops, Op::kPublish, launch_publish, "publish");
+  set(ops, Op::kNgram, launch_ngram, "ngram");
+  return ops;
+}
+
+constexpr Ops kOps = make_ops();
 
 }  // namespace
 }  // namespace foretoken::cuda
@@ -27,8 +51,8 @@ extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
-  auto device =
-      open_device({kOps, kNumOps, report_failures_to, pack_weight, free_weight}, ordinal, reason);
+  auto device = open_device({kOps.data(), kNumOps, report_failures_to, pack_weight, free_weight},
+                            ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());
   }

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/logits_row.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -9,10 +10,12 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-// What a span asks for: token rows and, when they reach the last known token, logits rows.
+// What a span asks for: token rows and the logits rows among them.
 struct SpanNeeds {
   int rows = 0;
   int logits = 0;
+  int drafts = 0;
+  int scored = 0;
 };
 
 __device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
@@ -21,10 +24,13 @@ __device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
   const int known = max(min(span.num_tokens, slot.len - slot.computed), 0);
   if (known == 0) return {};
   const bool complete = slot.computed + known == slot.len;
-  const int drafts = complete ? max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0) : 0;
+  const bool pools = batch.params[span.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
+  const bool samples = complete && !pools;
+  const int drafts = samples ? max(min(min(slot.num_drafts, span.max_drafts), kMaxDrafts), 0) : 0;
   const int last = slot.computed + known + drafts - 1;
   if (last / batch.block_size >= batch.max_blocks) return {};
-  return {known + drafts, complete ? drafts + 1 : 0};
+  const int scored = span.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
+  return {known + drafts, scored + (samples ? drafts + 1 : 0), drafts, scored};
 }
 
 // Inclusive prefix sum over the block.
@@ -48,7 +54,8 @@ __device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNee
   state.num_rows = needs.rows;
   state.logits_begin = logits_begin;
   state.num_logits = needs.logits;
-  state.num_drafts = needs.logits > 0 ? needs.logits - 1 : 0;
+  state.num_drafts = needs.drafts;
+  state.num_scored = needs.scored;
 }
 
 // The slow way for a plan that does not fit: a span beyond the limits gets no rows.
@@ -109,18 +116,24 @@ __device__ int span_of_row(const SpanState* spans, int num_spans, int row) {
   return low;
 }
 
+// Place of a position's entry in the KV blocks of a table.
+__device__ int kv_place(const BatchState& batch, const int32_t* tables, int slot, int position) {
+  const int block = tables[int64_t{slot} * batch.max_blocks + position / batch.block_size];
+  return block * batch.block_size + position % batch.block_size;
+}
+
 __device__ void fill_row(const PrepareArgs& args, int row, int num_spans) {
   const StepTensors& out = args.tensors;
   const SpanState span = out.spans[span_of_row(out.spans, num_spans, row)];
-  const SlotState& slot = args.batch.slots[span.slot];
   const int offset = row - span.row_begin;
-  const int position = slot.computed + offset;
-  const int draft = position - slot.len;
-  out.token_ids[row] = draft >= 0 ? slot.drafts[draft] : *token_at(args.batch, span.slot, position);
+  const int position = args.batch.slots[span.slot].computed + offset;
+  out.token_ids[row] = history_id(args.batch, span.slot, position);
   out.positions[row] = position;
   out.row_slot[row] = span.slot;
-  const int64_t place = token_at(args.batch, span.slot, position) - args.batch.token_pages;
-  out.kv_slot[row] = static_cast<int32_t>(place);
+  out.kv_slot[row] = kv_place(args.batch, args.batch.block_tables, span.slot, position);
+  if (args.batch.window_tables != nullptr) {
+    out.window_slot[row] = kv_place(args.batch, args.batch.window_tables, span.slot, position);
+  }
   const int logits = offset - (span.num_rows - span.num_logits);
   if (logits >= 0 && span.num_logits > 0) out.logits_rows[span.logits_begin + logits] = row;
 }
@@ -142,6 +155,7 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
     args.tensors.positions[row] = 0;
     args.tensors.row_slot[row] = args.batch.num_slots;
     args.tensors.kv_slot[row] = 0;
+    if (args.batch.window_tables != nullptr) args.tensors.window_slot[row] = 0;
   }
 }
 

@@ -21,7 +21,10 @@ struct TeamShared {
 // reduced, so that the size changes no result. All functions are called by every thread of the
 // team.
 template <int Size>
-struct Team {
+class Team {
+ public:
+  __device__ explicit Team(TeamShared& memory) : shared(memory) {}
+
   TeamShared& shared;
 
   __device__ static int rank() { return static_cast<int>(blockIdx.x) % Size; }
@@ -50,20 +53,19 @@ struct Team {
   // gets the result.
   template <class Combine>
   __device__ uint64_t reduce(uint64_t value, const Combine& combine) const {
-    for (int offset = 16; offset > 0; offset /= 2) {
-      value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
-    }
-    if (threadIdx.x % 32 == 0) shared.scan[threadIdx.x / 32] = value;
-    __syncthreads();
-    value = shared.scan[threadIdx.x % 32];
-    for (int offset = 16; offset > 0; offset /= 2) {
-      value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
-    }
-    if (threadIdx.x == 0) shared.block_value = value;
-    sync();
+    value = combine_block(value, combine);
     for (int i = 0; i < Size; ++i) value = combine(value, of(shared.block_value, i));
     sync();
     return value;
+  }
+
+  // Sum over all threads; every thread gets it.
+  __device__ uint64_t sum(uint64_t value) const {
+    combine_block(value, [](uint64_t a, uint64_t b) { return a + b; });
+    uint64_t total = 0;
+    for (int i = 0; i < Size; ++i) total += of(shared.block_value, i);
+    sync();
+    return total;
   }
 
   __device__ void clear_bins() const {
@@ -98,6 +100,24 @@ struct Team {
       shared.answer_rest = wanted - (sum - own);
     }
     sync();
+  }
+
+ private:
+  // combine() over the threads of each block, every value once, into block_value.
+  template <class Combine>
+  __device__ uint64_t combine_block(uint64_t value, const Combine& combine) const {
+    for (int offset = 16; offset > 0; offset /= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    }
+    if (threadIdx.x % 32 == 0) shared.scan[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = shared.scan[threadIdx.x % 32];
+    for (int offset = 16; offset > 0; offset /= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    }
+    if (threadIdx.x == 0) shared.block_value = value;
+    sync();
+    return value;
   }
 };
 

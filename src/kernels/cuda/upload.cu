@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/plan_check.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -28,7 +29,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
   constexpr int kWords = sizeof(SlotParams) / 4;
   for (int i = threadIdx.x; i < count * kWords; i += kThreads) {
     const SlotInit& init = inits[i / kWords];
-    const auto* source = reinterpret_cast<const volatile int32_t*>(&init.params);
+    const auto* source = reinterpret_cast<const int32_t*>(&init.params);
     reinterpret_cast<int32_t*>(&batch.params[init.slot])[i % kWords] = source[i % kWords];
     if (i % kWords == 0) {
       SlotState& slot = batch.slots[init.slot];
@@ -40,13 +41,33 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
   }
 }
 
+// The lists of each init, one after the other: few slots have any.
+__device__ void copy_lists(const SlotLists& lists, const SlotInit* inits, int count,
+                           const uint32_t* all_words) {
+  for (int i = 0; i < count; ++i) {
+    const SlotInit& init = inits[i];
+    const SlotParams& params = init.params;
+    if (list_words(params, lists) == 0) continue;
+    const uint32_t* words = all_words + init.word_offset;
+    copy_words(reinterpret_cast<uint32_t*>(lists.logit_bias + int64_t{init.slot} * kMaxLogitBias),
+               words, 2 * params.num_logit_bias);
+    words += 2 * params.num_logit_bias;
+    copy_words(reinterpret_cast<uint32_t*>(lists.bad_words + int64_t{init.slot} * kMaxBadWordInts),
+               words, params.num_bad_word_ints);
+    words += params.num_bad_word_ints;
+    if (params.has_allowed_ids == 0) continue;
+    copy_words(lists.allowed_ids + int64_t{init.slot} * lists.mask_words, words, lists.mask_words);
+  }
+}
+
 // Tables first, then the fresh headers, then their parents, whose epochs may be fresh as well.
 __device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* updates,
                                     int count) {
   for (int i = threadIdx.x; i < count; i += kThreads) {
     const BlockUpdate update = updates[i];
-    batch.block_tables[int64_t{update.slot} * batch.max_blocks + update.index] = update.block;
-    if (update.epoch > 0) {
+    int32_t* table = update.windowed != 0 ? batch.window_tables : batch.block_tables;
+    table[int64_t{update.slot} * batch.max_blocks + update.index] = update.block;
+    if (update.epoch > 0 && update.windowed == 0) {
       batch.page_headers[update.block].epoch = update.epoch;
       batch.page_headers[update.block].count = 0;
     }
@@ -54,7 +75,7 @@ __device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* 
   __syncthreads();
   for (int i = threadIdx.x; i < count; i += kThreads) {
     const BlockUpdate update = updates[i];
-    if (update.epoch == 0) continue;
+    if (update.epoch == 0 || update.windowed != 0) continue;
     PageHeader& header = batch.page_headers[update.block];
     const int64_t at = int64_t{update.slot} * batch.max_blocks + update.index;
     header.parent = update.index > 0 ? batch.block_tables[at - 1] : -1;
@@ -62,17 +83,25 @@ __device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* 
   }
 }
 
-__device__ bool is_valid(const PlanHeader& header, const PlanLimits& limits, uint64_t step) {
-  const auto within = [](int32_t count, int32_t limit) { return count >= 0 && count <= limit; };
-  return header.step == step && within(header.num_spans, limits.max_spans) &&
-         within(header.num_inits, limits.max_spans) &&
-         within(header.num_block_updates, limits.max_block_updates) &&
-         within(header.num_tokens, limits.max_tokens);
+// Whether every part of the plan stays inside; the same answer for every thread.
+__device__ bool has_valid_parts(const PlanView& plan, const PlanHeader& header,
+                                const BatchState& batch) {
+  bool valid = true;
+  for (int i = threadIdx.x; i < header.num_inits; i += kThreads) {
+    valid &= is_valid_init(plan.inits[i], header, batch);
+  }
+  for (int i = threadIdx.x; i < header.num_block_updates; i += kThreads) {
+    valid &= is_valid_block_update(plan.block_updates[i], batch);
+  }
+  for (int i = threadIdx.x; i < header.num_spans; i += kThreads) {
+    valid &= is_valid_span(plan.spans[i], header, batch);
+  }
+  return __syncthreads_and(valid) != 0;
 }
 
 // Tells the host and leaves a plan without spans, so that the rest of the step does nothing.
 __device__ void refuse_plan(const PlanView& plan, uint64_t plan_step, uint64_t step) {
-  *plan.header = PlanHeader{step, 0, 0, 0, 0};
+  *plan.header = PlanHeader{step, 0, 0, 0, 0, 0};
   if (has_failed) return;
   has_failed = true;
   plan_failure->plan_step = plan_step;
@@ -93,14 +122,22 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   copy_words(&header, from.header, 1);
   __syncthreads();
   // Host and device disagree about the step: nothing after it can be right.
-  if (has_failed || !is_valid(header, args.limits, step)) {
+  if (has_failed || header.step != step || !is_valid_header(header, args.limits)) {
     if (threadIdx.x == 0) refuse_plan(to, header.step, step);
     return;
   }
   copy_words(to.header, from.header, 1);
   copy_words(to.spans, from.spans, header.num_spans);
-  apply_inits(args.batch, from.inits, header.num_inits);
-  apply_block_updates(args.batch, from.block_updates, header.num_block_updates);
+  copy_words(to.inits, from.inits, header.num_inits);
+  copy_words(to.block_updates, from.block_updates, header.num_block_updates);
+  __syncthreads();
+  if (!has_valid_parts(to, header, args.batch)) {
+    if (threadIdx.x == 0) refuse_plan(to, header.step, step);
+    return;
+  }
+  apply_inits(args.batch, to.inits, header.num_inits);
+  copy_lists(args.batch.lists, to.inits, header.num_inits, from.words);
+  apply_block_updates(args.batch, to.block_updates, header.num_block_updates);
   __syncthreads();
   for (int s = 0; s < header.num_spans; ++s) {
     const SpanPlan span = to.spans[s];

@@ -1,0 +1,52 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <cstdint>
+
+#include "attention/kv_cache.h"
+#include "base/result.h"
+#include "device/device.h"
+
+namespace foretoken {
+
+// What blocks of the KV groups cost and what sequences keep of the windowed one.
+struct KvDemand {
+  int64_t block_bytes = 0;         // full group: keys, values and the token page
+  int64_t window_block_bytes = 0;  // windowed group; 0: the model has none
+  int window = 0;                  // positions
+  int max_drafts = 0;
+};
+
+// Of a model's groups (see Model::kv_groups).
+KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size, int max_drafts);
+
+// Blocks of each group, the null blocks included; `windowed` is 0 without such a group.
+struct KvBlockCounts {
+  int full = 0;
+  int windowed = 0;
+};
+
+// Bytes for keys, values and token pages: kv_cache_memory_bytes, or the share of free memory that
+// the configuration grants. Call it when the weights are loaded.
+int64_t kv_budget(const EngineConfig& config, const Device& device);
+
+// The largest max_model_len up to `longest` for which one sequence fits into `budget` (or into
+// num_gpu_blocks_override blocks). ResourceExhausted when not even two tokens do.
+Result<int> choose_max_model_len(const EngineConfig& config, const KvDemand& demand, int64_t budget,
+                                 int longest);
+
+// How many blocks each group gets, from `budget` or from the override (of full blocks), but never
+// more than max_num_seqs sequences of max_model_len can use: each all its blocks in the full group;
+// in the windowed group what the window and the drafts in flight touch, and together the chunks of
+// the steps in flight. When not all of that fits, the groups are split
+//  - so that both run out together for sequences of max_model_len,
+//  - but the windowed group has what max_num_seqs sequences of 512 tokens keep, or half of the
+//    budget if that is less: short sequences use as many blocks there as in the full group, and a
+//    split for long ones alone would admit only a few of them,
+//  - and one sequence of max_model_len always fits, with a whole chunk in the windowed group.
+// With the override the windowed group follows by the same rules, without a budget.
+// ResourceExhausted when one sequence of max_model_len does not fit and there is no override.
+Result<KvBlockCounts> choose_num_blocks(const EngineConfig& config, const KvDemand& demand,
+                                        int64_t budget);
+
+}  // namespace foretoken

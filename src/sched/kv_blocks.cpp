@@ -1,0 +1,240 @@
+#include "sched/kv_blocks.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "base/check.h"
+#include "base/result.h"
+
+namespace foretoken {
+namespace {
+
+std::optional<BlockPool> window_pool(const KvBlocksConfig& config) {
+  if (config.num_window_blocks == 0) return std::nullopt;
+  return std::optional<BlockPool>(std::in_place, config.num_window_blocks);
+}
+
+// Last block first, so that the end of a prefix is forgotten before its beginning.
+void release_all(std::vector<BlockId>& blocks, BlockPool& pool) {
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    if (*block != kNullBlock) pool.release(*block);
+  }
+  blocks.clear();
+}
+
+}  // namespace
+
+KvBlocks::KvBlocks(const KvBlocksConfig& config)
+    : config_(config),
+      full_(config.num_blocks),
+      windowed_(window_pool(config)),
+      cache_(full_, windowed(), config.block_size) {
+  FT_CHECK(config.block_size > 0 && (!windowed_ || config.window > 0));
+}
+
+Status KvBlocks::check_fits(int prompt_len, int max_len) const {
+  if (blocks_for(max_len) > full_.num_usable()) {
+    return resource_exhausted(
+        "the KV cache holds " + std::to_string(full_.num_usable() * config_.block_size) +
+        " tokens, but prompt and output may reach " + std::to_string(max_len) + " (prompt " +
+        std::to_string(prompt_len) +
+        "); lower max_tokens, or raise --num-gpu-blocks-override or --kv-cache-memory-bytes");
+  }
+  // A window and the row that sees it may begin in the middle of a block.
+  if (windowed_ &&
+      std::min(blocks_for(max_len), blocks_for(config_.window - 1) + 1) > windowed_->num_usable()) {
+    return resource_exhausted(
+        "the windowed KV cache holds " +
+        std::to_string(windowed_->num_usable() * config_.block_size) +
+        " tokens, but a sequence needs its window of " + std::to_string(config_.window) +
+        " and one block; raise --num-gpu-blocks-override or --kv-cache-memory-bytes");
+  }
+  return {};
+}
+
+bool KvBlocks::worth_a_look(const Sequence& sequence) const {
+  if (sequence.num_blocks_wanted <= full_.num_free() &&
+      (!windowed_ || sequence.num_window_blocks_wanted <= windowed_->num_free())) {
+    return true;
+  }
+  // Its chain of hits grows while another sequence computes the same prompt.
+  const int next = sequence.num_cached_blocks;
+  if (!config_.prefix_caching || sequence.bypasses_prefix_cache ||
+      next >= (sequence.known_len() - 1) / config_.block_size) {
+    return false;
+  }
+  const auto ids = std::span<const int32_t>(sequence.tokens)
+                       .subspan(static_cast<size_t>(next) * config_.block_size, config_.block_size);
+  return cache_.find(sequence.cache_tail, ids) != kNullBlock;
+}
+
+bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
+  find_chain(sequence);
+  const PrefixLink chain_end = sequence.cache_tail;
+  const int chain_len = sequence.num_cached_blocks;
+  const int free_before = full_.num_free();
+  const int window_free_before = windowed_ ? windowed_->num_free() : 0;
+  retain_hits(sequence, usable_hits(sequence));
+
+  const int end = std::min(sequence.known_len() + 1, sequence.max_len);
+  const int missing = blocks_for(end) - sequence.num_cached_blocks;
+  const int horizon = std::min(end - sequence.num_scheduled, config_.window + chunk);
+  const int window_missing = !windowed_ ? 0 : alone ? 1 : blocks_for(horizon);
+  if (missing <= full_.num_free() && (!windowed_ || window_missing <= windowed_->num_free())) {
+    sequence.num_blocks_wanted = sequence.num_window_blocks_wanted = 0;
+    return true;
+  }
+  sequence.num_blocks_wanted = free_before - full_.num_free() + missing;
+  if (windowed_) {
+    sequence.num_window_blocks_wanted = window_free_before - windowed_->num_free() + window_missing;
+  }
+  release(sequence);
+  sequence.cache_tail = chain_end;
+  sequence.num_cached_blocks = chain_len;
+  return false;
+}
+
+// The last known token always runs, so hits stop before its block.
+void KvBlocks::find_chain(Sequence& sequence) const {
+  sequence.cache_tail = {kNullBlock, sequence.cache_salt};
+  sequence.num_cached_blocks = 0;
+  if (!config_.prefix_caching || sequence.bypasses_prefix_cache) return;
+  const int most = (sequence.known_len() - 1) / config_.block_size;
+  const auto tokens = std::span<const int32_t>(sequence.tokens);
+  while (sequence.num_cached_blocks < most) {
+    const size_t begin = static_cast<size_t>(sequence.num_cached_blocks) * config_.block_size;
+    const BlockId block =
+        cache_.find(sequence.cache_tail, tokens.subspan(begin, config_.block_size));
+    if (block == kNullBlock) break;
+    sequence.blocks.push_back(block);
+    sequence.cache_tail = cache_.link_to(block);
+    ++sequence.num_cached_blocks;
+  }
+}
+
+// The block in which the window of a row at `position` begins.
+int KvBlocks::first_seen_block(int position) const {
+  return std::max(0, position - config_.window + 1) / config_.block_size;
+}
+
+// The most leading blocks of the chain after which the next row finds its whole window.
+int KvBlocks::usable_hits(const Sequence& sequence) const {
+  const int chain_len = static_cast<int>(sequence.blocks.size());
+  if (!windowed_) return chain_len;
+  int best = 0;
+  int num_alive = 0;  // companions in a row up to block i
+  for (int i = 0; i < chain_len; ++i) {
+    const bool alive = cache_.companion(sequence.blocks[static_cast<size_t>(i)]) != kNullBlock;
+    num_alive = alive ? num_alive + 1 : 0;
+    const int hits = i + 1;
+    if (num_alive >= hits - first_seen_block(hits * config_.block_size)) best = hits;
+  }
+  return best;
+}
+
+void KvBlocks::retain_hits(Sequence& sequence, int num_hits) {
+  sequence.blocks.resize(static_cast<size_t>(num_hits));
+  for (const BlockId block : sequence.blocks) full_.retain(block);
+  sequence.num_cached_blocks = num_hits;
+  sequence.num_scheduled = sequence.num_computed = num_hits * config_.block_size;
+  sequence.cache_tail = num_hits > 0 ? cache_.link_to(sequence.blocks.back())
+                                     : PrefixLink{kNullBlock, sequence.cache_salt};
+  if (!windowed_) return;
+  const int first = std::min(num_hits, first_seen_block(sequence.num_computed));
+  sequence.num_freed_window_blocks = first;
+  sequence.window_blocks.assign(static_cast<size_t>(first), kNullBlock);
+  for (int i = first; i < num_hits; ++i) {
+    const BlockId block = cache_.companion(sequence.blocks[static_cast<size_t>(i)]);
+    windowed_->retain(block);
+    sequence.window_blocks.push_back(block);
+  }
+}
+
+int KvBlocks::window_room(const Sequence& sequence) const {
+  if (!windowed_) return std::numeric_limits<int>::max();
+  return (static_cast<int>(sequence.window_blocks.size()) + windowed_->num_free()) *
+         config_.block_size;
+}
+
+bool KvBlocks::only_window_is_short(const Sequence& sequence, Reach reach) const {
+  return blocks_for(reach.ids_end) - static_cast<int>(sequence.blocks.size()) <= full_.num_free() &&
+         reach.rows_end > window_room(sequence);
+}
+
+bool KvBlocks::reserve(Sequence& sequence, Reach reach, StepPlan& plan) {
+  const int needed = blocks_for(reach.ids_end);
+  const int window_needed = windowed_ ? blocks_for(reach.rows_end) : 0;
+  if (needed - static_cast<int>(sequence.blocks.size()) > full_.num_free()) return false;
+  if (reach.rows_end > window_room(sequence)) return false;
+  while (static_cast<int>(sequence.blocks.size()) < needed) {
+    const BlockId block = full_.allocate();
+    cache_.forget(block);
+    plan.blocks.push_back({.slot = sequence.slot,
+                           .index = static_cast<int>(sequence.blocks.size()),
+                           .block = block,
+                           .fresh = true});
+    sequence.blocks.push_back(block);
+  }
+  while (static_cast<int>(sequence.window_blocks.size()) < window_needed) {
+    const BlockId block = windowed_->allocate();
+    plan.blocks.push_back({.slot = sequence.slot,
+                           .index = static_cast<int>(sequence.window_blocks.size()),
+                           .block = block,
+                           .fresh = true,
+                           .windowed = true});
+    sequence.window_blocks.push_back(block);
+  }
+  return true;
+}
+
+void KvBlocks::announce_hits(const Sequence& sequence, StepPlan& plan) const {
+  for (size_t i = 0; i < sequence.blocks.size(); ++i) {
+    plan.blocks.push_back(
+        {.slot = sequence.slot, .index = static_cast<int>(i), .block = sequence.blocks[i]});
+  }
+  for (size_t i = static_cast<size_t>(sequence.num_freed_window_blocks);
+       i < sequence.window_blocks.size(); ++i) {
+    plan.blocks.push_back({.slot = sequence.slot,
+                           .index = static_cast<int>(i),
+                           .block = sequence.window_blocks[i],
+                           .windowed = true});
+  }
+}
+
+int KvBlocks::num_hits_to_announce(const Sequence& sequence) const {
+  return static_cast<int>(sequence.blocks.size() + sequence.window_blocks.size()) -
+         sequence.num_freed_window_blocks;
+}
+
+void KvBlocks::remember(Sequence& sequence, int num_tokens) {
+  if (!config_.prefix_caching) return;
+  while ((sequence.num_cached_blocks + 1) * config_.block_size <= num_tokens) {
+    const size_t index = static_cast<size_t>(sequence.num_cached_blocks);
+    const auto ids = std::span<const int32_t>(sequence.tokens)
+                         .subspan(index * config_.block_size, config_.block_size);
+    sequence.cache_tail = cache_.insert(sequence.cache_tail, ids, sequence.blocks[index]);
+    if (windowed_) cache_.set_companion(sequence.cache_tail.block, sequence.window_blocks[index]);
+    ++sequence.num_cached_blocks;
+  }
+}
+
+void KvBlocks::free_behind_window(Sequence& sequence) {
+  if (!windowed_) return;
+  const int end = std::min(first_seen_block(sequence.num_computed),
+                           static_cast<int>(sequence.window_blocks.size()));
+  for (int& i = sequence.num_freed_window_blocks; i < end; ++i) {
+    BlockId& block = sequence.window_blocks[static_cast<size_t>(i)];
+    windowed_->release(block);
+    block = kNullBlock;
+  }
+}
+
+void KvBlocks::release(Sequence& sequence) {
+  release_all(sequence.blocks, full_);
+  if (windowed_) release_all(sequence.window_blocks, *windowed_);
+  sequence.num_freed_window_blocks = 0;
+  sequence.num_scheduled = sequence.num_computed = 0;
+}
+
+}  // namespace foretoken

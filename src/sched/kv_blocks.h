@@ -1,0 +1,84 @@
+#pragma once
+#include <foretoken/status.h>
+
+#include <optional>
+
+#include "kv/block_pool.h"
+#include "kv/prefix_cache.h"
+#include "sched/sequence.h"
+#include "sched/step_plan.h"
+
+namespace foretoken {
+
+struct KvBlocksConfig {
+  int num_blocks = 0;         // of the full group, the null block included
+  int num_window_blocks = 0;  // of the windowed group, likewise; 0: no windowed layers
+  int window = 0;             // positions that a row of those sees, its own included
+  int block_size = 16;
+  bool prefix_caching = true;
+};
+
+// Which sequence holds which blocks of the two KV groups. The full group keeps everything; the
+// windowed group keeps what rows in flight or to come can still see. Positions lie in blocks of the
+// same index in both. Engine thread only; allocates nothing after construction.
+class KvBlocks {
+ public:
+  explicit KvBlocks(const KvBlocksConfig& config);
+
+  // ResourceExhausted when the sequence could not run even alone; the message names the limit.
+  Status check_fits(int prompt_len, int max_len) const;
+
+  // False while a waiting sequence that did not fit cannot fit now either. Costs one look-up at
+  // most.
+  bool worth_a_look(const Sequence& sequence) const;
+
+  // Gives a waiting sequence its prefix hits when the rest of its known tokens finds blocks too:
+  // all of them in the full group; in the windowed group its window and `chunk` more positions,
+  // since blocks come free behind it. `alone`: one block is enough there. False: it holds nothing.
+  bool take_hits(Sequence& sequence, int chunk, bool alone);
+
+  // How many positions the sequence can have in the windowed group before that runs out.
+  int window_room(const Sequence& sequence) const;
+
+  // How far a step can take a running sequence: ids stand below `ids_end`, rows below `rows_end`.
+  struct Reach {
+    int ids_end = 0;
+    int rows_end = 0;
+  };
+  // Takes the blocks for that, or none at all. What a sequence holds is always announced by a span
+  // of the same plan.
+  bool reserve(Sequence& sequence, Reach reach, StepPlan& plan);
+  // Whether `reserve` fails for want of windowed blocks alone.
+  bool only_window_is_short(const Sequence& sequence, Reach reach) const;
+
+  // Announces the hits that the sequence took, now that it has a slot.
+  void announce_hits(const Sequence& sequence, StepPlan& plan) const;
+  int num_hits_to_announce(const Sequence& sequence) const;
+
+  // Makes the leading `num_tokens` tokens findable, whose KV entries are computed or in flight.
+  void remember(Sequence& sequence, int num_tokens);
+
+  // Frees what lies behind the window of every row from num_computed on.
+  void free_behind_window(Sequence& sequence);
+
+  void release(Sequence& sequence);
+
+  int num_groups() const { return windowed_ ? 2 : 1; }
+  int blocks_for(int len) const { return (len + config_.block_size - 1) / config_.block_size; }
+  const BlockPool& full() const { return full_; }
+  // Null without windowed layers.
+  const BlockPool* windowed() const { return windowed_ ? &*windowed_ : nullptr; }
+
+ private:
+  void find_chain(Sequence& sequence) const;
+  int usable_hits(const Sequence& sequence) const;
+  int first_seen_block(int position) const;
+  void retain_hits(Sequence& sequence, int num_hits);
+
+  const KvBlocksConfig config_;
+  BlockPool full_;
+  std::optional<BlockPool> windowed_;
+  PrefixCache cache_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,26 @@
+#include "reference.h"
+
+#include "kernels/cpu/op_table.h"
+#include "kernels/op.h"
+
+namespace foretoken::check {
+
+cpu::CpuKernels reference_kernels() {
+  cpu::CpuKernels kernels;
+  const auto set = [&](Op op, cpu::OpFn fn) { kernels.ops[static_cast<size_t>(op)] = fn; };
+  set(Op::kUpload, cpu::upload);
+  set(Op::kPrepare, cpu::prepare);
+  set(Op::kPool, cpu::pool);
+  set(Op::kKeepRaw, cpu::keep_raw);
+  set(Op::kExportLogits, cpu::export_logits);
+  set(Op::kImportLogits, cpu::import_logits);
+  set(Op::kShapeLogits, cpu::shape_logits);
+  set(Op::kSample, cpu::sample);
+  set(Op::kLogprobs, cpu::logprobs);
+  set(Op::kCommit, cpu::commit);
+  set(Op::kPublish, cpu::publish);
+  set(Op::kNgram, cpu::ngram);
+  return kernels;
+}
+
+}  // namespace foretoken::check

@@ -1,0 +1,258 @@
+#include "sched/kv_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include "sched/script.h"
+
+namespace foretoken {
+namespace {
+
+std::string run(const SchedulerConfig& config, const char* script) {
+  return SchedulerScript(config).run(script);
+}
+
+// Blocks of four tokens; a window of eight touches three of them.
+SchedulerConfig window_config(int num_window_blocks) {
+  return {.num_blocks = 40,
+          .num_window_blocks = num_window_blocks,
+          .window = 8,
+          .block_size = 4,
+          .max_num_seqs = 4,
+          .max_num_batched_tokens = 16};
+}
+
+// Positions 0 to 12 are computed: the row at 12 sees 5 to 12, so that block 0 is free.
+TEST(KvBlocks, FreesWhatLiesBehindTheWindow) {
+  EXPECT_EQ("", run(window_config(20), R"(
+    submit a prompt=11 max=40
+    plan
+    span a tokens=11 samples first
+    state free=36 window_free=16
+    done a=1
+    state window_free=17
+    plan
+    span a tokens=1 samples
+    done a=1
+    state free=35 window_free=17
+    plan
+    span a tokens=1 samples
+    done a=1!
+    state free=39 window_free=19
+  )"));
+}
+
+// Chunks of four beside the window: the step in flight still reads what its first row sees.
+TEST(KvBlocks, AStepInFlightKeepsTheWindowOfItsFirstRow) {
+  SchedulerConfig config = window_config(20);
+  config.max_num_batched_tokens = 4;
+  EXPECT_EQ("", run(config, R"(
+    submit a prompt=20 max=40
+    plan
+    span a tokens=4 first
+    plan
+    span a tokens=4
+    done a=0
+    plan
+    span a tokens=4
+    state window_free=16
+    done a=0
+    state window_free=16
+    plan
+    span a tokens=4
+    done a=0
+    state window_free=16
+    done a=0
+    state window_free=17
+  )"));
+}
+
+TEST(KvBlocks, MemoryIsFlatOverEightWindows) {
+  for (const int drafts : {0, 3}) {
+    Scheduler scheduler(window_config(30));
+    Sequence sequence;
+    sequence.tokens.assign(5, 1);
+    sequence.prompt_len = 5;
+    sequence.max_len = 5 + 8 * 8 + 8;
+    sequence.max_drafts = drafts;
+    scheduler.add(sequence);
+    StepPlan plans[2];
+    ASSERT_TRUE(scheduler.plan(plans[0]));
+    // The window, and what two steps in flight can reach: 8 + 2 * (drafts + 1) positions.
+    const int most = (8 + 2 * (drafts + 1)) / 4 + 2;
+    for (int step = 0; sequence.state == SequenceState::kRunning; ++step) {
+      (void)scheduler.plan(plans[(step + 1) % 2]);
+      const BlockPool& pool = *scheduler.window_blocks();
+      EXPECT_LE(pool.num_usable() - pool.num_free(), most);
+      const StepPlan& done = plans[step % 2];
+      ASSERT_EQ(done.spans.size(), 1u);
+      const std::vector<int32_t> ids(step % 2 == 0 ? done.spans[0].max_drafts + 1u : 1u, 3);
+      const bool ended = sequence.known_len() + static_cast<int>(ids.size()) >= 5 + 8 * 8;
+      (void)scheduler.reconcile(done.spans[0], ids, ended);
+    }
+    EXPECT_GE(sequence.known_len(), 5 + 8 * 8);
+  }
+}
+
+TEST(KvBlocks, ALongPromptRunsInChunksWithinItsWindow) {
+  EXPECT_EQ("", run(window_config(5), R"(
+    submit a prompt=60 max=70
+    plan
+    span a tokens=16 first
+    state window_free=0
+    plan
+    done a=0
+    state window_free=2
+    plan
+    span a tokens=8
+    plan
+    done a=0
+    plan
+    span a tokens=8
+    done a=0
+    plan
+    span a tokens=8
+    done a=0
+    plan
+    span a tokens=8
+    done a=0
+    plan
+    span a tokens=8
+    done a=0
+    plan
+    span a tokens=4 samples
+    state preemptions=0 running=1
+  )"));
+}
+
+TEST(KvBlocks, EitherGroupShortPreemptsTheYoungest) {
+  EXPECT_EQ("", run(window_config(5), R"(
+    submit a prompt=7 max=20
+    submit b prompt=7 max=20 base=300
+    plan
+    span a tokens=7 samples first
+    span b tokens=7 samples first
+    done a=1 b=1
+    state free=35 window_free=0
+    plan
+    span a tokens=1 samples
+    span b tokens=1 samples
+    done a=1 b=1
+    plan
+    span a tokens=1 samples
+    state running=1 waiting=1 preemptions=1
+    done a=1!
+    plan
+    span b tokens=5 hits=4 samples first
+  )"));
+}
+
+TEST(KvBlocks, DraftsGoBeforeASequenceDoes) {
+  EXPECT_EQ("", run(window_config(3), R"(
+    submit a prompt=6 max=20 drafts=6
+    plan
+    span a tokens=6 samples first
+    done a=1
+    plan
+    span a tokens=1 samples
+    state preemptions=0 window_free=0
+  )"));
+}
+
+TEST(KvBlocks, AHitNeedsTheWindowBeforeItAlive) {
+  EXPECT_EQ("", run(window_config(8), R"(
+    submit a prompt=22 max=24
+    plan
+    span a tokens=16 first
+    plan
+    span a tokens=6 samples
+    done a=0
+    done a=1
+    plan
+    span a tokens=1 samples
+    done a=1!
+    state window_free=7 free=39
+    submit b prompt=22 max=24
+    plan
+    span b tokens=2 hits=20 samples first
+    state window_free=4
+    done b=1!
+    submit c prompt=22 max=24 base=500
+    plan
+    span c tokens=16 first
+    plan
+    span c tokens=6 samples
+    state window_free=1
+    done c=0
+    done c=1!
+    submit b2 prompt=22 max=24
+    plan
+    span b2 tokens=16 first
+  )"));
+}
+
+// The end of the long prompt was overwritten, the window at its middle lives on.
+TEST(KvBlocks, FewerHitsWhenOnlyAnEarlierWindowLives) {
+  KvBlocks blocks({.num_blocks = 20, .num_window_blocks = 7, .window = 4, .block_size = 4});
+  StepPlan plan;
+  Sequence first;
+  for (int i = 0; i < 17; ++i) first.tokens.push_back(i);
+  first.max_len = 20;
+  ASSERT_TRUE(blocks.take_hits(first, 16, true));
+  ASSERT_TRUE(blocks.reserve(first, {17, 17}, plan));
+  blocks.remember(first, 16);
+  blocks.release(first);
+
+  // The last blocks come free first: those of indices 5 (never used), 4 and 3 are handed out again.
+  Sequence other;
+  other.max_len = 20;
+  ASSERT_TRUE(blocks.reserve(other, {1, 12}, plan));
+  Sequence second;
+  second.tokens = first.tokens;
+  second.max_len = 20;
+  ASSERT_TRUE(blocks.take_hits(second, 16, true));
+  EXPECT_EQ(second.num_scheduled, 12);
+  EXPECT_EQ(second.num_freed_window_blocks, 2);
+  ASSERT_EQ(second.window_blocks.size(), 3u);
+  EXPECT_NE(second.window_blocks[2], kNullBlock);
+  plan.clear();
+  blocks.announce_hits(second, plan);
+  EXPECT_EQ(static_cast<int>(plan.blocks.size()), blocks.num_hits_to_announce(second));
+  EXPECT_EQ(plan.blocks.size(), 4u);
+  EXPECT_TRUE(plan.blocks.back().windowed);
+  EXPECT_EQ(plan.blocks.back().index, 2);
+  blocks.release(second);
+  blocks.release(other);
+  EXPECT_EQ(blocks.windowed()->num_free(), 6);
+  EXPECT_EQ(blocks.full().num_free(), 19);
+}
+
+TEST(KvBlocks, RefusesAWindowThatCanNeverFit) {
+  const KvBlocks small({.num_blocks = 40, .num_window_blocks = 3, .window = 8, .block_size = 4});
+  EXPECT_TRUE(small.check_fits(4, 8).ok());
+  const Status status = small.check_fits(4, 12);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("window of 8"), std::string::npos) << status.message();
+  const KvBlocks enough({.num_blocks = 40, .num_window_blocks = 4, .window = 8, .block_size = 4});
+  EXPECT_TRUE(enough.check_fits(4, 150).ok());
+}
+
+TEST(KvBlocks, WithoutWindowedLayersThereIsNoSecondPool) {
+  KvBlocks blocks({.num_blocks = 5, .block_size = 4});
+  EXPECT_EQ(blocks.windowed(), nullptr);
+  EXPECT_EQ(blocks.num_groups(), 1);
+  StepPlan plan;
+  Sequence sequence;
+  sequence.tokens.assign(9, 1);
+  sequence.max_len = 12;
+  ASSERT_TRUE(blocks.take_hits(sequence, 16, false));
+  ASSERT_TRUE(blocks.reserve(sequence, {9, 9}, plan));
+  blocks.remember(sequence, 9);
+  sequence.num_computed = 9;
+  blocks.free_behind_window(sequence);
+  EXPECT_TRUE(sequence.window_blocks.empty());
+  EXPECT_EQ(sequence.window_blocks.capacity(), 0u);
+  EXPECT_EQ(plan.blocks.size(), 3u);
+}
+
+}  // namespace
+}  // namespace foretoken
