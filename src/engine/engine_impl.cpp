@@ -98,7 +98,7 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
       kv_demand(model_->kv_groups(), config.block_size, drafter_ ? drafter_->max_drafts() : 0);
   const int64_t budget = kv_budget(config, *device_);
   if (config.max_model_len == -1) {
-    const int longest = model_->config().max_position_embeddings;
+    const int longest = model_->config().max_context;
     FT_ASSIGN_OR_RETURN(config.max_model_len,
                         choose_max_model_len(config, demand, budget, longest));
     FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",

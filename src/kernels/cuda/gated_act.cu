@@ -1,5 +1,6 @@
-#include "kernels/silu_mul.h"
+#include "kernels/gated_act.h"
 
+#include "kernels/activation_math.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -9,8 +10,19 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 4;
 
-template <class T>
-__global__ void silu_mul_kernel(SiluMulArgs args) {
+template <Activation kActivation>
+__device__ float share_of(float x) {
+  if constexpr (kActivation == Activation::kSilu) {
+    return activation_math::sigmoid(x);
+  } else if constexpr (kActivation == Activation::kGelu) {
+    return activation_math::gelu_share(x);
+  } else {
+    return activation_math::gelu_tanh_share(x);
+  }
+}
+
+template <Activation kActivation, class T>
+__global__ void gated_act_kernel(GatedActArgs args) {
   wait_for_previous();
   let_next_start();
   const int row = blockIdx.y;
@@ -23,19 +35,31 @@ __global__ void silu_mul_kernel(SiluMulArgs args) {
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
     if (i >= args.size) break;
-    const float g = gate[i];
-    out[i] = from_float<T>(g / (1.0f + expf(-g)) * up[i]);
+    const float x = gate[i];
+    out[i] = from_float<T>(x * share_of<kActivation>(x) * up[i]);
   }
+}
+
+template <Activation kActivation>
+void launch(const GatedActArgs& args, cudaStream_t stream) {
+  const auto kernel = args.out_dtype == DType::kBF16 ? gated_act_kernel<kActivation, __nv_bfloat16>
+                                                     : gated_act_kernel<kActivation, float>;
+  const dim3 grid(ceil_div(args.size, kThreads * kPerThread), args.max_rows);
+  launch_kernel(kernel, grid, kThreads, 0, stream, args);
 }
 
 }  // namespace
 
-void launch_silu_mul(const void* packed, cudaStream_t stream) {
-  const auto& args = op_args<SiluMulArgs>(packed);
-  const auto kernel =
-      args.out_dtype == DType::kBF16 ? silu_mul_kernel<__nv_bfloat16> : silu_mul_kernel<float>;
-  const dim3 grid(ceil_div(args.size, kThreads * kPerThread), args.max_rows);
-  launch_kernel(kernel, grid, kThreads, 0, stream, args);
+void launch_gated_act(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<GatedActArgs>(packed);
+  switch (args.activation) {
+    case Activation::kSilu:
+      return launch<Activation::kSilu>(args, stream);
+    case Activation::kGelu:
+      return launch<Activation::kGelu>(args, stream);
+    case Activation::kGeluTanh:
+      return launch<Activation::kGeluTanh>(args, stream);
+  }
 }
 
 }  // namespace foretoken::cuda
