@@ -22,7 +22,9 @@ enum class LoadFormat : uint8_t { kAuto, kDummy };
 struct LoadOptions {
   ConfigOptions config;
   LoadFormat load_format = LoadFormat::kAuto;
-  int32_t max_model_len = 0;                    // longest sequence; 0: ModelConfig::max_context
+  // Longest sequence, which fixes rotary embeddings that depend on the length (rope_table.h). Not
+  // positive, as before "auto" is resolved: ModelConfig::max_context.
+  int32_t max_model_len = 0;
   int32_t max_rows = 0;                         // largest max_rows of Model::forward
   int32_t max_logits_rows = 0;                  // largest max_rows of Model::logits
   const AttentionBackend* attention = nullptr;  // null: the best for the device

@@ -137,7 +137,7 @@ class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
       request.prompt_token_ids = ids.get<std::vector<int32_t>>();
       // A repeated text, so that n-gram drafts are made.
       for (int j = 0; j < 12 * (i / 2); ++j) request.prompt_token_ids.push_back(30 + j % 4);
-      request.sampling.max_tokens = 48;
+      request.sampling.max_tokens = 80;
       request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.8f;
       request.sampling.seed = static_cast<uint64_t>(i);
       request.sampling.ignore_eos = true;
@@ -183,7 +183,7 @@ TEST_P(ArchitectureIdentity, SameIdsHoweverTheyAreMade) {
                                    .num_drafts = 3,
                                    .steps_in_flight = 2,
                                    .batch = 6,
-                                   .max_batched_tokens = 16,
+                                   .max_batched_tokens = 64,
                                    .num_blocks = kFewBlocks};
   const Variant cached = {.name = "cached",
                           .num_drafts = 2,
@@ -195,7 +195,10 @@ TEST_P(ArchitectureIdentity, SameIdsHoweverTheyAreMade) {
   for (const Variant& variant : {speculative, short_of_blocks, cached}) {
     const RunResult other = run(variant);
     EXPECT_EQ(count_differences(base, other, variant.describe()), 0);
-    EXPECT_GT(other.stats.num_draft_tokens, 0);
+    EXPECT_GT(other.stats.num_draft_tokens, 0) << variant.name;
+    if (variant.num_blocks == kFewBlocks) {
+      EXPECT_GT(other.stats.num_preemptions, 0);
+    }
   }
 }
 

@@ -17,13 +17,13 @@ class OutputEvents : public testing::Test {
   OutputEvents() : outputs_(ring_, intake_, hooks()) { outputs_.start(); }
 
   OutputProcessor::Hooks hooks() {
-    return {.forget = [this](const RequestState&) { ++num_forgotten_; },
+    return {.forget = [this](const RequestGroup&) { ++num_forgotten_; },
             .device_error = [this] { return device_error_; }};
   }
 
   RequestState* new_request() {
     auto* request = new RequestState();  // destroyed by the processor with its last event
-    request->callback = [this](const RequestOutput& output) { seen_.push_back(output); };
+    request->group->callback = [this](const RequestOutput& output) { seen_.push_back(output); };
     request->stats.num_prompt_tokens = 4;
     return request;
   }

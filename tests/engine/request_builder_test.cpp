@@ -11,8 +11,12 @@ namespace foretoken {
 namespace {
 
 const RequestLimits kLimits{.max_model_len = 100,
+                            .max_blocks = 7,
                             .vocab_size = 50,
                             .num_speculative_tokens = 4,
+                            .max_logprobs = 10,
+                            .max_processor_rows = 4,
+                            .hidden_size = 8,
                             .seed = 9,
                             .eos_token_ids = {2, 3}};
 
@@ -22,9 +26,10 @@ Request request_of(int length) {
   return request;
 }
 
-Result<std::unique_ptr<RequestState>> build(Request request, uint64_t number = 0,
-                                            const RequestLimits& limits = kLimits) {
-  return build_request(std::move(request), nullptr, limits, nullptr, number, 7);
+using Records = std::vector<std::unique_ptr<RequestState>>;
+
+Result<Records> build(Request request, uint64_t number = 0, const RequestLimits& limits = kLimits) {
+  return build_request(std::move(request), nullptr, limits, nullptr, number);
 }
 
 void expect_refused(const std::function<void(Request&)>& change, const char* part) {
@@ -44,7 +49,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   request.sampling.stop_token_ids = {9, 2, 9};
   const auto built = build(std::move(request), 11);
   ASSERT_TRUE(built.ok()) << built.status().message();
-  const RequestState& state = *built.value();
+  const RequestState& state = *built.value().front();
   EXPECT_EQ(state.sequence.prompt_len, 5);
   EXPECT_EQ(state.sequence.max_len, 35);
   EXPECT_EQ(state.sequence.max_drafts, 4);
@@ -59,7 +64,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   EXPECT_EQ(state.params.stop_ids[0], 2);
   EXPECT_EQ(state.params.stop_ids[1], 3);
   EXPECT_EQ(state.params.stop_ids[2], 9);
-  EXPECT_EQ(state.request.request_id, "req-11");
+  EXPECT_EQ(state.group->request.request_id, "req-11");
   EXPECT_EQ(state.stats.num_prompt_tokens, 5);
 }
 
@@ -69,7 +74,7 @@ TEST(RequestBuilder, IgnoreEosLeavesOnlyTheRequestsIds) {
   request.sampling.stop_token_ids = {9};
   const auto built = build(std::move(request));
   ASSERT_TRUE(built.ok());
-  EXPECT_EQ(built.value()->params.num_stop_ids, 1);
+  EXPECT_EQ(built.value().front()->params.num_stop_ids, 1);
 }
 
 TEST(RequestBuilder, LengthsEndAtTheModelsAndNeverOverflow) {
@@ -78,8 +83,8 @@ TEST(RequestBuilder, LengthsEndAtTheModelsAndNeverOverflow) {
   request.sampling.min_tokens = INT_MAX;
   const auto built = build(std::move(request));
   ASSERT_TRUE(built.ok()) << built.status().message();
-  EXPECT_EQ(built.value()->sequence.max_len, 100);
-  EXPECT_EQ(built.value()->params.min_len, 100);
+  EXPECT_EQ(built.value().front()->sequence.max_len, 100);
+  EXPECT_EQ(built.value().front()->params.min_len, 100);
 }
 
 TEST(RequestBuilder, SeedsComeFromTheRequestOrItsNumber) {
@@ -88,7 +93,7 @@ TEST(RequestBuilder, SeedsComeFromTheRequestOrItsNumber) {
     request.sampling.seed = seed;
     RequestLimits limits = kLimits;
     limits.seed = engine_seed;
-    return build(std::move(request), number, limits).value()->params.seed;
+    return build(std::move(request), number, limits).value().front()->params.seed;
   };
   EXPECT_EQ(seed_of(1, 5, 0), seed_of(2, 5, 9));
   EXPECT_EQ(seed_of(1, std::nullopt, 3), seed_of(1, std::nullopt, 3));
@@ -100,7 +105,7 @@ TEST(RequestBuilder, SpeculationOfOneRequest) {
   const auto drafts_of = [](SpeculativeParams speculative) {
     Request request = request_of(2);
     request.speculative = speculative;
-    return build(std::move(request)).value()->params.max_drafts;
+    return build(std::move(request)).value().front()->params.max_drafts;
   };
   EXPECT_EQ(drafts_of({}), 4);
   EXPECT_EQ(drafts_of({.enabled = false, .num_speculative_tokens = {}}), 0);
@@ -115,7 +120,7 @@ TEST(RequestBuilder, SaltsSeparate) {
   const auto salt_of = [](const std::string& salt) {
     Request request = request_of(2);
     request.cache_salt = salt;
-    return build(std::move(request)).value()->sequence.cache_salt;
+    return build(std::move(request)).value().front()->sequence.cache_salt;
   };
   EXPECT_EQ(salt_of(""), 0u);
   EXPECT_NE(salt_of("a"), 0u);

@@ -1,16 +1,11 @@
-#include "json_fields.h"
+#include "serve/json_fields.h"
+
+#include "serve/field_names.h"
 
 namespace foretoken {
 namespace {
 
 using nlohmann::json;
-
-// Without the library's "[json.exception...] ".
-std::string plain_message(const json::exception& error) {
-  const std::string text = error.what();
-  const size_t end = text.find("] ");
-  return end == std::string::npos ? text : text.substr(end + 2);
-}
 
 bool is_int32(const json& value) {
   if (!value.is_number_integer()) return false;
@@ -19,28 +14,6 @@ bool is_int32(const json& value) {
 }
 
 }  // namespace
-
-Result<json> parse_json_object(const std::string& text, const std::string& what) {
-  // Deeper values overflow the stack when they are printed.
-  constexpr int kMaxDepth = 128;
-  bool too_deep = false;
-  const json::parser_callback_t look_at_depth = [&](int depth, json::parse_event_t, json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return true;
-  };
-  try {
-    json value = json::parse(text, look_at_depth);
-    if (too_deep) {
-      return invalid_argument(what + ": values are nested deeper than " +
-                              std::to_string(kMaxDepth) + " levels");
-    }
-    if (value.is_object()) return value;
-    return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
-                            std::string(value.type_name()));
-  } catch (const json::exception& error) {
-    return invalid_argument(what + ": not valid JSON: " + plain_message(error));
-  }
-}
 
 JsonFields::JsonFields(const json& object, std::string what)
     : object_(object), what_(std::move(what)) {}
@@ -117,13 +90,35 @@ void JsonFields::read(const char* name, std::vector<std::string>* value) {
 }
 
 void JsonFields::fail(const std::string& message) {
-  if (status_.ok()) status_ = invalid_argument(what_ + ": " + message);
+  if (status_.ok()) status_ = invalid_argument((what_.empty() ? "" : what_ + ": ") + message);
 }
 
 void JsonFields::wrong_type(const char* name, const char* wanted, const json& got) {
   std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
   fail("'" + std::string(name) + "' must be " + wanted + ", not " + shown);
+}
+
+void JsonFields::ignore(std::initializer_list<const char*> names) {
+  for (const char* name : names) read_.insert(name);
+}
+
+void JsonFields::refuse_later(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = object_.find(name);
+    if (found == object_.end()) continue;
+    read_.insert(name);
+    // What asks for nothing is harmless.
+    if (found->is_null() || *found == false || found->empty()) continue;
+    fail("'" + std::string(name) + "' is not supported yet; remove it");
+  }
+}
+
+void JsonFields::refuse_unread() {
+  const std::string name = first_unread();
+  if (name.empty()) return;
+  const std::vector<std::string> known(read_.begin(), read_.end());
+  fail("'" + name + "' is unknown" + nearest_name_hint(name, known, "; remove it"));
 }
 
 std::string JsonFields::first_unread() const {
