@@ -9,5 +9,6 @@ namespace foretoken {
 void add_generate_command(CLI::App& app, std::function<int()>* run);
 void add_bench_command(CLI::App& app, std::function<int()>* run);
 void add_inspect_command(CLI::App& app, std::function<int()>* run);
+void add_download_command(CLI::App& app, std::function<int()>* run);
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "default_model.h"
+#include "download_progress_text.h"
 #include "interrupt.h"
 #include "progress_line.h"
 #include "report.h"
@@ -14,8 +15,12 @@ namespace {
 
 void add_model_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--model,model", config.model,
-                 "Folder with config.json, *.safetensors and tokenizer.json "
-                 "(default: the bundled foretoken-3m)");
+                 "Folder with config.json, *.safetensors and tokenizer.json, or Hub id "
+                 "org/name[@revision] (default: the bundled foretoken-3m)");
+  app.add_option("--revision", config.revision,
+                 "Branch, tag or commit of a Hub id (default: main)");
+  app.add_option("--download-dir", config.download_dir,
+                 "Cache folder of Hub files (default: as HF_HUB_CACHE or HF_HOME say)");
   app.add_option("--device", config.device, "cpu or cuda")->capture_default_str();
   app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")->capture_default_str();
   app.add_option("--load-format", config.load_format,
@@ -100,6 +105,11 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
   config.cancel_load = &interrupt_flag();
   config.on_load_progress = [&progress](int64_t done, int64_t total) {
     if (progress.due()) progress.show(load_text(done, total));
+  };
+  DownloadProgressText fetched;
+  config.on_download_progress = [&](const std::string& file, int64_t done, int64_t total) {
+    fetched.note(file, done, total);
+    if (progress.due()) progress.show(fetched.text(config.model));
   };
   std::unique_ptr<Engine> engine;
   FT_RETURN_IF_ERROR(make_engine(config, &engine));

@@ -44,6 +44,7 @@ int run_main(int argc, char** argv) {
   add_generate_command(app, &run);
   add_bench_command(app, &run);
   add_inspect_command(app, &run);
+  add_download_command(app, &run);
   std::vector<std::string> arguments;
   for (int i = argc - 1; i > 0; --i) arguments.push_back(normalise_flag(argv[i]));
   try {

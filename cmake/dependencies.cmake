@@ -4,6 +4,8 @@ find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(CURL 7.85 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 
 # Not find_package(dnnl): Debian's package file wants OpenCL, which the CPU engine never uses.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

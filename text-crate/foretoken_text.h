@@ -65,6 +65,15 @@ int64_t ft_tokenizer_token_to_id(const FtTokenizer* tokenizer, const char* token
 // The name of a token in the vocabulary; false where there is none.
 bool ft_tokenizer_id_to_token(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
 
+// The bytes that a token stands for, which may be a part of a character; false where there is none.
+bool ft_tokenizer_token_bytes(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
+
+// The byte (0 to 255) of a token such as "<0x0A>" of a tokenizer with byte fallback, or -1.
+int32_t ft_tokenizer_fallback_byte(const FtTokenizer* tokenizer, uint32_t id);
+
+// Whether the token was added to the model's vocabulary (special tokens are).
+bool ft_tokenizer_is_added(const FtTokenizer* tokenizer, uint32_t id);
+
 // Whether decoding with skip_special_tokens leaves this token out.
 bool ft_tokenizer_is_special(const FtTokenizer* tokenizer, uint32_t id);
 
@@ -78,11 +87,21 @@ int32_t ft_template_new(const char* source, size_t source_size, const char* glob
                         size_t globals_size, FtTemplate** out, FtText* error);
 void ft_template_free(FtTemplate* chat_template);
 
+// Whether the template walks over a message's content, so that content should be a list of parts
+// rather than text.
+bool ft_template_wants_parts(const FtTemplate* chat_template);
+
+typedef struct FtRenderOptions {
+  bool add_generation_prompt;
+  bool continue_final_message;  // ends the text with the last message's own words
+  int64_t now;  // what strftime_now takes for the present, in seconds since 1970; -1 is the clock
+} FtRenderOptions;
+
 // `messages` is a JSON array; `arguments` is a JSON object (or empty) with further variables, such
-// as tools; they win over globals. Work and recursion are bounded.
+// as tools; they win over globals. Work, memory and recursion are bounded.
 int32_t ft_template_render(const FtTemplate* chat_template, const char* messages,
                            size_t messages_size, const char* arguments, size_t arguments_size,
-                           bool add_generation_prompt, FtText* out, FtText* error);
+                           FtRenderOptions options, FtText* out, FtText* error);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = {"base", "device", "kv", "text", "kernels", "attention", "sample", "model", "draft",
-           "sched", "engine"}
+           "sched", "engine", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
 ALLOWED = {
@@ -15,6 +15,7 @@ ALLOWED = {
     "device": {"base"},
     "kv": {"base"},
     "text": {"base"},
+    "hub": {"base"},
     "kernels": {"base", "device"},
     "attention": {"base", "device", "kernels"},
     "sample": {"base", "device", "kernels"},

@@ -16,7 +16,9 @@ struct SpeculativeConfig {
 
 // Everything that shapes an engine. Names and defaults follow vLLM where it has them.
 struct EngineConfig {
-  std::string model;           // folder with config.json, *.safetensors, tokenizer.json
+  std::string model;           // folder with config.json, *.safetensors, tokenizer.json; or Hub id
+  std::string revision;        // of a Hub id: branch, tag or commit; empty: main
+  std::string download_dir;    // cache of Hub files; empty: as HF_HUB_CACHE or HF_HOME say
   std::string device = "cpu";  // cpu | cuda
   int device_ordinal = 0;
   int cpu_threads = 0;                     // 0: physical cores
@@ -47,6 +49,9 @@ struct EngineConfig {
 
   // Progress while weights load: bytes done and in all. Called by the loading thread.
   std::function<void(int64_t, int64_t)> on_load_progress;
+  // Progress while a Hub model is fetched: file, bytes done and in all; once with 0 done when a
+  // file becomes known. Called by download threads, never by two at once.
+  std::function<void(const std::string&, int64_t, int64_t)> on_download_progress;
   // When set to true from elsewhere, loading stops with an Aborted status.
   const std::atomic<bool>* cancel_load = nullptr;
 };

@@ -16,6 +16,11 @@ constexpr const char* kPluginName = "libforetoken_cuda.so";
 std::vector<std::string> candidate_paths() {
   if (const char* path = std::getenv("FORETOKEN_CUDA_PLUGIN")) return {path};
   std::vector<std::string> paths;
+  Dl_info own_library;
+  if (dladdr(kPluginName, &own_library) != 0 && own_library.dli_fname != nullptr) {
+    const std::string text = own_library.dli_fname;
+    paths.push_back(text.substr(0, text.rfind('/') + 1) + kPluginName);
+  }
   char exe[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", exe, sizeof exe - 1);
   if (length > 0) {

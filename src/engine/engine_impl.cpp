@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "draft/registry.h"
 #include "engine/chat_arguments.h"
+#include "engine/locate_model.h"
 #include "engine/output_collector.h"
 #include "engine/resolve_config.h"
 #include "model/registry.h"
@@ -32,10 +33,11 @@ int max_init_words(int vocab_size) {
 
 }  // namespace
 
-Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& config,
+Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks) {
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
-  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(config));
+  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
+  FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
   FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
@@ -79,10 +81,10 @@ Status EngineImpl::load_text(const EngineConfig& config) {
        !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
-  Result<ChatTemplate> chat = ChatTemplate::load(config.model);
+  Result<ChatTemplate> chat = ChatTemplate::load(config.model, config.chat_template);
   if (chat.ok()) {
     chat_template_.emplace(std::move(chat).value());
-  } else if (chat.status().code() != StatusCode::kNotFound) {
+  } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
     return chat.status();
   }
   return {};
@@ -316,8 +318,9 @@ Status EngineImpl::render_chat(const std::string& messages_json, const std::stri
         "tokenizer_config.json or give a plain prompt");
   }
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
-  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments.variables,
-                                                      arguments.add_generation_prompt));
+  const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
+                                      .continue_final_message = arguments.continue_final_message};
+  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments.variables, options));
   return {};
 }
 

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "text/crate_buffers.h"
+#include "text/text_file.h"
 #include "text/tokenizer_config.h"
 
 namespace foretoken {
 namespace {
+
+constexpr size_t kLongestPath = 4096;
 
 bool has_tools(std::string_view arguments_json) {
   using nlohmann::json;
@@ -25,6 +28,24 @@ Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder) {
                      "plain prompt instead of messages");
   }
   return compile(config, folder.string());
+}
+
+Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder,
+                                        const std::string& choice) {
+  if (choice.empty()) return load(folder);
+  FT_ASSIGN_OR_RETURN(TokenizerConfig config, load_tokenizer_config(folder));
+  std::error_code error;
+  const bool is_file = choice.size() < kLongestPath && std::filesystem::exists(choice, error);
+  if (!is_file && choice.find_first_of("{}\n") == std::string::npos) {
+    return not_found("the chat template " + choice +
+                     " is neither a file nor a Jinja template (which has braces)");
+  }
+  std::string source = choice;
+  if (is_file) {
+    FT_ASSIGN_OR_RETURN(source, read_text_file(choice));
+  }
+  config.chat_templates = {{"default", std::move(source)}};
+  return compile(config, is_file ? choice : "the command line");
 }
 
 Result<ChatTemplate> ChatTemplate::compile(const TokenizerConfig& config, std::string origin) {
@@ -55,6 +76,18 @@ const FtTemplate* ChatTemplate::select(std::string_view arguments_json) const {
 Result<std::string> ChatTemplate::render(std::string_view messages_json,
                                          std::string_view arguments_json,
                                          bool add_generation_prompt) const {
+  return render(messages_json, arguments_json, Options{add_generation_prompt});
+}
+
+ContentFormat ChatTemplate::content_format(std::string_view arguments_json) const {
+  const FtTemplate* compiled = select(arguments_json);
+  if (compiled == nullptr || !ft_template_wants_parts(compiled)) return ContentFormat::kString;
+  return ContentFormat::kOpenAi;
+}
+
+Result<std::string> ChatTemplate::render(std::string_view messages_json,
+                                         std::string_view arguments_json,
+                                         const Options& options) const {
   const FtTemplate* compiled = select(arguments_json);
   if (compiled == nullptr) {
     return not_found(origin_ + " has no chat template named \"default\"; add chat_template.jinja");
@@ -63,7 +96,10 @@ Result<std::string> ChatTemplate::render(std::string_view messages_json,
   CrateText error;
   const int32_t code = ft_template_render(compiled, messages_json.data(), messages_json.size(),
                                           arguments_json.data(), arguments_json.size(),
-                                          add_generation_prompt, text.out(), error.out());
+                                          {.add_generation_prompt = options.add_generation_prompt,
+                                           .continue_final_message = options.continue_final_message,
+                                           .now = options.now},
+                                          text.out(), error.out());
   if (code == FT_TEXT_OK) return text.str();
   if (code == FT_TEXT_REFUSED) {
     return invalid_argument("the model's chat template refuses these messages: " + error.str());

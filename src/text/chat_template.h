@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken_text.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -8,17 +9,24 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "text/chat_content.h"
 
 namespace foretoken {
 
 struct TokenizerConfig;
 
 // The Jinja templates of a model, rendered as Hugging Face transformers renders them. `render` may
-// be called by any number of threads at once.
+// be called by any number of threads at once. A template is not trusted: its work, memory, depth
+// and output are bounded.
 class ChatTemplate {
  public:
   // From the files of a model folder. kNotFound when the model has no chat template.
   static Result<ChatTemplate> load(const std::filesystem::path& folder);
+
+  // With `choice` (as --chat-template takes it) in place of the model's own template: the path of a
+  // file, or the template itself, which has a brace or a line break in it. The special tokens are
+  // those of the folder. An empty `choice` is `load`.
+  static Result<ChatTemplate> load(const std::filesystem::path& folder, const std::string& choice);
 
   // `origin` names the templates in messages. Fails on a syntax error.
   static Result<ChatTemplate> compile(const TokenizerConfig& config, std::string origin);
@@ -29,6 +37,19 @@ class ChatTemplate {
   // the JSON is wrong, the template refuses the conversation or cannot be evaluated with it.
   Result<std::string> render(std::string_view messages_json, std::string_view arguments_json,
                              bool add_generation_prompt) const;
+
+  struct Options {
+    bool add_generation_prompt = false;
+    // The text ends with the last message's own words, for the model to go on with them.
+    bool continue_final_message = false;
+    // What strftime_now takes for the present, in seconds since 1970; -1 is the clock.
+    int64_t now = -1;
+  };
+  Result<std::string> render(std::string_view messages_json, std::string_view arguments_json,
+                             const Options& options) const;
+
+  // What the template that `arguments_json` selects wants, found as vLLM's "auto" finds it.
+  ContentFormat content_format(std::string_view arguments_json) const;
 
  private:
   struct Deleter {

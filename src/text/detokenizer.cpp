@@ -23,6 +23,33 @@ size_t certain_bytes(std::string_view text, size_t num_tokens) {
   return text.size() - kReplacement.size();
 }
 
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+enum class Character { kPartial, kWhole, kWrong };
+
+// What `bytes`, one character at most, are.
+Character character_state(std::string_view bytes) {
+  const auto lead = static_cast<unsigned char>(bytes[0]);
+  const size_t size = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (size == 0 || lead > 0xf4) return Character::kWrong;
+  for (size_t i = 1; i < bytes.size(); ++i) {
+    if (!is_continuation(bytes[i])) return Character::kWrong;
+  }
+  if (bytes.size() > 1) {
+    const auto second = static_cast<unsigned char>(bytes[1]);
+    const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+    const bool outside = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
+    if (overlong || outside) return Character::kWrong;
+  }
+  return bytes.size() < size ? Character::kPartial : Character::kWhole;
+}
+
+std::string marks(size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += kReplacement;
+  return text;
+}
+
 }  // namespace
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options,
@@ -32,6 +59,13 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options,
     if (!leaves_no_text(prompt[i - 1])) context_.push_back(prompt[i - 1]);
   }
   std::reverse(context_.begin(), context_.end());
+  // The context must not begin inside a character, whose rest would spoil what follows.
+  const auto begins_inside = [&](int32_t id) {
+    const std::string bytes = tokenizer.token_bytes(id).value_or("");
+    return !bytes.empty() && is_continuation(bytes[0]);
+  };
+  context_.erase(context_.begin(),
+                 std::find_if_not(context_.begin(), context_.end(), begins_inside));
 }
 
 bool Detokenizer::leaves_no_text(int32_t id) const {
@@ -83,13 +117,47 @@ Status Detokenizer::drop_settled(const std::string& text) {
   return {};
 }
 
+// An added token after another one: its text without a space before it.
+Result<std::string> Detokenizer::append_bare(int32_t id) {
+  FT_ASSIGN_OR_RETURN(std::string piece, flush());
+  context_.assign(1, id);
+  return piece + tokenizer_->token_bytes(id).value_or("");
+}
+
+// A byte token. At the very start of a text the general way decides about a leading space.
+Result<std::string> Detokenizer::append_byte(int32_t id, char byte) {
+  FT_ASSIGN_OR_RETURN(std::string piece, pending_.empty() ? std::string() : flush());
+  context_.assign(1, id);
+  run_bytes_ += byte;
+  const Character state = run_is_wrong_ ? Character::kWrong : character_state(run_bytes_);
+  if (state == Character::kPartial) return piece;
+  run_is_wrong_ = state == Character::kWrong;
+  piece += run_is_wrong_ ? marks(run_bytes_.size()) : run_bytes_;
+  run_bytes_.clear();
+  return piece;
+}
+
+// The marks for what no character came of.
+std::string Detokenizer::end_byte_run() {
+  run_is_wrong_ = false;
+  return marks(std::exchange(run_bytes_, {}).size());
+}
+
 Result<std::string> Detokenizer::append(int32_t id) {
   if (id < 0) return invalid_argument("token id " + std::to_string(id) + " is negative");
   if (leaves_no_text(id)) return std::string();
+  const bool is_added = tokenizer_->is_added(id);
+  const bool bare = is_added && last_added_ && !options_.spaces_between_special_tokens;
+  if (bare) return append_bare(id);
+  last_added_ = is_added;
+  const std::optional<uint8_t> byte = tokenizer_->fallback_byte(id);
+  const bool starts_text = context_.empty() && pending_.empty();
+  if (byte && !(starts_text && *byte == ' ')) return append_byte(id, static_cast<char>(*byte));
+  std::string ended = end_byte_run();
   pending_.push_back(id);
   FT_ASSIGN_OR_RETURN(const std::string text, decode_after(context_, pending_));
   const size_t certain = std::max(emitted_, certain_bytes(text, pending_.size()));
-  std::string piece = text.substr(std::min(emitted_, text.size()), certain - emitted_);
+  std::string piece = ended + text.substr(std::min(emitted_, text.size()), certain - emitted_);
   emitted_ = certain;
   if (certain >= text.size()) {
     settle(!text.empty());
@@ -100,12 +168,13 @@ Result<std::string> Detokenizer::append(int32_t id) {
 }
 
 Result<std::string> Detokenizer::flush() {
-  if (pending_.empty()) return std::string();
+  std::string ended = end_byte_run();
+  if (pending_.empty()) return ended;
   FT_ASSIGN_OR_RETURN(std::string text, decode_after(context_, pending_));
   const bool has_text = !text.empty();
   text.erase(0, std::min(emitted_, text.size()));
   settle(has_text);
-  return text;
+  return ended + text;
 }
 
 }  // namespace foretoken

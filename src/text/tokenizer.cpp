@@ -67,6 +67,25 @@ class HfTokenizer final : public Tokenizer {
     return token.str();
   }
 
+  std::optional<std::string> token_bytes(int32_t id) const override {
+    CrateText bytes;
+    if (id < 0 || !ft_tokenizer_token_bytes(crate_.get(), static_cast<uint32_t>(id), bytes.out())) {
+      return std::nullopt;
+    }
+    return bytes.str();
+  }
+
+  std::optional<uint8_t> fallback_byte(int32_t id) const override {
+    const int32_t byte =
+        id < 0 ? -1 : ft_tokenizer_fallback_byte(crate_.get(), static_cast<uint32_t>(id));
+    if (byte < 0) return std::nullopt;
+    return static_cast<uint8_t>(byte);
+  }
+
+  bool is_added(int32_t id) const override {
+    return id >= 0 && ft_tokenizer_is_added(crate_.get(), static_cast<uint32_t>(id));
+  }
+
   bool is_special(int32_t id) const override {
     return id >= 0 && ft_tokenizer_is_special(crate_.get(), static_cast<uint32_t>(id));
   }

@@ -35,6 +35,17 @@ class Tokenizer {
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(int32_t id) const = 0;
 
+  // The bytes that the token alone stands for (" the" for "Ġthe"), which may be a part of a
+  // character; of an added token its text. None outside the vocabulary.
+  virtual std::optional<std::string> token_bytes(int32_t id) const = 0;
+
+  // The byte of a token such as "<0x0A>", which decoding joins with the byte tokens around it; none
+  // for other tokens and for tokenizers without byte fallback.
+  virtual std::optional<uint8_t> fallback_byte(int32_t id) const = 0;
+
+  // Whether the id was added to the model's vocabulary, as special tokens are.
+  virtual bool is_added(int32_t id) const = 0;
+
   // Whether decoding with skip_special_tokens leaves this id out.
   virtual bool is_special(int32_t id) const = 0;
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,7 +117,7 @@ TEST(ChatTemplate, ARefusalSaysTheTemplatesOwnWords) {
 TEST(ChatTemplate, FailuresNameThePlace) {
   EXPECT_NE(failure(render("one\n{% if %}")).find(":2)"), std::string::npos);
   EXPECT_NE(failure(render("a\n\n{{ messages[0].x.y }}", "[{}]")).find(":3)"), std::string::npos);
-  EXPECT_NE(failure(render("{{ nothing | tojson }}")).find("undefined"), std::string::npos);
+  EXPECT_NE(failure(render("{{ nothing | tojson }}")).find("Undefined"), std::string::npos);
   EXPECT_NE(failure(render("{{ 1 | no_such_filter }}")).find("no_such_filter"), std::string::npos);
   EXPECT_NE(failure(render("x", "{")).find("messages"), std::string::npos);
   EXPECT_NE(failure(render("x", "{}")).find("array"), std::string::npos);
@@ -131,6 +132,152 @@ TEST(ChatTemplate, RunawayTemplatesEnd) {
             "");
   EXPECT_NE(failure(render(std::string(100000, '(') + "{{" + std::string(100000, '(') + "}}")), "");
   EXPECT_NE(failure(render("x", std::string(100000, '['))), "");
+}
+
+// Every template here would use up the memory, the time or the stack of the process.
+TEST(ChatTemplate, HostileTemplatesEndWithAReason) {
+  const std::string memory = "memory";
+  const std::string deep = "deep";
+  const std::string work = "work";
+  std::string doubled = "{% set x = 'abcdefgh' %}";
+  for (int i = 0; i < 60; ++i) doubled += "{% set x = x + x %}";
+  const std::vector<std::pair<std::string, std::string>> hostile = {
+      {"{{ 'a' * 999999999999 }}", memory},
+      {"{{ [1] * 999999999999 }}", memory},
+      {"{{ 999999999 * (1, 2) }}", memory},
+      {"{{ 'a'.center(999999999999) }}", memory},
+      {"{{ 'a'.ljust(999999999999) }}", memory},
+      {"{{ 'a'.zfill(999999999999) }}", memory},
+      {"{{ 'a' | center(999999999999) }}", memory},
+      {"{{ 'a' | indent(999999999999, true) }}", memory},
+      {"{{ '\t'.expandtabs(999999999999) }}", memory},
+      {"{{ '%999999999999d' % 1 }}", memory},
+      {"{{ '%.999999999999f' % 1 }}", memory},
+      {"{{ '{:>999999999999}'.format(1) }}", memory},
+      {"{{ [1] | batch(999999999999, 0) | list }}", memory},
+      {"{{ [1] | slice(999999999999) | list }}", memory},
+      {"{% set x = 'a' * 9999999 %}{{ x.replace('', x) }}", memory},
+      {"{% set x = 'a' * 9999999 %}{{ x.join(x) }}", memory},
+      {"{% set x = 'a' * 9999999 %}{{ [1] * 999 | join(x) }}", ""},
+      {"{% set x = ['a' * 9999999] * 99 %}{{ x | join }}", memory},
+      {"{% set x = ['a' * 9999999] * 99 %}{{ x | tojson }}", memory},
+      {"{{ ([[[1] * 999] * 999] * 999) | tojson }}", ""},
+      {"{{ [[[[1]]]] | tojson(indent='a' * 99999999) }}", memory},
+      {"{{ ([[[1] * 999] * 999] * 999) }}", ""},
+      {"{% set n = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}"
+       "{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+       work},
+      {"{% set x = 'a' * 9999999 %}{% for i in range(99999) %}{{ x[i] }}{{ x | length }}"
+       "{% endfor %}",
+       work},
+      {"{% set x = 'a ' * 49999999 %}{{ x.split() }}", memory},
+      {doubled, memory},
+      {"{% set n = namespace(x='abcdefgh') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}"
+       "{% endfor %}",
+       memory},
+      {"{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor "
+       "%}",
+       memory},
+      {"{% set n = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}"
+       "{% set n.x = [n.x] %}{% endfor %}{% endfor %}",
+       deep},
+      {"{% set n = namespace(x={}) %}{% for i in range(99999) %}{% set n.x = {'a': n.x} %}"
+       "{% endfor %}",
+       deep},
+      {"{% set x = 'a' * 999999 %}{% for i in range(9999) %}{{ x }}{% endfor %}", "MiB"},
+      {"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}", deep},
+      {"{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}", deep},
+      {"{{ range(999999999) }}", "Range too big"},
+      {"{% for a in range(99999) %}{{ range(99999) | sum }}{% endfor %}", work},
+      {"{{ 9 ** 9 ** 9 }}", "too large"},
+      {"{{ 2 ** 99999999999 }}", "too large"},
+      {"{{ " + std::string(100000, '-') + "1 }}", ""},
+      {"{{ 1" + std::string(100000, '+') + " }}", ""},
+  };
+  for (const auto& [source, reason] : hostile) {
+    const std::string message = failure(render(source));
+    EXPECT_NE(message.find(reason), std::string::npos) << source.substr(0, 200) << "\n" << message;
+  }
+}
+
+TEST(ChatTemplate, OverlongExpressionsAreRefused) {
+  std::string sum = "{{ 1";
+  std::string chain = "{{ x";
+  std::string elifs = "{% if x %}";
+  std::string nested;
+  for (int i = 0; i < 100000; ++i) {
+    sum += " + 1";
+    chain += ".a";
+    elifs += "{% elif x %}";
+    nested += "{% if 1 %}";
+  }
+  for (const std::string& source : {sum + "}}", chain + "}}", elifs + "{% endif %}", nested}) {
+    EXPECT_NE(failure(render(source)), "");
+  }
+  EXPECT_NE(failure(render(std::string(5 << 20, 'a'))).find("too large"), std::string::npos);
+}
+
+TEST(ChatTemplate, ABoundedTemplateLeavesNothingBehind) {
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(render("{% set x = 'a' * 99999999 %}{{ x * 9 }}").ok());
+    EXPECT_EQ(rendered("{{ 'a' * 3 }}"), "aaa");
+  }
+}
+
+TEST(ChatTemplate, LongConversationsStayWithinTheBounds) {
+  nlohmann::json messages = nlohmann::json::array();
+  for (int i = 0; i < 4000; ++i) {
+    messages.push_back(
+        {{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(2000, 'x')}});
+  }
+  const std::string source =
+      "{% set n = namespace(t='') %}{% for m in messages %}{% if loop.last %}{{ m.role }}{% endif "
+      "%}"
+      "<{{ m.role }}>{{ m['content'] | trim }}{% endfor %}";
+  auto text = render(source, messages.dump());
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_GT(text.value().size(), 8000000u);
+}
+
+TEST(ChatTemplate, TheLastMessageCanBeContinued) {
+  TokenizerConfig config;
+  config.chat_templates["default"] =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</end>{% endfor %}";
+  const ChatTemplate compiled = ChatTemplate::compile(config, "the test").value();
+  const std::string messages =
+      R"([{"role":"user","content":"Hi"},{"role":"a","content":"It is "}])";
+  const ChatTemplate::Options options = {.continue_final_message = true};
+  EXPECT_EQ(compiled.render(messages, "", options).value(), "<user>Hi</end><a>It is");
+  EXPECT_FALSE(compiled.render("[]", "", options).ok());
+  EXPECT_FALSE(compiled.render(R"([{"role":"a"}])", "", options).ok());
+  config.chat_templates["default"] = "nothing";
+  const ChatTemplate silent = ChatTemplate::compile(config, "the test").value();
+  EXPECT_FALSE(silent.render(messages, "", options).ok());
+}
+
+TEST(ChatTemplate, AGivenTemplateReplacesTheModels) {
+  TemporaryFolder folder;
+  folder.write("tokenizer_config.json", R"({"bos_token":"<s>","chat_template":"the model's"})");
+  folder.write("other.jinja", "{{ bos_token }}other");
+  const auto text = [&](const std::string& choice) {
+    return ChatTemplate::load(folder.path(), choice).value().render("[]", "", false).value();
+  };
+  EXPECT_EQ(text(""), "the model's");
+  EXPECT_EQ(text((folder.path() / "other.jinja").string()), "<s>other");
+  EXPECT_EQ(text("{{ bos_token }}inline"), "<s>inline");
+  const auto missing = ChatTemplate::load(folder.path(), "no/such.jinja");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.status().message().find("no/such.jinja"), std::string::npos);
+  EXPECT_FALSE(ChatTemplate::load(folder.path(), "{{ broken").ok());
+}
+
+TEST(ChatTemplate, ReasoningGoesByAllItsNames) {
+  for (const char* name : {"reasoning", "reasoning_content", "thinking"}) {
+    const std::string messages = std::string(R"([{"role":"a",")") + name + R"(":"hm"}])";
+    EXPECT_EQ(
+        render("{{ messages[0].reasoning_content }}{{ messages[0].thinking }}", messages).value(),
+        "hmhm");
+  }
 }
 
 TEST(ChatTemplate, ToolUseTemplateIsTakenWithTools) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -24,6 +25,15 @@ inline std::unique_ptr<Tokenizer> load_fixture(const std::filesystem::path& fold
   auto loaded = load_hf_tokenizer(folder);
   EXPECT_TRUE(loaded.ok()) << loaded.status().message();
   return std::move(loaded).value();
+}
+
+// 64-bit FNV-1a in hexadecimal: how golden files name long results.
+inline std::string fnv1a(std::string_view bytes) {
+  uint64_t value = 0xcbf29ce484222325;
+  for (const char byte : bytes) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+  return text;
 }
 
 // An empty folder that disappears with the object.

@@ -53,10 +53,16 @@ unsafe fn reclaim<T>(data: *mut T, size: usize) {
     }
 }
 
+impl From<Vec<u8>> for FtText {
+    fn from(bytes: Vec<u8>) -> Self {
+        let (data, size) = release(bytes);
+        FtText { data, size }
+    }
+}
+
 impl From<String> for FtText {
     fn from(text: String) -> Self {
-        let (data, size) = release(text.into_bytes());
-        FtText { data, size }
+        text.into_bytes().into()
     }
 }
 

@@ -3,4 +3,5 @@
 
 mod chat;
 mod ffi;
+mod token_bytes;
 mod tokenizer;

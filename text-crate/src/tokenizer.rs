@@ -1,11 +1,15 @@
 //! `tokenizer.json` files.
 
 use crate::ffi::{bytes, guard, slice, utf8, Failure, FtIds, FtText, Outcome, FAILED};
+use crate::token_bytes::TokenBytes;
+use std::collections::HashSet;
 use tokenizers::Tokenizer;
 
 pub struct FtTokenizer {
     inner: Tokenizer,
     vocab_size: usize,
+    added: HashSet<u32>,
+    token_bytes: TokenBytes,
 }
 
 fn load(json: &[u8]) -> Outcome<FtTokenizer> {
@@ -14,9 +18,13 @@ fn load(json: &[u8]) -> Outcome<FtTokenizer> {
     inner.with_truncation(None).map_err(Failure::new)?;
     inner.with_padding(None);
     let largest = inner.get_vocab(true).into_values().max();
+    let added = inner.get_added_tokens_decoder().into_keys().collect();
+    let decoder = serde_json::to_value(inner.get_decoder()).map_err(Failure::new)?;
     Ok(FtTokenizer {
         inner,
         vocab_size: largest.map_or(0, |id| id as usize + 1),
+        added,
+        token_bytes: TokenBytes::new(&decoder),
     })
 }
 
@@ -128,4 +136,47 @@ pub unsafe extern "C" fn ft_tokenizer_is_special(tokenizer: *const FtTokenizer, 
         Ok(())
     });
     special
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_is_added(tokenizer: *const FtTokenizer, id: u32) -> bool {
+    (*tokenizer).added.contains(&id)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_token_bytes(
+    tokenizer: *const FtTokenizer,
+    id: u32,
+    out: *mut FtText,
+) -> bool {
+    let mut found = false;
+    guard(std::ptr::null_mut(), || {
+        let tokenizer = &*tokenizer;
+        if let Some(token) = tokenizer.inner.id_to_token(id) {
+            let bytes = match tokenizer.added.contains(&id) {
+                true => token.into_bytes(),
+                false => tokenizer.token_bytes.of(token),
+            };
+            out.write(bytes.into());
+            found = true;
+        }
+        Ok(())
+    });
+    found
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_fallback_byte(tokenizer: *const FtTokenizer, id: u32) -> i32 {
+    let mut byte = FAILED;
+    guard(std::ptr::null_mut(), || {
+        let tokenizer = &*tokenizer;
+        if let Some(token) = tokenizer.inner.id_to_token(id) {
+            byte = tokenizer
+                .token_bytes
+                .fallback_byte(&token)
+                .map_or(FAILED, i32::from);
+        }
+        Ok(())
+    });
+    byte
 }

@@ -4,16 +4,17 @@ import dataclasses
 import json
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
 
 @dataclasses.dataclass
 class Config:
-    vocab_size: int = 2048
+    vocab_size: int = 3072
     hidden_size: int = 256
-    intermediate_size: int = 384
-    num_hidden_layers: int = 6
+    intermediate_size: int = 512
+    num_hidden_layers: int = 10
     num_attention_heads: int = 8
     num_key_value_heads: int = 4
     head_dim: int = 32
@@ -136,3 +137,14 @@ class Llama(nn.Module):
     def hugging_face_weights(self, dtype=torch.bfloat16):
         return {"model." + name: weight.detach().to("cpu", dtype).contiguous()
                 for name, weight in self.state_dict().items()}
+
+    def parameter_count(self):
+        return sum(weight.numel() for weight in self.parameters())
+
+
+def load(folder, device="cpu", dtype=torch.float32):
+    """A model of this folder's making, ready for evaluation."""
+    model = Llama(Config.from_hugging_face(folder / "config.json"))
+    weights = load_file(folder / "model.safetensors")
+    model.load_state_dict({name.removeprefix("model."): weight for name, weight in weights.items()})
+    return model.to(device, dtype).eval()

@@ -19,6 +19,10 @@ import random
 import re
 
 import numpy as np
+
+import arithmetic
+import augment
+import smalltalk
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 SPECIAL = ["<|endoftext|>", "<|user|>", "<|assistant|>", "<|end|>"]
@@ -143,29 +147,36 @@ def is_held_out(document, share):
     return int.from_bytes(key[:4], "big") < share * 2**32
 
 
-def telling_words(story, frequency):
+STORY_REQUESTS = ("Tell me a story about {}.", "Write a short story about {}.", "Please tell me a story about {}.",
+                  "Can you write a little story about {}?", "Write a story about {}.", "I would like a story about {}.")
+
+
+def telling_words(story, frequency, rarity):
     """Up to three words that this story uses like nouns, more than once, and few others use."""
     counts = collections.Counter(re.findall(r"\b(?:an?|the|his|her|their|my) ([a-z]{3,})\b", story))
-    usable = [word for word, n in counts.items() if n > 1 and 20 < frequency[word] < 800]
+    usable = [word for word, n in counts.items() if n > 1 and 20 < frequency[word] * rarity < 800]
     return sorted(usable, key=lambda word: (frequency[word] / counts[word], word))[:3]
 
 
 def story_prompts(stories, seed):
     """Makes a request for each story, answered by the story itself."""
-    generator = random.Random(seed)
+    generator = random.Random(seed + 1)
     frequency = collections.Counter(word for story in stories
                                     for word in set(re.findall(r"\b[a-z]{3,}\b", story)))
-    dialogues = []
+    dialogues, rarity = [], 3500 / max(1, len(stories))
     for story in stories:
         named = re.search(r"\b(an? (?:\w+ ){1,3}named \w+)", story[:300])
-        words = telling_words(story, frequency)
+        words = telling_words(story, frequency, rarity)
         first, _, rest = story.partition(". ")
         options = []
         if named:
-            options += [(f"Tell me a story about {named[1]}.", story),
-                        (f"Write a short story about {named[1]}.", story)]
+            ask = generator.choice(STORY_REQUESTS)
+            options += [(ask.format(named[1]), story), (ask.format(re.sub(r" named .*", "", named[1])), story)]
         if words:
-            options.append((f"Tell me a story about the {words[0]}.", story))
+            article = "an" if words[0][0] in "aeiou" else "a"
+            options.append((generator.choice(STORY_REQUESTS).format(f"{article} {words[0]}"), story))
+        if not named:
+            options.append((generator.choice(("Tell me a story.", "Write a short story.", "Please tell me a story.")), story))
         if len(words) == 3:
             options.append(("Write a story with the words {}, {} and {}.".format(*words), story))
         if 30 < len(first) < 200 and len(rest) > 100:
@@ -177,7 +188,9 @@ def story_prompts(stories, seed):
 
 def train_tokenizer(texts, vocab_size):
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
         vocab_size=vocab_size, special_tokens=SPECIAL, min_frequency=2, show_progress=False,
@@ -204,13 +217,25 @@ def split_source(source, documents, share, held_text):
             [piece for text in held for piece in split_long(text, limit)])
 
 
+def generated(source, share, seed):
+    """Documents that are made rather than read, and those held out."""
+    if source["generate"] == "arithmetic":
+        return tuple([chat(*pair) for pair in part]
+                     for part in arithmetic.problems(source["count"], seed, share))
+    return [chat(*turns) for turns in smalltalk.dialogues(source["count"], seed)], []
+
+
 def collect(corpus, mix, share, seed):
     sources, held_text = {}, ""
     for source in mix["sources"]:
         if "prompts_from" in source:
             train, held = story_prompts(sources[source["prompts_from"]][0], seed), []
+        elif "generate" in source:
+            train, held = generated(source, share, seed)
         else:
             train, held = split_source(source, load_source(corpus, source), share, held_text)
+        if source.get("variants"):
+            train = augment.variants(train, source["variants"], random.Random(seed))
         sources[source["name"]] = (train, held)
         held_text += "\n".join(held)
     return sources
@@ -234,7 +259,7 @@ def main():
     parser.add_argument("--corpus", type=pathlib.Path, required=True)
     parser.add_argument("--mix", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--vocab-size", type=int, default=2048)
+    parser.add_argument("--vocab-size", type=int, default=3072)
     parser.add_argument("--held-out", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=20261121)
     args = parser.parse_args()
@@ -262,7 +287,7 @@ def main():
             "documents": len(documents), "bytes": sum(len(text.encode()) for text in documents)}
 
     args.out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(args.out / "tokenizer.json"))
+    tokenizer.save(str(args.out / "tokenizer.json"), pretty=False)
     np.savez_compressed(args.out / "tokens.npz", **arrays)
     (args.out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     print(json.dumps(summary, indent=1))

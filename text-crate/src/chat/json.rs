@@ -1,11 +1,12 @@
 //! The `tojson` filter with the meaning of Python's `json.dumps`.
 
+use super::arguments::{truth, Arguments};
+use super::budget::{self, Broken, Outcome};
 use super::python;
-use minijinja::value::{Kwargs, ValueKind};
-use minijinja::{Error, ErrorKind, Value};
+use super::value::{Key, Value};
 use std::fmt::Write;
 
-pub struct Style {
+struct Style {
     /// Text of one indentation level; none keeps everything on one line.
     indent: Option<String>,
     item_separator: String,
@@ -14,48 +15,48 @@ pub struct Style {
     sort_keys: bool,
 }
 
-const MAX_DEPTH: usize = 200;
-
-fn indentation(option: Option<Value>) -> Option<String> {
-    let value = option.filter(|value| !value.is_none() && !value.is_undefined())?;
-    match value.as_str() {
-        Some(text) => Some(text.to_string()),
-        None => Some(" ".repeat(value.as_usize().unwrap_or(0).min(64))),
-    }
+fn indentation(option: &Option<Value>) -> Outcome<Option<String>> {
+    Ok(match option {
+        None | Some(Value::None) => None,
+        Some(Value::Str(text)) => Some(text.to_string()),
+        Some(value) => {
+            let width = value.as_int().unwrap_or(0).clamp(0, 1 << 20) as usize;
+            Some(" ".repeat(width))
+        }
+    })
 }
 
 impl Style {
-    pub fn from_options(options: &Kwargs) -> Result<Style, Error> {
-        let indent = indentation(options.get("indent")?);
+    fn new(options: [Option<Value>; 4]) -> Outcome<Style> {
+        let [ensure_ascii, indent, separators, sort_keys] = options;
+        let indent = indentation(&indent)?;
         let mut item_separator = if indent.is_some() { "," } else { ", " }.to_string();
         let mut key_separator = ": ".to_string();
-        let separators: Option<Value> = options.get("separators")?;
-        if let Some(pair) = separators.filter(|pair| !pair.is_none()) {
-            item_separator = python::to_str(&pair.get_item_by_index(0)?);
-            key_separator = python::to_str(&pair.get_item_by_index(1)?);
+        if let Some(Value::Tuple(pair) | Value::List(pair)) = &separators {
+            if let [item, key] = &pair[..] {
+                item_separator = python::to_str(item);
+                key_separator = python::to_str(key);
+            }
         }
-        let flag = |name| {
-            options
-                .get::<Option<bool>>(name)
-                .map(Option::unwrap_or_default)
-        };
         Ok(Style {
             indent,
             item_separator,
             key_separator,
-            ensure_ascii: flag("ensure_ascii")?,
-            sort_keys: flag("sort_keys")?,
+            ensure_ascii: truth(&ensure_ascii),
+            sort_keys: truth(&sort_keys),
         })
     }
 }
 
-pub fn to_string(value: &Value, style: &Style) -> Result<String, Error> {
+pub fn tojson(value: &Value, arguments: &Arguments) -> Outcome<Value> {
+    let names = ["ensure_ascii", "indent", "separators", "sort_keys"];
+    let style = Style::new(arguments.bind("tojson", names)?)?;
     let mut writer = Writer {
         out: String::new(),
-        style,
+        style: &style,
     };
     writer.value(value, 0)?;
-    Ok(writer.out)
+    Ok(Value::str(writer.out))
 }
 
 struct Writer<'a> {
@@ -63,15 +64,8 @@ struct Writer<'a> {
     style: &'a Style,
 }
 
-fn unserializable(what: &str) -> Error {
-    Error::new(
-        ErrorKind::BadSerialization,
-        format!("tojson: {what} is not JSON serializable"),
-    )
-}
-
-fn number(value: &Value) -> String {
-    match python::number(value).as_str() {
+fn number(value: f64) -> String {
+    match python::float(value).as_str() {
         "nan" => "NaN".into(),
         "inf" => "Infinity".into(),
         "-inf" => "-Infinity".into(),
@@ -79,85 +73,103 @@ fn number(value: &Value) -> String {
     }
 }
 
+fn key_text(key: &Key) -> Outcome<String> {
+    Ok(match key {
+        Key::None => "null".into(),
+        Key::Bool(flag) => if *flag { "true" } else { "false" }.into(),
+        Key::Float(real) => number(*real),
+        Key::Tuple(_) => {
+            return Err(Broken::new(
+                "keys must be str, int, float, bool or None, not tuple",
+            ))
+        }
+        other => python::to_str(&other.value()),
+    })
+}
+
 impl Writer<'_> {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
-        if depth > MAX_DEPTH {
-            return Err(unserializable("a value nested this deeply"));
-        }
-        match value.kind() {
-            ValueKind::None => self.out.push_str("null"),
-            ValueKind::Bool => self
-                .out
-                .push_str(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => self.out.push_str(&number(value)),
-            ValueKind::String => self.string(value.as_str().unwrap_or_default()),
-            ValueKind::Seq | ValueKind::Iterable => self.sequence(value, depth)?,
-            ValueKind::Map => self.mapping(value, depth)?,
-            ValueKind::Undefined => return Err(unserializable("an undefined value")),
-            _ => return Err(unserializable("this object")),
+    fn value(&mut self, value: &Value, depth: usize) -> Outcome<()> {
+        budget::room(self.out.len())?;
+        match value {
+            Value::None => self.out.push_str("null"),
+            Value::Bool(flag) => self.out.push_str(if *flag { "true" } else { "false" }),
+            Value::Int(whole) => {
+                let _ = write!(self.out, "{whole}");
+            }
+            Value::Float(real) => self.out.push_str(&number(*real)),
+            Value::Str(text) => self.string(text),
+            Value::List(items) | Value::Tuple(items) => self.sequence(items, depth)?,
+            Value::Dict(dict) => self.mapping(dict.iter().collect(), depth)?,
+            other => {
+                return Err(Broken::new(format!(
+                    "Object of type {} is not JSON serializable",
+                    other.type_name()
+                )))
+            }
         }
         Ok(())
     }
 
-    fn sequence(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
+    fn sequence(&mut self, items: &[Value], depth: usize) -> Outcome<()> {
         self.out.push('[');
-        let mut empty = true;
-        for item in value.try_iter()? {
-            self.separate(empty, depth + 1);
-            self.value(&item, depth + 1)?;
-            empty = false;
+        for (index, item) in items.iter().enumerate() {
+            self.separate(index == 0, depth + 1)?;
+            self.value(item, depth + 1)?;
         }
-        self.close(empty, depth, ']');
-        Ok(())
+        self.close(items.is_empty(), depth, ']')
     }
 
-    fn mapping(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
-        let mut keys: Vec<Value> = value.try_iter()?.collect();
+    fn mapping(&mut self, mut members: Vec<(&Key, &Value)>, depth: usize) -> Outcome<()> {
         if self.style.sort_keys {
-            keys.sort();
+            let mut failure = None;
+            members.sort_by(|(a, _), (b, _)| {
+                super::ops::order(&a.value(), &b.value())
+                    .unwrap_or_else(|broken| {
+                        failure = Some(broken);
+                        None
+                    })
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            });
+            if let Some(broken) = failure {
+                return Err(broken);
+            }
         }
         self.out.push('{');
-        let empty = keys.is_empty();
-        for (index, key) in keys.iter().enumerate() {
-            self.separate(index == 0, depth + 1);
-            self.key(key);
+        for (index, (key, member)) in members.iter().enumerate() {
+            self.separate(index == 0, depth + 1)?;
+            self.string(&key_text(key)?);
             self.out.push_str(&self.style.key_separator);
-            self.value(&value.get_item(key)?, depth + 1)?;
+            self.value(member, depth + 1)?;
         }
-        self.close(empty, depth, '}');
-        Ok(())
+        self.close(members.is_empty(), depth, '}')
     }
 
-    fn key(&mut self, key: &Value) {
-        match key.kind() {
-            ValueKind::None => self.string("null"),
-            ValueKind::Bool => self.string(if key.is_true() { "true" } else { "false" }),
-            _ => self.string(&python::to_str(key)),
-        }
-    }
-
-    fn separate(&mut self, first: bool, depth: usize) {
+    fn separate(&mut self, first: bool, depth: usize) -> Outcome<()> {
         if !first {
             self.out.push_str(&self.style.item_separator);
         }
-        self.line_break(depth);
+        self.line_break(depth)
     }
 
-    fn close(&mut self, empty: bool, depth: usize, bracket: char) {
+    fn close(&mut self, empty: bool, depth: usize, bracket: char) -> Outcome<()> {
         if !empty {
-            self.line_break(depth);
+            self.line_break(depth)?;
         }
         self.out.push(bracket);
+        Ok(())
     }
 
-    fn line_break(&mut self, depth: usize) {
+    fn line_break(&mut self, depth: usize) -> Outcome<()> {
         if let Some(indent) = &self.style.indent {
+            budget::room(self.out.len() + indent.len() * depth)?;
             self.out.push('\n');
             self.out.push_str(&indent.repeat(depth));
         }
+        Ok(())
     }
 
     fn string(&mut self, text: &str) {
+        budget::spend(text.len());
         self.out.push('"');
         for character in text.chars() {
             match character {

@@ -1,25 +1,62 @@
-//! Chat templates, rendered as Hugging Face transformers renders them.
+//! Chat templates, rendered as Hugging Face transformers renders them: parsed by minijinja,
+//! evaluated here, because Python's meaning of attributes, operators and printing, and bounds on
+//! memory, reach into every operation.
 
-mod environment;
-mod generation;
+mod arguments;
+mod budget;
+mod content_format;
+mod conversation;
+mod expressions;
+mod filters;
+mod format;
+mod functions;
+mod interpreter;
 mod json;
+mod methods;
+mod ops;
+mod predicates;
 mod python;
+mod sequences;
+mod source;
+mod statements;
 mod time;
+mod value;
 
 use crate::ffi::{guard, utf8, Failure, FtText, Outcome};
-use environment::Refusal;
-use minijinja::{Environment, Error, Value};
-use serde_json::Map;
-use std::error::Error as _;
+use budget::Broken;
+use serde_json::{Map, Value as Json};
+use source::Parsed;
+use std::collections::HashMap;
+use value::Value;
 
 pub struct FtTemplate {
-    environment: Environment<'static>,
-    globals: Map<String, serde_json::Value>,
+    parsed: Parsed,
+    globals: Map<String, Json>,
 }
 
-const NAME: &str = "chat template";
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FtRenderOptions {
+    add_generation_prompt: bool,
+    continue_final_message: bool,
+    now: i64,
+}
 
-fn object(json: &str, what: &str) -> Outcome<Map<String, serde_json::Value>> {
+impl From<Broken> for Failure {
+    /// `raise_exception` gives the template's own words, everything else the cause and the place.
+    fn from(broken: Broken) -> Failure {
+        let place = match broken.line {
+            Some(line) if !broken.refused && line > 0 => format!(" (in chat template:{line})"),
+            _ => String::new(),
+        };
+        Failure {
+            message: broken.message + &place,
+            refused: broken.refused,
+        }
+    }
+}
+
+fn object(json: &str, what: &str) -> Outcome<Map<String, Json>> {
     if json.is_empty() {
         return Ok(Map::new());
     }
@@ -27,50 +64,59 @@ fn object(json: &str, what: &str) -> Outcome<Map<String, serde_json::Value>> {
         .map_err(|error| Failure::new(format!("{what} must be a JSON object: {error}")))
 }
 
-/// `raise_exception` gives the template's own words, everything else the place and the cause.
-fn describe(error: &Error) -> Failure {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
-            return Failure {
-                message: refusal.0.clone(),
-                refused: true,
-            };
-        }
-        source = cause.source();
+fn messages_of(json: &str) -> Outcome<Vec<Json>> {
+    match serde_json::from_str(json) {
+        Ok(Json::Array(messages)) => Ok(messages),
+        Ok(_) => Err(Failure::new("the messages must be a JSON array")),
+        Err(error) => Err(Failure::new(format!(
+            "the messages are not valid JSON: {error}"
+        ))),
     }
-    Failure::new(error)
-}
-
-fn compile(source: &str, globals: &str) -> Outcome<FtTemplate> {
-    let mut environment = environment::hugging_face();
-    environment
-        .add_template_owned(NAME, generation::without_markers(source))
-        .map_err(|error| describe(&error))?;
-    Ok(FtTemplate {
-        environment,
-        globals: object(globals, "the template's globals")?,
-    })
 }
 
 impl FtTemplate {
-    fn render(&self, messages: &str, arguments: &str, add_prompt: bool) -> Outcome<String> {
-        let messages: serde_json::Value = serde_json::from_str(messages)
-            .map_err(|error| Failure::new(format!("the messages are not valid JSON: {error}")))?;
-        if !messages.is_array() {
-            return Err(Failure::new("the messages must be a JSON array"));
+    fn compile(source: &str, globals: &str) -> Outcome<FtTemplate> {
+        Ok(FtTemplate {
+            parsed: Parsed::new(source)?,
+            globals: object(globals, "the template's globals")?,
+        })
+    }
+
+    fn evaluate(&self, context: &Map<String, Json>, now: Option<i64>) -> budget::Outcome<String> {
+        budget::start();
+        let mut names = HashMap::new();
+        for (name, value) in context {
+            names.insert(name.clone(), Value::from_json(value)?);
         }
+        let source = self.parsed.source();
+        let mut interpreter = interpreter::Interpreter::new(&names, source, now);
+        interpreter.run(std::slice::from_ref(self.parsed.tree()))?;
+        budget::work(0)?;
+        Ok(interpreter.into_text())
+    }
+
+    fn render(&self, messages: &str, arguments: &str, options: FtRenderOptions) -> Outcome<String> {
+        let mut messages = messages_of(messages)?;
+        conversation::alias_reasoning(&mut messages);
+        let tail = match options.continue_final_message {
+            true => Some(conversation::mark_end(&mut messages)?),
+            false => None,
+        };
         let mut context = self.globals.clone();
         // Templates test these with `is none` as well as `is defined`.
-        context.insert("tools".into(), serde_json::Value::Null);
-        context.insert("documents".into(), serde_json::Value::Null);
+        context.insert("tools".into(), Json::Null);
+        context.insert("documents".into(), Json::Null);
         context.extend(object(arguments, "the template arguments")?);
-        context.insert("messages".into(), messages);
-        context.insert("add_generation_prompt".into(), add_prompt.into());
-        self.environment
-            .get_template(NAME)
-            .and_then(|template| template.render(Value::from_serialize(&context)))
-            .map_err(|error| describe(&error))
+        context.insert("messages".into(), messages.into());
+        context.insert(
+            "add_generation_prompt".into(),
+            options.add_generation_prompt.into(),
+        );
+        let text = self.evaluate(&context, (options.now >= 0).then_some(options.now))?;
+        match tail {
+            Some(tail) => conversation::cut_at_mark(text, &tail),
+            None => Ok(text),
+        }
     }
 }
 
@@ -86,7 +132,9 @@ pub unsafe extern "C" fn ft_template_new(
     guard(error, || {
         let source = utf8(source, source_size, "the chat template")?;
         let globals = utf8(globals, globals_size, "the template's globals")?;
-        out.write(Box::into_raw(Box::new(compile(source, globals)?)));
+        out.write(Box::into_raw(Box::new(FtTemplate::compile(
+            source, globals,
+        )?)));
         Ok(())
     })
 }
@@ -99,20 +147,25 @@ pub unsafe extern "C" fn ft_template_free(template: *mut FtTemplate) {
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn ft_template_wants_parts(template: *const FtTemplate) -> bool {
+    content_format::wants_parts((*template).parsed.tree())
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn ft_template_render(
     template: *const FtTemplate,
     messages: *const u8,
     messages_size: usize,
     arguments: *const u8,
     arguments_size: usize,
-    add_generation_prompt: bool,
+    options: FtRenderOptions,
     out: *mut FtText,
     error: *mut FtText,
 ) -> i32 {
     guard(error, || {
         let messages = utf8(messages, messages_size, "the messages")?;
         let arguments = utf8(arguments, arguments_size, "the template arguments")?;
-        let text = (*template).render(messages, arguments, add_generation_prompt)?;
+        let text = (*template).render(messages, arguments, options)?;
         out.write(text.into());
         Ok(())
     })

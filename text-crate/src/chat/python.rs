@@ -1,16 +1,19 @@
 //! Values as Python prints them: `True`, `None`, `1e+20`, `{'a': [1]}`.
 
-use minijinja::value::ValueKind;
-use minijinja::Value;
+use super::budget;
+use super::value::Value;
 use std::fmt::Write;
 
 /// Python's `str(value)`.
 pub fn to_str(value: &Value) -> String {
     let mut out = String::new();
-    if let Some(text) = value.as_str() {
-        out.push_str(text);
-    } else if !value.is_undefined() {
-        write_repr(&mut out, value, 0);
+    match value {
+        Value::Str(text) => {
+            budget::spend(text.len());
+            out.push_str(text);
+        }
+        Value::Undefined(_) => {}
+        other => write_repr(&mut out, other),
     }
     out
 }
@@ -39,51 +42,57 @@ pub fn float(value: f64) -> String {
     }
 }
 
-/// A number of a template: integers keep all digits.
-pub fn number(value: &Value) -> String {
-    match f64::try_from(value.clone()) {
-        Ok(real) if !value.is_integer() => float(real),
-        _ => value.to_string(),
-    }
-}
-
-/// Deeper values are cut: a template can make a value that holds itself.
-const MAX_DEPTH: usize = 128;
-
-fn write_repr(out: &mut String, value: &Value, depth: usize) {
-    if depth > MAX_DEPTH {
-        out.push_str("...");
+pub fn write_repr(out: &mut String, value: &Value) {
+    if !budget::may_grow(out.len()) {
         return;
     }
-    match value.kind() {
-        ValueKind::Undefined => out.push_str("Undefined"),
-        ValueKind::None => out.push_str("None"),
-        ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
-        ValueKind::Number => out.push_str(&number(value)),
-        ValueKind::String => write_quoted(out, value.as_str().unwrap_or_default()),
-        ValueKind::Seq => write_items(out, value, '[', ']', depth),
-        ValueKind::Map => write_items(out, value, '{', '}', depth),
-        _ => out.push_str(&value.to_string()),
+    match value {
+        Value::Undefined(_) => out.push_str("Undefined"),
+        Value::None => out.push_str("None"),
+        Value::Bool(flag) => out.push_str(if *flag { "True" } else { "False" }),
+        Value::Int(number) => {
+            let _ = write!(out, "{number}");
+        }
+        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Str(text) => write_quoted(out, text),
+        Value::List(items) => write_items(out, items, "[", "]"),
+        Value::Tuple(items) if items.len() == 1 => write_items(out, items, "(", ",)"),
+        Value::Tuple(items) => write_items(out, items, "(", ")"),
+        Value::Dict(dict) => {
+            out.push('{');
+            for (index, (key, member)) in dict.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                write_repr(out, &key.value());
+                out.push_str(": ");
+                write_repr(out, member);
+            }
+            out.push('}');
+        }
+        other => {
+            let _ = write!(out, "<{}>", other.type_name());
+        }
     }
 }
 
-fn write_items(out: &mut String, value: &Value, open: char, close: char, depth: usize) {
-    out.push(open);
-    let items = value.try_iter().into_iter().flatten();
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            out.push_str(", ");
-        }
-        write_repr(out, &item, depth + 1);
-        if open == '{' {
-            out.push_str(": ");
-            write_repr(out, &value.get_item(&item).unwrap_or_default(), depth + 1);
-        }
+fn write_items(out: &mut String, items: &[Value], open: &str, close: &str) {
+    out.push_str(open);
+    for (index, item) in items.iter().enumerate() {
+        out.push_str(if index > 0 { ", " } else { "" });
+        write_repr(out, item);
     }
-    out.push(close);
+    out.push_str(close);
 }
 
-fn write_quoted(out: &mut String, text: &str) {
+/// Characters that Python's `repr` escapes beyond the control characters.
+fn is_unprintable(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{1680}'
+        | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
+        | '\u{3000}' | '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}'..='\u{ffff}'
+        | '\u{e0000}'..='\u{10ffff}')
+}
+
+pub fn write_quoted(out: &mut String, text: &str) {
+    budget::spend(text.len());
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
     } else {
@@ -100,11 +109,21 @@ fn write_quoted(out: &mut String, text: &str) {
                 out.push('\\');
                 out.push(c);
             }
-            c if c.is_control() => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
+            c if c.is_control() || is_unprintable(c) => {
+                let code = c as u32;
+                let _ = match code {
+                    0..=0xff => write!(out, "\\x{code:02x}"),
+                    0x100..=0xffff => write!(out, "\\u{code:04x}"),
+                    _ => write!(out, "\\U{code:08x}"),
+                };
             }
             c => out.push(c),
         }
     }
     out.push(quote);
+}
+
+/// Python's `str.isspace` for one character.
+pub fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

@@ -1,0 +1,13 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// A copy of `config` whose model is a folder: a Hub id is looked up in the cache or fetched first,
+// with the environment's settings, `revision`, `download_dir`, `on_download_progress` and
+// `cancel_load`. With load format "dummy" no weights are fetched. May take long.
+Result<EngineConfig> locate_model(const EngineConfig& config);
+
+}  // namespace foretoken

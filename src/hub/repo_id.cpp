@@ -1,0 +1,73 @@
+#include "hub/repo_id.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace foretoken {
+namespace {
+
+constexpr size_t kMaxLength = 96;
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool is_name(const std::string& part) {
+  return !part.empty() && is_word(part.front()) && is_word(part.back()) &&
+         std::all_of(part.begin(), part.end(),
+                     [](char c) { return is_word(c) || c == '-' || c == '.'; });
+}
+
+bool is_repo_name(const std::string& name) {
+  const auto has = [&](const char* text) { return name.find(text) != std::string::npos; };
+  if (name.size() > kMaxLength || has("--") || has("..")) return false;
+  if (name.size() >= 4 && name.compare(name.size() - 4, 4, ".git") == 0) return false;
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return is_name(name);
+  return is_name(name.substr(0, slash)) && is_name(name.substr(slash + 1));
+}
+
+bool is_revision(const std::string& revision) {
+  return revision.size() <= 200 && is_safe_path(revision) &&
+         revision.find_first_of(" ~^:?*[@") == std::string::npos;
+}
+
+}  // namespace
+
+bool is_hex(const std::string& text, size_t num_digits) {
+  return text.size() == num_digits &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+bool is_commit(const std::string& text) { return is_hex(text, 40); }
+
+bool is_safe_path(const std::string& path) {
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    begin = end + 1;
+  }
+  return std::none_of(path.begin(), path.end(),
+                      [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '\\'; });
+}
+
+Result<RepoId> parse_repo_id(const std::string& model, const std::string& revision) {
+  const size_t at = model.find('@');
+  RepoId id{model.substr(0, at), at == std::string::npos ? "" : model.substr(at + 1)};
+  if (!is_repo_name(id.name) || (at != std::string::npos && id.revision.empty())) {
+    return invalid_argument("model '" + model +
+                            "' is neither a folder that exists nor a Hub id "
+                            "(org/name or org/name@revision); check the path or the name");
+  }
+  if (!revision.empty() && !id.revision.empty() && revision != id.revision) {
+    return invalid_argument("model '" + model + "' and --revision '" + revision +
+                            "' name two revisions; give one of them");
+  }
+  if (id.revision.empty()) id.revision = revision.empty() ? "main" : revision;
+  if (!is_revision(id.revision)) {
+    return invalid_argument("revision '" + id.revision + "' of " + id.name +
+                            " is no name of a branch, tag or commit; check --revision");
+  }
+  return id;
+}
+
+}  // namespace foretoken

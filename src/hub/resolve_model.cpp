@@ -1,0 +1,95 @@
+#include "hub/resolve_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/log.h"
+#include "hub/hub_api.h"
+#include "hub/repo_cache.h"
+#include "hub/snapshot_download.h"
+#include "hub/wanted_files.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxListAttempts = 3;  // a missing network should not keep the user waiting
+
+Status check_options(const HubOptions& options) {
+  if (options.cache_folder.empty()) {
+    return invalid_argument(
+        "there is no folder for downloaded models; set HF_HOME or HOME, or "
+        "name one with --download-dir");
+  }
+  const std::string origin = url_origin(options.endpoint);
+  if (origin.rfind("https://", 0) != 0 && origin.rfind("http://", 0) != 0) {
+    return invalid_argument("HF_ENDPOINT '" + options.endpoint +
+                            "' is no address of the form https://host; correct or unset it");
+  }
+  const bool has_control = std::any_of(options.token.begin(), options.token.end(),
+                                       [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
+  if (has_control) {
+    return invalid_argument(
+        "the Hub token (HF_TOKEN or the token file) holds blanks or control "
+        "characters; set it again");
+  }
+  return {};
+}
+
+// The cached snapshot of a revision, or what stands in the way.
+Result<std::string> cached_snapshot(const RepoCache& cache, const RepoId& id, bool weights) {
+  const std::string commit = cache.find_commit(id.revision);
+  std::error_code ignored;
+  if (commit.empty() || !fs::is_directory(cache.snapshot(commit), ignored)) {
+    return not_found("revision '" + id.revision + "' of " + id.name + " is not in the cache (" +
+                     cache.root().string() + ")");
+  }
+  const std::string missing = missing_file(cache.snapshot(commit), weights);
+  if (missing.empty()) return cache.snapshot(commit).string();
+  return not_found("the cached snapshot " + cache.snapshot(commit).string() +
+                   " is incomplete: " + missing + " is missing");
+}
+
+Result<std::string> resolve_offline(const RepoCache& cache, const RepoId& id,
+                                    const HubOptions& options) {
+  const Result<std::string> cached = cached_snapshot(cache, id, options.weights);
+  if (cached.ok()) return cached;
+  return not_found(cached.status().message() +
+                   ", and HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids to fetch it; unset them, "
+                   "or give a folder (a local folder '" +
+                   id.name + "' does not exist)");
+}
+
+bool has_tokenizer(const std::string& folder) {
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / "tokenizer.json", ignored);
+}
+
+}  // namespace
+
+Result<std::string> resolve_model_folder(const std::string& model, const HubOptions& options) {
+  std::error_code ignored;
+  if (fs::is_directory(model, ignored)) return model;
+  if (fs::exists(model, ignored)) {
+    return invalid_argument("model '" + model +
+                            "' is a file; give the folder that holds config.json and "
+                            "*.safetensors, or a Hub id (org/name)");
+  }
+  FT_ASSIGN_OR_RETURN(const RepoId id, parse_repo_id(model, options.revision));
+  FT_RETURN_IF_ERROR(check_options(options));
+  const RepoCache cache(options.cache_folder, id);
+  if (options.offline) return resolve_offline(cache, id, options);
+  const Result<std::string> cached = cached_snapshot(cache, id, options.weights);
+  if (cached.ok() && is_commit(id.revision) && has_tokenizer(cached.value())) return cached;
+
+  HttpClient client(http_settings(options, [&options] { return options.cancelled(); }));
+  const int max_attempts = cached.ok() ? 1 : std::min(kMaxListAttempts, options.max_attempts);
+  const Result<HubListing> listing = list_repo(client, options, id, max_attempts);
+  if (listing.ok()) return download_snapshot(options, id, cache, listing.value());
+  if (options.cancelled() || !cached.ok()) return listing.status();
+  FT_LOG(warn, "using the cached {}: {}", cached.value(), listing.status().message());
+  return cached;
+}
+
+}  // namespace foretoken

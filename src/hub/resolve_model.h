@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "base/result.h"
+#include "hub/hub_options.h"
+
+namespace foretoken {
+
+// The folder of a model that a user named by a folder or by a Hub id, org/name[@revision].
+//   A folder that exists always wins.
+//   Offline: the cached snapshot, or NotFound.
+//   A commit id whose snapshot is whole: that, without the network.
+//   Otherwise the Hub says which commit the revision is, and the files that the engine needs and
+//   the cache lacks are fetched (see download_snapshot). When the Hub cannot be asked, a whole
+//   cached snapshot is used with a warning.
+// Blocks until done or cancelled (Aborted). Thread-safe, also between processes.
+Result<std::string> resolve_model_folder(const std::string& model, const HubOptions& options);
+
+}  // namespace foretoken

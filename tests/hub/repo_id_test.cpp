@@ -1,0 +1,60 @@
+#include "hub/repo_id.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+TEST(RepoId, NamesAndRevisions) {
+  const auto plain = parse_repo_id("org/name", "");
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain.value().name, "org/name");
+  EXPECT_EQ(plain.value().revision, "main");
+  EXPECT_EQ(parse_repo_id("gpt2", "").value().name, "gpt2");
+  EXPECT_EQ(parse_repo_id("org/name@v1.0", "").value().revision, "v1.0");
+  EXPECT_EQ(parse_repo_id("org/name@refs/pr/1", "").value().revision, "refs/pr/1");
+  EXPECT_EQ(parse_repo_id("org/name", "dev").value().revision, "dev");
+  EXPECT_EQ(parse_repo_id("org/name@dev", "dev").value().revision, "dev");
+  EXPECT_TRUE(parse_repo_id("Qwen/Qwen2.5-0.5B_x", "").ok());
+}
+
+TEST(RepoId, RefusesWhatIsNoId) {
+  for (const std::string model :
+       {"", "/nonexistent/model", "./name", "../name", "a/b/c", "org/", "/name", "org/na me",
+        "org/na--me", "org/a..b", "org/name.git", "-org/name", "org/name-", "org/name@", "@main",
+        "~/model", "org\\name"}) {
+    const auto id = parse_repo_id(model, "");
+    ASSERT_FALSE(id.ok()) << model;
+    const std::string& message = id.status().message();
+    EXPECT_NE(message.find("'" + model + "'"), std::string::npos) << message;
+    EXPECT_NE(message.find("neither a folder"), std::string::npos) << message;
+    EXPECT_NE(message.find("Hub id"), std::string::npos) << message;
+  }
+  EXPECT_FALSE(parse_repo_id("org/" + std::string(93, 'a'), "").ok());
+  EXPECT_TRUE(parse_repo_id("org/" + std::string(92, 'a'), "").ok());
+}
+
+TEST(RepoId, RefusesRevisionsThatAreNoNames) {
+  for (const std::string revision : {"../x", "a/../b", "/x", "a//b", "a b", "x^", "a\n", "a\\b"}) {
+    const auto id = parse_repo_id("org/name", revision);
+    ASSERT_FALSE(id.ok()) << revision;
+    EXPECT_NE(id.status().message().find("--revision"), std::string::npos);
+  }
+  const auto two = parse_repo_id("org/name@a", "b");
+  ASSERT_FALSE(two.ok());
+  EXPECT_NE(two.status().message().find("two revisions"), std::string::npos);
+}
+
+TEST(RepoId, SafePathsAndCommits) {
+  EXPECT_TRUE(is_safe_path("a/b.json"));
+  EXPECT_TRUE(is_safe_path("a..b"));
+  for (const char* path : {"", "/a", "a/", "..", "a/../b", "./a", "a\\b", "a\tb"}) {
+    EXPECT_FALSE(is_safe_path(path)) << path;
+  }
+  EXPECT_TRUE(is_commit(std::string(40, 'f')));
+  EXPECT_FALSE(is_commit(std::string(40, 'F')));
+  EXPECT_FALSE(is_commit(std::string(39, 'f')));
+}
+
+}  // namespace
+}  // namespace foretoken

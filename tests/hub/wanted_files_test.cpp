@@ -1,0 +1,120 @@
+#include "hub/wanted_files.h"
+
+#include <gtest/gtest.h>
+
+#include "model/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+HubListing listing(const std::vector<std::string>& names) {
+  HubListing all{.commit = std::string(40, 'a'), .files = {}};
+  for (const std::string& name : names) all.files.push_back({.name = name, .etag = ""});
+  return all;
+}
+
+std::vector<std::string> wanted(const std::vector<std::string>& names, bool weights = true) {
+  const auto files = wanted_files(listing(names), weights, "org/name");
+  EXPECT_TRUE(files.ok()) << files.status().message();
+  std::vector<std::string> found;
+  if (files.ok()) {
+    for (const HubFile& file : files.value()) found.push_back(file.name);
+  }
+  return found;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(WantedFiles, WhatTheEngineReads) {
+  EXPECT_EQ(wanted({".gitattributes",
+                    "README.md",
+                    "config.json",
+                    "generation_config.json",
+                    "tokenizer.json",
+                    "tokenizer_config.json",
+                    "special_tokens_map.json",
+                    "chat_template.jinja",
+                    "chat_template.json",
+                    "model.safetensors",
+                    "pytorch_model.bin",
+                    "consolidated.safetensors",
+                    "adapter_model.safetensors",
+                    "original/consolidated.00.pth",
+                    "onnx/model.onnx",
+                    "sub/config.json",
+                    "sub/tokenizer.json",
+                    "sub/model.safetensors",
+                    "tokenizer.py",
+                    "x.gguf"}),
+            Names({"config.json", "generation_config.json", "tokenizer.json",
+                   "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+                   "chat_template.json", "model.safetensors"}));
+}
+
+TEST(WantedFiles, OneFileBeforeTheIndexBeforeAllShards) {
+  const Names shards = {"config.json", "model-00001-of-00002.safetensors",
+                        "model-00002-of-00002.safetensors", "model.safetensors.index.json"};
+  EXPECT_EQ(wanted(shards), Names({"config.json", "model.safetensors.index.json"}));
+  Names both = shards;
+  both.push_back("model.safetensors");
+  EXPECT_EQ(wanted(both), Names({"config.json", "model.safetensors"}));
+  EXPECT_EQ(wanted({"config.json", "a.safetensors", "b.safetensors"}),
+            Names({"config.json", "a.safetensors", "b.safetensors"}));
+  EXPECT_EQ(wanted(both, false), Names({"config.json"}));
+}
+
+TEST(WantedFiles, RepositoriesThatCannotBeRead) {
+  const auto no_config = wanted_files(listing({"model.safetensors"}), true, "org/name");
+  EXPECT_NE(no_config.status().message().find("config.json"), std::string::npos);
+  const auto no_weights = wanted_files(listing({"config.json", "x.bin"}), true, "org/name");
+  EXPECT_EQ(no_weights.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(no_weights.status().message().find("safetensors"), std::string::npos);
+}
+
+TEST(IndexShards, NamesOnce) {
+  const test::ScratchFolder scratch;
+  const std::string index = scratch.write(
+      kWeightsIndex,
+      R"({"weight_map": {"a": "2.safetensors", "b": "1.safetensors", "c": "2.safetensors"}})");
+  EXPECT_EQ(index_shards(index, "org/name").value(), Names({"1.safetensors", "2.safetensors"}));
+  EXPECT_EQ(find_shards(index, listing({"1.safetensors", "2.safetensors"}), "r").value().size(),
+            2u);
+  const auto missing = find_shards(index, listing({"1.safetensors"}), "org/name");
+  EXPECT_NE(missing.status().message().find("2.safetensors"), std::string::npos);
+}
+
+TEST(IndexShards, HostileNames) {
+  const test::ScratchFolder scratch;
+  const std::string deep = std::string(50000, '[') + std::string(50000, ']');
+  for (const std::string shard : {"\"../x.safetensors\"", "\"/etc/x.safetensors\"",
+                                  "\"a/b.safetensors\"", "\"x.bin\"", "\"\"", "7", deep.c_str()}) {
+    const std::string index =
+        scratch.write("index.json", "{\"weight_map\": {\"t\": " + shard + "}}");
+    const auto shards = index_shards(index, "org/name");
+    ASSERT_FALSE(shards.ok()) << shard.substr(0, 40);
+    EXPECT_NE(shards.status().message().find("index.json of org/name"), std::string::npos);
+  }
+  for (const char* text : {"", "[", "{}", "{\"weight_map\": {}}", "{\"weight_map\": 3}"}) {
+    EXPECT_FALSE(index_shards(scratch.write("index.json", text), "org/name").ok()) << text;
+  }
+}
+
+TEST(MissingFile, NamesWhatALoadWouldMiss) {
+  const test::ScratchFolder scratch;
+  EXPECT_EQ(missing_file(scratch.path(), true), "config.json");
+  scratch.write("config.json", "{}");
+  EXPECT_EQ(missing_file(scratch.path(), false), "");
+  EXPECT_EQ(missing_file(scratch.path(), true), "model.safetensors");
+  scratch.write(kWeightsIndex, R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}})");
+  scratch.write("1.safetensors", "x");
+  EXPECT_EQ(missing_file(scratch.path(), true), "2.safetensors");
+  scratch.write("2.safetensors", "x");
+  EXPECT_EQ(missing_file(scratch.path(), true), "");
+  scratch.write(kWeightsIndex, "broken");
+  EXPECT_EQ(missing_file(scratch.path(), true), kWeightsIndex);
+  scratch.write("model.safetensors", "x");
+  EXPECT_EQ(missing_file(scratch.path(), true), "");
+}
+
+}  // namespace
+}  // namespace foretoken

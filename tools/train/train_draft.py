@@ -1,0 +1,146 @@
+"""Trains a draft model for a target: KL to the target's probabilities on corpus text and on the target's own text.
+
+    python3 train_draft.py --data build/tokens --target build/foretoken-7m --out build/foretoken-7m-draft
+
+The target's text comes from prompts of the training documents at temperatures 0 to 1. Needs torch, numpy, safetensors.
+"""
+
+import argparse
+import math
+import pathlib
+import random
+import time
+
+import torch
+
+from data import ASSISTANT, END_OF_TEXT, END_OF_TURN, Corpus, split_documents
+from evaluate import agreement, bits_per_byte
+from export import export
+from generate import generate
+from llama import Config, Llama, load
+from trainer import Settings, train
+
+DRAFT = Config(hidden_size=128, intermediate_size=224, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--target", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--pack", type=pathlib.Path, help="a tar file to hold the folder as well")
+    parser.add_argument("--config", type=pathlib.Path, help="a config.json to take sizes from")
+    parser.add_argument("--samples", type=int, default=32768, help="texts to sample from the target")
+    parser.add_argument("--sample-rows", type=int, default=4096, help="texts sampled at once")
+    parser.add_argument("--sample-tokens", type=int, default=384, help="tokens of prompt and output together")
+    parser.add_argument("--sample-seconds", type=float, default=math.inf)
+    parser.add_argument("--sample-share", type=float, default=0.5, help="of the training tokens")
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--tokens", type=int, default=65536, help="tokens a step")
+    parser.add_argument("--context", type=int, default=2048)
+    parser.add_argument("--learning-rate", type=float, default=6e-3)
+    parser.add_argument("--max-seconds", type=float, default=math.inf, help="of the draft's training")
+    parser.add_argument("--evaluate-every", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--no-compile", action="store_true")
+    return parser.parse_args()
+
+
+def opening(document, generator):
+    """A prompt: a chat up to one of its answers, or the first words of a text."""
+    answers = [index for index, token in enumerate(document) if token == ASSISTANT]
+    if answers:
+        return document[:generator.choice(answers) + 1]
+    return document[:generator.randint(1, 24)]
+
+
+def usual_end(prompt, output):
+    """The sampled text as a training document: chats and texts end with the end-of-text mark."""
+    finished = output and output[-1] in (END_OF_TEXT, END_OF_TURN)
+    return prompt + output + ([END_OF_TEXT] if not finished or output[-1] == END_OF_TURN else [])
+
+
+def sample_texts(target, prompts, args, seconds=math.inf):
+    """Documents of the target's own writing; a third greedy, the others at 0.5 to 1."""
+    documents, start = [], time.monotonic()
+    for first in range(0, len(prompts), args.sample_rows):
+        part = prompts[first:first + args.sample_rows]
+        heat = [(0.0, 0.5 + 0.5 * (row % 7) / 6, 1.0)[row % 3] for row in range(len(part))]
+        outputs = generate(target, part, args.sample_tokens, args.device, heat, args.seed + first, args.sample_tokens)
+        documents += [usual_end(prompt, output) for prompt, output in zip(part, outputs)]
+        spent = time.monotonic() - start
+        print(f"{len(documents)} texts sampled in {spent:.1f} s", flush=True)
+        if spent * (1 + len(part) / len(documents)) > seconds:
+            break
+    return documents
+
+
+def training_prompts(corpus, args, generator):
+    """Prompts of at most half of the sampled length, by the sources' shares; short ones lie together, for speed."""
+    prompts = []
+    while len(prompts) < args.samples:
+        prompt = opening(corpus.next_document(corpus.next_source()).tolist(), generator)
+        if len(prompt) <= args.sample_tokens // 2:
+            prompts.append(prompt)
+    return prompts
+
+
+def held_out_prompts(corpus, args, generator, each=40):
+    """{source: prompts} of documents that no training saw."""
+    result = {}
+    for name, tokens in corpus.evaluation.items():
+        documents = [row for row in split_documents(tokens) if len(row) > 8]
+        prompts = [opening(row, generator) for row in generator.sample(documents, min(each, len(documents)))]
+        result[name] = [prompt for prompt in prompts if len(prompt) <= args.sample_tokens // 2]
+    return {name: prompts for name, prompts in result.items() if prompts}
+
+
+def acceptance(draft, target, corpus, args, generator):
+    """Agreement of draft and target on held-out text and on what the target says to held-out prompts."""
+    result = {"held_out_text": {}, "target_text": {}}
+    for name, tokens in corpus.evaluation.items():
+        result["held_out_text"][name] = agreement(draft, target, tokens, args.device)
+    prompts = held_out_prompts(corpus, args, generator)
+    asked = [prompt for part in prompts.values() for prompt in part]
+    outputs = iter(generate(target, asked, args.sample_tokens, args.device, None, 7, args.sample_tokens))
+    for name, part in prompts.items():
+        tokens = [token for prompt in part for token in usual_end(prompt, next(outputs))]
+        result["target_text"][name] = agreement(draft, target, tokens, args.device)
+    return result
+
+
+def main():
+    args, start = parse_arguments(), time.monotonic()
+    torch.manual_seed(args.seed)
+    torch.set_float32_matmul_precision("high")
+    generator, corpus = random.Random(args.seed), Corpus(args.data, args.seed)
+    target = load(args.target, args.device, torch.bfloat16 if args.device == "cuda" else torch.float32)
+    target.requires_grad_(False)
+    documents = sample_texts(target, training_prompts(corpus, args, generator), args, args.sample_seconds)
+    corpus.add_source("target-text", documents, args.sample_share)
+
+    config = Config.from_hugging_face(args.config) if args.config else DRAFT
+    config.vocab_size = target.config.vocab_size
+    draft = Llama(config).to(args.device)
+    print(f"{draft.parameter_count()} parameters, a {target.parameter_count() / draft.parameter_count():.2f}th", flush=True)
+    settings = Settings(steps=args.steps, tokens=args.tokens, context=args.context, short_context=min(512, args.context),
+                        learning_rate=args.learning_rate, weight_decay=0.05, soft_share=1.0, average=0.998, keep_last=True,
+                        evaluate_every=args.evaluate_every, max_seconds=args.max_seconds, device=args.device,
+                        compile=not args.no_compile)
+    report = {"parameters": draft.parameter_count(), "torch": torch.__version__, "sampled_texts": len(documents),
+              "sampled_tokens": sum(map(len, documents)),
+              "arguments": {name: str(value) for name, value in vars(args).items()
+                            if name not in ("data", "out", "config", "pack", "target")}}
+    save = lambda best: export(best, args.data / "tokenizer.json", args.out, {**report, "unfinished": True}, args.pack)
+    report["log"] = train(draft, corpus, settings, [target], save)
+    save(draft)
+    report["bits_per_byte"] = bits_per_byte(draft, corpus, corpus.evaluation, settings)
+    report["agreement"] = acceptance(draft.to(target.embed_tokens.weight.dtype), target, corpus, args, generator)
+    report["seconds"] = round(time.monotonic() - start, 1)
+    export(draft, args.data / "tokenizer.json", args.out, report, args.pack)
+    print({name: report[name] for name in ("bits_per_byte", "agreement", "seconds")}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
