@@ -7,7 +7,8 @@ namespace foretoken {
 enum class ThreadRole : unsigned char { kOther, kEngine, kWorker, kPool, kOutput };
 
 inline thread_local ThreadRole thread_role = ThreadRole::kOther;
-// Above 0 while a library whose allocations nobody can avoid is running on this thread.
+// Above 0 while this thread may allocate: inside a library where nobody can avoid it, and while
+// something is made once that stays.
 inline thread_local int foreign_allocation_depth = 0;
 
 // Called first by each thread of the engine; `name` (at most 15 characters) shows in debuggers.

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "draft/registry.h"
 #include "engine/chat_arguments.h"
-#include "engine/output_collector.h"
 #include "engine/locate_model.h"
+#include "engine/output_collector.h"
 #include "engine/resolve_config.h"
 #include "model/registry.h"
 
@@ -83,10 +83,10 @@ Status EngineImpl::load_text(const EngineConfig& config) {
        !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
-  Result<ChatTemplate> chat = ChatTemplate::load(config.model);
+  Result<ChatTemplate> chat = ChatTemplate::load(config.model, config.chat_template);
   if (chat.ok()) {
     chat_template_.emplace(std::move(chat).value());
-  } else if (chat.status().code() != StatusCode::kNotFound) {
+  } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
     return chat.status();
   }
   return {};
@@ -320,8 +320,9 @@ Status EngineImpl::render_chat(const std::string& messages_json, const std::stri
         "tokenizer_config.json or give a plain prompt");
   }
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
-  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments.variables,
-                                                      arguments.add_generation_prompt));
+  const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
+                                      .continue_final_message = arguments.continue_final_message};
+  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments.variables, options));
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/thread_role.h"
 #include "kernels/commit.h"
 #include "kernels/delay.h"
 #include "kernels/host_logits.h"
@@ -66,6 +67,7 @@ Status ModelRunner::start() {
 }
 
 std::unique_ptr<Graph> ModelRunner::capture(int max_rows, uint32_t features) {
+  const ForeignAllocationScope once;
   queue_.begin_capture();
   enqueue_step(max_rows, features);
   return queue_.end_capture();

@@ -182,13 +182,7 @@ bool OutputProcessor::append_id(RequestState& request, int32_t id, bool is_stop_
     request.output.status = piece.status();
     return true;
   }
-  std::string_view text = piece.value();
-  if (!sampling.skip_special_tokens && !sampling.spaces_between_special_tokens) {
-    const bool special = request.group->tokenizer->is_special(id);
-    if (special && request.last_was_special && text.starts_with(' ')) text.remove_prefix(1);
-    request.last_was_special = special;
-  }
-  return append_text(request, text);
+  return append_text(request, piece.value());
 }
 
 // Ids behind the end of the text count for nothing.

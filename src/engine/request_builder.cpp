@@ -94,7 +94,9 @@ Status add_text_parts(RequestState& state) {
   if (tokenizer == nullptr) return {};
   const std::span<const int32_t> prompt(state.sequence.tokens);
   state.detokenizer = std::make_unique<Detokenizer>(
-      *tokenizer, Detokenizer::Options{.skip_special_tokens = sampling.skip_special_tokens},
+      *tokenizer,
+      Detokenizer::Options{.skip_special_tokens = sampling.skip_special_tokens,
+                           .spaces_between_special_tokens = sampling.spaces_between_special_tokens},
       prompt.last(std::min(prompt.size(), kPromptContext)));
   if (sampling.stop.empty()) return {};
   FT_ASSIGN_OR_RETURN(StopStrings stops,

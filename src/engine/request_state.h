@@ -52,7 +52,6 @@ struct RequestState {
   std::unique_ptr<StopStrings> stop_strings;
   RequestOutput output;  // reused for every callback
   RequestStats stats;
-  bool last_was_special = false;  // the last id with text
   bool first_output = true;
   bool finished = false;  // the last output is out; anything later is dropped
 };

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "conformance/field_draws.h"
 #include "conformance/harness.h"
 
 // Aborts at any time lose nothing but the request itself.
@@ -122,6 +123,42 @@ TEST(Abort, DestroyingABusyEngineEndsEveryRequest) {
     }
   }
   EXPECT_EQ(num_finished.load(), 50);
+}
+
+// Requests with every field in random combinations, each aborted after so many outputs.
+TEST(Abort, WithEveryFieldLeavesNothingBehind) {
+  std::unique_ptr<Engine> engine;
+  ASSERT_TRUE(make_engine(config_of({.num_drafts = 3,
+                                     .steps_in_flight = 2,
+                                     .max_batched_tokens = 24,
+                                     .num_blocks = 12,
+                                     .prefix_caching = true},
+                                    bundled_model()),
+                          &engine)
+                  .ok());
+  const int num_requests = num_test_prompts(200) * 2;
+  std::atomic<int> num_open{num_requests};
+  std::atomic<int> num_aborted{0};
+  for (int i = 0; i < num_requests; ++i) {
+    Request request = draw_request(i);
+    request.request_id = "draw-" + std::to_string(i);
+    request.sampling.max_tokens += 8;
+    auto num_outputs = std::make_shared<int>(0);
+    const auto look = [&, i, num_outputs](const RequestOutput& output) {
+      if (++*num_outputs > i % 9) engine->abort(output.request_id);
+      if (output.finish_reason == FinishReason::kAbort) num_aborted.fetch_add(1);
+      EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
+      if (output.request_finished) num_open.fetch_sub(1);
+    };
+    const Status status = engine->submit(request, look);
+    ASSERT_TRUE(status.ok()) << status.message();
+    // Some before their first step, or while their prompt is in flight.
+    if (i % 5 == 0) engine->abort(request.request_id);
+  }
+  while (num_open.load() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(num_aborted.load(), num_requests / 10);
+  expect_all_free(*engine);
+  std::cout << num_requests << " requests, " << num_aborted.load() << " choices aborted\n";
 }
 
 }  // namespace
