@@ -1,7 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <limits>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,14 +11,17 @@
 
 namespace foretoken {
 
-// Parses `text`, which must be a JSON object. Errors start with `what`.
+// Parses `text`; values nested deeper than 128 levels are an error. Errors start with `what`.
+Result<nlohmann::json> parse_json(const std::string& text, const std::string& what);
+
+// The same for text that must be a JSON object.
 Result<nlohmann::json> parse_json_object(const std::string& text, const std::string& what);
 
 // Typed reads from one JSON object. A field that is missing or null leaves the value as it is. The
 // first wrong type is kept in status(). One thread.
 class JsonFields {
  public:
-  // `object` must outlive this; `what` starts each message.
+  // `object` must outlive this; `what`, unless empty, starts each message.
   JsonFields(const nlohmann::json& object, std::string what);
 
   // Whether the field is there and not null.
@@ -33,14 +37,29 @@ class JsonFields {
   void read(const char* name, std::vector<int32_t>* value);
   void read(const char* name, std::vector<std::string>* value);
 
+  template <class T>
+  void read(const char* name, std::optional<T>* value) {
+    T given{};
+    if (!has(name)) return static_cast<void>(take(name));
+    read(name, &given);
+    if (status_.ok()) *value = std::move(given);
+  }
+
+  // Names that may stand there without effect.
+  void ignore(std::initializer_list<const char*> names);
+  // An error for each of `names` that is there: it is known, but this build does not have it.
+  void refuse_later(std::initializer_list<const char*> names);
+  // An error for the first field that nobody asked for, with the nearest name that somebody did.
+  void refuse_unread();
+
   void fail(const std::string& message);
+  void wrong_type(const char* name, const char* wanted, const nlohmann::json& got);
   const Status& status() const { return status_; }
   // The first field that nobody asked for, or empty.
   std::string first_unread() const;
 
  private:
   const nlohmann::json* take(const char* name);
-  void wrong_type(const char* name, const char* wanted, const nlohmann::json& got);
 
   const nlohmann::json& object_;
   std::string what_;

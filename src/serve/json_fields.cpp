@@ -1,4 +1,6 @@
-#include "json_fields.h"
+#include "serve/json_fields.h"
+
+#include "serve/field_names.h"
 
 namespace foretoken {
 namespace {
@@ -20,7 +22,7 @@ bool is_int32(const json& value) {
 
 }  // namespace
 
-Result<json> parse_json_object(const std::string& text, const std::string& what) {
+Result<json> parse_json(const std::string& text, const std::string& what) {
   // Deeper values overflow the stack when they are printed.
   constexpr int kMaxDepth = 128;
   bool too_deep = false;
@@ -34,12 +36,17 @@ Result<json> parse_json_object(const std::string& text, const std::string& what)
       return invalid_argument(what + ": values are nested deeper than " +
                               std::to_string(kMaxDepth) + " levels");
     }
-    if (value.is_object()) return value;
-    return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
-                            std::string(value.type_name()));
+    return value;
   } catch (const json::exception& error) {
     return invalid_argument(what + ": not valid JSON: " + plain_message(error));
   }
+}
+
+Result<json> parse_json_object(const std::string& text, const std::string& what) {
+  FT_ASSIGN_OR_RETURN(json value, parse_json(text, what));
+  if (value.is_object()) return value;
+  return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
+                          std::string(value.type_name()));
 }
 
 JsonFields::JsonFields(const json& object, std::string what)
@@ -117,13 +124,35 @@ void JsonFields::read(const char* name, std::vector<std::string>* value) {
 }
 
 void JsonFields::fail(const std::string& message) {
-  if (status_.ok()) status_ = invalid_argument(what_ + ": " + message);
+  if (status_.ok()) status_ = invalid_argument((what_.empty() ? "" : what_ + ": ") + message);
 }
 
 void JsonFields::wrong_type(const char* name, const char* wanted, const json& got) {
   std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
   fail("'" + std::string(name) + "' must be " + wanted + ", not " + shown);
+}
+
+void JsonFields::ignore(std::initializer_list<const char*> names) {
+  for (const char* name : names) read_.insert(name);
+}
+
+void JsonFields::refuse_later(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = object_.find(name);
+    if (found == object_.end()) continue;
+    read_.insert(name);
+    // What asks for nothing is harmless.
+    if (found->is_null() || *found == false || found->empty()) continue;
+    fail("'" + std::string(name) + "' is not supported yet; remove it");
+  }
+}
+
+void JsonFields::refuse_unread() {
+  const std::string name = first_unread();
+  if (name.empty()) return;
+  const std::vector<std::string> known(read_.begin(), read_.end());
+  fail("'" + name + "' is unknown" + nearest_name_hint(name, known, "; remove it"));
 }
 
 std::string JsonFields::first_unread() const {
