@@ -49,6 +49,7 @@ int run_main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> run;
   add_generate_command(app, &run);
+  add_chat_command(app, &run);
   add_embed_command(app, &run);
   add_run_batch_command(app, &run);
   add_bench_command(app, &run);

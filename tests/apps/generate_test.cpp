@@ -66,6 +66,34 @@ TEST(Generate, ChatAppliesTheTemplate) {
   EXPECT_EQ(result.json_lines().at(0)["prompt"], "<|user|>Hello<|end|><|assistant|>");
 }
 
+TEST(Generate, TemplateArgumentsReachTheTemplate) {
+  const ScratchFolder scratch;
+  const std::string chat_template =
+      scratch.write("t.jinja",
+                    "{{ greeting }}{% for t in tools %}<{{ t.name }}>{% endfor %}"
+                    "{% for d in documents %}[{{ d.text }}]{% endfor %}{{ messages[0].content }}");
+  const std::string tools = scratch.write("tools.json", R"([{"name": "f"}, {"name": "g"}])");
+  const auto model = scratch.copy_model();
+  auto config = nlohmann::json::parse(read_file(model / "tokenizer_config.json"));
+  config["chat_template"] = read_file(chat_template);
+  write_file(model / "tokenizer_config.json", config.dump());
+  const CommandResult result = run_command(
+      {"generate", "--model", model.string(), "--log-level", "error", "--json", "--chat",
+       "--prompt", "Hi", "--max-tokens", "1", "--chat-template-kwargs", R"({"greeting": "Yo"})",
+       "--tools", tools, "--documents", R"([{"text": "doc"}])"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json_lines().at(0)["prompt"], "Yo<f><g>[doc]Hi");
+}
+
+TEST(Generate, HumanNumbersAndTheFlagsOfTheEngine) {
+  const CommandResult result =
+      run_command(generate({"--json", "--prompt", "A", "--max-tokens", "2", "--max-model-len", "1k",
+                            "--scheduling-policy", "fcfs", "--max-logprobs", "5", "--dtype",
+                            "float32", "--generation-config", "vllm", "--seed", "7"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json_lines().at(0)["usage"]["completion_tokens"], 2);
+}
+
 TEST(Generate, PromptFileIsOnePrompt) {
   const ScratchFolder scratch;
   const std::string file = scratch.write("prompt.txt", "A cat\nand a dog");
@@ -83,7 +111,7 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
       "{\"prompt\": \"A cat\", \"max_tokens\": 5, \"top_p\": 7}\n"
       "{\"prompt\": \"A cat\"\n"
       "{\"prompt\": \"A cat\", \"max_tokens\": \"five\"}\n"
-      "{\"prompt\": \"A cat\", \"frequency_penalty\": 1}\n"
+      "{\"prompt\": \"A cat\", \"temprature\": 1}\n"
       "{\"max_tokens\": 5}\n"
       "{\"prompt_token_ids\": [5, 6, 7], \"max_tokens\": 5, \"ignore_eos\": true}\n"
       "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"max_tokens\": 5}\n");
@@ -97,8 +125,8 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
   EXPECT_EQ(lines[6]["token_ids"].size(), 5u);
   const std::vector<std::string> errors = result.errors();
   ASSERT_EQ(errors.size(), 5u) << result.err;
-  const std::vector<std::string> wanted = {"top_p", "JSON", "max_tokens", "frequency_penalty",
-                                           "exactly one"};
+  const std::vector<std::string> wanted = {"top_p", "JSON", "max_tokens",
+                                           "did you mean 'temperature'?", "exactly one"};
   for (size_t i = 0; i < errors.size(); ++i) {
     EXPECT_NE(errors[i].find("line " + std::to_string(i + 2)), std::string::npos) << errors[i];
     EXPECT_NE(errors[i].find(wanted[i]), std::string::npos) << errors[i];
