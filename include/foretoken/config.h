@@ -42,8 +42,8 @@ struct EngineConfig {
   bool enforce_eager = false;              // true: no graphs
   int steps_in_flight = 2;                 // 1..3
   std::string scheduling_policy = "fcfs";  // fcfs | priority
-  int max_logprobs = 20;                   // most alternatives a request may ask for; -1: all
-  int max_processor_rows = 32;             // logits rows that go through logits processors at once
+  int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: no logprobs
+  int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;
   SpeculativeConfig speculative;
 

@@ -60,19 +60,21 @@ class Engine {
   virtual void abort(const std::string& request_id) = 0;
 
   // Runs the requests and waits for all. An output holds everything of one choice, or its error;
-  // they stand in order of requests, then of choices.
+  // they stand in order of requests, then of choices, and every choice of a refused request has its
+  // error. From inside an output callback, which it would wait for, it refuses them all.
   virtual std::vector<RequestOutput> generate(std::vector<Request> requests) = 0;
 
   // The same for one request, without waiting. Dropping the future does not end the request.
   virtual std::future<std::vector<RequestOutput>> generate_async(Request request) = 0;
 
-  // Sampling parameters that the model's generation_config.json asks for; what it does not name has
-  // its default.
+  // Sampling parameters that the generation config asks for (temperature, top_p, top_k, min_p,
+  // repetition_penalty, max_new_tokens); what it does not name has its default.
   virtual SamplingParams default_sampling_params() const = 0;
 
   // The prompt that the chat template makes of `messages_json`, a JSON array of {"role",
-  // "content", ...}. `arguments_json`: an object with further variables (tools, documents,
-  // add_generation_prompt, continue_final_message, and those of chat_template_kwargs), or empty.
+  // "content", ...}. `arguments_json`: an object with further variables (tools, documents, ...), or
+  // empty; add_generation_prompt (default true unless continue_final_message) and
+  // continue_final_message are understood, and the members of chat_template_kwargs are merged in.
   virtual Status render_chat(const std::string& messages_json, const std::string& arguments_json,
                              std::string* prompt) const = 0;
 

@@ -31,7 +31,7 @@ class LogitsProcessor {
 
 // How tokens are chosen and when they end. Names and defaults follow vLLM.
 struct SamplingParams {
-  int n = 1;                        // choices; each is a sequence with noise of its own
+  int n = 1;                        // choices, at most 128; each a sequence with its own noise
   int max_tokens = 16;              // most output tokens
   int min_tokens = 0;               // no stop token before so many
   float temperature = 1.0f;         // 0: greedy
@@ -42,13 +42,14 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   // [-2, 2]
   float repetition_penalty = 1.0f;  // above 0; 1: off
   std::optional<uint64_t> seed;     // none: derived from the engine's seed and the request's number
-  std::vector<std::pair<int32_t, float>> logit_bias;      // token id and bias in [-100, 100]
+  // Token id and bias in [-100, 100]; at most 1024 different ids.
+  std::vector<std::pair<int32_t, float>> logit_bias;
   std::vector<std::string> bad_words;                     // texts that never appear
   std::optional<std::vector<int32_t>> allowed_token_ids;  // the only ones that can be sampled
   // Applied in order.
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;
   std::optional<int> logprobs;         // alternatives a token, 0: the token's own only; -1: all
-  std::optional<int> prompt_logprobs;  // the same for the tokens of the prompt
+  std::optional<int> prompt_logprobs;  // the same for the tokens of the prompt, with choice 0
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;
@@ -58,7 +59,9 @@ struct SamplingParams {
   bool spaces_between_special_tokens = true;
 };
 
-// Requests without output: one state of the prompt, after the last layer and its norm.
+// Requests without output: one state of the prompt, after the last layer and its norm. Such a
+// request ends with "stop"; sampling parameters that would need tokens are refused, the others
+// ignored.
 enum class Pooling { kNone, kLast, kMean, kCls };
 
 // Speculation of one request. Unset fields take the engine's settings.
@@ -73,7 +76,9 @@ struct Request {
   std::vector<int32_t> prompt_token_ids;  // used instead of `prompt` when not empty
   bool add_special_tokens =
       true;  // around `prompt`, such as BOS; false for text of a chat template
-  std::optional<int> truncate_prompt_tokens;  // keeps the last ones only; -1: as many as fit
+  // Keeps only so many of the prompt's last tokens; -1: as many as fit beside max_tokens, or beside
+  // one token where max_tokens alone fills max_model_len.
+  std::optional<int> truncate_prompt_tokens;
   SamplingParams sampling;
   SpeculativeParams speculative;
   Pooling pooling = Pooling::kNone;
@@ -87,7 +92,7 @@ enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
 // "stop", "length", "abort", "error", or "" while the request runs.
 const char* finish_reason_name(FinishReason reason);
 
-// Counts of one request. A draft is one proposal of one or more tokens in one step.
+// Counts of one choice. A draft is one proposal of one or more tokens in one step.
 struct RequestStats {
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;  // of those found in the prefix cache when first admitted
@@ -97,6 +102,18 @@ struct RequestStats {
   int64_t num_draft_tokens = 0;
   int64_t num_accepted_tokens = 0;  // without the corrected or bonus token
   int64_t num_preemptions = 0;
+
+  RequestStats& operator+=(const RequestStats& other) {
+    num_prompt_tokens += other.num_prompt_tokens;
+    num_cached_tokens += other.num_cached_tokens;
+    num_output_tokens += other.num_output_tokens;
+    num_steps += other.num_steps;
+    num_drafts += other.num_drafts;
+    num_draft_tokens += other.num_draft_tokens;
+    num_accepted_tokens += other.num_accepted_tokens;
+    num_preemptions += other.num_preemptions;
+    return *this;
+  }
 };
 
 // A token with its log-probability under the model, before anything shaped the logits.
@@ -120,11 +137,13 @@ struct RequestOutput {
   int index = 0;                   // of the choice
   std::string text;                // new text since the last output
   std::vector<int32_t> token_ids;  // new tokens since the last output
-  // Leading ones of token_ids that a drafter proposed, and bytes of `text` made of them.
+  // Leading ones of token_ids that a drafter proposed, and bytes of `text` made of them. Nought in
+  // the sums that Engine::generate returns.
   int num_accepted_tokens = 0;
   size_t accepted_text_bytes = 0;
   std::vector<TokenLogprobs> logprobs;  // of token_ids, when wanted
-  // Of the prompt's tokens from the second on, when wanted; complete in the first output.
+  // Of the prompt's tokens from the second on, when wanted; complete in the first output of choice
+  // 0, and missing when the request ends before its prompt is computed.
   std::vector<TokenLogprobs> prompt_logprobs;
   std::vector<float> embedding;   // the pooled state, in the last output of a pooling request
   bool finished = false;          // this choice
@@ -136,6 +155,8 @@ struct RequestOutput {
 };
 
 // Called by the engine's output thread, in order, one call at a time for all requests of an engine.
+// It may call submit, generate_async and abort, but must not wait for an output or destroy the
+// engine. When it throws, its request ends with an error.
 using OutputCallback = std::function<void(const RequestOutput&)>;
 
 }  // namespace foretoken

@@ -5,7 +5,9 @@
 
 #include "base/log.h"
 #include "draft/registry.h"
+#include "engine/chat_arguments.h"
 #include "engine/locate_model.h"
+#include "engine/output_collector.h"
 #include "engine/resolve_config.h"
 #include "model/registry.h"
 
@@ -14,7 +16,11 @@ namespace {
 
 constexpr int kLogitsTile = 256;
 constexpr size_t kOutputRingSize = 8192;
+constexpr const char* kNoWaitInCallback =
+    "generate() was called from an output callback of this engine, for which it would wait; use "
+    "submit or generate_async there";
 
+// Of a step whose prompts are not scored.
 int logits_rows(const EngineConfig& config, const Drafter* drafter) {
   const int rows_each = drafter != nullptr ? drafter->max_drafts() + 1 : 1;
   return std::min(config.max_num_batched_tokens, config.max_num_seqs * rows_each);
@@ -23,24 +29,6 @@ int logits_rows(const EngineConfig& config, const Drafter* drafter) {
 // Of a plan: four requests that use every variable parameter to the full, or many that use few.
 int max_init_words(int vocab_size) {
   return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32);
-}
-
-void append_output(const RequestOutput& output, RequestOutput& sum) {
-  sum.request_id = output.request_id;
-  sum.text += output.text;
-  sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
-  if (!output.finished) return;
-  sum.finished = true;
-  sum.finish_reason = output.finish_reason;
-  sum.stop_reason = output.stop_reason;
-  sum.status = output.status;
-  sum.stats = output.stats;
-}
-
-void fail_output(const Status& status, RequestOutput& output) {
-  output.finished = true;
-  output.finish_reason = FinishReason::kError;
-  output.status = status;
 }
 
 }  // namespace
@@ -55,6 +43,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
   FT_RETURN_IF_ERROR(engine->load_text(resolved));
+  FT_ASSIGN_OR_RETURN(engine->generation_, load_generation_config(resolved));
   FT_RETURN_IF_ERROR(engine->load(resolved));
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(engine->make_memory(resolved, hooks));
@@ -135,10 +124,13 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
       .vocab_size = vocab_size,
       .windowed = num_groups > 1,
       .max_rows = config.max_num_batched_tokens,
-      .max_logits_rows = max_logits_rows,
-      .limits = {config.max_num_seqs, config.max_num_batched_tokens, max_updates,
-                 max_init_words(vocab_size)},
-      .result_limits = {config.max_num_seqs, 0, 0, 0}};
+      .max_logits_rows = config.max_num_batched_tokens,
+      .limits = {config.max_num_seqs, config.max_num_batched_tokens + config.max_num_seqs,
+                 max_updates, max_init_words(vocab_size)},
+      .result_limits = {.max_spans = config.max_num_seqs,
+                        .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
+                        .max_top = config.max_logprobs,
+                        .hidden = model_->config().hidden_size}};
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
   FT_ASSIGN_OR_RETURN(kv_cache_,
                       KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
@@ -153,7 +145,7 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
                       .block_size = config.block_size,
                       .max_num_seqs = config.max_num_seqs,
                       .max_num_batched_tokens = config.max_num_batched_tokens,
-                      .max_logits_rows = max_logits_rows,
+                      .max_logits_rows = config.max_num_batched_tokens,
                       .max_init_words = memory_config.limits.max_words,
                       .max_block_assignments = max_updates,
                       .prefix_caching = config.enable_prefix_caching,
@@ -165,6 +157,8 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
       ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
                         .max_logits_rows = max_logits_rows,
                         .logits_tile = std::min(kLogitsTile, max_logits_rows),
+                        .max_processor_rows = config.max_processor_rows,
+                        .max_len = config.max_model_len,
                         .graphs = !config.enforce_eager,
                         .hooks = hooks});
   FT_RETURN_IF_ERROR(runner_->start());
@@ -181,20 +175,25 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
 void EngineImpl::make_threads(const EngineConfig& config) {
   const ModelConfig& model = model_->config();
   limits_ = {.max_model_len = config.max_model_len,
+             .max_blocks = max_blocks_,
              .vocab_size = model.vocab_size,
              .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
              .num_speculative_tokens = drafter_ != nullptr ? drafter_->max_drafts() : 0,
+             .max_logprobs = config.max_logprobs,
+             .max_processor_rows = config.max_processor_rows,
+             .hidden_size = model.hidden_size,
+             .has_priorities = config.scheduling_policy == "priority",
              .seed = config.seed,
-             .eos_token_ids = model.eos_token_ids};
+             .eos_token_ids = generation_.eos_token_ids.value_or(model.eos_token_ids)};
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
-  loop_ = std::make_unique<EngineLoop>(*queue_, *runner_, *scheduler_, memory_->published, *ring_,
-                                       memory_->limits(), config.steps_in_flight);
+  loop_ = std::make_unique<EngineLoop>(*queue_, *runner_, *scheduler_, *ring_, *memory_,
+                                       config.steps_in_flight);
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =
-                                 [this](const RequestState& state) {
+                                 [this](const RequestGroup& group) {
                                    std::lock_guard lock(requests_mutex_);
-                                   requests_.erase(state.request.request_id);
+                                   requests_.erase(group.request.request_id);
                                  },
                              .device_error = [this] { return loop_->error(); }});
   outputs_->start();
@@ -229,24 +228,28 @@ EngineImpl::~EngineImpl() {
 
 Status EngineImpl::submit(Request request, OutputCallback callback, std::string* request_id) {
   FT_RETURN_IF_ERROR(loop_->error());
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
+  const auto num_choices = static_cast<uint64_t>(std::max(request.sampling.n, 1));
+  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<RequestState>> states,
                       build_request(std::move(request), std::move(callback), limits_,
-                                    tokenizer_.get(), next_number_.fetch_add(1), max_blocks_));
-  FT_RETURN_IF_ERROR(scheduler_->check_fits(state->sequence.prompt_len, state->sequence.max_len));
-  const std::string id = state->request.request_id;
+                                    tokenizer_.get(), next_number_.fetch_add(num_choices)));
+  const Sequence& sequence = states.front()->sequence;
+  FT_RETURN_IF_ERROR(scheduler_->check_fits(sequence.prompt_len, sequence.max_len));
+  RequestGroup& group = *states.front()->group;
+  const std::string id = group.request.request_id;
   {
     std::lock_guard lock(requests_mutex_);
-    if (!requests_.emplace(id, state.get()).second) {
+    if (!requests_.emplace(id, &group).second) {
       return invalid_argument("request_id '" + id + "' is in use; choose another");
     }
   }
   if (request_id != nullptr) *request_id = id;
-  if (!loop_->intake().push(state.get())) {
+  for (size_t i = 1; i < states.size(); ++i) states[i]->next_submitted = states[i - 1].get();
+  if (!loop_->intake().push_chain(states.back().get(), states.front().get())) {
     std::lock_guard lock(requests_mutex_);
     requests_.erase(id);
     return aborted("the engine is shutting down; it takes no more requests");
   }
-  (void)state.release();
+  for (std::unique_ptr<RequestState>& state : states) (void)state.release();
   return {};
 }
 
@@ -259,49 +262,53 @@ void EngineImpl::abort(const std::string& request_id) {
 }
 
 std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
-  std::vector<RequestOutput> outputs(requests.size());
+  std::vector<OutputCollector> collectors(requests.begin(), requests.end());
   std::mutex mutex;
   std::condition_variable all_done;
   size_t num_open = requests.size();
   for (size_t i = 0; i < requests.size(); ++i) {
     const auto collect = [&, i](const RequestOutput& output) {
-      append_output(output, outputs[i]);
-      if (!output.finished) return;
+      collectors[i].add(output);
+      if (!output.request_finished) return;
       std::lock_guard lock(mutex);
       if (--num_open == 0) all_done.notify_all();
     };
-    outputs[i].request_id = requests[i].request_id;
-    const Status status = submit(std::move(requests[i]), collect, nullptr);
+    const Status status = outputs_->on_output_thread()
+                              ? invalid_argument(kNoWaitInCallback)
+                              : submit(std::move(requests[i]), collect, nullptr);
     if (status.ok()) continue;
-    fail_output(status, outputs[i]);
+    collectors[i].fail(status);
     std::lock_guard lock(mutex);
     --num_open;
   }
   std::unique_lock lock(mutex);
   all_done.wait(lock, [&] { return num_open == 0; });
+  std::vector<RequestOutput> outputs;
+  for (OutputCollector& collector : collectors) {
+    for (RequestOutput& output : collector.take()) outputs.push_back(std::move(output));
+  }
   return outputs;
 }
 
 std::future<std::vector<RequestOutput>> EngineImpl::generate_async(Request request) {
   auto promise = std::make_shared<std::promise<std::vector<RequestOutput>>>();
-  auto sum = std::make_shared<RequestOutput>();
-  sum->request_id = request.request_id;
+  auto collector = std::make_shared<OutputCollector>(request);
   std::future<std::vector<RequestOutput>> future = promise->get_future();
   const Status status = submit(
       std::move(request),
-      [promise, sum](const RequestOutput& output) {
-        append_output(output, *sum);
-        if (output.finished) promise->set_value({*sum});
+      [promise, collector](const RequestOutput& output) {
+        collector->add(output);
+        if (output.request_finished) promise->set_value(collector->take());
       },
       nullptr);
   if (!status.ok()) {
-    fail_output(status, *sum);
-    promise->set_value({*sum});
+    collector->fail(status);
+    promise->set_value(collector->take());
   }
   return future;
 }
 
-SamplingParams EngineImpl::default_sampling_params() const { return {}; }
+SamplingParams EngineImpl::default_sampling_params() const { return generation_.sampling; }
 
 Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
                                std::string* prompt) const {
@@ -310,7 +317,9 @@ Status EngineImpl::render_chat(const std::string& messages_json, const std::stri
         "the model folder has no chat template; add a chat_template to "
         "tokenizer_config.json or give a plain prompt");
   }
-  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments_json, true));
+  FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
+  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments.variables,
+                                                      arguments.add_generation_prompt));
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "attention/kv_cache.h"
 #include "draft/drafter.h"
 #include "engine/engine_loop.h"
+#include "engine/generation_config.h"
 #include "engine/kv_budget.h"
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
@@ -67,13 +68,14 @@ class EngineImpl final : public Engine {
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
 
+  GenerationConfig generation_;
   RequestLimits limits_;
   int max_blocks_ = 0;
   KvBlockCounts num_blocks_;
   EngineInfo info_;
   std::atomic<uint64_t> next_number_{0};
   std::mutex requests_mutex_;
-  std::map<std::string, RequestState*> requests_;  // unfinished
+  std::map<std::string, RequestGroup*> requests_;  // unfinished
 };
 
 }  // namespace foretoken

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/thread_role.h"
+#include "engine/logprob_record.h"
 #include "engine/plan_encoder.h"
+#include "kernels/publish.h"
 
 namespace foretoken {
 namespace {
@@ -14,21 +16,40 @@ constexpr size_t kLiveReserve = 65536;
 
 RequestState& owner_of(Sequence& sequence) { return *static_cast<RequestState*>(sequence.owner); }
 
+bool shall_end(const RequestState& request) {
+  return request.end_requested.load() || request.group->end_requested.load();
+}
+
+FinishReason finish_reason(DeviceFinish finish) {
+  switch (finish) {
+    case DeviceFinish::kNone:
+      return FinishReason::kNone;
+    case DeviceFinish::kStop:
+      return FinishReason::kStop;
+    case DeviceFinish::kLength:
+      return FinishReason::kLength;
+    case DeviceFinish::kError:
+      return FinishReason::kError;
+  }
+  return FinishReason::kError;
+}
+
 }  // namespace
 
-EngineLoop::EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, Event published,
-                       OutputRing& outputs, const PlanLimits& limits, int steps_in_flight)
+EngineLoop::EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, OutputRing& outputs,
+                       const StepMemory& memory, int steps_in_flight)
     : queue_(queue),
       runner_(runner),
       scheduler_(scheduler),
-      published_(published),
+      published_(memory.published),
       outputs_(outputs),
-      limits_(limits),
+      limits_(memory.limits()),
+      result_limits_(memory.result_limits()),
       steps_in_flight_(steps_in_flight) {
   FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
   for (StepPlan& plan : plans_) {
-    plan.spans.reserve(limits.max_spans);
-    plan.blocks.reserve(limits.max_block_updates);
+    plan.spans.reserve(limits_.max_spans);
+    plan.blocks.reserve(limits_.max_block_updates);
   }
   live_.reserve(kLiveReserve);
   note_occupancy();
@@ -81,7 +102,7 @@ void EngineLoop::add_submitted(RequestState* request) {
     live_.push_back(&request->sequence);
     scheduler_.add(request->sequence);
     // An abort may have been announced, and looked for, before the record came in.
-    const bool aborted = request->end_requested.load();
+    const bool aborted = shall_end(*request);
     if (failed_.load()) {
       end_sequence(request->sequence, FinishReason::kError);
     } else if (aborted) {
@@ -94,7 +115,7 @@ void EngineLoop::add_submitted(RequestState* request) {
 void EngineLoop::end_requested() {
   for (size_t i = live_.size(); i-- > 0;) {
     Sequence& sequence = *live_[i];
-    if (owner_of(sequence).end_requested.load()) end_sequence(sequence, FinishReason::kAbort);
+    if (shall_end(owner_of(sequence))) end_sequence(sequence, FinishReason::kAbort);
   }
 }
 
@@ -116,7 +137,7 @@ bool EngineLoop::plan_and_submit() {
   if (!scheduler_.plan(plan)) return false;
   plan.step = num_submitted_;
   encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
-  runner_.submit(plan.step, plan.num_rows);
+  runner_.submit(plan.step, plan.num_rows, plan.features);
   ++num_submitted_;
   return true;
 }
@@ -129,30 +150,28 @@ void EngineLoop::wait_and_reconcile() {
   if (!status.ok()) fail_everything(status);
   const StepPlan& plan = plans_[num_reconciled_ % kStepRingSize];
   const ResultView result = runner_.result(num_reconciled_);
-  constexpr SpanResult kNothing{};
-  for (size_t i = 0; i < plan.spans.size(); ++i) {
-    reconcile(plan.spans[i], failed_.load() ? kNothing : result.spans[i]);
-  }
+  for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
   ++num_reconciled_;
   num_steps_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void EngineLoop::reconcile(const Span& span, const SpanResult& result) {
+void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
+  constexpr SpanResult kNothing{};
+  const Span& span = plan.spans[index];
+  const SpanResult& result = failed_.load() ? kNothing : view.spans[index];
   Sequence& sequence = *span.sequence;
-  const bool was_running = sequence.state == SequenceState::kRunning;
   const auto finish = static_cast<DeviceFinish>(result.finish);
   OutputEvent event;
   event.request = &owner_of(sequence);
   if (span.is_first) event.num_cached_tokens = span.num_hit_tokens;
   event.num_preemptions = sequence.num_preemptions;
-  if (was_running) {
+  if (sequence.state == SequenceState::kRunning) {
     event.num_ids = result.num_committed;
     std::copy_n(result.ids, result.num_committed, event.ids);
     event.num_drafted = result.num_drafted;
     event.num_accepted = result.num_accepted;
-    if (finish == DeviceFinish::kStop) event.finish = FinishReason::kStop;
-    if (finish == DeviceFinish::kLength) event.finish = FinishReason::kLength;
-    if (finish == DeviceFinish::kError) event.finish = FinishReason::kError;
+    event.finish = finish_reason(finish);
+    if (!failed_.load()) take_rows(plan, index, view);
   }
   const std::span<const int32_t> ids(result.ids, static_cast<size_t>(result.num_committed));
   event.released =
@@ -161,6 +180,19 @@ void EngineLoop::reconcile(const Span& span, const SpanResult& result) {
   if (event.num_ids > 0 || event.finish != FinishReason::kNone || event.released ||
       event.num_cached_tokens >= 0) {
     outputs_.push(event);
+  }
+}
+
+// Log-probabilities and the pooled state, which lie in the ring entry only until it is reused.
+void EngineLoop::take_rows(const StepPlan& plan, size_t index, const ResultView& view) {
+  RequestState& request = owner_of(*plan.spans[index].sequence);
+  const SpanResult& result = view.spans[index];
+  if (request.logprobs != nullptr) {
+    record_logprobs(plan.spans[index], result, view, result_limits_, *request.logprobs);
+  }
+  if (!request.embedding.empty() && has_pooled(result)) {
+    const float* state = view.pooled + static_cast<int64_t>(index) * result_limits_.hidden;
+    std::copy_n(state, result_limits_.hidden, request.embedding.begin());
   }
 }
 

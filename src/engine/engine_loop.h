@@ -17,8 +17,8 @@ namespace foretoken {
 // and waits for nothing but "step n published". Allocates nothing after start-up.
 class EngineLoop {
  public:
-  EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, Event published,
-             OutputRing& outputs, const PlanLimits& limits, int steps_in_flight);
+  EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, OutputRing& outputs,
+             const StepMemory& memory, int steps_in_flight);
   ~EngineLoop();
 
   void start();
@@ -45,7 +45,8 @@ class EngineLoop {
   void end_requested();
   bool plan_and_submit();
   void wait_and_reconcile();
-  void reconcile(const Span& span, const SpanResult& result);
+  void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
+  void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);
   void fail_everything(const Status& status);
   void forget(Sequence& sequence);
@@ -57,6 +58,7 @@ class EngineLoop {
   const Event published_;
   OutputRing& outputs_;
   const PlanLimits limits_;
+  const ResultLimits result_limits_;
   const int steps_in_flight_;
   Intake intake_;
   std::array<StepPlan, kStepRingSize> plans_;

@@ -2,12 +2,12 @@
 
 namespace foretoken {
 
-bool Intake::push(RequestState* request) {
+bool Intake::push_chain(RequestState* newest, RequestState* oldest) {
   RequestState* head = head_.load(std::memory_order_relaxed);
   do {
     if (head == closed()) return false;
-    request->next_submitted = head;
-  } while (!head_.compare_exchange_weak(head, request));
+    oldest->next_submitted = head;
+  } while (!head_.compare_exchange_weak(head, newest));
   wake();
   return true;
 }

@@ -12,7 +12,9 @@ class Intake {
  public:
   // Any thread. The engine thread owns the record from here on; false, and nothing is taken, once
   // the engine thread has closed the intake.
-  bool push(RequestState* request);
+  bool push(RequestState* request) { return push_chain(request, request); }
+  // The same for several records at once: `newest` leads to `oldest` through next_submitted.
+  bool push_chain(RequestState* newest, RequestState* oldest);
   // Any thread: some record's end_requested was set.
   void announce_end();
   // Any thread: the engine thread shall look again and stop.

@@ -1,9 +1,13 @@
 #include "engine/output_processor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <exception>
 
+#include "base/log.h"
 #include "base/result.h"
 #include "base/thread_role.h"
+#include "engine/logprob_text.h"
 
 namespace foretoken {
 namespace {
@@ -14,6 +18,56 @@ void add(RequestStats& sum, const OutputEvent& event) {
   sum.num_draft_tokens += event.num_drafted;
   sum.num_accepted_tokens += event.num_accepted;
   sum.num_output_tokens += event.num_ids;
+}
+
+// The prompt's rows leave with the first output.
+void attach_prompt_logprobs(RequestState& request) {
+  const LogprobRecord* record = request.logprobs.get();
+  const std::optional<int> wanted = request.group->request.sampling.prompt_logprobs;
+  if (!std::exchange(request.first_output, false)) return;
+  if (record == nullptr || !wanted || !record->prompt_complete()) return;
+  const int num_top = *wanted == -1 ? INT32_MAX : *wanted;
+  for (int i = 0; i < record->num_prompt(); ++i) {
+    request.output.prompt_logprobs.push_back(
+        describe_row(record->prompt(i), num_top, request.group->tokenizer));
+  }
+}
+
+bool wants_logprobs(const RequestState& request) {
+  return request.logprobs != nullptr && request.logprobs->wants_output();
+}
+
+// The engine thread waits for room in the record, so rows of dropped ids must leave it too.
+void drop_rows(RequestState& request, int count) {
+  if (wants_logprobs(request)) request.logprobs->drop(count);
+}
+
+void attach_logprobs(RequestState& request) {
+  if (!wants_logprobs(request)) return;
+  const int wanted = *request.group->request.sampling.logprobs;
+  request.output.logprobs.push_back(describe_row(
+      request.logprobs->front(), wanted == -1 ? INT32_MAX : wanted, request.group->tokenizer));
+  request.logprobs->drop(1);
+}
+
+void attach_embedding(RequestState& request) {
+  std::vector<float>& state = request.embedding;
+  if (request.group->request.normalize) {
+    double sum = 0;
+    for (const float x : state) sum += double{x} * x;
+    const double length = std::sqrt(sum);
+    for (float& x : state) x = length > 0 ? static_cast<float>(x / length) : x;
+  }
+  request.output.embedding = std::move(state);
+}
+
+Status error_of(const RequestState& request, const Status& device) {
+  if (!device.ok()) return device;
+  const std::string& id = request.group->request.request_id;
+  const std::string fault = request.processors != nullptr ? request.processors->fault() : "";
+  if (!fault.empty()) return invalid_argument("request " + id + ": " + fault);
+  return internal_error("request " + id +
+                        ": a token had no valid probability (NaN logits or every token masked)");
 }
 
 }  // namespace
@@ -59,6 +113,7 @@ int64_t OutputProcessor::num_finished() const {
 
 void OutputProcessor::main() {
   set_thread_role(ThreadRole::kOutput, "ft-output");
+  thread_id_.store(std::this_thread::get_id());
   for (OutputEvent event; ring_.pop(event);) {
     handle(event);
     if (event.released) delete event.request;
@@ -67,7 +122,10 @@ void OutputProcessor::main() {
 
 void OutputProcessor::handle(const OutputEvent& event) {
   RequestState& request = *event.request;
-  if (request.finished) return;
+  if (request.finished) {
+    drop_rows(request, event.num_ids);
+    return;
+  }
   count(request, event);
   append_ids(request, event);
   if (request.finished) return;
@@ -89,58 +147,87 @@ void OutputProcessor::count(RequestState& request, const OutputEvent& event) {
   add(totals_, event);
 }
 
-// Stop ids are kept among the ids but leave no text; min_tokens puts off stop strings.
 void OutputProcessor::append_ids(RequestState& request, const OutputEvent& event) {
-  for (int i = 0; i < event.num_ids && !request.finished; ++i) {
-    request.output.token_ids.push_back(event.ids[i]);
+  RequestOutput& output = request.output;
+  for (int i = 0; i < event.num_ids; ++i) {
+    output.token_ids.push_back(event.ids[i]);
+    attach_logprobs(request);
     const bool is_stop_id = event.finish == FinishReason::kStop && i + 1 == event.num_ids;
-    if (is_stop_id) {
-      const SamplingParams& sampling = request.request.sampling;
-      const auto& stops = sampling.stop_token_ids;
-      if (std::find(stops.begin(), stops.end(), event.ids[i]) != stops.end()) {
-        request.output.stop_reason = std::to_string(event.ids[i]);
-      }
-      if (!sampling.include_stop_str_in_output) continue;
+    const bool stops = append_id(request, event.ids[i], is_stop_id);
+    if (i < event.num_accepted) {
+      output.num_accepted_tokens = i + 1;
+      output.accepted_text_bytes = output.text.size();
     }
-    if (request.detokenizer == nullptr) continue;
-    Result<std::string> piece = request.detokenizer->append(event.ids[i]);
-    if (!piece.ok()) {
-      request.output.status = piece.status();
-      end_here(request, FinishReason::kError, event.num_ids - 1 - i);
-    } else if (append_text(request, piece.value())) {
-      end_here(request, FinishReason::kStop, event.num_ids - 1 - i);
-    }
+    if (!stops) continue;
+    drop_rest(request, event, i + 1);
+    end_here(request, output.status.ok() ? FinishReason::kStop : FinishReason::kError);
+    return;
   }
 }
 
-// An end that the engine thread does not know of yet; the event's last ids are dropped.
-void OutputProcessor::end_here(RequestState& request, FinishReason reason, int num_dropped) {
-  request.stats.num_output_tokens -= num_dropped;
-  {
-    std::lock_guard lock(totals_mutex_);
-    totals_.num_output_tokens -= num_dropped;
+// True when the text ends here: by a stop string, or by an error that `output.status` tells. Stop
+// ids are kept among the ids but leave no text.
+bool OutputProcessor::append_id(RequestState& request, int32_t id, bool is_stop_id) {
+  const SamplingParams& sampling = request.group->request.sampling;
+  if (is_stop_id) {
+    const auto& stops = sampling.stop_token_ids;
+    if (std::find(stops.begin(), stops.end(), id) != stops.end()) {
+      request.output.stop_reason = std::to_string(id);
+    }
+    if (!sampling.include_stop_str_in_output) return false;
   }
+  if (request.detokenizer == nullptr) return false;
+  Result<std::string> piece = request.detokenizer->append(id);
+  if (!piece.ok()) {
+    request.output.status = piece.status();
+    return true;
+  }
+  std::string_view text = piece.value();
+  if (!sampling.skip_special_tokens && !sampling.spaces_between_special_tokens) {
+    const bool special = request.group->tokenizer->is_special(id);
+    if (special && request.last_was_special && text.starts_with(' ')) text.remove_prefix(1);
+    request.last_was_special = special;
+  }
+  return append_text(request, text);
+}
+
+// Ids behind the end of the text count for nothing.
+void OutputProcessor::drop_rest(RequestState& request, const OutputEvent& event, int num_kept) {
+  const int num_dropped = event.num_ids - num_kept;
+  const int accepted_dropped = std::max(event.num_accepted - num_kept, 0);
+  drop_rows(request, num_dropped);
+  request.stats.num_output_tokens -= num_dropped;
+  request.stats.num_accepted_tokens -= accepted_dropped;
+  std::lock_guard lock(totals_mutex_);
+  totals_.num_output_tokens -= num_dropped;
+  totals_.num_accepted_tokens -= accepted_dropped;
+}
+
+// An end that the engine thread does not know of yet.
+void OutputProcessor::end_here(RequestState& request, FinishReason reason) {
   finish(request, reason);
   request.end_requested.store(true);
   intake_.announce_end();
 }
 
-// True when a stop string ended the text.
+// True when a stop string ended the text; min_tokens puts them off.
 bool OutputProcessor::append_text(RequestState& request, std::string_view piece) {
+  const SamplingParams& sampling = request.group->request.sampling;
   const int64_t num_tokens = request.output.stats.num_output_tokens +
                              static_cast<int64_t>(request.output.token_ids.size());
-  if (request.stop_strings == nullptr || num_tokens <= request.request.sampling.min_tokens) {
+  if (request.stop_strings == nullptr || num_tokens <= sampling.min_tokens) {
     request.output.text += piece;
     return false;
   }
   StopStrings::Output found = request.stop_strings->append(piece);
   request.output.text += found.text;
   if (!found.matched) return false;
-  request.output.stop_reason = request.request.sampling.stop[*found.matched];
+  request.output.stop_reason = sampling.stop[*found.matched];
   return true;
 }
 
-void OutputProcessor::finish(RequestState& request, FinishReason reason) {
+// What is held back comes out; a stop string may be complete in it.
+void OutputProcessor::finish_text(RequestState& request, FinishReason& reason) {
   if (request.detokenizer != nullptr && reason != FinishReason::kError &&
       (request.stop_strings == nullptr || !request.stop_strings->stopped())) {
     const Result<std::string> rest = request.detokenizer->flush();
@@ -149,34 +236,69 @@ void OutputProcessor::finish(RequestState& request, FinishReason reason) {
   if (request.stop_strings != nullptr && !request.stop_strings->stopped()) {
     request.output.text += request.stop_strings->flush();
   }
+}
+
+void OutputProcessor::finish(RequestState& request, FinishReason reason) {
+  finish_text(request, reason);
   if (reason == FinishReason::kError && request.output.status.ok()) {
-    const Status device = hooks_.device_error();
-    request.output.status =
-        device.ok() ? internal_error("request " + request.request.request_id +
-                                     ": a token had no valid probability (NaN logits or "
-                                     "every token masked)")
-                    : device;
+    request.output.status = error_of(request, hooks_.device_error());
   }
+  if (reason == FinishReason::kStop && !request.embedding.empty()) attach_embedding(request);
   request.output.finished = true;
   request.output.finish_reason = reason;
   request.finished = true;
-  hooks_.forget(request);
-  {
-    std::lock_guard lock(totals_mutex_);
-    ++num_finished_;
-    totals_.num_prompt_tokens += request.stats.num_prompt_tokens;
-    totals_.num_cached_tokens += request.stats.num_cached_tokens;
-    totals_.num_preemptions += request.stats.num_preemptions;
-  }
+  request.output.request_finished = --request.group->num_open == 0;
+  if (request.output.request_finished) hooks_.forget(*request.group);
+  count_finished(request);
   emit(request);
+}
+
+void OutputProcessor::count_finished(const RequestState& request) {
+  std::lock_guard lock(totals_mutex_);
+  if (request.output.request_finished) ++num_finished_;
+  // The other counts grew with the events.
+  RequestStats rest;
+  rest.num_prompt_tokens = request.stats.num_prompt_tokens;
+  rest.num_cached_tokens = request.stats.num_cached_tokens;
+  rest.num_preemptions = request.stats.num_preemptions;
+  totals_ += rest;
 }
 
 void OutputProcessor::emit(RequestState& request) {
   RequestOutput& output = request.output;
   output.stats = request.stats;
-  if (request.callback) request.callback(output);
+  attach_prompt_logprobs(request);
+  const bool called = call_back(request);
   output.text.clear();
   output.token_ids.clear();
+  output.logprobs.clear();
+  output.prompt_logprobs.clear();
+  output.num_accepted_tokens = 0;
+  output.accepted_text_bytes = 0;
+  if (called || request.finished) return;
+  output.status = invalid_argument("request " + output.request_id +
+                                   ": its output callback threw an exception; it may not");
+  request.group->end_requested.store(true);
+  end_here(request, FinishReason::kError);
+}
+
+// False when the callback threw; the first time a group's callback does so is logged.
+bool OutputProcessor::call_back(RequestState& request) {
+  RequestGroup& group = *request.group;
+  if (!group.callback) return true;
+  std::string reason = "no std::exception";
+  try {
+    group.callback(request.output);
+    return true;
+  } catch (const std::exception& error) {
+    reason = error.what();
+  } catch (...) {
+  }
+  if (!std::exchange(group.callback_threw, true)) {
+    FT_LOG(error, "request {}: its output callback threw ({}); the request ends",
+           group.request.request_id, reason);
+  }
+  return false;
 }
 
 }  // namespace foretoken

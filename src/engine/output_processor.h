@@ -16,9 +16,9 @@ namespace foretoken {
 class OutputProcessor {
  public:
   struct Hooks {
-    // Called before a request's last callback: nobody may find the record any more, and its id is
+    // Called before a request's last callback: nobody may find the group any more, and its id is
     // free again.
-    std::function<void(const RequestState&)> forget;
+    std::function<void(const RequestGroup&)> forget;
     // The text of a device error.
     std::function<Status()> device_error;
   };
@@ -30,19 +30,27 @@ class OutputProcessor {
   // Joins once the ring is closed and empty.
   void join();
 
-  // Sums over finished requests and over the output of unfinished ones. Any thread.
+  // Whether the caller runs inside a callback.
+  bool on_output_thread() const { return std::this_thread::get_id() == thread_id_.load(); }
+
+  // Sums over finished choices and over the output of unfinished ones. Any thread.
   RequestStats totals() const;
-  int64_t num_finished() const;
+  int64_t num_finished() const;  // requests
 
  private:
   void main();
   void handle(const OutputEvent& event);
   void count(RequestState& request, const OutputEvent& event);
   void append_ids(RequestState& request, const OutputEvent& event);
+  bool append_id(RequestState& request, int32_t id, bool is_stop_id);
   bool append_text(RequestState& request, std::string_view piece);
-  void end_here(RequestState& request, FinishReason reason, int num_dropped);
+  void drop_rest(RequestState& request, const OutputEvent& event, int num_kept);
+  void end_here(RequestState& request, FinishReason reason);
   void finish(RequestState& request, FinishReason reason);
+  void finish_text(RequestState& request, FinishReason& reason);
+  void count_finished(const RequestState& request);
   void emit(RequestState& request);
+  bool call_back(RequestState& request);
 
   OutputRing& ring_;
   Intake& intake_;
@@ -50,6 +58,7 @@ class OutputProcessor {
   mutable std::mutex totals_mutex_;
   RequestStats totals_;
   int64_t num_finished_ = 0;
+  std::atomic<std::thread::id> thread_id_{};
   std::thread thread_;
 };
 

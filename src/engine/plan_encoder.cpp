@@ -31,12 +31,12 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
     SpanPlan& out = entry.spans[i];
     out = {sequence.slot, span.num_tokens, span.max_drafts, 0, 0, 0, span.wants_all ? 1 : 0};
     if (span.first_new_id >= 0) {
-      out.num_new_ids = span.num_tokens;
+      out.num_new_ids = span.num_new_ids();
       out.token_offset = num_ids;
       out.write_position = span.first_new_id;
-      std::copy_n(sequence.tokens.begin() + span.first_new_id, span.num_tokens,
+      std::copy_n(sequence.tokens.begin() + span.first_new_id, out.num_new_ids,
                   entry.tokens + num_ids);
-      num_ids += span.num_tokens;
+      num_ids += out.num_new_ids;
     }
     if (span.is_first) {
       const auto& request = *static_cast<const RequestState*>(sequence.owner);

@@ -6,33 +6,54 @@
 #include <string>
 #include <vector>
 
+#include "engine/host_processors.h"
+#include "engine/logprob_record.h"
 #include "kernels/step_types.h"
 #include "sched/sequence.h"
 #include "text/detokenizer.h"
 #include "text/stop_strings.h"
+#include "text/tokenizer.h"
 
 namespace foretoken {
 
-// Everything the engine keeps about one request. Made by the submitting thread; `sequence`,
-// `params` and `init_words` then belong to the engine thread, the output part to the output thread,
-// which destroys the record once the engine thread has released it.
+// What the choices of one request share; lives as long as any of their records.
+struct RequestGroup {
+  Request request;                       // constant once submitted
+  const Tokenizer* tokenizer = nullptr;  // null: outputs have no text
+  // Set from any thread: the engine thread ends every choice soon.
+  std::atomic<bool> end_requested{false};
+
+  // Output thread.
+  OutputCallback callback;
+  int num_open = 1;  // choices whose last output is still to come
+  bool callback_threw = false;
+};
+
+// Everything the engine keeps about one choice of a request. Made by the submitting thread;
+// `sequence`, `params` and `init_words` then belong to the engine thread, the output part to the
+// output thread, which destroys the record once the engine thread has released it.
 struct RequestState {
   Sequence sequence;
   SlotParams params{};
   // The variable parts of `params`, as SlotInit::word_offset lays them out; sequence.num_init_words
   // is their number.
   std::vector<uint32_t> init_words;
+  std::unique_ptr<ProcessorChain> processors;  // SlotParams::processors points to it
+  std::unique_ptr<LogprobRecord> logprobs;     // null: none are wanted
+  // The pooled state: written by the engine thread before it announces the end. Empty: no pooling.
+  std::vector<float> embedding;
+  std::shared_ptr<RequestGroup> group = std::make_shared<RequestGroup>();
   // Set from any thread: the engine thread ends the sequence soon.
   std::atomic<bool> end_requested{false};
   RequestState* next_submitted = nullptr;  // link in Intake
 
   // Output thread.
-  Request request;
-  OutputCallback callback;
   std::unique_ptr<Detokenizer> detokenizer;
   std::unique_ptr<StopStrings> stop_strings;
   RequestOutput output;  // reused for every callback
   RequestStats stats;
+  bool last_was_special = false;  // the last id with text
+  bool first_output = true;
   bool finished = false;  // the last output is out; anything later is dropped
 };
 

@@ -50,6 +50,23 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
   return {};
 }
 
+Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
+  FT_RETURN_IF_ERROR(check_range("--max-logprobs", config.max_logprobs, -1, kMaxLogprobs));
+  if (config.max_logprobs == -1) {
+    if (model.vocab_size > kMaxLogprobs) {
+      return invalid_argument("--max-logprobs -1 (all) stands for the vocabulary of " +
+                              std::to_string(model.vocab_size) + " here; use at most " +
+                              std::to_string(kMaxLogprobs));
+    }
+    config.max_logprobs = model.vocab_size;
+  }
+  config.max_logprobs = std::min(config.max_logprobs, model.vocab_size);
+  FT_RETURN_IF_ERROR(check_range("--max-processor-rows", config.max_processor_rows, 0, 1024));
+  if (config.scheduling_policy == "fcfs" || config.scheduling_policy == "priority") return {};
+  return invalid_argument("--scheduling-policy '" + config.scheduling_policy +
+                          "' is unknown; use fcfs or priority");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& config) {
@@ -65,6 +82,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   EngineConfig resolved = config;
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
+  FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   if (config.batch_invariant != "auto" && config.batch_invariant != "on" &&
       config.batch_invariant != "off") {
     return invalid_argument("--batch-invariant '" + config.batch_invariant +

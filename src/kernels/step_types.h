@@ -115,7 +115,8 @@ struct SpanPlan {
   int32_t slot;
   int32_t num_tokens;
   int32_t max_drafts;
-  int32_t num_new_ids;     // ids in PlanView::tokens to write to the token pages; 0 or num_tokens
+  int32_t num_new_ids;     // ids in PlanView::tokens to write to the token pages; 0 or num_tokens,
+                           // and one more behind a chunk whose last row is scored
   int32_t token_offset;    // where they start
   int32_t write_position;  // KV position of the first of them
   int32_t wants_all;       // 1: every row wants logits (prompt logprobs)

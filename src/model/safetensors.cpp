@@ -145,7 +145,9 @@ Status SafetensorsFile::read_header() {
                             kFetchAgain);
   }
   const std::string_view text(reinterpret_cast<const char*>(memory_ + 8), header_bytes);
-  FT_ASSIGN_OR_RETURN(const Json header, parse_json_object(text, path_ + " (header)"));
+  const Result<Json> parsed = parse_json_object(text, path_ + " (header)");
+  if (!parsed.ok()) return invalid_argument(parsed.status().message() + kFetchAgain);
+  const Json& header = parsed.value();
   const std::byte* data = memory_ + 8 + header_bytes;
   const auto data_bytes = static_cast<int64_t>(size_ - 8 - header_bytes);
   for (const auto& [name, entry] : header.items()) {

@@ -139,7 +139,7 @@ Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
   Sequence& sequence = *span.sequence;
   const auto reach = [&](int drafts) -> KvBlocks::Reach {
     const int end = sequence.num_scheduled + span.num_tokens;
-    if (!span.samples) return {end, end};
+    if (!span.samples) return {sequence.num_scheduled + span.num_new_ids(), end};
     const int rows_end = sequence.len_bound() + drafts;
     return {std::min(rows_end + 1, sequence.max_len), std::min(rows_end, sequence.max_len)};
   };
@@ -159,7 +159,7 @@ void Scheduler::book(StepPlan& plan, const Span& span) {
   Sequence& sequence = *span.sequence;
   if (!sequence.caught_up) {
     sequence.num_scheduled += span.num_tokens;
-    plan.num_new_ids += span.num_tokens;
+    plan.num_new_ids += span.num_new_ids();
   }
   if (span.samples) {
     sequence.caught_up = true;

@@ -29,6 +29,10 @@ struct Span {
   int num_hit_tokens = 0;  // with is_first: found in the prefix cache
 
   int max_rows() const { return num_tokens + max_drafts; }
+  // A scored chunk brings the token behind it, which its last row is scored with.
+  int num_new_ids() const {
+    return first_new_id < 0 ? 0 : num_tokens + (wants_all && !samples ? 1 : 0);
+  }
   int max_logits_rows() const {
     if (sequence->pools) return 0;
     return wants_all ? max_rows() : samples ? max_drafts + 1 : 0;

@@ -38,15 +38,8 @@ Result<json> parse_json(const std::string& text, const std::string& what) {
     }
     return value;
   } catch (const json::exception& error) {
-    return invalid_argument(what + ": not valid JSON: " + plain_message(error));
+    return invalid_argument(what + ": not valid JSON (" + plain_message(error) + ")");
   }
-}
-
-Result<json> parse_json_object(const std::string& text, const std::string& what) {
-  FT_ASSIGN_OR_RETURN(json value, parse_json(text, what));
-  if (value.is_object()) return value;
-  return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
-                          std::string(value.type_name()));
 }
 
 JsonFields::JsonFields(const json& object, std::string what)

@@ -7,15 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "base/json_object.h"
 #include "base/result.h"
 
 namespace foretoken {
 
-// Parses `text`; values nested deeper than 128 levels are an error. Errors start with `what`.
+// Parses `text`, which may be any JSON value; values nested deeper than 128 levels are an error.
+// Errors start with `what`.
 Result<nlohmann::json> parse_json(const std::string& text, const std::string& what);
-
-// The same for text that must be a JSON object.
-Result<nlohmann::json> parse_json_object(const std::string& text, const std::string& what);
 
 // Typed reads from one JSON object. A field that is missing or null leaves the value as it is. The
 // first wrong type is kept in status(). One thread.

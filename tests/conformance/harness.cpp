@@ -89,17 +89,6 @@ std::vector<Request> make_requests(const std::vector<std::string>& prompts, size
   return requests;
 }
 
-void add(RequestStats& sum, const RequestStats& one) {
-  sum.num_prompt_tokens += one.num_prompt_tokens;
-  sum.num_cached_tokens += one.num_cached_tokens;
-  sum.num_output_tokens += one.num_output_tokens;
-  sum.num_steps += one.num_steps;
-  sum.num_drafts += one.num_drafts;
-  sum.num_draft_tokens += one.num_draft_tokens;
-  sum.num_accepted_tokens += one.num_accepted_tokens;
-  sum.num_preemptions += one.num_preemptions;
-}
-
 RunResult run_once(Engine& engine, const Variant& variant, const std::vector<std::string>& prompts,
                    bool sampled, int max_tokens) {
   RunResult result;
@@ -109,7 +98,7 @@ RunResult run_once(Engine& engine, const Variant& variant, const std::vector<std
          engine.generate(make_requests(prompts, begin, end, sampled, max_tokens))) {
       EXPECT_TRUE(output.status.ok()) << variant.describe() << ": " << output.status.message();
       result.ids.push_back(std::move(output.token_ids));
-      add(result.stats, output.stats);
+      result.stats += output.stats;
     }
   }
   return result;

@@ -54,12 +54,11 @@ class EngineLoopTest : public DialledEngine {
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     parts_ = std::move(parts).value();
     queue_ = std::make_unique<BreakingQueue>(*parts_->queue, waits_until_broken);
-    loop_ = std::make_unique<EngineLoop>(*queue_, *parts_->runner, *parts_->scheduler,
-                                         parts_->memory->published, ring_, parts_->memory->limits(),
-                                         steps_in_flight);
+    loop_ = std::make_unique<EngineLoop>(*queue_, *parts_->runner, *parts_->scheduler, ring_,
+                                         *parts_->memory, steps_in_flight);
     outputs_ = std::make_unique<OutputProcessor>(
         ring_, loop_->intake(),
-        OutputProcessor::Hooks{.forget = [](const RequestState&) {},
+        OutputProcessor::Hooks{.forget = [](const RequestGroup&) {},
                                .device_error = [this] { return loop_->error(); }});
     outputs_->start();
     loop_->start();
@@ -72,7 +71,7 @@ class EngineLoopTest : public DialledEngine {
 
   RequestState* record(int number, int max_tokens) {
     auto made = parts_->record(request(30 * number, 10, max_tokens), static_cast<uint64_t>(number));
-    made->callback = [this](const RequestOutput& output) {
+    made->group->callback = [this](const RequestOutput& output) {
       RequestOutput& sum = sums_[output.request_id];
       sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
       if (!output.finished) return;

@@ -23,15 +23,16 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
   options.max_rows = kMaxRows;
   options.max_logits_rows = kMaxRows;
   FT_ASSIGN_OR_RETURN(parts->model, load_model(*parts->device, model_folder, options));
-  const StepMemoryConfig memory_config{.num_slots = kNumSlots,
-                                       .num_blocks = num_blocks,
-                                       .block_size = kBlockSize,
-                                       .max_blocks = kMaxLen / kBlockSize,
-                                       .vocab_size = parts->model->config().vocab_size,
-                                       .max_rows = kMaxRows,
-                                       .max_logits_rows = kMaxRows,
-                                       .limits = {kNumSlots, kMaxRows, 256, 8192},
-                                       .result_limits = {kNumSlots, 0, 0, 0}};
+  const StepMemoryConfig memory_config{
+      .num_slots = kNumSlots,
+      .num_blocks = num_blocks,
+      .block_size = kBlockSize,
+      .max_blocks = kMaxLen / kBlockSize,
+      .vocab_size = parts->model->config().vocab_size,
+      .max_rows = kMaxRows,
+      .max_logits_rows = kMaxRows,
+      .limits = {kNumSlots, kMaxRows + kNumSlots, 256, 8192},
+      .result_limits = {kNumSlots, kMaxRows, kMaxTop, parts->model->config().hidden_size}};
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
   const std::vector<KvGroupSpec> groups = parts->model->kv_groups();
   FT_CHECK_MSG(groups.size() == 1, "the parts are made for models without windowed layers");
@@ -50,12 +51,18 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                                                 ModelRunnerConfig{.max_rows = kMaxRows,
                                                                   .max_logits_rows = kMaxRows,
                                                                   .logits_tile = 16,
+                                                                  .max_processor_rows = 4,
+                                                                  .max_len = kMaxLen,
                                                                   .graphs = graphs,
                                                                   .hooks = {}});
   FT_RETURN_IF_ERROR(parts->runner->start());
   parts->limits = {.max_model_len = kMaxLen,
+                   .max_blocks = kMaxLen / kBlockSize,
                    .vocab_size = parts->model->config().vocab_size,
                    .num_speculative_tokens = num_drafts,
+                   .max_logprobs = kMaxTop,
+                   .max_processor_rows = 4,
+                   .hidden_size = parts->model->config().hidden_size,
                    .seed = 0,
                    .eos_token_ids = parts->model->config().eos_token_ids};
   return parts;
@@ -66,10 +73,9 @@ EngineParts::~EngineParts() {
 }
 
 std::unique_ptr<RequestState> EngineParts::record(Request request, uint64_t number) const {
-  auto built =
-      build_request(std::move(request), nullptr, limits, nullptr, number, kMaxLen / kBlockSize);
+  auto built = build_request(std::move(request), nullptr, limits, nullptr, number);
   EXPECT_TRUE(built.ok()) << built.status().message();
-  return built.ok() ? std::move(built).value() : nullptr;
+  return built.ok() ? std::move(built.value().front()) : nullptr;
 }
 
 }  // namespace foretoken

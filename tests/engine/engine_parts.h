@@ -28,6 +28,7 @@ struct EngineParts {
   static constexpr int kMaxLen = 256;
   static constexpr int kMaxRows = 48;
   static constexpr int kNumSlots = 4;
+  static constexpr int kMaxTop = 5;
 
   static Result<std::unique_ptr<EngineParts>> make(const std::string& model_folder, int num_drafts,
                                                    bool graphs);

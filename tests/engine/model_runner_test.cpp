@@ -26,7 +26,7 @@ class ModelRunnerTest : public DialledEngine {
       plan.step = step;
       encode_plan(plan, parts.scheduler->blocks(), parts.memory->limits(),
                   parts.runner->entry(step));
-      parts.runner->submit(step, plan.num_rows);
+      parts.runner->submit(step, plan.num_rows, plan.features);
       const Status status = parts.queue->wait(parts.memory->published, step + 1, kLong);
       EXPECT_TRUE(status.ok()) << status.message();
       if (!status.ok()) break;

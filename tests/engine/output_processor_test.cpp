@@ -17,13 +17,13 @@ class OutputEvents : public testing::Test {
   OutputEvents() : outputs_(ring_, intake_, hooks()) { outputs_.start(); }
 
   OutputProcessor::Hooks hooks() {
-    return {.forget = [this](const RequestState&) { ++num_forgotten_; },
+    return {.forget = [this](const RequestGroup&) { ++num_forgotten_; },
             .device_error = [this] { return device_error_; }};
   }
 
   RequestState* new_request() {
     auto* request = new RequestState();  // destroyed by the processor with its last event
-    request->callback = [this](const RequestOutput& output) { seen_.push_back(output); };
+    request->group->callback = [this](const RequestOutput& output) { seen_.push_back(output); };
     request->stats.num_prompt_tokens = 4;
     return request;
   }
@@ -219,6 +219,104 @@ TEST_F(OutputText, PiecesAddUpToTheWhole) {
   EXPECT_EQ(text, whole.text);
   EXPECT_EQ(ids, expected(0, 40, 30));
   EXPECT_EQ(whole.finish_reason, FinishReason::kLength);
+}
+
+// A prompt that has shown everything that follows: whole drafts are accepted.
+class OutputOfDrafts : public OutputText {
+ protected:
+  static Request request_seen_before() {
+    Request one = request(0, 60, 40);
+    for (int i = 0; i < 8; ++i) one.prompt_token_ids.push_back(cycle().at(i));
+    return one;
+  }
+  static std::vector<RequestOutput> stream(Engine& engine, const Request& request) {
+    std::vector<RequestOutput> pieces;
+    std::atomic<bool> done{false};
+    const Status status = engine.submit(request, [&](const RequestOutput& output) {
+      pieces.push_back(output);
+      if (output.finished) done.store(true);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    while (status.ok() && !done.load()) std::this_thread::yield();
+    return pieces;
+  }
+};
+
+// A stop string may end the text inside a step: drafts behind it count for nothing.
+TEST_F(OutputOfDrafts, CountsBehindAStopStringAreDropped) {
+  const auto engine = make(config(4));
+  const RequestOutput whole = engine->generate({request_seen_before()})[0];
+  int num_cut_short = 0;
+  for (size_t at = 0; at < 20; ++at) {
+    Request cut = request_seen_before();
+    cut.sampling.stop = {dialled_text({whole.token_ids[at]})};
+    int64_t num_accepted = 0;
+    size_t num_ids = 0;
+    const auto pieces = stream(*engine, cut);
+    for (const RequestOutput& piece : pieces) {
+      EXPECT_LE(static_cast<size_t>(piece.num_accepted_tokens), piece.token_ids.size());
+      EXPECT_LE(piece.accepted_text_bytes, piece.text.size());
+      num_accepted += piece.num_accepted_tokens;
+      num_ids += piece.token_ids.size();
+    }
+    const RequestStats& stats = pieces.back().stats;
+    EXPECT_EQ(num_ids, at + 1);
+    EXPECT_EQ(stats.num_output_tokens, static_cast<int64_t>(at) + 1);
+    EXPECT_EQ(stats.num_accepted_tokens, num_accepted);
+    // Every step gives one token that is no draft, unless the text ended among its drafts.
+    const int64_t at_least = stats.num_output_tokens - stats.num_steps;
+    EXPECT_GE(num_accepted, at_least);
+    EXPECT_LE(num_accepted, at_least + 1);
+    if (num_accepted > at_least) ++num_cut_short;
+  }
+  EXPECT_GT(num_cut_short, 5);
+  const RequestStats totals = engine->stats().requests;
+  EXPECT_EQ(totals.num_output_tokens, 40 + 20 * 21 / 2);
+  EXPECT_LT(totals.num_accepted_tokens, totals.num_output_tokens);
+}
+
+// The text of the accepted tokens stands at the beginning of a piece.
+TEST_F(OutputOfDrafts, AcceptedTextIsThatOfTheAcceptedTokens) {
+  const auto engine = make(config(4));
+  int num_with_drafts = 0;
+  for (const RequestOutput& piece : stream(*engine, request_seen_before())) {
+    const std::vector<int32_t> accepted(piece.token_ids.begin(),
+                                        piece.token_ids.begin() + piece.num_accepted_tokens);
+    EXPECT_EQ(piece.text.substr(0, piece.accepted_text_bytes), dialled_text(accepted));
+    if (!accepted.empty()) ++num_with_drafts;
+  }
+  EXPECT_GT(num_with_drafts, 3);
+}
+
+// The rows of tokens behind a stop string go with them.
+TEST_F(OutputOfDrafts, LogprobsEndWithTheTokens) {
+  const auto engine = make(config(4));
+  Request one = request_seen_before();
+  one.sampling.logprobs = 1;
+  const RequestOutput whole = engine->generate({one})[0];
+  ASSERT_EQ(whole.logprobs.size(), 40u);
+  for (size_t at = 0; at < 12; ++at) {
+    Request cut = one;
+    cut.sampling.stop = {dialled_text({whole.token_ids[at]})};
+    const RequestOutput output = engine->generate({cut})[0];
+    ASSERT_EQ(output.logprobs.size(), at + 1);
+    for (size_t i = 0; i <= at; ++i) {
+      EXPECT_EQ(output.logprobs[i].token.token_id, output.token_ids[i]);
+      EXPECT_EQ(output.logprobs[i].token.logprob, whole.logprobs[i].token.logprob);
+    }
+  }
+}
+
+TEST_F(OutputText, WithoutDetokenizingThereIsNone) {
+  Request one = request(0, 40, 8);
+  one.sampling.detokenize = false;
+  one.sampling.logprobs = 2;
+  const RequestOutput output = run(one);
+  EXPECT_TRUE(output.text.empty());
+  EXPECT_EQ(output.token_ids, expected(0, 40, 8));
+  ASSERT_EQ(output.logprobs.size(), 8u);
+  EXPECT_TRUE(output.logprobs[0].token.decoded_token.empty());
+  EXPECT_EQ(output.logprobs[0].top.size(), 2u);
 }
 
 TEST(FinishReasonName, FollowsTheOpenAiNames) {

@@ -11,8 +11,12 @@ namespace foretoken {
 namespace {
 
 const RequestLimits kLimits{.max_model_len = 100,
+                            .max_blocks = 7,
                             .vocab_size = 50,
                             .num_speculative_tokens = 4,
+                            .max_logprobs = 10,
+                            .max_processor_rows = 4,
+                            .hidden_size = 8,
                             .seed = 9,
                             .eos_token_ids = {2, 3}};
 
@@ -22,9 +26,10 @@ Request request_of(int length) {
   return request;
 }
 
-Result<std::unique_ptr<RequestState>> build(Request request, uint64_t number = 0,
-                                            const RequestLimits& limits = kLimits) {
-  return build_request(std::move(request), nullptr, limits, nullptr, number, 7);
+using Records = std::vector<std::unique_ptr<RequestState>>;
+
+Result<Records> build(Request request, uint64_t number = 0, const RequestLimits& limits = kLimits) {
+  return build_request(std::move(request), nullptr, limits, nullptr, number);
 }
 
 void expect_refused(const std::function<void(Request&)>& change, const char* part) {
@@ -44,7 +49,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   request.sampling.stop_token_ids = {9, 2, 9};
   const auto built = build(std::move(request), 11);
   ASSERT_TRUE(built.ok()) << built.status().message();
-  const RequestState& state = *built.value();
+  const RequestState& state = *built.value().front();
   EXPECT_EQ(state.sequence.prompt_len, 5);
   EXPECT_EQ(state.sequence.max_len, 35);
   EXPECT_EQ(state.sequence.max_drafts, 4);
@@ -59,7 +64,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   EXPECT_EQ(state.params.stop_ids[0], 2);
   EXPECT_EQ(state.params.stop_ids[1], 3);
   EXPECT_EQ(state.params.stop_ids[2], 9);
-  EXPECT_EQ(state.request.request_id, "req-11");
+  EXPECT_EQ(state.group->request.request_id, "req-11");
   EXPECT_EQ(state.stats.num_prompt_tokens, 5);
 }
 
@@ -69,7 +74,7 @@ TEST(RequestBuilder, IgnoreEosLeavesOnlyTheRequestsIds) {
   request.sampling.stop_token_ids = {9};
   const auto built = build(std::move(request));
   ASSERT_TRUE(built.ok());
-  EXPECT_EQ(built.value()->params.num_stop_ids, 1);
+  EXPECT_EQ(built.value().front()->params.num_stop_ids, 1);
 }
 
 TEST(RequestBuilder, LengthsEndAtTheModelsAndNeverOverflow) {
@@ -78,8 +83,8 @@ TEST(RequestBuilder, LengthsEndAtTheModelsAndNeverOverflow) {
   request.sampling.min_tokens = INT_MAX;
   const auto built = build(std::move(request));
   ASSERT_TRUE(built.ok()) << built.status().message();
-  EXPECT_EQ(built.value()->sequence.max_len, 100);
-  EXPECT_EQ(built.value()->params.min_len, 100);
+  EXPECT_EQ(built.value().front()->sequence.max_len, 100);
+  EXPECT_EQ(built.value().front()->params.min_len, 100);
 }
 
 TEST(RequestBuilder, SeedsComeFromTheRequestOrItsNumber) {
@@ -88,7 +93,7 @@ TEST(RequestBuilder, SeedsComeFromTheRequestOrItsNumber) {
     request.sampling.seed = seed;
     RequestLimits limits = kLimits;
     limits.seed = engine_seed;
-    return build(std::move(request), number, limits).value()->params.seed;
+    return build(std::move(request), number, limits).value().front()->params.seed;
   };
   EXPECT_EQ(seed_of(1, 5, 0), seed_of(2, 5, 9));
   EXPECT_EQ(seed_of(1, std::nullopt, 3), seed_of(1, std::nullopt, 3));
@@ -100,7 +105,7 @@ TEST(RequestBuilder, SpeculationOfOneRequest) {
   const auto drafts_of = [](SpeculativeParams speculative) {
     Request request = request_of(2);
     request.speculative = speculative;
-    return build(std::move(request)).value()->params.max_drafts;
+    return build(std::move(request)).value().front()->params.max_drafts;
   };
   EXPECT_EQ(drafts_of({}), 4);
   EXPECT_EQ(drafts_of({.enabled = false, .num_speculative_tokens = {}}), 0);
@@ -115,7 +120,7 @@ TEST(RequestBuilder, SaltsSeparate) {
   const auto salt_of = [](const std::string& salt) {
     Request request = request_of(2);
     request.cache_salt = salt;
-    return build(std::move(request)).value()->sequence.cache_salt;
+    return build(std::move(request)).value().front()->sequence.cache_salt;
   };
   EXPECT_EQ(salt_of(""), 0u);
   EXPECT_NE(salt_of("a"), 0u);
@@ -123,6 +128,7 @@ TEST(RequestBuilder, SaltsSeparate) {
   EXPECT_NE(salt_of("a"), salt_of("b"));
 }
 
+// Fields that need no tokens: sampling_checks_test.cpp.
 TEST(RequestBuilder, NamesWhatIsWrong) {
   expect_refused([](Request& r) { r.prompt_token_ids.clear(); }, "prompt is empty");
   expect_refused(
@@ -134,24 +140,86 @@ TEST(RequestBuilder, NamesWhatIsWrong) {
   expect_refused([](Request& r) { r.prompt_token_ids.assign(100, 1); }, "max_model_len is 100");
   expect_refused([](Request& r) { r.prompt_token_ids[2] = 50; }, "token id 50");
   expect_refused([](Request& r) { r.prompt_token_ids[2] = -1; }, "token id -1");
-  expect_refused([](Request& r) { r.sampling.temperature = -0.1f; }, "temperature");
-  expect_refused([](Request& r) { r.sampling.temperature = NAN; }, "temperature");
-  expect_refused(
-      [](Request& r) { r.sampling.temperature = std::numeric_limits<float>::infinity(); },
-      "temperature");
-  expect_refused([](Request& r) { r.sampling.top_p = 0; }, "top_p");
-  expect_refused([](Request& r) { r.sampling.top_p = 1.5f; }, "top_p");
-  expect_refused([](Request& r) { r.sampling.top_p = NAN; }, "top_p");
-  expect_refused([](Request& r) { r.sampling.top_k = -2; }, "top_k");
-  expect_refused([](Request& r) { r.sampling.max_tokens = 0; }, "max_tokens");
-  expect_refused([](Request& r) { r.sampling.min_tokens = 17; }, "min_tokens");
-  expect_refused([](Request& r) { r.sampling.stop_token_ids = {50}; }, "stop_token_ids: 50");
+  expect_refused([](Request& r) { r.sampling.top_p = 1.5f; }, "top_p is 1.5");
   expect_refused([](Request& r) { r.sampling.stop = {"x"}; }, "need a tokenizer");
   expect_refused(
       [](Request& r) {
         for (int i = 0; i < 33; ++i) r.sampling.stop_token_ids.push_back(10 + i);
       },
       "at most 32");
+  expect_refused(
+      [](Request& r) {
+        r.pooling = Pooling::kMean;
+        r.speculative.enabled = true;
+      },
+      "pooling gives no tokens");
+}
+
+TEST(RequestBuilder, EveryChoiceHasARecord) {
+  Request request = request_of(5);
+  request.sampling.n = 3;
+  request.sampling.logprobs = 2;
+  request.sampling.prompt_logprobs = 4;
+  request.sampling.allowed_token_ids = {{1, 2}};
+  const auto built = build(std::move(request), 20);
+  ASSERT_TRUE(built.ok()) << built.status().message();
+  const Records& records = built.value();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0]->group->num_open, 3);
+  for (int i = 0; i < 3; ++i) {
+    const RequestState& state = *records[static_cast<size_t>(i)];
+    EXPECT_EQ(state.group, records[0]->group);
+    EXPECT_EQ(state.sequence.id, 20u + static_cast<unsigned>(i));
+    EXPECT_EQ(state.params.choice, i);
+    EXPECT_EQ(state.output.index, i);
+    EXPECT_EQ(state.params.seed, records[0]->params.seed);
+    EXPECT_EQ(state.sequence.num_init_words, 2);
+    EXPECT_EQ(state.init_words.size(), 2u);
+    // The prompt is scored once, and only there prefix hits are passed by.
+    EXPECT_EQ(state.sequence.scores_prompt, i == 0);
+    EXPECT_EQ(state.sequence.bypasses_prefix_cache, i == 0);
+    EXPECT_EQ(state.logprobs->num_prompt(), i == 0 ? 4 : 0);
+    EXPECT_TRUE(state.logprobs->wants_output());
+  }
+}
+
+TEST(RequestBuilder, PoolingFillsTheModelAndHasNoOutput) {
+  Request request = request_of(100);
+  request.pooling = Pooling::kLast;
+  request.priority = 0;
+  const auto built = build(std::move(request));
+  ASSERT_TRUE(built.ok()) << built.status().message();
+  const RequestState& state = *built.value().front();
+  EXPECT_TRUE(state.sequence.pools);
+  EXPECT_TRUE(state.sequence.bypasses_prefix_cache);
+  EXPECT_EQ(state.sequence.max_len, 100);
+  EXPECT_EQ(state.sequence.max_drafts, 0);
+  EXPECT_EQ(state.embedding.size(), 8u);
+}
+
+TEST(RequestBuilder, LongPromptsLoseTheirBeginning) {
+  const auto kept = [](int length, int truncate, int max_tokens, Pooling pooling) {
+    Request request;
+    for (int i = 0; i < length; ++i) request.prompt_token_ids.push_back(i % 50);
+    request.truncate_prompt_tokens = truncate;
+    request.sampling.max_tokens = max_tokens;
+    request.pooling = pooling;
+    const auto built = build(std::move(request));
+    EXPECT_TRUE(built.ok()) << built.status().message();
+    const Sequence& sequence = built.value().front()->sequence;
+    EXPECT_EQ(sequence.tokens.back(), (length - 1) % 50);
+    return sequence.prompt_len;
+  };
+  EXPECT_EQ(kept(30, 10, 5, Pooling::kNone), 10);
+  EXPECT_EQ(kept(8, 10, 5, Pooling::kNone), 8);
+  EXPECT_EQ(kept(300, -1, 5, Pooling::kNone), 95);
+  EXPECT_EQ(kept(300, -1, 99, Pooling::kNone), 1);
+  EXPECT_EQ(kept(300, -1, 100, Pooling::kNone), 99);
+  EXPECT_EQ(kept(300, -1, INT_MAX, Pooling::kNone), 99);
+  EXPECT_EQ(kept(300, -1, 5, Pooling::kMean), 100);
+  Request all = request_of(300);
+  all.truncate_prompt_tokens = 100;
+  EXPECT_NE(build(std::move(all)).status().message().find("has 100 tokens"), std::string::npos);
 }
 
 }  // namespace

@@ -72,6 +72,10 @@ TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.max_num_seqs = 1025; }, "--max-num-seqs");
   expect_refused([](EngineConfig& c) { c.max_num_batched_tokens = -4; }, "--max-num-batched");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 0; }, "--steps-in-flight");
+  expect_refused([](EngineConfig& c) { c.max_logprobs = -2; }, "--max-logprobs -2");
+  expect_refused([](EngineConfig& c) { c.max_logprobs = 1025; }, "--max-logprobs 1025");
+  expect_refused([](EngineConfig& c) { c.max_processor_rows = -1; }, "--max-processor-rows");
+  expect_refused([](EngineConfig& c) { c.scheduling_policy = "lifo"; }, "fcfs or priority");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 4; }, "use 1 to 3");
   expect_refused([](EngineConfig& c) { c.block_size = 24; }, "--block-size 24");
   expect_refused([](EngineConfig& c) { c.gpu_memory_utilization = 0; }, "--gpu-memory");

@@ -87,7 +87,7 @@ TEST(Checkpoint, IndexNamesTheWrongShard) {
 TEST(Checkpoint, BrokenIndexes) {
   const ScratchFolder folder;
   folder.write(kIndex, "{");
-  expect_error(folder, StatusCode::kInvalidArgument, {kIndex, "broken JSON"});
+  expect_error(folder, StatusCode::kInvalidArgument, {kIndex, "not valid JSON"});
   folder.write(kIndex, "{}");
   expect_error(folder, StatusCode::kInvalidArgument, {"weight_map"});
   folder.write(kIndex, R"({"weight_map":{"a":"../one.safetensors"}})");

@@ -196,7 +196,7 @@ TEST(Config, Folders) {
   folder.write("generation_config.json", "{");
   const auto broken = read_model_config(folder.path(), "auto");
   ASSERT_FALSE(broken.ok());
-  EXPECT_NE(broken.status().message().find("generation_config.json: broken JSON"),
+  EXPECT_NE(broken.status().message().find("generation_config.json: not valid JSON"),
             std::string::npos);
 }
 

@@ -34,7 +34,7 @@ std::vector<BadFile> bad_files() {
       {"Short", "abc", {"header length"}},
       {"HugeHeader", make_file("{}", 0, int64_t{1} << 60), {"1152921504606846976", "does not fit"}},
       {"HeaderPastEnd", make_file("{}", 0, 64), {"header length 64", "does not fit"}},
-      {"BrokenJson", make_file("{\"a\":", 0), {"(header)", "broken JSON"}},
+      {"BrokenJson", make_file("{\"a\":", 0), {"(header)", "not valid JSON"}},
       {"NotAnObject", make_file("[1]", 0), {"JSON object"}},
       {"Truncated", make_file(kTwo, 20), {"tensor 'b'", "24", "holds 20", "fetch it again"}},
       {"BytesAfterTheEnd", make_file(kTwo, 30), {"6 bytes after the last tensor"}},

@@ -1,0 +1,25 @@
+#pragma once
+#include <foretoken/config.h>
+#include <foretoken/request.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// What a model's makers recommend.
+struct GenerationConfig {
+  SamplingParams sampling;
+  // Where EngineConfig names a folder or overrides the ids; otherwise they are the model's matter.
+  std::optional<std::vector<int32_t>> eos_token_ids;
+};
+
+// Reads generation_config.json as EngineConfig::generation_config and override_generation_config
+// say. Like vLLM it takes temperature, top_p, top_k, min_p, repetition_penalty and max_new_tokens,
+// and nothing else. InvalidArgument names the file or option and the field at fault.
+Result<GenerationConfig> load_generation_config(const EngineConfig& config);
+
+}  // namespace foretoken

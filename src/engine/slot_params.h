@@ -1,0 +1,32 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request_limits.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// What a checked request asks of its slot, for all of its choices.
+struct SlotWishes {
+  SlotParams params{};               // without `processors`; `choice` is 0
+  std::vector<uint32_t> init_words;  // the variable parts, as SlotInit::word_offset lays them out
+  uint32_t features = 0;             // StepFeature bits; choices above 0 have no kScoresPrompt
+};
+
+struct SlotLengths {
+  int prompt_len = 0;
+  int max_len = 0;
+  int max_drafts = 0;
+};
+
+// `bad_words` comes from bad_word_ids. InvalidArgument when the stop ids are too many. `number`
+// tells unseeded requests apart.
+Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& lengths,
+                               const std::vector<int32_t>& bad_words, const RequestLimits& limits,
+                               uint64_t number);
+
+}  // namespace foretoken

@@ -1,0 +1,36 @@
+#include "engine/step_scratch.h"
+
+namespace foretoken {
+
+Status StepScratch::take() {
+  const auto rows = static_cast<size_t>(config_.logits_tile);
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  FT_ASSIGN_OR_RETURN(logits, arena_.take_array<float>(rows * vocab, "logits"));
+  if (config_.with_logprobs) {
+    FT_ASSIGN_OR_RETURN(raw, arena_.take_array<float>(rows * vocab, "unshaped logits"));
+  }
+  FT_ASSIGN_OR_RETURN(
+      seen, arena_.take_array<uint32_t>(rows * 2 * ((vocab + 31) / 32), "sets of seen tokens"));
+  const size_t states =
+      (static_cast<size_t>(config_.num_slots) + 1) * static_cast<size_t>(config_.hidden_size);
+  FT_ASSIGN_OR_RETURN(accumulators, arena_.take_array<float>(states, "pooled states"));
+  return config_.max_processor_rows > 0 ? take_host() : Status();
+}
+
+Status StepScratch::take_host() {
+  const auto rows = static_cast<size_t>(config_.max_processor_rows);
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  FT_ASSIGN_OR_RETURN(host.rows, pinned_.take_array<HostRow>(rows, "rows of logits processors"));
+  FT_ASSIGN_OR_RETURN(host.logits,
+                      pinned_.take_array<float>(rows * vocab, "logits of logits processors"));
+  FT_ASSIGN_OR_RETURN(host.history,
+                      pinned_.take_array<int32_t>(rows * static_cast<size_t>(config_.max_len),
+                                                  "histories of logits processors"));
+  host.max_len = config_.max_len;
+  for (int i = 1; i <= config_.max_processor_rows; ++i) {
+    calls_.push_back({host, i, config_.vocab_size});
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,51 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "engine/host_processors.h"
+
+namespace foretoken {
+
+struct StepScratchConfig {
+  int vocab_size = 0;
+  int logits_tile = 0;         // logits rows computed at once
+  int max_processor_rows = 0;  // of those, how many pass logits processors at once; 0: none
+  int max_len = 0;             // of the longest sequence, drafts included
+  int num_slots = 0;
+  int hidden_size = 0;
+  bool with_logprobs = false;
+};
+
+// Memory between the ops of one step, taken at start-up and used by one step after the other.
+class StepScratch {
+ public:
+  StepScratch(Device& device, const StepScratchConfig& config)
+      : config_(config),
+        arena_(device, MemoryKind::kDevice),
+        pinned_(device, MemoryKind::kPinned) {}
+  Status take();
+
+  float* logits = nullptr;        // [logits_tile, vocab]
+  float* raw = nullptr;           // the same before shaping; null without logprobs
+  uint32_t* seen = nullptr;       // [logits_tile, 2, ceil(vocab / 32)]
+  float* accumulators = nullptr;  // [num_slots + 1, hidden] of pooling
+  HostLogits host{};              // of max_processor_rows rows
+
+  // The call that runs the processors of `num_rows` exported rows; it stays valid.
+  ProcessorCall* processor_call(int num_rows) { return &calls_[static_cast<size_t>(num_rows - 1)]; }
+  int64_t num_bytes() const {
+    return static_cast<int64_t>(arena_.bytes_taken() + pinned_.bytes_taken());
+  }
+
+ private:
+  Status take_host();
+
+  const StepScratchConfig config_;
+  Arena arena_;
+  Arena pinned_;
+  std::vector<ProcessorCall> calls_;  // by number of rows, from 1
+};
+
+}  // namespace foretoken

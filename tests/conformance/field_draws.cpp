@@ -1,0 +1,202 @@
+#include "conformance/field_draws.h"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+namespace foretoken {
+namespace {
+
+constexpr int kVocab = 2048;
+
+int pick(std::mt19937& random, int low, int high) {
+  return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+}
+
+float between(std::mt19937& random, float low, float high) {
+  return low + (high - low) * static_cast<float>(random() % 1000) / 1000.0f;
+}
+
+int32_t some_id(std::mt19937& random) { return pick(random, 10, kVocab - 1); }
+
+// Looks at the last token of the history and at the choice.
+class ForbidAfterLast final : public LogitsProcessor {
+ public:
+  explicit ForbidAfterLast(int step) : step_(step) {}
+  void apply(const LogitsContext& context, std::span<float> logits) const override {
+    const std::span<const int32_t> ids =
+        context.output_ids.empty() ? context.prompt_ids : context.output_ids;
+    const size_t last = static_cast<size_t>(ids.back() + context.choice);
+    const float forbidden = -std::numeric_limits<float>::infinity();
+    for (size_t id = last % static_cast<size_t>(step_); id < logits.size();
+         id += static_cast<size_t>(step_)) {
+      logits[id] = forbidden;
+    }
+  }
+
+ private:
+  const int step_;
+};
+
+// Raises ids by how far the output has come.
+class PushByLength final : public LogitsProcessor {
+ public:
+  void apply(const LogitsContext& context, std::span<float> logits) const override {
+    const size_t place = context.prompt_ids.size() + 7 * context.output_ids.size();
+    for (size_t i = 0; i < 40; ++i) logits[(place * 13 + i) % logits.size()] += 3.0f;
+  }
+};
+
+void draw_bias(Request& r, std::mt19937& random) {
+  for (int i = pick(random, 1, 30); i > 0; --i) {
+    const int32_t id = some_id(random);
+    auto& bias = r.sampling.logit_bias;
+    const auto same = [&](const auto& entry) { return entry.first == id; };
+    if (std::none_of(bias.begin(), bias.end(), same)) {
+      bias.emplace_back(id, between(random, -100, 8));
+    }
+  }
+}
+
+void draw_allowed(Request& r, std::mt19937& random) {
+  r.sampling.allowed_token_ids.emplace();
+  for (int i = pick(random, 60, 900); i > 0; --i) {
+    r.sampling.allowed_token_ids->push_back(some_id(random));
+  }
+}
+
+void draw_bad_words(Request& r, std::mt19937& random) {
+  for (const char* word : {"the", "a", "and", " was", "to the", "said", ".", "he"}) {
+    if (random() % 2 == 0) r.sampling.bad_words.emplace_back(word);
+  }
+  r.sampling.bad_words.emplace_back("in");
+}
+
+void draw_stop(Request& r, std::mt19937& random) {
+  for (const char* stop : {" the", "an", ". ", "e", " of ", "ing", "never to be seen"}) {
+    if (random() % 3 == 0) r.sampling.stop.emplace_back(stop);
+  }
+  r.sampling.stop.emplace_back("ed ");
+  r.sampling.detokenize = true;
+}
+
+void draw_stop_ids(Request& r, std::mt19937& random) {
+  for (int i = pick(random, 1, 20); i > 0; --i) {
+    r.sampling.stop_token_ids.push_back(some_id(random));
+  }
+}
+
+void draw_processors(Request& r, std::mt19937& random) {
+  r.sampling.logits_processors.push_back(std::make_shared<ForbidAfterLast>(pick(random, 2, 9)));
+  if (random() % 2 == 0) r.sampling.logits_processors.push_back(std::make_shared<PushByLength>());
+}
+
+// The prompt alone: what would need tokens goes.
+void draw_pooling(Request& r, std::mt19937& random) {
+  constexpr Pooling kWays[] = {Pooling::kLast, Pooling::kMean, Pooling::kCls};
+  r.pooling = kWays[random() % 3];
+  r.normalize = random() % 2 == 0;
+  r.sampling = {};
+  r.speculative = {};
+}
+
+void make_prompt(Request& r, std::mt19937& random) {
+  std::vector<int32_t> piece;
+  for (int i = pick(random, 1, 12); i > 0; --i) piece.push_back(some_id(random));
+  for (int i = pick(random, 1, 4); i > 0; --i) {
+    r.prompt_token_ids.insert(r.prompt_token_ids.end(), piece.begin(), piece.end());
+  }
+}
+
+}  // namespace
+
+const std::vector<FieldDraw>& field_draws() {
+  using Random = std::mt19937;
+  static const std::vector<FieldDraw> draws = {
+      {"temperature", [](Request& r, Random& x) { r.sampling.temperature = between(x, 0.1f, 2); }},
+      {"greedy",
+       [](Request& r, Random&) {
+         r.sampling.temperature = 0;
+         r.sampling.n = 1;
+       }},
+      {"top_p", [](Request& r, Random& x) { r.sampling.top_p = between(x, 0.05f, 1); }},
+      {"top_k", [](Request& r, Random& x) { r.sampling.top_k = pick(x, -1, 60); }},
+      {"min_p", [](Request& r, Random& x) { r.sampling.min_p = between(x, 0, 0.3f); }},
+      {"presence", [](Request& r, Random& x) { r.sampling.presence_penalty = between(x, -2, 2); }},
+      {"frequency",
+       [](Request& r, Random& x) { r.sampling.frequency_penalty = between(x, -2, 2); }},
+      {"repetition",
+       [](Request& r, Random& x) { r.sampling.repetition_penalty = between(x, 0.5f, 2); }},
+      {"logit_bias", draw_bias},
+      {"bad_words", draw_bad_words},
+      {"allowed_token_ids", draw_allowed},
+      {"logits_processors", draw_processors},
+      {"logprobs", [](Request& r, Random& x) { r.sampling.logprobs = pick(x, 0, 8); }},
+      {"prompt_logprobs",
+       [](Request& r, Random& x) { r.sampling.prompt_logprobs = pick(x, 0, 8); }},
+      {"stop", draw_stop},
+      {"include_stop",
+       [](Request& r, Random& x) {
+         r.sampling.include_stop_str_in_output = true;
+         draw_stop(r, x);
+       }},
+      {"stop_token_ids", draw_stop_ids},
+      {"min_tokens",
+       [](Request& r, Random& x) { r.sampling.min_tokens = pick(x, 1, r.sampling.max_tokens); }},
+      {"ignore_eos", [](Request& r, Random&) { r.sampling.ignore_eos = true; }},
+      {"n",
+       [](Request& r, Random& x) {
+         if (r.sampling.temperature > 0) r.sampling.n = pick(x, 2, 4);
+       }},
+      {"detokenize",
+       [](Request& r, Random&) { r.sampling.detokenize = r.sampling.stop.size() > 0; }},
+      {"skip_special_tokens",
+       [](Request& r, Random& x) {
+         r.sampling.skip_special_tokens = false;
+         r.sampling.spaces_between_special_tokens = x() % 2 == 0;
+       }},
+      {"truncate_prompt_tokens",
+       [](Request& r, Random& x) { r.truncate_prompt_tokens = pick(x, 1, 30); }},
+      {"cache_salt", [](Request& r, Random& x) { r.cache_salt = std::to_string(x() % 3); }},
+      {"drafts",
+       [](Request& r, Random& x) { r.speculative.enabled = x() % 2 == 0 ? false : true; }},
+      {"pooling", draw_pooling},
+  };
+  return draws;
+}
+
+Request draw_request(int number) {
+  std::mt19937 random(static_cast<unsigned>(number) * 7919 + 1);
+  Request request;
+  make_prompt(request, random);
+  request.sampling.max_tokens = pick(random, 1, 16);
+  request.sampling.seed = random() % 5;
+  const auto& draws = field_draws();
+  const auto count = static_cast<int>(draws.size());
+  const double chance = number < count ? 0 : between(random, 0.05f, 0.5f);
+  for (int i = 0; i < count; ++i) {
+    // Pooling last, since it leaves nothing else.
+    const bool rare = i + 1 == count;
+    const bool drawn = random() % 1000 < static_cast<unsigned>(1000 * (rare ? chance / 4 : chance));
+    if (i == number || drawn) draws[static_cast<size_t>(i)].set(request, random);
+  }
+  return request;
+}
+
+std::string describe(const Request& request) {
+  const SamplingParams& s = request.sampling;
+  std::ostringstream text;
+  text << "prompt " << request.prompt_token_ids.size() << ", max_tokens " << s.max_tokens << ", n "
+       << s.n << ", temperature " << s.temperature << ", top_p " << s.top_p << ", top_k " << s.top_k
+       << ", min_p " << s.min_p << ", penalties " << s.presence_penalty << " "
+       << s.frequency_penalty << " " << s.repetition_penalty << ", bias " << s.logit_bias.size()
+       << ", bad " << s.bad_words.size() << ", allowed "
+       << (s.allowed_token_ids ? s.allowed_token_ids->size() : 0) << ", processors "
+       << s.logits_processors.size() << ", logprobs " << s.logprobs.value_or(-9) << " "
+       << s.prompt_logprobs.value_or(-9) << ", stop " << s.stop.size() << " "
+       << s.stop_token_ids.size() << ", min_tokens " << s.min_tokens << ", pooling "
+       << static_cast<int>(request.pooling);
+  return text.str();
+}
+
+}  // namespace foretoken
