@@ -13,7 +13,6 @@
 #include "interrupt.h"
 #include "kernels/open_device.h"
 #include "model/config.h"
-#include "model/decoder_weights.h"
 #include "model/registry.h"
 #include "report.h"
 
@@ -101,7 +100,7 @@ ordered_json inspect_engine(const EngineInfo& info) {
 // What config.json says, without loading anything else.
 Result<ordered_json> inspect_config(const EngineConfig& engine) {
   namespace fs = std::filesystem;
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(engine.model, {engine.dtype, engine.hf_overrides}));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(engine.model, {engine.dtype}));
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) {
     return unsupported("architecture '" + config.architecture + "' is not supported; known are " +
@@ -120,7 +119,7 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
                       {"num_kv_heads", config.num_kv_heads},
                       {"head_dim", config.head_dim},
                       {"max_position_embeddings", config.max_position_embeddings},
-                      {"weights_mib", mebibytes(decoder_weight_bytes(config, architecture->decoder))},
+                      {"weights_mib", mebibytes(architecture->weight_bytes(config))},
                       {"kv_cache_bytes_per_token", kv_bytes},
                       {"tokenizer", fs::exists(fs::path(engine.model) / "tokenizer.json", error)}};
 }

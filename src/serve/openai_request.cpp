@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-void read_model(JsonFields& fields, std::string* model) { fields.read("model", model); }
-
 // kNotFound when `model` is none of the names.
 Status check_model(const std::string& model, const std::vector<std::string>& names) {
   const bool served = std::find(names.begin(), names.end(), model) != names.end();
@@ -168,7 +166,6 @@ void read_prompts(JsonFields& fields, const char* name, const Request& shared,
   if (prompts.empty()) return fields.fail("'" + std::string(name) + "' is an empty list");
   for (const json& prompt : prompts) {
     Request request = shared;
-    JsonFields one(prompt.is_object() ? prompt : json::object(), "");
     if (prompt.is_string()) {
       request.prompt = prompt.get<std::string>();
     } else if (is_id_list(prompt)) {
@@ -194,6 +191,7 @@ void read_completion(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiR
   if (request->echo && sampling.logprobs && !sampling.prompt_logprobs) {
     sampling.prompt_logprobs = sampling.logprobs;
   }
+  fields.ignore({"prompt"});
   read_end(fields, &shared);
   read_prompts(fields, "prompt", shared, &request->requests);
 }
@@ -235,7 +233,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   OpenAiRequest request;
   request.kind = kind;
   JsonFields fields(body, "");
-  read_model(fields, &request.model);
+  fields.read("model", &request.model);
   if (kind == OpenAiKind::kChat) read_chat(fields, defaults, &request);
   if (kind == OpenAiKind::kCompletion) read_completion(fields, defaults, &request);
   if (kind == OpenAiKind::kEmbedding) read_embedding(fields, defaults, &request);

@@ -26,8 +26,21 @@ std::vector<std::string> chat(const std::vector<std::string>& more) {
   return all;
 }
 
+CommandSetting with_input(const std::string& text) {
+  CommandSetting setting;
+  setting.input = text;
+  return setting;
+}
+
+CommandSetting on_terminal(const std::vector<std::string>& environment) {
+  CommandSetting setting;
+  setting.terminal = true;
+  setting.environment = environment;
+  return setting;
+}
+
 CommandResult talk(const std::string& input, const std::vector<std::string>& more = {}) {
-  return run_command(chat(more), {.input = input});
+  return run_command(chat(more), with_input(input));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -152,7 +165,7 @@ TEST(Chat, WithoutATemplateTheTextGoesOn) {
   write_file(model / "tokenizer_config.json", config.dump());
   const CommandResult result =
       run_command({"chat", "--model", model.string(), "--log-level", "error", "--max-tokens", "8"},
-                  {.input = "Once upon a time\n"});
+                  with_input("Once upon a time\n"));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(has(result.err, "no chat template")) << result.err;
   EXPECT_TRUE(has(result.err, "tokens/s")) << result.err;
@@ -164,7 +177,7 @@ TEST(Chat, OnATerminal) {
   Command command(
       {"chat", "--model", bundled_model().string(), "--log-level", "error", "--history-file",
        history, "--temperature", "0", "--max-tokens", "1000", "--ignore-eos", "--cpu-threads", "1"},
-      {.terminal = true, .environment = {"TERM=xterm", "HOME=/nonexistent"}});
+      on_terminal({"TERM=xterm", "HOME=/nonexistent"}));
   ASSERT_TRUE(command.wait_for("> "));
   command.type("Tell me a story\r");
   ASSERT_TRUE(command.wait_for("\r\n"));
@@ -186,7 +199,7 @@ TEST(Chat, OnATerminal) {
 }
 
 TEST(Chat, NoColorIsRespected) {
-  Command command(chat({}), {.terminal = true, .environment = {"TERM=xterm", "NO_COLOR=1"}});
+  Command command(chat({}), on_terminal({"TERM=xterm", "NO_COLOR=1"}));
   ASSERT_TRUE(command.wait_for("> "));
   command.type("Hello\r");
   ASSERT_TRUE(command.wait_for(" tokens in "));

@@ -10,7 +10,9 @@ using nlohmann::json;
 const OpenAiLabel kLabel = {"cmpl-1", "m", 5};
 
 OpenAiRequest parsed(OpenAiKind kind, const char* text) {
-  return parse_openai_request(kind, json::parse(text), OpenAiDefaults{.max_model_len = 50}).value();
+  OpenAiDefaults defaults;
+  defaults.max_model_len = 50;
+  return parse_openai_request(kind, json::parse(text), defaults).value();
 }
 
 RequestOutput choice(int index, const std::string& text) {
