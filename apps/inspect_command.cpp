@@ -13,6 +13,7 @@
 #include "interrupt.h"
 #include "kernels/open_device.h"
 #include "model/config.h"
+#include "model/decoder_weights.h"
 #include "model/registry.h"
 #include "report.h"
 
@@ -100,7 +101,8 @@ ordered_json inspect_engine(const EngineInfo& info) {
 // What config.json says, without loading anything else.
 Result<ordered_json> inspect_config(const EngineConfig& engine) {
   namespace fs = std::filesystem;
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(engine.model, {engine.dtype}));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config,
+                      read_model_config(engine.model, {engine.dtype, engine.hf_overrides}));
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) {
     return unsupported("architecture '" + config.architecture + "' is not supported; known are " +
@@ -109,19 +111,20 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
   const int64_t kv_bytes = 2 * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
   std::error_code error;
-  return ordered_json{{"architecture", config.architecture},
-                      {"dtype", bytes == 4 ? "float32" : "bfloat16"},
-                      {"vocab_size", config.vocab_size},
-                      {"hidden_size", config.hidden_size},
-                      {"intermediate_size", config.intermediate_size},
-                      {"num_layers", config.num_layers},
-                      {"num_heads", config.num_heads},
-                      {"num_kv_heads", config.num_kv_heads},
-                      {"head_dim", config.head_dim},
-                      {"max_position_embeddings", config.max_position_embeddings},
-                      {"weights_mib", mebibytes(architecture->weight_bytes(config))},
-                      {"kv_cache_bytes_per_token", kv_bytes},
-                      {"tokenizer", fs::exists(fs::path(engine.model) / "tokenizer.json", error)}};
+  return ordered_json{
+      {"architecture", config.architecture},
+      {"dtype", bytes == 4 ? "float32" : "bfloat16"},
+      {"vocab_size", config.vocab_size},
+      {"hidden_size", config.hidden_size},
+      {"intermediate_size", config.intermediate_size},
+      {"num_layers", config.num_layers},
+      {"num_heads", config.num_heads},
+      {"num_kv_heads", config.num_kv_heads},
+      {"head_dim", config.head_dim},
+      {"max_position_embeddings", config.max_position_embeddings},
+      {"weights_mib", mebibytes(decoder_weight_bytes(config, architecture->decoder))},
+      {"kv_cache_bytes_per_token", kv_bytes},
+      {"tokenizer", fs::exists(fs::path(engine.model) / "tokenizer.json", error)}};
 }
 
 // The part about the model. Aborted when a signal came.
