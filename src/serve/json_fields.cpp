@@ -7,13 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-// Without the library's "[json.exception...] ".
-std::string plain_message(const json::exception& error) {
-  const std::string text = error.what();
-  const size_t end = text.find("] ");
-  return end == std::string::npos ? text : text.substr(end + 2);
-}
-
 bool is_int32(const json& value) {
   if (!value.is_number_integer()) return false;
   if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT32_MAX;
@@ -21,26 +14,6 @@ bool is_int32(const json& value) {
 }
 
 }  // namespace
-
-Result<json> parse_json(const std::string& text, const std::string& what) {
-  // Deeper values overflow the stack when they are printed.
-  constexpr int kMaxDepth = 128;
-  bool too_deep = false;
-  const json::parser_callback_t look_at_depth = [&](int depth, json::parse_event_t, json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return true;
-  };
-  try {
-    json value = json::parse(text, look_at_depth);
-    if (too_deep) {
-      return invalid_argument(what + ": values are nested deeper than " +
-                              std::to_string(kMaxDepth) + " levels");
-    }
-    return value;
-  } catch (const json::exception& error) {
-    return invalid_argument(what + ": not valid JSON (" + plain_message(error) + ")");
-  }
-}
 
 JsonFields::JsonFields(const json& object, std::string what)
     : object_(object), what_(std::move(what)) {}

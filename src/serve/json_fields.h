@@ -12,10 +12,6 @@
 
 namespace foretoken {
 
-// Parses `text`, which may be any JSON value; values nested deeper than 128 levels are an error.
-// Errors start with `what`.
-Result<nlohmann::json> parse_json(const std::string& text, const std::string& what);
-
 // Typed reads from one JSON object. A field that is missing or null leaves the value as it is. The
 // first wrong type is kept in status(). One thread.
 class JsonFields {
