@@ -4,10 +4,10 @@
 #include "check.h"
 #include "device/cuda_plugin.h"
 #include "kernels/attention.h"
+#include "kernels/gated_act.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope_kv.h"
 #include "kernels/sample.h"
-#include "kernels/silu_mul.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
 // cache: cuda_kernels_bench [gemm|prefill|layers|attention|sample]...
@@ -151,7 +151,8 @@ void bench_layers(Gpu& gpu) {
         product(weights[1][l], kMatrices[1]);
         norm();
         product(weights[2][l], kMatrices[2]);
-        gpu.queue->launch(SiluMulArgs{counts, y, x, rows, kInner, DType::kBF16});
+        gpu.queue->launch(
+            GatedActArgs{counts, y, x, rows, kInner, Activation::kSilu, DType::kBF16});
         product(weights[3][l], kMatrices[3]);
       }
       norm();

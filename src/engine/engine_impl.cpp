@@ -38,7 +38,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
   FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
-  FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(config.model, config.dtype));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model,
+                      read_model_config(config.model, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
@@ -54,7 +55,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
 Status EngineImpl::load(const EngineConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options;
-  options.dtype = config.dtype;
+  options.config = {config.dtype, config.hf_overrides};
+  options.max_model_len = config.max_model_len;
   if (config.load_format == "dummy") {
     options.load_format = LoadFormat::kDummy;
   } else if (config.load_format != "auto" && config.load_format != "safetensors") {
@@ -96,7 +98,7 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
       kv_demand(model_->kv_groups(), config.block_size, drafter_ ? drafter_->max_drafts() : 0);
   const int64_t budget = kv_budget(config, *device_);
   if (config.max_model_len == -1) {
-    const int longest = model_->config().max_position_embeddings;
+    const int longest = model_->config().max_context;
     FT_ASSIGN_OR_RETURN(config.max_model_len,
                         choose_max_model_len(config, demand, budget, longest));
     FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",

@@ -18,13 +18,13 @@ Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
 }
 
 Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
-  const int longest = static_cast<int>(model.max_position_embeddings);
+  const int longest = static_cast<int>(model.max_context);
   if (config.max_model_len == -1) return {};
   if (config.max_model_len == 0) config.max_model_len = longest;
   if (config.max_model_len > longest) {
     return invalid_argument("--max-model-len " + std::to_string(config.max_model_len) +
-                            " exceeds the model's max_position_embeddings " +
-                            std::to_string(longest) + "; lower it");
+                            " exceeds the model's longest context, " + std::to_string(longest) +
+                            "; lower it");
   }
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }

@@ -6,7 +6,8 @@
 
 namespace foretoken {
 
-// out[r] = table[token_ids[r]] as float, for the live rows. An id outside [0, vocab) reads row 0.
+// out[r] = table[token_ids[r]] * scale, in float, for the live rows. An id outside [0, vocab) reads
+// row 0.
 struct EmbedArgs {
   static constexpr Op kOp = Op::kEmbed;
   const StepCounts* counts;
@@ -16,7 +17,8 @@ struct EmbedArgs {
   int32_t max_rows;
   int32_t vocab;
   int32_t hidden;
-  DType dtype;  // kF32 or kBF16
+  DType dtype;      // kF32 or kBF16
+  float scale = 1;  // 1: off
 };
 
 void embed(Queue& queue, const EmbedArgs& args);

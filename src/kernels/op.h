@@ -15,7 +15,7 @@ enum class Op : uint16_t {
   kGemm,
   kRopeKv,
   kAttention,
-  kSiluMul,
+  kGatedAct,
   kSoftcap,
   kPool,
   kKeepRaw,

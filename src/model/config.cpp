@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
 #include "kernels/rope_kv.h"
+#include "model/json_fields.h"
 #include "model/json_file.h"
 #include "model/registry.h"
 
@@ -15,133 +17,105 @@ using Json = nlohmann::json;
 // Keeps every row count of a fused matrix within 32 bits.
 constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
-// A field that is there and not null.
-const Json* find_field(const Json& config, const char* name) {
-  const auto it = config.find(name);
-  return it == config.end() || it->is_null() ? nullptr : &*it;
-}
-
-Status wrong_field(const std::string& where, const char* name, const Json& value,
-                   const char* wanted) {
-  return invalid_argument(where + ": '" + name + "' is " + value.dump().substr(0, 80) +
-                          ", but must be " + wanted + "; correct the file");
-}
-
-// `fallback` < 0: the field must be there.
-Status read_count(const Json& config, const std::string& where, const char* name, int64_t fallback,
-                  int32_t* out) {
-  const Json* value = find_field(config, name);
-  if (value == nullptr) {
-    if (fallback < 0) {
-      return invalid_argument(where + ": '" + name + "' is missing; fetch the file again");
-    }
-    *out = static_cast<int32_t>(fallback);
-    return {};
-  }
-  constexpr int64_t kMaxCount = 1 << 24;
-  if (!value->is_number_integer() || value->get<int64_t>() < 1 ||
-      value->get<int64_t>() > kMaxCount) {
-    return wrong_field(where, name, *value, "an integer from 1 to 2^24");
-  }
-  *out = value->get<int32_t>();
-  return {};
-}
-
-Status read_positive(const Json& config, const std::string& where, const char* name,
-                     double fallback, float* out) {
-  const Json* value = find_field(config, name);
-  const double number = value == nullptr     ? fallback
-                        : value->is_number() ? value->get<double>()
-                                             : -1;
-  if (!(number > 0) || !std::isfinite(static_cast<float>(number))) {
-    return wrong_field(where, name, *value, "a positive number");
-  }
-  *out = static_cast<float>(number);
-  return {};
-}
-
-Status read_flag(const Json& config, const std::string& where, const char* name, bool* out) {
-  const Json* value = find_field(config, name);
-  if (value == nullptr) return {};
-  if (!value->is_boolean()) return wrong_field(where, name, *value, "true or false");
-  *out = value->get<bool>();
-  return {};
-}
-
-Status read_architecture(const Json& config, const std::string& where, std::string* out) {
-  const Json* names = find_field(config, "architectures");
+Status read_architecture(const JsonFields& fields, const Architecture** out) {
+  const Json* names = fields.find("architectures");
   if (names == nullptr || !names->is_array() || names->size() != 1 || !(*names)[0].is_string()) {
     return invalid_argument(
-        where + ": 'architectures' must be a list of one name; supported: " + architecture_names());
+        fields.where() +
+        ": 'architectures' must be a list of one name; supported: " + architecture_names());
   }
-  *out = (*names)[0].get<std::string>();
-  if (find_architecture(*out) == nullptr) {
-    return unsupported(where + ": architecture '" + *out +
+  const auto name = (*names)[0].get<std::string>();
+  *out = find_architecture(name);
+  if (*out == nullptr) {
+    return unsupported(fields.where() + ": architecture '" + name +
                        "' is not supported; supported: " + architecture_names());
   }
   return {};
 }
 
-Status check_only_supported_parts(const Json& config, const std::string& where) {
-  if (find_field(config, "quantization_config") != nullptr) {
-    return unsupported(where + ": quantised weights ('quantization_config') are not supported; " +
-                       "use the unquantised model");
+// The fields of the decoder: those of text_config where the architecture keeps them there, with
+// what only the whole file has, and the architecture's defaults for what is nowhere.
+Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
+                            const std::string& where) {
+  Json json = file;
+  if (architecture.text_config) {
+    const JsonFields fields(file, where);
+    const Json* text = fields.find("text_config");
+    if (text == nullptr) return fields.missing("text_config");
+    if (!text->is_object()) return fields.wrong("text_config", "an object");
+    json = *text;
+    for (const char* name :
+         {"eos_token_id", "dtype", "torch_dtype", "tie_word_embeddings", "quantization_config"}) {
+      if (!json.contains(name) && file.contains(name)) json[name] = file[name];
+    }
   }
-  const Json* activation = find_field(config, "hidden_act");
-  if (activation != nullptr && *activation != "silu") {
-    return unsupported(where + ": hidden_act " + activation->dump() +
-                       " is not supported; supported: \"silu\"");
+  const Json defaults = Json::parse(architecture.defaults);
+  for (const auto& [name, value] : defaults.items()) {
+    if (!json.contains(name)) json[name] = value;
+  }
+  return json;
+}
+
+struct ActivationEntry {
+  const char* name;
+  Activation activation;
+};
+constexpr ActivationEntry kActivations[] = {
+    {"silu", Activation::kSilu},
+    {"gelu", Activation::kGelu},
+    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"gelu_new", Activation::kGeluTanh},
+};
+
+// Gemma's hidden_activation goes before the hidden_act that some of its files have too.
+Status read_activation(const JsonFields& fields, Activation* out) {
+  const bool gemma = fields.find("hidden_activation") != nullptr;
+  const char* name = gemma ? "hidden_activation" : "hidden_act";
+  const Json* value = fields.find(name);
+  if (value == nullptr) return {};
+  std::string known;
+  for (const ActivationEntry& entry : kActivations) {
+    if (*value == entry.name) {
+      *out = entry.activation;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return unsupported(fields.where() + ": " + name + " " + value->dump().substr(0, 80) +
+                     " is not supported; supported: " + known);
+}
+
+Status check_only_supported_parts(const JsonFields& fields) {
+  if (fields.find("quantization_config") != nullptr) {
+    return unsupported(fields.where() +
+                       ": quantised weights ('quantization_config') are not supported; use the "
+                       "unquantised model");
+  }
+  bool bidirectional = false;
+  FT_RETURN_IF_ERROR(fields.read_flag("use_bidirectional_attention", &bidirectional));
+  if (bidirectional) {
+    return unsupported(fields.where() +
+                       ": use_bidirectional_attention is not supported; use a model that writes "
+                       "text from left to right");
   }
   return {};
 }
 
-// rope_theta and rope_scaling, or both inside rope_parameters (transformers 5).
-Status read_rope(const Json& config, const std::string& where, ModelConfig* out) {
-  const Json* parameters = find_field(config, "rope_parameters");
-  const Json* scaling = parameters != nullptr ? parameters : find_field(config, "rope_scaling");
-  if (scaling != nullptr) {
-    if (!scaling->is_object()) {
-      return wrong_field(where, parameters ? "rope_parameters" : "rope_scaling", *scaling,
-                         "an object or null");
-    }
-    const Json* type = find_field(*scaling, "rope_type");
-    if (type == nullptr) type = find_field(*scaling, "type");
-    if (type != nullptr && *type != "default") {
-      return unsupported(where + ": rope type " + type->dump() +
-                         " is not supported; supported: \"default\"");
-    }
-  }
-  const bool inside = parameters != nullptr && find_field(*parameters, "rope_theta") != nullptr;
-  FT_RETURN_IF_ERROR(
-      read_positive(inside ? *parameters : config, where, "rope_theta", 10000.0, &out->rope_theta));
-  float partial = 1;
-  for (const Json* source : {&config, parameters}) {
-    if (source == nullptr) continue;
-    FT_RETURN_IF_ERROR(read_positive(*source, where, "partial_rotary_factor", partial, &partial));
-  }
-  if (partial != 1) {
-    return unsupported(where + ": partial_rotary_factor " + std::to_string(partial) +
-                       " is not supported; supported: 1");
-  }
-  return {};
-}
-
-Status read_eos(const Json& config, const std::string& where, std::vector<int32_t>* out) {
-  const Json* value = find_field(config, "eos_token_id");
+Status read_eos(const JsonFields& fields, std::vector<int32_t>* out) {
+  const Json* value = fields.find("eos_token_id");
   if (value == nullptr) return {};
   const Json list = value->is_array() ? *value : Json::array({*value});
   out->clear();
   for (const Json& id : list) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
-      return wrong_field(where, "eos_token_id", *value, "a token id or a list of token ids");
+      return fields.wrong("eos_token_id", "a token id or a list of token ids");
     }
     out->push_back(id.get<int32_t>());
   }
   return {};
 }
 
-Status read_dtype(const Json& config, const std::string& where, const std::string& wanted,
-                  DType* out) {
+Status read_dtype(const JsonFields& fields, const std::string& wanted, DType* out) {
   if (wanted == "float32" || wanted == "float") {
     *out = DType::kF32;
     return {};
@@ -151,10 +125,12 @@ Status read_dtype(const Json& config, const std::string& where, const std::strin
     return {};
   }
   if (wanted != "auto") {
-    return unsupported("--dtype " + wanted + " is not supported; use auto, float32 or bfloat16");
+    const bool half = wanted == "half" || wanted == "float16";
+    return unsupported("--dtype " + wanted + " is not supported; use auto, float32 or bfloat16" +
+                       (half ? " (auto widens float16 weights to float32)" : ""));
   }
-  const Json* value = find_field(config, "dtype");
-  if (value == nullptr) value = find_field(config, "torch_dtype");
+  const Json* value = fields.find("dtype");
+  if (value == nullptr) value = fields.find("torch_dtype");
   const Json name = value == nullptr ? Json("float32") : *value;
   if (name == "bfloat16" || name == "torch.bfloat16") {
     *out = DType::kBF16;
@@ -162,13 +138,31 @@ Status read_dtype(const Json& config, const std::string& where, const std::strin
              name == "torch.float16") {
     *out = DType::kF32;
   } else {
-    return unsupported(where + ": dtype " + name.dump() +
+    return unsupported(fields.where() + ": dtype " + name.dump() +
                        " is not supported; choose with --dtype float32 or --dtype bfloat16");
   }
   return {};
 }
 
-Status check_shape(const ModelConfig& config, const std::string& where) {
+Status read_sizes(const JsonFields& fields, ModelConfig* out) {
+  FT_RETURN_IF_ERROR(fields.need_count("vocab_size", &out->vocab_size));
+  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &out->hidden_size));
+  FT_RETURN_IF_ERROR(fields.need_count("intermediate_size", &out->intermediate_size));
+  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &out->num_layers));
+  FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &out->num_heads));
+  FT_RETURN_IF_ERROR(fields.need_count("max_position_embeddings", &out->max_position_embeddings));
+  out->num_kv_heads = out->num_heads;
+  FT_RETURN_IF_ERROR(fields.read_count("num_key_value_heads", &out->num_kv_heads));
+  if (fields.find("head_dim") == nullptr && out->hidden_size % out->num_heads != 0) {
+    return invalid_argument(fields.where() + ": hidden_size " + std::to_string(out->hidden_size) +
+                            " is not a multiple of num_attention_heads " +
+                            std::to_string(out->num_heads) + "; set 'head_dim'");
+  }
+  out->head_dim = out->hidden_size / out->num_heads;
+  return fields.read_count("head_dim", &out->head_dim);
+}
+
+Status check_sizes(const ModelConfig& config, const std::string& where) {
   if (config.num_heads % config.num_kv_heads != 0) {
     return invalid_argument(where + ": num_attention_heads " + std::to_string(config.num_heads) +
                             " is not a multiple of num_key_value_heads " +
@@ -188,6 +182,25 @@ Status check_shape(const ModelConfig& config, const std::string& where) {
     return invalid_argument(where + ": the layers are wider than " +
                             std::to_string(kMaxMatrixRows) + " rows; correct the sizes");
   }
+  return {};
+}
+
+Status read_numbers(const JsonFields& fields, ModelConfig* out) {
+  double eps = 1e-6, query_scalar = out->head_dim, attention_cap = 0, logits_cap = 0;
+  FT_RETURN_IF_ERROR(fields.read_positive("rms_norm_eps", &eps));
+  FT_RETURN_IF_ERROR(fields.read_positive("query_pre_attn_scalar", &query_scalar));
+  FT_RETURN_IF_ERROR(fields.read_positive("attn_logit_softcapping", &attention_cap));
+  FT_RETURN_IF_ERROR(fields.read_positive("final_logit_softcapping", &logits_cap));
+  out->rms_norm_eps = static_cast<float>(eps);
+  out->attention_scale = static_cast<float>(1 / std::sqrt(query_scalar));
+  out->attention_softcap = static_cast<float>(attention_cap);
+  out->logits_softcap = static_cast<float>(logits_cap);
+  FT_RETURN_IF_ERROR(fields.read_flag("tie_word_embeddings", &out->tie_word_embeddings));
+  FT_RETURN_IF_ERROR(fields.read_flag("attention_bias", &out->attention_bias));
+  return fields.read_flag("mlp_bias", &out->mlp_bias);
+}
+
+Status check_eos(const ModelConfig& config, const std::string& where) {
   for (const int32_t id : config.eos_token_ids) {
     if (id >= config.vocab_size) {
       return invalid_argument(where + ": eos_token_id " + std::to_string(id) +
@@ -198,43 +211,50 @@ Status check_shape(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
-}  // namespace
-
-Result<ModelConfig> parse_model_config(const Json& json, const Json& generation_json,
-                                       const std::string& dtype, const std::string& where) {
+Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
+                                  const Json& generation_json, const ConfigOptions& options,
+                                  const std::string& where) {
+  const JsonFields fields(json, where);
   ModelConfig config;
-  FT_RETURN_IF_ERROR(read_architecture(json, where, &config.architecture));
-  FT_RETURN_IF_ERROR(check_only_supported_parts(json, where));
-  FT_RETURN_IF_ERROR(read_count(json, where, "vocab_size", -1, &config.vocab_size));
-  FT_RETURN_IF_ERROR(read_count(json, where, "hidden_size", -1, &config.hidden_size));
-  FT_RETURN_IF_ERROR(read_count(json, where, "intermediate_size", -1, &config.intermediate_size));
-  FT_RETURN_IF_ERROR(read_count(json, where, "num_hidden_layers", -1, &config.num_layers));
-  FT_RETURN_IF_ERROR(read_count(json, where, "num_attention_heads", -1, &config.num_heads));
-  FT_RETURN_IF_ERROR(
-      read_count(json, where, "num_key_value_heads", config.num_heads, &config.num_kv_heads));
-  if (find_field(json, "head_dim") == nullptr && config.hidden_size % config.num_heads != 0) {
-    return invalid_argument(where + ": hidden_size " + std::to_string(config.hidden_size) +
-                            " is not a multiple of num_attention_heads " +
-                            std::to_string(config.num_heads) + "; set 'head_dim'");
-  }
-  FT_RETURN_IF_ERROR(
-      read_count(json, where, "head_dim", config.hidden_size / config.num_heads, &config.head_dim));
-  FT_RETURN_IF_ERROR(
-      read_count(json, where, "max_position_embeddings", 2048, &config.max_position_embeddings));
-  FT_RETURN_IF_ERROR(read_positive(json, where, "rms_norm_eps", 1e-6, &config.rms_norm_eps));
-  FT_RETURN_IF_ERROR(read_rope(json, where, &config));
-  FT_RETURN_IF_ERROR(read_flag(json, where, "tie_word_embeddings", &config.tie_word_embeddings));
-  FT_RETURN_IF_ERROR(read_flag(json, where, "attention_bias", &config.attention_bias));
-  FT_RETURN_IF_ERROR(read_flag(json, where, "mlp_bias", &config.mlp_bias));
-  FT_RETURN_IF_ERROR(read_eos(json, where, &config.eos_token_ids));
-  FT_RETURN_IF_ERROR(
-      read_eos(generation_json, where + " (generation_config.json)", &config.eos_token_ids));
-  FT_RETURN_IF_ERROR(read_dtype(json, where, dtype, &config.dtype));
-  FT_RETURN_IF_ERROR(check_shape(config, where));
+  config.architecture = architecture.name;
+  FT_RETURN_IF_ERROR(check_only_supported_parts(fields));
+  FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
+  FT_RETURN_IF_ERROR(read_sizes(fields, &config));
+  FT_RETURN_IF_ERROR(check_sizes(config, where));
+  FT_RETURN_IF_ERROR(read_numbers(fields, &config));
+  FT_ASSIGN_OR_RETURN(config.layers,
+                      read_layer_configs(fields, architecture.window_rule, config.num_layers));
+  FT_ASSIGN_OR_RETURN(config.rope,
+                      read_rope_configs(fields, config.head_dim, config.max_position_embeddings));
+  config.max_context = config.rope.max_context;
+  FT_RETURN_IF_ERROR(read_eos(fields, &config.eos_token_ids));
+  FT_RETURN_IF_ERROR(read_eos(JsonFields(generation_json, where + " (generation_config.json)"),
+                              &config.eos_token_ids));
+  FT_RETURN_IF_ERROR(read_dtype(fields, options.dtype, &config.dtype));
+  FT_RETURN_IF_ERROR(check_eos(config, where));
   return config;
 }
 
-Result<ModelConfig> read_model_config(const std::string& folder, const std::string& dtype) {
+}  // namespace
+
+Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_json,
+                                       const ConfigOptions& options, const std::string& where) {
+  Json json = file;
+  if (!options.hf_overrides.empty()) {
+    const auto overrides = parse_json_object(options.hf_overrides, "--hf-overrides");
+    if (!overrides.ok()) {
+      return invalid_argument(overrides.status().message() +
+                              "; write it like '{\"rope_theta\": 1000000}'");
+    }
+    json.update(overrides.value(), true);
+  }
+  const Architecture* architecture = nullptr;
+  FT_RETURN_IF_ERROR(read_architecture(JsonFields(json, where), &architecture));
+  FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
+  return parse_decoder(*architecture, decoder, generation_json, options, where);
+}
+
+Result<ModelConfig> read_model_config(const std::string& folder, const ConfigOptions& options) {
   const std::filesystem::path path(folder);
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) {
@@ -248,7 +268,7 @@ Result<ModelConfig> read_model_config(const std::string& folder, const std::stri
     FT_ASSIGN_OR_RETURN(generation_config,
                         read_json_file((path / "generation_config.json").string()));
   }
-  return parse_model_config(config, generation_config, dtype, config_path);
+  return parse_model_config(config, generation_config, options, config_path);
 }
 
 }  // namespace foretoken

@@ -6,6 +6,9 @@
 
 #include "base/result.h"
 #include "device/dtype.h"
+#include "kernels/gated_act.h"
+#include "model/layer_pattern.h"
+#include "model/rope_config.h"
 
 namespace foretoken {
 
@@ -20,24 +23,36 @@ struct ModelConfig {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t max_position_embeddings = 0;
+  int32_t max_context = 0;  // longest sequence, with what a rope scaling adds
   float rms_norm_eps = 0;
-  float rope_theta = 0;
+  float attention_scale = 0;    // of scores; 1 / sqrt(head_dim) unless the model says otherwise
+  float attention_softcap = 0;  // of scores; 0: none
+  float logits_softcap = 0;     // 0: none
+  Activation activation = Activation::kSilu;
   bool tie_word_embeddings = false;
   bool attention_bias = false;
   bool mlp_bias = false;
-  DType dtype = DType::kF32;  // of weights, activations and KV
+  DType dtype = DType::kF32;        // of weights, activations and KV
+  std::vector<LayerConfig> layers;  // [num_layers]
+  RopeConfigs rope;
   std::vector<int32_t> eos_token_ids;
 };
 
+// What a user may change about the files.
+struct ConfigOptions {
+  // "auto" (what the config names; float16 is widened to float32), "float32", "float", "bfloat16".
+  std::string dtype = "auto";
+  std::string hf_overrides;  // JSON object that is merged, also inside objects, over config.json
+};
+
 // Reads <folder>/config.json and, for the EOS ids, <folder>/generation_config.json where it exists.
-// `dtype`: "auto" (what the config names; float16 is widened to float32), "float32" or "bfloat16".
 // Unsupported names an unknown architecture, rope type, activation or quantisation and lists what
 // exists; InvalidArgument names a missing or ill-typed field.
-Result<ModelConfig> read_model_config(const std::string& folder, const std::string& dtype);
+Result<ModelConfig> read_model_config(const std::string& folder, const ConfigOptions& options);
 
 // The same from parsed files; `where` is named in messages.
 Result<ModelConfig> parse_model_config(const nlohmann::json& config,
                                        const nlohmann::json& generation_config,
-                                       const std::string& dtype, const std::string& where);
+                                       const ConfigOptions& options, const std::string& where);
 
 }  // namespace foretoken

@@ -8,9 +8,10 @@
 
 namespace foretoken {
 
-// Shape of a dialled checkpoint: a Llama whose greedy target follows a fixed permutation of tokens,
+// Shape of a dialled checkpoint: a model whose greedy target follows a fixed permutation of tokens,
 // while every layer computes something that depends on the context.
 struct DialledShape {
+  std::string architecture = "LlamaForCausalLM";  // one of dialled_architectures()
   int32_t num_layers = 2;
   int32_t hidden_size = 64;
   int32_t num_heads = 4;
@@ -25,6 +26,9 @@ struct DialledShape {
   // second checkpoint of the same seed and a smaller share drafts for the first at that rate.
   double agreement = 1;
 };
+
+// Every architecture that Foretoken knows.
+std::vector<std::string> dialled_architectures();
 
 // The order of tokens that a dialled target produces: one cycle over ids 2 .. vocab_size - 1.
 class DialledCycle {

@@ -4,19 +4,16 @@
 #include <optional>
 
 #include "base/check.h"
-#include "model/arch/llama.h"
 #include "model/checkpoint.h"
+#include "model/decoder.h"
+#include "model/decoder_weights.h"
 
 namespace foretoken {
 namespace {
 
-constexpr Architecture kArchitectures[] = {
-    {"LlamaForCausalLM", "Llama 2 and 3 (RoPE without scaling)", llama_weight_bytes, load_llama},
-};
-
 Result<std::unique_ptr<Model>> load_from_folder(Device& device, const std::string& folder,
                                                 const LoadOptions& options) {
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(folder, options.dtype));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(folder, options.config));
   const Architecture* architecture = find_architecture(config.architecture);
   FT_CHECK(architecture != nullptr);
 
@@ -30,19 +27,27 @@ Result<std::unique_ptr<Model>> load_from_folder(Device& device, const std::strin
   }
   FT_ASSIGN_OR_RETURN(
       auto loader, WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr, config.dtype,
-                                        architecture->weight_bytes(config), options.progress,
-                                        options.cancelled));
-  FT_ASSIGN_OR_RETURN(auto model, architecture->load(device, config, *loader, complete));
+                                        decoder_weight_bytes(config, architecture->decoder),
+                                        options.progress, options.cancelled));
+  FT_ASSIGN_OR_RETURN(auto model,
+                      load_decoder(device, config, architecture->decoder, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));
   return model;
 }
 
 }  // namespace
 
-std::span<const Architecture> architectures() { return kArchitectures; }
+std::span<const Architecture> architectures() {
+  static const Architecture all[] = {
+      kLlamaArchitecture, kMistralArchitecture, kQwen2Architecture,
+      kQwen3Architecture, kGemma2Architecture,  kGemma3Architecture,
+      kPhi3Architecture,  kSmolLm3Architecture, kGemma3ConditionalArchitecture,
+  };
+  return all;
+}
 
 const Architecture* find_architecture(const std::string& name) {
-  for (const Architecture& architecture : kArchitectures) {
+  for (const Architecture& architecture : architectures()) {
     if (name == architecture.name) return &architecture;
   }
   return nullptr;
@@ -50,7 +55,7 @@ const Architecture* find_architecture(const std::string& name) {
 
 std::string architecture_names() {
   std::string names;
-  for (const Architecture& architecture : kArchitectures) {
+  for (const Architecture& architecture : architectures()) {
     names += (names.empty() ? "" : ", ") + std::string(architecture.name);
   }
   return names;

@@ -9,6 +9,7 @@
 #include "attention/backend.h"
 #include "base/result.h"
 #include "device/device.h"
+#include "model/architecture.h"
 #include "model/config.h"
 #include "model/model.h"
 #include "model/weight_loader.h"
@@ -19,8 +20,11 @@ namespace foretoken {
 enum class LoadFormat : uint8_t { kAuto, kDummy };
 
 struct LoadOptions {
-  std::string dtype = "auto";  // auto, float32 or bfloat16
+  ConfigOptions config;
   LoadFormat load_format = LoadFormat::kAuto;
+  // Longest sequence, which fixes rotary embeddings that depend on the length (rope_table.h). Not
+  // positive, as before "auto" is resolved: ModelConfig::max_context.
+  int32_t max_model_len = 0;
   int32_t max_rows = 0;                         // largest max_rows of Model::forward
   int32_t max_logits_rows = 0;                  // largest max_rows of Model::logits
   const AttentionBackend* attention = nullptr;  // null: the best for the device
@@ -28,15 +32,6 @@ struct LoadOptions {
   // empty.
   std::function<void(int64_t done, int64_t total)> progress;
   const std::atomic<bool>* cancelled = nullptr;  // looked at between tensors; may be null
-};
-
-// A supported architecture and the function that builds its model.
-struct Architecture {
-  const char* name;
-  const char* description;
-  int64_t (*weight_bytes)(const ModelConfig& config);
-  Result<std::unique_ptr<Model>> (*load)(Device& device, const ModelConfig& config,
-                                         WeightLoader& loader, const LoadOptions& options);
 };
 
 std::span<const Architecture> architectures();

@@ -115,7 +115,7 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int
 }
 
 Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,
-                                          float dummy_value) {
+                                          float dummy_value, float offset) {
   std::vector<float> values;
   for (const TensorPart& part : parts) {
     std::vector<std::byte> buffer;
@@ -124,6 +124,7 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
     const auto* floats = static_cast<const float*>(data);
     values.insert(values.end(), floats, floats + part.rows);
   }
+  for (float& value : values) value += offset;
   FT_ASSIGN_OR_RETURN(void* memory, upload(arena, values.data(), values.size() * sizeof(float),
                                            "norm weights and biases"));
   finish_tensor(static_cast<int64_t>(values.size()));
@@ -153,6 +154,17 @@ Result<void*> WeightLoader::upload(Arena& arena, const void* data, size_t bytes,
     FT_RETURN_IF_ERROR(queue_->drain());
   }
   return memory;
+}
+
+bool WeightLoader::has(const std::string& name) const {
+  return checkpoint_ == nullptr || checkpoint_->tensors().contains(name);
+}
+
+void WeightLoader::ignore_all(const std::string& beginning) {
+  if (checkpoint_ == nullptr) return;
+  for (const auto& [name, tensor] : checkpoint_->tensors()) {
+    if (name.starts_with(beginning)) used_.insert(name);
+  }
 }
 
 Status WeightLoader::check_all_used(const std::string& architecture) const {

@@ -61,8 +61,10 @@ class WeightLoader {
 
   // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
   Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols);
-  // The parts (vectors) one after the other as floats; random weights are `dummy_value` here.
-  Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value);
+  // The parts (vectors) one after the other as floats, plus `offset`; random weights are
+  // `dummy_value` here.
+  Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value,
+                              float offset = 0);
   // A row-major table [rows, cols] of `dtype`.
   Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
   // Copies host data into new device memory.
@@ -70,8 +72,11 @@ class WeightLoader {
 
   // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
   Status check_all_used(const std::string& architecture) const;
-  // Marks a tensor that is known and not needed.
+  // Marks a tensor that is known and not needed, or all whose names begin so.
   void ignore(const std::string& name) { used_.insert(name); }
+  void ignore_all(const std::string& beginning);
+  // Whether the checkpoint holds a tensor; true for random weights.
+  bool has(const std::string& name) const;
 
   int64_t bytes_loaded() const { return bytes_done_; }
 

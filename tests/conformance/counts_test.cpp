@@ -25,14 +25,16 @@ struct DialledRun {
   bool failed = false;
 };
 
-class Counts : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("foretoken-dialled-" + std::to_string(getpid()));
+// A dialled checkpoint of one architecture and prompts for it; removed at the end of the process.
+struct DialledModel {
+  explicit DialledModel(const std::string& architecture)
+      : folder(std::filesystem::temp_directory_path() /
+               ("foretoken-dialled-" + architecture + "-" + std::to_string(getpid()))) {
     DialledShape shape;
+    shape.architecture = architecture;
     shape.vocab_size = 512;
-    ASSERT_TRUE(write_dialled_checkpoint(folder_.string(), shape).ok());
+    const Status written = write_dialled_checkpoint(folder.string(), shape);
+    EXPECT_TRUE(written.ok()) << written.message();
     const DialledCycle cycle(shape.vocab_size, shape.seed);
     for (int i = 0; i < 16; ++i) {
       NgramDial dial;
@@ -42,26 +44,26 @@ class Counts : public ::testing::Test {
       dial.min_n = 1;
       dial.max_n = 4;
       dial.seed = static_cast<uint64_t>(i) + 1;
-      Result<DialledPrompt> prompt = make_dialled_prompt(cycle, dial);
-      ASSERT_TRUE(prompt.ok()) << prompt.status().message();
-      prompts_.push_back(std::move(prompt).value());
+      prompts.push_back(make_dialled_prompt(cycle, dial).value());
     }
   }
-  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+  ~DialledModel() { std::filesystem::remove_all(folder); }
 
-  static DialledRun run(int steps_in_flight, int batch, const TestHooks& hooks = {}) {
+  DialledRun run(int steps_in_flight, int batch, const TestHooks& hooks = {}) const {
     EngineConfig config =
-        config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight}, folder_.string());
+        config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight}, folder.string());
     config.max_model_len = 2048;
     config.num_gpu_blocks_override = 16 * 128;
     auto engine = EngineImpl::create(config, hooks);
     EXPECT_TRUE(engine.ok()) << engine.status().message();
     DialledRun result;
-    for (size_t begin = 0; begin < prompts_.size(); begin += static_cast<size_t>(batch)) {
+    result.failed = !engine.ok();
+    for (size_t begin = 0; engine.ok() && begin < prompts.size();
+         begin += static_cast<size_t>(batch)) {
       std::vector<Request> requests;
       for (size_t i = begin; i < begin + static_cast<size_t>(batch); ++i) {
         Request request;
-        request.prompt_token_ids = prompts_[i].ids;
+        request.prompt_token_ids = prompts[i].ids;
         request.sampling.max_tokens = kOutput;
         request.sampling.temperature = 0;
         request.sampling.ignore_eos = true;
@@ -77,67 +79,67 @@ class Counts : public ::testing::Test {
     return result;
   }
 
-  static std::filesystem::path folder_;
-  static std::vector<DialledPrompt> prompts_;
+  const std::filesystem::path folder;
+  std::vector<DialledPrompt> prompts;
 };
 
-std::filesystem::path Counts::folder_;
-std::vector<DialledPrompt> Counts::prompts_;
+void expect_equal(const DialledRun& run, const DialledRun& base, const std::string& what) {
+  EXPECT_EQ(run.ids, base.ids) << what;
+  EXPECT_EQ(run.drafted, base.drafted) << what;
+  EXPECT_EQ(run.accepted, base.accepted) << what;
+}
 
-TEST_F(Counts, EqualForEveryNumberOfStepsInFlight) {
-  const DialledRun one = run(1, 16);
+// Every architecture: windows shorter than the texts, layers without positions, soft caps and
+// normed queries included.
+class CountsOf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CountsOf, EqualForEveryNumberOfStepsInFlightAndAsDialled) {
+  const DialledModel model(GetParam());
+  const DialledRun one = model.run(1, 16);
   ASSERT_FALSE(one.failed);
   const double acceptance = static_cast<double>(one.accepted) / static_cast<double>(one.drafted);
-  std::cout << "device=" << test_device_name() << " drafted " << one.drafted << ", accepted "
-            << one.accepted << ", acceptance " << acceptance << "\n";
+  std::cout << "device=" << test_device_name() << " " << GetParam() << ": drafted " << one.drafted
+            << ", accepted " << one.accepted << ", acceptance " << acceptance << "\n";
   EXPECT_GT(acceptance, 0.3);
   EXPECT_LT(acceptance, 0.95);
   for (const int steps_in_flight : {2, 3}) {
-    const DialledRun other = run(steps_in_flight, 16);
-    EXPECT_EQ(other.ids, one.ids);
-    EXPECT_EQ(other.drafted, one.drafted) << steps_in_flight << " in flight";
-    EXPECT_EQ(other.accepted, one.accepted) << steps_in_flight << " in flight";
+    expect_equal(model.run(steps_in_flight, 16), one,
+                 std::to_string(steps_in_flight) + " in flight");
   }
-  const DialledRun alone = run(2, 1);
-  EXPECT_EQ(alone.ids, one.ids);
-  EXPECT_EQ(alone.drafted, one.drafted);
-  EXPECT_EQ(alone.accepted, one.accepted);
+  expect_equal(model.run(2, 1), one, "alone");
+  DialledRun dialled;
+  for (const DialledPrompt& prompt : model.prompts) {
+    dialled.ids.push_back(prompt.expected_output);
+    dialled.drafted += prompt.num_drafted;
+    dialled.accepted += prompt.num_accepted;
+  }
+  expect_equal(one, dialled, "the dial");
 }
 
-TEST_F(Counts, FollowTheDial) {
-  const DialledRun result = run(2, 16);
-  int64_t drafted = 0;
-  int64_t accepted = 0;
-  for (size_t i = 0; i < prompts_.size(); ++i) {
-    EXPECT_EQ(result.ids[i], prompts_[i].expected_output) << i;
-    drafted += prompts_[i].num_drafted;
-    accepted += prompts_[i].num_accepted;
-  }
-  EXPECT_EQ(result.drafted, drafted);
-  EXPECT_EQ(result.accepted, accepted);
-}
+INSTANTIATE_TEST_SUITE_P(All, CountsOf, testing::ValuesIn(dialled_architectures()),
+                         [](const auto& test) { return test.param; });
 
 // The test must be able to fail: a plan that overwrites one in flight changes ids or counts, or is
 // noticed by the upload itself.
-TEST_F(Counts, PlantedRaceIsSeen) {
+TEST(Counts, PlantedRaceIsSeen) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "PlantedRace in ThreadSanitizer builds: tools/check_planted_race.sh";
 #endif
-  const DialledRun right = run(1, 16);
-  const DialledRun raced = run(2, 16, {.reuse_ring_entry = true, .upload_delay_us = 2000});
+  const DialledModel model("LlamaForCausalLM");
+  const DialledRun right = model.run(1, 16);
+  const DialledRun raced = model.run(2, 16, {.reuse_ring_entry = true, .upload_delay_us = 2000});
   EXPECT_TRUE(raced.failed || raced.ids != right.ids || raced.drafted != right.drafted ||
               raced.accepted != right.accepted);
   // The delay alone is harmless.
-  const DialledRun delayed = run(2, 16, {.reuse_ring_entry = false, .upload_delay_us = 2000});
-  EXPECT_EQ(delayed.ids, right.ids);
-  EXPECT_EQ(delayed.drafted, right.drafted);
-  EXPECT_EQ(delayed.accepted, right.accepted);
+  const DialledRun delayed = model.run(2, 16, {.reuse_ring_entry = false, .upload_delay_us = 2000});
+  expect_equal(delayed, right, "delayed");
 }
 
 // Run by hand and by tools/check_planted_race.sh in a ThreadSanitizer build, where it must be
 // reported as a data race.
-TEST_F(Counts, DISABLED_PlantedRaceForThreadSanitizer) {
-  (void)run(2, 16, {.reuse_ring_entry = true, .upload_delay_us = 2000});
+TEST(Counts, DISABLED_PlantedRaceForThreadSanitizer) {
+  const DialledModel model("LlamaForCausalLM");
+  (void)model.run(2, 16, {.reuse_ring_entry = true, .upload_delay_us = 2000});
 }
 
 }  // namespace

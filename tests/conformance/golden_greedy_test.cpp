@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "conformance/harness.h"
+#include "model/golden.h"
 
 // Greedy ids of Hugging Face transformers in fp32 arithmetic (tests/golden/README.md), through the
 // whole engine with drafts and two steps in flight.
@@ -11,18 +11,30 @@
 namespace foretoken {
 namespace {
 
-void expect_greedy_ids(const std::string& folder, const std::string& name, const char* kind) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/" + name + "/golden.json");
-  const nlohmann::json golden = nlohmann::json::parse(file);
-  EngineConfig config = config_of({.num_drafts = 4, .steps_in_flight = 2}, folder);
-  config.max_model_len = 0;
+using test::GoldenCase;
+
+std::vector<GoldenCase> all_cases() {
+  std::vector<GoldenCase> cases = test::architecture_cases();
+  cases.push_back(
+      test::read_golden_case("tiny-llama", test::golden_folder() + "tiny-llama", "fp32"));
+  cases.push_back(test::read_golden_case("foretoken-3m", bundled_model(), "bf16_weights"));
+  return cases;
+}
+
+class GoldenGreedy : public testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GoldenGreedy, IdsMatchTheReference) {
+  const GoldenCase& golden = GetParam();
+  EngineConfig config = config_of({.num_drafts = 4, .steps_in_flight = 2}, golden.folder);
+  config.max_model_len = golden.max_model_len;
+  config.hf_overrides = golden.hf_overrides;
   config.dtype = "float32";
   config.skip_tokenizer_init = true;
   std::unique_ptr<Engine> engine;
   const Status made = make_engine(config, &engine);
   ASSERT_TRUE(made.ok()) << made.message();
   std::vector<Request> requests;
-  for (const nlohmann::json& entry : golden.at(kind)) {
+  for (const nlohmann::json& entry : golden.prompts) {
     Request request;
     request.prompt_token_ids = entry.at("ids").get<std::vector<int32_t>>();
     request.sampling.max_tokens = static_cast<int>(entry.at("greedy").size());
@@ -33,19 +45,16 @@ void expect_greedy_ids(const std::string& folder, const std::string& name, const
   const std::vector<RequestOutput> outputs = engine->generate(std::move(requests));
   for (size_t i = 0; i < outputs.size(); ++i) {
     ASSERT_TRUE(outputs[i].status.ok()) << outputs[i].status.message();
-    EXPECT_EQ(outputs[i].token_ids, golden.at(kind)[i].at("greedy").get<std::vector<int32_t>>())
+    EXPECT_EQ(outputs[i].token_ids, golden.prompts[i].at("greedy").get<std::vector<int32_t>>())
         << "prompt " << i;
   }
 }
 
-TEST(GoldenGreedy, TinyLlama) {
-  expect_greedy_ids(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama", "tiny-llama",
-                    "fp32");
-}
-
-TEST(GoldenGreedy, BundledModel) {
-  expect_greedy_ids(bundled_model(), "foretoken-3m", "bf16_weights");
-}
+INSTANTIATE_TEST_SUITE_P(All, GoldenGreedy, testing::ValuesIn(all_cases()), [](const auto& test) {
+  std::string name = test.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace foretoken

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <optional>
 #include <random>
 
 #include "conformance/harness.h"
+#include "model/golden.h"
 
 // The same ids whatever shares the batch, however prompts are cut, however many steps are in
 // flight, with and without drafts, preemption and prefix hits: each axis alone against the base,
@@ -123,6 +125,89 @@ TEST(IdentityCombinations, ThirtyRandomOnes) {
     EXPECT_EQ(count_differences(bases[sampled], other, variant.describe()), 0);
   }
 }
+
+// The same for random models of every architecture: half of the requests greedy, half sampled.
+class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
+ protected:
+  static std::vector<Request> make_requests() {
+    std::vector<Request> requests;
+    for (int i = 0; i < 6; ++i) {
+      const auto& ids = GetParam().prompts[static_cast<size_t>(i) % 2].at("ids");
+      Request request;
+      request.prompt_token_ids = ids.get<std::vector<int32_t>>();
+      // A repeated text, so that n-gram drafts are made.
+      for (int j = 0; j < 12 * (i / 2); ++j) request.prompt_token_ids.push_back(30 + j % 4);
+      request.sampling.max_tokens = 80;
+      request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.8f;
+      request.sampling.seed = static_cast<uint64_t>(i);
+      request.sampling.ignore_eos = true;
+      requests.push_back(std::move(request));
+    }
+    return requests;
+  }
+
+  static RunResult run(const Variant& variant) {
+    EngineConfig config = config_of(variant, GetParam().folder);
+    config.max_model_len = GetParam().max_model_len;
+    config.hf_overrides = GetParam().hf_overrides;
+    config.skip_tokenizer_init = true;
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(config, &engine);
+    EXPECT_TRUE(made.ok()) << made.message();
+    RunResult result;
+    for (int round = 0; made.ok() && round < (variant.warm ? 2 : 1); ++round) {
+      result = {};
+      std::vector<Request> requests = make_requests();
+      for (size_t begin = 0; begin < requests.size(); begin += static_cast<size_t>(variant.batch)) {
+        const size_t end = std::min(requests.size(), begin + static_cast<size_t>(variant.batch));
+        const auto first = requests.begin() + static_cast<ptrdiff_t>(begin);
+        for (RequestOutput& output : engine->generate(
+                 std::vector<Request>(first, first + static_cast<ptrdiff_t>(end - begin)))) {
+          EXPECT_TRUE(output.status.ok()) << output.status.message();
+          result.stats.num_draft_tokens += output.stats.num_draft_tokens;
+          result.stats.num_preemptions += output.stats.num_preemptions;
+          result.ids.push_back(std::move(output.token_ids));
+        }
+      }
+    }
+    if (made.ok()) expect_all_free(*engine);
+    return result;
+  }
+};
+
+TEST_P(ArchitectureIdentity, SameIdsHoweverTheyAreMade) {
+  const RunResult base = run({});
+  const Variant speculative = {
+      .name = "speculative", .num_drafts = 4, .steps_in_flight = 2, .batch = 6};
+  const Variant short_of_blocks = {.name = "short of blocks",
+                                   .num_drafts = 3,
+                                   .steps_in_flight = 2,
+                                   .batch = 6,
+                                   .max_batched_tokens = 64,
+                                   .num_blocks = kFewBlocks};
+  const Variant cached = {.name = "cached",
+                          .num_drafts = 2,
+                          .steps_in_flight = 3,
+                          .batch = 6,
+                          .max_batched_tokens = 37,
+                          .prefix_caching = true,
+                          .warm = true};
+  for (const Variant& variant : {speculative, short_of_blocks, cached}) {
+    const RunResult other = run(variant);
+    EXPECT_EQ(count_differences(base, other, variant.describe()), 0);
+    EXPECT_GT(other.stats.num_draft_tokens, 0) << variant.name;
+    if (variant.num_blocks == kFewBlocks) {
+      EXPECT_GT(other.stats.num_preemptions, 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ArchitectureIdentity, ::testing::ValuesIn(test::architecture_cases()),
+                         [](const auto& param) {
+                           std::string name = param.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace foretoken

@@ -15,8 +15,11 @@ struct Scene {
   Stored k, v;
   void* device_k;
   void* device_v;
-  int32_t* device_tables;
+  float softcap;
 
+  int first_visible(int position) const {
+    return window > 0 ? std::max(0, position + 1 - window) : 0;
+  }
   int64_t entry(int slot, int position, int kv_head) const {
     const int block = tables[slot * max_blocks + position / block_size];
     return (int64_t{block} * kv_heads + kv_head) * block_size + position % block_size;
@@ -24,10 +27,10 @@ struct Scene {
 };
 
 Scene make_scene(Gpu&, Pool& pool, int heads, int kv_heads, int dim, int block_size, int window,
-                 DType dtype, std::vector<int> lengths) {
+                 DType dtype, float softcap, std::vector<int> lengths) {
   Scene s{heads, kv_heads, dim,     block_size, static_cast<int>(lengths.size()),
           0,     window,   dtype,   lengths,    {},
-          {},    {},       nullptr, nullptr,    nullptr};
+          {},    {},       nullptr, nullptr,    softcap};
   s.max_blocks = (*std::max_element(lengths.begin(), lengths.end()) + block_size - 1) / block_size;
   s.tables.assign(s.slots * s.max_blocks, 0);
   std::vector<int32_t> free(s.slots * s.max_blocks);
@@ -57,7 +60,6 @@ Scene make_scene(Gpu&, Pool& pool, int heads, int kv_heads, int dim, int block_s
   s.v = store_as(v, dtype);
   s.device_k = pool.upload(s.k.bytes);
   s.device_v = pool.upload(s.v.bytes);
-  s.device_tables = pool.upload(s.tables);
   return s;
 }
 
@@ -65,6 +67,19 @@ struct Query {
   int slot;
   int position;
 };
+
+// The block tables with ids that no memory has wherever none of the queries sees a position.
+std::vector<int32_t> visible_tables(const Scene& s, const std::vector<Query>& queries) {
+  std::vector<int32_t> tables(s.tables.size(), INT32_MAX);
+  for (const Query& query : queries) {
+    for (int b = s.first_visible(query.position) / s.block_size; b <= query.position / s.block_size;
+         ++b) {
+      const int at = query.slot * s.max_blocks + b;
+      tables[at] = s.tables[at];
+    }
+  }
+  return tables;
+}
 
 // Output bytes of the live queries, run in a bucket of max_rows; q rows depend on (slot, position).
 std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& queries, int max_rows,
@@ -90,10 +105,10 @@ std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& que
   gpu.queue->fill(out, 0xff, stored.bytes.size());
   gpu.queue->launch(AttentionArgs{
       device_counts(pool, static_cast<int>(queries.size()), 0), pool.upload(stored.bytes), out,
-      pool.upload(positions), pool.upload(slots), s.device_tables,
+      pool.upload(positions), pool.upload(slots), pool.upload(visible_tables(s, queries)),
       workspace ? pool.array<float>(floats) : nullptr, floats,
       KvLayer{s.device_k, s.device_v, s.kv_heads, s.block_size, s.dim, s.dtype}, s.max_blocks,
-      max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim))});
+      max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim)), s.softcap});
   if (q_out != nullptr) *q_out = stored;
   return download(gpu, out, bytes);
 }
@@ -104,14 +119,15 @@ std::vector<double> reference(const Scene& s, const std::vector<Query>& queries,
     for (int64_t rh = begin; rh < end; ++rh) {
       const Query& query = queries[rh / s.heads];
       const int kv_head = static_cast<int>(rh % s.heads) / (s.heads / s.kv_heads);
-      const int first = s.window > 0 ? std::max(0, query.position + 1 - s.window) : 0;
+      const int first = s.first_visible(query.position);
       std::vector<double> scores;
       for (int p = first; p <= query.position; ++p) {
         double dot = 0;
         for (int d = 0; d < s.dim; ++d) {
           dot += q.values[rh * s.dim + d] * s.k.values[s.entry(query.slot, p, kv_head) * s.dim + d];
         }
-        scores.push_back(dot / std::sqrt(static_cast<double>(s.dim)));
+        const double score = dot / std::sqrt(static_cast<double>(s.dim));
+        scores.push_back(s.softcap > 0 ? s.softcap * std::tanh(score / s.softcap) : score);
       }
       const double highest = *std::max_element(scores.begin(), scores.end());
       double sum = 0;
@@ -133,20 +149,23 @@ void check_attention(Gpu& gpu) {
   struct Case {
     int heads, kv_heads, dim, block_size, window;
     DType dtype;
+    float softcap = 0;
   };
-  for (const Case& c : std::vector<Case>{{4, 1, 16, 16, 0, DType::kF32},
-                                         {8, 2, 64, 16, 0, DType::kF32},
-                                         {6, 6, 40, 8, 100, DType::kF32},
-                                         {8, 2, 256, 32, 0, DType::kF32},
-                                         {14, 2, 64, 16, 0, DType::kBF16},
-                                         {8, 2, 128, 16, 0, DType::kBF16},
-                                         {4, 4, 128, 32, 300, DType::kBF16},
-                                         {40, 2, 64, 16, 77, DType::kBF16},
-                                         {8, 4, 80, 16, 0, DType::kBF16},
-                                         {8, 1, 256, 16, 500, DType::kBF16}}) {
+  for (const Case& c : std::vector<Case>{
+           {4, 1, 16, 16, 0, DType::kF32},          {8, 2, 64, 16, 0, DType::kF32},
+           {6, 6, 40, 8, 100, DType::kF32},         {8, 2, 256, 32, 0, DType::kF32},
+           {14, 2, 64, 16, 0, DType::kBF16},        {8, 2, 128, 16, 0, DType::kBF16},
+           {4, 4, 128, 32, 300, DType::kBF16},      {40, 2, 64, 16, 77, DType::kBF16},
+           {8, 4, 80, 16, 0, DType::kBF16},         {8, 1, 256, 16, 500, DType::kBF16},
+           {8, 4, 256, 16, 0, DType::kBF16, 50.0f}, {16, 8, 256, 16, 257, DType::kBF16, 2.0f},
+           {6, 6, 96, 16, 0, DType::kBF16},         {8, 2, 96, 16, 256, DType::kBF16, 1.0f},
+           {4, 2, 128, 16, 0, DType::kBF16, 2.0f},  {4, 2, 64, 16, 1, DType::kBF16},
+           {4, 2, 64, 16, 33, DType::kF32, 2.0f},   {4, 2, 192, 16, 0, DType::kBF16},
+           {3, 1, 72, 16, 300, DType::kBF16, 3.0f}, {2, 1, 512, 16, 0, DType::kF32},
+           {2, 2, 512, 16, 90, DType::kBF16}}) {
     Pool pool(gpu);
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
-                                   c.dtype, {1, 37, 256, 257, 1100});
+                                   c.dtype, c.softcap, {1, 37, 256, 257, 1100});
     std::vector<Query> queries = {{0, 0}, {1, 36}, {2, 255}, {3, 255}, {3, 256}, {4, 1099}};
     for (int p = 500; p < 620; ++p) queries.push_back({4, p});
     for (const int max_rows : {static_cast<int>(queries.size()) + 2, 256}) {
@@ -156,9 +175,9 @@ void check_attention(Gpu& gpu) {
         const double error =
             relative_error(values_of(bytes, c.dtype), reference(scene, queries, q));
         report(error < (c.dtype == DType::kF32 ? 5e-6 : 1e-2), "attention",
-               text("%s %d/%d heads dim %d window %d bucket %d%s error %.1e", dtype_name(c.dtype),
-                    c.heads, c.kv_heads, c.dim, c.window, max_rows, workspace ? " workspace" : "",
-                    error));
+               text("%s %d/%d heads dim %d window %d cap %g bucket %d%s error %.1e",
+                    dtype_name(c.dtype), c.heads, c.kv_heads, c.dim, c.window, double{c.softcap},
+                    max_rows, workspace ? " workspace" : "", error));
       }
     }
   }
@@ -168,6 +187,7 @@ void check_attention_bits(Gpu& gpu) {
   struct Case {
     int heads, kv_heads, dim, window;
     DType dtype;
+    float softcap = 0;
   };
   for (const Case& c : std::vector<Case>{{8, 2, 128, 0, DType::kBF16},
                                          {8, 2, 128, 333, DType::kBF16},
@@ -175,11 +195,18 @@ void check_attention_bits(Gpu& gpu) {
                                          {4, 4, 64, 0, DType::kBF16},
                                          {32, 1, 128, 0, DType::kBF16},
                                          {8, 2, 80, 0, DType::kBF16},
-                                         {8, 2, 64, 200, DType::kF32}}) {
+                                         {8, 2, 64, 200, DType::kF32},
+                                         {8, 4, 256, 0, DType::kBF16, 50.0f},
+                                         {4, 4, 256, 300, DType::kBF16},
+                                         {20, 1, 256, 33, DType::kBF16, 2.0f},
+                                         {8, 2, 96, 0, DType::kBF16},
+                                         {6, 6, 96, 257, DType::kBF16, 2.0f},
+                                         {4, 2, 128, 1, DType::kBF16},
+                                         {2, 1, 512, 270, DType::kF32, 2.0f}}) {
     Pool pool(gpu);
     const int length = 1301;
-    const Scene scene =
-        make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype, {length, 700, 90});
+    const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype,
+                                   c.softcap, {length, 700, 90});
     std::vector<Query> all;
     for (int p = 0; p < length; ++p) all.push_back({0, p});
     const auto whole = run(gpu, scene, all, length, false);
@@ -208,8 +235,8 @@ void check_attention_bits(Gpu& gpu) {
       }
     }
     report(different == 0, "attention bits",
-           text("%s %d/%d heads dim %d window %d: %d of %d rows differ", dtype_name(c.dtype),
-                c.heads, c.kv_heads, c.dim, c.window, different, rows));
+           text("%s %d/%d heads dim %d window %d cap %g: %d of %d rows differ", dtype_name(c.dtype),
+                c.heads, c.kv_heads, c.dim, c.window, double{c.softcap}, different, rows));
   }
 }
 

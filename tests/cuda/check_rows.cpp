@@ -1,8 +1,9 @@
 #include "check.h"
 #include "kernels/embed.h"
+#include "kernels/gated_act.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope_kv.h"
-#include "kernels/silu_mul.h"
+#include "kernels/softcap.h"
 
 namespace foretoken::check {
 namespace {
@@ -22,11 +23,12 @@ void check_embed(Gpu& gpu, DType dtype) {
   const std::vector<int32_t> ids = {5, 0, 89, -1, 90, 7, 7};
   float* out = pool.array<float>(rows * hidden);
   gpu.queue->launch(EmbedArgs{device_counts(pool, rows - 1, 0), pool.upload(ids),
-                              pool.upload(table.bytes), out, rows, vocab, hidden, dtype});
+                              pool.upload(table.bytes), out, rows, vocab, hidden, dtype, 55.5f});
   std::vector<double> expected(rows * hidden, 0.0);
   for (int r = 0; r + 1 < rows; ++r) {
     const int id = ids[r] >= 0 && ids[r] < vocab ? ids[r] : 0;
-    for (int c = 0; c < hidden; ++c) expected[r * hidden + c] = table.values[id * hidden + c];
+    for (int c = 0; c < hidden; ++c)
+      expected[r * hidden + c] = 55.5 * table.values[id * hidden + c];
   }
   compare(gpu, "embed", out, DType::kF32, expected, dtype_name(dtype));
 }
@@ -62,24 +64,56 @@ void check_rms_norm(Gpu& gpu, DType out_dtype, int hidden, bool gather) {
           text("%s hidden %d%s", dtype_name(out_dtype), hidden, gather ? " gathered" : ""));
 }
 
-void check_silu_mul(Gpu& gpu, DType dtype) {
+double activated(Activation activation, double x) {
+  if (activation == Activation::kSilu) return x / (1 + std::exp(-x));
+  if (activation == Activation::kGelu) return x * std::erfc(-x * std::sqrt(0.5)) / 2;
+  return x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))) / 2;
+}
+
+void check_gated_act(Gpu& gpu, DType dtype, Activation activation) {
   Pool pool(gpu);
   const int rows = 5, size = 1333;
   const auto gate_up = random_floats(rows * 2 * size, 5, 8.0f);
   void* out = pool.take(rows * size * 4);
-  gpu.queue->launch(
-      SiluMulArgs{device_counts(pool, rows, 0), pool.upload(gate_up), out, rows, size, dtype});
+  gpu.queue->launch(GatedActArgs{device_counts(pool, rows, 0), pool.upload(gate_up), out, rows,
+                                 size, activation, dtype});
   std::vector<double> expected;
   for (int r = 0; r < rows; ++r) {
     for (int i = 0; i < size; ++i) {
-      const double gate = gate_up[r * 2 * size + i];
-      expected.push_back(gate / (1 + std::exp(-gate)) * gate_up[r * 2 * size + size + i]);
+      expected.push_back(activated(activation, gate_up[r * 2 * size + i]) *
+                         gate_up[r * 2 * size + size + i]);
     }
   }
-  compare(gpu, "silu_mul", out, dtype, expected, dtype_name(dtype));
+  compare(gpu, "gated_act", out, dtype, expected,
+          text("%s activation %d", dtype_name(dtype), static_cast<int>(activation)));
 }
 
-void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim) {
+void check_softcap(Gpu& gpu, int size) {
+  Pool pool(gpu);
+  const int rows = 4, live = 3;
+  const float cap = 30.0f;
+  const auto x = random_floats(rows * size, 7, 100.0f);
+  float* out = pool.upload(x);
+  gpu.queue->launch(
+      SoftcapArgs{device_counts(pool, 9, live + 2), out, RowKind::kLogits, 2, rows, size, cap});
+  std::vector<double> expected;
+  for (int i = 0; i < rows * size; ++i) {
+    expected.push_back(i < live * size ? cap * std::tanh(double{x[i]} / cap) : double{x[i]});
+  }
+  compare(gpu, "softcap", out, DType::kF32, expected, text("size %d", size));
+}
+
+// The head at x, after the norm by `weight` unless that is empty.
+std::vector<double> normed_head(const float* x, int head_dim, const std::vector<float>& weight) {
+  std::vector<double> head(x, x + head_dim);
+  if (weight.empty()) return head;
+  double squares = 0;
+  for (const double value : head) squares += value * value;
+  for (int d = 0; d < head_dim; ++d) head[d] *= weight[d] / std::sqrt(squares / head_dim + 1e-6);
+  return head;
+}
+
+void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool norms) {
   Pool pool(gpu);
   const int rows = 6, heads = 5, kv_heads = 2, block_size = 16, num_blocks = 4;
   const int width = (heads + 2 * kv_heads) * head_dim;
@@ -95,17 +129,24 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim) {
   void* v = pool.take(cache * 4);
   void* q = pool.take(rows * heads * head_dim * 4);
   const float scaling = 1.25f;
-  gpu.queue->launch(RopeKvArgs{device_counts(pool, rows, 0), pool.upload(qkv), q,
-                               pool.upload(positions), pool.upload(kv_slot), pool.upload(inv_freq),
-                               KvLayer{k, v, kv_heads, block_size, head_dim, dtype}, rows, heads,
-                               rotary_dim, scaling});
+  const auto q_norm = random_floats(norms ? head_dim : 0, 8);
+  const auto k_norm = random_floats(norms ? head_dim : 0, 9);
+  gpu.queue->launch(RopeKvArgs{
+      device_counts(pool, rows, 0), pool.upload(qkv), q, pool.upload(positions),
+      pool.upload(kv_slot), rotary_dim > 0 ? pool.upload(inv_freq) : nullptr,
+      KvLayer{k, v, kv_heads, block_size, head_dim, dtype}, rows, heads, rotary_dim, scaling,
+      norms ? pool.upload(q_norm) : nullptr, norms ? pool.upload(k_norm) : nullptr, 1e-6f});
   std::vector<double> want_q(rows * heads * head_dim), want_k(cache, 0.0), want_v(cache, 0.0);
   for (int r = 0; r < rows; ++r) {
     for (int h = 0; h < heads + 2 * kv_heads; ++h) {
-      const float* x = &qkv[r * width + h * head_dim];
+      const bool is_v = h >= heads + kv_heads;
+      const auto x = normed_head(&qkv[r * width + h * head_dim], head_dim,
+                                 is_v        ? std::vector<float>()
+                                 : h < heads ? q_norm
+                                             : k_norm);
       for (int d = 0; d < head_dim; ++d) {
         double value = x[d];
-        if (h < heads + kv_heads && d < rotary_dim) {
+        if (!is_v && d < rotary_dim) {
           const int i = d % (rotary_dim / 2);
           const double angle = static_cast<float>(positions[r]) * inv_freq[i];
           const double a = x[i], b = x[i + rotary_dim / 2];
@@ -117,7 +158,7 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim) {
           want_q[(r * heads + h) * head_dim + d] = value;
           continue;
         }
-        auto& to = h < heads + kv_heads ? want_k : want_v;
+        auto& to = is_v ? want_v : want_k;
         const int kv_head = (h - heads) % kv_heads;
         const int block = kv_slot[r] / block_size;
         to[((block * kv_heads + kv_head) * block_size + kv_slot[r] % block_size) * head_dim + d] =
@@ -125,7 +166,8 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim) {
       }
     }
   }
-  const std::string detail = text("%s dim %d rotary %d", dtype_name(dtype), head_dim, rotary_dim);
+  const std::string detail =
+      text("%s dim %d rotary %d%s", dtype_name(dtype), head_dim, rotary_dim, norms ? " norms" : "");
   compare(gpu, "rope q", q, dtype, want_q, detail);
   compare(gpu, "rope k cache", k, dtype, want_k, detail);
   compare(gpu, "rope v cache", v, dtype, want_v, detail);
@@ -139,11 +181,18 @@ void check_rows(Gpu& gpu) {
     check_rms_norm(gpu, dtype, 75, false);
     check_rms_norm(gpu, dtype, 4096, false);
     check_rms_norm(gpu, dtype, 4096, true);
-    check_silu_mul(gpu, dtype);
-    check_rope_kv(gpu, dtype, 64, 64);
-    check_rope_kv(gpu, dtype, 96, 32);
-    check_rope_kv(gpu, dtype, 128, 128);
+    for (const auto activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
+      check_gated_act(gpu, dtype, activation);
+    }
+    for (const bool norms : {false, true}) {
+      check_rope_kv(gpu, dtype, 64, 64, norms);
+      check_rope_kv(gpu, dtype, 72, 0, norms);
+      check_rope_kv(gpu, dtype, 96, 32, norms);
+      check_rope_kv(gpu, dtype, 128, 128, norms);
+      check_rope_kv(gpu, dtype, 512, 512, norms);
+    }
   }
+  for (const int size : {7, 5000}) check_softcap(gpu, size);
 }
 
 }  // namespace foretoken::check

@@ -18,6 +18,7 @@ class ResolveConfig : public testing::Test {
     ASSERT_TRUE(device.ok());
     device_ = std::move(device).value();
     model_.max_position_embeddings = 4096;
+    model_.max_context = 4096;
   }
 
   Status status_of(const std::function<void(EngineConfig&)>& change) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "support/row_ops.h"
@@ -15,6 +16,7 @@ struct Case {
   int head_dim;
   int window;
   DType dtype;
+  float softcap = 0;
 };
 
 constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
@@ -32,7 +34,24 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     std::iota(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, 1);
     std::shuffle(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, std::mt19937(3));
     kv_ = {upload_typed(k_), upload_typed(v_), c.num_kv_heads, kBlockSize, c.head_dim, c.dtype};
-    device_tables_ = to_device(tables_);
+  }
+
+  // The tables with ids that no memory has wherever none of the rows sees a position.
+  std::vector<int32_t> visible_tables(const std::vector<int32_t>& positions,
+                                      const std::vector<int32_t>& slots, int rows) const {
+    std::vector<int32_t> tables(tables_.size(), std::numeric_limits<int32_t>::max());
+    for (int r = 0; r < rows; ++r) {
+      const int row = slots[r] * kMaxBlocks;
+      for (int b = first_visible(positions[r]) / kBlockSize; b <= positions[r] / kBlockSize; ++b) {
+        tables[row + b] = tables_[row + b];
+      }
+    }
+    return tables;
+  }
+
+  static int first_visible(int position) {
+    const int window = GetParam().window;
+    return window > 0 ? std::max(0, position + 1 - window) : 0;
   }
 
   std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
@@ -41,9 +60,10 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     const int max_rows = static_cast<int>(positions.size());
     const int64_t floats = 1 << 22;
     uint8_t* out = marked(q.bytes.size());
-    attention(queue(), {counts(rows), upload_typed(q), out, to_device(positions), to_device(slots),
-                        device_tables_, allocate<float>(floats), floats, kv_, kMaxBlocks, max_rows,
-                        c.num_heads, c.window, scale()});
+    attention(queue(),
+              {counts(rows), upload_typed(q), out, to_device(positions), to_device(slots),
+               to_device(visible_tables(positions, slots, rows)), allocate<float>(floats), floats,
+               kv_, kMaxBlocks, max_rows, c.num_heads, c.window, scale(), c.softcap});
     return read(out, q.bytes.size());
   }
 
@@ -52,16 +72,17 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   std::vector<double> reference(const float* q, int head, int slot, int position) const {
     const Case c = GetParam();
     const int kv_head = head / (c.num_heads / c.num_kv_heads);
-    const int begin = c.window > 0 ? std::max(0, position + 1 - c.window) : 0;
     std::vector<double> out(c.head_dim, 0.0);
     double sum = 0;
-    for (int p = begin; p <= position; ++p) {
+    for (int p = first_visible(position); p <= position; ++p) {
       const size_t block = tables_[slot * kMaxBlocks + p / kBlockSize];
       const size_t at =
           ((block * c.num_kv_heads + kv_head) * kBlockSize + p % kBlockSize) * c.head_dim;
       double score = 0;
       for (int d = 0; d < c.head_dim; ++d) score += double(q[d]) * k_.values[at + d];
-      const double weight = std::exp(score * scale());
+      score *= scale();
+      if (c.softcap > 0) score = c.softcap * std::tanh(score / c.softcap);
+      const double weight = std::exp(score);
       sum += weight;
       for (int d = 0; d < c.head_dim; ++d) out[d] += weight * v_.values[at + d];
     }
@@ -72,7 +93,6 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   TypedData k_, v_;
   std::vector<int32_t> tables_;
   KvLayer kv_{};
-  const int32_t* device_tables_ = nullptr;
 };
 
 TEST_P(AttentionTest, MatchesDouble) {
@@ -117,7 +137,17 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionTest,
     testing::Values(Case{4, 2, 16, 0, DType::kF32}, Case{3, 3, 64, 0, DType::kF32},
                     Case{9, 3, 64, 300, DType::kF32}, Case{8, 2, 128, 0, DType::kBF16},
-                    Case{16, 1, 32, 40, DType::kBF16}, Case{12, 1, 256, 0, DType::kBF16}));
+                    Case{16, 1, 32, 40, DType::kBF16}, Case{12, 1, 256, 0, DType::kBF16},
+                    Case{4, 2, 80, 0, DType::kF32}, Case{4, 2, 80, 260, DType::kBF16},
+                    Case{3, 1, 96, 0, DType::kBF16}, Case{4, 4, 96, 512, DType::kF32},
+                    Case{4, 2, 192, 100, DType::kBF16}, Case{2, 1, 192, 0, DType::kF32},
+                    Case{5, 1, 72, 0, DType::kF32}, Case{2, 1, 104, 33, DType::kBF16},
+                    Case{4, 2, 112, 0, DType::kBF16}, Case{2, 1, 512, 0, DType::kF32},
+                    Case{2, 1, 512, 270, DType::kBF16}, Case{8, 4, 256, 1, DType::kBF16},
+                    Case{8, 4, 256, 300, DType::kBF16, 50.0f},
+                    Case{4, 4, 256, 0, DType::kF32, 2.0f}, Case{8, 2, 128, 0, DType::kBF16, 1.0f},
+                    Case{4, 2, 64, 257, DType::kF32, 1.5f},
+                    Case{4, 2, 64, 256, DType::kBF16, 30.0f}));
 
 }  // namespace
 }  // namespace foretoken

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "kernels/activation_math.h"
 #include "kernels/sample_math.h"
 
 namespace foretoken::cpu {
@@ -54,6 +55,33 @@ TEST(LaneMath, HasTheBitsOfTheScalarFunctions) {
       want[i] = sample_math::exponential_from_unit(sample_math::unit_from_word(words[i]));
     }
     expect_bits(got, want);
+  }
+}
+
+TEST(LaneMath, HasTheBitsOfTheActivations) {
+  std::mt19937 random(2);
+  for (const float width : {0.5f, 1.0f, 8.0f, 1e30f}) {
+    std::uniform_real_distribution<float> uniform(-width, width);
+    for (int round = 0; round < 2000; ++round) {
+      Octet x, got;
+      float want[kOctet];
+      const auto expect_same = [&](float (*scalar)(float)) {
+        for (int i = 0; i < kOctet; ++i) want[i] = scalar(x[i]);
+        expect_bits(got, want);
+      };
+      for (int i = 0; i < kOctet; ++i) x[i] = uniform(random);
+      if (round == 0) x = Octet{0.0f, -0.0f, 0.625f, -0.625f, 1e-30f, -1e-30f, 88.0f, -88.0f};
+      tanh_of(got, x);
+      expect_same(activation_math::tanh_of);
+      sigmoid(got, x);
+      expect_same(activation_math::sigmoid);
+      gelu_share(got, x);
+      expect_same(activation_math::gelu_share);
+      gelu_tanh_share(got, x);
+      expect_same(activation_math::gelu_tanh_share);
+      soft_capped(got, x, 50.0f, 0.02f);
+      expect_same([](float v) { return activation_math::soft_capped(v, 50.0f, 0.02f); });
+    }
   }
 }
 

@@ -29,7 +29,7 @@ Json llama() {
 
 Result<ModelConfig> parse(const Json& json, const std::string& dtype = "auto",
                           const Json& generation = Json::object()) {
-  return parse_model_config(json, generation, dtype, "config.json");
+  return parse_model_config(json, generation, {dtype, ""}, "config.json");
 }
 
 TEST(Config, ReadsEveryField) {
@@ -45,7 +45,6 @@ TEST(Config, ReadsEveryField) {
   EXPECT_EQ(config.num_kv_heads, 2);
   EXPECT_EQ(config.head_dim, 8);
   EXPECT_EQ(config.max_position_embeddings, 4096);
-  EXPECT_EQ(config.rope_theta, 500000.0f);
   EXPECT_EQ(config.rms_norm_eps, 1e-5f);
   EXPECT_FALSE(config.tie_word_embeddings);
   EXPECT_FALSE(config.attention_bias);
@@ -66,7 +65,6 @@ TEST(Config, OptionalFieldsAndOtherNames) {
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(parsed.value().num_kv_heads, 8);
   EXPECT_EQ(parsed.value().head_dim, 32);
-  EXPECT_EQ(parsed.value().rope_theta, 77.0f);
   EXPECT_EQ(parsed.value().dtype, DType::kF32);
   EXPECT_EQ(parsed.value().eos_token_ids, (std::vector<int32_t>{5, 6}));
   EXPECT_EQ(parse(json, "auto", {{"eos_token_id", 9}}).value().eos_token_ids,
@@ -114,26 +112,63 @@ std::vector<BadConfig> bad_configs() {
       {"OddHeadDim", [](Json& j) { j["head_dim"] = 7; }, kInvalid, {"head_dim 7 is odd"}},
       {"WideHead", [](Json& j) { j["head_dim"] = 4096; }, kUnsupported, {"head_dim 4096"}},
       {"RopeType",
-       [](Json& j) { j["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 8.0}}; },
+       [](Json& j) { j["rope_scaling"] = {{"rope_type", "proportional"}, {"factor", 8.0}}; },
        kUnsupported,
-       {"rope type \"llama3\"", "supported: \"default\""}},
+       {"rope type \"proportional\"", "supported: default, linear, dynamic, llama3, yarn"}},
       {"OldRopeType",
-       [](Json& j) { j["rope_scaling"] = {{"type", "linear"}}; },
+       [](Json& j) { j["rope_scaling"] = {{"type", "xpos"}}; },
        kUnsupported,
-       {"\"linear\""}},
+       {"\"xpos\""}},
       {"RopeParametersType",
-       [](Json& j) { j["rope_parameters"] = {{"rope_type", "yarn"}}; },
+       [](Json& j) { j["rope_parameters"] = {{"rope_type", "mrope"}}; },
        kUnsupported,
-       {"\"yarn\""}},
+       {"\"mrope\""}},
       {"RopeNotAnObject",
        [](Json& j) { j["rope_scaling"] = 2; },
        kInvalid,
        {"'rope_scaling' is 2"}},
       {"RopeTheta", [](Json& j) { j["rope_theta"] = 0; }, kInvalid, {"'rope_theta' is 0"}},
       {"PartialRotary",
-       [](Json& j) { j["partial_rotary_factor"] = 0.5; },
+       [](Json& j) { j["partial_rotary_factor"] = 0.4; },
+       kInvalid,
+       {"partial_rotary_factor 0.4", "head_dim 8", "even"}},
+      {"WindowZero",
+       [](Json& j) {
+         j["architectures"] = {"MistralForCausalLM"};
+         j["sliding_window"] = 0;
+       },
+       kInvalid,
+       {"'sliding_window' is 0"}},
+      {"WindowNegative",
+       [](Json& j) {
+         j["architectures"] = {"Phi3ForCausalLM"};
+         j["sliding_window"] = -5;
+       },
+       kInvalid,
+       {"'sliding_window' is -5"}},
+      {"LayerTypes",
+       [](Json& j) { j["layer_types"] = {"full_attention"}; },
+       kInvalid,
+       {"'layer_types' has 1 entries for 3 layers"}},
+      {"SoftCap",
+       [](Json& j) {
+         j["architectures"] = {"Gemma2ForCausalLM"};
+         j["attn_logit_softcapping"] = -50;
+       },
+       kInvalid,
+       {"'attn_logit_softcapping' is -50"}},
+      {"QueryScalar",
+       [](Json& j) { j["query_pre_attn_scalar"] = "256"; },
+       kInvalid,
+       {"'query_pre_attn_scalar' is \"256\""}},
+      {"Bidirectional",
+       [](Json& j) { j["use_bidirectional_attention"] = true; },
        kUnsupported,
-       {"partial_rotary_factor"}},
+       {"use_bidirectional_attention"}},
+      {"NoTextConfig",
+       [](Json& j) { j["architectures"] = {"Gemma3ForConditionalGeneration"}; },
+       kInvalid,
+       {"'text_config' is missing"}},
       {"Flag",
        [](Json& j) { j["tie_word_embeddings"] = 1; },
        kInvalid,
@@ -143,7 +178,10 @@ std::vector<BadConfig> bad_configs() {
        [](Json& j) { j["eos_token_id"] = 1000; },
        kInvalid,
        {"eos_token_id 1000", "vocabulary of 1000"}},
-      {"Activation", [](Json& j) { j["hidden_act"] = "gelu"; }, kUnsupported, {"\"gelu\""}},
+      {"Activation",
+       [](Json& j) { j["hidden_act"] = "relu2"; },
+       kUnsupported,
+       {"\"relu2\"", "supported: silu, gelu, gelu_pytorch_tanh"}},
       {"Quantised",
        [](Json& j) { j["quantization_config"] = {{"quant_method", "awq"}}; },
        kUnsupported,
@@ -173,28 +211,72 @@ INSTANTIATE_TEST_SUITE_P(All, ConfigBad, testing::ValuesIn(bad_configs()),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Config, UnknownDtypeOption) {
-  const auto config = parse(llama(), "float16");
-  ASSERT_FALSE(config.ok());
-  EXPECT_NE(config.status().message().find("--dtype float16"), std::string::npos);
+  for (const std::string name : {"float16", "half", "fp8"}) {
+    const auto config = parse(llama(), name);
+    ASSERT_FALSE(config.ok());
+    EXPECT_NE(config.status().message().find("--dtype " + name + " is not supported; use auto"),
+              std::string::npos);
+  }
+  EXPECT_EQ(parse(llama(), "float").value().dtype, DType::kF32);
+}
+
+Result<ModelConfig> parse_over(const Json& json, const std::string& overrides) {
+  return parse_model_config(json, Json::object(), {"auto", overrides}, "config.json");
+}
+
+TEST(Config, OverridesAreMergedInsideObjects) {
+  Json json = llama();
+  json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  const auto changed =
+      parse_over(json, R"({"rope_scaling": {"factor": 4.0}, "num_key_value_heads": 4})").value();
+  EXPECT_EQ(changed.rope.full.type, RopeType::kLinear);
+  EXPECT_EQ(changed.rope.full.factor, 4);
+  EXPECT_EQ(changed.max_context, 4 * 4096);
+  EXPECT_EQ(changed.num_kv_heads, 4);
+  // null takes a field away, and an architecture is a field like others.
+  const auto plain =
+      parse_over(json, R"({"rope_scaling": null, "architectures": ["Qwen3ForCausalLM"]})").value();
+  EXPECT_EQ(plain.rope.full.type, RopeType::kDefault);
+  EXPECT_EQ(plain.head_dim, 128);
+  // The older name works on a file of the newer form.
+  json.erase("rope_scaling");
+  json.erase("rope_theta");
+  json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 5e5}};
+  const auto newer =
+      parse_over(json, R"({"rope_scaling": {"rope_type": "linear", "factor": 3.0}})").value();
+  EXPECT_EQ(newer.rope.full.factor, 3);
+  EXPECT_EQ(newer.rope.full.theta, 5e5);
+}
+
+TEST(Config, BadOverridesAreNamed) {
+  for (const char* text : {"{", "[]", "3", R"({"a": 1, "a": 2})"}) {
+    const auto config = parse_over(llama(), text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_EQ(config.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(config.status().message().rfind("--hf-overrides: ", 0), 0u)
+        << config.status().message();
+    EXPECT_NE(config.status().message().find("'{\"rope_theta\""), std::string::npos);
+  }
+  const auto wrong = parse_over(llama(), R"({"sliding_window": "big", "layer_types": 3})");
+  EXPECT_NE(wrong.status().message().find("'layer_types' is 3"), std::string::npos);
 }
 
 TEST(Config, Folders) {
-  const auto missing = read_model_config("/nonexistent/model", "auto");
+  const auto missing = read_model_config("/nonexistent/model", {});
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
   EXPECT_NE(missing.status().message().find("/nonexistent/model"), std::string::npos);
 
   const test::ScratchFolder folder;
-  const auto empty = read_model_config(folder.path(), "auto");
+  const auto empty = read_model_config(folder.path(), {});
   EXPECT_EQ(empty.status().code(), StatusCode::kNotFound);
   folder.write("config.json", llama().dump());
-  EXPECT_EQ(read_model_config(folder.path(), "auto").value().eos_token_ids,
-            std::vector<int32_t>{2});
+  EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids, std::vector<int32_t>{2});
   folder.write("generation_config.json", R"({"eos_token_id":[2,3]})");
-  EXPECT_EQ(read_model_config(folder.path(), "auto").value().eos_token_ids,
+  EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids,
             (std::vector<int32_t>{2, 3}));
   folder.write("generation_config.json", "{");
-  const auto broken = read_model_config(folder.path(), "auto");
+  const auto broken = read_model_config(folder.path(), {});
   ASSERT_FALSE(broken.ok());
   EXPECT_NE(broken.status().message().find("generation_config.json: not valid JSON"),
             std::string::npos);

@@ -23,10 +23,12 @@ inline Device& model_device() {
 }
 
 // The model in `folder`, with scratch for max_rows rows of either kind.
-inline std::unique_ptr<Model> load_test_model(const std::string& folder, const std::string& dtype,
-                                              int32_t max_rows) {
+inline std::unique_ptr<Model> load_test_model(const std::string& folder,
+                                              const ConfigOptions& config, int32_t max_rows,
+                                              int32_t max_model_len = 0) {
   LoadOptions options;
-  options.dtype = dtype;
+  options.config = config;
+  options.max_model_len = max_model_len;
   options.max_rows = max_rows;
   options.max_logits_rows = max_rows;
   return load_model(model_device(), folder, options).value();
@@ -49,32 +51,38 @@ class ForwardHarness {
       : model_(model),
         max_rows_(max_rows),
         pinned_(device, MemoryKind::kPinned),
-        queue_(device.make_queue().value()),
-        cache_(KvCache::create(device, model.kv_group(), 1 + kSlots * max_blocks, kBlockSize)
-                   .value()) {
-    limits_ = {kSlots, max_rows, 1};
+        queue_(device.make_queue().value()) {
+    for (const KvGroupSpec& group : model.kv_groups()) {
+      caches_.push_back(
+          KvCache::create(device, group, 1 + kSlots * max_blocks, kBlockSize).value());
+    }
+    limits_ = {kSlots, max_rows, 1, 1};
     plan_ = pinned_.take(static_cast<size_t>(plan_bytes(limits_)), "plan").value();
     const size_t rows = static_cast<size_t>(max_rows), slots = kSlots + 1;
     const size_t blocks = static_cast<size_t>(1 + kSlots * max_blocks);
     batch_ = {array<SlotParams>(slots),
               array<SlotState>(slots),
               array<int32_t>(slots * static_cast<size_t>(max_blocks)),
+              array<int32_t>(slots * static_cast<size_t>(max_blocks)),
               array<int32_t>(blocks * kBlockSize),
               array<PageHeader>(blocks),
               max_blocks,
               kBlockSize,
-              kSlots};
+              kSlots,
+              {}};
     tensors_ = {array<StepCounts>(1), array<SpanState>(kSlots), array<int32_t>(rows),
                 array<int32_t>(rows), array<int32_t>(rows),     array<int32_t>(rows),
-                array<int32_t>(rows), array<int32_t>(rows)};
+                array<int32_t>(rows), array<int32_t>(rows),     array<int32_t>(rows)};
     logits_ = array<float>(rows * static_cast<size_t>(model.config().vocab_size));
   }
 
-  // Puts a sequence into a slot; its blocks lie backwards in the cache.
+  // Puts a sequence into a slot; its blocks lie backwards in the cache of the full layers and
+  // forwards in that of the windowed ones.
   void start(int32_t slot, std::span<const int32_t> ids) {
-    int32_t* table = batch_.block_tables + slot * batch_.max_blocks;
+    const int32_t begin = slot * batch_.max_blocks;
     for (int32_t i = 0; i < batch_.max_blocks; ++i) {
-      table[i] = (slot + 1) * batch_.max_blocks - i;
+      batch_.block_tables[begin + i] = begin + batch_.max_blocks - i;
+      batch_.window_tables[begin + i] = begin + 1 + i;
     }
     batch_.slots[slot] = {};
     append(slot, ids);
@@ -95,7 +103,8 @@ class ForwardHarness {
     const PlanView plan = plan_view(plan_, limits_);
     *plan.header = {};
     for (const SpanWish& wish : wishes) {
-      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0};
+      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0, 0};
+      drop_behind_window(wish.slot);
     }
     prepare(*queue_, {.plan = plan_,
                       .limits = limits_,
@@ -107,7 +116,9 @@ class ForwardHarness {
     const int32_t rows = tensors_.counts->num_rows;
     tensors_.counts->num_logits_rows = rows;
     for (int32_t i = 0; i < rows; ++i) tensors_.logits_rows[i] = i;
-    model_.forward(*queue_, tensors_, batch_, *cache_, max_rows_);
+    place_in_window(rows);
+    const KvCaches caches{caches_[0].get(), caches_.size() > 1 ? caches_[1].get() : nullptr};
+    model_.forward(*queue_, tensors_, batch_, caches, max_rows_);
     const size_t vocab = static_cast<size_t>(model_.config().vocab_size);
     // Two tiles, as a step with many logits rows has.
     const int32_t half = (max_rows_ + 1) / 2;
@@ -138,6 +149,24 @@ class ForwardHarness {
   }
 
  private:
+  // Takes the blocks that no further row can see from a windowed table, as the scheduler does.
+  void drop_behind_window(int32_t slot) {
+    const int32_t window = caches_.back()->spec().window;
+    if (window == 0) return;
+    const int32_t first_seen = std::max(0, batch_.slots[slot].computed + 1 - window);
+    int32_t* table = batch_.window_tables + slot * batch_.max_blocks;
+    std::fill(table, table + first_seen / kBlockSize, 0);
+  }
+
+  void place_in_window(int32_t rows) {
+    for (int32_t i = 0; i < rows; ++i) {
+      const int32_t position = tensors_.positions[i];
+      const int32_t* table = batch_.window_tables + tensors_.row_slot[i] * batch_.max_blocks;
+      tensors_.window_slot[i] = table[position / kBlockSize] * kBlockSize + position % kBlockSize;
+    }
+    for (int32_t i = rows; i < max_rows_; ++i) tensors_.window_slot[i] = 0;
+  }
+
   template <class T>
   T* array(size_t count) {
     return pinned_.take_array<T>(count, "test data").value();
@@ -147,7 +176,7 @@ class ForwardHarness {
   int32_t max_rows_;
   Arena pinned_;
   std::unique_ptr<Queue> queue_;
-  std::unique_ptr<KvCache> cache_;
+  std::vector<std::unique_ptr<KvCache>> caches_;  // by group
   PlanLimits limits_ = {};
   void* plan_ = nullptr;
   BatchState batch_ = {};

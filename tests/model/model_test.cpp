@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "model/arch/llama.h"
+#include "model/decoder_weights.h"
 #include "model/forward_harness.h"
 #include "model/scratch_folder.h"
 
@@ -26,7 +26,8 @@ class ModelBatch : public testing::TestWithParam<const char*> {};
 
 // The bits of a row's logits do not depend on what shares its step.
 TEST_P(ModelBatch, RowsDoNotDependOnTheBatchOrTheChunks) {
-  const auto model = test::load_test_model(kSource + "/tests/golden/tiny-llama", GetParam(), 64);
+  const auto model =
+      test::load_test_model(kSource + "/tests/golden/tiny-llama", {GetParam(), ""}, 64);
   const std::vector<int32_t> a = some_ids(17, 3), b = some_ids(40, 11);
   ForwardHarness alone(test::model_device(), *model, 64, 4);
   const Rows rows_a = alone.run(a, 64), rows_b = alone.run(b, 64);
@@ -74,7 +75,8 @@ TEST(Model, DummyWeightsGiveVariedLogitsAndTheSameOnEveryLoad) {
   for (int round = 0; round < 2; ++round) {
     auto model = load_model(test::model_device(), folder.path(), options);
     ASSERT_TRUE(model.ok()) << model.status().message();
-    EXPECT_EQ(model.value()->weight_bytes(), llama_weight_bytes(model.value()->config()));
+    EXPECT_EQ(model.value()->weight_bytes(),
+              decoder_weight_bytes(model.value()->config(), kLlamaArchitecture.decoder));
     EXPECT_GT(model.value()->scratch_bytes(), 0);
     ForwardHarness harness(test::model_device(), *model.value(), 8, 2);
     const Rows rows = harness.run(ids, 8);

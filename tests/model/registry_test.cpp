@@ -70,7 +70,7 @@ TEST(Registry, DummyNeedsOnlyTheConfig) {
   options.load_format = LoadFormat::kDummy;
   const auto model = load_model(model_device(), folder.path(), options);
   ASSERT_TRUE(model.ok()) << model.status().message();
-  EXPECT_EQ(model.value()->kv_group(), (KvGroupSpec{1, 2, 8, DType::kF32}));
+  EXPECT_EQ(model.value()->kv_groups(), (std::vector<KvGroupSpec>{{1, 2, 8, DType::kF32, 0}}));
 }
 
 TEST(Registry, TooLargeForTheMemory) {

@@ -38,6 +38,9 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
 }
 
 void add_shape_options(CLI::App* app, foretoken::DialledShape* shape, std::string* dtype) {
+  app->add_option("--architecture", shape->architecture, "Name in config.json")
+      ->check(CLI::IsMember(foretoken::dialled_architectures()))
+      ->capture_default_str();
   app->add_option("--layers", shape->num_layers, "Number of layers")->capture_default_str();
   app->add_option("--hidden", shape->hidden_size, "Hidden size")->capture_default_str();
   app->add_option("--heads", shape->num_heads, "Query heads")->capture_default_str();

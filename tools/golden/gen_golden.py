@@ -2,6 +2,8 @@
 
     python3 tools/golden/gen_golden.py tiny-llama     # also writes the tiny model itself
     python3 tools/golden/gen_golden.py foretoken-3m
+    python3 tools/golden/gen_golden.py architectures  # tiny models too; a few minutes
+    python3 tools/golden/gen_golden.py architectures --only gemma2
 
 Needs torch, transformers and safetensors. tests/golden/README.md describes the output.
 """
@@ -9,16 +11,22 @@ Needs torch, transformers and safetensors. tests/golden/README.md describes the 
 import argparse
 import json
 import pathlib
+import shutil
+import tempfile
 
 import torch
 import transformers
 from safetensors.torch import save_file
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+import architectures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 SEED = 20261121
 PROMPT_SEED = 32  # of the seeds below 40 the one whose greedy texts stay farthest from ties
 GREEDY_TOKENS = 256
+LENGTH_DEPENDENT = ("dynamic", "longrope")  # rotary embeddings that a forward's length changes
 
 TINY = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 512,
@@ -156,11 +164,109 @@ def tokenizer_cases(folder):
                      for chat in CHATS for prompt in (True, False)]}
 
 
+def write_architecture(name, folder):
+    """A random model whose weights are exact in bf16, under the names that its checkpoints have."""
+    config = architectures.MODELS[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    torch.manual_seed(SEED + list(architectures.MODELS).index(name))
+    model = getattr(transformers, config["architectures"][0])(
+        transformers.AutoConfig.from_pretrained(folder))
+    weights = {}
+    for key, weight in model.state_dict().items():
+        if key == "lm_head.weight" and model.config.get_text_config().tie_word_embeddings:
+            continue
+        if "text_config" in config:
+            key = key.replace("model.language_model.", "language_model.model.")
+            key = key.removeprefix("model.") if "language_model" not in key else key
+        weights[key] = architectures.random_weight(key, weight, config).to(torch.bfloat16)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def rope_type(changes):
+    return (changes.get("rope_scaling") or {}).get("rope_type")
+
+
+def load_variant(folder, changes, max_model_len):
+    """The model in fp32 with `changes` to its config and rotary embeddings for max_model_len."""
+    config = json.loads((folder / "config.json").read_text())
+    with tempfile.TemporaryDirectory() as changed:
+        (pathlib.Path(changed) / "config.json").write_text(json.dumps({**config, **changes}))
+        shutil.copy(folder / "model.safetensors", changed)
+        model, info = getattr(transformers, config["architectures"][0]).from_pretrained(
+            changed, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"], info
+    rotary = [module for module in model.modules() if hasattr(module, "rope_type")]
+    for module in rotary:
+        if module.rope_type not in LENGTH_DEPENDENT:
+            continue
+        init = ROPE_INIT_FUNCTIONS[module.rope_type]
+        module.inv_freq.copy_(init(module.config, seq_len=max_model_len)[0])
+        module.rope_type = "default"  # no update by the length of a forward
+    return model.eval()
+
+
+def check_fixed_rope(model, folder, changes, max_model_len, ids):
+    """A forward that is filled up to max_model_len turns by itself as the fixed one does."""
+    original = load_variant(folder, changes, 0)
+    for module in original.modules():
+        if hasattr(module, "rope_type"):
+            module.rope_type = rope_type(changes)
+    filled = ids + [7] * (max_model_len - len(ids))
+    difference = logits_of(original, filled)[:len(ids)] - logits_of(model, ids)
+    assert difference.abs().max() < 1e-4, difference.abs().max()
+
+
+def best_prompt(model, length):
+    """A random prompt whose greedy text varies and stays far from ties."""
+    best = None
+    for seed in range(16):
+        generator = torch.Generator().manual_seed(seed)
+        ids = torch.randint(2, 250, (length,), generator=generator).tolist()
+        tokens, gaps = greedy(model, ids)
+        rank = min(len(set(tokens)), 8), min(gaps)
+        if best is None or rank > best[0]:
+            best = rank, ids, tokens
+        if best[0] > (8, 2e-3):
+            break
+    return best[1], best[2], best[0][1]
+
+
+def generate_architecture(name):
+    folder = GOLDEN / "architectures" / name
+    write_architecture(name, folder)
+    result, tensors = {"transformers": transformers.__version__, "torch": torch.__version__,
+                       "variants": []}, {}
+    for variant, (changes, max_model_len) in architectures.VARIANTS[name].items():
+        model = load_variant(folder, changes, max_model_len)
+        cases = []
+        for i, (length, keep) in enumerate(((4, 4), (70, 8))):
+            ids, tokens, gap = best_prompt(model, length)
+            logits = logits_of(model, ids)
+            if rope_type(changes) in LENGTH_DEPENDENT:
+                check_fixed_rope(model, folder, changes, max_model_len, ids)
+            tensors[f"{variant}.prompt{i}.logits.fp32"] = logits[-keep:].contiguous()
+            cases.append({"ids": ids, "positions": list(range(length))[-keep:], "greedy": tokens,
+                          "smallest_gap": gap})
+            print(name, variant, length, "gap", gap, "distinct", len(set(tokens)),
+                  "std", round(logits.std().item(), 2))
+        result["variants"].append({"name": variant, "hf_overrides": changes,
+                                   "max_model_len": max_model_len, "fp32": cases})
+    write_json(folder / "golden.json", result)
+    save_file(tensors, folder / "golden.safetensors")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", choices=["tiny-llama", "foretoken-3m"])
-    name = parser.parse_args().model
+    parser.add_argument("model", choices=["tiny-llama", "foretoken-3m", "architectures"])
+    parser.add_argument("--only", choices=list(architectures.MODELS), help="one architecture")
+    arguments = parser.parse_args()
+    name = arguments.model
     torch.set_num_threads(1)
+    if name == "architectures":
+        for architecture in [arguments.only] if arguments.only else architectures.MODELS:
+            generate_architecture(architecture)
+        return
     out = GOLDEN / name
     out.mkdir(parents=True, exist_ok=True)
     if name == "tiny-llama":

@@ -7,14 +7,23 @@
 namespace foretoken::cpu {
 namespace {
 
-FT_HOT void widen(const uint16_t* from, float* to, int n) {
+template <class T>
+FT_INLINE void widen(const T* from, float scale, float* to, int n) {
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     Lanes lanes;
     load(lanes, from + i);
+    lanes *= scale;
     store(to + i, lanes);
   }
-  for (; i < n; ++i) to[i] = bf16_to_float(from[i]);
+  for (; i < n; ++i) to[i] = load_one(from + i) * scale;
+}
+
+FT_HOT void widen_f32(const float* from, float scale, float* to, int n) {
+  widen(from, scale, to, n);
+}
+FT_HOT void widen_bf16(const uint16_t* from, float scale, float* to, int n) {
+  widen(from, scale, to, n);
 }
 
 }  // namespace
@@ -27,10 +36,9 @@ void embed(const void* args, CpuPool& pool) {
     const int64_t from = (id >= 0 && id < a.vocab ? int64_t{id} : 0) * a.hidden;
     float* to = a.out + row * a.hidden;
     if (a.dtype == DType::kF32) {
-      std::memcpy(to, static_cast<const float*>(a.table) + from,
-                  sizeof(float) * static_cast<size_t>(a.hidden));
+      widen_f32(static_cast<const float*>(a.table) + from, a.scale, to, a.hidden);
     } else {
-      widen(static_cast<const uint16_t*>(a.table) + from, to, a.hidden);
+      widen_bf16(static_cast<const uint16_t*>(a.table) + from, a.scale, to, a.hidden);
     }
   });
 }

@@ -58,4 +58,17 @@ FT_INLINE float sum_lanes(const Lanes& v) {
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
+FT_INLINE float sum_of_squares(const float* x, int n) {
+  Lanes sum = {};
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes lanes;
+    load(lanes, x + i);
+    sum += lanes * lanes;
+  }
+  float total = sum_lanes(sum);
+  for (; i < n; ++i) total += x[i] * x[i];
+  return total;
+}
+
 }  // namespace foretoken::cpu

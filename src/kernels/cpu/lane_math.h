@@ -3,8 +3,8 @@
 
 namespace foretoken::cpu {
 
-// kernels/sample_math.h for eight values at once, with the same bits: the same operations in the
-// same order. tests/kernels/lane_math_test.cpp holds the two together.
+// kernels/sample_math.h and kernels/activation_math.h for eight values at once, with the same bits:
+// the same operations in the same order. tests/kernels/lane_math_test.cpp holds them together.
 
 // Eight rather than sixteen: gcc takes comparisons of wider vectors apart.
 inline constexpr int kOctet = 8;
@@ -99,6 +99,59 @@ FT_INLINE void ordered_keys(OctetU32& out, const Octet& x) {
   const OctetU32 bits = x == Octet{} ? OctetU32{} : reinterpret_cast<OctetU32>(x);
   const OctetU32 sign = reinterpret_cast<OctetU32>(reinterpret_cast<OctetI32>(bits) >> 31);
   out = bits ^ (sign | 0x80000000u);
+}
+
+FT_INLINE void tanh_of(Octet& out, const Octet& x) {
+  const OctetI32 negative = x < Octet{};
+  const Octet a = negative ? -x : x;
+  const Octet z = x * x;
+  Octet p = Octet{} - 5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z + -5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z + -3.33332819422e-1f;
+  const Octet near = p * z * x + x;
+  Octet e;
+  exp_nonpositive(e, a * -2.0f);
+  const Octet far = (1.0f - e) / (1.0f + e);
+  out = a < Octet{} + 0.625f ? near : (negative ? -far : far);
+}
+
+FT_INLINE void soft_capped(Octet& out, const Octet& x, float cap, float inverse_cap) {
+  tanh_of(out, x * inverse_cap);
+  out = cap * out;
+}
+
+FT_INLINE void sigmoid(Octet& out, const Octet& x) {
+  const OctetI32 negative = x < Octet{};
+  Octet e;
+  exp_nonpositive(e, negative ? x : -x);
+  const Octet numerator = negative ? e : Octet{} + 1.0f;
+  out = numerator / (1.0f + e);
+}
+
+FT_INLINE void gelu_share(Octet& out, const Octet& x) {
+  const OctetI32 negative = x < Octet{};
+  const Octet a = negative ? -x : x;
+  const Octet t = 1.0f / (1.0f + a * 0.35f);
+  Octet p = Octet{} - 0.02957654371857643f;
+  p = p * t + 0.14606903493404388f;
+  p = p * t + -0.26003289222717285f;
+  p = p * t + 0.1640634983778f;
+  p = p * t + -0.026422694325447083f;
+  p = p * t + 0.10687646269798279f;
+  p = p * t + 0.11949814110994339f;
+  p = p * t + 0.13990597426891327f;
+  p = p * t + 0.13961902260780334f;
+  Octet e;
+  exp_nonpositive(e, a * a * -0.5f);
+  const Octet tail = p * t * e;
+  out = negative ? tail : 1.0f - tail;
+}
+
+FT_INLINE void gelu_tanh_share(Octet& out, const Octet& x) {
+  const Octet slope = x * x * 0.0713548162726f + 1.59576912160573f;
+  sigmoid(out, x * slope);
 }
 
 }  // namespace foretoken::cpu

@@ -15,7 +15,8 @@ CpuKernels cpu_kernels() {
   set(Op::kGemm, gemm);
   set(Op::kRopeKv, rope_kv);
   set(Op::kAttention, attention);
-  set(Op::kSiluMul, silu_mul);
+  set(Op::kGatedAct, gated_act);
+  set(Op::kSoftcap, softcap);
   set(Op::kPool, pool);
   set(Op::kKeepRaw, keep_raw);
   set(Op::kExportLogits, export_logits);

@@ -13,18 +13,7 @@ FT_HOT void add_delta(float* x, const float* delta, int n) {
   for (int i = 0; i < n; ++i) x[i] += delta[i];
 }
 
-FT_HOT float sum_of_squares(const float* x, int n) {
-  Lanes sum = {};
-  int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    Lanes lanes;
-    load(lanes, x + i);
-    sum += lanes * lanes;
-  }
-  float total = sum_lanes(sum);
-  for (; i < n; ++i) total += x[i] * x[i];
-  return total;
-}
+FT_HOT float row_squares(const float* x, int n) { return sum_of_squares(x, n); }
 
 template <class Out>
 FT_INLINE void scale_row(const float* x, const float* weight, float factor, Out* out, int n) {
@@ -57,7 +46,7 @@ void rms_norm(const void* args, CpuPool& pool) {
     const int64_t row = gathered ? a.row_index[a.row_offset + i] : i;
     float* x = a.residual + row * a.hidden;
     if (a.delta != nullptr) add_delta(x, a.delta + row * a.hidden, a.hidden);
-    const float mean = sum_of_squares(x, a.hidden) / static_cast<float>(a.hidden);
+    const float mean = row_squares(x, a.hidden) / static_cast<float>(a.hidden);
     const float factor = 1.0f / std::sqrt(mean + a.eps);
     if (a.out_dtype == DType::kF32) {
       scale_row_f32(x, a.weight, factor, static_cast<float*>(a.out) + i * a.hidden, a.hidden);

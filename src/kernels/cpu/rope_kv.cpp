@@ -15,6 +15,10 @@ struct Rotation {
   float sin[kMaxHeadDim / 2];
 };
 
+FT_INLINE int rotated_pairs(const RopeKvArgs& a) {
+  return a.inv_freq == nullptr ? 0 : a.rotary_dim / 2;
+}
+
 template <class Out>
 FT_INLINE void rotate(const float* x, const Rotation& r, int half, int head_dim, Out* out) {
   for (int i = 0; i < half; ++i) {
@@ -26,20 +30,35 @@ FT_INLINE void rotate(const float* x, const Rotation& r, int half, int head_dim,
   for (int i = 2 * half; i < head_dim; ++i) store_one(out + i, x[i]);
 }
 
+// The head x, or its norm in `buffer`.
+FT_INLINE const float* normed_head(const float* x, const float* weight, float eps, int dim,
+                                   float* buffer) {
+  if (weight == nullptr) return x;
+  const float mean = sum_of_squares(x, dim) / static_cast<float>(dim);
+  const float factor = 1.0f / std::sqrt(mean + eps);
+  for (int i = 0; i < dim; ++i) buffer[i] = x[i] * factor * weight[i];
+  return buffer;
+}
+
 template <class T>
 FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  float buffer[kMaxHeadDim];
   const int dim = a.kv.head_dim;
-  const int half = a.rotary_dim / 2;
+  const int half = rotated_pairs(a);
   const float* x = a.qkv + row * (a.num_heads + 2 * a.kv.num_kv_heads) * dim;
   T* q = static_cast<T*>(a.q_out) + row * a.num_heads * dim;
-  for (int h = 0; h < a.num_heads; ++h, x += dim) rotate(x, rotation, half, dim, q + h * dim);
+  for (int h = 0; h < a.num_heads; ++h, x += dim) {
+    const float* head = normed_head(x, a.q_norm, a.norm_eps, dim, buffer);
+    rotate(head, rotation, half, dim, q + h * dim);
+  }
   const int64_t block = a.kv_slot[row] / a.kv.block_size;
   const int64_t offset = a.kv_slot[row] % a.kv.block_size;
   const auto entry = [&](int h) {
     return ((block * a.kv.num_kv_heads + h) * a.kv.block_size + offset) * dim;
   };
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
-    rotate(x, rotation, half, dim, static_cast<T*>(a.kv.k) + entry(h));
+    const float* head = normed_head(x, a.k_norm, a.norm_eps, dim, buffer);
+    rotate(head, rotation, half, dim, static_cast<T*>(a.kv.k) + entry(h));
   }
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
     rotate(x, rotation, 0, dim, static_cast<T*>(a.kv.v) + entry(h));
@@ -61,7 +80,7 @@ void rope_kv(const void* args, CpuPool& pool) {
   const int64_t cost = int64_t{a.num_heads + 2 * a.kv.num_kv_heads} * a.kv.head_dim;
   for_each_row(pool, rows, cost, [&](int64_t row) {
     Rotation rotation;
-    for (int i = 0; i < a.rotary_dim / 2; ++i) {
+    for (int i = 0; i < rotated_pairs(a); ++i) {
       const float angle = static_cast<float>(a.positions[row]) * a.inv_freq[i];
       rotation.cos[i] = std::cos(angle) * a.scaling;
       rotation.sin[i] = std::sin(angle) * a.scaling;

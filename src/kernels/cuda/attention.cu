@@ -9,13 +9,12 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kMergeThreads = 128;
-constexpr int kMaxPerThread = 2;   // head_dim up to 256
 constexpr int kMergeAtOnce = 256;  // splits whose scores wait in shared memory
 constexpr int kLoadsAtOnce = 16;
 constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
 bool uses_tensor_cores(const KvLayer& kv) {
-  return kv.dtype == DType::kBF16 && (kv.head_dim == 64 || kv.head_dim == 128);
+  return kv.dtype == DType::kBF16 && has_attention_mma(kv.head_dim);
 }
 
 AttentionSchedule choose_schedule(const AttentionArgs& args) {
@@ -26,13 +25,16 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
   const int tokens = uses_tensor_cores(args.kv) ? attention_mma_tokens(args) : 1;
   const int blocks = ceil_div(args.max_rows, tokens) * args.kv.num_kv_heads;
   const int wanted = kBlocksPerSm * device_traits().num_sms / std::max(blocks, 1);
+  // More blocks than splits that a row sees would only start and end.
+  const int seen = args.window > 0 ? ceil_div(args.window - 1, kAttentionSplit) + 1 : max_splits;
   if (args.workspace == nullptr || floats > args.workspace_floats) return {1, max_splits};
-  return {std::clamp(wanted, 1, max_splits), max_splits};
+  return {std::clamp(wanted, 1, std::min(seen, max_splits)), max_splits};
 }
 
 // One block: one row and query head. The scores of the splits come first, so that the loads of the
-// values do not wait for each other; every thread then merges in order.
-template <class T>
+// values do not wait for each other; every thread then merges in order, PerThread dimensions at
+// most.
+template <class T, int PerThread>
 __global__ void __launch_bounds__(kMergeThreads)
     attention_merge_kernel(AttentionArgs args, int max_splits) {
   __shared__ float2 states[kMergeAtOnce];
@@ -47,7 +49,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int dim = args.kv.head_dim;
   float highest = -INFINITY;
   float weights = 0;
-  float values[kMaxPerThread] = {};
+  float values[PerThread] = {};
   for (int begin = first; begin <= last; begin += kMergeAtOnce) {
     const int count = min(kMergeAtOnce, last + 1 - begin);
     const int64_t index = partial_index(args, max_splits, row, head, begin);
@@ -57,12 +59,12 @@ __global__ void __launch_bounds__(kMergeThreads)
     }
     __syncthreads();
     for (int i = 0; i < count; i += kLoadsAtOnce) {
-      float loaded[kLoadsAtOnce][kMaxPerThread];
+      float loaded[kLoadsAtOnce][PerThread];
 #pragma unroll
       for (int l = 0; l < kLoadsAtOnce; ++l) {
         const float* from = partial_values(args, index + min(i + l, count - 1));
 #pragma unroll
-        for (int j = 0; j < kMaxPerThread; ++j) {
+        for (int j = 0; j < PerThread; ++j) {
           const int d = threadIdx.x + j * kMergeThreads;
           loaded[l][j] = d < dim ? from[d] : 0.0f;
         }
@@ -74,25 +76,35 @@ __global__ void __launch_bounds__(kMergeThreads)
         highest = scales.highest;
         weights = merge(weights, states[i + l].y, scales);
 #pragma unroll
-        for (int j = 0; j < kMaxPerThread; ++j) values[j] = merge(values[j], loaded[l][j], scales);
+        for (int j = 0; j < PerThread; ++j) values[j] = merge(values[j], loaded[l][j], scales);
       }
     }
   }
   T* out = static_cast<T*>(args.out) + (int64_t{row} * args.num_heads + head) * dim;
-  for (int j = 0; j < kMaxPerThread; ++j) {
+  for (int j = 0; j < PerThread; ++j) {
     const int d = threadIdx.x + j * kMergeThreads;
     if (d < dim) out[d] = from_float<T>(normalized(values[j], weights));
   }
+}
+
+template <int PerThread>
+void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
+  const auto kernel = args.kv.dtype == DType::kBF16
+                          ? attention_merge_kernel<__nv_bfloat16, PerThread>
+                          : attention_merge_kernel<float, PerThread>;
+  launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
+                schedule.max_splits);
 }
 
 }  // namespace
 
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream) {
-  const auto kernel = args.kv.dtype == DType::kBF16 ? attention_merge_kernel<__nv_bfloat16>
-                                                    : attention_merge_kernel<float>;
-  launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
-                schedule.max_splits);
+  if (args.kv.head_dim <= 2 * kMergeThreads) {
+    launch_merge<2>(args, schedule, stream);
+  } else {
+    launch_merge<kMaxHeadDim / kMergeThreads>(args, schedule, stream);
+  }
 }
 
 void launch_attention(const void* packed, cudaStream_t stream) {

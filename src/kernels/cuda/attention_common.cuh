@@ -5,7 +5,7 @@
 namespace foretoken::cuda {
 
 // Two kernels by type and head size alone (never by the number of rows): tensor cores for bfloat16
-// with head_dim 64 or 128, plain float arithmetic for the rest.
+// with head_dim 64, 96, 128 or 256, plain float arithmetic for the rest.
 //
 // Both reduce kAttentionSplit KV positions to a partial result (highest score, sum of weights,
 // weighted sum of values) and merge the partial results in ascending order with `merge_scales`.
@@ -16,6 +16,8 @@ struct AttentionSchedule {
   int num_parts;   // blocks that share the splits of a row; 1: no workspace
   int max_splits;  // stride of the workspace
 };
+// Whether launch_attention_mma knows the head size.
+bool has_attention_mma(int head_dim);
 // Consecutive rows of one sequence that a block of launch_attention_mma takes at most.
 int attention_mma_tokens(const AttentionArgs& args);
 void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
@@ -36,9 +38,35 @@ __device__ inline float exp2_approx(float x) {
   return y;
 }
 
-// Scores are kept in units of log2: weight = 2^(score - highest).
-__device__ inline float score_scale(const AttentionArgs& args) {
-  return __fmul_rn(args.scale, 1.44269504088896341f);
+// tanh(x), relative error 5e-7 (Cephes' polynomial near 0).
+__device__ inline float tanh_approx(float x) {
+  const float z = __fmul_rn(x, x);
+  float p = fmaf(-5.70498872745e-3f, z, 2.06390887954e-2f);
+  p = fmaf(p, z, -5.37397155531e-2f);
+  p = fmaf(p, z, 1.33314422036e-1f);
+  p = fmaf(p, z, -3.33332819422e-1f);
+  const float near = fmaf(__fmul_rn(p, z), x, x);
+  const float e = exp2_approx(__fmul_rn(fabsf(x), -2.88539008177792681f));
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(__fadd_rn(1.0f, e)));
+  const float far = __fmul_rn(__fsub_rn(1.0f, e), inverse);
+  return fabsf(x) < 0.625f ? near : copysignf(far, x);
+}
+
+// How a product q . k becomes a score in units of log2 (weight = 2^(score - highest)): times
+// `scale`, and before that, with a soft cap, tanh(product * inner).
+struct Scoring {
+  bool capped;
+  float inner;
+  float scale;
+};
+__device__ inline Scoring scoring_of(const AttentionArgs& args) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  if (args.softcap == 0) return {false, 1.0f, __fmul_rn(args.scale, kLog2E)};
+  return {true, __fdiv_rn(args.scale, args.softcap), __fmul_rn(args.softcap, kLog2E)};
+}
+__device__ inline float capped(const Scoring& scoring, float product) {
+  return tanh_approx(__fmul_rn(product, scoring.inner));
 }
 
 // Factors for the running result and for the partial result that joins it.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/cuda/attention_common.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -6,12 +7,25 @@
 namespace foretoken::cuda {
 namespace {
 
-constexpr int kTile = 64;  // KV positions in shared memory at once
 constexpr int kStages = 2;
-constexpr int kWarpRows = 16;
+constexpr int kGroupRows = 16;
 constexpr int kManyRows = 128;
-constexpr int kWarpsForMany = 4;
-constexpr int kWarpsForFew = 2;
+constexpr int kGroupsForMany = 4;
+constexpr int kGroupsForFew = 2;
+
+// How a block works on heads of Dim elements: in groups of kGroupRows rows, each the work of one
+// warp, or of two that compute the same scores and hold a half of the values each.
+template <int Dim>
+struct Shape {
+  static constexpr int kTile = Dim > 128 ? 32 : 64;  // KV positions in shared memory at once
+  static constexpr int kValueParts = Dim > 128 ? 2 : 1;
+  static constexpr int kValueDim = Dim / kValueParts;
+  static constexpr int kChunks = Dim / 8;  // of 16 bytes
+  static_assert(Dim % 16 == 0 && kValueDim % 16 == 0 && kChunks <= 32);
+
+  __device__ static int group() { return threadIdx.x / 32 / kValueParts; }
+  __device__ static int first_value() { return threadIdx.x / 32 % kValueParts * kValueDim; }
+};
 
 // The query rows of a block: up to `tokens` consecutive positions of one sequence, each with
 // `heads` query heads of one KV head. Row m of the block is token m / heads, head m % heads.
@@ -89,32 +103,32 @@ __device__ QueryTile find_tile(const AttentionArgs& args, int tokens, int max_he
 }
 
 // Address of the 16-byte chunk c of row r in a tile of rows of Dim elements: ldmatrix reads eight
-// rows of one chunk without bank conflicts.
+// rows of one chunk without bank conflicts. Rows that start in the same bank differ in the chunk.
 template <int Dim>
 __device__ uint32_t chunk_offset(int r, int c) {
-  return r * (Dim * 2) + ((c ^ (r & 7)) << 4);
+  constexpr int kInBanks = std::gcd(Shape<Dim>::kChunks, 8);  // rows that start in one bank, of 8
+  return r * (Dim * 2) + ((c ^ (r / (8 / kInBanks) % kInBanks)) << 4);
 }
 
-// Copies K and V of positions begin .. begin + kTile - 1; positions that no row sees become zero.
-template <int Dim, int Warps>
+// Copies K and V of a tile's positions from `begin` on; positions that no row sees become zero.
+template <int Dim, int Groups>
 __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int begin, char* k_tile,
                         char* v_tile) {
-  constexpr int kChunks = Dim / 8;
-  constexpr int kRows = kTile / Warps;  // of a warp
+  constexpr int kChunks = Shape<Dim>::kChunks;
+  constexpr int kRows = Shape<Dim>::kTile / (Groups * Shape<Dim>::kValueParts);  // of a warp
   constexpr int kRowsAtOnce = 32 / kChunks;
+  static_assert(kRows <= 32 && kRows % kRowsAtOnce == 0);
   const int lane = threadIdx.x % 32;
   const int first = threadIdx.x / 32 * kRows;
-  int entries[(kRows + 31) / 32];
-#pragma unroll
-  for (int i = 0; i < (kRows + 31) / 32; ++i) {
-    const int position = begin + first + i * 32 + lane;
-    const bool seen = position >= tile.first_kv && position <= tile.last_kv;
-    entries[i] = seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
-  }
+  const int position = begin + first + lane;
+  const bool seen = lane < kRows && position >= tile.first_kv && position <= tile.last_kv;
+  const int my_entry =
+      seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
 #pragma unroll
   for (int i = 0; i < kRows; i += kRowsAtOnce) {
     const int row = i + lane / kChunks;
-    const int entry = __shfl_sync(0xffffffffu, entries[i / 32], row % 32);
+    const int entry = __shfl_sync(0xffffffffu, my_entry, row % 32);
+    if (lane >= kRowsAtOnce * kChunks) continue;
     const int64_t from = int64_t{max(entry, 0)} * Dim + lane % kChunks * 8;
     const uint32_t to = chunk_offset<Dim>(first + row, lane % kChunks);
     copy16_async(k_tile + to, static_cast<const __nv_bfloat16*>(args.kv.k) + from, entry >= 0);
@@ -122,10 +136,10 @@ __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int be
   }
 }
 
-template <int Dim, int Warps>
+template <int Dim, int Groups>
 __device__ void load_q(const AttentionArgs& args, const QueryTile& tile, char* q_tile) {
-  constexpr int kChunks = Dim / 8;
-  for (int i = threadIdx.x; i < Warps * kWarpRows * kChunks; i += Warps * 32) {
+  constexpr int kChunks = Shape<Dim>::kChunks;
+  for (int i = threadIdx.x; i < Groups * kGroupRows * kChunks; i += blockDim.x) {
     const int m = i / kChunks;
     const int token = m / tile.heads;
     const bool valid = token < tile.num_tokens;
@@ -136,52 +150,56 @@ __device__ void load_q(const AttentionArgs& args, const QueryTile& tile, char* q
   }
 }
 
-// Result of a warp's 16 rows over some KV positions, in the layout of the products: this lane has
-// rows lane / 4 and lane / 4 + 8, and in each block of 8 dimensions the two from 2 (lane % 4) on.
+// Result of a group's 16 rows over some KV positions, in the layout of the products: this lane has
+// rows lane / 4 and lane / 4 + 8, and in each block of 8 dimensions of the warp's values the two
+// from 2 (lane % 4) on.
 template <int Dim>
 struct Partial {
   float highest[2] = {-INFINITY, -INFINITY};
   float weights[2] = {};  // this lane's part within a split, the whole sum after `finish`
-  float values[Dim / 8][4] = {};
+  float values[Shape<Dim>::kValueDim / 8][4] = {};
 };
 
-// What a warp's rows may see.
+// What a group's rows may see.
 struct RowLimits {
   int first[2];
   int last[2];  // -1: no such row
-  int warp_last;
+  int group_last;
 };
 
-template <int Warps>
+template <int Dim>
 __device__ RowLimits row_limits(const QueryTile& tile, int window) {
   RowLimits limits;
-  const int begin = threadIdx.x / 32 * kWarpRows;
-  limits.warp_last = -1;
+  const int begin = Shape<Dim>::group() * kGroupRows;
+  limits.group_last = -1;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
     const bool valid = token < tile.num_tokens;
     limits.last[i] = valid ? tile.position + token : -1;
     limits.first[i] = valid ? first_visible(tile.position + token, window) : 0;
-    limits.warp_last = max(limits.warp_last, limits.last[i]);
+    limits.group_last = max(limits.group_last, limits.last[i]);
   }
-  limits.warp_last = __reduce_max_sync(0xffffffffu, limits.warp_last);
+  limits.group_last = __reduce_max_sync(0xffffffffu, limits.group_last);
   return limits;
 }
 
-// Scores of the warp's 16 rows against the tile's positions.
+// Products of the group's 16 rows with the tile's keys, and then their scores, in the same layout.
 template <int Dim>
-__device__ void multiply_qk(float (&scores)[kTile / 8][4], const char* q_tile, const char* k_tile) {
+using Scores = float[Shape<Dim>::kTile / 8][4];
+
+template <int Dim>
+__device__ void multiply_qk(Scores<Dim>& scores, const char* q_tile, const char* k_tile) {
   const int lane = threadIdx.x % 32;
   const uint32_t q = shared_address(q_tile);
   const uint32_t k = shared_address(k_tile);
-  const int q_row = threadIdx.x / 32 * kWarpRows + lane % 16;
+  const int q_row = Shape<Dim>::group() * kGroupRows + lane % 16;
 #pragma unroll
   for (int d = 0; d < Dim / 16; ++d) {
     uint32_t a[4];
     load_matrices(a, q + chunk_offset<Dim>(q_row, d * 2 + lane / 16));
 #pragma unroll
-    for (int n = 0; n < kTile / 16; ++n) {
+    for (int n = 0; n < Shape<Dim>::kTile / 16; ++n) {
       uint32_t b[4];
       const int row = n * 16 + lane / 16 * 8 + lane % 8;
       load_matrices(b, k + chunk_offset<Dim>(row, d * 2 + lane / 8 % 2));
@@ -199,12 +217,12 @@ __device__ inline uint32_t pack_bf16(float low, float high) {
 }
 
 template <int Dim>
-__device__ void multiply_pv(Partial<Dim>& part, const float (&weights)[kTile / 8][4],
-                            const char* v_tile) {
+__device__ void multiply_pv(Partial<Dim>& part, const Scores<Dim>& weights, const char* v_tile) {
   const int lane = threadIdx.x % 32;
+  const int first_chunk = Shape<Dim>::first_value() / 8 + lane / 16;
   const uint32_t v = shared_address(v_tile);
 #pragma unroll
-  for (int n = 0; n < kTile / 16; ++n) {
+  for (int n = 0; n < Shape<Dim>::kTile / 16; ++n) {
     const float(&low)[4] = weights[n * 2];
     const float(&high)[4] = weights[n * 2 + 1];
     const uint32_t a0 = pack_bf16(low[0], low[1]);
@@ -212,26 +230,35 @@ __device__ void multiply_pv(Partial<Dim>& part, const float (&weights)[kTile / 8
     const uint32_t a2 = pack_bf16(high[0], high[1]);
     const uint32_t a3 = pack_bf16(high[2], high[3]);
 #pragma unroll
-    for (int d = 0; d < Dim / 16; ++d) {
+    for (int d = 0; d < Shape<Dim>::kValueDim / 16; ++d) {
       uint32_t b[4];
-      load_matrices_transposed(b, v + chunk_offset<Dim>(n * 16 + lane % 16, d * 2 + lane / 16));
+      load_matrices_transposed(b, v + chunk_offset<Dim>(n * 16 + lane % 16, first_chunk + d * 2));
       mma_bf16(part.values[d * 2], a0, a1, a2, a3, b[0], b[1]);
       mma_bf16(part.values[d * 2 + 1], a0, a1, a2, a3, b[2], b[3]);
     }
   }
 }
 
+template <int Dim>
+__device__ void cap_products(Scores<Dim>& products, const Scoring& scoring) {
+#pragma unroll
+  for (int n = 0; n < Shape<Dim>::kTile / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) products[n][i] = capped(scoring, products[n][i]);
+  }
+}
+
 // Turns scores into weights relative to the new highest score and rescales what was there.
 // A tile of which a row sees nothing leaves that row's bits as they are.
 template <int Dim>
-__device__ void apply_softmax(Partial<Dim>& part, float (&scores)[kTile / 8][4], int begin,
+__device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& scores, int begin,
                               const RowLimits& limits, float scale) {
   const int column = begin + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     float highest = part.highest[i];
 #pragma unroll
-    for (int n = 0; n < kTile / 8; ++n) {
+    for (int n = 0; n < Shape<Dim>::kTile / 8; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const int position = column + n * 8 + j;
@@ -247,7 +274,7 @@ __device__ void apply_softmax(Partial<Dim>& part, float (&scores)[kTile / 8][4],
     const float keep = exp2_approx(__fsub_rn(part.highest[i], base));
     float sum = 0;
 #pragma unroll
-    for (int n = 0; n < kTile / 8; ++n) {
+    for (int n = 0; n < Shape<Dim>::kTile / 8; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         float& score = scores[n][i * 2 + j];
@@ -258,7 +285,7 @@ __device__ void apply_softmax(Partial<Dim>& part, float (&scores)[kTile / 8][4],
     part.weights[i] = fmaf(part.weights[i], keep, sum);
     part.highest[i] = highest;
 #pragma unroll
-    for (int d = 0; d < Dim / 8; ++d) {
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
       part.values[d][i * 2] = __fmul_rn(part.values[d][i * 2], keep);
       part.values[d][i * 2 + 1] = __fmul_rn(part.values[d][i * 2 + 1], keep);
     }
@@ -266,12 +293,14 @@ __device__ void apply_softmax(Partial<Dim>& part, float (&scores)[kTile / 8][4],
 }
 
 template <int Dim>
-__device__ void add_tile(Partial<Dim>& part, int begin, const RowLimits& limits, float scale,
-                         const char* q_tile, const char* k_tile, const char* v_tile) {
-  if (begin > limits.warp_last) return;
-  float scores[kTile / 8][4] = {};
+__device__ void add_tile(Partial<Dim>& part, int begin, const RowLimits& limits,
+                         const Scoring& scoring, const char* q_tile, const char* k_tile,
+                         const char* v_tile) {
+  if (begin > limits.group_last) return;
+  Scores<Dim> scores = {};
   multiply_qk<Dim>(scores, q_tile, k_tile);
-  apply_softmax<Dim>(part, scores, begin, limits, scale);
+  if (scoring.capped) cap_products<Dim>(scores, scoring);
+  apply_softmax<Dim>(part, scores, begin, limits, scoring.scale);
   multiply_pv<Dim>(part, scores, v_tile);
 }
 
@@ -293,7 +322,7 @@ __device__ void merge_into(Partial<Dim>& running, const Partial<Dim>& partial) {
     running.highest[i] = scales.highest;
     running.weights[i] = merge(running.weights[i], partial.weights[i], scales);
 #pragma unroll
-    for (int d = 0; d < Dim / 8; ++d) {
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
       float(&to)[4] = running.values[d];
       to[i * 2] = merge(to[i * 2], partial.values[d][i * 2], scales);
       to[i * 2 + 1] = merge(to[i * 2 + 1], partial.values[d][i * 2 + 1], scales);
@@ -302,9 +331,9 @@ __device__ void merge_into(Partial<Dim>& running, const Partial<Dim>& partial) {
 }
 
 // Calls store(i, token row, query head) for this lane's rows that exist.
-template <class Store>
+template <int Dim, class Store>
 __device__ void for_each_row(const QueryTile& tile, const Store& store) {
-  const int begin = threadIdx.x / 32 * kWarpRows + threadIdx.x % 32 / 4;
+  const int begin = Shape<Dim>::group() * kGroupRows + threadIdx.x % 32 / 4;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int m = begin + i * 8;
@@ -317,14 +346,14 @@ __device__ void for_each_row(const QueryTile& tile, const Store& store) {
 template <int Dim>
 __device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, int max_splits,
                               int split, const Partial<Dim>& part) {
-  for_each_row(tile, [&](int i, int row, int head) {
+  for_each_row<Dim>(tile, [&](int i, int row, int head) {
     const int64_t index = partial_index(args, max_splits, row, head, split);
-    if (threadIdx.x % 4 == 0) {
+    if (threadIdx.x % 4 == 0 && Shape<Dim>::first_value() == 0) {
       *partial_state(args, max_splits, index) = make_float2(part.highest[i], part.weights[i]);
     }
-    float* to = partial_values(args, index) + threadIdx.x % 4 * 2;
+    float* to = partial_values(args, index) + Shape<Dim>::first_value() + threadIdx.x % 4 * 2;
 #pragma unroll
-    for (int d = 0; d < Dim / 8; ++d) {
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
       *reinterpret_cast<float2*>(to + d * 8) =
           make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
     }
@@ -334,11 +363,12 @@ __device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, 
 template <int Dim>
 __device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
                              const Partial<Dim>& part) {
-  for_each_row(tile, [&](int i, int row, int head) {
+  for_each_row<Dim>(tile, [&](int i, int row, int head) {
     auto* to = static_cast<__nv_bfloat16*>(args.out) +
-               (int64_t{row} * args.num_heads + head) * Dim + threadIdx.x % 4 * 2;
+               (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value() +
+               threadIdx.x % 4 * 2;
 #pragma unroll
-    for (int d = 0; d < Dim / 8; ++d) {
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
       *reinterpret_cast<uint32_t*>(to + d * 8) =
           pack_bf16(normalized(part.values[d][i * 2], part.weights[i]),
                     normalized(part.values[d][i * 2 + 1], part.weights[i]));
@@ -347,7 +377,9 @@ __device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
 }
 
 // The tiles that a block visits, in order: those of its splits that overlap what its rows see.
+template <int Tile>
 struct TileWalk {
+  static_assert(kAttentionSplit % Tile == 0);
   int first_kv;
   int last_kv;
   int num_parts;
@@ -359,51 +391,52 @@ struct TileWalk {
     split = first_kv / kAttentionSplit + part;
     enter_split();
   }
-  __device__ void enter_split() { begin = max(split * kAttentionSplit, first_kv / kTile * kTile); }
+  __device__ void enter_split() { begin = max(split * kAttentionSplit, first_kv / Tile * Tile); }
   __device__ void advance() {
-    begin += kTile;
+    begin += Tile;
     if (begin % kAttentionSplit == 0) {
       split += num_parts;
       enter_split();
     }
   }
   __device__ bool ends_split() const {
-    return (begin + kTile) % kAttentionSplit == 0 || begin + kTile > last_kv;
+    return (begin + Tile) % kAttentionSplit == 0 || begin + Tile > last_kv;
   }
 };
 
-template <int Dim, int Warps>
-struct SharedTiles {
-  static constexpr int kTileBytes = kTile * Dim * 2;
-  static constexpr int kBytes = kStages * 2 * kTileBytes + Warps * kWarpRows * Dim * 2;
+template <int Dim, int Groups>
+struct BlockShape {
+  static constexpr int kThreads = Groups * Shape<Dim>::kValueParts * 32;
+  static constexpr int kTileBytes = Shape<Dim>::kTile * Dim * 2;
+  static constexpr int kBytes = kStages * 2 * kTileBytes + Groups * kGroupRows * Dim * 2;
 };
 
 // Block (token row, KV head and group of its query heads, part of the splits).
-template <int Dim, int Warps>
-__global__ void __launch_bounds__(Warps * 32)
+template <int Dim, int Groups>
+__global__ void __launch_bounds__(BlockShape<Dim, Groups>::kThreads)
     attention_mma_kernel(AttentionArgs args, AttentionSchedule schedule, int tokens,
                          int max_heads) {
-  using Shared = SharedTiles<Dim, Warps>;
+  constexpr int kTileBytes = BlockShape<Dim, Groups>::kTileBytes;
   extern __shared__ char shared[];
-  char* q_tile = shared + kStages * 2 * Shared::kTileBytes;
+  char* q_tile = shared + kStages * 2 * kTileBytes;
   wait_for_previous();
   let_next_start();
-  const QueryTile tile = find_tile < Warps == kWarpsForMany > (args, tokens, max_heads);
+  const QueryTile tile = find_tile < Groups == kGroupsForMany > (args, tokens, max_heads);
   if (tile.num_tokens == 0) return;
-  TileWalk next{tile.first_kv, tile.last_kv, schedule.num_parts, 0, 0};
+  TileWalk<Shape<Dim>::kTile> next{tile.first_kv, tile.last_kv, schedule.num_parts, 0, 0};
   next.start(blockIdx.z);
   if (!next.valid()) return;
   const auto load = [&](int stage) {
-    char* k_tile = shared + stage % kStages * 2 * Shared::kTileBytes;
-    load_kv<Dim, Warps>(args, tile, next.begin, k_tile, k_tile + Shared::kTileBytes);
+    char* k_tile = shared + stage % kStages * 2 * kTileBytes;
+    load_kv<Dim, Groups>(args, tile, next.begin, k_tile, k_tile + kTileBytes);
   };
-  TileWalk walk = next;
-  load_q<Dim, Warps>(args, tile, q_tile);
+  TileWalk<Shape<Dim>::kTile> walk = next;
+  load_q<Dim, Groups>(args, tile, q_tile);
   load(0);
   commit_copies();
   next.advance();
-  const RowLimits limits = row_limits<Warps>(tile, args.window);
-  const float scale = score_scale(args);
+  const RowLimits limits = row_limits<Dim>(tile, args.window);
+  const Scoring scoring = scoring_of(args);
   Partial<Dim> running;
   Partial<Dim> part;
   for (int stage = 0; walk.valid(); ++stage, walk.advance()) {
@@ -412,8 +445,8 @@ __global__ void __launch_bounds__(Warps * 32)
     next.advance();
     wait_copies<1>();
     __syncthreads();
-    const char* k_tile = shared + stage % kStages * 2 * Shared::kTileBytes;
-    add_tile<Dim>(part, walk.begin, limits, scale, q_tile, k_tile, k_tile + Shared::kTileBytes);
+    const char* k_tile = shared + stage % kStages * 2 * kTileBytes;
+    add_tile<Dim>(part, walk.begin, limits, scoring, q_tile, k_tile, k_tile + kTileBytes);
     __syncthreads();
     if (!walk.ends_split()) continue;
     finish<Dim>(part);
@@ -429,46 +462,56 @@ __global__ void __launch_bounds__(Warps * 32)
 }
 
 int heads_at_once(const AttentionArgs& args) {
-  return std::min(args.num_heads / args.kv.num_kv_heads, kWarpRows);
+  return std::min(args.num_heads / args.kv.num_kv_heads, kGroupRows);
 }
 
-template <int Dim, int Warps>
+template <int Dim, int Groups>
 void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  constexpr int kBytes = SharedTiles<Dim, Warps>::kBytes;
-  const auto kernel = attention_mma_kernel<Dim, Warps>;
+  using Block = BlockShape<Dim, Groups>;
+  const auto kernel = attention_mma_kernel<Dim, Groups>;
   static const cudaError_t raised =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
   if (raised != cudaSuccess) return;
   const int group = args.num_heads / args.kv.num_kv_heads;
   const int max_heads = heads_at_once(args);
-  const int tokens = Warps * kWarpRows / max_heads;
+  const int tokens = Groups * kGroupRows / max_heads;
   const dim3 grid(args.max_rows, args.kv.num_kv_heads * ceil_div(group, max_heads),
                   schedule.num_parts);
-  launch_kernel(kernel, grid, Warps * 32, kBytes, stream, args, schedule, tokens, max_heads);
+  launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, schedule, tokens,
+                max_heads);
 }
 
 template <int Dim>
 void launch_for_rows(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
   if (args.max_rows > kManyRows) {
-    launch<Dim, kWarpsForMany>(args, schedule, stream);
+    launch<Dim, kGroupsForMany>(args, schedule, stream);
   } else {
-    launch<Dim, kWarpsForFew>(args, schedule, stream);
+    launch<Dim, kGroupsForFew>(args, schedule, stream);
   }
 }
 
 }  // namespace
 
+bool has_attention_mma(int head_dim) {
+  return head_dim == 64 || head_dim == 96 || head_dim == 128 || head_dim == 256;
+}
+
 int attention_mma_tokens(const AttentionArgs& args) {
-  const int warps = args.max_rows > kManyRows ? kWarpsForMany : kWarpsForFew;
-  return warps * kWarpRows / heads_at_once(args);
+  const int groups = args.max_rows > kManyRows ? kGroupsForMany : kGroupsForFew;
+  return groups * kGroupRows / heads_at_once(args);
 }
 
 void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
                           cudaStream_t stream) {
-  if (args.kv.head_dim == 128) {
-    launch_for_rows<128>(args, schedule, stream);
-  } else {
-    launch_for_rows<64>(args, schedule, stream);
+  switch (args.kv.head_dim) {
+    case 64:
+      return launch_for_rows<64>(args, schedule, stream);
+    case 96:
+      return launch_for_rows<96>(args, schedule, stream);
+    case 128:
+      return launch_for_rows<128>(args, schedule, stream);
+    case 256:
+      return launch_for_rows<256>(args, schedule, stream);
   }
 }
 

@@ -18,7 +18,9 @@ __global__ void embed_kernel(EmbedArgs args) {
   const bool valid = id >= 0 && id < args.vocab;
   const T* from = static_cast<const T*>(args.table) + int64_t{valid ? id : 0} * args.hidden;
   float* to = args.out + int64_t{row} * args.hidden;
-  for (int i = threadIdx.x; i < args.hidden; i += kThreads) to[i] = to_float(from[i]);
+  for (int i = threadIdx.x; i < args.hidden; i += kThreads) {
+    to[i] = to_float(from[i]) * args.scale;
+  }
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ constexpr Ops make_ops() {
   set(ops, Op::kGemm, launch_gemm, "gemm");
   set(ops, Op::kRopeKv, launch_rope_kv, "rope_kv");
   set(ops, Op::kAttention, launch_attention, "attention");
-  set(ops, Op::kSiluMul, launch_silu_mul, "silu_mul");
+  set(ops, Op::kGatedAct, launch_gated_act, "gated_act");
+  set(ops, Op::kSoftcap, launch_softcap, "softcap");
   set(ops, Op::kPool, launch_pool, "pool");
   set(ops, Op::kKeepRaw, launch_keep_raw, "keep_raw");
   set(ops, Op::kExportLogits, launch_export_logits, "export_logits");

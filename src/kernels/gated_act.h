@@ -1,0 +1,29 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+enum class Activation : int32_t {
+  kSilu,      // x / (1 + exp(-x))
+  kGelu,      // x * (1 + erf(x / sqrt(2))) / 2
+  kGeluTanh,  // x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+};
+
+// out = activation(gate) * up for the live token rows, gate_up[r] = [gate | up].
+struct GatedActArgs {
+  static constexpr Op kOp = Op::kGatedAct;
+  const StepCounts* counts;
+  const float* gate_up;  // [max_rows, 2 * size]
+  void* out;             // [max_rows, size] of out_dtype
+  int32_t max_rows;
+  int32_t size;
+  Activation activation;
+  DType out_dtype;  // kF32 or kBF16
+};
+
+void gated_act(Queue& queue, const GatedActArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,20 @@
+#include "model/architecture.h"
+
+namespace foretoken {
+
+// Gemma Team 2024: norms before and after each block with weights 1 + w, embeddings times
+// sqrt(hidden_size), soft caps on attention scores and logits, a tanh-GELU MLP, and every other
+// layer, the first included, with a window. Scores are scaled by query_pre_attn_scalar.
+constinit const Architecture kGemma2Architecture = {
+    .name = "Gemma2ForCausalLM",
+    .description = "Gemma 2",
+    .defaults = R"({"max_position_embeddings": 8192, "num_key_value_heads": 4, "head_dim": 256,
+                    "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256,
+                    "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+                    "sliding_window": 4096, "sliding_window_pattern": 2,
+                    "tie_word_embeddings": true})",
+    .window_rule = WindowRule::kPattern,
+    .decoder = {.post_norms = true, .offset_norms = true, .scaled_embedding = true},
+};
+
+}  // namespace foretoken

@@ -1,0 +1,50 @@
+#include "model/architecture.h"
+
+namespace foretoken {
+namespace {
+
+// As Gemma 2, with norms of q and k instead of soft caps; five layers with a window, which turn by
+// rope_local_base_freq, to one without.
+constexpr const char* kDefaults =
+    R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
+        "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "head_dim": 256, "max_position_embeddings": 131072,
+        "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256,
+        "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+        "sliding_window": 4096, "sliding_window_pattern": 6, "tie_word_embeddings": true})";
+
+// Tensors of the parts that read images.
+constexpr const char* kVision[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                   "model.multi_modal_projector."};
+
+}  // namespace
+
+// Gemma Team 2025, the models without vision.
+constinit const Architecture kGemma3Architecture = {
+    .name = "Gemma3ForCausalLM",
+    .description = "Gemma 3, text",
+    .defaults = kDefaults,
+    .window_rule = WindowRule::kPattern,
+    .decoder = {.qk_norm = true,
+                .post_norms = true,
+                .offset_norms = true,
+                .scaled_embedding = true},
+};
+
+// The models with vision, of which only the text part is read: prompts are text alone.
+constinit const Architecture kGemma3ConditionalArchitecture = {
+    .name = "Gemma3ForConditionalGeneration",
+    .description = "Gemma 3 with vision; its text part",
+    .defaults = kDefaults,
+    .window_rule = WindowRule::kPattern,
+    .decoder = {.places = {{{"language_model.model.", "language_model.lm_head.weight"},
+                            {"model.language_model.", "lm_head.weight"}}},
+                .ignored = kVision,
+                .qk_norm = true,
+                .post_norms = true,
+                .offset_norms = true,
+                .scaled_embedding = true},
+    .text_config = true,
+};
+
+}  // namespace foretoken

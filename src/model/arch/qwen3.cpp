@@ -1,0 +1,16 @@
+#include "model/architecture.h"
+
+namespace foretoken {
+
+// Yang et al. 2025, the dense models: each head of q and k is normed before it turns, there are no
+// biases unless attention_bias asks for them, and heads have a size of their own.
+constinit const Architecture kQwen3Architecture = {
+    .name = "Qwen3ForCausalLM",
+    .description = "Qwen 3, dense",
+    .defaults = R"({"max_position_embeddings": 32768, "num_key_value_heads": 32, "head_dim": 128,
+                    "sliding_window": 4096, "max_window_layers": 28})",
+    .window_rule = WindowRule::kFromLayer,
+    .decoder = {.qk_norm = true},
+};
+
+}  // namespace foretoken

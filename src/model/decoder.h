@@ -1,0 +1,18 @@
+#pragma once
+#include <memory>
+
+#include "base/result.h"
+#include "model/architecture.h"
+#include "model/model.h"
+#include "model/registry.h"
+
+namespace foretoken {
+
+// The decoder that all architectures share: blocks of grouped-query attention and a gated MLP
+// around a residual stream in float. What differs between them is data: the config and the traits.
+// Loads the weights and takes the scratch; errors as in load_model.
+Result<std::unique_ptr<Model>> load_decoder(Device& device, const ModelConfig& config,
+                                            const DecoderTraits& traits, WeightLoader& loader,
+                                            const LoadOptions& options);
+
+}  // namespace foretoken

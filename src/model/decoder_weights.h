@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "model/architecture.h"
+#include "model/config.h"
+#include "model/weight_loader.h"
+
+namespace foretoken {
+
+// Null: the model has none. Norm weights are ready to multiply: an offset is already added.
+struct DecoderLayerWeights {
+  const float* input_norm = nullptr;  // [hidden]
+  PackedWeight qkv;                   // [q, k and v heads, hidden]
+  const float* qkv_bias = nullptr;
+  const float* q_norm = nullptr;  // [head_dim]
+  const float* k_norm = nullptr;
+  PackedWeight o;  // [hidden, q heads]
+  const float* o_bias = nullptr;
+  const float* attention_post_norm = nullptr;  // [hidden] of what attention adds
+  const float* mlp_norm = nullptr;             // [hidden]
+  PackedWeight gate_up;                        // [2 * intermediate, hidden]
+  const float* gate_up_bias = nullptr;
+  PackedWeight down;  // [hidden, intermediate]
+  const float* down_bias = nullptr;
+  const float* mlp_post_norm = nullptr;  // [hidden] of what the MLP adds
+};
+
+// All weights of a decoder in device memory.
+struct DecoderWeights {
+  const void* embedding = nullptr;  // [vocab, hidden] of the model's type
+  std::vector<DecoderLayerWeights> layers;
+  const float* final_norm = nullptr;
+  PackedWeight head;  // [vocab, hidden]; a copy of the embedding where they are tied
+};
+
+// Bytes that the weights take in device memory, in the type the config names.
+int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits);
+
+// Loads them under the names of Hugging Face; `arena` holds what is not packed. Errors as of
+// WeightLoader.
+Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
+                                            const DecoderTraits& traits, WeightLoader& loader);
+
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// Typed fields of a JSON object that a user wrote. A field that is null counts as missing; a
+// missing one leaves *out as it is. Errors are InvalidArgument and name the object, the field and
+// what it must be.
+class JsonFields {
+ public:
+  // `object` must outlive this; `where` is named in messages, for example the path of the file.
+  JsonFields(const nlohmann::json& object, std::string where)
+      : object_(object), where_(std::move(where)) {}
+
+  const std::string& where() const { return where_; }
+  // Null when the field is missing.
+  const nlohmann::json* find(const char* name) const;
+
+  Status read_count(const char* name, int32_t* out) const;  // an integer from 1 to 2^24
+  Status read_positive(const char* name, double* out) const;
+  Status read_flag(const char* name, bool* out) const;
+  Status read_positive_list(const char* name, std::vector<double>* out) const;
+  // The same for a field that must be there.
+  Status need_count(const char* name, int32_t* out) const;
+  Status need_positive(const char* name, double* out) const;
+
+  Status missing(const char* name) const;
+  // For a field that is there.
+  Status wrong(const char* name, const std::string& wanted) const;
+
+ private:
+  const nlohmann::json& object_;
+  const std::string where_;
+};
+
+}  // namespace foretoken

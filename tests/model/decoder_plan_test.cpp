@@ -1,0 +1,59 @@
+#include "model/decoder_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+ModelConfig config_of(std::vector<LayerConfig> layers) {
+  ModelConfig config;
+  config.num_kv_heads = 2;
+  config.head_dim = 16;
+  config.layers = std::move(layers);
+  return config;
+}
+
+TEST(DecoderPlan, OneGroupWithoutWindows) {
+  const DecoderPlan plan = plan_decoder(config_of({{0, true}, {0, false}}), 100);
+  ASSERT_EQ(plan.groups.size(), 1u);
+  EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
+  EXPECT_EQ(plan.layers[1].group_index, 1);
+  EXPECT_EQ(plan.layers[0].rope, LayerRope::kFull);
+  EXPECT_EQ(plan.layers[1].rope, LayerRope::kNone);
+}
+
+TEST(DecoderPlan, LayersCountInTheirGroups) {
+  ModelConfig config = config_of({{9, true}, {0, true}, {9, true}, {0, true}, {9, true}});
+  config.rope.windowed.emplace();
+  const DecoderPlan plan = plan_decoder(config, 100);
+  ASSERT_EQ(plan.groups.size(), 2u);
+  EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
+  EXPECT_EQ(plan.groups[1], (KvGroupSpec{3, 2, 16, DType::kF32, 9}));
+  EXPECT_EQ(plan.layers[3].group_index, 1);
+  EXPECT_EQ(plan.layers[4].group_index, 2);
+  EXPECT_EQ(plan.layers[4].window, 9);
+  EXPECT_EQ(plan.layers[4].rope, LayerRope::kWindowed);
+  EXPECT_EQ(plan.layers[3].rope, LayerRope::kFull);
+}
+
+TEST(DecoderPlan, TheFullGroupMayHaveNoLayers) {
+  const DecoderPlan plan = plan_decoder(config_of({{9, true}, {9, true}}), 100);
+  ASSERT_EQ(plan.groups.size(), 2u);
+  EXPECT_EQ(plan.groups[0].num_layers, 0);
+  EXPECT_EQ(plan.groups[1].num_layers, 2);
+}
+
+// A row sees as many positions as the longest sequence has.
+TEST(DecoderPlan, WindowsThatNothingOutgrowsAreLeftOut) {
+  ModelConfig config = config_of({{9, true}, {9, true}});
+  config.rope.windowed.emplace();
+  EXPECT_EQ(plan_decoder(config, 10).groups.size(), 2u);
+  const DecoderPlan plan = plan_decoder(config, 9);
+  ASSERT_EQ(plan.groups.size(), 1u);
+  EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
+  // The layer still turns as it was trained.
+  EXPECT_EQ(plan.layers[0].rope, LayerRope::kWindowed);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,152 @@
+#include "model/decoder_weights.h"
+
+#include <gtest/gtest.h>
+
+#include "model/dialled_parts.h"
+#include "model/forward_harness.h"
+#include "model/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using test::model_device;
+using test::ScratchFolder;
+
+class DecoderWeightsOf : public testing::TestWithParam<std::string> {
+ protected:
+  DecoderWeightsOf() {
+    shape_.architecture = GetParam();
+    shape_.vocab_size = 16;
+    shape_.hidden_size = 16;
+    shape_.head_dim = 8;
+    shape_.intermediate_size = 8;
+    const Status written = write_dialled_checkpoint(folder_.path(), shape_);
+    FT_CHECK_MSG(written.ok(), written.message());
+    config_ = read_model_config(folder_.path(), {}).value();
+    traits_ = find_architecture(GetParam())->decoder;
+    tensors_ = dialled_tensors(shape_, config_, traits_);
+  }
+
+  Result<std::unique_ptr<Model>> load() {
+    LoadOptions options;
+    options.max_rows = options.max_logits_rows = 4;
+    return load_model(model_device(), folder_.path(), options);
+  }
+
+  DialledShape shape_;
+  ScratchFolder folder_;
+  ModelConfig config_;
+  DecoderTraits traits_;
+  std::vector<TensorToWrite> tensors_;
+};
+
+TEST_P(DecoderWeightsOf, BytesAreCountedBeforeAndAfterLoading) {
+  const auto model = load();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(model.value()->weight_bytes(), decoder_weight_bytes(config_, traits_));
+  int64_t count = 0;
+  for (const TensorToWrite& tensor : tensors_) {
+    int64_t size = 1;
+    for (const int64_t extent : tensor.shape) size *= extent;
+    count += size;
+  }
+  EXPECT_EQ(model.value()->weight_bytes(), count * 4);
+}
+
+TEST_P(DecoderWeightsOf, AMissingTensorIsNamed) {
+  for (size_t missing = 0; missing < tensors_.size(); ++missing) {
+    std::vector<TensorToWrite> rest = tensors_;
+    rest.erase(rest.begin() + static_cast<ptrdiff_t>(missing));
+    ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), rest).ok());
+    const auto model = load();
+    ASSERT_FALSE(model.ok()) << tensors_[missing].name;
+    EXPECT_EQ(model.status().code(), StatusCode::kNotFound);
+    EXPECT_NE(model.status().message().find("'" + tensors_[missing].name + "'"), std::string::npos)
+        << model.status().message();
+    EXPECT_NE(model.status().message().find(folder_.path()), std::string::npos);
+  }
+}
+
+TEST_P(DecoderWeightsOf, AForeignTensorIsNamed) {
+  tensors_.push_back(tensors_.back());
+  tensors_.back().name = traits_.places[0].body + std::string("layers.0.mlp.router.weight");
+  ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), tensors_).ok());
+  const auto model = load();
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(model.status().message().find("layers.0.mlp.router.weight"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecoderWeightsOf, testing::ValuesIn(dialled_architectures()),
+                         [](const auto& test) { return test.param; });
+
+// transformers 5 may store the text part of Gemma 3 under a second name, and vision towers beside
+// it, which are not read.
+TEST(DecoderWeights, TheTextPartMayHaveAnotherName) {
+  const ScratchFolder folder;
+  DialledShape shape;
+  shape.architecture = "Gemma3ForConditionalGeneration";
+  ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
+  const ModelConfig config = read_model_config(folder.path(), {}).value();
+  DecoderTraits traits = find_architecture(shape.architecture)->decoder;
+  traits.places[0] = traits.places[1];
+  std::vector<TensorToWrite> tensors = dialled_tensors(shape, config, traits);
+  EXPECT_EQ(tensors[0].name, "model.language_model.embed_tokens.weight");
+  tensors.push_back(tensors.back());
+  tensors.back().name = "model.vision_tower.patch.weight";
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  const auto model = test::load_test_model(folder.path(), {}, 4);
+  EXPECT_EQ(model->weight_bytes(), decoder_weight_bytes(config, traits));
+}
+
+// A tied head is a copy of the table, whatever else the file holds.
+TEST(DecoderWeights, TiedHeads) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(write_dialled_checkpoint(folder.path(), {}).ok());
+  LoadOptions options;
+  options.config.hf_overrides = R"({"tie_word_embeddings": true})";
+  options.max_rows = options.max_logits_rows = 4;
+  const auto model = load_model(model_device(), folder.path(), options);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  test::ForwardHarness harness(model_device(), *model.value(), 4, 2);
+  const std::vector<int32_t> ids = {5, 9};
+  // Each token's code is most like itself.
+  EXPECT_EQ(test::argmax(harness.run(ids, 4)[1]), 9);
+}
+
+struct Published {
+  const char* architecture;
+  int32_t vocab, hidden, inner, layers, heads, kv_heads, head_dim;
+  bool tied;
+  int64_t num_parameters;
+};
+
+// The numbers of parameters that the models are published with, a tied head counted once.
+TEST(DecoderWeights, PublishedModelsHaveTheirNumberOfParameters) {
+  const Published models[] = {
+      {"LlamaForCausalLM", 128256, 2048, 8192, 16, 32, 8, 64, true, 1235814400},
+      {"MistralForCausalLM", 32000, 4096, 14336, 32, 32, 8, 128, false, 7241732096},
+      {"Qwen2ForCausalLM", 151936, 896, 4864, 24, 14, 2, 64, true, 494032768},
+      {"Qwen3ForCausalLM", 151936, 1024, 3072, 28, 16, 8, 128, true, 596049920},
+      {"Gemma2ForCausalLM", 256000, 2304, 9216, 26, 8, 4, 256, true, 2614341888},
+      {"Gemma3ForCausalLM", 262144, 1152, 6912, 26, 4, 1, 256, true, 999885952},
+      {"Phi3ForCausalLM", 32064, 3072, 8192, 32, 32, 32, 96, false, 3821079552},
+      {"SmolLM3ForCausalLM", 128256, 2048, 11008, 36, 16, 4, 128, true, 3075098624},
+  };
+  for (const Published& model : models) {
+    const nlohmann::json json = {
+        {"architectures", {model.architecture}}, {"vocab_size", model.vocab},
+        {"hidden_size", model.hidden},           {"intermediate_size", model.inner},
+        {"num_hidden_layers", model.layers},     {"num_attention_heads", model.heads},
+        {"num_key_value_heads", model.kv_heads}, {"head_dim", model.head_dim},
+        {"tie_word_embeddings", model.tied}};
+    const ModelConfig config =
+        parse_model_config(json, nlohmann::json::object(), {}, "config.json").value();
+    int64_t count =
+        decoder_weight_bytes(config, find_architecture(model.architecture)->decoder) / 4;
+    if (model.tied) count -= int64_t{model.vocab} * model.hidden;
+    EXPECT_EQ(count, model.num_parameters) << model.architecture;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,85 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/convert.h"
+#include "model/json_file.h"
+#include "model/safetensors.h"
+
+namespace foretoken::test {
+
+// One prompt of a golden case: reference logits at some positions, then greedy tokens.
+struct GoldenPrompt {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> positions;
+  std::vector<int32_t> greedy;
+  std::vector<std::vector<float>> logits;
+};
+
+// What transformers made of one model and one set of changes to its config (tests/golden).
+struct GoldenCase {
+  std::string name;
+  std::string folder;      // of the model
+  std::string references;  // golden.safetensors
+  std::string prefix;      // of the tensors there
+  std::string kind;        // "fp32" or "bf16_weights"
+  std::string hf_overrides;
+  int32_t max_model_len = 0;
+  nlohmann::json prompts;
+};
+
+inline std::string golden_folder() { return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/"; }
+
+// A case of tests/golden/<name>, whose model may lie elsewhere.
+inline GoldenCase read_golden_case(const std::string& name, const std::string& folder,
+                                   const std::string& kind) {
+  const std::string golden = golden_folder() + name;
+  return {name,
+          folder,
+          golden + "/golden.safetensors",
+          "",
+          kind,
+          "",
+          0,
+          read_json_file(golden + "/golden.json").value().at(kind)};
+}
+
+// Every variant of every model in tests/golden/architectures.
+inline std::vector<GoldenCase> architecture_cases() {
+  std::vector<GoldenCase> cases;
+  for (const char* model : {"gemma2", "gemma3", "gemma3-vision", "llama", "mistral", "phi3",
+                            "qwen2", "qwen3", "smollm3"}) {
+    const std::string folder = golden_folder() + "architectures/" + model;
+    const auto json = read_json_file(folder + "/golden.json").value();
+    for (const auto& variant : json.at("variants")) {
+      const std::string name = variant.at("name");
+      cases.push_back({std::string(model) + "-" + name, folder, folder + "/golden.safetensors",
+                       name + ".", "fp32", variant.at("hf_overrides").dump(),
+                       variant.at("max_model_len"), variant.at("fp32")});
+    }
+  }
+  return cases;
+}
+
+inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {
+  const auto file = SafetensorsFile::open(golden.references).value();
+  std::vector<GoldenPrompt> prompts;
+  for (const auto& entry : golden.prompts) {
+    GoldenPrompt prompt{entry.at("ids"), entry.at("positions"), entry.at("greedy"), {}};
+    const TensorView& tensor = file->tensors().at(
+        golden.prefix + "prompt" + std::to_string(prompts.size()) + ".logits." + golden.kind);
+    std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+    EXPECT_TRUE(convert_tensor(tensor, DType::kF32, values.data()).ok());
+    const auto vocab = static_cast<ptrdiff_t>(tensor.shape.at(1));
+    for (auto at = values.begin(); at != values.end(); at += vocab) {
+      prompt.logits.emplace_back(at, at + vocab);
+    }
+    prompts.push_back(std::move(prompt));
+  }
+  return prompts;
+}
+
+}  // namespace foretoken::test
