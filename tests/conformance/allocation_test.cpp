@@ -8,8 +8,8 @@
 #include "conformance/harness.h"
 
 // No allocation on engine, worker and pool threads once the engine is warm. malloc itself is
-// replaced here, so that allocations inside libraries count too; oneDNN's execute and the capture of
-// a graph are excepted.
+// replaced here, so that allocations inside libraries count too; oneDNN's execute and the capture
+// of a graph are excepted.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FT_HOOK_MALLOC 0

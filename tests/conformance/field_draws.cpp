@@ -7,8 +7,6 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocab = 2048;
-
 int pick(std::mt19937& random, int low, int high) {
   return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
 }
@@ -17,7 +15,7 @@ float between(std::mt19937& random, float low, float high) {
   return low + (high - low) * static_cast<float>(random() % 1000) / 1000.0f;
 }
 
-int32_t some_id(std::mt19937& random) { return pick(random, 10, kVocab - 1); }
+int32_t some_id(std::mt19937& random, int vocab) { return pick(random, 10, vocab - 1); }
 
 // Looks at the last token of the history and at the choice.
 class ForbidAfterLast final : public LogitsProcessor {
@@ -47,9 +45,9 @@ class PushByLength final : public LogitsProcessor {
   }
 };
 
-void draw_bias(Request& r, std::mt19937& random) {
+void draw_bias(Request& r, std::mt19937& random, int vocab) {
   for (int i = pick(random, 1, 30); i > 0; --i) {
-    const int32_t id = some_id(random);
+    const int32_t id = some_id(random, vocab);
     auto& bias = r.sampling.logit_bias;
     const auto same = [&](const auto& entry) { return entry.first == id; };
     if (std::none_of(bias.begin(), bias.end(), same)) {
@@ -58,21 +56,21 @@ void draw_bias(Request& r, std::mt19937& random) {
   }
 }
 
-void draw_allowed(Request& r, std::mt19937& random) {
+void draw_allowed(Request& r, std::mt19937& random, int vocab) {
   r.sampling.allowed_token_ids.emplace();
   for (int i = pick(random, 60, 900); i > 0; --i) {
-    r.sampling.allowed_token_ids->push_back(some_id(random));
+    r.sampling.allowed_token_ids->push_back(some_id(random, vocab));
   }
 }
 
-void draw_bad_words(Request& r, std::mt19937& random) {
+void draw_bad_words(Request& r, std::mt19937& random, int) {
   for (const char* word : {"the", "a", "and", " was", "to the", "said", ".", "he"}) {
     if (random() % 2 == 0) r.sampling.bad_words.emplace_back(word);
   }
   r.sampling.bad_words.emplace_back("in");
 }
 
-void draw_stop(Request& r, std::mt19937& random) {
+void draw_stop(Request& r, std::mt19937& random, int) {
   for (const char* stop : {" the", "an", ". ", "e", " of ", "ing", "never to be seen"}) {
     if (random() % 3 == 0) r.sampling.stop.emplace_back(stop);
   }
@@ -80,19 +78,19 @@ void draw_stop(Request& r, std::mt19937& random) {
   r.sampling.detokenize = true;
 }
 
-void draw_stop_ids(Request& r, std::mt19937& random) {
+void draw_stop_ids(Request& r, std::mt19937& random, int vocab) {
   for (int i = pick(random, 1, 20); i > 0; --i) {
-    r.sampling.stop_token_ids.push_back(some_id(random));
+    r.sampling.stop_token_ids.push_back(some_id(random, vocab));
   }
 }
 
-void draw_processors(Request& r, std::mt19937& random) {
+void draw_processors(Request& r, std::mt19937& random, int) {
   r.sampling.logits_processors.push_back(std::make_shared<ForbidAfterLast>(pick(random, 2, 9)));
   if (random() % 2 == 0) r.sampling.logits_processors.push_back(std::make_shared<PushByLength>());
 }
 
 // The prompt alone: what would need tokens goes.
-void draw_pooling(Request& r, std::mt19937& random) {
+void draw_pooling(Request& r, std::mt19937& random, int) {
   constexpr Pooling kWays[] = {Pooling::kLast, Pooling::kMean, Pooling::kCls};
   r.pooling = kWays[random() % 3];
   r.normalize = random() % 2 == 0;
@@ -100,9 +98,9 @@ void draw_pooling(Request& r, std::mt19937& random) {
   r.speculative = {};
 }
 
-void make_prompt(Request& r, std::mt19937& random) {
+void make_prompt(Request& r, std::mt19937& random, int vocab) {
   std::vector<int32_t> piece;
-  for (int i = pick(random, 1, 12); i > 0; --i) piece.push_back(some_id(random));
+  for (int i = pick(random, 1, 12); i > 0; --i) piece.push_back(some_id(random, vocab));
   for (int i = pick(random, 1, 4); i > 0; --i) {
     r.prompt_token_ids.insert(r.prompt_token_ids.end(), piece.begin(), piece.end());
   }
@@ -113,62 +111,64 @@ void make_prompt(Request& r, std::mt19937& random) {
 const std::vector<FieldDraw>& field_draws() {
   using Random = std::mt19937;
   static const std::vector<FieldDraw> draws = {
-      {"temperature", [](Request& r, Random& x) { r.sampling.temperature = between(x, 0.1f, 2); }},
+      {"temperature",
+       [](Request& r, Random& x, int) { r.sampling.temperature = between(x, 0.1f, 2); }},
       {"greedy",
-       [](Request& r, Random&) {
+       [](Request& r, Random&, int) {
          r.sampling.temperature = 0;
          r.sampling.n = 1;
        }},
-      {"top_p", [](Request& r, Random& x) { r.sampling.top_p = between(x, 0.05f, 1); }},
-      {"top_k", [](Request& r, Random& x) { r.sampling.top_k = pick(x, -1, 60); }},
-      {"min_p", [](Request& r, Random& x) { r.sampling.min_p = between(x, 0, 0.3f); }},
-      {"presence", [](Request& r, Random& x) { r.sampling.presence_penalty = between(x, -2, 2); }},
+      {"top_p", [](Request& r, Random& x, int) { r.sampling.top_p = between(x, 0.05f, 1); }},
+      {"top_k", [](Request& r, Random& x, int) { r.sampling.top_k = pick(x, -1, 60); }},
+      {"min_p", [](Request& r, Random& x, int) { r.sampling.min_p = between(x, 0, 0.3f); }},
+      {"presence",
+       [](Request& r, Random& x, int) { r.sampling.presence_penalty = between(x, -2, 2); }},
       {"frequency",
-       [](Request& r, Random& x) { r.sampling.frequency_penalty = between(x, -2, 2); }},
+       [](Request& r, Random& x, int) { r.sampling.frequency_penalty = between(x, -2, 2); }},
       {"repetition",
-       [](Request& r, Random& x) { r.sampling.repetition_penalty = between(x, 0.5f, 2); }},
+       [](Request& r, Random& x, int) { r.sampling.repetition_penalty = between(x, 0.5f, 2); }},
       {"logit_bias", draw_bias},
       {"bad_words", draw_bad_words},
       {"allowed_token_ids", draw_allowed},
       {"logits_processors", draw_processors},
-      {"logprobs", [](Request& r, Random& x) { r.sampling.logprobs = pick(x, 0, 8); }},
+      {"logprobs", [](Request& r, Random& x, int) { r.sampling.logprobs = pick(x, 0, 8); }},
       {"prompt_logprobs",
-       [](Request& r, Random& x) { r.sampling.prompt_logprobs = pick(x, 0, 8); }},
+       [](Request& r, Random& x, int) { r.sampling.prompt_logprobs = pick(x, 0, 8); }},
       {"stop", draw_stop},
       {"include_stop",
-       [](Request& r, Random& x) {
+       [](Request& r, Random& x, int) {
          r.sampling.include_stop_str_in_output = true;
-         draw_stop(r, x);
+         draw_stop(r, x, 0);
        }},
       {"stop_token_ids", draw_stop_ids},
-      {"min_tokens",
-       [](Request& r, Random& x) { r.sampling.min_tokens = pick(x, 1, r.sampling.max_tokens); }},
-      {"ignore_eos", [](Request& r, Random&) { r.sampling.ignore_eos = true; }},
+      {"min_tokens", [](Request& r, Random& x,
+                        int) { r.sampling.min_tokens = pick(x, 1, r.sampling.max_tokens); }},
+      {"ignore_eos", [](Request& r, Random&, int) { r.sampling.ignore_eos = true; }},
       {"n",
-       [](Request& r, Random& x) {
+       [](Request& r, Random& x, int) {
          if (r.sampling.temperature > 0) r.sampling.n = pick(x, 2, 4);
        }},
       {"detokenize",
-       [](Request& r, Random&) { r.sampling.detokenize = r.sampling.stop.size() > 0; }},
+       [](Request& r, Random&, int) { r.sampling.detokenize = r.sampling.stop.size() > 0; }},
       {"skip_special_tokens",
-       [](Request& r, Random& x) {
+       [](Request& r, Random& x, int) {
          r.sampling.skip_special_tokens = false;
          r.sampling.spaces_between_special_tokens = x() % 2 == 0;
        }},
       {"truncate_prompt_tokens",
-       [](Request& r, Random& x) { r.truncate_prompt_tokens = pick(x, 1, 30); }},
-      {"cache_salt", [](Request& r, Random& x) { r.cache_salt = std::to_string(x() % 3); }},
+       [](Request& r, Random& x, int) { r.truncate_prompt_tokens = pick(x, 1, 30); }},
+      {"cache_salt", [](Request& r, Random& x, int) { r.cache_salt = std::to_string(x() % 3); }},
       {"drafts",
-       [](Request& r, Random& x) { r.speculative.enabled = x() % 2 == 0 ? false : true; }},
+       [](Request& r, Random& x, int) { r.speculative.enabled = x() % 2 == 0 ? false : true; }},
       {"pooling", draw_pooling},
   };
   return draws;
 }
 
-Request draw_request(int number) {
+Request draw_request(int number, int vocab_size) {
   std::mt19937 random(static_cast<unsigned>(number) * 7919 + 1);
   Request request;
-  make_prompt(request, random);
+  make_prompt(request, random, vocab_size);
   request.sampling.max_tokens = pick(random, 1, 16);
   request.sampling.seed = random() % 5;
   const auto& draws = field_draws();
@@ -178,7 +178,7 @@ Request draw_request(int number) {
     // Pooling last, since it leaves nothing else.
     const bool rare = i + 1 == count;
     const bool drawn = random() % 1000 < static_cast<unsigned>(1000 * (rare ? chance / 4 : chance));
-    if (i == number || drawn) draws[static_cast<size_t>(i)].set(request, random);
+    if (i == number || drawn) draws[static_cast<size_t>(i)].set(request, random, vocab_size);
   }
   return request;
 }

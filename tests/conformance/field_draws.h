@@ -10,7 +10,7 @@ namespace foretoken {
 // One field of a request, or one way to use it, set to a random value in its range.
 struct FieldDraw {
   const char* name;
-  void (*set)(Request& request, std::mt19937& random);
+  void (*set)(Request& request, std::mt19937& random, int vocab_size);
 };
 
 // Every field that can change an output.
@@ -19,7 +19,7 @@ const std::vector<FieldDraw>& field_draws();
 // A short prompt with repetitions, so that n-gram drafts are made, with a seed and max_tokens, and
 // every field of field_draws with its own chance: `number` below their count sets that field alone.
 // Wishes that exclude one another are never drawn together.
-Request draw_request(int number);
+Request draw_request(int number, int vocab_size = 2048);
 
 // What was drawn, for messages.
 std::string describe(const Request& request);

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <bit>
+#include <filesystem>
 #include <iostream>
 
 #include "conformance/field_draws.h"
 #include "conformance/harness.h"
+#include "model/dialled_writer.h"
 
 // Every field alone and in random combinations: whatever shares the batch, however many steps are
 // in flight, with and without drafts, chunks, preemption, prefix hits and graphs, the outputs are
@@ -53,10 +57,10 @@ std::string difference(const RequestOutput& a, const RequestOutput& b) {
 int num_draws() { return num_test_prompts(200) < 200 ? 100 : kDraws; }
 
 // Ids of requests are given, so that messages do not depend on the engine's own numbers.
-std::vector<Request> draws_from(int begin, int end, bool speculates) {
+std::vector<Request> draws_from(int begin, int end, bool speculates, int vocab_size) {
   std::vector<Request> requests;
   for (int i = begin; i < end; ++i) {
-    Request request = draw_request(i);
+    Request request = draw_request(i, vocab_size);
     request.request_id = "draw-" + std::to_string(i);
     if (!speculates) request.speculative = {};
     requests.push_back(std::move(request));
@@ -69,15 +73,17 @@ struct FieldsRun {
   RequestStats stats;
 };
 
-FieldsRun run_draws(const Variant& variant, int count) {
+FieldsRun run_draws(const Variant& variant, int count, const std::string& model) {
   FieldsRun run;
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(config_of(variant, bundled_model()), &engine);
+  const Status made = make_engine(config_of(variant, model), &engine);
   EXPECT_TRUE(made.ok()) << made.message();
   if (!made.ok()) return run;
+  const int vocab_size = engine->info().vocab_size;
   for (int begin = 0; begin < count; begin += variant.batch) {
     const int end = std::min(begin + variant.batch, count);
-    for (RequestOutput& output : engine->generate(draws_from(begin, end, variant.num_drafts > 0))) {
+    for (RequestOutput& output :
+         engine->generate(draws_from(begin, end, variant.num_drafts > 0, vocab_size))) {
       run.stats += output.stats;
       run.outputs.push_back(std::move(output));
     }
@@ -87,23 +93,29 @@ FieldsRun run_draws(const Variant& variant, int count) {
 }
 
 const Outputs& base_outputs() {
-  static const Outputs outputs = run_draws({.name = "base", .batch = 50}, num_draws()).outputs;
+  static const Outputs outputs =
+      run_draws({.name = "base", .batch = 50}, num_draws(), bundled_model()).outputs;
   return outputs;
 }
 
-RequestStats expect_same(const Variant& variant, int count) {
-  const FieldsRun other = run_draws(variant, count);
-  const Outputs& base = base_outputs();
+int count_differences(const Outputs& base, const Outputs& other, const std::string& what) {
   int num_differing = 0;
-  for (size_t i = 0; i < other.outputs.size(); ++i) {
-    const std::string what = difference(base[i], other.outputs[i]);
-    if (what.empty()) continue;
+  EXPECT_LE(other.size(), base.size()) << what;
+  for (size_t i = 0; i < std::min(base.size(), other.size()); ++i) {
+    const std::string where = difference(base[i], other[i]);
+    if (where.empty()) continue;
     if (++num_differing > 3) continue;
-    ADD_FAILURE() << variant.describe() << ": " << base[i].request_id << ", choice "
-                  << base[i].index << ": " << what << "; "
+    ADD_FAILURE() << what << ": " << base[i].request_id << ", choice " << base[i].index << ": "
+                  << where << "; "
                   << describe(draw_request(std::stoi(base[i].request_id.substr(5))));
   }
-  EXPECT_EQ(num_differing, 0);
+  EXPECT_EQ(num_differing, 0) << what;
+  return num_differing;
+}
+
+RequestStats expect_same(const Variant& variant, int count) {
+  const FieldsRun other = run_draws(variant, count, bundled_model());
+  const int num_differing = count_differences(base_outputs(), other.outputs, variant.describe());
   std::cout << "device=" << test_device_name() << " " << variant.describe() << ": " << num_differing
             << " of " << other.outputs.size() << " choices differ, drafted "
             << other.stats.num_draft_tokens << ", accepted " << other.stats.num_accepted_tokens
@@ -156,6 +168,34 @@ TEST(SamplingFields, Eager) {
 TEST(SamplingFields, Alone) {
   expect_same({.name = "alone", .num_drafts = 8, .batch = 1}, num_draws() / 10);
 }
+
+// Windows, soft caps and normed queries below the same fields.
+class SamplingFieldsOf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SamplingFieldsOf, AreEqualWithDraftsChunksAndPreemption) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() /
+      ("foretoken-fields-" + GetParam() + "-" + std::to_string(getpid()));
+  DialledShape shape;
+  shape.architecture = GetParam();
+  ASSERT_TRUE(write_dialled_checkpoint(folder.string(), shape).ok());
+  const int count = num_draws() / 10;
+  const FieldsRun base = run_draws({.name = "base", .batch = 20}, count, folder.string());
+  const Variant variant{.name = GetParam(),
+                        .num_drafts = 3,
+                        .steps_in_flight = 2,
+                        .batch = 50,
+                        .max_batched_tokens = 24,
+                        .num_blocks = 10,
+                        .prefix_caching = true};
+  const FieldsRun other = run_draws(variant, count, folder.string());
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(base.outputs.size(), other.outputs.size());
+  EXPECT_EQ(count_differences(base.outputs, other.outputs, variant.describe()), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SamplingFieldsOf, testing::ValuesIn(dialled_architectures()),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace foretoken
