@@ -117,7 +117,7 @@ Result<std::vector<TextPair>> read_pairs(const Engine& engine, const DatasetOpti
             ? std::string(kBundledPrompts) + " was not found; name a file with --dataset-path"
             : "--dataset-name " + options.name + " needs its file: --dataset-path FILE");
   }
-  FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
   if (options.name == "sharegpt") return read_sharegpt(path, text);
   if (options.name == "sonnet") return draw_lines(engine, options, text);
   return read_json_lines(path, text);

@@ -126,7 +126,7 @@ ChatReply save(const std::string& argument, ChatState& state) {
 }
 
 Status load_file(const std::string& path, ChatState& state) {
-  FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
   FT_ASSIGN_OR_RETURN(const json all, parse_json_object(text, path));
   const json sampling = all.value("sampling", json::object());
   if (!sampling.is_object()) return invalid_argument(path + ": 'sampling' must be an object");

@@ -9,7 +9,7 @@
 
 namespace foretoken {
 
-Result<std::string> read_text_file(const std::string& path) {
+Result<std::string> read_input_file(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {

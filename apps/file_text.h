@@ -6,6 +6,6 @@
 namespace foretoken {
 
 // The whole file, or stdin for "-". A folder or an unreadable file is an error that names it.
-Result<std::string> read_text_file(const std::string& path);
+Result<std::string> read_input_file(const std::string& path);
 
 }  // namespace foretoken

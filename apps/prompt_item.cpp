@@ -31,7 +31,7 @@ PromptItem text_item(const std::string& text, const std::string& origin,
 
 Status add_lines(const std::string& path, const PromptSources& sources,
                  std::vector<PromptItem>* items) {
-  FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -92,7 +92,7 @@ Result<std::vector<PromptItem>> collect_prompts(const PromptSources& sources) {
     items.push_back(text_item(prompt, "prompt " + std::to_string(items.size() + 1), sources));
   }
   for (const std::string& path : sources.prompt_files) {
-    FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+    FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
     items.push_back(text_item(text, path == "-" ? "stdin" : path, sources));
   }
   for (const std::string& path : sources.jsonl_files) {

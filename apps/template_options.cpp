@@ -14,7 +14,7 @@ Result<json> read_array(const char* flag, const std::string& given) {
   std::string what = flag;
   const size_t start = given.find_first_not_of(" \t\r\n");
   if (start == std::string::npos || (given[start] != '[' && given[start] != '{')) {
-    FT_ASSIGN_OR_RETURN(text, read_text_file(given));
+    FT_ASSIGN_OR_RETURN(text, read_input_file(given));
     what += " " + given;
   }
   FT_ASSIGN_OR_RETURN(json value, parse_json(text, what));

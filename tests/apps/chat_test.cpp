@@ -139,14 +139,15 @@ TEST(Chat, TheOldestTurnsGiveWay) {
 }
 
 TEST(Chat, AcceptedDraftsAreTinted) {
+  const std::string limit = "/set max_tokens 48\n";
   const std::string question = "Tom and Tom and Tom and Tom and Tom and\n";
-  const std::vector<std::string> common = {"--speculative-config", kNgram, "--max-tokens", "48"};
+  const std::vector<std::string> common = {"--speculative-config", kNgram};
   std::vector<std::string> coloured = common;
   coloured.insert(coloured.end(), {"--color", "always"});
   const CommandResult plain =
-      talk(question + "/spec off\n" + question + "/spec 2\n/stats\n", common);
+      talk(limit + question + "/spec off\n" + question + "/spec 2\n/stats\n", common);
   const CommandResult tinted =
-      talk(question + "/spec off\n" + question + "/spec 2\n/stats\n", coloured);
+      talk(limit + question + "/spec off\n" + question + "/spec 2\n/stats\n", coloured);
   ASSERT_EQ(tinted.exit_code, 0) << tinted.err;
   EXPECT_TRUE(has(tinted.out, "\x1b[36m")) << tinted.out;
   const std::string bare = without(without(tinted.out, "\x1b[36m"), "\x1b[0m");

@@ -87,6 +87,41 @@ TEST_F(RunBatch, EveryKindOfRequest) {
   EXPECT_EQ(all.at("last")["response"]["status_code"], 200);
 }
 
+TEST_F(RunBatch, LogprobsChoicesAndEmbeddings) {
+  const json messages = {{{"role", "user"}, {"content", "Hi"}}};
+  const CommandResult result =
+      run(request("chat", "/v1/chat/completions",
+                  {{"messages", messages},
+                   {"max_tokens", 3},
+                   {"n", 2},
+                   {"logprobs", true},
+                   {"top_logprobs", 2},
+                   {"ignore_eos", true}}) +
+          request("text", "/v1/completions",
+                  {{"prompt", "A cat sat"}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 1}}) +
+          request("vectors", "/v1/embeddings", {{"input", {"A cat", "A dog"}}}) +
+          request("base64", "/v1/embeddings", {{"input", "A cat"}, {"encoding_format", "base64"}}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto all = lines();
+  const json& choices = all.at("chat")["response"]["body"]["choices"];
+  ASSERT_EQ(choices.size(), 2u) << all.at("chat");
+  const json& positions = choices[1]["logprobs"]["content"];
+  ASSERT_EQ(positions.size(), 3u);
+  EXPECT_EQ(positions[0]["top_logprobs"].size(), 2u);
+  const json& echoed = all.at("text")["response"]["body"]["choices"][0];
+  EXPECT_EQ(echoed["text"], "A cat sat");
+  EXPECT_GE(echoed["logprobs"]["tokens"].size(), 2u);
+  EXPECT_TRUE(echoed["logprobs"]["token_logprobs"][0].is_null());
+  std::string joined;
+  for (const json& token : echoed["logprobs"]["tokens"]) joined += token.get<std::string>();
+  EXPECT_EQ(joined, "A cat sat");
+  const json& data = all.at("vectors")["response"]["body"]["data"];
+  ASSERT_EQ(data.size(), 2u) << all.at("vectors");
+  EXPECT_GT(data[0]["embedding"].size(), 10u);
+  EXPECT_NE(data[0]["embedding"], data[1]["embedding"]);
+  EXPECT_TRUE(all.at("base64")["response"]["body"]["data"][0]["embedding"].is_string());
+}
+
 TEST_F(RunBatch, GoesOnWhereItWas) {
   const std::string text =
       completion("a", 3) + completion("b", 3) + "broken\n" + completion("c", 3);
