@@ -4,7 +4,7 @@
 
 namespace foretoken {
 
-std::string bundled_model_name() { return "foretoken-3m"; }
+std::string bundled_model_name() { return "foretoken-7m"; }
 
 std::string bundled_path(const std::string& path) {
   namespace fs = std::filesystem;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/thread_role.h"
 #include "kernels/commit.h"
@@ -96,6 +97,9 @@ void ModelRunner::submit(uint64_t step, int num_rows, uint32_t features) {
   FT_CHECK(bucket != buckets_.end());
   std::unique_ptr<Graph>& graph = bucket->graphs[features];
   if (graph == nullptr && config_.graphs) graph = capture(bucket->max_rows, features);
+  // A driver may allocate for each host call, inside a graph too.
+  std::optional<ForeignAllocationScope> host_calls;
+  if ((features & kHasProcessors) != 0) host_calls.emplace();
   if (graph != nullptr) {
     queue_.replay(*graph);
   } else {

@@ -164,7 +164,7 @@ CommandResult run_command(const std::vector<std::string>& arguments,
   return Command(arguments, setting).finish();
 }
 
-fs::path bundled_model() { return fs::path(FORETOKEN_SOURCE_DIR) / "models" / "foretoken-3m"; }
+fs::path bundled_model() { return fs::path(FORETOKEN_SOURCE_DIR) / "models" / "foretoken-7m"; }
 
 ScratchFolder::ScratchFolder() {
   std::string name = (fs::temp_directory_path() / "foretoken-apps-XXXXXX").string();

@@ -17,7 +17,7 @@ std::vector<GoldenCase> all_cases() {
   std::vector<GoldenCase> cases = test::architecture_cases();
   cases.push_back(
       test::read_golden_case("tiny-llama", test::golden_folder() + "tiny-llama", "fp32"));
-  cases.push_back(test::read_golden_case("foretoken-3m", bundled_model(), "bf16_weights"));
+  cases.push_back(test::read_golden_case("foretoken-7m", bundled_model(), "bf16_weights"));
   return cases;
 }
 

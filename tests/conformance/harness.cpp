@@ -30,7 +30,7 @@ int num_test_prompts(int most) {
   return text != nullptr ? std::min(most, std::atoi(text)) : most;
 }
 
-std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-3m"; }
+std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m"; }
 
 std::vector<std::string> bench_prompts(int count) {
   const std::filesystem::path folder =

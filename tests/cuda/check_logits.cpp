@@ -51,8 +51,10 @@ void set_params(Batch& b, std::mt19937& random, int i) {
       b.allowed[int64_t{i} * b.mask_words + w] = static_cast<uint32_t>(random() | random());
     }
   }
-  for (; i % 5 == 0 && p.num_logit_bias < 300; ++p.num_logit_bias) {
-    b.biases[i * kMaxLogitBias + p.num_logit_bias] = {p.num_logit_bias * b.sizes.vocab / 300, 1.5f};
+  const int num_biases = std::min(300, b.sizes.vocab);
+  for (; i % 5 == 0 && p.num_logit_bias < num_biases; ++p.num_logit_bias) {
+    const int32_t id = p.num_logit_bias * b.sizes.vocab / num_biases;
+    b.biases[i * kMaxLogitBias + p.num_logit_bias] = {id, 1.5f};
   }
   // Words that end the history, so that they count.
   const auto id_at = [&](int position) {

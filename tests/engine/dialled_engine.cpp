@@ -36,7 +36,7 @@ std::string engine_test_device() {
 }
 
 std::string bundled_model_folder() {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-3m";
+  return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
 }
 
 const std::string& DialledEngine::folder() {

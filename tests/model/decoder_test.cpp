@@ -77,7 +77,7 @@ GoldenCase tiny_llama(const std::string& kind) {
 }
 
 GoldenCase bundled_model() {
-  return test::read_golden_case("foretoken-3m", kSource + "/models/foretoken-3m", "bf16_weights");
+  return test::read_golden_case("foretoken-7m", kSource + "/models/foretoken-7m", "bf16_weights");
 }
 
 TEST(Decoder, TinyLlamaMatchesTheReference) {

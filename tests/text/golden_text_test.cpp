@@ -7,7 +7,7 @@
 #include "text/tokenizer.h"
 
 // The bundled model's tokenizer and chat template against Hugging Face transformers
-// (tests/golden/foretoken-3m/text.json, made by tools/golden/gen_golden.py).
+// (tests/golden/foretoken-7m/text.json, made by tools/golden/gen_golden.py).
 
 namespace foretoken {
 namespace {
@@ -15,12 +15,12 @@ namespace {
 const std::string kSource = FORETOKEN_SOURCE_DIR;
 
 nlohmann::json golden_text() {
-  std::ifstream file(kSource + "/tests/golden/foretoken-3m/text.json");
+  std::ifstream file(kSource + "/tests/golden/foretoken-7m/text.json");
   return nlohmann::json::parse(file);
 }
 
 TEST(GoldenText, TokenizerMatchesTheReference) {
-  const auto tokenizer = load_hf_tokenizer(kSource + "/models/foretoken-3m");
+  const auto tokenizer = load_hf_tokenizer(kSource + "/models/foretoken-7m");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   const nlohmann::json golden = golden_text();
   ASSERT_FALSE(golden.at("tokenizer").empty());
@@ -32,7 +32,7 @@ TEST(GoldenText, TokenizerMatchesTheReference) {
 }
 
 TEST(GoldenText, ChatTemplateMatchesTheReference) {
-  const auto chat = ChatTemplate::load(kSource + "/models/foretoken-3m");
+  const auto chat = ChatTemplate::load(kSource + "/models/foretoken-7m");
   ASSERT_TRUE(chat.ok()) << chat.status().message();
   const nlohmann::json golden = golden_text();
   ASSERT_FALSE(golden.at("chat").empty());

@@ -25,7 +25,7 @@ if g++ -shared -fPIC -O1 -I"$cuda/include" -I"$(dirname "$cupti")" tools/cuda/sy
   for tokens in 64 512; do
     LD_LIBRARY_PATH=$(dirname "$cupti_lib"):${LD_LIBRARY_PATH:-} \
       CUDA_INJECTION64_PATH=$out/libsync_counter.so "$bin/foretoken" bench latency --device cuda \
-      --model models/foretoken-3m --batch-size 4 --input-len 16 --output-len "$tokens" \
+      --model models/foretoken-7m --batch-size 4 --input-len 16 --output-len "$tokens" \
       --num-iters-warmup 1 --num-iters 2 --log-level error \
       -sc '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1}' \
       2>&1 | grep -E 'cupti' | sed "s/^/$tokens output tokens: /"

@@ -1,7 +1,7 @@
 """Makes the golden files of tests/golden/ with Hugging Face transformers on a CPU.
 
     python3 tools/golden/gen_golden.py tiny-llama     # also writes the tiny model itself
-    python3 tools/golden/gen_golden.py foretoken-3m
+    python3 tools/golden/gen_golden.py foretoken-7m
     python3 tools/golden/gen_golden.py architectures  # tiny models too; a few minutes
     python3 tools/golden/gen_golden.py architectures --only gemma2
 
@@ -258,7 +258,7 @@ def generate_architecture(name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", choices=["tiny-llama", "foretoken-3m", "architectures"])
+    parser.add_argument("model", choices=["tiny-llama", "foretoken-7m", "architectures"])
     parser.add_argument("--only", choices=list(architectures.MODELS), help="one architecture")
     arguments = parser.parse_args()
     name = arguments.model
