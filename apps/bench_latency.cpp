@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 
-#include "commands.h"
+#include "bench_command.h"
+#include "bench_run.h"
 #include "engine_options.h"
 #include "interrupt.h"
 #include "progress_line.h"
 #include "report.h"
-#include "request_batch.h"
 
 namespace foretoken {
 namespace {
@@ -51,35 +50,6 @@ std::vector<Request> random_requests(const LatencyOptions& options, int vocab_si
   return requests;
 }
 
-void add_stats(const RequestStats& from, RequestStats* sum) {
-  sum->num_output_tokens += from.num_output_tokens;
-  sum->num_steps += from.num_steps;
-  sum->num_drafts += from.num_drafts;
-  sum->num_draft_tokens += from.num_draft_tokens;
-  sum->num_accepted_tokens += from.num_accepted_tokens;
-}
-
-// Runs all requests once; the seconds, or the first error. Aborted after a signal.
-Result<double> run_iteration(Engine& engine, const std::vector<Request>& requests,
-                             RequestStats* stats) {
-  RequestBatch batch(engine, requests.size());
-  for (size_t i = 0; i < requests.size(); ++i) batch.submit(i, requests[i]);
-  Status status;
-  for (bool done = false; !done;) {
-    done = batch.look([&](const std::vector<RequestOutput>& outputs) {
-      const auto open = [](const RequestOutput& output) { return !output.finished; };
-      if (std::any_of(outputs.begin(), outputs.end(), open)) return;
-      for (const RequestOutput& output : outputs) {
-        if (status.ok()) status = output.status;
-        add_stats(output.stats, stats);
-      }
-    });
-    if (interrupt_flag().load()) return aborted("interrupted");
-  }
-  FT_RETURN_IF_ERROR(status);
-  return batch.seconds();
-}
-
 Result<LatencyResult> measure(Engine& engine, const LatencyOptions& options) {
   const std::vector<Request> requests = random_requests(options, engine.info().vocab_size);
   LatencyResult result;
@@ -91,11 +61,10 @@ Result<LatencyResult> measure(Engine& engine, const LatencyOptions& options) {
       progress.show(
           fmt::format("iteration {} of {}{}", i + 1, num_all, warm_up ? " (warm-up)" : ""));
     }
-    RequestStats stats;
-    FT_ASSIGN_OR_RETURN(const double seconds, run_iteration(engine, requests, &stats));
+    FT_ASSIGN_OR_RETURN(const BenchRun run, run_bench_requests(engine, requests, {}));
     if (warm_up) continue;
-    result.seconds.push_back(seconds);
-    add_stats(stats, &result.stats);
+    result.seconds.push_back(run.seconds);
+    add_stats(run.stats, &result.stats);
   }
   return result;
 }
@@ -138,16 +107,8 @@ Status write_json(const LatencyResult& result, const LatencyOptions& options) {
   for (const int percent : kPercentiles) {
     object["percentiles"][std::to_string(percent)] = percentile(sorted, percent);
   }
-  object["drafts"] = {{"steps", result.stats.num_steps},
-                      {"drafts", result.stats.num_drafts},
-                      {"drafted_tokens", result.stats.num_draft_tokens},
-                      {"accepted_tokens", result.stats.num_accepted_tokens},
-                      {"output_tokens", result.stats.num_output_tokens}};
-  std::ofstream file(options.output_json);
-  file << object.dump(4) << "\n";
-  file.flush();
-  if (file) return {};
-  return invalid_argument("cannot write --output-json '" + options.output_json + "'");
+  object["drafts"] = drafts_json(result.stats);
+  return write_bench_json(object, options.output_json);
 }
 
 Status check_lengths(const LatencyOptions& options, const EngineInfo& info) {
@@ -167,19 +128,13 @@ Status run_latency(const LatencyOptions& options) {
 
 int latency(const LatencyOptions& options) {
   catch_interrupts();
-  const Status status = run_latency(options);
-  if (interrupt_flag().load()) return report_interrupt("the benchmark");
-  if (status.ok()) return 0;
-  report_error(status.message());
-  return kExitError;
+  return bench_exit_code(run_latency(options));
 }
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, std::function<int()>* run) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure speed");
-  bench->require_subcommand(1);
-  CLI::App* command = bench->add_subcommand("latency", "Seconds of one batch of random prompts");
+void add_bench_latency(CLI::App& bench, std::function<int()>* run) {
+  CLI::App* command = bench.add_subcommand("latency", "Seconds of one batch of random prompts");
   auto options = std::make_shared<LatencyOptions>();
   const auto add = [&](const char* name, int& value, const char* help, int64_t low) {
     command->add_option(name, value, help)->capture_default_str()->check(at_least(low));

@@ -7,6 +7,9 @@ namespace foretoken {
 // Each adds its subcommand to `app`. When the command line names it, `*run` is set to the function
 // that does the work and returns the exit code.
 void add_generate_command(CLI::App& app, std::function<int()>* run);
+void add_chat_command(CLI::App& app, std::function<int()>* run);
+void add_embed_command(CLI::App& app, std::function<int()>* run);
+void add_run_batch_command(CLI::App& app, std::function<int()>* run);
 void add_bench_command(CLI::App& app, std::function<int()>* run);
 void add_inspect_command(CLI::App& app, std::function<int()>* run);
 void add_download_command(CLI::App& app, std::function<int()>* run);

@@ -8,6 +8,7 @@
 #include "interrupt.h"
 #include "progress_line.h"
 #include "report.h"
+#include "serve/json_fields.h"
 #include "speculative_option.h"
 
 namespace foretoken {
@@ -16,7 +17,8 @@ namespace {
 void add_model_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--model,model", config.model,
                  "Folder with config.json, *.safetensors and tokenizer.json, or Hub id "
-                 "org/name[@revision] (default: the bundled foretoken-3m)");
+                 "org/name[@revision] (default: the bundled " +
+                     bundled_model_name() + ")");
   app.add_option("--revision", config.revision,
                  "Branch, tag or commit of a Hub id (default: main)");
   app.add_option("--download-dir", config.download_dir,
@@ -26,33 +28,60 @@ void add_model_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--load-format", config.load_format,
                  "auto, safetensors or dummy (random weights, config.json only)")
       ->capture_default_str();
-  app.add_option("--attention-backend", config.attention_backend,
-                 "Attention kernels (see foretoken inspect)");
+  app.add_option("--hf-overrides", config.hf_overrides, "JSON object laid over config.json")
+      ->type_name("JSON");
+  app.add_option("--generation-config", config.generation_config,
+                 "Sampling defaults: auto (the model's), vllm (none) or a folder with a "
+                 "generation_config.json")
+      ->capture_default_str();
+  app.add_option("--override-generation-config", config.override_generation_config,
+                 "JSON object laid over it: {\"temperature\": 0.5}")
+      ->type_name("JSON");
+  app.add_option("--chat-template", config.chat_template,
+                 "File of a chat template, or the template itself (default: the model's)");
+  app.add_flag("--skip-tokenizer-init", config.skip_tokenizer_init,
+               "Load no tokenizer: prompts and outputs are token ids");
+  app.add_option(
+      "--attention-backend", config.attention_backend,
+      "Attention kernels, as foretoken inspect lists them (default: the first that fits)");
   app.add_option("--batch-invariant", config.batch_invariant, "auto, on or off")
       ->capture_default_str();
-  app.add_option("--cpu-threads", config.cpu_threads, "Threads of the CPU device (0: one a core)")
+  app.add_option("--cpu-threads", config.cpu_threads,
+                 "Threads of the CPU device (default: one a physical core)")
       ->check(at_least(0));
-  app.add_option("--seed", config.seed, "Seed of requests that have none")->capture_default_str();
+  app.add_option("--seed", config.seed, "Seed of requests that have none")
+      ->capture_default_str()
+      ->check(seed_number());
 }
 
 void add_batch_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--max-model-len", config.max_model_len,
-                 "Most tokens of prompt and output together (default: as the model allows)")
-      ->check(at_least(1))
-      ->transform(human_integer());
-  app.add_option("--max-num-seqs", config.max_num_seqs, "Most sequences in a step")
+                 "Most tokens of prompt and output together: 4096, 32k, 1M, or auto for what "
+                 "memory allows (default: as the model allows)")
+      ->transform(human_integer_or_auto());
+  app.add_option("--max-num-seqs", config.max_num_seqs,
+                 "Most sequences in a step (default: 64 on a CPU, 256 on CUDA)")
       ->check(at_least(1));
   app.add_option("--max-num-batched-tokens", config.max_num_batched_tokens,
-                 "Most tokens in a step; longer prompts are computed in chunks")
+                 "Most tokens in a step; longer prompts are computed in chunks (default: 512 on a "
+                 "CPU, 2048 on CUDA)")
       ->check(at_least(1))
       ->transform(human_integer());
+  app.add_option("--scheduling-policy", config.scheduling_policy,
+                 "fcfs (first come, first served) or priority")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fcfs", "priority"}));
+  app.add_option("--max-logprobs", config.max_logprobs,
+                 "Most alternatives a token that a request may ask for; -1: all, 0: no logprobs")
+      ->capture_default_str()
+      ->check(at_least(-1));
   app.add_option("--block-size", config.block_size, "Tokens of a KV block: 16, 32 or 64")
       ->capture_default_str();
   app.add_option("--num-gpu-blocks-override", config.num_gpu_blocks_override,
-                 "Number of KV blocks, instead of what memory allows")
+                 "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));
   app.add_option("--kv-cache-memory-bytes", config.kv_cache_memory_bytes,
-                 "Memory of the KV cache, instead of what is free")
+                 "Memory of the KV cache (default: --gpu-memory-utilization of what is free)")
       ->check(at_least(1))
       ->transform(human_integer());
   app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
@@ -77,7 +106,8 @@ void EngineOptions::add_to(CLI::App& app) {
   add_batch_flags(app, config);
   app.add_option("--speculative-config", speculative_json,
                  "Drafting as JSON, also -sc: {\"method\": \"ngram\", \"num_speculative_tokens\": "
-                 "4, \"prompt_lookup_min\": 2, \"prompt_lookup_max\": 4}");
+                 "4, \"prompt_lookup_min\": 2, \"prompt_lookup_max\": 4} (default: none)")
+      ->type_name("JSON");
   app.add_option("--log-level", log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
@@ -88,11 +118,15 @@ Result<EngineConfig> EngineOptions::resolve() const {
   if (!speculative_json.empty()) {
     FT_ASSIGN_OR_RETURN(resolved.speculative, parse_speculative_config(speculative_json));
   }
+  for (const auto& [flag, text] :
+       {std::pair{"--hf-overrides", &config.hf_overrides},
+        std::pair{"--override-generation-config", &config.override_generation_config}}) {
+    if (!text->empty()) FT_RETURN_IF_ERROR(parse_json_object(*text, flag).status());
+  }
   if (resolved.model.empty()) resolved.model = default_model();
   if (resolved.model.empty()) {
-    return not_found(
-        "the bundled model models/foretoken-3m was not found; name a model folder "
-        "with --model");
+    return not_found("the bundled model models/" + bundled_model_name() +
+                     " was not found; name a model folder with --model");
   }
   return resolved;
 }

@@ -29,7 +29,13 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);
 // (powers of 1024).
 CLI::Validator human_integer();
 
+// The same, and "auto" or -1, which become -1.
+CLI::Validator human_integer_or_auto();
+
 // As CLI::Validator: refuses numbers below `low`.
 CLI::Validator at_least(int64_t low);
+
+// As CLI::Validator: refuses what is no integer from 0 up.
+CLI::Validator seed_number();
 
 }  // namespace foretoken

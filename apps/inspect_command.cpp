@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,8 @@
 #include "engine_options.h"
 #include "interrupt.h"
 #include "kernels/open_device.h"
+#include "model/config.h"
+#include "model/decoder_weights.h"
 #include "model/registry.h"
 #include "report.h"
 
@@ -22,6 +25,7 @@ using nlohmann::ordered_json;
 struct InspectOptions {
   EngineOptions engine;
   bool json = false;
+  bool config_only = false;
 };
 
 ordered_json inspect_build() {
@@ -94,6 +98,48 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"load_seconds", info.load_seconds}};
 }
 
+// What config.json says, without loading anything else.
+Result<ordered_json> inspect_config(const EngineConfig& engine) {
+  namespace fs = std::filesystem;
+  FT_ASSIGN_OR_RETURN(const ModelConfig config,
+                      read_model_config(engine.model, {engine.dtype, engine.hf_overrides}));
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr) {
+    return unsupported("architecture '" + config.architecture + "' is not supported; known are " +
+                       architecture_names());
+  }
+  const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
+  const int64_t kv_bytes = 2 * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
+  std::error_code error;
+  return ordered_json{
+      {"architecture", config.architecture},
+      {"dtype", bytes == 4 ? "float32" : "bfloat16"},
+      {"vocab_size", config.vocab_size},
+      {"hidden_size", config.hidden_size},
+      {"intermediate_size", config.intermediate_size},
+      {"num_layers", config.num_layers},
+      {"num_heads", config.num_heads},
+      {"num_kv_heads", config.num_kv_heads},
+      {"head_dim", config.head_dim},
+      {"max_position_embeddings", config.max_position_embeddings},
+      {"weights_mib", mebibytes(decoder_weight_bytes(config, architecture->decoder))},
+      {"kv_cache_bytes_per_token", kv_bytes},
+      {"tokenizer", fs::exists(fs::path(engine.model) / "tokenizer.json", error)}};
+}
+
+// The part about the model. Aborted when a signal came.
+Result<ordered_json> inspect_model(const InspectOptions& options) {
+  if (options.config_only) {
+    FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
+    return inspect_config(config);
+  }
+  // Sizes need no text.
+  EngineOptions quiet = options.engine;
+  quiet.config.skip_tokenizer_init = true;
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(quiet));
+  return inspect_engine(engine->info());
+}
+
 std::string value_text(const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.2f}", value.get<double>());
@@ -136,14 +182,14 @@ int inspect(const InspectOptions& options) {
   all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
                     inspect_device("cuda", DeviceType::kCuda, config)};
   all.update(inspect_registries());
-  if (!config.model.empty()) {
-    Result<std::unique_ptr<Engine>> engine = start_engine(options.engine);
+  if (!config.model.empty() || options.config_only) {
+    const Result<ordered_json> model = inspect_model(options);
     if (interrupt_flag().load()) return report_interrupt("while loading");
-    if (!engine.ok()) {
-      report_error(engine.status().message());
+    if (!model.ok()) {
+      report_error(model.status().message());
       return kExitError;
     }
-    all["model"] = inspect_engine(engine.value()->info());
+    all["model"] = model.value();
   }
   const std::string text = options.json ? all.dump(2) + "\n" : plain_text(all, "");
   std::fputs(text.c_str(), stdout);
@@ -157,6 +203,8 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Show the build, the devices and what is supported; with --model its sizes");
   command->add_flag("--json", options->json, "One JSON object");
+  command->add_flag("--config-only", options->config_only,
+                    "Read config.json only: no weights, no tokenizer, no memory taken");
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return inspect(*options); }; });

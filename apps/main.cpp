@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "report.h"
+#include "unknown_flag.h"
 
 namespace foretoken {
 namespace {
@@ -29,10 +30,16 @@ std::string normalise_flag(std::string argument) {
   return argument;
 }
 
-int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+// "foretoken bench latency".
+std::string full_name(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
-  const std::string name = chosen.empty() ? "" : " " + chosen.front()->get_name();
-  report_error(std::string(error.what()) + " (see foretoken" + name + " --help)");
+  return app.get_name() + (chosen.empty() ? "" : " " + full_name(*chosen.front()));
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const std::string message = unknown ? unknown_argument_message(app) : error.what();
+  report_error(message + " (see " + full_name(app) + " --help)");
   return kExitUsage;
 }
 
@@ -42,6 +49,9 @@ int run_main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> run;
   add_generate_command(app, &run);
+  add_chat_command(app, &run);
+  add_embed_command(app, &run);
+  add_run_batch_command(app, &run);
   add_bench_command(app, &run);
   add_inspect_command(app, &run);
   add_download_command(app, &run);

@@ -42,7 +42,32 @@ std::string expand(std::string& text) {
 
 }  // namespace
 
-CLI::Validator human_integer() { return CLI::Validator(expand, "INT[k|K|m|M|g|G]"); }
+CLI::Validator human_integer() { return CLI::Validator(expand, "N[k|K|m|M|g|G]"); }
+
+CLI::Validator human_integer_or_auto() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text == "auto" || text == "-1") {
+          text = "-1";
+          return {};
+        }
+        const std::string given = text;
+        const std::string problem = expand(text);
+        if (!problem.empty() || std::strtoll(text.c_str(), nullptr, 10) >= 1) return problem;
+        return "must be at least 1, or auto, not " + given;
+      },
+      "auto|N[k|K|m|M|g|G]");
+}
+
+CLI::Validator seed_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return {};
+        return "must be an integer from 0 to 18446744073709551615, not " + text +
+               "; leave it out for the default";
+      },
+      "");
+}
 
 CLI::Validator at_least(int64_t low) {
   return CLI::Validator(

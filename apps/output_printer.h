@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "prompt_item.h"
+#include "serve/output_sum.h"
 
 namespace foretoken {
 
@@ -14,17 +15,19 @@ class OutputPrinter {
   OutputPrinter(const std::vector<PromptItem>& items, bool json) : items_(items), json_(json) {}
 
   // What is new for stdout; messages of failed requests are added to `errors`.
-  std::string take(const std::vector<RequestOutput>& outputs, std::vector<std::string>* errors);
+  std::string take(const std::vector<OutputSum>& outputs, std::vector<std::string>* errors);
 
   bool any_failed() const { return any_failed_; }
 
  private:
-  std::string new_text(size_t i, const RequestOutput& output);
+  std::string new_text(size_t i, const OutputSum& sum);
+  std::string new_choice_text(size_t i, const RequestOutput& choice, bool several);
 
   const std::vector<PromptItem>& items_;
   const bool json_;
   size_t current_ = 0;
-  bool started_ = false;  // the current prompt was shown
+  size_t choice_ = 0;     // of the current output
+  bool started_ = false;  // the head of the current choice was shown
   size_t num_shown_ = 0;  // bytes of the current text
   bool any_failed_ = false;
 };

@@ -1,37 +1,25 @@
 #include "prompt_item.h"
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "file_text.h"
+#include "serve/json_fields.h"
+#include "serve/sampling_fields.h"
+
 namespace foretoken {
 namespace {
-
-Result<std::string> read_all(const std::string& path) {
-  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return invalid_argument("'" + path + "' is a folder; name a file");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found("cannot read '" + path + "': " + std::strerror(errno));
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // What JSON cannot hold is left to the tokenizer's check, which the chat path never reaches.
 PromptItem text_item(const std::string& text, const std::string& origin,
                      const PromptSources& sources) {
   PromptItem item;
   item.origin = origin;
-  item.request.sampling = sources.sampling;
+  item.request = sources.request;
   item.request.prompt = text;
   if (!sources.chat) return item;
+  item.request.prompt.clear();
+  item.arguments_json = sources.arguments_json;
   try {
     const nlohmann::json message = {{"role", "user"}, {"content", text}};
     item.messages_json = nlohmann::json::array({message}).dump();
@@ -41,16 +29,16 @@ PromptItem text_item(const std::string& text, const std::string& origin,
   return item;
 }
 
-Status add_lines(const std::string& path, const SamplingParams& sampling,
+Status add_lines(const std::string& path, const PromptSources& sources,
                  std::vector<PromptItem>* items) {
-  FT_ASSIGN_OR_RETURN(const std::string text, read_all(path));
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     items->push_back(parse_request_line(
-        line, (path == "-" ? "stdin" : path) + " line " + std::to_string(number), sampling));
+        line, (path == "-" ? "stdin" : path) + " line " + std::to_string(number), sources));
   }
   return {};
 }
@@ -73,17 +61,42 @@ void name_requests(std::vector<PromptItem>* items) {
 
 }  // namespace
 
+Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem* item) {
+  Request& request = item->request;
+  if (!item->messages_json.empty()) {
+    std::string prompt;
+    FT_RETURN_IF_ERROR(engine.render_chat(item->messages_json, item->arguments_json, &prompt));
+    request.prompt = std::move(prompt);
+    request.add_special_tokens = false;
+  }
+  if (request.pooling == Pooling::kNone) request.sampling = engine.default_sampling_params();
+  FT_RETURN_IF_ERROR(flags.apply(&request.sampling));
+  if (item->line.is_null()) return {};
+  JsonFields fields(item->line, item->origin);
+  read_sampling_fields(fields, &request.sampling);
+  read_logprob_counts(fields, &request.sampling);
+  return fields.status();
+}
+
+Result<Pooling> parse_pooling(const std::string& name) {
+  if (name == "none") return Pooling::kNone;
+  if (name == "last") return Pooling::kLast;
+  if (name == "mean") return Pooling::kMean;
+  if (name == "cls") return Pooling::kCls;
+  return invalid_argument("pooling is '" + name + "'; it must be last, mean, cls or none");
+}
+
 Result<std::vector<PromptItem>> collect_prompts(const PromptSources& sources) {
   std::vector<PromptItem> items;
   for (const std::string& prompt : sources.prompts) {
     items.push_back(text_item(prompt, "prompt " + std::to_string(items.size() + 1), sources));
   }
   for (const std::string& path : sources.prompt_files) {
-    FT_ASSIGN_OR_RETURN(const std::string text, read_all(path));
+    FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
     items.push_back(text_item(text, path == "-" ? "stdin" : path, sources));
   }
   for (const std::string& path : sources.jsonl_files) {
-    FT_RETURN_IF_ERROR(add_lines(path, sources.sampling, &items));
+    FT_RETURN_IF_ERROR(add_lines(path, sources, &items));
   }
   if (items.empty()) return invalid_argument("the JSON lines hold no request");
   name_requests(&items);

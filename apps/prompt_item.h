@@ -1,18 +1,22 @@
 #pragma once
-#include <foretoken/request.h>
+#include <foretoken/engine.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "sampling_options.h"
 
 namespace foretoken {
 
 // One request of the command line, or why it is none.
 struct PromptItem {
-  std::string origin;  // for messages: "prompt 2", "requests.jsonl line 3"
-  Request request;
-  std::string messages_json;  // not empty: the chat template makes the prompt of it
+  std::string origin;          // for messages: "prompt 2", "requests.jsonl line 3"
+  Request request;             // without sampling parameters and, of a chat, without prompt
+  nlohmann::json line;         // the fields of its JSON line; they win over the flags
+  std::string messages_json;   // not empty: the chat template makes the prompt of it
+  std::string arguments_json;  // for the chat template
   Status error;
 };
 
@@ -22,16 +26,26 @@ struct PromptSources {
   std::vector<std::string> prompt_files;  // "-": stdin
   std::vector<std::string> jsonl_files;
   bool chat = false;  // prompts are user messages
-  SamplingParams sampling;
+  SamplingFlags sampling;
+  Request request;             // what the flags say beside sampling
+  std::string arguments_json;  // for the chat template
 };
 
 // All items in order: prompts, files, JSON lines. An unreadable file is an error; a bad line is an
 // item with an error.
 Result<std::vector<PromptItem>> collect_prompts(const PromptSources& sources);
 
-// The request of one JSON line: "prompt", "prompt_token_ids" or "messages"; sampling fields by
-// vLLM's names, which override `sampling`; "speculative"; "request_id". Errors start with `origin`.
+// The request of one JSON line: "prompt", "prompt_token_ids" or "messages" with "tools",
+// "documents" and "chat_template_kwargs"; sampling fields by vLLM's names; "pooling";
+// "speculative"; "request_id". Errors start with `origin`.
 PromptItem parse_request_line(const std::string& line, const std::string& origin,
-                              const SamplingParams& sampling);
+                              const PromptSources& shared);
+
+// Completes the item for `engine`: sampling parameters from the model's defaults, the flags and the
+// line, in this order, and the prompt of a chat.
+Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem* item);
+
+// Pooling by name: none, last, mean or cls. An error lists them.
+Result<Pooling> parse_pooling(const std::string& name);
 
 }  // namespace foretoken

@@ -52,12 +52,25 @@ std::string throughput_line(int64_t num_tokens, double seconds) {
   return fmt::format("{} tokens in {:.2f} s, {:.1f} tokens/s", num_tokens, seconds, rate);
 }
 
+double acceptance_rate(const RequestStats& stats) {
+  return ratio(stats.num_accepted_tokens, stats.num_draft_tokens);
+}
+
+double mean_acceptance_length(const RequestStats& stats) {
+  return 1 + ratio(stats.num_accepted_tokens, stats.num_drafts);
+}
+
+std::string acceptance_line(const RequestStats& stats) {
+  return fmt::format("draft acceptance rate {:.1f} % ({} of {} drafted tokens)",
+                     100 * acceptance_rate(stats), stats.num_accepted_tokens,
+                     stats.num_draft_tokens);
+}
+
 std::string draft_line(const RequestStats& stats) {
   return fmt::format(
       "drafts in {:.0f} % of steps, mean acceptance length {:.1f} (1 + accepted / drafts), "
       "{:.0f} % fewer steps",
-      100 * ratio(stats.num_drafts, stats.num_steps),
-      1 + ratio(stats.num_accepted_tokens, stats.num_drafts),
+      100 * ratio(stats.num_drafts, stats.num_steps), mean_acceptance_length(stats),
       100 * ratio(stats.num_accepted_tokens, stats.num_output_tokens));
 }
 

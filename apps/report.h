@@ -23,6 +23,14 @@ std::string throughput_line(int64_t num_tokens, double seconds);
 // "drafts in 48 % of steps, mean acceptance length 2.1 (1 + accepted / drafts), 34 % fewer steps".
 std::string draft_line(const RequestStats& stats);
 
+// "draft acceptance rate 54.2 % (123 of 227 drafted tokens)".
+std::string acceptance_line(const RequestStats& stats);
+
+// Accepted of drafted tokens, in [0, 1].
+double acceptance_rate(const RequestStats& stats);
+// 1 + accepted tokens / drafts.
+double mean_acceptance_length(const RequestStats& stats);
+
 double mebibytes(int64_t bytes);
 
 }  // namespace foretoken

@@ -1,10 +1,13 @@
 #include "request_batch.h"
 
+#include <algorithm>
+
 namespace foretoken {
 
 RequestBatch::RequestBatch(Engine& engine, size_t num_requests)
     : engine_(engine),
       start_(std::chrono::steady_clock::now()),
+      names_(num_requests),
       outputs_(num_requests),
       num_open_(0),
       last_(start_) {}
@@ -18,7 +21,8 @@ RequestBatch::~RequestBatch() {
 void RequestBatch::submit(size_t i, Request request) {
   {
     std::lock_guard lock(mutex_);
-    outputs_[i].request_id = request.request_id;
+    names_[i] = request.request_id;
+    outputs_[i] = OutputSum(std::max(request.sampling.n, 1));
     ++num_open_;
   }
   const Status status = engine_.submit(
@@ -31,29 +35,22 @@ void RequestBatch::submit(size_t i, Request request) {
 
 void RequestBatch::refuse(size_t i, const Status& status) {
   std::lock_guard lock(mutex_);
-  outputs_[i].finished = true;
-  outputs_[i].finish_reason = FinishReason::kError;
-  outputs_[i].status = status;
+  outputs_[i].fail(status);
   changed_ = true;
 }
 
 void RequestBatch::receive(size_t i, const RequestOutput& output) {
   std::lock_guard lock(mutex_);
-  RequestOutput& sum = outputs_[i];
-  sum.text += output.text;
-  sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
-  sum.finished = output.finished;
-  sum.finish_reason = output.finish_reason;
-  sum.stop_reason = output.stop_reason;
-  sum.status = output.status;
-  sum.stats = output.stats;
+  OutputSum& sum = outputs_[i];
+  if (sum.finished()) return;
+  sum.add(output);
   last_ = std::chrono::steady_clock::now();
   changed_ = true;
-  if (output.finished) --num_open_;
+  if (sum.finished()) --num_open_;
   news_.notify_all();
 }
 
-bool RequestBatch::look(const std::function<void(const std::vector<RequestOutput>&)>& look) {
+bool RequestBatch::look(const std::function<void(const std::vector<OutputSum>&)>& look) {
   std::unique_lock lock(mutex_);
   news_.wait_for(lock, std::chrono::milliseconds(50),
                  [this] { return changed_ || num_open_ == 0; });
@@ -66,8 +63,8 @@ void RequestBatch::abort_all() {
   std::vector<std::string> open;
   {
     std::lock_guard lock(mutex_);
-    for (const RequestOutput& output : outputs_) {
-      if (!output.finished && !output.request_id.empty()) open.push_back(output.request_id);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (!outputs_[i].finished() && !names_[i].empty()) open.push_back(names_[i]);
     }
   }
   for (const std::string& id : open) engine_.abort(id);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "serve/output_sum.h"
+
 namespace foretoken {
 
 // Requests that run together and what came of them so far. The engine must outlive it; the
@@ -26,7 +28,7 @@ class RequestBatch {
 
   // Waits until an output changed, but at most 50 ms, and calls `look` with all outputs (text and
   // tokens so far), during which they stand still. True when all are finished.
-  bool look(const std::function<void(const std::vector<RequestOutput>&)>& look);
+  bool look(const std::function<void(const std::vector<OutputSum>&)>& look);
 
   void abort_all();
 
@@ -41,7 +43,8 @@ class RequestBatch {
   mutable std::mutex mutex_;
   std::condition_variable news_;
   bool changed_ = false;
-  std::vector<RequestOutput> outputs_;
+  std::vector<std::string> names_;  // of submitted requests
+  std::vector<OutputSum> outputs_;
   size_t num_open_;
   std::chrono::steady_clock::time_point last_;
 };

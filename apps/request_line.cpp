@@ -1,40 +1,33 @@
-#include "json_fields.h"
 #include "prompt_item.h"
+#include "serve/chat_messages.h"
+#include "serve/json_fields.h"
+#include "serve/sampling_fields.h"
 
 namespace foretoken {
 namespace {
 
-void read_sampling(JsonFields& fields, SamplingParams* sampling) {
-  fields.read("max_tokens", &sampling->max_tokens);
-  fields.read("min_tokens", &sampling->min_tokens);
-  fields.read("temperature", &sampling->temperature);
-  fields.read("top_p", &sampling->top_p);
-  fields.read("top_k", &sampling->top_k);
-  fields.read("stop", &sampling->stop);
-  fields.read("stop_token_ids", &sampling->stop_token_ids);
-  fields.read("ignore_eos", &sampling->ignore_eos);
-  fields.read("include_stop_str_in_output", &sampling->include_stop_str_in_output);
-  fields.read("skip_special_tokens", &sampling->skip_special_tokens);
-  if (fields.has("seed")) fields.read("seed", &sampling->seed.emplace());
-}
+using nlohmann::json;
 
-Status read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
-  const nlohmann::json* object = fields.raw("speculative");
-  if (object == nullptr) return {};
-  if (!object->is_object()) {
-    return invalid_argument("'speculative' must be an object like {\"enabled\": false}");
+// The flags' variables for the template with the line's own over them.
+void read_template_arguments(JsonFields& fields, PromptItem* item) {
+  json arguments =
+      item->arguments_json.empty() ? json::object() : json::parse(item->arguments_json);
+  if (const json* more = fields.raw("chat_template_kwargs"); more != nullptr) {
+    if (!more->is_object()) return fields.wrong_type("chat_template_kwargs", "an object", *more);
+    arguments.update(*more);
   }
-  JsonFields inner(*object, "'speculative'");
-  if (inner.has("enabled")) inner.read("enabled", &speculative->enabled.emplace());
-  if (inner.has("num_speculative_tokens")) {
-    inner.read("num_speculative_tokens", &speculative->num_speculative_tokens.emplace());
+  for (const char* name : {"tools", "documents"}) {
+    const json* list = fields.raw(name);
+    if (list == nullptr) continue;
+    if (!list->is_array()) return fields.wrong_type(name, "an array of objects", *list);
+    arguments[name] = *list;
   }
-  inner.raw("enabled");
-  inner.raw("num_speculative_tokens");
-  if (const std::string name = inner.first_unread(); !name.empty()) {
-    inner.fail("'" + name + "' is unknown; known are enabled and num_speculative_tokens");
+  for (const char* name : {"add_generation_prompt", "continue_final_message"}) {
+    bool value = false;
+    fields.read(name, &value);
+    if (fields.has(name)) arguments[name] = value;
   }
-  return inner.status();
+  item->arguments_json = arguments.empty() ? std::string() : arguments.dump();
 }
 
 void read_prompt(JsonFields& fields, PromptItem* item) {
@@ -44,48 +37,69 @@ void read_prompt(JsonFields& fields, PromptItem* item) {
   }
   fields.read("prompt", &item->request.prompt);
   fields.read("prompt_token_ids", &item->request.prompt_token_ids);
-  fields.read("add_special_tokens", &item->request.add_special_tokens);
-  if (const nlohmann::json* messages = fields.raw("messages"); messages != nullptr) {
-    if (!messages->is_array() || messages->empty()) {
-      fields.fail("'messages' must be an array of {\"role\", \"content\"}");
-    }
-    for (const nlohmann::json& message : *messages) {
-      if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
-        fields.fail("each of 'messages' must be an object with a \"role\" string");
-      }
-    }
-    item->messages_json = messages->dump();
+  if (const json* messages = fields.raw("messages"); messages != nullptr) {
+    const Result<json> normal = normalise_messages(*messages);
+    if (!normal.ok()) return fields.fail(normal.status().message());
+    item->messages_json = normal.value().dump();
   }
+  read_template_arguments(fields, item);
 }
 
-Status read_item(const nlohmann::json& object, PromptItem* item) {
+void read_name(JsonFields& fields, std::string* request_id) {
+  fields.read("request_id", request_id);
+  for (const char* alias : {"custom_id", "id"}) {
+    if (request_id->empty()) fields.read(alias, request_id);
+  }
+  fields.ignore({"custom_id", "id", "category", "metadata", "model"});
+}
+
+void read_pooling(JsonFields& fields, Request* request) {
+  fields.read("normalize", &request->normalize);
+  std::string name;
+  fields.read("pooling", &name);
+  if (name.empty()) return;
+  const Result<Pooling> pooling = parse_pooling(name);
+  if (!pooling.ok()) return fields.fail(pooling.status().message());
+  request->pooling = pooling.value();
+}
+
+// The line's sampling over the flags', as far as it can be judged before a model is there.
+Status check_sampling(JsonFields& fields, const SamplingFlags& flags, const PromptItem& item) {
+  SamplingParams sampling;
+  if (!flags.fields.contains("max_tokens")) sampling.max_tokens = INT32_MAX;
+  FT_RETURN_IF_ERROR(flags.apply(&sampling));
+  read_sampling_fields(fields, &sampling);
+  read_logprob_counts(fields, &sampling);
+  fields.refuse_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  const Status status = check_sampling_ranges(sampling);
+  return status.ok() ? status : Status(status.code(), item.origin + ": " + status.message());
+}
+
+Status read_item(const json& object, const SamplingFlags& flags, PromptItem* item) {
   JsonFields fields(object, item->origin);
   read_prompt(fields, item);
-  read_sampling(fields, &item->request.sampling);
-  fields.read("cache_salt", &item->request.cache_salt);
-  fields.read("request_id", &item->request.request_id);
-  for (const char* alias : {"custom_id", "id"}) {
-    if (item->request.request_id.empty()) fields.read(alias, &item->request.request_id);
-  }
-  for (const char* label : {"custom_id", "id", "category", "metadata", "model"}) fields.raw(label);
-  if (const Status status = read_speculative(fields, &item->request.speculative); !status.ok()) {
-    fields.fail(status.message());
-  }
-  if (const std::string name = fields.first_unread(); !name.empty()) {
-    fields.fail("field '" + name + "' is unknown or not supported yet; remove it");
-  }
-  return fields.status();
+  read_request_fields(fields, &item->request);
+  read_pooling(fields, &item->request);
+  read_name(fields, &item->request.request_id);
+  return check_sampling(fields, flags, *item);
 }
 
 }  // namespace
 
 PromptItem parse_request_line(const std::string& line, const std::string& origin,
-                              const SamplingParams& sampling) {
+                              const PromptSources& shared) {
   PromptItem item;
   item.origin = origin;
-  item.request.sampling = sampling;
-  const Result<nlohmann::json> object = parse_json_object(line, origin);
-  item.error = object.ok() ? read_item(object.value(), &item) : object.status();
+  item.request = shared.request;
+  item.arguments_json = shared.arguments_json;
+  Result<json> object = parse_json_object(line, origin);
+  item.error = object.ok() ? read_item(object.value(), shared.sampling, &item) : object.status();
+  if (!item.error.ok()) return item;
+  item.line = std::move(object).value();
+  for (const char* large : {"prompt", "prompt_token_ids", "messages", "documents", "tools"}) {
+    item.line.erase(large);
+  }
   return item;
 }
 

@@ -2,10 +2,29 @@
 #include <foretoken/request.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
 
 namespace foretoken {
 
-// Adds flags for all fields of `sampling`, which must outlive the parsing.
-void add_sampling_flags(CLI::App& app, SamplingParams& sampling);
+// The sampling flags that were given, as a JSON object with vLLM's field names. What is not given
+// stays as the model's generation config has it.
+struct SamplingFlags {
+  nlohmann::json fields = nlohmann::json::object();
+
+  // Adds a flag for every sampling field; they write into this object, which must outlive the
+  // parsing.
+  void add_to(CLI::App& app);
+
+  // Lays the flags over `*sampling`. Fails on values of the wrong type.
+  Status apply(SamplingParams* sampling) const;
+  // What can be said against them before a model is loaded.
+  Status check() const;
+};
+
+// Flags of a request beside sampling: --priority, --truncate-prompt-tokens, --cache-salt and
+// --no-add-special-tokens. They write into `request`, which must outlive the parsing.
+void add_request_flags(CLI::App& app, Request& request);
 
 }  // namespace foretoken

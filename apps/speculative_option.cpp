@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
+#include <vector>
 
-#include "json_fields.h"
+#include "draft/registry.h"
+#include "serve/field_names.h"
+#include "serve/json_fields.h"
 
 namespace foretoken {
 namespace {
@@ -41,6 +45,9 @@ constexpr const char* kLaterFields[] = {"attention_backend",
                                         "token_tree",
                                         "use_heterogeneous_vocab"};
 
+const std::vector<std::string> kFields = {"method", "num_speculative_tokens", "prompt_lookup_min",
+                                          "prompt_lookup_max"};
+
 void read_lookup(JsonFields& fields, const char* name, int* value) {
   fields.read(name, value);
   if (fields.has(name) && fields.status().ok() && *value < 1) {
@@ -48,9 +55,32 @@ void read_lookup(JsonFields& fields, const char* name, int* value) {
   }
 }
 
+// All names of drafters, aliases included.
+std::vector<std::string> method_names(bool with_aliases) {
+  std::vector<std::string> names;
+  for (const DrafterEntry& entry : drafters()) {
+    names.emplace_back(entry.name);
+    std::istringstream aliases(with_aliases ? entry.aliases : "");
+    for (std::string alias; aliases >> alias;) names.push_back(alias);
+  }
+  return names;
+}
+
+// Comes before the other fields: they may belong to a method that this build does not have.
+void check_method(JsonFields& fields, const std::string& method) {
+  if (method.empty() || !fields.status().ok()) return;
+  const std::vector<std::string> known = method_names(true);
+  if (std::find(known.begin(), known.end(), method) != known.end()) return;
+  std::string list;
+  for (const std::string& name : method_names(false)) list += (list.empty() ? "" : ", ") + name;
+  fields.fail("method '" + method + "' is not available" +
+              nearest_name_hint(method, known, "; use one of: " + list));
+}
+
 // vLLM also takes the method's name as the model.
 void read_method(JsonFields& fields, SpeculativeConfig* config) {
   fields.read("method", &config->method);
+  check_method(fields, config->method);
   std::string model;
   if (fields.has("model")) fields.read("model", &model);
   if (model.empty() || !fields.status().ok()) return;
@@ -76,9 +106,10 @@ Result<SpeculativeConfig> parse_speculative_config(const std::string& text) {
   if (const std::string name = fields.first_unread(); !name.empty()) {
     const bool later =
         std::find(std::begin(kLaterFields), std::end(kLaterFields), name) != std::end(kLaterFields);
+    const std::string supported =
+        "; supported are method, num_speculative_tokens, prompt_lookup_min and prompt_lookup_max";
     fields.fail("'" + name + (later ? "' is not supported yet" : "' is unknown") +
-                "; supported are method, num_speculative_tokens, prompt_lookup_min and "
-                "prompt_lookup_max");
+                (later ? supported : nearest_name_hint(name, kFields, supported)));
   } else if (config.method.empty()) {
     fields.fail(
         "'method' is missing; give for example {\"method\": \"ngram\", "

@@ -16,3 +16,13 @@ endif()
 add_library(foretoken_dnnl INTERFACE)
 target_include_directories(foretoken_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
 target_link_libraries(foretoken_dnnl INTERFACE ${DNNL_LIBRARY})
+
+# Line editing of `foretoken chat`.
+find_path(EDIT_INCLUDE_DIR histedit.h)
+find_library(EDIT_LIBRARY edit)
+if(NOT EDIT_INCLUDE_DIR OR NOT EDIT_LIBRARY)
+  message(FATAL_ERROR "libedit not found: install libedit-dev, or set EDIT_INCLUDE_DIR and EDIT_LIBRARY")
+endif()
+add_library(foretoken_edit INTERFACE)
+target_include_directories(foretoken_edit SYSTEM INTERFACE ${EDIT_INCLUDE_DIR})
+target_link_libraries(foretoken_edit INTERFACE ${EDIT_LIBRARY})

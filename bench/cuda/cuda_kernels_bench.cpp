@@ -226,9 +226,10 @@ void bench_sample(Gpu& gpu) {
   auto* logits = pool.upload(random_floats(int64_t{kRows} * kVocab, 5, 8.0f));
   std::vector<int32_t> index(kRows);
   for (int i = 0; i < kRows; ++i) index[i] = i;
-  auto* rows = pool.upload(index);
-  auto* slots = pool.upload(std::vector<int32_t>(kRows, 0));
-  auto* sampled = pool.array<int32_t>(kRows);
+  StepTensors tensors{};
+  tensors.positions = tensors.logits_rows = pool.upload(index);
+  tensors.row_slot = pool.upload(std::vector<int32_t>(kRows, 0));
+  tensors.sampled = pool.array<int32_t>(kRows);
   struct Case {
     const char* name;
     float temperature, top_p;
@@ -240,14 +241,15 @@ void bench_sample(Gpu& gpu) {
     params.temperature = c.temperature;
     params.top_p = c.top_p;
     params.top_k = c.top_k;
-    auto* device_params = pool.upload(std::vector<SlotParams>{params});
+    BatchState batch{};
+    batch.params = pool.upload(std::vector<SlotParams>{params});
+    batch.slots = pool.upload(std::vector<SlotState>(1));
     std::printf("sample %-20s", c.name);
     for (const int count : {1, 16, 64}) {
-      const auto* counts = device_counts(pool, count, count);
+      tensors.counts = device_counts(pool, count, count);
       const double us = replay_us(gpu, 5, [&] {
         for (int i = 0; i < 10; ++i) {
-          gpu.queue->launch(SampleArgs{logits, counts, rows, rows, slots, device_params, sampled, 0,
-                                       count, kVocab});
+          gpu.queue->launch(SampleArgs{logits, tensors, batch, 0, count, kVocab});
         }
       });
       std::printf("  %d rows %7.1f us", count, us / 10);

@@ -34,7 +34,7 @@ std::string reason_of(const Json::exception& error) {
 
 }  // namespace
 
-Result<Json> parse_json_object(std::string_view text, const std::string& what) {
+Result<Json> parse_json(std::string_view text, const std::string& what) {
   ObjectChecks checks;
   try {
     const Json::parser_callback_t look = [&](int depth, Json::parse_event_t event, Json& value) {
@@ -45,10 +45,6 @@ Result<Json> parse_json_object(std::string_view text, const std::string& what) {
       return invalid_argument(what + ": values are nested deeper than " +
                               std::to_string(kMaxDepth) + " levels");
     }
-    if (!json.is_object()) {
-      return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
-                              std::string(json.type_name()));
-    }
     if (!checks.repeated.empty()) {
       return invalid_argument(what + ": '" + checks.repeated + "' appears twice; keep one of them");
     }
@@ -56,6 +52,13 @@ Result<Json> parse_json_object(std::string_view text, const std::string& what) {
   } catch (const Json::exception& error) {
     return invalid_argument(what + ": not valid JSON (" + reason_of(error) + ")");
   }
+}
+
+Result<Json> parse_json_object(std::string_view text, const std::string& what) {
+  FT_ASSIGN_OR_RETURN(Json json, parse_json(text, what));
+  if (json.is_object()) return json;
+  return invalid_argument(what + ": must be a JSON object like {\"name\": value}, not " +
+                          std::string(json.type_name()));
 }
 
 }  // namespace foretoken

@@ -7,9 +7,12 @@
 
 namespace foretoken {
 
-// Parses `text`, which must be one JSON object without repeated keys at its top level and without
-// values nested deeper than 128 levels. InvalidArgument begins with `what` (a file, an option or a
-// part of one) and tells line and column of broken JSON.
+// Parses `text`: one JSON value without values nested deeper than 128 levels and, when it is an
+// object, without repeated keys at its top level. InvalidArgument begins with `what` (a file, an
+// option or a part of one) and tells line and column of broken JSON.
+Result<nlohmann::json> parse_json(std::string_view text, const std::string& what);
+
+// The same for text that must be a JSON object.
 Result<nlohmann::json> parse_json_object(std::string_view text, const std::string& what);
 
 }  // namespace foretoken

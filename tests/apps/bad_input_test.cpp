@@ -154,6 +154,10 @@ TEST(BadInput, SpeculativeConfig) {
                  {1, "'lookup' is unknown"});
   expect_refused(with(R"({"method":"ngram"})"), {1, "'num_speculative_tokens' is missing"});
   expect_refused(with(R"({"method":"divination","num_speculative_tokens":4})"), {1, "divination"});
+  expect_refused(with(R"({"method":"eagle"})"), {1, "method 'eagle' is not available"});
+  expect_refused(with(R"({"method":"ngarm"})"), {1, "did you mean 'ngram'?"});
+  expect_refused(with(R"({"method":"ngram","num_speculative_token":4})"),
+                 {1, "did you mean 'num_speculative_tokens'?"});
 }
 
 TEST(BadInput, UsageErrors) {
@@ -163,6 +167,47 @@ TEST(BadInput, UsageErrors) {
   expect_refused({"generate", "--prompt", "A", "--max-model-len", "1x"}, {2, "--max-model-len"});
   expect_refused({"generate", "--prompt", "A", "--max-num-seqs", "-1"}, {2, "--max-num-seqs"});
   expect_refused({"bench", "latency", "--num-iters", "0"}, {2, "--num-iters"});
+}
+
+TEST(BadInput, UnknownFlagsComeWithTheNearest) {
+  expect_refused({"generate", "--prompt", "A", "--temprature", "0"},
+                 {2, "unknown flag --temprature; did you mean '--temperature'?"});
+  expect_refused({"generate", "--prompt", "A", "--max_modl_len=5"}, {2, "'--max-model-len'"});
+  expect_refused({"bench", "latency", "--batchsize", "2"}, {2, "'--batch-size'"});
+  expect_refused({"generate", "--prompt", "A", "--speculate-with-tea-leaves"},
+                 {2, "unknown flag --speculate-with-tea-leaves"});
+}
+
+// The model folder does not exist: whatever complains comes before it is looked at.
+TEST(BadInput, SamplingFlagsAreCheckedBeforeTheModelLoads) {
+  const std::vector<std::pair<std::vector<std::string>, Expectation>> bad = {
+      {{"--n", "0"}, {1, "n is 0"}},
+      {{"--max-tokens", "0"}, {1, "max_tokens is 0"}},
+      {{"--temperature", "-1"}, {1, "temperature is -1"}},
+      {{"--top-p", "7"}, {1, "top_p is 7"}},
+      {{"--top-k", "-5"}, {1, "top_k is -5"}},
+      {{"--min-p", "1.5"}, {1, "min_p is 1.5"}},
+      {{"--presence-penalty", "9"}, {1, "presence_penalty is 9"}},
+      {{"--frequency-penalty", "9"}, {1, "frequency_penalty is 9"}},
+      {{"--repetition-penalty", "0"}, {1, "repetition_penalty is 0"}},
+      {{"--logprobs", "-2"}, {1, "logprobs is -2"}},
+      {{"--logit-bias", "{\"3\": 500}"}, {1, "logit_bias is 500"}},
+      {{"--logit-bias", "{"}, {2, "--logit-bias"}},
+      {{"--sampling-seed", "-1"}, {2, "--sampling-seed: must be an integer from 0"}},
+      {{"--seed", "-1"}, {2, "--seed: must be an integer from 0"}},
+      {{"--max-model-len", "-5"}, {2, "--max-model-len: must be at least 1, or auto"}},
+      {{"--scheduling-policy", "lottery"}, {2, "--scheduling-policy"}},
+      {{"--hf-overrides", "[]"}, {1, "--hf-overrides"}},
+      {{"--override-generation-config", "{"}, {1, "--override-generation-config"}},
+      {{"--tools", "/nonexistent/tools.json"}, {1, "/nonexistent/tools.json"}},
+      {{"--tools", "[1]"}, {1, "--tools"}},
+      {{"--chat-template-kwargs", "3"}, {1, "--chat-template-kwargs"}}};
+  for (const auto& [flags, wanted] : bad) {
+    std::vector<std::string> arguments = {"--prompt", "A"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    SCOPED_TRACE(flags[0] + " " + flags[1]);
+    expect_refused(generate("/nonexistent/model", arguments), wanted);
+  }
 }
 
 TEST(BadInput, UnknownDeviceAndFormats) {

@@ -30,6 +30,88 @@ TEST(Bench, LengthsBeyondTheContextAreRefused) {
   EXPECT_NE(result.errors()[0].find("--output-len"), std::string::npos);
 }
 
+CommandResult throughput(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"bench",       "throughput", "--model", bundled_model().string(),
+                                  "--log-level", "error"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_command(all);
+}
+
+TEST(Bench, ThroughputPrintsAndWritesJson) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "throughput.json").string();
+  const CommandResult result = throughput(
+      {"--num-prompts", "5", "--output-len", "6", "--n", "1", "--async-engine", "--output-json",
+       file, "--speculative-config", R"({"method":"ngram","num_speculative_tokens":3})"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.rfind("Throughput: ", 0), 0u) << result.out;
+  for (const char* part : {" requests/s, ", " total tokens/s, ", " output tokens/s\n",
+                           "draft acceptance rate ", "mean acceptance length "}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+  }
+  const nlohmann::json written = nlohmann::json::parse(read_file(file));
+  EXPECT_EQ(written["num_requests"], 5);
+  EXPECT_EQ(written["drafts"]["output_tokens"], 30);
+  EXPECT_GT(written["total_num_tokens"], 30);
+  EXPECT_GT(written["elapsed_time"], 0.0);
+}
+
+TEST(Bench, ThroughputDatasets) {
+  const ScratchFolder scratch;
+  const std::string chats = scratch.write(
+      "chats.json",
+      R"([{"conversations": [{"value": "A cat"}, {"value": "and a dog"}]}, {"conversations": []}])");
+  const std::string lines = scratch.write("lines.txt", "The sun was up\n\nand the cat sat\n");
+  const std::string custom = scratch.write("custom.jsonl", "{\"prompt\": \"A cat\"}\n");
+  const std::vector<std::string> small = {"--num-prompts", "3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), small.begin(), small.end());
+    return throughput(more);
+  };
+  for (const std::vector<std::string>& given : std::vector<std::vector<std::string>>{
+           {"--dataset-name", "random", "--input-len", "8", "--output-len", "4"},
+           {"--dataset-name", "sharegpt", "--dataset-path", chats},
+           {"--dataset-name", "sonnet", "--dataset-path", lines, "--input-len", "20",
+            "--output-len", "4"},
+           {"--dataset-name", "custom", "--dataset-path", custom, "--output-len", "4"}}) {
+    const CommandResult result = with(given);
+    EXPECT_EQ(result.exit_code, 0) << given[1] << result.err;
+    EXPECT_NE(result.out.find("Total num prompt tokens:  "), std::string::npos) << given[1];
+  }
+  const CommandResult none = with({"--dataset-name", "custom"});
+  EXPECT_EQ(none.exit_code, 1);
+  ASSERT_EQ(none.errors().size(), 1u) << none.err;
+  EXPECT_NE(none.errors()[0].find("--dataset-path"), std::string::npos);
+  const CommandResult empty = with({"--dataset-name", "custom", "--dataset-path", lines});
+  EXPECT_EQ(empty.exit_code, 1);
+}
+
+TEST(Inspect, ConfigOnlyNeedsNeitherWeightsNorTokenizer) {
+  const ScratchFolder scratch;
+  scratch.write("config.json", read_file(bundled_model() / "config.json"));
+  const CommandResult result =
+      run_command({"inspect", "--json", "--config-only", "--model", scratch.path().string()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json model = nlohmann::json::parse(result.out)["model"];
+  EXPECT_EQ(model["architecture"], "LlamaForCausalLM");
+  EXPECT_FALSE(model["tokenizer"]);
+  EXPECT_GT(model["weights_mib"], 1.0);
+  EXPECT_GT(model["kv_cache_bytes_per_token"], 0);
+  const CommandResult missing =
+      run_command({"inspect", "--config-only", "--model", "/nonexistent/model"});
+  EXPECT_EQ(missing.exit_code, 1);
+  ASSERT_EQ(missing.errors().size(), 1u) << missing.err;
+}
+
+TEST(Inspect, WeightsWithoutATokenizer) {
+  const ScratchFolder scratch;
+  const auto model = scratch.copy_model();
+  std::filesystem::remove(model / "tokenizer.json");
+  const CommandResult result = run_command({"inspect", "--json", "--model", model.string()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(nlohmann::json::parse(result.out)["model"]["num_parameters"], 0);
+}
+
 TEST(Inspect, ListsWhatIsBuilt) {
   const CommandResult result = run_command({"inspect", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

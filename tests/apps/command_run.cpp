@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,25 +63,59 @@ std::string CommandResult::last_line_of_out() const {
   return lines.empty() ? "" : lines.back();
 }
 
-Command::Command(const std::vector<std::string>& arguments) {
+Command::Command(const std::vector<std::string>& arguments, const CommandSetting& setting) {
+  const std::string program = FORETOKEN_BINARY_DIR "/foretoken";
+  std::vector<char*> argv{const_cast<char*>("env")};
+  for (const std::string& entry : setting.environment) {
+    argv.push_back(const_cast<char*>(entry.c_str()));
+  }
+  argv.push_back(const_cast<char*>(program.c_str()));
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  if (setting.terminal) {
+    start_on_terminal(argv.data());
+  } else {
+    start_on_pipes(setting.input, argv.data());
+  }
+}
+
+// What goes in is written to a file first, so that no pipe can fill up.
+void Command::start_on_pipes(const std::string& input, char* const* argv) {
   int out[2];
   int err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return;
-  const std::string program = FORETOKEN_BINARY_DIR "/foretoken";
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_ = fork();
+  const int in = memfd_create("input", MFD_CLOEXEC);
+  const bool filled = write(in, input.data(), input.size()) == static_cast<ssize_t>(input.size());
+  lseek(in, 0, SEEK_SET);
+  pid_ = filled ? fork() : -1;
   if (pid_ == 0) {
+    dup2(in, STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
-    execv(program.c_str(), argv.data());
+    execv("/usr/bin/env", argv);
     _exit(127);
   }
+  close(in);
   close(out[1]);
   close(err[1]);
   out_ = out[0];
   err_ = err[0];
+}
+
+void Command::start_on_terminal(char* const* argv) {
+  winsize size = {};
+  size.ws_row = 40;
+  size.ws_col = 200;
+  pid_ = forkpty(&out_, nullptr, nullptr, &size);
+  if (pid_ != 0) return;
+  execv("/usr/bin/env", argv);
+  _exit(127);
+}
+
+void Command::type(const std::string& text) {
+  if (write(out_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    ADD_FAILURE() << "the terminal took no input";
+  }
 }
 
 Command::~Command() {
@@ -122,8 +159,9 @@ CommandResult Command::finish() {
   return result_;
 }
 
-CommandResult run_command(const std::vector<std::string>& arguments) {
-  return Command(arguments).finish();
+CommandResult run_command(const std::vector<std::string>& arguments,
+                          const CommandSetting& setting) {
+  return Command(arguments, setting).finish();
 }
 
 fs::path bundled_model() { return fs::path(FORETOKEN_SOURCE_DIR) / "models" / "foretoken-3m"; }

@@ -21,10 +21,17 @@ struct CommandResult {
   std::string last_line_of_out() const;
 };
 
+// How a command is started beside its arguments.
+struct CommandSetting {
+  std::string input;                     // stdin, which then ends; empty: nothing to read
+  bool terminal = false;                 // stdin, stdout and stderr are one pseudo terminal
+  std::vector<std::string> environment;  // more variables, "NAME=value"
+};
+
 // The foretoken command of this build, with its output caught. One thread.
 class Command {
  public:
-  explicit Command(const std::vector<std::string>& arguments);
+  explicit Command(const std::vector<std::string>& arguments, const CommandSetting& setting = {});
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
@@ -32,10 +39,14 @@ class Command {
   // Reads until stdout or stderr holds `text`; false when the command ended or 60 s passed before.
   bool wait_for(const std::string& text);
   void send_signal(int number);
+  // Types on the pseudo terminal.
+  void type(const std::string& text);
   // Reads to the end; ends the command itself after 120 s.
   CommandResult finish();
 
  private:
+  void start_on_pipes(const std::string& input, char* const* argv);
+  void start_on_terminal(char* const* argv);
   bool read_some(int timeout_ms);
 
   pid_t pid_ = -1;
@@ -44,7 +55,8 @@ class Command {
   CommandResult result_;
 };
 
-CommandResult run_command(const std::vector<std::string>& arguments);
+CommandResult run_command(const std::vector<std::string>& arguments,
+                          const CommandSetting& setting = {});
 
 // The bundled model's folder.
 std::filesystem::path bundled_model();

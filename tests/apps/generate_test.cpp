@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "apps/command_run.h"
 
 namespace foretoken {
@@ -66,6 +68,110 @@ TEST(Generate, ChatAppliesTheTemplate) {
   EXPECT_EQ(result.json_lines().at(0)["prompt"], "<|user|>Hello<|end|><|assistant|>");
 }
 
+TEST(Generate, TemplateArgumentsReachTheTemplate) {
+  const ScratchFolder scratch;
+  const std::string chat_template =
+      scratch.write("t.jinja",
+                    "{{ greeting }}{% for t in tools %}<{{ t.name }}>{% endfor %}"
+                    "{% for d in documents %}[{{ d.text }}]{% endfor %}{{ messages[0].content }}");
+  const std::string tools = scratch.write("tools.json", R"([{"name": "f"}, {"name": "g"}])");
+  const auto model = scratch.copy_model();
+  auto config = nlohmann::json::parse(read_file(model / "tokenizer_config.json"));
+  config["chat_template"] = read_file(chat_template);
+  write_file(model / "tokenizer_config.json", config.dump());
+  const CommandResult result = run_command(
+      {"generate", "--model", model.string(), "--log-level", "error", "--json", "--chat",
+       "--prompt", "Hi", "--max-tokens", "1", "--chat-template-kwargs", R"({"greeting": "Yo"})",
+       "--tools", tools, "--documents", R"([{"text": "doc"}])"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json_lines().at(0)["prompt"], "Yo<f><g>[doc]Hi");
+}
+
+TEST(Generate, ChoicesAndLogprobs) {
+  const CommandResult result = run_command(
+      generate({"--json", "--prompt", "A cat", "--n", "2", "--max-tokens", "3", "--ignore-eos",
+                "--logprobs", "2", "--prompt-logprobs", "1", "--seed", "3"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json line = result.json_lines().at(0);
+  ASSERT_EQ(line["choices"].size(), 2u);
+  for (const nlohmann::json& choice : line["choices"]) {
+    ASSERT_EQ(choice["logprobs"].size(), 3u);
+    EXPECT_EQ(choice["logprobs"][0]["token_id"], choice["token_ids"][0]);
+    EXPECT_EQ(choice["logprobs"][0]["top"].size(), 2u);
+    EXPECT_LE(choice["logprobs"][0]["logprob"], 0.0);
+  }
+  EXPECT_EQ(line["prompt_logprobs"].size(), line["usage"]["prompt_tokens"].get<size_t>() - 1);
+  EXPECT_EQ(line["usage"]["completion_tokens"], 6);
+  const CommandResult text =
+      run_command(generate({"--prompt", "A cat", "--n", "2", "--max-tokens", "3", "--seed", "3"}));
+  EXPECT_NE(text.out.find("choice 2:\nA cat"), std::string::npos) << text.out;
+}
+
+TEST(Generate, FieldsOfTheLineWinOverFlagsAndThoseOverTheModel) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.write("r.jsonl",
+                                         R"({"prompt": "A", "allowed_token_ids": [301]}
+{"prompt": "A", "logit_bias": {"302": 100}, "allowed_token_ids": [300, 302]}
+{"prompt": "A", "max_tokens": 2}
+)");
+  const CommandResult result =
+      run_command(generate({"--json", "--jsonl", file, "--allowed-token-ids", "300", "--ignore-eos",
+                            "--override-generation-config", R"({"max_new_tokens": 4})"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto lines = result.json_lines();
+  EXPECT_EQ(lines[0]["token_ids"], (nlohmann::json{301, 301, 301, 301}));
+  EXPECT_EQ(lines[1]["token_ids"], (nlohmann::json{302, 302, 302, 302}));
+  EXPECT_EQ(lines[2]["token_ids"], (nlohmann::json{300, 300}));
+}
+
+TEST(Generate, NoTextAndCutPrompts) {
+  const CommandResult result = run_command(
+      generate({"--json", "--prompt", "one two three four five", "--truncate-prompt-tokens", "2",
+                "--no-detokenize", "--max-tokens", "3", "--ignore-eos"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json line = result.json_lines().at(0);
+  EXPECT_EQ(line["text"], "");
+  EXPECT_EQ(line["token_ids"].size(), 3u);
+  EXPECT_EQ(line["usage"]["prompt_tokens"], 2);
+}
+
+TEST(Embed, OneVectorForEachPrompt) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.write("r.jsonl", R"({"prompt": "A dog", "pooling": "mean"}
+{"prompt": "A dog", "normalize": false, "request_id": "raw"}
+{"prompt": "A dog", "pooling": "max"}
+)");
+  const CommandResult result =
+      run_command({"embed", "--model", bundled_model().string(), "--prompt", "A cat", "--jsonl",
+                   file, "--log-level", "error"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const auto lines = result.json_lines();
+  ASSERT_EQ(lines.size(), 4u);
+  const auto length = [&](size_t i) {
+    double sum = 0;
+    for (const nlohmann::json& value : lines[i]["embedding"]) {
+      sum += value.get<double>() * value.get<double>();
+    }
+    return sum;
+  };
+  EXPECT_GT(lines[0]["embedding"].size(), 10u);
+  EXPECT_NEAR(length(0), 1, 1e-3);
+  EXPECT_NEAR(length(1), 1, 1e-3);
+  EXPECT_GT(std::abs(length(2) - 1), 1e-2);
+  EXPECT_EQ(lines[2]["request_id"], "raw");
+  ASSERT_EQ(result.errors().size(), 1u) << result.err;
+  EXPECT_NE(result.errors()[0].find("pooling is 'max'"), std::string::npos);
+}
+
+TEST(Generate, HumanNumbersAndTheFlagsOfTheEngine) {
+  const CommandResult result =
+      run_command(generate({"--json", "--prompt", "A", "--max-tokens", "2", "--max-model-len", "1k",
+                            "--scheduling-policy", "fcfs", "--max-logprobs", "5", "--dtype",
+                            "float32", "--generation-config", "vllm", "--seed", "7"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json_lines().at(0)["usage"]["completion_tokens"], 2);
+}
+
 TEST(Generate, PromptFileIsOnePrompt) {
   const ScratchFolder scratch;
   const std::string file = scratch.write("prompt.txt", "A cat\nand a dog");
@@ -83,7 +189,7 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
       "{\"prompt\": \"A cat\", \"max_tokens\": 5, \"top_p\": 7}\n"
       "{\"prompt\": \"A cat\"\n"
       "{\"prompt\": \"A cat\", \"max_tokens\": \"five\"}\n"
-      "{\"prompt\": \"A cat\", \"frequency_penalty\": 1}\n"
+      "{\"prompt\": \"A cat\", \"temprature\": 1}\n"
       "{\"max_tokens\": 5}\n"
       "{\"prompt_token_ids\": [5, 6, 7], \"max_tokens\": 5, \"ignore_eos\": true}\n"
       "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"max_tokens\": 5}\n");
@@ -97,8 +203,8 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
   EXPECT_EQ(lines[6]["token_ids"].size(), 5u);
   const std::vector<std::string> errors = result.errors();
   ASSERT_EQ(errors.size(), 5u) << result.err;
-  const std::vector<std::string> wanted = {"top_p", "JSON", "max_tokens", "frequency_penalty",
-                                           "exactly one"};
+  const std::vector<std::string> wanted = {"top_p", "JSON", "max_tokens",
+                                           "did you mean 'temperature'?", "exactly one"};
   for (size_t i = 0; i < errors.size(); ++i) {
     EXPECT_NE(errors[i].find("line " + std::to_string(i + 2)), std::string::npos) << errors[i];
     EXPECT_NE(errors[i].find(wanted[i]), std::string::npos) << errors[i];

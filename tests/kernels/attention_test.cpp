@@ -55,10 +55,10 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   }
 
   std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
-                           const std::vector<int32_t>& slots, int rows) {
+                           const std::vector<int32_t>& slots, int rows, bool workspace = true) {
     const Case c = GetParam();
     const int max_rows = static_cast<int>(positions.size());
-    const int64_t floats = 1 << 22;
+    const int64_t floats = workspace ? 1 << 22 : 0;
     uint8_t* out = marked(q.bytes.size());
     attention(queue(),
               {counts(rows), upload_typed(q), out, to_device(positions), to_device(slots),
@@ -130,6 +130,27 @@ TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
     const std::vector<float> row(values.begin() + r * width, values.begin() + (r + 1) * width);
     const auto alone = run(typed_data(row, c.dtype), {positions[r]}, {slots[r]}, 1);
     ASSERT_EQ(std::memcmp(alone.data(), together.data() + r * row_bytes, row_bytes), 0) << r;
+  }
+}
+
+// The bucket, the neighbours in the span and the workspace choose kernels and schedules, not bits.
+TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
+  const Case c = GetParam();
+  constexpr int kLive = 24, kBucket = 140;
+  const size_t width = size_t(c.num_heads) * c.head_dim, row_bytes = width * dtype_size(c.dtype);
+  auto values = random_floats(kBucket * width, 6);
+  std::vector<int32_t> positions(kBucket, 0), slots(kBucket, kSlots);
+  for (int r = 0; r < kLive; ++r) {
+    positions[r] = 500 + r;
+    slots[r] = 1;
+  }
+  const auto span = run(typed_data(values, c.dtype), positions, slots, kLive);
+  const auto direct = run(typed_data(values, c.dtype), positions, slots, kLive, false);
+  ASSERT_EQ(std::memcmp(span.data(), direct.data(), kLive * row_bytes), 0);
+  for (const int r : {0, 1, 11, 12, 13, 23}) {
+    const std::vector<float> row(values.begin() + r * width, values.begin() + (r + 1) * width);
+    const auto alone = run(typed_data(row, c.dtype), {positions[r]}, {1}, 1, r % 2 == 0);
+    ASSERT_EQ(std::memcmp(alone.data(), span.data() + r * row_bytes, row_bytes), 0) << r;
   }
 }
 

@@ -72,13 +72,13 @@ TEST(LaneMath, HasTheBitsOfTheActivations) {
       for (int i = 0; i < kOctet; ++i) x[i] = uniform(random);
       if (round == 0) x = Octet{0.0f, -0.0f, 0.625f, -0.625f, 1e-30f, -1e-30f, 88.0f, -88.0f};
       tanh_of(got, x);
-      expect_same(activation_math::tanh_of);
+      expect_same([](float v) { return activation_math::tanh_of(v); });
       sigmoid(got, x);
-      expect_same(activation_math::sigmoid);
+      expect_same([](float v) { return activation_math::sigmoid(v); });
       gelu_share(got, x);
-      expect_same(activation_math::gelu_share);
+      expect_same([](float v) { return activation_math::gelu_share(v); });
       gelu_tanh_share(got, x);
-      expect_same(activation_math::gelu_tanh_share);
+      expect_same([](float v) { return activation_math::gelu_tanh_share(v); });
       soft_capped(got, x, 50.0f, 0.02f);
       expect_same([](float v) { return activation_math::soft_capped(v, 50.0f, 0.02f); });
     }

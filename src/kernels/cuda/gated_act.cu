@@ -25,12 +25,12 @@ template <Activation kActivation, class T>
 __global__ void gated_act_kernel(GatedActArgs args) {
   wait_for_previous();
   let_next_start();
-  const int row = blockIdx.y;
+  const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
   const float* gate = args.gate_up + int64_t{row} * 2 * args.size;
   const float* up = gate + args.size;
   T* out = static_cast<T*>(args.out) + int64_t{row} * args.size;
-  const int begin = blockIdx.x * kThreads * kPerThread + threadIdx.x;
+  const int begin = blockIdx.y * kThreads * kPerThread + threadIdx.x;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
@@ -44,7 +44,7 @@ template <Activation kActivation>
 void launch(const GatedActArgs& args, cudaStream_t stream) {
   const auto kernel = args.out_dtype == DType::kBF16 ? gated_act_kernel<kActivation, __nv_bfloat16>
                                                      : gated_act_kernel<kActivation, float>;
-  const dim3 grid(ceil_div(args.size, kThreads * kPerThread), args.max_rows);
+  const dim3 grid(args.max_rows, ceil_div(args.size, kThreads * kPerThread));
   launch_kernel(kernel, grid, kThreads, 0, stream, args);
 }
 

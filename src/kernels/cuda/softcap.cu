@@ -13,11 +13,11 @@ constexpr int kPerThread = 4;
 __global__ void softcap_kernel(SoftcapArgs args) {
   wait_for_previous();
   let_next_start();
-  const int row = blockIdx.y;
+  const int row = blockIdx.x;
   if (row >= live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows)) return;
   const float inverse = __fdiv_rn(1.0f, args.cap);
   float* x = args.x + int64_t{row} * args.size;
-  const int begin = blockIdx.x * kThreads * kPerThread + threadIdx.x;
+  const int begin = blockIdx.y * kThreads * kPerThread + threadIdx.x;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
@@ -30,7 +30,7 @@ __global__ void softcap_kernel(SoftcapArgs args) {
 
 void launch_softcap(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<SoftcapArgs>(packed);
-  const dim3 grid(ceil_div(args.size, kThreads * kPerThread), args.max_rows);
+  const dim3 grid(args.max_rows, ceil_div(args.size, kThreads * kPerThread));
   launch_kernel(softcap_kernel, grid, kThreads, 0, stream, args);
 }
 

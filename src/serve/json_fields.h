@@ -1,7 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <limits>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace foretoken {
 // first wrong type is kept in status(). One thread.
 class JsonFields {
  public:
-  // `object` must outlive this; `what` starts each message.
+  // `object` must outlive this; `what`, unless empty, starts each message.
   JsonFields(const nlohmann::json& object, std::string what);
 
   // Whether the field is there and not null.
@@ -31,14 +32,29 @@ class JsonFields {
   void read(const char* name, std::vector<int32_t>* value);
   void read(const char* name, std::vector<std::string>* value);
 
+  template <class T>
+  void read(const char* name, std::optional<T>* value) {
+    T given{};
+    if (!has(name)) return static_cast<void>(take(name));
+    read(name, &given);
+    if (status_.ok()) *value = std::move(given);
+  }
+
+  // Names that may stand there without effect.
+  void ignore(std::initializer_list<const char*> names);
+  // An error for each of `names` that is there: it is known, but this build does not have it.
+  void refuse_later(std::initializer_list<const char*> names);
+  // An error for the first field that nobody asked for, with the nearest name that somebody did.
+  void refuse_unread();
+
   void fail(const std::string& message);
+  void wrong_type(const char* name, const char* wanted, const nlohmann::json& got);
   const Status& status() const { return status_; }
   // The first field that nobody asked for, or empty.
   std::string first_unread() const;
 
  private:
   const nlohmann::json* take(const char* name);
-  void wrong_type(const char* name, const char* wanted, const nlohmann::json& got);
 
   const nlohmann::json& object_;
   std::string what_;

@@ -1,4 +1,6 @@
-#include "json_fields.h"
+#include "serve/json_fields.h"
+
+#include "serve/field_names.h"
 
 namespace foretoken {
 namespace {
@@ -88,13 +90,35 @@ void JsonFields::read(const char* name, std::vector<std::string>* value) {
 }
 
 void JsonFields::fail(const std::string& message) {
-  if (status_.ok()) status_ = invalid_argument(what_ + ": " + message);
+  if (status_.ok()) status_ = invalid_argument((what_.empty() ? "" : what_ + ": ") + message);
 }
 
 void JsonFields::wrong_type(const char* name, const char* wanted, const json& got) {
   std::string shown = got.dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
   fail("'" + std::string(name) + "' must be " + wanted + ", not " + shown);
+}
+
+void JsonFields::ignore(std::initializer_list<const char*> names) {
+  for (const char* name : names) read_.insert(name);
+}
+
+void JsonFields::refuse_later(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = object_.find(name);
+    if (found == object_.end()) continue;
+    read_.insert(name);
+    // What asks for nothing is harmless.
+    if (found->is_null() || *found == false || found->empty()) continue;
+    fail("'" + std::string(name) + "' is not supported yet; remove it");
+  }
+}
+
+void JsonFields::refuse_unread() {
+  const std::string name = first_unread();
+  if (name.empty()) return;
+  const std::vector<std::string> known(read_.begin(), read_.end());
+  fail("'" + name + "' is unknown" + nearest_name_hint(name, known, "; remove it"));
 }
 
 std::string JsonFields::first_unread() const {

@@ -1,0 +1,14 @@
+#include "bench_command.h"
+
+#include "commands.h"
+
+namespace foretoken {
+
+void add_bench_command(CLI::App& app, std::function<int()>* run) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure speed");
+  bench->require_subcommand(1);
+  add_bench_latency(*bench, run);
+  add_bench_throughput(*bench, run);
+}
+
+}  // namespace foretoken

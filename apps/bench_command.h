@@ -1,0 +1,13 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace foretoken {
+
+// Each adds its benchmark to the command "bench".
+void add_bench_latency(CLI::App& bench, std::function<int()>* run);
+void add_bench_throughput(CLI::App& bench, std::function<int()>* run);
+
+}  // namespace foretoken

@@ -1,0 +1,206 @@
+#include "bench_dataset.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <random>
+#include <sstream>
+
+#include "default_model.h"
+#include "engine_options.h"
+#include "file_text.h"
+#include "serve/json_fields.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDefaultInputLen = 512;
+constexpr int kDefaultOutputLen = 128;
+constexpr const char* kBundledPrompts = "bench/prompts/prompts.jsonl";
+
+// A text and, where the file has one, its answer.
+struct TextPair {
+  std::string prompt;
+  std::string answer;
+};
+
+int input_len(const DatasetOptions& options) {
+  return options.input_len > 0 ? options.input_len : kDefaultInputLen;
+}
+
+int output_len(const DatasetOptions& options) {
+  return options.output_len > 0 ? options.output_len : kDefaultOutputLen;
+}
+
+std::vector<BenchPrompt> random_prompts(const DatasetOptions& options, int vocab_size) {
+  std::mt19937_64 generator(options.seed);
+  std::vector<BenchPrompt> prompts(static_cast<size_t>(options.num_prompts));
+  for (BenchPrompt& prompt : prompts) {
+    prompt.output_len = output_len(options);
+    for (int i = 0; i < input_len(options); ++i) {
+      prompt.ids.push_back(static_cast<int32_t>(generator() % static_cast<uint64_t>(vocab_size)));
+    }
+  }
+  return prompts;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+Result<std::vector<TextPair>> read_json_lines(const std::string& path, const std::string& text) {
+  std::vector<TextPair> pairs;
+  for (const std::string& line : lines_of(text)) {
+    const std::string origin = path + " entry " + std::to_string(pairs.size() + 1);
+    FT_ASSIGN_OR_RETURN(const json object, parse_json_object(line, origin));
+    if (!object.contains("prompt") || !object["prompt"].is_string()) {
+      return invalid_argument(origin + ": 'prompt' must be a string");
+    }
+    pairs.push_back({object["prompt"].get<std::string>(), ""});
+  }
+  return pairs;
+}
+
+Result<std::vector<TextPair>> read_sharegpt(const std::string& path, const std::string& text) {
+  FT_ASSIGN_OR_RETURN(const json all, parse_json(text, path));
+  if (!all.is_array()) {
+    return invalid_argument(path + ": must be a JSON array of {\"conversations\": [...]}");
+  }
+  std::vector<TextPair> pairs;
+  for (const json& entry : all) {
+    const auto turns = entry.is_object() ? entry.find("conversations") : entry.end();
+    const auto value = [&](size_t i) {
+      const json& turn = (*turns)[i];
+      const bool has = turn.is_object() && turn.contains("value") && turn["value"].is_string();
+      return has ? turn["value"].get<std::string>() : std::string();
+    };
+    if (!entry.is_object() || turns == entry.end() || !turns->is_array() || turns->size() < 2) {
+      continue;
+    }
+    if (!value(0).empty() && !value(1).empty()) pairs.push_back({value(0), value(1)});
+  }
+  return pairs;
+}
+
+// Prompts of about input_len tokens out of lines drawn at random.
+Result<std::vector<TextPair>> draw_lines(const Engine& engine, const DatasetOptions& options,
+                                         const std::string& text) {
+  const std::vector<std::string> lines = lines_of(text);
+  std::vector<TextPair> pairs;
+  std::mt19937_64 generator(options.seed);
+  for (int i = 0; i < options.num_prompts && !lines.empty(); ++i) {
+    TextPair pair;
+    for (size_t num_ids = 0; num_ids < static_cast<size_t>(input_len(options));) {
+      pair.prompt += lines[generator() % lines.size()] + "\n";
+      std::vector<int32_t> ids;
+      FT_RETURN_IF_ERROR(engine.encode(pair.prompt, true, &ids));
+      num_ids = ids.size();
+    }
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+Result<std::vector<TextPair>> read_pairs(const Engine& engine, const DatasetOptions& options) {
+  std::string path = options.path;
+  if (path.empty() && options.name == "prompts") path = bundled_path(kBundledPrompts);
+  if (path.empty()) {
+    return invalid_argument(
+        options.name == "prompts"
+            ? std::string(kBundledPrompts) + " was not found; name a file with --dataset-path"
+            : "--dataset-name " + options.name + " needs its file: --dataset-path FILE");
+  }
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
+  if (options.name == "sharegpt") return read_sharegpt(path, text);
+  if (options.name == "sonnet") return draw_lines(engine, options, text);
+  return read_json_lines(path, text);
+}
+
+// Kept when it fits the context.
+Result<std::vector<BenchPrompt>> encode_pairs(const Engine& engine, const DatasetOptions& options,
+                                              const std::vector<TextPair>& pairs) {
+  std::vector<BenchPrompt> prompts;
+  for (const TextPair& pair : pairs) {
+    BenchPrompt prompt;
+    FT_RETURN_IF_ERROR(engine.encode(pair.prompt, true, &prompt.ids));
+    if (options.name != "sonnet" && options.input_len > 0) {
+      prompt.ids.resize(std::min(prompt.ids.size(), static_cast<size_t>(options.input_len)));
+    }
+    prompt.output_len = output_len(options);
+    if (options.output_len == 0 && !pair.answer.empty()) {
+      std::vector<int32_t> answer;
+      FT_RETURN_IF_ERROR(engine.encode(pair.answer, false, &answer));
+      prompt.output_len = static_cast<int>(answer.size());
+    }
+    const int64_t length = static_cast<int64_t>(prompt.ids.size()) + prompt.output_len;
+    const bool fits = length <= engine.info().max_model_len && prompt.output_len > 0;
+    if (fits && !prompt.ids.empty()) prompts.push_back(std::move(prompt));
+  }
+  return prompts;
+}
+
+}  // namespace
+
+void DatasetOptions::add_to(CLI::App& app) {
+  const char* group = "Prompts";
+  app.add_option("--dataset-name", name,
+                 "prompts (bundled), custom (JSON lines with \"prompt\"), sharegpt, sonnet (lines "
+                 "of a text) or random (ids)")
+      ->group(group)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"prompts", "custom", "sharegpt", "sonnet", "random"}));
+  app.add_option("--dataset-path", path, "File of the prompts (default: the bundled ones)")
+      ->group(group);
+  app.add_option("--input-len", input_len,
+                 "Tokens of a prompt; longer ones are cut (default: 512 for random and sonnet, "
+                 "else as they are)")
+      ->group(group)
+      ->check(at_least(1));
+  app.add_option("--output-len", output_len,
+                 "Tokens of an output (default: 128, or as the answers of a sharegpt file)")
+      ->group(group)
+      ->check(at_least(1));
+  app.add_option("--num-prompts", num_prompts, "Prompts; a shorter file is repeated")
+      ->group(group)
+      ->capture_default_str()
+      ->check(at_least(1));
+}
+
+Result<std::vector<BenchPrompt>> load_bench_prompts(const Engine& engine,
+                                                    const DatasetOptions& options) {
+  const int max_model_len = engine.info().max_model_len;
+  if (options.name == "random") {
+    if (int64_t{input_len(options)} + output_len(options) > max_model_len) {
+      return invalid_argument(
+          fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
+                      input_len(options), output_len(options), max_model_len));
+    }
+    return random_prompts(options, engine.info().vocab_size);
+  }
+  FT_ASSIGN_OR_RETURN(const std::vector<TextPair> pairs, read_pairs(engine, options));
+  FT_ASSIGN_OR_RETURN(std::vector<BenchPrompt> prompts, encode_pairs(engine, options, pairs));
+  if (prompts.empty()) {
+    return invalid_argument(fmt::format(
+        "none of {} prompts fits max_model_len {} with its output; lower --input-len or "
+        "--output-len",
+        pairs.size(), max_model_len));
+  }
+  if (options.name == "sharegpt") {
+    std::mt19937_64 generator(options.seed);
+    std::shuffle(prompts.begin(), prompts.end(), generator);
+  }
+  const size_t num_all = prompts.size();
+  const auto wanted = static_cast<size_t>(options.num_prompts);
+  prompts.resize(std::min(num_all, wanted));
+  while (prompts.size() < wanted) prompts.push_back(prompts[prompts.size() - num_all]);
+  return prompts;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,34 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+struct BenchRun {
+  double seconds = 0;
+  RequestStats stats;  // of all requests together
+};
+
+void add_stats(const RequestStats& from, RequestStats* sum);
+
+// Runs all requests at once; the first error of one ends it. Aborted after a signal. `on_progress`,
+// which may be empty, hears how many are done a few times a second.
+Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& requests,
+                                    const std::function<void(size_t num_done)>& on_progress);
+
+// {"steps", "drafts", "drafted_tokens", "accepted_tokens", "output_tokens", "acceptance_rate",
+// "mean_acceptance_length"}.
+nlohmann::ordered_json drafts_json(const RequestStats& stats);
+
+Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path);
+
+// The exit code of a benchmark that ended so, with its message.
+int bench_exit_code(const Status& status);
+
+}  // namespace foretoken

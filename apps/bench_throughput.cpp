@@ -1,0 +1,129 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "bench_command.h"
+#include "bench_dataset.h"
+#include "bench_run.h"
+#include "engine_options.h"
+#include "interrupt.h"
+#include "progress_line.h"
+#include "report.h"
+
+namespace foretoken {
+namespace {
+
+struct ThroughputOptions {
+  EngineOptions engine;
+  DatasetOptions dataset;
+  int n = 1;
+  double temperature = 1.0;
+  bool async_engine = false;
+  bool disable_detokenize = false;
+  std::string output_json;
+};
+
+struct Totals {
+  size_t num_requests = 0;
+  int64_t num_prompt_tokens = 0;
+  BenchRun run;
+
+  double num_tokens() const {
+    return static_cast<double>(num_prompt_tokens + run.stats.num_output_tokens);
+  }
+};
+
+std::vector<Request> make_requests(const ThroughputOptions& options,
+                                   const std::vector<BenchPrompt>& prompts) {
+  std::vector<Request> requests(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    Request& request = requests[i];
+    request.request_id = "bench-" + std::to_string(i);
+    request.prompt_token_ids = prompts[i].ids;
+    request.sampling.n = options.n;
+    request.sampling.max_tokens = prompts[i].output_len;
+    request.sampling.temperature = static_cast<float>(options.temperature);
+    request.sampling.ignore_eos = true;
+    request.sampling.detokenize = !options.disable_detokenize;
+  }
+  return requests;
+}
+
+void print_totals(const Totals& totals, bool drafts) {
+  const double seconds = totals.run.seconds;
+  const RequestStats& stats = totals.run.stats;
+  std::string text = fmt::format(
+      "Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n"
+      "Total num prompt tokens:  {}\nTotal num output tokens:  {}\n",
+      static_cast<double>(totals.num_requests) / seconds, totals.num_tokens() / seconds,
+      static_cast<double>(stats.num_output_tokens) / seconds, totals.num_prompt_tokens,
+      stats.num_output_tokens);
+  if (drafts) text += acceptance_line(stats) + "\n" + draft_line(stats) + "\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+// The keys of vLLM's file, and the drafting counts.
+nlohmann::ordered_json totals_json(const Totals& totals) {
+  const double seconds = totals.run.seconds;
+  return {{"elapsed_time", seconds},
+          {"num_requests", totals.num_requests},
+          {"total_num_tokens", static_cast<int64_t>(totals.num_tokens())},
+          {"requests_per_second", static_cast<double>(totals.num_requests) / seconds},
+          {"tokens_per_second", totals.num_tokens() / seconds},
+          {"output_tokens_per_second",
+           static_cast<double>(totals.run.stats.num_output_tokens) / seconds},
+          {"drafts", drafts_json(totals.run.stats)}};
+}
+
+Status run_throughput(const ThroughputOptions& options) {
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  DatasetOptions dataset = options.dataset;
+  dataset.seed = options.engine.config.seed;
+  FT_ASSIGN_OR_RETURN(const std::vector<BenchPrompt> prompts, load_bench_prompts(*engine, dataset));
+  Totals totals;
+  totals.num_requests = prompts.size();
+  for (const BenchPrompt& prompt : prompts) {
+    totals.num_prompt_tokens += static_cast<int64_t>(prompt.ids.size());
+  }
+  ProgressLine progress;
+  const auto show = [&](size_t num_done) {
+    if (!progress.due()) return;
+    progress.show(fmt::format("{} of {} requests done", num_done, prompts.size()));
+  };
+  FT_ASSIGN_OR_RETURN(totals.run,
+                      run_bench_requests(*engine, make_requests(options, prompts), show));
+  progress.clear();
+  print_totals(totals, !engine->info().drafter.empty());
+  if (options.output_json.empty()) return {};
+  return write_bench_json(totals_json(totals), options.output_json);
+}
+
+int throughput(const ThroughputOptions& options) {
+  catch_interrupts();
+  return bench_exit_code(run_throughput(options));
+}
+
+}  // namespace
+
+void add_bench_throughput(CLI::App& bench, std::function<int()>* run) {
+  CLI::App* command =
+      bench.add_subcommand("throughput", "Requests and tokens a second of many prompts at once");
+  auto options = std::make_shared<ThroughputOptions>();
+  options->dataset.add_to(*command);
+  command->add_option("--n", options->n, "Outputs for each prompt")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_option("--temperature", options->temperature, "0: always the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_flag("--async-engine", options->async_engine,
+                    "Accepted for vLLM's sake: the engine is always asynchronous");
+  command->add_flag("--disable-detokenize", options->disable_detokenize,
+                    "Make no text of the tokens");
+  command->add_option("--output-json", options->output_json, "File for the results");
+  options->engine.add_to(*command);
+  command->callback([options, run] { *run = [options] { return throughput(*options); }; });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// The whole file, or stdin for "-". A folder or an unreadable file is an error that names it.
+Result<std::string> read_input_file(const std::string& path);
+
+}  // namespace foretoken

@@ -1,0 +1,27 @@
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include "engine_options.h"
+#include "prompt_item.h"
+#include "template_options.h"
+
+namespace foretoken {
+
+// A command that runs the prompts of its command line.
+struct PromptRun {
+  EngineOptions engine;
+  TemplateOptions chat_template;
+  PromptSources sources;
+  bool json = false;  // one JSON object a line instead of text
+};
+
+// The flags that name prompts; they write into `options`, which must outlive the parsing.
+void add_source_flags(CLI::App& command, PromptRun& options);
+
+// A usage error when no prompt was named.
+void require_sources(const PromptSources& sources);
+
+// Runs all prompts and shows what comes of them; the exit code.
+int run_prompts(const PromptRun& options);
+
+}  // namespace foretoken

@@ -1,0 +1,171 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "batch_file.h"
+#include "batch_runner.h"
+#include "commands.h"
+#include "engine_options.h"
+#include "interrupt.h"
+#include "progress_line.h"
+#include "prompt_item.h"
+#include "report.h"
+
+namespace foretoken {
+namespace {
+
+struct RunBatchOptions {
+  EngineOptions engine;
+  std::string input;
+  std::string output;
+  std::vector<std::string> served_model_names;
+  std::string pooling = "last";
+};
+
+// How far a batch has come.
+struct BatchProgress {
+  int64_t num_all = 0;
+  int64_t num_done = 0;    // earlier runs included
+  int64_t num_failed = 0;  // of this run
+  int64_t num_tokens = 0;  // of this run
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+
+  std::string text() const {
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return fmt::format("{} of {} requests done, {} failed, {}", num_done, num_all, num_failed,
+                       throughput_line(num_tokens, seconds));
+  }
+};
+
+OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& options) {
+  OpenAiDefaults defaults;
+  defaults.sampling = engine.default_sampling_params();
+  defaults.max_model_len = engine.info().max_model_len;
+  defaults.pooling = parse_pooling(options.pooling).value();
+  defaults.model_names = options.served_model_names;
+  const std::string model = options.engine.resolve().value().model;
+  defaults.model_names.push_back(model);
+  const std::filesystem::path folder = std::filesystem::weakly_canonical(model);
+  defaults.model_names.push_back(folder.filename().string());
+  return defaults;
+}
+
+class Batch {
+ public:
+  Batch(Engine& engine, const RunBatchOptions& options, BatchReader reader, BatchWriter writer,
+        BatchDone done)
+      : defaults_(make_defaults(engine, options)),
+        // Enough that the engine is never short of work while lines are written.
+        window_(2 * static_cast<size_t>(engine.info().max_num_seqs) + 16),
+        reader_(std::move(reader)),
+        writer_(std::move(writer)),
+        done_(std::move(done)),
+        runner_(engine, defaults_) {}
+
+  // Runs what is not done; what a signal cut short is not written.
+  Status run(BatchProgress* progress) {
+    ProgressLine line;
+    bool aborted = false;
+    while (true) {
+      if (!interrupt_flag().load()) fill();
+      if (runner_.num_open() == 0) return {};
+      for (const std::unique_ptr<BatchJob>& job : runner_.take_finished()) {
+        if (interrupt_flag().load() && was_cut(*job)) continue;
+        FT_RETURN_IF_ERROR(writer_.append(job->output_line(defaults_.model_names.front())));
+        ++progress->num_done;
+        progress->num_failed += job->error.ok() ? 0 : 1;
+        progress->num_tokens += job->num_output_tokens();
+      }
+      if (interrupt_flag().load() && !aborted) {
+        runner_.abort_all();
+        aborted = true;
+      }
+      if (line.due()) line.show(progress->text());
+    }
+  }
+
+ private:
+  static bool was_cut(const BatchJob& job) {
+    for (const OutputSum& sum : job.sums) {
+      for (const RequestOutput& choice : sum.choices()) {
+        if (choice.finish_reason == FinishReason::kAbort) return true;
+      }
+    }
+    return job.error.code() == StatusCode::kAborted;
+  }
+
+  void fill() {
+    std::string text;
+    int64_t number = 0;
+    while (runner_.num_open() < window_ && reader_.next(&text, &number)) {
+      BatchLine line = parse_batch_line(text, number);
+      if (!done_.has(line)) runner_.start(std::move(line));
+    }
+  }
+
+  const OpenAiDefaults defaults_;
+  const size_t window_;
+  BatchReader reader_;
+  BatchWriter writer_;
+  const BatchDone done_;
+  BatchRunner runner_;
+};
+
+// Everything about the files is checked before the model loads.
+Result<BatchProgress> run_batch_file(const RunBatchOptions& options) {
+  BatchProgress progress;
+  FT_ASSIGN_OR_RETURN(progress.num_all, check_batch_input(options.input));
+  FT_ASSIGN_OR_RETURN(BatchReader reader, BatchReader::open(options.input));
+  FT_ASSIGN_OR_RETURN(BatchDone done, resume_batch_output(options.output));
+  FT_ASSIGN_OR_RETURN(BatchWriter writer, BatchWriter::open(options.output));
+  progress.num_done = static_cast<int64_t>(done.size());
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  progress.start = std::chrono::steady_clock::now();
+  Batch batch(*engine, options, std::move(reader), std::move(writer), std::move(done));
+  FT_RETURN_IF_ERROR(batch.run(&progress));
+  return progress;
+}
+
+int run_batch(const RunBatchOptions& options) {
+  catch_interrupts();
+  const Result<BatchProgress> progress = run_batch_file(options);
+  if (interrupt_flag().load()) {
+    const std::string far = progress.ok() ? " (" + progress.value().text() + ")" : "";
+    return report_interrupt("the batch" + far + "; run the same command again to go on");
+  }
+  if (!progress.ok()) {
+    report_error(progress.status().message());
+    return kExitError;
+  }
+  std::printf("%s; results in %s\n", progress.value().text().c_str(), options.output.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<RunBatchOptions>();
+  CLI::App* command = app.add_subcommand(
+      "run-batch", "Run an OpenAI batch file; run again after a stop, it goes on where it was");
+  command
+      ->add_option("-i,--input-file", options->input,
+                   "JSON lines {\"custom_id\", \"method\", \"url\", \"body\"} with urls "
+                   "/v1/chat/completions, /v1/completions and /v1/embeddings")
+      ->required();
+  command->add_option("-o,--output-file", options->output, "File for the results")->required();
+  command
+      ->add_option("--served-model-name", options->served_model_names,
+                   "More names that \"model\" may have (default: --model and its folder's name)")
+      ->allow_extra_args(false);
+  command->add_option("--pooling", options->pooling, "Embeddings: last, mean or cls")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"last", "mean", "cls"}));
+  options->engine.add_to(*command);
+  command->callback([options, run] { *run = [options] { return run_batch(*options); }; });
+}
+
+}  // namespace foretoken

@@ -1,0 +1,72 @@
+#include "serve/chat_messages.h"
+
+#include <string>
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+Result<json> join_parts(const json& parts, const std::string& where) {
+  std::string text;
+  for (const json& part : parts) {
+    if (part.is_string()) {
+      text += (text.empty() ? "" : "\n") + part.get<std::string>();
+      continue;
+    }
+    if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) {
+      return invalid_argument(where +
+                              ": each part of 'content' must be {\"type\": \"text\", "
+                              "\"text\": ...}");
+    }
+    if (part["type"] != "text" || !part.contains("text") || !part["text"].is_string()) {
+      return unsupported(where + ": 'content' parts of type '" + part["type"].get<std::string>() +
+                         "' are not supported; give text");
+    }
+    text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
+  }
+  return json(text);
+}
+
+void parse_tool_arguments(json& message) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  for (json& call : *calls) {
+    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
+    json& function = call["function"];
+    if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
+    json parsed = json::parse(function["arguments"].get<std::string>(), nullptr, false);
+    if (parsed.is_object()) function["arguments"] = std::move(parsed);
+  }
+}
+
+}  // namespace
+
+Result<json> normalise_messages(const json& messages) {
+  if (!messages.is_array() || messages.empty()) {
+    return invalid_argument("'messages' must be an array of {\"role\", \"content\"}, not empty");
+  }
+  json normal = json::array();
+  for (const json& message : messages) {
+    const std::string where = "message " + std::to_string(normal.size() + 1);
+    if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
+      return invalid_argument(where +
+                              ": each of 'messages' must be an object with a \"role\" string");
+    }
+    json copy = message;
+    const auto content = copy.find("content");
+    const bool text = content != copy.end() && content->is_string();
+    if (content != copy.end() && content->is_array()) {
+      FT_ASSIGN_OR_RETURN(*content, join_parts(*content, where));
+    } else if (!text && content != copy.end() && !content->is_null()) {
+      return invalid_argument(where + ": 'content' must be a string or an array of parts");
+    } else if (!text && !copy.contains("tool_calls")) {
+      return invalid_argument(where + ": 'content' is missing");
+    }
+    parse_tool_arguments(copy);
+    normal.push_back(std::move(copy));
+  }
+  return normal;
+}
+
+}  // namespace foretoken

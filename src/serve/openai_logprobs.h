@@ -1,0 +1,22 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+namespace foretoken {
+
+// {"content": [{"token", "bytes", "logprob", "top_logprobs": [...]}]}, the shape of chats.
+nlohmann::ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens);
+
+// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}, the shape of completions. Offsets
+// count characters. `echoed`, where a completion repeats its prompt, is the first token's text,
+// which has no log-probability; the prompt's other tokens are then the first of `tokens`.
+nlohmann::ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens,
+                                           const std::string* echoed);
+
+// vLLM's list: null for the first token, then {"id": {"logprob", "rank", "decoded_token"}}.
+nlohmann::ordered_json prompt_logprobs(std::span<const TokenLogprobs> tokens);
+
+}  // namespace foretoken

@@ -1,0 +1,178 @@
+#include "serve/sampling_fields.h"
+
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+void read_seed(JsonFields& fields, std::optional<uint64_t>* seed) {
+  const json* value = fields.raw("seed");
+  if (value == nullptr) return;
+  if (!value->is_number_unsigned() && *value == -1) return seed->reset();
+  if (!value->is_number_unsigned()) {
+    return fields.wrong_type("seed", "an integer from 0 up (leave it out for noise of its own)",
+                             *value);
+  }
+  *seed = value->get<uint64_t>();
+}
+
+// {"token id": bias}, as OpenAI has it.
+void read_logit_bias(JsonFields& fields, std::vector<std::pair<int32_t, float>>* bias) {
+  const json* value = fields.raw("logit_bias");
+  if (value == nullptr) return;
+  constexpr const char* kWanted = "an object of token ids and numbers like {\"42\": -100}";
+  if (!value->is_object()) return fields.wrong_type("logit_bias", kWanted, *value);
+  bias->clear();
+  for (const auto& [key, number] : value->items()) {
+    int32_t id = 0;
+    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
+    const bool is_id = parsed.ec == std::errc() && parsed.ptr == key.data() + key.size();
+    if (!is_id || !number.is_number()) {
+      return fields.wrong_type("logit_bias", kWanted, json{{key, number}});
+    }
+    bias->emplace_back(id, number.get<float>());
+  }
+}
+
+void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
+  const json* object = fields.raw("speculative");
+  if (object == nullptr) return;
+  if (!object->is_object()) {
+    return fields.wrong_type("speculative", "an object like {\"enabled\": false}", *object);
+  }
+  JsonFields inner(*object, "'speculative'");
+  inner.read("enabled", &speculative->enabled);
+  inner.read("num_speculative_tokens", &speculative->num_speculative_tokens);
+  inner.refuse_unread();
+  if (!inner.status().ok()) fields.fail(inner.status().message());
+}
+
+// False for NaN too.
+bool within(float value, float low, float high) { return value >= low && value <= high; }
+
+Status out_of_range(const char* name, const char* range, const std::string& got) {
+  return invalid_argument(std::string(name) + " is " + got + "; it must " + range);
+}
+
+std::string text_of(float value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+std::string text_of(int value) { return std::to_string(value); }
+
+Status check_counts(const SamplingParams& sampling) {
+  if (sampling.n < 1) return out_of_range("n", "be at least 1", text_of(sampling.n));
+  if (sampling.max_tokens < 1) {
+    return out_of_range("max_tokens", "be at least 1", text_of(sampling.max_tokens));
+  }
+  if (sampling.min_tokens < 0 || sampling.min_tokens > sampling.max_tokens) {
+    return out_of_range("min_tokens", "be in [0, max_tokens]", text_of(sampling.min_tokens));
+  }
+  for (const auto& [name, count] : {std::pair{"logprobs", sampling.logprobs},
+                                    std::pair{"prompt_logprobs", sampling.prompt_logprobs}}) {
+    if (count.value_or(0) < -1) {
+      return out_of_range(name, "be -1 (all) or at least 0", text_of(*count));
+    }
+  }
+  return {};
+}
+
+Status check_tokens(const SamplingParams& sampling) {
+  for (const auto& [id, bias] : sampling.logit_bias) {
+    if (!within(bias, -100, 100)) {
+      return out_of_range("logit_bias", "be in [-100, 100]", text_of(bias));
+    }
+    if (id < 0) return out_of_range("logit_bias", "name token ids from 0 up", text_of(id));
+  }
+  if (sampling.allowed_token_ids && sampling.allowed_token_ids->empty()) {
+    return invalid_argument("allowed_token_ids must not be empty; leave it out to allow all");
+  }
+  for (const std::string& word : sampling.bad_words) {
+    if (word.empty()) return invalid_argument("bad_words must not hold an empty string");
+  }
+  for (const std::string& stop : sampling.stop) {
+    if (stop.empty()) return invalid_argument("stop must not hold an empty string");
+  }
+  if (!sampling.stop.empty() && !sampling.detokenize) {
+    return invalid_argument("stop strings need text; leave out stop or detokenize=false");
+  }
+  return {};
+}
+
+}  // namespace
+
+void read_sampling_fields(JsonFields& fields, SamplingParams* sampling) {
+  fields.read("n", &sampling->n);
+  fields.read("max_tokens", &sampling->max_tokens);
+  fields.read("min_tokens", &sampling->min_tokens);
+  fields.read("temperature", &sampling->temperature);
+  fields.read("top_p", &sampling->top_p);
+  fields.read("top_k", &sampling->top_k);
+  fields.read("min_p", &sampling->min_p);
+  fields.read("presence_penalty", &sampling->presence_penalty);
+  fields.read("frequency_penalty", &sampling->frequency_penalty);
+  fields.read("repetition_penalty", &sampling->repetition_penalty);
+  read_seed(fields, &sampling->seed);
+  read_logit_bias(fields, &sampling->logit_bias);
+  fields.read("bad_words", &sampling->bad_words);
+  fields.read("allowed_token_ids", &sampling->allowed_token_ids);
+  fields.read("stop", &sampling->stop);
+  fields.read("stop_token_ids", &sampling->stop_token_ids);
+  fields.read("include_stop_str_in_output", &sampling->include_stop_str_in_output);
+  fields.read("ignore_eos", &sampling->ignore_eos);
+  fields.read("detokenize", &sampling->detokenize);
+  fields.read("skip_special_tokens", &sampling->skip_special_tokens);
+  fields.read("spaces_between_special_tokens", &sampling->spaces_between_special_tokens);
+}
+
+void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {
+  fields.read("logprobs", &sampling->logprobs);
+  fields.read("prompt_logprobs", &sampling->prompt_logprobs);
+}
+
+void read_request_fields(JsonFields& fields, Request* request) {
+  fields.read("add_special_tokens", &request->add_special_tokens);
+  fields.read("truncate_prompt_tokens", &request->truncate_prompt_tokens);
+  const int wanted = request->truncate_prompt_tokens.value_or(-1);
+  if (wanted < 1 && wanted != -1) {
+    fields.fail("truncate_prompt_tokens must be -1 (as many as fit) or at least 1, not " +
+                std::to_string(wanted));
+  }
+  fields.read("priority", &request->priority);
+  fields.read("cache_salt", &request->cache_salt);
+  read_speculative(fields, &request->speculative);
+}
+
+Status check_sampling_ranges(const SamplingParams& sampling) {
+  FT_RETURN_IF_ERROR(check_counts(sampling));
+  if (!std::isfinite(sampling.temperature) || sampling.temperature < 0) {
+    return out_of_range("temperature", "be a number from 0 up", text_of(sampling.temperature));
+  }
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
+    return out_of_range("top_p", "be in (0, 1]", text_of(sampling.top_p));
+  }
+  if (sampling.top_k < -1) {
+    return out_of_range("top_k", "be -1 or 0 (off) or at least 1", text_of(sampling.top_k));
+  }
+  if (!within(sampling.min_p, 0, 1)) {
+    return out_of_range("min_p", "be in [0, 1]", text_of(sampling.min_p));
+  }
+  if (!within(sampling.presence_penalty, -2, 2)) {
+    return out_of_range("presence_penalty", "be in [-2, 2]", text_of(sampling.presence_penalty));
+  }
+  if (!within(sampling.frequency_penalty, -2, 2)) {
+    return out_of_range("frequency_penalty", "be in [-2, 2]", text_of(sampling.frequency_penalty));
+  }
+  if (!std::isfinite(sampling.repetition_penalty) || sampling.repetition_penalty <= 0) {
+    return out_of_range("repetition_penalty", "be a number above 0",
+                        text_of(sampling.repetition_penalty));
+  }
+  return check_tokens(sampling);
+}
+
+}  // namespace foretoken

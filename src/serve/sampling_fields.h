@@ -1,0 +1,26 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include "base/result.h"
+#include "serve/json_fields.h"
+
+namespace foretoken {
+
+// Reads the fields of SamplingParams that are there, by vLLM's names, over `*sampling`. The counts
+// `logprobs` and `prompt_logprobs` are left out: the APIs spell them differently. A seed of -1
+// means none, as in vLLM.
+void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
+
+// "logprobs" and "prompt_logprobs" as numbers of alternatives.
+void read_logprob_counts(JsonFields& fields, SamplingParams* sampling);
+
+// The fields of a Request beside its prompt and its sampling: "add_special_tokens",
+// "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object {"enabled",
+// "num_speculative_tokens"}.
+void read_request_fields(JsonFields& fields, Request* request);
+
+// What is wrong with `sampling` whatever the model is: values out of range and contradictions,
+// named by field. The engine checks again, with the model's limits.
+Status check_sampling_ranges(const SamplingParams& sampling);
+
+}  // namespace foretoken

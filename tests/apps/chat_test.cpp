@@ -1,0 +1,214 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "apps/command_run.h"
+
+namespace foretoken {
+namespace {
+
+constexpr const char* kNgram =
+    R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1})";
+
+std::vector<std::string> chat(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"chat",
+                                  "--model",
+                                  bundled_model().string(),
+                                  "--log-level",
+                                  "error",
+                                  "--history-file",
+                                  "",
+                                  "--max-tokens",
+                                  "12",
+                                  "--temperature",
+                                  "0"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+CommandSetting with_input(const std::string& text) {
+  CommandSetting setting;
+  setting.input = text;
+  return setting;
+}
+
+CommandSetting on_terminal(const std::vector<std::string>& environment) {
+  CommandSetting setting;
+  setting.terminal = true;
+  setting.environment = environment;
+  return setting;
+}
+
+CommandResult talk(const std::string& input, const std::vector<std::string>& more = {}) {
+  return run_command(chat(more), with_input(input));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string without(std::string text, const std::string& part) {
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part)) {
+    text.erase(at, part.size());
+  }
+  return text;
+}
+
+nlohmann::json saved_chat(const ScratchFolder& scratch, const std::string& input) {
+  const std::string file = (scratch.path() / "chat.json").string();
+  const CommandResult result = talk(input + "/save " + file + "\n");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return nlohmann::json::parse(read_file(file));
+}
+
+TEST(Chat, AnswersLinesOfAPipe) {
+  const CommandResult result = talk("Hello\nAnd then?\n");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(result.out.empty());
+  EXPECT_FALSE(has(result.out, "> "));
+  EXPECT_FALSE(has(result.out + result.err, "\x1b")) << "no colours without a terminal";
+  EXPECT_TRUE(has(result.err, "[12 tokens in ")) << result.err;
+  EXPECT_TRUE(has(result.err, " tokens/s; cut at max_tokens")) << result.err;
+}
+
+TEST(Chat, TheConversationGoesOn) {
+  const ScratchFolder scratch;
+  const nlohmann::json all =
+      saved_chat(scratch, "/system Be kind\nOne\n\"\"\"\nTwo\nlines\n\"\"\"\nA long \\\nline\n");
+  const nlohmann::json& messages = all["messages"];
+  ASSERT_EQ(messages.size(), 7u) << all;
+  EXPECT_EQ(messages[0]["role"], "system");
+  EXPECT_EQ(messages[0]["content"], "Be kind");
+  EXPECT_EQ(messages[1]["content"], "One");
+  EXPECT_EQ(messages[2]["role"], "assistant");
+  EXPECT_EQ(messages[3]["content"], "Two\nlines");
+  EXPECT_EQ(messages[5]["content"], "A long \nline");
+}
+
+TEST(Chat, UndoRetryResetAndLoad) {
+  const ScratchFolder scratch;
+  const auto once = saved_chat(scratch, "One\nTwo\n/undo\n")["messages"];
+  ASSERT_EQ(once.size(), 2u);
+  EXPECT_EQ(once[0]["content"], "One");
+  const auto again = saved_chat(scratch, "One\n/retry\n")["messages"];
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(again[1]["content"], once[1]["content"]) << "greedy answers are equal";
+  EXPECT_TRUE(saved_chat(scratch, "One\n/reset\n")["messages"].empty());
+  const std::string file =
+      scratch.write("old.json", R"({"messages": [{"role": "user", "content": "One"}],
+                                    "sampling": {"temperature": 0, "max_tokens": 12}})");
+  const auto loaded = saved_chat(scratch, "/load " + file + "\n/retry\n")["messages"];
+  EXPECT_EQ(loaded, again);
+}
+
+TEST(Chat, SettingsAreChecked) {
+  const CommandResult result = talk(
+      "/set top_p 7\n/set temprature 1\n/set temperature 0.5\n/params\n/frobnicate\n/quitt\n"
+      "/undo\n/retry\n/load /nonexistent/chat\n/spec on\n/set n 2\n/help\n/quit\nHello\n");
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<std::string> parts = {"top_p is 7",
+                                          "did you mean 'temperature'?",
+                                          "/frobnicate is unknown",
+                                          "did you mean '/quit'?",
+                                          "no question to take back",
+                                          "no question to answer again",
+                                          "/nonexistent/chat",
+                                          "--speculative-config",
+                                          "n is 1"};
+  const std::vector<std::string> errors = result.errors();
+  ASSERT_EQ(errors.size(), parts.size()) << result.err;
+  for (size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(has(errors[i], parts[i])) << errors[i];
+  EXPECT_TRUE(has(result.out, "temperature 0.5, top_p 1")) << result.out;
+  for (const char* name : {"/help", "/system", "/reset", "/undo", "/retry", "/set", "/params",
+                           "/save", "/load", "/stats", "/spec", "/quit"}) {
+    EXPECT_TRUE(has(result.out, name)) << name;
+  }
+  EXPECT_FALSE(has(result.err, "tokens/s")) << "nothing is answered after /quit";
+}
+
+TEST(Chat, TheOldestTurnsGiveWay) {
+  const CommandResult result =
+      talk("One two three\nFour five six\nSeven eight nine\nTen eleven twelve\n" +
+               std::string(600, 'x') + "\nAgain\n",
+           {"--max-model-len", "64"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(has(result.err, "oldest messages were forgotten")) << result.err;
+  ASSERT_EQ(result.errors().size(), 1u) << result.err;
+  EXPECT_TRUE(has(result.errors()[0], "--max-model-len")) << result.errors()[0];
+  EXPECT_EQ(result.err.find("tokens/s") == std::string::npos, false);
+}
+
+TEST(Chat, AcceptedDraftsAreTinted) {
+  const std::string limit = "/set max_tokens 48\n";
+  const std::string question = "Tom and Tom and Tom and Tom and Tom and\n";
+  const std::vector<std::string> common = {"--speculative-config", kNgram};
+  std::vector<std::string> coloured = common;
+  coloured.insert(coloured.end(), {"--color", "always"});
+  const CommandResult plain =
+      talk(limit + question + "/spec off\n" + question + "/spec 2\n/stats\n", common);
+  const CommandResult tinted =
+      talk(limit + question + "/spec off\n" + question + "/spec 2\n/stats\n", coloured);
+  ASSERT_EQ(tinted.exit_code, 0) << tinted.err;
+  EXPECT_TRUE(has(tinted.out, "\x1b[36m")) << tinted.out;
+  const std::string bare = without(without(tinted.out, "\x1b[36m"), "\x1b[0m");
+  EXPECT_EQ(bare, plain.out);
+  EXPECT_FALSE(has(plain.out, "\x1b"));
+  EXPECT_TRUE(has(plain.err, "draft acceptance rate ")) << plain.err;
+  EXPECT_TRUE(has(plain.err, "mean acceptance length ")) << plain.err;
+  EXPECT_TRUE(has(plain.out, "speculation on, at most 2 drafts")) << plain.out;
+}
+
+TEST(Chat, WithoutATemplateTheTextGoesOn) {
+  const ScratchFolder scratch;
+  const auto model = scratch.copy_model();
+  auto config = nlohmann::json::parse(read_file(model / "tokenizer_config.json"));
+  config.erase("chat_template");
+  write_file(model / "tokenizer_config.json", config.dump());
+  const CommandResult result =
+      run_command({"chat", "--model", model.string(), "--log-level", "error", "--max-tokens", "8"},
+                  with_input("Once upon a time\n"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.err, "no chat template")) << result.err;
+  EXPECT_TRUE(has(result.err, "tokens/s")) << result.err;
+}
+
+TEST(Chat, OnATerminal) {
+  const ScratchFolder scratch;
+  const std::string history = (scratch.path() / "state" / "history").string();
+  Command command(
+      {"chat", "--model", bundled_model().string(), "--log-level", "error", "--history-file",
+       history, "--temperature", "0", "--max-tokens", "1000", "--ignore-eos", "--cpu-threads", "1"},
+      on_terminal({"TERM=xterm", "HOME=/nonexistent"}));
+  ASSERT_TRUE(command.wait_for("> "));
+  command.type("Tell me a story\r");
+  ASSERT_TRUE(command.wait_for("\r\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  command.type("\x03");
+  ASSERT_TRUE(command.wait_for("; stopped]"));
+  command.type("/set max_tokens 3\r");
+  ASSERT_TRUE(command.wait_for("max_tokens is 3"));
+  command.type("\x03");
+  command.type("H\xC3\xA4llo\r");
+  ASSERT_TRUE(command.wait_for("[3 tokens"));
+  command.type("\x1b[A\x1b[A\r");  // two lines up: /set
+  command.type("/quit\r");
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_TRUE(has(result.out, "\x1b[2m")) << "remarks are dim on a terminal";
+  const std::string kept = read_file(history);
+  EXPECT_TRUE(has(kept, "Tell\\040me\\040a\\040story")) << kept;
+}
+
+TEST(Chat, NoColorIsRespected) {
+  Command command(chat({}), on_terminal({"TERM=xterm", "NO_COLOR=1"}));
+  ASSERT_TRUE(command.wait_for("> "));
+  command.type("Hello\r");
+  ASSERT_TRUE(command.wait_for(" tokens in "));
+  command.type("\x04");
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_FALSE(has(result.out, "\x1b[2m")) << result.out;
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <map>
+
+#include "apps/command_run.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class RunBatch : public ::testing::Test {
+ protected:
+  std::string input(const std::string& text) { return scratch_.write("in.jsonl", text); }
+  std::string output() const { return (scratch_.path() / "out.jsonl").string(); }
+
+  std::vector<std::string> arguments(const std::string& input) const {
+    return {"run-batch",   "-i",   input, "-o", output(), "--model", bundled_model().string(),
+            "--log-level", "error"};
+  }
+
+  CommandResult run(const std::string& text) { return run_command(arguments(input(text))); }
+
+  // Output lines by custom_id; lines without one under "".
+  std::map<std::string, json> lines() const {
+    std::map<std::string, json> found;
+    std::istringstream text(read_file(output()));
+    for (std::string line; std::getline(text, line);) {
+      json value = json::parse(line);
+      const json id = value["custom_id"];
+      const bool fresh = found.emplace(id.is_null() ? "" : id.get<std::string>(), value).second;
+      EXPECT_TRUE(fresh) << id << " is there twice";
+    }
+    return found;
+  }
+
+  ScratchFolder scratch_;
+};
+
+std::string request(const std::string& id, const std::string& url, const json& body) {
+  return json{{"custom_id", id}, {"method", "POST"}, {"url", url}, {"body", body}}.dump() + "\n";
+}
+
+std::string completion(const std::string& id, int max_tokens) {
+  return request(id, "/v1/completions",
+                 {{"prompt", "A cat"}, {"max_tokens", max_tokens}, {"ignore_eos", true}});
+}
+
+TEST_F(RunBatch, EveryKindOfRequest) {
+  const json messages = {{{"role", "user"}, {"content", "Hi"}}};
+  const CommandResult result =
+      run(request("chat", "/v1/chat/completions",
+                  {{"messages", messages}, {"max_tokens", 5}, {"ignore_eos", true}}) +
+          request("text", "/v1/completions",
+                  {{"prompt", {"A cat", "A dog"}},
+                   {"max_tokens", 4},
+                   {"echo", true},
+                   {"ignore_eos", true}}) +
+          "\n" + request("unknown", "/v1/completions", {{"prompt", "A"}, {"temprature", 1}}) +
+          request("range", "/v1/completions", {{"prompt", "A"}, {"top_p", 7}}) +
+          request("model", "/v1/completions", {{"prompt", "A"}, {"model", "none-such"}}) +
+          request("url", "/v1/images", {{"prompt", "A"}}) + "{\"custom_id\": \n" +
+          request("last", "/v1/completions", {{"prompt", {1, 2, 3}}, {"max_tokens", 2}}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("8 of 8 requests done, 5 failed"), std::string::npos) << result.out;
+  const auto all = lines();
+  ASSERT_EQ(all.size(), 8u);
+  const json& chat = all.at("chat");
+  EXPECT_EQ(chat["response"]["status_code"], 200);
+  EXPECT_TRUE(chat["error"].is_null());
+  EXPECT_EQ(chat["response"]["body"]["object"], "chat.completion");
+  EXPECT_EQ(chat["response"]["body"]["usage"]["completion_tokens"], 5);
+  EXPECT_EQ(chat["response"]["body"]["choices"][0]["finish_reason"], "length");
+  const json& choices = all.at("text")["response"]["body"]["choices"];
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[1]["text"].get<std::string>().rfind("A dog", 0), 0u);
+  const auto message = [&](const char* id) {
+    return all.at(id)["response"]["body"]["error"]["message"].get<std::string>();
+  };
+  EXPECT_NE(message("unknown").find("did you mean 'temperature'?"), std::string::npos);
+  EXPECT_NE(message("range").find("top_p"), std::string::npos);
+  EXPECT_EQ(all.at("model")["response"]["status_code"], 404);
+  EXPECT_NE(message("url").find("/v1/images"), std::string::npos);
+  EXPECT_EQ(all.at("")["error"]["line"], 8);
+  EXPECT_EQ(all.at("last")["response"]["status_code"], 200);
+}
+
+TEST_F(RunBatch, LogprobsChoicesAndEmbeddings) {
+  const json messages = {{{"role", "user"}, {"content", "Hi"}}};
+  const CommandResult result =
+      run(request("chat", "/v1/chat/completions",
+                  {{"messages", messages},
+                   {"max_tokens", 3},
+                   {"n", 2},
+                   {"logprobs", true},
+                   {"top_logprobs", 2},
+                   {"ignore_eos", true}}) +
+          request("text", "/v1/completions",
+                  {{"prompt", "A cat sat"}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 1}}) +
+          request("vectors", "/v1/embeddings", {{"input", {"A cat", "A dog"}}}) +
+          request("base64", "/v1/embeddings", {{"input", "A cat"}, {"encoding_format", "base64"}}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto all = lines();
+  const json& choices = all.at("chat")["response"]["body"]["choices"];
+  ASSERT_EQ(choices.size(), 2u) << all.at("chat");
+  const json& positions = choices[1]["logprobs"]["content"];
+  ASSERT_EQ(positions.size(), 3u);
+  EXPECT_EQ(positions[0]["top_logprobs"].size(), 2u);
+  const json& echoed = all.at("text")["response"]["body"]["choices"][0];
+  EXPECT_EQ(echoed["text"], "A cat sat");
+  EXPECT_GE(echoed["logprobs"]["tokens"].size(), 2u);
+  EXPECT_TRUE(echoed["logprobs"]["token_logprobs"][0].is_null());
+  std::string joined;
+  for (const json& token : echoed["logprobs"]["tokens"]) joined += token.get<std::string>();
+  EXPECT_EQ(joined, "A cat sat");
+  const json& data = all.at("vectors")["response"]["body"]["data"];
+  ASSERT_EQ(data.size(), 2u) << all.at("vectors");
+  EXPECT_GT(data[0]["embedding"].size(), 10u);
+  EXPECT_NE(data[0]["embedding"], data[1]["embedding"]);
+  EXPECT_TRUE(all.at("base64")["response"]["body"]["data"][0]["embedding"].is_string());
+}
+
+TEST_F(RunBatch, GoesOnWhereItWas) {
+  const std::string text =
+      completion("a", 3) + completion("b", 3) + "broken\n" + completion("c", 3);
+  ASSERT_EQ(run(text).exit_code, 0);
+  const auto first = lines();
+  ASSERT_EQ(first.size(), 4u);
+  // As if the run had been killed while it wrote the last line.
+  std::string written = read_file(output());
+  std::string last_id;
+  {
+    const size_t start = written.rfind('\n', written.size() - 2) + 1;
+    const json last = json::parse(written.substr(start));
+    last_id = last["custom_id"].is_null() ? "" : last["custom_id"].get<std::string>();
+    written.resize(start + (written.size() - start) / 2);
+  }
+  write_file(output(), written);
+  const CommandResult again = run(text);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const auto second = lines();
+  ASSERT_EQ(second.size(), 4u);
+  for (const auto& [id, line] : first) {
+    EXPECT_EQ(second.at(id)["id"] == line["id"], id != last_id) << id;
+  }
+  const CommandResult third = run(text);
+  EXPECT_NE(third.out.find("4 of 4 requests done"), std::string::npos) << third.out;
+  EXPECT_EQ(lines(), second);
+}
+
+TEST_F(RunBatch, AnInterruptKeepsWhatIsDone) {
+  std::string text = completion("short", 1);
+  for (int i = 0; i < 300; ++i) text += completion("long-" + std::to_string(i), 500);
+  const std::string file = input(text);
+  Command command(arguments(file));
+  for (int i = 0; i < 600 && (!fs::exists(output()) || fs::file_size(output()) == 0); ++i) {
+    usleep(100000);
+  }
+  command.send_signal(SIGINT);
+  const CommandResult result = command.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_NE(result.err.find("run the same command again"), std::string::npos) << result.err;
+  const auto done = lines();
+  EXPECT_EQ(done.count("short"), 1u);
+  EXPECT_LT(done.size(), 301u);
+  for (const auto& [id, line] : done) EXPECT_EQ(line["response"]["status_code"], 200) << id;
+}
+
+TEST_F(RunBatch, BadFilesAreRefusedAsAWhole) {
+  const auto refused = [&](const CommandResult& result, const std::string& part) {
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    ASSERT_EQ(result.errors().size(), 1u) << result.err;
+    EXPECT_NE(result.errors()[0].find(part), std::string::npos) << result.errors()[0];
+  };
+  refused(run(completion("a", 1) + completion("a", 1)), "custom_id 'a'");
+  refused(run("\n"), "holds no request");
+  refused(run_command(arguments("/nonexistent/in.jsonl")), "/nonexistent/in.jsonl");
+  write_file(output(), "my diary\n");
+  refused(run(completion("a", 1)), "is no batch output");
+  EXPECT_EQ(read_file(output()), "my diary\n");
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,42 @@
+#include "serve/chat_messages.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+TEST(ChatMessages, PartsBecomeOneText) {
+  const json messages = json::parse(
+      R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])");
+  const Result<json> normal = normalise_messages(messages);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  EXPECT_EQ(normal.value()[0]["content"], "a\nb");
+}
+
+TEST(ChatMessages, ToolArgumentsBecomeAnObject) {
+  const json messages = json::parse(
+      R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1}"}}]}])");
+  const Result<json> normal = normalise_messages(messages);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  EXPECT_EQ(normal.value()[0]["tool_calls"][0]["function"]["arguments"]["x"], 1);
+}
+
+TEST(ChatMessages, WhatIsWrongIsNamed) {
+  const auto message = [](const char* text) {
+    return normalise_messages(json::parse(text)).status().message();
+  };
+  EXPECT_NE(message("[]").find("'messages'"), std::string::npos);
+  EXPECT_NE(message("{}").find("'messages'"), std::string::npos);
+  EXPECT_NE(message("[1]").find("message 1"), std::string::npos);
+  EXPECT_NE(message(R"([{"role": "user", "content": "a"}, {"role": "user"}])")
+                .find("message 2: 'content' is missing"),
+            std::string::npos);
+  EXPECT_NE(message(R"([{"role": "user", "content": 5}])").find("'content'"), std::string::npos);
+  EXPECT_NE(message(R"([{"role": "user", "content": [{"type": "image_url"}]}])").find("image_url"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

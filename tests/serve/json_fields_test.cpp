@@ -1,0 +1,74 @@
+#include "serve/json_fields.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+TEST(JsonFields, ReadsWhatIsThereAndLeavesTheRest) {
+  const json object = {{"a", 3}, {"b", nullptr}, {"c", "text"}, {"d", {1, 2}}, {"e", true}};
+  JsonFields fields(object, "what");
+  int a = 0;
+  int b = 7;
+  std::optional<int> missing;
+  std::optional<bool> e;
+  std::vector<std::string> c;
+  std::vector<int32_t> d;
+  fields.read("a", &a);
+  fields.read("b", &b);
+  fields.read("c", &c);
+  fields.read("d", &d);
+  fields.read("e", &e);
+  fields.read("missing", &missing);
+  fields.refuse_unread();
+  EXPECT_TRUE(fields.status().ok()) << fields.status().message();
+  EXPECT_EQ(a, 3);
+  EXPECT_EQ(b, 7);
+  EXPECT_EQ(c, std::vector<std::string>{"text"});
+  EXPECT_EQ(d, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(e, true);
+  EXPECT_FALSE(missing.has_value());
+}
+
+TEST(JsonFields, WrongTypesNameTheFieldAndKeepTheValue) {
+  const json object = {{"a", "3"}, {"big", 1e40}, {"ids", {1, "x"}}};
+  JsonFields fields(object, "line 2");
+  int a = 5;
+  fields.read("a", &a);
+  EXPECT_EQ(a, 5);
+  EXPECT_EQ(fields.status().message(), "line 2: 'a' must be an integer of 32 bits, not \"3\"");
+}
+
+TEST(JsonFields, UnknownFieldsComeWithTheNearestKnownName) {
+  const json object = {{"temprature", 1}};
+  JsonFields fields(object, "");
+  float temperature = 0;
+  fields.read("temperature", &temperature);
+  fields.refuse_unread();
+  EXPECT_EQ(fields.status().message(), "'temprature' is unknown; did you mean 'temperature'?");
+}
+
+TEST(JsonFields, FieldsOfLaterAreRefusedUnlessTheyAskForNothing) {
+  const json quiet = {{"best_of", nullptr}, {"beam", false}};
+  JsonFields none(quiet, "");
+  none.refuse_later({"best_of", "beam"});
+  none.refuse_unread();
+  EXPECT_TRUE(none.status().ok());
+  const json loud = {{"best_of", 3}};
+  JsonFields one(loud, "");
+  one.refuse_later({"best_of"});
+  EXPECT_EQ(one.status().message(), "'best_of' is not supported yet; remove it");
+}
+
+TEST(JsonFields, ParsingNamesWhatIsWrong) {
+  EXPECT_NE(parse_json_object("[1]", "x").status().message().find("x: must be a JSON object"),
+            std::string::npos);
+  EXPECT_NE(parse_json("{", "x").status().message().find("x: not valid JSON"), std::string::npos);
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_NE(parse_json(deep, "x").status().message().find("deeper"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,133 @@
+#include "serve/openai_request.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+
+OpenAiDefaults defaults() {
+  OpenAiDefaults values;
+  values.max_model_len = 100;
+  values.model_names = {"given", "folder"};
+  return values;
+}
+
+Result<OpenAiRequest> parse(OpenAiKind kind, const char* text) {
+  return parse_openai_request(kind, json::parse(text), defaults());
+}
+
+std::string error(OpenAiKind kind, const char* text) {
+  const Result<OpenAiRequest> request = parse(kind, text);
+  return request.ok() ? "" : request.status().message();
+}
+
+TEST(OpenAiRequest, ChatFields) {
+  const Result<OpenAiRequest> parsed = parse(OpenAiKind::kChat, R"({
+    "model": "folder", "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 9,
+    "logprobs": true, "top_logprobs": 3, "n": 2, "seed": 4, "tools": [{"type": "function"}],
+    "chat_template_kwargs": {"enable_thinking": false}, "continue_final_message": true,
+    "user": "me", "priority": 2, "response_format": {"type": "text"}, "stream": true,
+    "stream_options": {"include_usage": true}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& request = parsed.value();
+  ASSERT_EQ(request.requests.size(), 1u);
+  const Request& only = request.requests[0];
+  EXPECT_EQ(only.sampling.max_tokens, 9);
+  EXPECT_EQ(only.sampling.logprobs, 3);
+  EXPECT_EQ(only.sampling.n, 2);
+  EXPECT_EQ(only.sampling.seed, 4u);
+  EXPECT_EQ(only.priority, 2);
+  EXPECT_FALSE(only.add_special_tokens);
+  EXPECT_TRUE(request.stream);
+  EXPECT_TRUE(request.include_usage);
+  EXPECT_EQ(json::parse(request.messages_json)[0]["content"], "Hi");
+  const json arguments = json::parse(request.arguments_json);
+  EXPECT_EQ(arguments["enable_thinking"], false);
+  EXPECT_EQ(arguments["continue_final_message"], true);
+  EXPECT_EQ(arguments["tools"].size(), 1u);
+}
+
+TEST(OpenAiRequest, ChatWithoutLimitMayFillTheContext) {
+  const auto parsed =
+      parse(OpenAiKind::kChat, R"({"messages": [{"role": "user", "content": ""}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value().requests[0].sampling.max_tokens, 100);
+  EXPECT_TRUE(parsed.value().arguments_json.empty());
+}
+
+TEST(OpenAiRequest, ToolChoiceNoneHidesTheTools) {
+  const auto parsed = parse(
+      OpenAiKind::kChat,
+      R"({"messages": [{"role": "user", "content": "x"}], "tools": [{}], "tool_choice": "none"})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_TRUE(parsed.value().arguments_json.empty());
+}
+
+TEST(OpenAiRequest, PromptsOfACompletion) {
+  const auto num = [](const char* text) {
+    const auto parsed = parse(OpenAiKind::kCompletion, text);
+    return parsed.ok() ? parsed.value().requests.size() : 0;
+  };
+  EXPECT_EQ(num(R"({"prompt": "a"})"), 1u);
+  EXPECT_EQ(num(R"({"prompt": ["a", "b"]})"), 2u);
+  EXPECT_EQ(num(R"({"prompt": [1, 2, 3]})"), 1u);
+  EXPECT_EQ(num(R"({"prompt": [[1, 2], [3]]})"), 2u);
+  const auto ids = parse(OpenAiKind::kCompletion, R"({"prompt": [[1, 2], [3]], "logprobs": 1})");
+  ASSERT_TRUE(ids.ok());
+  EXPECT_EQ(ids.value().requests[1].prompt_token_ids, std::vector<int32_t>{3});
+  EXPECT_EQ(ids.value().requests[1].sampling.logprobs, 1);
+  EXPECT_EQ(ids.value().requests[1].sampling.max_tokens, 16);
+}
+
+TEST(OpenAiRequest, EchoWithoutTokensWantsThePromptOnly) {
+  const auto parsed = parse(OpenAiKind::kCompletion,
+                            R"({"prompt": "a", "echo": true, "max_tokens": 0, "logprobs": 2})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_TRUE(parsed.value().prompt_only);
+  EXPECT_EQ(parsed.value().requests[0].sampling.prompt_logprobs, 2);
+}
+
+TEST(OpenAiRequest, Embeddings) {
+  const auto parsed =
+      parse(OpenAiKind::kEmbedding, R"({"input": ["a", "b"], "encoding_format": "base64"})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_TRUE(parsed.value().base64);
+  EXPECT_EQ(parsed.value().requests[1].pooling, Pooling::kLast);
+  const auto chat =
+      parse(OpenAiKind::kEmbedding, R"({"messages": [{"role": "user", "content": "a"}]})");
+  ASSERT_TRUE(chat.ok()) << chat.status().message();
+  EXPECT_FALSE(chat.value().messages_json.empty());
+  EXPECT_NE(
+      error(OpenAiKind::kEmbedding, R"({"input": "a", "encoding_format": "hex"})").find("hex"),
+      std::string::npos);
+  EXPECT_NE(error(OpenAiKind::kEmbedding, R"({"input": "a", "dimensions": 3})").find("dimensions"),
+            std::string::npos);
+}
+
+TEST(OpenAiRequest, WhatIsWrongIsNamed) {
+  const std::vector<std::pair<const char*, const char*>> bad = {
+      {R"({"prompt": "a", "temprature": 1})", "did you mean 'temperature'?"},
+      {R"({"prompt": "a", "top_p": 7})", "top_p is 7"},
+      {R"({"prompt": "a", "best_of": 3})", "'best_of' is not supported yet"},
+      {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "'response_format'"},
+      {R"({"prompt": 5})", "'prompt' must be"},
+      {R"({"prompt": []})", "empty"},
+      {R"({"prompt": ["a", {}]})", "'prompt' must be"},
+      {R"({})", "'prompt' is missing"},
+      {R"({"prompt": "a", "model": "foldr"})", "'foldr' is not served here"},
+      {R"({"prompt": "a", "stream_options": {}})", "'stream_options'"}};
+  for (const auto& [text, part] : bad) {
+    EXPECT_NE(error(OpenAiKind::kCompletion, text).find(part), std::string::npos)
+        << text << ": " << error(OpenAiKind::kCompletion, text);
+  }
+  EXPECT_NE(error(OpenAiKind::kChat, R"({"messages": []})").find("'messages'"), std::string::npos);
+  EXPECT_NE(error(OpenAiKind::kChat,
+                  R"({"messages": [{"role": "user", "content": "x"}], "top_logprobs": 2})")
+                .find("'top_logprobs' needs"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken
