@@ -84,7 +84,7 @@ TEST(Abort, AtEveryStepNumberTheNeighbourGoesOn) {
   ASSERT_EQ(expected.size(), 32u);
   for (size_t after = 0; after < 20; ++after) {
     Request victim = random_request(random);
-    victim.sampling.max_tokens = 40;
+    victim.sampling.max_tokens = 900;  // the engine may run ahead of its outputs
     victim.sampling.ignore_eos = true;
     std::atomic<size_t> num_tokens{0};
     std::atomic<bool> done{false};
@@ -98,7 +98,7 @@ TEST(Abort, AtEveryStepNumberTheNeighbourGoesOn) {
     if (after == 0) engine->abort("victim");
     EXPECT_EQ(engine->generate({neighbour})[0].token_ids, expected) << "after " << after;
     while (!done.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_LT(num_tokens.load(), 40u);
+    EXPECT_LT(num_tokens.load(), 900u);
     // The id is free again once the engine has let go of the request.
     expect_all_free(*engine);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
