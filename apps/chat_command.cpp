@@ -224,6 +224,7 @@ void add_chat_command(CLI::App& app, std::function<int()>* run) {
       ->add_option("--history-file", options->history_file,
                    "Where entered lines are kept; empty: nowhere")
       ->capture_default_str();
+  options->sampling.max_tokens_default = "what is left of the context";
   options->sampling.add_to(*command);
   options->chat_template.add_to(*command);
   options->engine.log_level = "warning";

@@ -58,7 +58,8 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--max-model-len", config.max_model_len,
                  "Most tokens of prompt and output together: 4096, 32k, 1M, or auto for what "
                  "memory allows (default: as the model allows)")
-      ->transform(human_integer_or_auto());
+      ->transform(human_integer_or_auto())
+      ->type_name("N[k|m|g|K|M|G]|auto");
   app.add_option("--max-num-seqs", config.max_num_seqs,
                  "Most sequences in a step (default: 64 on a CPU, 256 on CUDA)")
       ->check(at_least(1));
@@ -66,7 +67,8 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
                  "Most tokens in a step; longer prompts are computed in chunks (default: 512 on a "
                  "CPU, 2048 on CUDA)")
       ->check(at_least(1))
-      ->transform(human_integer());
+      ->transform(human_integer())
+      ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--scheduling-policy", config.scheduling_policy,
                  "fcfs (first come, first served) or priority")
       ->capture_default_str()
@@ -83,7 +85,8 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--kv-cache-memory-bytes", config.kv_cache_memory_bytes,
                  "Memory of the KV cache (default: --gpu-memory-utilization of what is free)")
       ->check(at_least(1))
-      ->transform(human_integer());
+      ->transform(human_integer())
+      ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
                  "Share of free memory for the KV cache")
       ->capture_default_str();

@@ -9,6 +9,7 @@
 #include "attention/backend.h"
 #include "commands.h"
 #include "draft/registry.h"
+#include "engine/locate_model.h"
 #include "engine_options.h"
 #include "interrupt.h"
 #include "kernels/open_device.h"
@@ -130,7 +131,8 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
 // The part about the model. Aborted when a signal came.
 Result<ordered_json> inspect_model(const InspectOptions& options) {
   if (options.config_only) {
-    FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
+    FT_ASSIGN_OR_RETURN(EngineConfig config, options.engine.resolve());
+    FT_ASSIGN_OR_RETURN(config, locate_model(config));
     return inspect_config(config);
   }
   // Sizes need no text.

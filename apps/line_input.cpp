@@ -101,14 +101,15 @@ LineInput::Read LineInput::next(const std::string& prompt, std::string* line) {
   editor_->prompt = prompt;
   int count = 0;
   const char* text = el_gets(editor_->line, &count);
-  if (interrupt_flag().load()) {
+  line->assign(text == nullptr ? "" : text, static_cast<size_t>(count > 0 ? count : 0));
+  const bool complete = !line->empty() && line->back() == '\n';
+  // A signal behind a complete line is for its answer.
+  if (interrupt_flag().load() && !complete) {
     el_reset(editor_->line);
     return Read::kInterrupted;
   }
-  if (text == nullptr || count <= 0) return Read::kEnd;
-  line->assign(text, static_cast<size_t>(count));
-  if (!line->empty() && line->back() == '\n') line->pop_back();
-  return Read::kLine;
+  if (complete) line->pop_back();
+  return complete || !line->empty() ? Read::kLine : Read::kEnd;
 }
 
 LineInput::Read LineInput::next_plain(std::string* line) {

@@ -42,7 +42,7 @@ std::string expand(std::string& text) {
 
 }  // namespace
 
-CLI::Validator human_integer() { return CLI::Validator(expand, "N[k|K|m|M|g|G]"); }
+CLI::Validator human_integer() { return CLI::Validator(expand, ""); }
 
 CLI::Validator human_integer_or_auto() {
   return CLI::Validator(
@@ -56,7 +56,7 @@ CLI::Validator human_integer_or_auto() {
         if (!problem.empty() || std::strtoll(text.c_str(), nullptr, 10) >= 1) return problem;
         return "must be at least 1, or auto, not " + given;
       },
-      "auto|N[k|K|m|M|g|G]");
+      "");
 }
 
 CLI::Validator seed_number() {

@@ -66,7 +66,7 @@ class FlagWriter {
   json& fields_;
 };
 
-void add_number_flags(FlagWriter& add) {
+void add_number_flags(FlagWriter& add, const std::string& max_tokens_default) {
   const SamplingParams is;
   const auto count = [&](const char* flag, const char* help, int value) {
     add.value<int32_t>(flag, fmt::format("{} (default: {})", help, value));
@@ -75,9 +75,8 @@ void add_number_flags(FlagWriter& add) {
     add.value<double>(flag, fmt::format("{} (default: the model's, else {})", help, value));
   };
   count("--n", "Choices for each prompt", is.n);
-  add.value<int32_t>(
-      "--max-tokens",
-      fmt::format("Most output tokens (default: the model's, else {})", is.max_tokens));
+  add.value<int32_t>("--max-tokens",
+                     "Most output tokens (default: the model's, else " + max_tokens_default + ")");
   count("--min-tokens", "No stop before so many output tokens", is.min_tokens);
   number("--temperature", "0: always the likeliest token", is.temperature);
   number("--top-p", "Sample from the likeliest tokens of this total, in (0, 1]", is.top_p);
@@ -129,7 +128,7 @@ void add_token_flags(FlagWriter& add, CLI::App& app, json& fields) {
 
 void SamplingFlags::add_to(CLI::App& app) {
   FlagWriter add(app, fields);
-  add_number_flags(add);
+  add_number_flags(add, max_tokens_default);
   add_token_flags(add, app, fields);
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/result.h"
 
@@ -12,6 +13,8 @@ namespace foretoken {
 // stays as the model's generation config has it.
 struct SamplingFlags {
   nlohmann::json fields = nlohmann::json::object();
+  // For the help: what --max-tokens is where neither flag nor model say it.
+  std::string max_tokens_default = "16";
 
   // Adds a flag for every sampling field; they write into this object, which must outlive the
   // parsing.

@@ -135,8 +135,10 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   Request shared;
   shared.sampling = defaults.sampling;
   shared.add_special_tokens = false;
-  // The engine ends a request at the end of the context anyway.
-  shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
+  // Without a limit of the model's own, the engine ends the text at the end of the context.
+  if (shared.sampling.max_tokens == SamplingParams().max_tokens) {
+    shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
+  }
   read_messages(fields, request);
   read_template_arguments(fields, request);
   bool with_logprobs = false;

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "apps/command_run.h"
 
 namespace foretoken {
@@ -177,12 +175,11 @@ TEST(Chat, OnATerminal) {
   const std::string history = (scratch.path() / "state" / "history").string();
   Command command(
       {"chat", "--model", bundled_model().string(), "--log-level", "error", "--history-file",
-       history, "--temperature", "0", "--max-tokens", "1000", "--ignore-eos", "--cpu-threads", "1"},
+       history, "--temperature", "0", "--max-tokens", "1900", "--ignore-eos", "--cpu-threads", "1"},
       on_terminal({"TERM=xterm", "HOME=/nonexistent"}));
   ASSERT_TRUE(command.wait_for("> "));
   command.type("Tell me a story\r");
-  ASSERT_TRUE(command.wait_for("\r\n"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ASSERT_TRUE(command.wait_for("story\r\n", 5));
   command.type("\x03");
   ASSERT_TRUE(command.wait_for("; stopped]"));
   command.type("/set max_tokens 3\r");

@@ -57,6 +57,18 @@ TEST(OpenAiRequest, ChatWithoutLimitMayFillTheContext) {
   EXPECT_TRUE(parsed.value().arguments_json.empty());
 }
 
+TEST(OpenAiRequest, TheModelsDefaultsStay) {
+  OpenAiDefaults values = defaults();
+  values.sampling.max_tokens = 33;
+  values.sampling.temperature = 0.5f;
+  const auto parsed = parse_openai_request(
+      OpenAiKind::kChat, json::parse(R"({"messages": [{"role": "user", "content": "x"}]})"),
+      values);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value().requests[0].sampling.max_tokens, 33);
+  EXPECT_EQ(parsed.value().requests[0].sampling.temperature, 0.5f);
+}
+
 TEST(OpenAiRequest, ToolChoiceNoneHidesTheTools) {
   const auto parsed = parse(
       OpenAiKind::kChat,
