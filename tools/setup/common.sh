@@ -3,6 +3,7 @@
 
 log_dir=build/logs
 jobs=${FORETOKEN_JOBS:-$(nproc)}
+cmake_arguments=()
 
 die() {
   echo "error: $*" >&2
@@ -72,11 +73,11 @@ setup_cpu() {
   need_cargo
 }
 
-# build_preset <preset> <target> <cmake argument...>
+# build_preset <preset> <target...>; CMake arguments stand in the array cmake_arguments.
 build_preset() {
-  local preset=$1 target=$2
-  shift 2
-  run_step "configure-$preset" "configure $preset" cmake --preset "$preset" "$@"
+  local preset=$1
+  shift
+  run_step "configure-$preset" "configure $preset" cmake --preset "$preset" "${cmake_arguments[@]}"
   run_step "build-$preset" "build $preset ($jobs jobs)" \
-    cmake --build --preset "$preset" --target "$target" --parallel "$jobs"
+    cmake --build --preset "$preset" --target "$@" --parallel "$jobs"
 }

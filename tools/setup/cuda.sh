@@ -37,6 +37,7 @@ setup_cuda() {
 
 # build_cuda <target>
 build_cuda() {
-  build_preset cuda-release "$1" -DCMAKE_CUDA_COMPILER="$cuda_root/bin/nvcc" -DCUDAToolkit_ROOT="$cuda_root" \
-    ${FORETOKEN_CUDA_ARCHS:+-DFORETOKEN_CUDA_ARCHS="$FORETOKEN_CUDA_ARCHS"}
+  local cmake_arguments=(-DCMAKE_CUDA_COMPILER="$cuda_root/bin/nvcc" -DCUDAToolkit_ROOT="$cuda_root"
+    ${FORETOKEN_CUDA_ARCHS:+-DFORETOKEN_CUDA_ARCHS="$FORETOKEN_CUDA_ARCHS"})
+  build_preset cuda-release "$1"
 }
