@@ -38,7 +38,8 @@ foreach(folder IN LISTS test_folders)
   if(TARGET foretoken)
     add_dependencies(test_${folder} foretoken)
   endif()
-  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${folder}/"
+  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
+    TEST_PREFIX "${folder}/"
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 600)
 endforeach()
 
