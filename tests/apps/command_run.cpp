@@ -135,13 +135,9 @@ bool Command::read_some(int timeout_ms) {
   return out_ >= 0 || err_ >= 0;
 }
 
-bool Command::wait_for(const std::string& text, size_t num_after) {
+bool Command::wait_for(const std::string& text) {
   const auto deadline = steady_clock::now() + seconds(60);
-  const auto there = [&] {
-    const std::string all = result_.out + result_.err;
-    const size_t found = all.find(text);
-    return found != std::string::npos && found + text.size() + num_after <= all.size();
-  };
+  const auto there = [&] { return (result_.out + result_.err).find(text) != std::string::npos; };
   while (!there() && steady_clock::now() < deadline) {
     if (!read_some(100)) break;
   }

@@ -36,9 +36,9 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // Reads until stdout or stderr holds `text` and so many bytes after it; false when the command
+  // Reads until stdout or stderr holds `text`; false when the command
   // ended or 60 s passed before.
-  bool wait_for(const std::string& text, size_t num_after = 0);
+  bool wait_for(const std::string& text);
   void send_signal(int number);
   // Types on the pseudo terminal.
   void type(const std::string& text);
