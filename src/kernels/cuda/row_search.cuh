@@ -88,7 +88,21 @@ __device__ uint32_t highest_threshold(const MaskedRow& row, const CoarseBins& co
     if (value != 0) atomicAdd(&team.shared.bins[bin], static_cast<unsigned long long>(value));
   };
   team.clear_bins();
-  for_each_logit<Size>(row, [&](float logit) { add(coarse.of(logit), amount(logit)); });
+  // Most ids can lie in the last bin; atomics to one place wait for each other.
+  uint64_t lowest = 0;
+  for_each_logit<Size>(row, [&](float logit) {
+    const int bin = coarse.of(logit);
+    const uint64_t value = amount(logit);
+    if (bin == 0) {
+      lowest += value;
+    } else {
+      add(bin, value);
+    }
+  });
+  for (int offset = 16; offset > 0; offset /= 2) {
+    lowest += __shfl_xor_sync(0xffffffffu, lowest, offset);
+  }
+  if (threadIdx.x % 32 == 0) add(0, lowest);
   team.find_bin(target);
   const int coarse_bin = static_cast<int>(team.shared.answer_bin);
   uint64_t rest = team.shared.answer_rest;
