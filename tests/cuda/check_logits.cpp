@@ -227,10 +227,13 @@ void time_rows(Gpu& gpu, const char* what, const Sizes& sizes, void (*wish)(Slot
   }
   Pool pool(gpu);
   const Placed side(b, [&](const auto& values) { return pool.upload(values); });
+  // In the order of a step: log-probabilities read the rows that were kept.
+  const double keep = microseconds(gpu, side.keep(sizes));
+  const double probabilities = microseconds(gpu, side.probabilities(sizes));
+  const double shape = microseconds(gpu, side.shape(sizes));
   report(true, "time",
          text("%d rows, vocab %d, history %d, %s: shape %.1f us, keep %.1f us, logprobs %.1f us",
-              sizes.rows, sizes.vocab, sizes.history, what, microseconds(gpu, side.shape(sizes)),
-              microseconds(gpu, side.keep(sizes)), microseconds(gpu, side.probabilities(sizes))));
+              sizes.rows, sizes.vocab, sizes.history, what, shape, keep, probabilities));
 }
 
 }  // namespace
