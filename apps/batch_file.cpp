@@ -50,6 +50,25 @@ bool take_done_line(const std::string& text, BatchDone* done) {
   return numbered;
 }
 
+// What a line of ours begins with, cut anywhere.
+bool begins_like_output(const std::string& text) {
+  constexpr std::string_view kBegin = "{\"id\":\"batch_req-";
+  return std::string_view(text).substr(0, kBegin.size()) == kBegin.substr(0, text.size());
+}
+
+Status check_output_path(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return invalid_argument("'" + path + "' is a folder; name a file with -o");
+  }
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
+    return invalid_argument("'" + path +
+                            "' is no regular file, so that a batch could not go on after a stop; "
+                            "name a file with -o");
+  }
+  return {};
+}
+
 }  // namespace
 
 BatchLine parse_batch_line(const std::string& text, int64_t number) {
@@ -100,23 +119,22 @@ bool BatchDone::has(const BatchLine& line) const {
 }
 
 Result<BatchDone> resume_batch_output(const std::string& path) {
+  FT_RETURN_IF_ERROR(check_output_path(path));
   BatchDone done;
   std::error_code error;
-  if (fs::is_directory(path, error)) {
-    return invalid_argument("'" + path + "' is a folder; name a file with -o");
-  }
   if (!fs::exists(path, error)) return done;
   std::ifstream file(path, std::ios::binary);
   if (!file) return file_error("cannot read", path);
   uintmax_t num_whole = 0;  // bytes of whole lines
   int64_t number = 0;
-  for (std::string text; std::getline(file, text) && !file.eof();) {
+  for (std::string text; std::getline(file, text);) {
     ++number;
-    if (!take_done_line(text, &done)) {
+    const bool whole = !file.eof();
+    if (whole ? !take_done_line(text, &done) : !begins_like_output(text)) {
       return invalid_argument("'" + path + "' line " + std::to_string(number) +
                               " is no batch output; name another file with -o");
     }
-    num_whole += text.size() + 1;
+    if (whole) num_whole += text.size() + 1;
   }
   if (num_whole == fs::file_size(path, error)) return done;
   fs::resize_file(path, num_whole, error);

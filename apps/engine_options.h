@@ -37,5 +37,7 @@ CLI::Validator at_least(int64_t low);
 
 // As CLI::Validator: refuses what is no integer from 0 up.
 CLI::Validator seed_number();
+// An element of a list of token ids.
+CLI::Validator token_id();
 
 }  // namespace foretoken

@@ -114,18 +114,18 @@ LineInput::Read LineInput::next(const std::string& prompt, std::string* line) {
 
 LineInput::Read LineInput::next_plain(std::string* line) {
   while (true) {
-    const size_t end = rest_.find('\n');
-    if (end != std::string::npos) {
-      *line = rest_.substr(0, end);
-      rest_.erase(0, end + 1);
-      if (!line->empty() && line->back() == '\r') line->pop_back();
-      return Read::kLine;
-    }
     unsigned char byte = 0;
     const int count = read_byte(&byte);
     if (count < 0) return Read::kInterrupted;
     if (count == 0) break;
-    rest_ += static_cast<char>(byte);
+    if (byte != '\n') {
+      rest_ += static_cast<char>(byte);
+      continue;
+    }
+    *line = std::move(rest_);
+    rest_.clear();
+    if (!line->empty() && line->back() == '\r') line->pop_back();
+    return Read::kLine;
   }
   *line = std::move(rest_);
   rest_.clear();

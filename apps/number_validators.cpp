@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 
@@ -40,6 +41,10 @@ std::string expand(std::string& text) {
   return {};
 }
 
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 }  // namespace
 
 CLI::Validator human_integer() { return CLI::Validator(expand, ""); }
@@ -59,10 +64,21 @@ CLI::Validator human_integer_or_auto() {
       "");
 }
 
+CLI::Validator token_id() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (is_digits(text) && text.size() < 11) return {};
+        return "must be token ids like 5,17, not '" + text + "'";
+      },
+      "");
+}
+
 CLI::Validator seed_number() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
-        if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return {};
+        errno = 0;
+        std::strtoull(text.c_str(), nullptr, 10);
+        if (is_digits(text) && errno == 0) return {};
         return "must be an integer from 0 to 18446744073709551615, not " + text +
                "; leave it out for the default";
       },

@@ -118,6 +118,11 @@ class Batch {
 // Everything about the files is checked before the model loads.
 Result<BatchProgress> run_batch_file(const RunBatchOptions& options) {
   BatchProgress progress;
+  std::error_code error;
+  if (std::filesystem::equivalent(options.input, options.output, error)) {
+    return invalid_argument("-i and -o name the same file '" + options.input +
+                            "'; name another one with -o");
+  }
   FT_ASSIGN_OR_RETURN(progress.num_all, check_batch_input(options.input));
   FT_ASSIGN_OR_RETURN(BatchReader reader, BatchReader::open(options.input));
   FT_ASSIGN_OR_RETURN(BatchDone done, resume_batch_output(options.output));

@@ -43,6 +43,7 @@ class FlagWriter {
     value<std::vector<int32_t>>(flag, help)
         ->allow_extra_args(false)
         ->delimiter(',')
+        ->check(token_id())
         ->type_name("ID,ID,...");
   }
 
@@ -88,7 +89,7 @@ void add_number_flags(FlagWriter& add, const std::string& max_tokens_default) {
          is.presence_penalty);
   number("--frequency-penalty", "On tokens of the output, for each use, in [-2, 2]",
          is.frequency_penalty);
-  number("--repetition-penalty", "On tokens of prompt and output, above 0; 1: none",
+  number("--repetition-penalty", "On tokens of prompt and output, in [1e-6, 1e6]; 1: none",
          is.repetition_penalty);
   add.value_as<uint64_t>("seed", "--sampling-seed",
                          "Seed of every request (default: drawn from --seed)")

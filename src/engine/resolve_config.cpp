@@ -44,7 +44,7 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
   }
   FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
                                  INT32_MAX / config.block_size));
-  if (config.gpu_memory_utilization <= 0 || config.gpu_memory_utilization > 1) {
+  if (!(config.gpu_memory_utilization > 0 && config.gpu_memory_utilization <= 1)) {
     return invalid_argument("--gpu-memory-utilization must lie in (0, 1]");
   }
   return {};

@@ -182,8 +182,9 @@ Status check_numbers(const SamplingParams& sampling) {
   FT_RETURN_IF_ERROR(check_between("min_p", sampling.min_p, 0, 1));
   FT_RETURN_IF_ERROR(check_between("presence_penalty", sampling.presence_penalty, -2, 2));
   FT_RETURN_IF_ERROR(check_between("frequency_penalty", sampling.frequency_penalty, -2, 2));
-  if (!(sampling.repetition_penalty > 0.0f) || !std::isfinite(sampling.repetition_penalty)) {
-    return out_of_range("repetition_penalty", sampling.repetition_penalty, "a number above 0");
+  // Beyond these a logit would leave the range of floats.
+  if (!(sampling.repetition_penalty >= 1e-6f && sampling.repetition_penalty <= 1e6f)) {
+    return out_of_range("repetition_penalty", sampling.repetition_penalty, "from 1e-6 to 1e6");
   }
   return {};
 }

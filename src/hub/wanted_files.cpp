@@ -22,7 +22,8 @@ bool is_text_file(const std::string& name) {
   static const std::set<std::string> names = {"config.json", "generation_config.json",
                                               "special_tokens_map.json", "chat_template.jinja",
                                               "chat_template.json"};
-  return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json"));
+  return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json") &&
+                                   name.find('/') == std::string::npos);
 }
 
 bool is_weights_file(const std::string& name) {

@@ -168,8 +168,8 @@ Status check_sampling_ranges(const SamplingParams& sampling) {
   if (!within(sampling.frequency_penalty, -2, 2)) {
     return out_of_range("frequency_penalty", "be in [-2, 2]", text_of(sampling.frequency_penalty));
   }
-  if (!std::isfinite(sampling.repetition_penalty) || sampling.repetition_penalty <= 0) {
-    return out_of_range("repetition_penalty", "be a number above 0",
+  if (!(sampling.repetition_penalty >= 1e-6f && sampling.repetition_penalty <= 1e6f)) {
+    return out_of_range("repetition_penalty", "lie in [1e-6, 1e6]",
                         text_of(sampling.repetition_penalty));
   }
   return check_tokens(sampling);

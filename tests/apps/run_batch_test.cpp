@@ -177,9 +177,11 @@ TEST_F(RunBatch, BadFilesAreRefusedAsAWhole) {
   refused(run(completion("a", 1) + completion("a", 1)), "custom_id 'a'");
   refused(run("\n"), "holds no request");
   refused(run_command(arguments("/nonexistent/in.jsonl")), "/nonexistent/in.jsonl");
-  write_file(output(), "my diary\n");
-  refused(run(completion("a", 1)), "is no batch output");
-  EXPECT_EQ(read_file(output()), "my diary\n");
+  for (const std::string foreign : {"my diary\n", "my diary", "{\"id\":5"}) {
+    write_file(output(), foreign);
+    refused(run(completion("a", 1)), "is no batch output");
+    EXPECT_EQ(read_file(output()), foreign);
+  }
 }
 
 }  // namespace
