@@ -6,7 +6,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // templates print values in the order of their keys
 
 // The array in `given`, which is JSON itself or the name of a file.
 Result<json> read_array(const char* flag, const std::string& given) {
@@ -17,7 +17,7 @@ Result<json> read_array(const char* flag, const std::string& given) {
     FT_ASSIGN_OR_RETURN(text, read_input_file(given));
     what += " " + given;
   }
-  FT_ASSIGN_OR_RETURN(json value, parse_json(text, what));
+  FT_ASSIGN_OR_RETURN(json value, parse_ordered_json(text, what));
   if (value.is_object()) value = json::array({value});
   if (!value.is_array()) {
     return invalid_argument(what + ": must be a JSON array of objects, not a " +
@@ -49,7 +49,8 @@ void TemplateOptions::add_to(CLI::App& app) {
 Result<std::string> TemplateOptions::arguments_json() const {
   json arguments = json::object();
   if (!kwargs_json.empty()) {
-    FT_ASSIGN_OR_RETURN(arguments, parse_json_object(kwargs_json, "--chat-template-kwargs"));
+    FT_RETURN_IF_ERROR(parse_json_object(kwargs_json, "--chat-template-kwargs").status());
+    FT_ASSIGN_OR_RETURN(arguments, parse_ordered_json(kwargs_json, "--chat-template-kwargs"));
   }
   if (!tools.empty()) {
     FT_ASSIGN_OR_RETURN(arguments["tools"], read_array("--tools", tools));

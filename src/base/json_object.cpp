@@ -54,6 +54,11 @@ Result<Json> parse_json(std::string_view text, const std::string& what) {
   }
 }
 
+Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, const std::string& what) {
+  FT_RETURN_IF_ERROR(parse_json(text, what).status());
+  return nlohmann::ordered_json::parse(text.begin(), text.end());
+}
+
 Result<Json> parse_json_object(std::string_view text, const std::string& what) {
   FT_ASSIGN_OR_RETURN(Json json, parse_json(text, what));
   if (json.is_object()) return json;

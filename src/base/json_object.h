@@ -12,7 +12,10 @@ namespace foretoken {
 // option or a part of one) and tells line and column of broken JSON.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& what);
 
-// The same for text that must be a JSON object.
+// The same with the keys of objects in the order of the text, for values that are printed again.
+Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, const std::string& what);
+
+// As parse_json, for text that must be a JSON object.
 Result<nlohmann::json> parse_json_object(std::string_view text, const std::string& what);
 
 }  // namespace foretoken

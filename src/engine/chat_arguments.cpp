@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // templates print values in the order of their keys
 
 constexpr const char* kWhat = "the arguments of the chat template";
 
@@ -44,7 +44,8 @@ Status merge_kwargs(Json& variables) {
 Result<ChatArguments> parse_chat_arguments(const std::string& json) {
   ChatArguments arguments;
   if (json.empty()) return arguments;
-  FT_ASSIGN_OR_RETURN(Json variables, parse_json_object(json, kWhat));
+  FT_RETURN_IF_ERROR(parse_json_object(json, kWhat).status());
+  FT_ASSIGN_OR_RETURN(Json variables, parse_ordered_json(json, kWhat));
   FT_RETURN_IF_ERROR(merge_kwargs(variables));
   std::optional<bool> generation;
   std::optional<bool> continued;

@@ -52,5 +52,13 @@ TEST(ChatArguments, NameWhatIsWrong) {
             std::string::npos);
 }
 
+TEST(ChatArguments, KeepTheOrderOfKeys) {
+  const auto arguments = parse_chat_arguments(
+      R"({"tools":[{"type":"function","name":"f","a":1}],"chat_template_kwargs":{"z":1,"b":2}})");
+  ASSERT_TRUE(arguments.ok());
+  EXPECT_EQ(arguments.value().variables,
+            R"({"z":1,"b":2,"tools":[{"type":"function","name":"f","a":1}]})");
+}
+
 }  // namespace
 }  // namespace foretoken
