@@ -11,7 +11,7 @@ namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 Status file_error(const std::string& what, const std::string& path) {
   return {StatusCode::kNotFound, what + " '" + path + "': " + std::strerror(errno)};
@@ -75,7 +75,7 @@ BatchLine parse_batch_line(const std::string& text, int64_t number) {
   BatchLine line;
   line.number = number;
   const std::string what = "line " + std::to_string(number);
-  Result<json> object = parse_json_object(text, what);
+  Result<json> object = parse_ordered_json_object(text, what);
   if (!object.ok()) {
     line.error = object.status();
     return line;

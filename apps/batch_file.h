@@ -17,7 +17,7 @@ struct BatchLine {
   int64_t number = 0;     // from 1
   std::string custom_id;  // empty when the line has none
   OpenAiKind kind = OpenAiKind::kChat;
-  nlohmann::json body;
+  nlohmann::ordered_json body;
   Status error;
 };
 

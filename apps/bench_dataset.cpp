@@ -14,7 +14,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr int kDefaultInputLen = 512;
 constexpr int kDefaultOutputLen = 128;
@@ -59,7 +59,7 @@ Result<std::vector<TextPair>> read_json_lines(const std::string& path, const std
   std::vector<TextPair> pairs;
   for (const std::string& line : lines_of(text)) {
     const std::string origin = path + " entry " + std::to_string(pairs.size() + 1);
-    FT_ASSIGN_OR_RETURN(const json object, parse_json_object(line, origin));
+    FT_ASSIGN_OR_RETURN(const json object, parse_ordered_json_object(line, origin));
     if (!object.contains("prompt") || !object["prompt"].is_string()) {
       return invalid_argument(origin + ": 'prompt' must be a string");
     }
@@ -69,7 +69,7 @@ Result<std::vector<TextPair>> read_json_lines(const std::string& path, const std
 }
 
 Result<std::vector<TextPair>> read_sharegpt(const std::string& path, const std::string& text) {
-  FT_ASSIGN_OR_RETURN(const json all, parse_json(text, path));
+  FT_ASSIGN_OR_RETURN(const json all, parse_ordered_json(text, path));
   if (!all.is_array()) {
     return invalid_argument(path + ": must be a JSON array of {\"conversations\": [...]}");
   }

@@ -17,7 +17,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct ChatCommand {
   const char* name;
@@ -127,7 +127,7 @@ ChatReply save(const std::string& argument, ChatState& state) {
 
 Status load_file(const std::string& path, ChatState& state) {
   FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
-  FT_ASSIGN_OR_RETURN(const json all, parse_json_object(text, path));
+  FT_ASSIGN_OR_RETURN(const json all, parse_ordered_json_object(text, path));
   const json sampling = all.value("sampling", json::object());
   if (!sampling.is_object()) return invalid_argument(path + ": 'sampling' must be an object");
   FT_RETURN_IF_ERROR(check_fields(sampling, state));

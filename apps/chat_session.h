@@ -24,7 +24,7 @@ class ChatSession {
   // Takes the last answer back and leaves its question; false when there is no question.
   bool undo_answer();
   // Forgets all but the system text.
-  void reset() { messages_ = nlohmann::json::array(); }
+  void reset() { messages_ = nlohmann::ordered_json::array(); }
 
   struct Prompt {
     std::string text;
@@ -37,18 +37,18 @@ class ChatSession {
   Result<Prompt> make_prompt(int wanted_room);
 
   // [{"role", "content"}, ...], the system text first.
-  nlohmann::json messages() const;
+  nlohmann::ordered_json messages() const;
   // The reverse; an error leaves the conversation as it is.
-  Status set_messages(const nlohmann::json& messages);
+  Status set_messages(const nlohmann::ordered_json& messages);
 
  private:
-  Result<std::string> render(const nlohmann::json& messages) const;
+  Result<std::string> render(const nlohmann::ordered_json& messages) const;
 
   const Engine& engine_;
   const std::string arguments_json_;
   bool has_template_ = false;
   std::string system_;
-  nlohmann::json messages_ = nlohmann::json::array();  // without the system text
+  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();  // without the system text
 };
 
 }  // namespace foretoken

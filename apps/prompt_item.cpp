@@ -21,9 +21,9 @@ PromptItem text_item(const std::string& text, const std::string& origin,
   item.request.prompt.clear();
   item.arguments_json = sources.arguments_json;
   try {
-    const nlohmann::json message = {{"role", "user"}, {"content", text}};
-    item.messages_json = nlohmann::json::array({message}).dump();
-  } catch (const nlohmann::json::exception&) {
+    const nlohmann::ordered_json message = {{"role", "user"}, {"content", text}};
+    item.messages_json = nlohmann::ordered_json::array({message}).dump();
+  } catch (const nlohmann::ordered_json::exception&) {
     item.error = invalid_argument(origin + ": is not valid UTF-8");
   }
   return item;

@@ -12,11 +12,11 @@ namespace foretoken {
 
 // One request of the command line, or why it is none.
 struct PromptItem {
-  std::string origin;          // for messages: "prompt 2", "requests.jsonl line 3"
-  Request request;             // without sampling parameters and, of a chat, without prompt
-  nlohmann::json line;         // the fields of its JSON line; they win over the flags
-  std::string messages_json;   // not empty: the chat template makes the prompt of it
-  std::string arguments_json;  // for the chat template
+  std::string origin;           // for messages: "prompt 2", "requests.jsonl line 3"
+  Request request;              // without sampling parameters and, of a chat, without prompt
+  nlohmann::ordered_json line;  // the fields of its JSON line; they win over the flags
+  std::string messages_json;    // not empty: the chat template makes the prompt of it
+  std::string arguments_json;   // for the chat template
   Status error;
 };
 

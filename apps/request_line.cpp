@@ -6,7 +6,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // The flags' variables for the template with the line's own over them.
 void read_template_arguments(JsonFields& fields, PromptItem* item) {
@@ -93,7 +93,7 @@ PromptItem parse_request_line(const std::string& line, const std::string& origin
   item.origin = origin;
   item.request = shared.request;
   item.arguments_json = shared.arguments_json;
-  Result<json> object = parse_json_object(line, origin);
+  Result<json> object = parse_ordered_json_object(line, origin);
   item.error = object.ok() ? read_item(object.value(), shared.sampling, &item) : object.status();
   if (!item.error.ok()) return item;
   item.line = std::move(object).value();

@@ -11,7 +11,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr const char* kGroup = "Sampling";
 
@@ -103,7 +103,7 @@ void add_token_flags(FlagWriter& add, CLI::App& app, json& fields) {
   app.add_option_function<std::string>(
          "--logit-bias",
          [&fields](const std::string& text) {
-           const Result<json> bias = parse_json_object(text, "--logit-bias");
+           const Result<json> bias = parse_ordered_json_object(text, "--logit-bias");
            if (!bias.ok()) throw CLI::ValidationError(bias.status().message());
            fields["logit_bias"] = bias.value();
          },

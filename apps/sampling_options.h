@@ -12,7 +12,7 @@ namespace foretoken {
 // The sampling flags that were given, as a JSON object with vLLM's field names. What is not given
 // stays as the model's generation config has it.
 struct SamplingFlags {
-  nlohmann::json fields = nlohmann::json::object();
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
   // For the help: what --max-tokens is where neither flag nor model say it.
   std::string max_tokens_default = "16";
 

@@ -95,7 +95,7 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
 
 Result<SpeculativeConfig> parse_speculative_config(const std::string& text) {
   const std::string what = "--speculative-config";
-  FT_ASSIGN_OR_RETURN(const nlohmann::json object, parse_json_object(text, what));
+  FT_ASSIGN_OR_RETURN(const nlohmann::ordered_json object, parse_ordered_json_object(text, what));
   SpeculativeConfig config;
   JsonFields fields(object, what);
   read_method(fields, &config);

@@ -66,4 +66,10 @@ Result<Json> parse_json_object(std::string_view text, const std::string& what) {
                           std::string(json.type_name()));
 }
 
+Result<nlohmann::ordered_json> parse_ordered_json_object(std::string_view text,
+                                                         const std::string& what) {
+  FT_RETURN_IF_ERROR(parse_json_object(text, what).status());
+  return nlohmann::ordered_json::parse(text.begin(), text.end());
+}
+
 }  // namespace foretoken

@@ -18,4 +18,7 @@ Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, const s
 // As parse_json, for text that must be a JSON object.
 Result<nlohmann::json> parse_json_object(std::string_view text, const std::string& what);
 
+Result<nlohmann::ordered_json> parse_ordered_json_object(std::string_view text,
+                                                         const std::string& what);
+
 }  // namespace foretoken

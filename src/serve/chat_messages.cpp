@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 Result<json> join_parts(const json& parts, const std::string& where) {
   std::string text;

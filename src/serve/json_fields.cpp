@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 bool is_int32(const json& value) {
   if (!value.is_number_integer()) return false;

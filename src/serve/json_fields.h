@@ -16,13 +16,14 @@ namespace foretoken {
 // first wrong type is kept in status(). One thread.
 class JsonFields {
  public:
+  JsonFields(const nlohmann::json& object, std::string what) = delete;
   // `object` must outlive this; `what`, unless empty, starts each message.
-  JsonFields(const nlohmann::json& object, std::string what);
+  JsonFields(const nlohmann::ordered_json& object, std::string what);
 
   // Whether the field is there and not null.
   bool has(const char* name) const;
   // The field as it is, or null. Counts as read.
-  const nlohmann::json* raw(const char* name);
+  const nlohmann::ordered_json* raw(const char* name);
 
   void read(const char* name, bool* value);
   void read(const char* name, int* value);
@@ -48,15 +49,15 @@ class JsonFields {
   void refuse_unread();
 
   void fail(const std::string& message);
-  void wrong_type(const char* name, const char* wanted, const nlohmann::json& got);
+  void wrong_type(const char* name, const char* wanted, const nlohmann::ordered_json& got);
   const Status& status() const { return status_; }
   // The first field that nobody asked for, or empty.
   std::string first_unread() const;
 
  private:
-  const nlohmann::json* take(const char* name);
+  const nlohmann::ordered_json* take(const char* name);
 
-  const nlohmann::json& object_;
+  const nlohmann::ordered_json& object_;
   std::string what_;
   std::set<std::string> read_;
   Status status_;

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // kNotFound when `model` is none of the names.
 Status check_model(const std::string& model, const std::vector<std::string>& names) {

@@ -37,7 +37,7 @@ struct OpenAiRequest {
 
 // Reads a body with OpenAI's and vLLM's field names. The first wrong, unknown (with the nearest
 // known name) or unsupported field is the error; so is a "model" that is not served (kNotFound).
-Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::json& body,
+Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::ordered_json& body,
                                            const OpenAiDefaults& defaults);
 
 // Makes the prompt of a chat with the model's template. Nothing to do for other kinds.

@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 void read_seed(JsonFields& fields, std::optional<uint64_t>* seed) {
   const json* value = fields.raw("seed");

@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 TEST(ChatMessages, PartsBecomeOneText) {
   const json messages = json::parse(

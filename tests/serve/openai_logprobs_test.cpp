@@ -8,7 +8,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 const std::vector<TokenLogprobs> kTwo = {
     {{7, -0.5f, 1, "h\xC3\xA9"}, {{7, -0.5f, 1, "h\xC3\xA9"}, {8, -1.5f, 2, "x"}}},

@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 OpenAiDefaults defaults() {
   OpenAiDefaults values;

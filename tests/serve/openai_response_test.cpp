@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 const OpenAiLabel kLabel = {"cmpl-1", "m", 5};
 

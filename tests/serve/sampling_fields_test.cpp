@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 Status read(const json& object, SamplingParams* sampling) {
   JsonFields fields(object, "");
