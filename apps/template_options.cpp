@@ -49,8 +49,8 @@ void TemplateOptions::add_to(CLI::App& app) {
 Result<std::string> TemplateOptions::arguments_json() const {
   json arguments = json::object();
   if (!kwargs_json.empty()) {
-    FT_RETURN_IF_ERROR(parse_json_object(kwargs_json, "--chat-template-kwargs").status());
-    FT_ASSIGN_OR_RETURN(arguments, parse_ordered_json(kwargs_json, "--chat-template-kwargs"));
+    FT_ASSIGN_OR_RETURN(arguments,
+                        parse_ordered_json_object(kwargs_json, "--chat-template-kwargs"));
   }
   if (!tools.empty()) {
     FT_ASSIGN_OR_RETURN(arguments["tools"], read_array("--tools", tools));

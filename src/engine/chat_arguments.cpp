@@ -44,8 +44,7 @@ Status merge_kwargs(Json& variables) {
 Result<ChatArguments> parse_chat_arguments(const std::string& json) {
   ChatArguments arguments;
   if (json.empty()) return arguments;
-  FT_RETURN_IF_ERROR(parse_json_object(json, kWhat).status());
-  FT_ASSIGN_OR_RETURN(Json variables, parse_ordered_json(json, kWhat));
+  FT_ASSIGN_OR_RETURN(Json variables, parse_ordered_json_object(json, kWhat));
   FT_RETURN_IF_ERROR(merge_kwargs(variables));
   std::optional<bool> generation;
   std::optional<bool> continued;

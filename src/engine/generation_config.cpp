@@ -4,7 +4,7 @@
 
 #include "base/json_object.h"
 #include "base/log.h"
-#include "engine/sampling_checks.h"
+#include "base/sampling_ranges.h"
 #include "model/json_file.h"
 
 namespace foretoken {
@@ -68,7 +68,7 @@ Status read_sampling(const Source& source, SamplingParams& sampling) {
   FT_RETURN_IF_ERROR(read(source, "min_p", sampling.min_p));
   FT_RETURN_IF_ERROR(read(source, "repetition_penalty", sampling.repetition_penalty));
   FT_RETURN_IF_ERROR(read(source, "max_new_tokens", sampling.max_tokens));
-  Status numbers = check_numbers(sampling);
+  Status numbers = check_sampling_numbers(sampling);
   if (numbers.ok() && sampling.max_tokens < 1) {
     numbers = invalid_argument("max_new_tokens is " + std::to_string(sampling.max_tokens) +
                                "; it must be at least 1");

@@ -1,29 +1,13 @@
 #include "engine/sampling_checks.h"
 
 #include <algorithm>
-#include <cmath>
-#include <sstream>
 #include <string>
 
+#include "base/sampling_ranges.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
 namespace {
-
-std::string number_text(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-
-Status out_of_range(const std::string& name, double value, const std::string& range) {
-  return invalid_argument(name + " is " + number_text(value) + "; it must be " + range);
-}
-
-Status check_between(const char* name, double value, double low, double high) {
-  if (value >= low && value <= high) return {};
-  return out_of_range(name, value, "in [" + number_text(low) + ", " + number_text(high) + "]");
-}
 
 Status not_in_vocabulary(const char* name, int32_t id, const RequestLimits& limits) {
   return invalid_argument(std::string(name) + ": token id " + std::to_string(id) +
@@ -38,18 +22,20 @@ Status check_ids(const char* name, const std::vector<int32_t>& ids, const Reques
 }
 
 Status check_counts(const SamplingParams& sampling) {
-  FT_RETURN_IF_ERROR(check_between("n", sampling.n, 1, kMaxChoices));
+  if (sampling.n < 1 || sampling.n > kMaxChoices) {
+    return out_of_range("n", sampling.n, "be in [1, " + std::to_string(kMaxChoices) + "]");
+  }
   if (sampling.n > 1 && sampling.temperature == 0 && sampling.logits_processors.empty()) {
     return invalid_argument("n is " + std::to_string(sampling.n) +
                             ", but with temperature 0 every choice would be the same; use n 1 or "
                             "a temperature above 0");
   }
   if (sampling.max_tokens < 1) {
-    return out_of_range("max_tokens", sampling.max_tokens, "at least 1");
+    return out_of_range("max_tokens", sampling.max_tokens, "be at least 1");
   }
   if (sampling.min_tokens < 0 || sampling.min_tokens > sampling.max_tokens) {
     return out_of_range("min_tokens", sampling.min_tokens,
-                        "in [0, max_tokens], which is " + std::to_string(sampling.max_tokens));
+                        "be in [0, max_tokens], which is " + std::to_string(sampling.max_tokens));
   }
   return {};
 }
@@ -65,7 +51,8 @@ Status check_bias(const SamplingParams& sampling, const RequestLimits& limits) {
   for (const auto& [id, value] : bias) {
     if (id < 0 || id >= limits.vocab_size) return not_in_vocabulary("logit_bias", id, limits);
     if (!(value >= -100.0f && value <= 100.0f)) {
-      return out_of_range("logit_bias of token id " + std::to_string(id), value, "in [-100, 100]");
+      return out_of_range("logit_bias of token id " + std::to_string(id), value,
+                          "be in [-100, 100]");
     }
     ids.push_back(id);
   }
@@ -163,35 +150,15 @@ Status check_engine_wishes(const Request& request, const RequestLimits& limits) 
   const int kept = *request.truncate_prompt_tokens;
   if (kept == -1 || (kept >= 1 && kept <= limits.max_model_len)) return {};
   return out_of_range("truncate_prompt_tokens", kept,
-                      "-1 (as many as fit) or in [1, max_model_len], which is " +
+                      "be -1 (as many as fit) or in [1, max_model_len], which is " +
                           std::to_string(limits.max_model_len));
 }
 
 }  // namespace
 
-Status check_numbers(const SamplingParams& sampling) {
-  if (!(sampling.temperature >= 0.0f) || !std::isfinite(sampling.temperature)) {
-    return out_of_range("temperature", sampling.temperature, "a number from 0 up");
-  }
-  if (!(sampling.top_p > 0.0f && sampling.top_p <= 1.0f)) {
-    return out_of_range("top_p", sampling.top_p, "in (0, 1]");
-  }
-  if (sampling.top_k < -1) {
-    return out_of_range("top_k", sampling.top_k, "-1 or 0 (off), or at least 1");
-  }
-  FT_RETURN_IF_ERROR(check_between("min_p", sampling.min_p, 0, 1));
-  FT_RETURN_IF_ERROR(check_between("presence_penalty", sampling.presence_penalty, -2, 2));
-  FT_RETURN_IF_ERROR(check_between("frequency_penalty", sampling.frequency_penalty, -2, 2));
-  // Beyond these a logit would leave the range of floats.
-  if (!(sampling.repetition_penalty >= 1e-6f && sampling.repetition_penalty <= 1e6f)) {
-    return out_of_range("repetition_penalty", sampling.repetition_penalty, "from 1e-6 to 1e6");
-  }
-  return {};
-}
-
 Status check_request(const Request& request, const RequestLimits& limits, bool has_tokenizer) {
   const SamplingParams& sampling = request.sampling;
-  FT_RETURN_IF_ERROR(check_numbers(sampling));
+  FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
   FT_RETURN_IF_ERROR(check_counts(sampling));
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
   FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));

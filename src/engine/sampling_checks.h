@@ -6,10 +6,6 @@
 
 namespace foretoken {
 
-// The numbers of `sampling` that every request has: temperature, top_p, top_k, min_p and the three
-// penalties. InvalidArgument names the field, its value and its range. NaN is never in range.
-Status check_numbers(const SamplingParams& sampling);
-
 // Every field of a request that can be judged without its tokens: ranges, ids against the
 // vocabulary, wishes against the engine's limits, and fields that exclude one another. The first
 // fault found is returned, with its remedy. `has_tokenizer`: text can be made and read.

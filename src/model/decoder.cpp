@@ -98,8 +98,14 @@ class Decoder final : public Model {
   const float* attention_block(const Pass& pass, const LayerPlan& plan,
                                const DecoderLayerWeights& layer);
   const float* mlp_block(const Pass& pass, const DecoderLayerWeights& layer);
+  struct NormOutput {
+    void* rows;
+    DType dtype;
+  };
   void add_and_norm(const Pass& pass, const float* delta, const float* weight);
   const float* norm_delta(const Pass& pass, const float* weight);
+  void norm(const Pass& pass, float* residual, const float* delta, const float* weight,
+            NormOutput out);
   void multiply(const Pass& pass, const void* x, const PackedWeight& weight, const float* bias,
                 float* y, int32_t n, int32_t k);
 
@@ -311,33 +317,28 @@ const float* Decoder::mlp_block(const Pass& pass, const DecoderLayerWeights& lay
 // The output of a block, normed where the architecture wants that.
 const float* Decoder::norm_delta(const Pass& pass, const float* weight) {
   if (weight == nullptr) return scratch_.delta;
-  rms_norm(pass.queue, {.counts = pass.tensors.counts,
-                        .residual = scratch_.delta,
-                        .delta = nullptr,
-                        .weight = weight,
-                        .out = scratch_.added,
-                        .row_index = nullptr,
-                        .row_offset = 0,
-                        .max_rows = pass.max_rows,
-                        .hidden = config_.hidden_size,
-                        .eps = config_.rms_norm_eps,
-                        .out_dtype = DType::kF32});
+  norm(pass, scratch_.delta, nullptr, weight, {scratch_.added, DType::kF32});
   return scratch_.added;
 }
 
 // residual += delta (when given); normed = norm(residual).
 void Decoder::add_and_norm(const Pass& pass, const float* delta, const float* weight) {
+  norm(pass, scratch_.residual, delta, weight, {scratch_.normed, config_.dtype});
+}
+
+void Decoder::norm(const Pass& pass, float* residual, const float* delta, const float* weight,
+                   NormOutput out) {
   rms_norm(pass.queue, {.counts = pass.tensors.counts,
-                        .residual = scratch_.residual,
+                        .residual = residual,
                         .delta = delta,
                         .weight = weight,
-                        .out = scratch_.normed,
+                        .out = out.rows,
                         .row_index = nullptr,
                         .row_offset = 0,
                         .max_rows = pass.max_rows,
                         .hidden = config_.hidden_size,
                         .eps = config_.rms_norm_eps,
-                        .out_dtype = config_.dtype});
+                        .out_dtype = out.dtype});
 }
 
 void Decoder::multiply(const Pass& pass, const void* x, const PackedWeight& weight,

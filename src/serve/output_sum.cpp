@@ -55,16 +55,12 @@ Status OutputSum::status() const {
 }
 
 RequestStats OutputSum::stats() const {
-  RequestStats sum = choices_.front().stats;
-  for (size_t i = 1; i < choices_.size(); ++i) {
-    const RequestStats& more = choices_[i].stats;
-    sum.num_prompt_tokens = std::max(sum.num_prompt_tokens, more.num_prompt_tokens);
-    sum.num_output_tokens += more.num_output_tokens;
-    sum.num_steps += more.num_steps;
-    sum.num_drafts += more.num_drafts;
-    sum.num_draft_tokens += more.num_draft_tokens;
-    sum.num_accepted_tokens += more.num_accepted_tokens;
-    sum.num_preemptions += more.num_preemptions;
+  RequestStats sum;
+  for (const RequestOutput& choice : choices_) sum += choice.stats;
+  sum.num_cached_tokens = choices_.front().stats.num_cached_tokens;
+  sum.num_prompt_tokens = 0;
+  for (const RequestOutput& choice : choices_) {
+    sum.num_prompt_tokens = std::max(sum.num_prompt_tokens, choice.stats.num_prompt_tokens);
   }
   return sum;
 }

@@ -1,8 +1,8 @@
 #include "serve/sampling_fields.h"
 
 #include <charconv>
-#include <cmath>
-#include <sstream>
+
+#include "base/sampling_ranges.h"
 
 namespace foretoken {
 namespace {
@@ -54,29 +54,18 @@ void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
 // False for NaN too.
 bool within(float value, float low, float high) { return value >= low && value <= high; }
 
-Status out_of_range(const char* name, const char* range, const std::string& got) {
-  return invalid_argument(std::string(name) + " is " + got + "; it must " + range);
-}
-
-std::string text_of(float value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-std::string text_of(int value) { return std::to_string(value); }
-
 Status check_counts(const SamplingParams& sampling) {
-  if (sampling.n < 1) return out_of_range("n", "be at least 1", text_of(sampling.n));
+  if (sampling.n < 1) return out_of_range("n", sampling.n, "be at least 1");
   if (sampling.max_tokens < 1) {
-    return out_of_range("max_tokens", "be at least 1", text_of(sampling.max_tokens));
+    return out_of_range("max_tokens", sampling.max_tokens, "be at least 1");
   }
   if (sampling.min_tokens < 0 || sampling.min_tokens > sampling.max_tokens) {
-    return out_of_range("min_tokens", "be in [0, max_tokens]", text_of(sampling.min_tokens));
+    return out_of_range("min_tokens", sampling.min_tokens, "be in [0, max_tokens]");
   }
   for (const auto& [name, count] : {std::pair{"logprobs", sampling.logprobs},
                                     std::pair{"prompt_logprobs", sampling.prompt_logprobs}}) {
     if (count.value_or(0) < -1) {
-      return out_of_range(name, "be -1 (all) or at least 0", text_of(*count));
+      return out_of_range(name, *count, "be -1 (all) or at least 0");
     }
   }
   return {};
@@ -85,9 +74,9 @@ Status check_counts(const SamplingParams& sampling) {
 Status check_tokens(const SamplingParams& sampling) {
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (!within(bias, -100, 100)) {
-      return out_of_range("logit_bias", "be in [-100, 100]", text_of(bias));
+      return out_of_range("logit_bias", bias, "be in [-100, 100]");
     }
-    if (id < 0) return out_of_range("logit_bias", "name token ids from 0 up", text_of(id));
+    if (id < 0) return out_of_range("logit_bias", id, "name token ids from 0 up");
   }
   if (sampling.allowed_token_ids && sampling.allowed_token_ids->empty()) {
     return invalid_argument("allowed_token_ids must not be empty; leave it out to allow all");
@@ -150,28 +139,7 @@ void read_request_fields(JsonFields& fields, Request* request) {
 
 Status check_sampling_ranges(const SamplingParams& sampling) {
   FT_RETURN_IF_ERROR(check_counts(sampling));
-  if (!std::isfinite(sampling.temperature) || sampling.temperature < 0) {
-    return out_of_range("temperature", "be a number from 0 up", text_of(sampling.temperature));
-  }
-  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
-    return out_of_range("top_p", "be in (0, 1]", text_of(sampling.top_p));
-  }
-  if (sampling.top_k < -1) {
-    return out_of_range("top_k", "be -1 or 0 (off) or at least 1", text_of(sampling.top_k));
-  }
-  if (!within(sampling.min_p, 0, 1)) {
-    return out_of_range("min_p", "be in [0, 1]", text_of(sampling.min_p));
-  }
-  if (!within(sampling.presence_penalty, -2, 2)) {
-    return out_of_range("presence_penalty", "be in [-2, 2]", text_of(sampling.presence_penalty));
-  }
-  if (!within(sampling.frequency_penalty, -2, 2)) {
-    return out_of_range("frequency_penalty", "be in [-2, 2]", text_of(sampling.frequency_penalty));
-  }
-  if (!(sampling.repetition_penalty >= 1e-6f && sampling.repetition_penalty <= 1e6f)) {
-    return out_of_range("repetition_penalty", "lie in [1e-6, 1e6]",
-                        text_of(sampling.repetition_penalty));
-  }
+  FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
   return check_tokens(sampling);
 }
 

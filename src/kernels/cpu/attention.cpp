@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "kernels/activation_math.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
@@ -77,18 +76,6 @@ FT_INLINE void score_split(const AttentionArgs& a, const Split& split, int heads
   }
 }
 
-FT_INLINE void cap_scores(float* scores, int count, float cap) {
-  const float inverse = 1.0f / cap;
-  int i = 0;
-  for (; i + kOctet <= count; i += kOctet) {
-    Octet octet;
-    load(octet, scores + i);
-    soft_capped(octet, octet, cap, inverse);
-    store(scores + i, octet);
-  }
-  for (; i < count; ++i) scores[i] = activation_math::soft_capped(scores[i], cap, inverse);
-}
-
 // Turns scores into exponentials relative to the split's maximum; returns that and their sum.
 FT_INLINE void exponentiate(float* scores, int count, float& max, float& sum) {
   max = scores[0];
@@ -153,7 +140,7 @@ template <class T>
 FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, int h, HeadState& s) {
   float part[kMaxHeadDim];
   float max, sum;
-  if (a.softcap > 0) cap_scores(s.scores[h], split.end - split.begin, a.softcap);
+  if (a.softcap > 0) soft_cap_all(s.scores[h], a.softcap, split.end - split.begin);
   exponentiate(s.scores[h], split.end - split.begin, max, sum);
   weigh_values<T>(a, split, s.scores[h], part);
   const float new_max = max > s.max[h] ? max : s.max[h];

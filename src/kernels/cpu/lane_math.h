@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/activation_math.h"
 #include "kernels/cpu/hot.h"
 
 namespace foretoken::cpu {
@@ -120,6 +121,19 @@ FT_INLINE void tanh_of(Octet& out, const Octet& x) {
 FT_INLINE void soft_capped(Octet& out, const Octet& x, float cap, float inverse_cap) {
   tanh_of(out, x * inverse_cap);
   out = cap * out;
+}
+
+// Soft-caps n values in place.
+FT_INLINE void soft_cap_all(float* x, float cap, int64_t n) {
+  const float inverse = 1.0f / cap;
+  int64_t i = 0;
+  for (; i + kOctet <= n; i += kOctet) {
+    Octet octet;
+    load(octet, x + i);
+    soft_capped(octet, octet, cap, inverse);
+    store(x + i, octet);
+  }
+  for (; i < n; ++i) x[i] = activation_math::soft_capped(x[i], cap, inverse);
 }
 
 FT_INLINE void sigmoid(Octet& out, const Octet& x) {

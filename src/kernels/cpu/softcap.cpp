@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/activation_math.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
@@ -11,17 +10,7 @@
 namespace foretoken::cpu {
 namespace {
 
-FT_HOT void cap_values(float* x, float cap, int64_t n) {
-  const float inverse = 1.0f / cap;
-  int64_t i = 0;
-  for (; i + kOctet <= n; i += kOctet) {
-    Octet octet;
-    load(octet, x + i);
-    soft_capped(octet, octet, cap, inverse);
-    store(x + i, octet);
-  }
-  for (; i < n; ++i) x[i] = activation_math::soft_capped(x[i], cap, inverse);
-}
+FT_HOT void cap_values(float* x, float cap, int64_t n) { soft_cap_all(x, cap, n); }
 
 }  // namespace
 
