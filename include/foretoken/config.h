@@ -3,15 +3,37 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace foretoken {
 
-// Fields of vLLM's --speculative-config. `method` empty: no speculation.
+// From `first` to `last` sequences, both included: `num_speculative_tokens` drafts.
+struct DraftSchedule {
+  int first = 0;
+  int last = 0;
+  int num_speculative_tokens = 0;
+};
+
+// One drafter; fields and defaults follow vLLM's --speculative-config.
 struct SpeculativeConfig {
-  std::string method;              // "ngram" (alias "ngram_gpu", "[ngram]")
+  std::string
+      method;  // ngram | draft_model | eagle | eagle3 | mtp, or an alias; empty: from `model`
+  std::string model;  // folder or Hub id of the draft model or head; empty: the target's (mtp)
+  std::string revision;
   int num_speculative_tokens = 0;  // K, 1..16
   int prompt_lookup_min = 0;       // 0: as prompt_lookup_max, or 5 when neither is set
   int prompt_lookup_max = 0;
+  int max_model_len = 0;                       // of the drafter; 0: as its model allows
+  std::string draft_sample_method = "greedy";  // greedy | probabilistic (the target's noise)
+  bool use_heterogeneous_vocab = false;        // draft_model: another vocabulary, by common tokens
+  int draft_vocab_size = 0;      // > 0: only so many of the likeliest tokens are drafted
+  std::string draft_vocab_file;  // their ids, best first; empty: the lowest ids
+  // Engine-wide: drafters of one engine must agree.
+  std::string length_policy = "adaptive";                            // adaptive | fixed | off
+  std::vector<DraftSchedule> num_speculative_tokens_per_batch_size;  // instead of a policy
+  std::string rejection_sample_method = "coupled";                   // coupled | synthetic
+  std::vector<double> synthetic_acceptance_rates;  // unconditional, by position, not increasing
+  double synthetic_acceptance_length = 0;          // instead of the rates: mean length, 1..K+1
 };
 
 // Everything that shapes an engine. Names and defaults follow vLLM where it has them.
@@ -45,7 +67,11 @@ struct EngineConfig {
   int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: no logprobs
   int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;
-  SpeculativeConfig speculative;
+  // The drafters; the first serves requests that name none. Empty: no speculation.
+  std::vector<SpeculativeConfig> speculative;
+  // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise
+  // measured at start and written there; empty: measured.
+  std::string step_time_table;
 
   // Progress while weights load: bytes done and in all. Called by the loading thread.
   std::function<void(int64_t, int64_t)> on_load_progress;

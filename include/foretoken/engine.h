@@ -15,6 +15,7 @@ struct EngineStats {
   int64_t num_steps = 0;  // of the engine, all sequences together
   int64_t num_finished_requests = 0;
   RequestStats requests;
+  std::vector<RequestStats> drafters;  // the same by drafter, in the order of EngineConfig
   int64_t num_free_blocks = 0;
   int64_t num_total_blocks = 0;
   int64_t num_free_slots = 0;
@@ -27,7 +28,8 @@ struct EngineInfo {
   std::string architecture;
   std::string dtype;
   std::string attention_backend;
-  std::string drafter;
+  std::string drafter;  // names, separated by commas
+  std::string rejection_sample_method;
   bool batch_invariant = true;
   int64_t num_parameters = 0;
   int vocab_size = 0;

@@ -1,6 +1,8 @@
 #pragma once
+#include <foretoken/limits.h>
 #include <foretoken/status.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -67,7 +69,8 @@ enum class Pooling { kNone, kLast, kMean, kCls };
 // Speculation of one request. Unset fields take the engine's settings.
 struct SpeculativeParams {
   std::optional<bool> enabled;
-  std::optional<int> num_speculative_tokens;  // at most the engine's
+  std::optional<int> num_speculative_tokens;  // at most the drafter's
+  std::string method;                         // one of the engine's drafters; empty: the first
 };
 
 struct Request {
@@ -92,7 +95,8 @@ enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
 // "stop", "length", "abort", "error", or "" while the request runs.
 const char* finish_reason_name(FinishReason reason);
 
-// Counts of one choice. A draft is one proposal of one or more tokens in one step.
+// Counts of one choice. A draft is one proposal of one or more tokens in one step. The mean
+// acceptance length is 1 + num_accepted_tokens / num_drafts.
 struct RequestStats {
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;  // of those found in the prefix cache when first admitted
@@ -101,6 +105,9 @@ struct RequestStats {
   int64_t num_drafts = 0;  // of those with at least one drafted token
   int64_t num_draft_tokens = 0;
   int64_t num_accepted_tokens = 0;  // without the corrected or bonus token
+  // By position in the draft: how often it was verified, and how often it was accepted.
+  std::array<int64_t, kMaxSpeculativeTokens> num_draft_tokens_per_pos{};
+  std::array<int64_t, kMaxSpeculativeTokens> num_accepted_tokens_per_pos{};
   int64_t num_preemptions = 0;
 
   RequestStats& operator+=(const RequestStats& other) {
@@ -111,6 +118,10 @@ struct RequestStats {
     num_drafts += other.num_drafts;
     num_draft_tokens += other.num_draft_tokens;
     num_accepted_tokens += other.num_accepted_tokens;
+    for (size_t i = 0; i < num_draft_tokens_per_pos.size(); ++i) {
+      num_draft_tokens_per_pos[i] += other.num_draft_tokens_per_pos[i];
+      num_accepted_tokens_per_pos[i] += other.num_accepted_tokens_per_pos[i];
+    }
     num_preemptions += other.num_preemptions;
     return *this;
   }

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 
+#include "base/result.h"
 #include "device/queue.h"
 #include "kernels/step_types.h"
 
@@ -12,20 +14,46 @@ struct DraftStep {
   PlanLimits limits{};
   BatchState batch{};
   StepTensors tensors{};
+  int index = 0;  // of the drafter among the engine's: SlotParams::drafter of the slots it serves
+};
+
+// Bounds of a step's draft passes, which a graph is captured for.
+struct DraftShape {
+  int num_passes = 0;         // most drafts a slot; 0: entries are caught up, nothing is proposed
+  int max_catch_up_rows = 0;  // rows of the first pass
+  int max_spans = 0;          // rows of each later pass
+  bool operator==(const DraftShape&) const = default;
+};
+
+struct DrafterTraits {
+  bool has_kv = false;         // entries to catch up; otherwise max_catch_up_rows is 0
+  bool keeps_written = false;  // entries of accepted drafts stay exact
+  bool one_pass = false;       // the time of a proposal hardly depends on the number of drafts
+  int max_drafts = 0;          // of one sequence and step
+  // Positions that it can compute; a sequence beyond gets no drafts.
+  int max_len = std::numeric_limits<int>::max();
 };
 
 // Proposes tokens for the next step. It knows nothing of asynchrony, graphs or ranks: it enqueues
-// ops that read device state and write SlotState::drafts and num_drafts. Engine thread.
+// ops that read device state and write SlotState::drafts and num_drafts. For each slot of the step
+// that drafts with it, the number wanted stands in SlotState::draft.wanted (choose_lengths runs
+// before). Engine thread.
 class Drafter {
  public:
   virtual ~Drafter() = default;
   virtual const char* name() const = 0;
-  // Upper bound on the drafts of one sequence and step.
-  virtual int max_drafts() const = 0;
-  // Device memory of its own, beyond KV cache, token pages and block tables.
+  virtual const DrafterTraits& traits() const = 0;
+
+  // Device memory that each KV block takes in addition: its entries, tap pages.
+  virtual int64_t bytes_per_block(int block_size) const = 0;
+  // Takes that memory, once, after the sizes are known and before anything is captured.
+  virtual Status take_memory(int num_blocks, int block_size) = 0;
+  // Device memory of its own: weights and scratch, without what bytes_per_block counts.
   virtual int64_t memory_bytes() const = 0;
-  // Enqueues the ops that draft for every span of the step. Called while a graph is captured too.
-  virtual void propose(Queue& queue, const DraftStep& step) = 0;
+
+  // Enqueues the ops that catch up and draft for the spans of the step. Called while a graph is
+  // captured too.
+  virtual void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) = 0;
 };
 
 }  // namespace foretoken

@@ -3,24 +3,51 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "attention/backend.h"
 #include "base/result.h"
+#include "device/device.h"
 #include "draft/drafter.h"
+#include "model/model.h"
 
 namespace foretoken {
+
+// What a drafter is made from. References live as long as the drafter.
+struct DrafterContext {
+  const SpeculativeConfig& config;
+  Device& device;
+  Model& target;
+  std::string target_folder;
+  std::string folder;  // of config.model, fetched; the target's where `model` is empty
+  const AttentionBackend* attention = nullptr;
+  int max_model_len = 0;
+  int max_rows = 0;    // of the largest catch-up pass
+  int max_spans = 0;   // sequences a step
+  bool dummy = false;  // random weights
+  // Target id to draft id, where the draft model has another vocabulary (engine/token_map.h);
+  // empty: the same ids.
+  std::vector<int32_t> token_map;
+  // Target ids of the reduced draft vocabulary, best first; empty: all.
+  std::vector<int32_t> draft_vocab_ids;
+};
 
 struct DrafterEntry {
   const char* name;
   const char* aliases;  // separated by spaces
   const char* description;
-  Result<std::unique_ptr<Drafter>> (*make)(const SpeculativeConfig& config);
+  bool needs_model;  // `model` names a folder or Hub id; without it the target's folder is read
+  Result<std::unique_ptr<Drafter>> (*make)(const DrafterContext& context);
 };
 
 // All drafters of this build, in the order in which they are shown.
 std::span<const DrafterEntry> drafters();
 
-// The configured drafter, or null when `config.method` is empty. An unknown method is an error that
-// lists the known ones.
-Result<std::unique_ptr<Drafter>> make_drafter(const SpeculativeConfig& config);
+// The entry with this name or alias. Unsupported, with the list of what exists, otherwise.
+Result<const DrafterEntry*> find_drafter(const std::string& method);
+
+// Checks `config` beyond what an entry checks itself (number of drafts) and makes the drafter.
+Result<std::unique_ptr<Drafter>> make_drafter(const DrafterContext& context);
 
 }  // namespace foretoken

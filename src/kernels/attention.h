@@ -12,8 +12,8 @@ namespace foretoken {
 inline constexpr int kAttentionSplit = 256;
 
 // Paged attention with a length of its own for each row: row r sees KV positions
-// [max(0, p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]]. Query head h
-// reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
+// [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]].
+// Query head h reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
 //   score = scale * (q . k), or with a softcap  softcap * tanh(scale * (q . k) / softcap).
 // Entries of the block table that hold no visible position are not read.
 // Causality comes from the position alone; it is never inferred from the number of rows.
@@ -31,9 +31,10 @@ struct AttentionArgs {
   int32_t max_blocks;
   int32_t max_rows;
   int32_t num_heads;
-  int32_t window;     // 0: unlimited
-  float scale;        // usually 1 / sqrt(head_dim)
-  float softcap = 0;  // 0: off
+  int32_t window;        // 0: unlimited
+  float scale;           // usually 1 / sqrt(head_dim)
+  float softcap = 0;     // 0: off
+  int32_t kv_begin = 0;  // first KV position that exists
 };
 
 void attention(Queue& queue, const AttentionArgs& args);

@@ -5,17 +5,24 @@
 
 namespace foretoken {
 
-// Step parts 6b and 7: verification by the rule `coupled` and commit, one span at a time.
+// Step parts 6b and 7: verification and commit, one span at a time.
 // A span without sampling rows: computed += its rows. One whose slot pools ends with kStop, nothing
 // committed, when it reaches the last prompt token. Otherwise, with logits rows 0..d behind the
 // scored ones and drafts x_1..x_d:
-//   a = largest number with x_i == sampled row i-1 for all i <= a; the a + 1 ids sampled at rows
-//   0..a are committed, cut after the first stop id (finish = kStop, the id is kept) or when len
-//   reaches max_len (kLength); stop wins over length; a sampled -1 ends the sequence with kError,
-//   ids before it kept.
-//   The ids are appended to the token pages (raising the headers' counts), len += committed,
-//   computed = len - 1, num_drafts = 0, finished = finish.
-// results[i] tells what happened to span i; num_accepted = min(a, committed).
+//   by the rule `coupled` a = the largest number with x_i == sampled row i-1 for all i <= a; the
+//   ids sampled at rows 0..a are committed. By the rule `synthetic` (for benchmarks: the text is
+//   not the target's) a = the largest number with coin(i) < synthetic[i - 1] for all i <= a,
+//   coin(i) = word 0 of Philox with counter (0, position of x_i, choice, kAcceptDraft) and the
+//   slot's seed as key; x_1..x_a are committed and then the id sampled at row a. They are cut after
+//   the first stop id (finish = kStop, the id is kept) or when len reaches max_len (kLength); stop
+//   wins over length; a sampled -1 ends the sequence with kError, ids before it kept. With
+//   drop_bonus (a switch for tests) the last of d + 1 ids is not committed when a == d > 0. The ids
+//   are appended to the token pages (raising the headers' counts), len += committed, computed = len
+//   - 1, num_drafts = 0, finished = finish. draft.computed rises to min(draft.written, len - 1)
+//   where that is more, with the page headers' draft_counts, and draft.written becomes 0;
+//   draft.since_draft counts the committed ids, from 0 when d > 0.
+// results[i] tells what happened to span i; num_accepted = min(a, committed); draft_missing =
+// (ids known after the step) - draft.computed.
 // A span of a finished slot reports nothing committed, nothing drafted and kNone.
 struct CommitArgs {
   static constexpr Op kOp = Op::kCommit;
@@ -25,7 +32,13 @@ struct CommitArgs {
   StepTensors tensors;
   void* result;  // device copy of the result entry (result_view)
   ResultLimits result_limits;
+  const uint32_t* synthetic;  // [kMaxDrafts] chance of draft i given those before, in 2^-32; ~0 is
+                              // always; null: the rule `coupled`
+  int32_t drop_bonus;
 };
+
+// Purpose of the noise that decides over drafts (kernels/sample.h has the others).
+inline constexpr uint32_t kAcceptDraft = 1;
 
 void commit(Queue& queue, const CommitArgs& args);
 

@@ -5,12 +5,13 @@
 
 namespace foretoken {
 
-// Step part 9 for prompt lookup (Saxena 2023): drafts for the slot of each span, from the
+// Step part 9 for prompt lookup (Saxena 2023): drafts for the slot of each span that drafts with
+// `drafter`, from the
 // sequence's own token pages. With history t[0..len): the match is the position j < len - 1 with
 // the longest common suffix of t[..j] and t[..len-1], at least min_n and counted up to max_n
 // tokens, the largest j among equals. Draft i = t[j + 1 + i], and where that passes the end,
 // the draft already made at that place (the period goes on). The number of drafts is
-// min(num_drafts, the slot's max_drafts, max_len - len - 1), or 0 without a match; 0 also for
+// min(num_drafts, the slot's draft.wanted), or 0 without a match; 0 also for
 // finished slots and while prompt tokens are missing (computed != len - 1).
 struct NgramArgs {
   static constexpr Op kOp = Op::kNgram;
@@ -18,6 +19,7 @@ struct NgramArgs {
   PlanLimits limits;
   BatchState batch;
   int32_t num_drafts;  // K, at most kMaxDrafts
+  int32_t drafter;
   int32_t min_n;
   int32_t max_n;
 };

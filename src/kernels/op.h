@@ -27,6 +27,13 @@ enum class Op : uint16_t {
   kCommit,
   kPublish,
   kNgram,
+  kChooseLengths,
+  kDraftRows,
+  kDraftNext,
+  kMoveRows,
+  kPairRows,
+  kHeadArgmax,
+  kSpreadLogits,
   kCount,
 };
 

@@ -43,6 +43,8 @@ struct RopeKvArgs {
   const float* q_norm = nullptr;  // [head_dim] or null
   const float* k_norm = nullptr;  // [head_dim] or null
   float norm_eps = 0;
+  int32_t position_shift =
+      0;  // the angle is of position + shift, at least 0; the KV slot is not moved
 };
 
 void rope_kv(Queue& queue, const RopeKvArgs& args);

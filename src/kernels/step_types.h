@@ -1,4 +1,6 @@
 #pragma once
+#include <foretoken/limits.h>
+
 #include <cstdint>
 
 #include "base/host_device.h"
@@ -7,7 +9,7 @@ namespace foretoken {
 
 // Plain data shared by the host, the CPU kernels and the CUDA kernels.
 
-inline constexpr int kMaxDrafts = 16;         // upper limit of num_speculative_tokens
+inline constexpr int kMaxDrafts = kMaxSpeculativeTokens;
 inline constexpr int kMaxStopIds = 32;        // EOS ids and stop_token_ids of one request
 inline constexpr int kStepRingSize = 4;       // ring entries; more than the steps in flight
 inline constexpr int kMaxLogitBias = 1024;    // entries of one request
@@ -37,6 +39,7 @@ struct SlotParams {
   int32_t min_len;            // prompt length + min_tokens: below it no stop id can be sampled
   int32_t max_len;            // prompt length + max_tokens, at most max_model_len
   int32_t max_drafts;         // the request's own bound; 0: no speculation
+  int32_t drafter;            // which of the engine's drafters proposes for it
   int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
   int32_t num_logit_bias;     // entries of SlotLists::logit_bias
   int32_t num_bad_word_ints;  // of SlotLists::bad_words
@@ -66,6 +69,18 @@ struct SlotLists {
   int32_t mask_words;     // ceil(vocab / 32)
 };
 
+// What a slot's drafter knows of it. "Entry i" is the drafter's KV entry at KV position i; an exact
+// entry is the one that a fresh prefill of the committed tokens would write.
+struct DraftState {
+  int32_t computed;     // entries before it are exact; 0 also: to be found in the page headers
+  int32_t written;      // entries [computed, written) belong to the drafts of the last proposal and
+                        // are exact where those are accepted; 0: none
+  int32_t wanted;       // drafts to propose at the end of this step; set by choose_lengths
+  int32_t since_draft;  // tokens committed since drafts were last verified
+  int32_t num_rated;    // verifications that shaped `rates`; 0: they are not set yet
+  uint16_t rates[kMaxDrafts];  // chance, in 1/65535, that draft i is accepted when those before are
+};
+
 // The truth about a sequence; lives on the device and is written only by queue ops.
 struct SlotState {
   int32_t len;       // known tokens: prompt and committed output
@@ -73,6 +88,7 @@ struct SlotState {
   int32_t finished;  // DeviceFinish; a finished slot gets no rows
   int32_t num_drafts;
   int32_t drafts[kMaxDrafts];
+  DraftState draft;
 };
 
 // The tokens of a KV block. Its ids lie in BatchState::token_pages.
@@ -81,6 +97,10 @@ struct PageHeader {
   uint32_t parent_epoch;  // the parent's epoch then; another value now: the link is dead
   uint32_t epoch;         // counts how often the block was handed out
   int32_t count;          // valid ids
+  // By drafter: leading positions of the block whose entries in its KV are exact. Blocks are
+  // shared, so a prefix hit brings them along; what is missing is caught up when drafts are first
+  // wanted.
+  int16_t draft_counts[kMaxDrafters];
 };
 
 // All per-sequence device memory. Slot `num_slots` is the null slot, block 0 the null block.
@@ -120,6 +140,8 @@ struct SpanPlan {
   int32_t token_offset;    // where they start
   int32_t write_position;  // KV position of the first of them
   int32_t wants_all;       // 1: every row wants logits (prompt logprobs)
+  int32_t draft_limit;     // most drafts to propose at the end of the step; 0: none
+  int32_t draft_rows;      // most entries of the drafter's KV to catch up at the end of the step
 };
 
 // Resets a slot before the spans are looked at.
@@ -197,10 +219,12 @@ struct SpanResult {
   int32_t num_committed;  // ids below; 0 while prompt tokens are missing or after the end
   int32_t num_drafted;    // drafts verified in this step
   int32_t num_accepted;   // drafts among the committed ids; the corrected or bonus id is not one
+  int32_t draft_missing;  // entries that the drafter's KV lacks after the commit, at most
   int32_t finish;         // DeviceFinish
   int32_t logits_begin;   // of the span, for ResultView::rows
   int32_t num_scored;     // of the span; rows of committed ids follow them
   int32_t ids[kMaxDrafts + 1];
+  int32_t drafts[kMaxDrafts];  // the num_drafted ids that were verified
 };
 
 struct ResultHeader {

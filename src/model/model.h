@@ -9,6 +9,23 @@
 
 namespace foretoken {
 
+// Where a model keeps hidden states of its rows for a drafter: of each live token row, at its KV
+// slot, the tapped states side by side.
+struct TapSink {
+  // The residual stream that enters layer i, or with kFinalNorm what leaves the final norm.
+  static constexpr int32_t kFinalNorm = -1;
+  std::vector<int32_t> layers;
+  void* pages =
+      nullptr;  // [num_blocks * block_size, layers.size() * hidden_size] of the model's type
+};
+
+// What a draft head may share with its target; in device memory.
+struct SharedWeights {
+  const void* embedding = nullptr;  // [vocab, hidden] of the model's type
+  float embedding_scale = 1;
+  const void* head = nullptr;  // packed [vocab, hidden]
+};
+
 // A loaded target or draft model. Its weights and scratch are taken at load time; the functions
 // below only enqueue ops and may be captured into a graph. One queue at a time uses a model, since
 // consecutive calls share its scratch.
@@ -30,6 +47,16 @@ class Model {
   // The live token rows of the forward before, after the final norm: [max_rows, hidden_size] of
   // config().dtype in device memory, valid until the next forward.
   virtual const void* hidden_states() const = 0;
+
+  // Every later forward also keeps hidden states there. Start-up only, before graphs are captured.
+  virtual void add_tap(const TapSink& sink) = 0;
+  virtual SharedWeights shared_weights() const = 0;
+
+  // Enqueues the final norm of logits rows [row_offset, row_offset + max_rows) of the forward
+  // before and returns where it leaves them: [max_rows, hidden_size] of config().dtype, the input
+  // of shared_weights().head. Bounds as of `logits`.
+  virtual const void* head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                                 int32_t max_rows) = 0;
 
   // Enqueues the logits of logits rows [row_offset, row_offset + max_rows) of the forward before:
   // out [max_rows, vocab_size] floats in device memory. max_rows is at most

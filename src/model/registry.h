@@ -25,8 +25,11 @@ struct LoadOptions {
   // Longest sequence, which fixes rotary embeddings that depend on the length (rope_table.h). Not
   // positive, as before "auto" is resolved: ModelConfig::max_context.
   int32_t max_model_len = 0;
-  int32_t max_rows = 0;                         // largest max_rows of Model::forward
-  int32_t max_logits_rows = 0;                  // largest max_rows of Model::logits
+  int32_t max_rows = 0;         // largest max_rows of Model::forward
+  int32_t max_logits_rows = 0;  // largest max_rows of Model::logits
+  // true: layers with a window live in the full group too and keep what lies behind it (draft
+  // models, whose KV shares the target's full block tables).
+  bool one_kv_group = false;
   const AttentionBackend* attention = nullptr;  // null: the best for the device
   // Called on the loading thread after each tensor with bytes loaded and bytes in all; may be
   // empty.

@@ -24,6 +24,7 @@ struct Sequence {
   int prompt_len = 0;
   int max_len = 0;     // prompt + max_tokens, at most max_model_len; the prompt with `pools`
   int max_drafts = 0;  // drafts a step at most, 0: no speculation
+  int drafter = 0;     // index of the drafter that serves it
   uint64_t cache_salt = 0;
   int priority = 0;                    // lower runs first under the priority policy
   int num_init_words = 0;              // variable parameters that its first span uploads
@@ -46,6 +47,10 @@ struct Sequence {
   int num_inflight = 0;    // steps in flight that hold a span of it
   int num_sampling = 0;    // those of them that commit at least one id unless it has ended
   int inflight_bound = 0;  // most ids that those can commit
+  int draft_bound = 0;     // most drafts that stand on the device for its next span
+  int draft_floor =
+      0;  // its drafter's entries before it are exact, or will be in the queue's order
+  bool draft_caught_up = false;  // its last span caught up everything, whatever the device found
   std::vector<BlockId> blocks;
   // Of the windowed group, with the same indices: null behind the window, where nothing reads.
   std::vector<BlockId> window_blocks;

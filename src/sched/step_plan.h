@@ -1,4 +1,7 @@
 #pragma once
+#include <foretoken/limits.h>
+
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +30,8 @@ struct Span {
   bool samples = false;    // reaches the last known token
   bool wants_all = false;  // every row of known tokens wants logits
   int num_hit_tokens = 0;  // with is_first: found in the prefix cache
+  int draft_limit = 0;     // most drafts to propose at the end of the step
+  int draft_rows = 0;      // entries of the drafter's KV to catch up at most
 
   int max_rows() const { return num_tokens + max_drafts; }
   // A scored chunk brings the token behind it, which its last row is scored with.
@@ -48,6 +53,19 @@ struct BlockAssignment {
   bool windowed = false;  // of the windowed group, which has no token pages
 };
 
+// What the length policy grants the spans of one drafter in a step.
+struct DraftGrant {
+  int limit = 0;          // most drafts a sequence; 0 with rows: entries are caught up only
+  int catch_up_rows = 0;  // of all its spans together; 0: the drafter rests
+};
+
+// Draft passes of a step, by drafter.
+struct DraftUse {
+  int num_passes = 0;     // largest draft_limit of its spans
+  int catch_up_rows = 0;  // sum of their draft_rows
+  int num_spans = 0;      // spans with draft_limit > 0
+};
+
 // What the host decides about one step: shapes and bounds, never values. Vectors are reserved at
 // start-up.
 struct StepPlan {
@@ -59,6 +77,7 @@ struct StepPlan {
   int num_new_ids = 0;      // ids to upload
   int num_words = 0;        // words of variable parameters to upload
   uint32_t features = 0;    // StepFeature bits of all spans
+  std::array<DraftUse, kMaxDrafters> drafts{};
 
   void clear() {
     spans.clear();
@@ -68,6 +87,7 @@ struct StepPlan {
     num_new_ids = 0;
     num_words = 0;
     features = 0;
+    drafts = {};
   }
 };
 

@@ -1,0 +1,42 @@
+#pragma once
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Step part 9a: how many drafts each slot gets next, 0 .. its span's draft_limit, after its
+// acceptance statistics have taken in the step's results. For each span of the plan whose slot
+// drafts with `drafter`:
+//  - rates: a verification of d > 0 drafts, a accepted, moves rates[i] for i <= min(a, d - 1)
+//    towards 65535 (i < a) or 0 (i == a) by 1 / min(num_rated + 4, 32) of the distance, rounded
+//    towards the old value; num_rated += 1. Rates at and beyond d that were reached but not offered
+//    rise slowly towards the rate before them. The null slot's state keeps the same numbers over
+//    all slots (1/64); a slot whose num_rated is 0 starts from them.
+//  - the most that it can use: min(draft_limit, its max_drafts, max_len - len - 1,
+//    draft_max_len - len + 1); 0 when it has ended, pools or has not sampled. A slot at 0 drafts
+//    for 64 tokens or more gets at least one where it can use one (probe).
+//  - `adaptive`: over all those slots the drafts are chosen that maximise
+//    (slots + sum of survival) / (row_ns[slots + drafts] + draft_ns), survival of draft i = product
+//    of rates up to i, quantised to 256 levels; drafts of a level are taken together, from the
+//    highest down. Otherwise each gets the most that it can use.
+// All in integers, so that the choice depends on device state and plan alone.
+struct ChooseLengthsArgs {
+  static constexpr Op kOp = Op::kChooseLengths;
+  const void* plan;
+  PlanLimits limits;
+  BatchState batch;
+  const SpanState* spans;  // of the step
+  const void* result;      // device copy of the result entry, after commit
+  ResultLimits result_limits;
+  const int32_t*
+      row_ns;          // [num_row_ns] time of a target step with so many rows; null: not adaptive
+  int32_t num_row_ns;  // more rows take the time of the last entry
+  int32_t draft_ns;    // time of this step's draft passes, spent whatever is chosen
+  int32_t drafter;
+  int32_t draft_max_len;
+};
+
+void choose_lengths(Queue& queue, const ChooseLengthsArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,32 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Greedy drafts without writing logits: ids[i] = id_map[argmax over the admitted rows n of
+// x[i] . weight[n]] for the live logits rows, ties to the lowest n; -1 when no row is admitted or
+// every admitted product is NaN or -inf. Row n is admitted when id_map is null or id_map[n] >= 0.
+// The products are those of the gemm op, bit for bit.
+struct HeadArgmaxArgs {
+  static constexpr Op kOp = Op::kHeadArgmax;
+  const StepCounts* counts;
+  const void* x;          // [max_rows, k] of dtype
+  const void* weight;     // handle of Device::pack_weight, [n, k] of dtype
+  const int32_t* id_map;  // [n] or null: n itself
+  int32_t* ids;           // [max_rows]
+  void* workspace;        // head_argmax_bytes(max_rows, n)
+  int32_t max_rows;
+  int32_t n;
+  int32_t k;
+  DType dtype;
+};
+
+// Scratch of a call, on every device.
+int64_t head_argmax_bytes(int32_t max_rows, int32_t n);
+
+void head_argmax(Queue& queue, const HeadArgmaxArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,32 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Input of a draft head: out[r] = [ embedding(token_ids[r]) * scale | hidden[r] ] of the live token
+// rows, each half root-mean-square normed with its weight where one is given. An id outside
+// [0, vocab) reads row 0.
+struct PairRowsArgs {
+  static constexpr Op kOp = Op::kPairRows;
+  const StepCounts* counts;
+  const int32_t* token_ids;  // [max_rows]
+  const void* table;         // [vocab, hidden] of `dtype`
+  const void* states;        // [max_rows, hidden] of states_dtype
+  const float* embed_norm;   // [hidden] or null
+  const float* states_norm;  // [hidden] or null
+  void* out;                 // [max_rows, 2 * hidden] of `dtype`
+  int32_t max_rows;
+  int32_t vocab;
+  int32_t hidden;
+  float scale;
+  float eps;
+  DType states_dtype;
+  DType dtype;  // kF32 or kBF16
+};
+
+void pair_rows(Queue& queue, const PairRowsArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,105 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/backend.h"
+#include "attention/kv_cache.h"
+#include "base/result.h"
+#include "device/device.h"
+#include "kernels/draft_tensors.h"
+#include "model/config.h"
+#include "model/model.h"
+#include "model/weight_loader.h"
+
+namespace foretoken {
+
+// Drafters made of a layer or few that read hidden states of the target.
+enum class HeadKind : uint8_t {
+  kEagle,   // Li et al. 2024: fc over [embedding, state], one layer, the target's output matrix
+  kEagle3,  // Li et al. 2025: three taps through fc, attention over [embedding, state], own output
+            // matrix over a reduced vocabulary (d2t)
+  kMtp,     // DeepSeek-AI 2024: eh_proj over [norm(embedding), norm(state)], one or several modules
+};
+
+// What config.json of a head says. Layouts: SafeAILab EAGLE, SpecForge, speculators (nested
+// transformer_layer_config, `layers.0.` instead of `midlayer.`), DeepSeek's model.layers.N for MTP.
+struct DraftHeadConfig {
+  HeadKind kind = HeadKind::kEagle;
+  ModelConfig layer;                // sizes and rope of one layer
+  int32_t num_modules = 1;          // MTP: num_nextn_predict_layers
+  int32_t first_layer = 0;          // MTP: number in tensor names, the target's num_hidden_layers
+  std::vector<int32_t> tap_layers;  // as of TapSink
+  int32_t draft_vocab_size = 0;     // rows of its own output matrix; 0: the target's is used
+  bool norm_before_residual = false;
+};
+
+// Reads <folder>/config.json. InvalidArgument names a size that does not match the target
+// (hidden_size, vocab_size) or a missing field; NotFound a missing file.
+Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKind kind,
+                                               const ModelConfig& target,
+                                               const ConfigOptions& options);
+
+struct DraftHeadOptions {
+  int32_t max_model_len = 0;
+  int32_t max_rows = 0;         // of any pass
+  int32_t max_logits_rows = 0;  // of any pass
+  const AttentionBackend* attention = nullptr;
+  bool dummy = false;  // random weights, config.json only
+  // Target ids that the output matrix is cut down to, best first; empty: all that it has.
+  std::vector<int32_t> vocab_ids;
+  std::string target_folder;  // for rows of the target's output matrix, with vocab_ids
+};
+
+// A loaded head. Its weights and scratch are taken at load time; the functions below only enqueue
+// ops and may be captured. One queue at a time.
+class DraftHead {
+ public:
+  virtual ~DraftHead() = default;
+  virtual const DraftHeadConfig& config() const = 0;
+  virtual int64_t weight_bytes() const = 0;
+  virtual int64_t scratch_bytes() const = 0;
+  // One layer a module; heads as of config().layer.
+  virtual KvGroupSpec kv_group() const = 0;
+
+  // Where the states that rows pair with come from.
+  struct Source {
+    const void* rows = nullptr;  // row tensors.source[r] of it belongs to row r
+    DType dtype = DType::kF32;
+    bool tapped = false;  // rows of the target's tap pages, as wide as all taps; otherwise [hidden]
+  };
+  // Enqueues module `module` (0-based) for the live rows of `tensors`: entry i is written to its KV
+  // layer at KV position i with rotary position i - 1 - module, and sees entries 1 + module .. i.
+  virtual void forward(Queue& queue, int32_t module, const DraftTensors& tensors,
+                       const BatchState& batch, const KvCache& cache, const Source& source,
+                       int32_t max_rows) = 0;
+  // The output of the forward before: [max_rows, hidden] floats, what the next draft pairs with.
+  virtual const float* states() const = 0;
+
+  // Enqueues what the output matrix reads for the logits rows of the forward before:
+  // [max_rows, hidden] of config().layer.dtype, normed as module `module` wants it.
+  virtual const void* head_input(Queue& queue, int32_t module, const DraftTensors& tensors,
+                                 int32_t max_rows) = 0;
+  // The output matrix of that module: packed [head_rows, hidden], and in device memory the target
+  // id of each row, or null where rows are target ids.
+  struct Head {
+    const void* weight = nullptr;
+    const int32_t* id_map = nullptr;
+    int32_t rows = 0;
+  };
+  virtual Head head(int32_t module) const = 0;
+};
+
+// `target` lends its embedding and, where the head has none, its output matrix; both must outlive
+// the head.
+Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::string& folder,
+                                                   const DraftHeadConfig& config,
+                                                   const Model& target,
+                                                   const DraftHeadOptions& options);
+
+// Rows `ids` of a model's output matrix, packed; for reduced vocabularies of any drafter.
+Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
+                                    const ModelConfig& config, const std::vector<int32_t>& ids);
+
+}  // namespace foretoken
