@@ -6,13 +6,14 @@
 #include <string>
 
 #include "base/result.h"
+#include "speculative_option.h"
 
 namespace foretoken {
 
 // The flags that shape an engine, named as in vLLM.
 struct EngineOptions {
   EngineConfig config;
-  std::string speculative_json;
+  SpeculativeFlags speculative;
   std::string log_level = "info";
 
   // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.

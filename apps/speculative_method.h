@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// The drafter that `name` means: a name or an alias of the registry, or one of vLLM's "..._mtp".
+// The error tells whether the name is known elsewhere, a likely slip, or neither, and what there
+// is.
+Result<std::string> canonical_method(const std::string& name);
+
+// The method of a draft model or head that comes without one: as its config.json says where `model`
+// is a folder, otherwise as vLLM guesses it from the name; draft_model where nothing speaks.
+std::string guess_method(const std::string& model);
+
+// The folder of the bundled drafter of this method, where `target` is the bundled model and there
+// is one. Empty otherwise.
+std::string bundled_drafter(const std::string& method, const std::string& target);
+
+}  // namespace foretoken
