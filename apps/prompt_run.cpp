@@ -11,6 +11,7 @@
 #include "report.h"
 #include "request_batch.h"
 #include "sampling_options.h"
+#include "speculation_log.h"
 #include "template_options.h"
 
 namespace foretoken {
@@ -36,7 +37,8 @@ std::string progress_text(const std::vector<OutputSum>& outputs, double seconds)
 }
 
 // Shows outputs as they come until all are finished or a signal ended them.
-void follow(RequestBatch& batch, OutputPrinter& printer, bool with_progress) {
+void follow(RequestBatch& batch, OutputPrinter& printer, SpeculationLog speculation,
+            bool with_progress) {
   ProgressLine progress;
   bool aborted = false;
   for (bool done = false; !done;) {
@@ -53,6 +55,7 @@ void follow(RequestBatch& batch, OutputPrinter& printer, bool with_progress) {
     std::fflush(stdout);
     for (const std::string& error : errors) report_error(error);
     if (!news.empty()) progress.show(news);
+    speculation.tick();
     if (interrupt_flag().load() && !aborted) {
       batch.abort_all();
       aborted = true;
@@ -61,10 +64,13 @@ void follow(RequestBatch& batch, OutputPrinter& printer, bool with_progress) {
 }
 
 void print_statistics(const Engine& engine, double seconds, bool json) {
-  const RequestStats stats = engine.stats().requests;
+  const EngineStats all = engine.stats();
+  const RequestStats& stats = all.requests;
   if (stats.num_output_tokens == 0) return;
   std::string lines = (json ? "" : "\n") + throughput_line(stats.num_output_tokens, seconds) + "\n";
-  if (!engine.info().drafter.empty()) lines += draft_line(stats) + "\n";
+  if (!engine.info().drafter.empty()) {
+    lines += draft_line(stats) + "\n" + drafter_lines(all, engine.info());
+  }
   std::fputs(lines.c_str(), json ? stderr : stdout);
   std::fflush(stdout);
 }
@@ -76,7 +82,7 @@ int run_items(Engine& engine, const SamplingFlags& flags, std::vector<PromptItem
   for (size_t i = 0; i < items.size() && !interrupt_flag().load(); ++i) {
     start_request(engine, flags, items[i], i, batch);
   }
-  follow(batch, printer, items.size() > 1);
+  follow(batch, printer, SpeculationLog(engine), items.size() > 1);
   const bool interrupted = interrupt_flag().load();
   const int interrupt_code = interrupted ? report_interrupt("while generating") : 0;
   print_statistics(engine, batch.seconds(), json);

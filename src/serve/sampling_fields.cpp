@@ -132,9 +132,11 @@ Status read_speculative_params(const json& object, const std::string& what,
   if (wanted < 0) {
     fields.fail("'num_speculative_tokens' must be at least 0, not " + std::to_string(wanted));
   }
-  if (!speculative->enabled.value_or(true) && (wanted > 0 || !speculative->method.empty())) {
-    fields.fail("\"enabled\": false leaves nothing for 'num_speculative_tokens' and 'method'; "
-                "remove them, or \"enabled\"");
+  const bool off = fields.has("enabled") && !speculative->enabled.value_or(true);
+  const char* idle = fields.has("method") ? "method" : "num_speculative_tokens";
+  if (off && (fields.has("method") || (fields.has(idle) && wanted > 0))) {
+    fields.fail("\"enabled\": false leaves nothing for '" + std::string(idle) +
+                "'; remove one of the two");
   }
   return fields.status();
 }
