@@ -11,7 +11,6 @@
 #include "report.h"
 #include "request_batch.h"
 #include "sampling_options.h"
-#include "speculation_log.h"
 #include "template_options.h"
 
 namespace foretoken {
@@ -37,8 +36,7 @@ std::string progress_text(const std::vector<OutputSum>& outputs, double seconds)
 }
 
 // Shows outputs as they come until all are finished or a signal ended them.
-void follow(RequestBatch& batch, OutputPrinter& printer, SpeculationLog speculation,
-            bool with_progress) {
+void follow(RequestBatch& batch, OutputPrinter& printer, bool with_progress) {
   ProgressLine progress;
   bool aborted = false;
   for (bool done = false; !done;) {
@@ -55,7 +53,6 @@ void follow(RequestBatch& batch, OutputPrinter& printer, SpeculationLog speculat
     std::fflush(stdout);
     for (const std::string& error : errors) report_error(error);
     if (!news.empty()) progress.show(news);
-    speculation.tick();
     if (interrupt_flag().load() && !aborted) {
       batch.abort_all();
       aborted = true;
@@ -82,7 +79,7 @@ int run_items(Engine& engine, const SamplingFlags& flags, std::vector<PromptItem
   for (size_t i = 0; i < items.size() && !interrupt_flag().load(); ++i) {
     start_request(engine, flags, items[i], i, batch);
   }
-  follow(batch, printer, SpeculationLog(engine), items.size() > 1);
+  follow(batch, printer, items.size() > 1);
   const bool interrupted = interrupt_flag().load();
   const int interrupt_code = interrupted ? report_interrupt("while generating") : 0;
   print_statistics(engine, batch.seconds(), json);

@@ -14,7 +14,6 @@
 #include "prompt_item.h"
 #include "report.h"
 #include "sampling_options.h"
-#include "speculation_log.h"
 
 namespace foretoken {
 namespace {
@@ -81,7 +80,6 @@ class Batch {
         BatchDone done)
       : defaults_(make_defaults(engine, options)),
         report_(make_report(options, defaults_.model_names.front())),
-        speculation_(engine),
         // Enough that the engine is never short of work while lines are written.
         window_(2 * static_cast<size_t>(engine.info().max_num_seqs) + 16),
         reader_(std::move(reader)),
@@ -108,7 +106,6 @@ class Batch {
         aborted = true;
       }
       if (line.due()) line.show(progress->text());
-      speculation_.tick();
     }
   }
 
@@ -133,7 +130,6 @@ class Batch {
 
   const OpenAiDefaults defaults_;
   const BatchReport report_;
-  SpeculationLog speculation_;
   const size_t window_;
   BatchReader reader_;
   BatchWriter writer_;

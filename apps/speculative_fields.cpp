@@ -129,20 +129,21 @@ void read_count(JsonFields& fields, const char* name, int* value) {
   fields.fail(fmt::format("'{}' must be at least 1, not {}", name, *value));
 }
 
-// vLLM also takes ngram as the name of the model.
+bool is_ngram(const std::string& name) {
+  const Result<std::string> method = canonical_method(name);
+  return method.ok() && method.value() == "ngram";
+}
+
+// vLLM also takes ngram as the name of the model. Without a method the engine looks into the model.
 void read_method(JsonFields& fields, SpeculativeConfig* config) {
   fields.read("method", &config->method);
   fields.read("model", &config->model);
-  if (config->method.empty()) {
-    if (config->model == "ngram" || config->model == "[ngram]") {
-      config->method = "ngram";
-    } else if (!config->model.empty()) {
-      config->method = guess_method(config->model);
-    } else if (fields.has("prompt_lookup_max") || fields.has("prompt_lookup_min")) {
-      config->method = "ngram";
-    }
-  }
   if (!fields.status().ok()) return;
+  const bool looks_up = fields.has("prompt_lookup_max") || fields.has("prompt_lookup_min");
+  if (config->method.empty() && (is_ngram(config->model) || (config->model.empty() && looks_up))) {
+    config->method = "ngram";
+  }
+  if (config->method.empty() && !config->model.empty()) return;
   if (config->method.empty()) {
     return fields.fail(
         "'method' (--spec-method) is missing; give for example {\"method\": \"ngram\", "
@@ -151,23 +152,24 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   const Result<std::string> method = canonical_method(config->method);
   if (!method.ok()) return fields.fail(method.status().message());
   config->method = method.value();
-  if (config->method != "ngram") return;
-  const Result<std::string> model = canonical_method(config->model);
-  if (model.ok() && model.value() == "ngram") config->model.clear();
+  if (config->method == "ngram" && is_ngram(config->model)) config->model.clear();
 }
 
-void read_num_tokens(JsonFields& fields, int* num_tokens) {
+// MTP modules tell their own number.
+void read_num_tokens(JsonFields& fields, SpeculativeConfig* config) {
   constexpr const char* kName = "num_speculative_tokens";
-  fields.read(kName, num_tokens);
+  int& wanted = config->num_speculative_tokens;
+  fields.read(kName, &wanted);
   if (!fields.status().ok()) return;
   const std::string range = fmt::format("1 to {}", kMaxSpeculativeTokens);
   if (!fields.has(kName)) {
+    if (config->method == "mtp") return;
     fields.fail(
         fmt::format("'{}' (--spec-tokens) is missing; give {}, for example 4", kName, range));
-  } else if (*num_tokens == 0) {
+  } else if (wanted == 0) {
     fields.fail(fmt::format("'{}' is 0; give {}, or leave speculation out", kName, range));
-  } else if (*num_tokens < 0 || *num_tokens > kMaxSpeculativeTokens) {
-    fields.fail(fmt::format("'{}' is {}; give {}", kName, *num_tokens, range));
+  } else if (wanted < 0 || wanted > kMaxSpeculativeTokens) {
+    fields.fail(fmt::format("'{}' is {}; give {}", kName, wanted, range));
   }
 }
 
@@ -215,7 +217,9 @@ void read_schedule(JsonFields& fields, SpeculativeConfig* config) {
     before = range.last;
     config->num_speculative_tokens_per_batch_size.push_back(
         {range.first, range.last,
-         std::min(range.num_speculative_tokens, config->num_speculative_tokens)});
+         config->num_speculative_tokens > 0
+             ? std::min(range.num_speculative_tokens, config->num_speculative_tokens)
+             : range.num_speculative_tokens});
   }
 }
 
@@ -255,6 +259,24 @@ void read_rates(JsonFields& fields, SpeculativeConfig* config) {
   }
 }
 
+void check_rates(JsonFields& fields, const SpeculativeConfig& config) {
+  const int most = config.num_speculative_tokens;
+  const std::vector<double>& rates = config.synthetic_acceptance_rates;
+  if (!rates.empty() && rates.size() != static_cast<size_t>(most)) {
+    return fields.fail(
+        fmt::format("'synthetic_acceptance_rates' has {} entries for 'num_speculative_tokens' {}; "
+                    "give one for each position",
+                    rates.size(), most));
+  }
+  const double length = config.synthetic_acceptance_length;
+  if (rates.empty() && !(length >= 1 && length <= most + 1)) {
+    fields.fail(fmt::format(
+        "'synthetic_acceptance_length' is {}; it must be in [1, {}] with 'num_speculative_tokens' "
+        "{}",
+        length, most + 1, most));
+  }
+}
+
 void read_rule(JsonFields& fields, SpeculativeConfig* config) {
   std::string& rule = config->rejection_sample_method;
   fields.read("rejection_sample_method", &rule);
@@ -279,13 +301,15 @@ void read_rule(JsonFields& fields, SpeculativeConfig* config) {
         "\"rejection_sample_method\": \"synthetic\" needs one of 'synthetic_acceptance_rates' and "
         "'synthetic_acceptance_length'" +
         std::string(rates ? ", not both" : ""));
+  } else if (rule == "synthetic" && config->num_speculative_tokens > 0) {
+    check_rates(fields, *config);
   }
 }
 
 // Fields of one method among those of the others.
 void check_method_fields(JsonFields& fields, const SpeculativeConfig& config) {
   const auto belongs_to = [&](const char* name, const std::string& owner, bool fits) {
-    if (!fields.has(name) || fits) return;
+    if (!fields.has(name) || fits || config.method.empty()) return;
     fields.fail("'" + std::string(name) + "' belongs to " + owner + ", not to " + config.method +
                 "; remove it");
   };
@@ -327,9 +351,6 @@ void read_drafter(JsonFields& fields, SpeculativeConfig* config) {
   fields.read("use_heterogeneous_vocab", &config->use_heterogeneous_vocab);
   read_count(fields, "draft_vocab_size", &config->draft_vocab_size);
   fields.read("draft_vocab_file", &config->draft_vocab_file);
-  if (fields.has("draft_vocab_file") && !fields.has("draft_vocab_size")) {
-    fields.fail("'draft_vocab_file' needs 'draft_vocab_size': how many of its ids are used");
-  }
   // What these ask for holds always: batches of drafters are never padded, no cached block is
   // dropped, and greedy drafts never write logits.
   bool granted = false;
@@ -366,7 +387,7 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   // Before what is missing: a slip in a name explains it.
   refuse_unknown(object, fields);
   refuse_fields(fields);
-  read_num_tokens(fields, &config.num_speculative_tokens);
+  read_num_tokens(fields, &config);
   read_lookup(fields, &config);
   read_drafter(fields, &config);
   read_policy(fields, &config);

@@ -1,15 +1,11 @@
 #include "speculative_method.h"
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "default_model.h"
 #include "draft/registry.h"
-#include "file_text.h"
 #include "serve/field_names.h"
 
 namespace foretoken {
@@ -64,37 +60,6 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-std::string method_in(const std::string& text) {
-  const std::string name = lower(text);
-  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  for (const char* other : {"dflash", "dspark", "medusa"}) {
-    if (has(other)) return other;
-  }
-  if (has("eagle3") || has("eagle-3")) return "eagle3";
-  if (has("eagle")) return "eagle";
-  return has("mtp") || has("nextn") ? "mtp" : "";
-}
-
-// What config.json of a folder says: its kind of speculator or the name of its architecture.
-std::string declared_method(const std::string& folder) {
-  const Result<std::string> text =
-      read_input_file((std::filesystem::path(folder) / "config.json").string());
-  if (!text.ok()) return {};
-  const nlohmann::json config = nlohmann::json::parse(text.value(), nullptr, false);
-  if (!config.is_object()) return {};
-  const nlohmann::json kind = config.value("speculators_model_type", nlohmann::json());
-  if (kind.is_string()) return method_in(kind.get<std::string>());
-  const nlohmann::json names = config.value("architectures", nlohmann::json());
-  if (!names.is_array() || names.empty() || !names.front().is_string()) return {};
-  return method_in(names.front().get<std::string>());
-}
-
 }  // namespace
 
 Result<std::string> canonical_method(const std::string& name) {
@@ -108,17 +73,6 @@ Result<std::string> canonical_method(const std::string& name) {
   }
   return invalid_argument("method '" + name + "' is not available" +
                           nearest_name_hint(name, names.all, "; use one of: " + names.list));
-}
-
-std::string guess_method(const std::string& model) {
-  std::error_code error;
-  if (std::filesystem::is_directory(model, error)) {
-    if (const std::string declared = declared_method(model); !declared.empty()) return declared;
-  }
-  std::string trimmed = model;
-  while (!trimmed.empty() && trimmed.back() == '/') trimmed.pop_back();
-  const std::string named = method_in(std::filesystem::path(trimmed).filename().string());
-  return named.empty() ? "draft_model" : named;
 }
 
 std::string bundled_drafter(const std::string& method, const std::string& target) {

@@ -10,10 +10,6 @@ namespace foretoken {
 // is.
 Result<std::string> canonical_method(const std::string& name);
 
-// The method of a draft model or head that comes without one: as its config.json says where `model`
-// is a folder, otherwise as vLLM guesses it from the name; draft_model where nothing speaks.
-std::string guess_method(const std::string& model);
-
 // The folder of the bundled drafter of this method, where `target` is the bundled model and there
 // is one. Empty otherwise.
 std::string bundled_drafter(const std::string& method, const std::string& target);

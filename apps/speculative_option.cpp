@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/json_object.h"
 #include "speculative_fields.h"
@@ -50,43 +49,6 @@ Status share_engine_fields(json& list) {
   return {};
 }
 
-// Rates are the engine's, so that they are as many as the longest drafts.
-Status check_rates(const std::vector<SpeculativeConfig>& drafters) {
-  int most = 0;
-  for (const SpeculativeConfig& drafter : drafters) {
-    most = std::max(most, drafter.num_speculative_tokens);
-  }
-  const SpeculativeConfig& first = drafters.front();
-  if (first.rejection_sample_method != "synthetic") return {};
-  const std::vector<double>& rates = first.synthetic_acceptance_rates;
-  if (!rates.empty() && rates.size() != static_cast<size_t>(most)) {
-    return invalid_argument(
-        fmt::format("{}: 'synthetic_acceptance_rates' has {} entries for 'num_speculative_tokens' "
-                    "{}; give one for each position",
-                    kFlag, rates.size(), most));
-  }
-  const double length = first.synthetic_acceptance_length;
-  if (rates.empty() && !(length >= 1 && length <= most + 1)) {
-    return invalid_argument(
-        fmt::format("{}: 'synthetic_acceptance_length' is {}; it must be in [1, {}] with "
-                    "'num_speculative_tokens' {}",
-                    kFlag, length, most + 1, most));
-  }
-  return {};
-}
-
-// Requests name a drafter by its method.
-Status check_methods(const std::vector<SpeculativeConfig>& drafters) {
-  std::set<std::string> methods;
-  for (const SpeculativeConfig& drafter : drafters) {
-    if (methods.insert(drafter.method).second) continue;
-    return invalid_argument(fmt::format(
-        "{}: method '{}' is given twice, but requests choose by method; keep one of the two", kFlag,
-        drafter.method));
-  }
-  return {};
-}
-
 Result<std::vector<SpeculativeConfig>> read_list(json list, const std::string& target) {
   if (list.empty() || list.size() > static_cast<size_t>(kMaxDrafters)) {
     return invalid_argument(fmt::format("{}: a list of drafters must have 1 to {} entries, not {}",
@@ -103,8 +65,6 @@ Result<std::vector<SpeculativeConfig>> read_list(json list, const std::string& t
                         read_speculative_fields(list[i], entry_name(i, list.size()), target));
     drafters.push_back(std::move(drafter));
   }
-  FT_RETURN_IF_ERROR(check_methods(drafters));
-  FT_RETURN_IF_ERROR(check_rates(drafters));
   return drafters;
 }
 
