@@ -137,12 +137,17 @@ Result<EngineConfig> EngineOptions::resolve() const {
   return resolved;
 }
 
-Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+Result<EngineConfig> prepare_engine(const EngineOptions& options) {
   init_logging(options.log_level.c_str());
   FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
   FT_LOG(info, "loading {}", config.model);
-  ProgressLine progress;
   config.cancel_load = &interrupt_flag();
+  return config;
+}
+
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+  FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options));
+  ProgressLine progress;
   config.on_load_progress = [&progress](int64_t done, int64_t total) {
     if (progress.due()) progress.show(load_text(done, total));
   };

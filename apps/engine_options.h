@@ -23,6 +23,9 @@ struct EngineOptions {
   Result<EngineConfig> resolve() const;
 };
 
+// Starts logging and resolves the options.
+Result<EngineConfig> prepare_engine(const EngineOptions& options);
+
 // Starts logging and the engine, with progress on stderr. Aborted when a signal came meanwhile.
 Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);
 
