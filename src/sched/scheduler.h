@@ -2,6 +2,7 @@
 #include <foretoken/status.h>
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,13 @@
 #include "sched/waiting_queue.h"
 
 namespace foretoken {
+
+// What the scheduler knows of a drafter (see DrafterTraits).
+struct SchedulerDrafter {
+  bool has_kv = false;
+  bool keeps_written = false;
+  int max_len = std::numeric_limits<int>::max();
+};
 
 enum class SchedulingPolicy : uint8_t {
   kFcfs,      // first come, first served
@@ -29,6 +37,7 @@ struct SchedulerConfig {
   int max_block_assignments = 8192;   // a step
   bool prefix_caching = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  std::vector<SchedulerDrafter> drafters;  // by Sequence::drafter
 };
 
 // How a sequence stands after the results of one step.
@@ -65,14 +74,22 @@ class Scheduler {
   // flight holds it; otherwise a later `reconcile` releases it.
   SequenceEvent finish(Sequence& sequence);
 
-  // Fills `plan` (but not its step number). False, and an empty plan, when there is nothing to run
-  // now. Every planned span counts as in flight until `reconcile`.
-  bool plan(StepPlan& plan);
+  // What the running sequences could use of the drafters in the next step.
+  void describe(BatchDemand& demand) const;
 
-  // Applies the published result of one planned span, in step order. `ids` are the committed ids;
-  // ids of a sequence that has ended on the host's side are dropped. `ended`: the device finished
-  // the sequence.
-  SequenceEvent reconcile(const Span& span, std::span<const int32_t> ids, bool ended);
+  // Fills `plan` (but not its step number). False, and an empty plan, when there is nothing to run
+  // now. Every planned span counts as in flight until `reconcile`. `grants`: by drafter; none: no
+  // drafts and nothing caught up.
+  bool plan(StepPlan& plan, std::span<const DraftGrant> grants = {});
+
+  // The published result of a planned span.
+  struct Outcome {
+    std::span<const int32_t> ids;  // committed
+    bool ended = false;            // the device finished the sequence
+    int draft_missing = 0;         // of its SpanResult
+  };
+  // Applies it, in step order. Ids of a sequence that has ended on the host's side are dropped.
+  SequenceEvent reconcile(const Span& span, const Outcome& outcome);
 
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return waiting_.size(); }
