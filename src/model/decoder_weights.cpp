@@ -53,7 +53,9 @@ class LayerLoader {
                                                         {attention + "k_proj", kv},
                                                         {attention + "v_proj", kv}};
     const bool bias = config_.attention_bias || traits_.qkv_bias;
-    FT_RETURN_IF_ERROR(load_linear(qkv, config_.hidden_size, bias, &layer->qkv, &layer->qkv_bias));
+    layer->attention_inputs = config_.hidden_size;
+    FT_RETURN_IF_ERROR(
+        load_linear(qkv, layer->attention_inputs, bias, &layer->qkv, &layer->qkv_bias));
     if (traits_.qk_norm) {
       const int32_t dim = config_.head_dim;
       FT_RETURN_IF_ERROR(load_norm(attention + "q_norm.weight", dim, &layer->q_norm));
@@ -128,6 +130,10 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const std::string body = place.body;
   const std::string embedding = body + "embed_tokens.weight";
   for (const char* other : traits.ignored) loader.ignore_all(other);
+  // Draft modules in the target's own files; draft_head.h reads them.
+  for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
+    loader.ignore_all(body + "layers." + std::to_string(config.num_layers + i) + ".");
+  }
 
   DecoderWeights weights;
   FT_ASSIGN_OR_RETURN(weights.embedding,

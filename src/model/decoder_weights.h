@@ -13,7 +13,8 @@ namespace foretoken {
 // Null: the model has none. Norm weights are ready to multiply: an offset is already added.
 struct DecoderLayerWeights {
   const float* input_norm = nullptr;  // [hidden]
-  PackedWeight qkv;                   // [q, k and v heads, hidden]
+  int32_t attention_inputs = 0;       // hidden; twice that where a draft head pairs two rows
+  PackedWeight qkv;                   // [q, k and v heads, attention_inputs]
   const float* qkv_bias = nullptr;
   const float* q_norm = nullptr;  // [head_dim]
   const float* k_norm = nullptr;
