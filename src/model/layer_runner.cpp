@@ -31,7 +31,9 @@ Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
   FT_ASSIGN_OR_RETURN(q_, arena.take(rows * q * act, what));
   FT_ASSIGN_OR_RETURN(attended_, arena.take(rows * q * act, what));
   FT_ASSIGN_OR_RETURN(delta_, arena.take_array<float>(rows * hidden, what));
-  if (post_norms) FT_ASSIGN_OR_RETURN(added_, arena.take_array<float>(rows * hidden, what));
+  if (post_norms) {
+    FT_ASSIGN_OR_RETURN(added_, arena.take_array<float>(rows * hidden, what));
+  }
   FT_ASSIGN_OR_RETURN(gate_up_, arena.take_array<float>(rows * 2 * inner, what));
   FT_ASSIGN_OR_RETURN(gated_, arena.take(rows * inner * act, what));
   workspace_floats_ =
