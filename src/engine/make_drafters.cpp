@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "draft/draft_vocab.h"
 #include "draft/registry.h"
-#include "engine/draft_vocab.h"
 #include "engine/token_map.h"
 
 namespace foretoken {
@@ -25,9 +25,11 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                          .max_spans = config.max_num_seqs,
                          .dummy = config.load_format == "dummy",
                          .token_map = {},
+                         .token_map_back = {},
                          .draft_vocab_ids = {}};
   FT_ASSIGN_OR_RETURN(context.draft_vocab_ids,
-                      read_draft_vocab(speculative, parts.target.config().vocab_size));
+                      choose_draft_vocab(speculative, parts.target.config().vocab_size,
+                                         parts.target.config().eos_token_ids));
   return make_drafter(context);
 }
 
@@ -57,7 +59,8 @@ std::vector<std::string> drafter_names(const EngineConfig& config) {
 int most_drafts(const EngineConfig& config) {
   int most = 0;
   for (const SpeculativeConfig& drafter : config.speculative) {
-    most = std::max(most, drafter.num_speculative_tokens);
+    const int k = drafter.num_speculative_tokens;
+    most = std::max(most, k > 0 ? k : kMaxSpeculativeTokens);
   }
   return most;
 }

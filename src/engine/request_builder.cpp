@@ -86,7 +86,7 @@ Result<int> find_drafter_of(const std::string& method, const std::vector<Drafter
                           "' is not a drafter of this engine; use one of: " + names);
 }
 
-Result<DraftChoice> choose_drafter(const Request& request, const RequestLimits& limits) {
+Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
   const SpeculativeParams& speculative = request.speculative;
   const bool pools = request.pooling != Pooling::kNone;
   if (pools && speculative.enabled.value_or(false)) {
@@ -211,7 +211,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
                                                                  uint64_t number) {
   FT_RETURN_IF_ERROR(check_request(request, limits, tokenizer != nullptr));
   FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request, limits, tokenizer));
-  FT_ASSIGN_OR_RETURN(const DraftChoice draft, choose_drafter(request, limits));
+  FT_ASSIGN_OR_RETURN(const DraftChoice draft, drafter_for(request, limits));
   const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
   std::vector<int32_t> bad_words;
   if (!request.sampling.bad_words.empty()) {

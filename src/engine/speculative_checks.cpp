@@ -1,15 +1,11 @@
 #include "engine/speculative_checks.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
-#include "base/json_object.h"
+#include "draft/length_policy.h"
 #include "draft/registry.h"
 
 namespace foretoken {
@@ -32,13 +28,19 @@ std::string text_of(double value) {
   return text.str();
 }
 
+// Only an MTP model tells how many drafts it is made for.
+constexpr const char* kMtp = "mtp";
+
+Status bad_number(const SpeculativeConfig& config, const Fault& fault) {
+  return fault("num_speculative_tokens is " + std::to_string(config.num_speculative_tokens) +
+               "; give a number from 1 to " + std::to_string(kMaxDrafts));
+}
+
 Status check_counts(const SpeculativeConfig& config, const EngineConfig& engine,
                     const Fault& fault) {
   const int k = config.num_speculative_tokens;
-  if (k < 1 || k > kMaxDrafts) {
-    return fault("num_speculative_tokens is " + std::to_string(k) + "; give a number from 1 to " +
-                 std::to_string(kMaxDrafts));
-  }
+  const bool may_be_missing = config.method.empty() || config.method == kMtp;
+  if (k < 0 || k > kMaxDrafts || (k == 0 && !may_be_missing)) return bad_number(config, fault);
   if (engine.max_num_batched_tokens == 1) {
     return fault(
         "--max-num-batched-tokens 1 leaves no row for a draft beside a sequence's own; raise it to "
@@ -74,49 +76,25 @@ Status check_names(const SpeculativeConfig& config, const Fault& fault) {
   return {};
 }
 
-Status check_schedule(const SpeculativeConfig& config, const Fault& fault) {
-  const std::vector<DraftSchedule>& schedule = config.num_speculative_tokens_per_batch_size;
-  const std::string field = "num_speculative_tokens_per_batch_size";
-  if (schedule.empty()) return {};
-  if (config.length_policy == "off") {
-    return fault("length_policy 'off' and " + field + " exclude each other; leave one out");
-  }
-  if (schedule.front().first != 1) {
-    return fault(field + " begins at batch size " + std::to_string(schedule.front().first) +
-                 "; its first range must begin at 1");
-  }
-  int behind = 0;
-  for (const DraftSchedule& range : schedule) {
-    const std::string shown = "[" + std::to_string(range.first) + ", " +
-                              std::to_string(range.last) + ", " +
-                              std::to_string(range.num_speculative_tokens) + "]";
-    if (range.last < range.first) {
-      return fault(field + ": the range " + shown + " ends before it begins");
-    }
-    if (range.first <= behind) {
-      return fault(field + ": the range " + shown +
-                   " overlaps the one before it; give ranges in ascending order");
-    }
-    if (range.num_speculative_tokens < 0) {
-      return fault(field + ": the range " + shown + " has a negative number of drafts; use 0 or more");
-    }
-    behind = range.last;
-  }
-  return {};
-}
-
 Status check_policy(const SpeculativeConfig& config, const Fault& fault) {
   const std::string& policy = config.length_policy;
   if (policy != "adaptive" && policy != "fixed" && policy != "off") {
     return fault("length_policy '" + policy + "' is unknown; use adaptive, fixed or off");
   }
-  return check_schedule(config, fault);
+  const std::vector<DraftSchedule>& schedule = config.num_speculative_tokens_per_batch_size;
+  if (schedule.empty()) return {};
+  if (policy == "off") {
+    return fault(
+        "length_policy 'off' and num_speculative_tokens_per_batch_size exclude each other; leave "
+        "one out");
+  }
+  return check_schedule(schedule);
 }
 
 Status check_rates(const SpeculativeConfig& config, const Fault& fault) {
   const std::vector<double>& rates = config.synthetic_acceptance_rates;
   const int k = config.num_speculative_tokens;
-  if (static_cast<int>(rates.size()) != k) {
+  if (k > 0 && static_cast<int>(rates.size()) != k) {
     return fault("synthetic_acceptance_rates has " + std::to_string(rates.size()) +
                  " entries; give one for each of the " + std::to_string(k) +
                  " num_speculative_tokens");
@@ -145,7 +123,8 @@ Status check_synthetic(const SpeculativeConfig& config, const Fault& fault) {
         "out");
   }
   if (has_rates) return check_rates(config, fault);
-  const int most = config.num_speculative_tokens + 1;
+  const int k = config.num_speculative_tokens;
+  const int most = (k > 0 ? k : kMaxDrafts) + 1;
   if (length == 0) {
     return fault(
         "rejection_sample_method 'synthetic' needs synthetic_acceptance_rates or "
@@ -202,41 +181,6 @@ const char* disagreement(const SpeculativeConfig& a, const SpeculativeConfig& b)
   return nullptr;
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-bool contains(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
-// The architectures in config.json of a folder, or nothing where it cannot be read.
-std::string architectures_of(const std::string& folder) {
-  std::ifstream file(std::filesystem::path(folder) / "config.json");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const Result<nlohmann::json> parsed = parse_json_object(text, "config.json");
-  if (!parsed.ok()) return "";
-  const nlohmann::json& json = parsed.value();
-  std::string names;
-  for (const char* field : {"architectures", "speculators_model_type", "model_type"}) {
-    if (json.contains(field)) names += json.at(field).dump() + " ";
-  }
-  return names;
-}
-
-// As vLLM guesses from the name of the model, but its own word counts first.
-std::string method_of(const std::string& folder, const std::string& model) {
-  const std::string name = std::filesystem::path(model).filename().string();
-  for (const std::string& words : {lower(architectures_of(folder)), lower(name)}) {
-    if (contains(words, "eagle3") || contains(words, "eagle-3")) return "eagle3";
-    if (contains(words, "eagle")) return "eagle";
-    if (contains(words, "mtp")) return "mtp";
-  }
-  return "draft_model";
-}
-
 }  // namespace
 
 Status check_speculative(const EngineConfig& config) {
@@ -266,9 +210,9 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
   std::vector<SpeculativeConfig>& all = config.speculative;
   for (size_t i = 0; i < all.size(); ++i) {
     const Fault fault(i, all.size());
-    if (all[i].method.empty()) all[i].method = method_of(folders[i], all[i].model);
-    FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(all[i].method));
+    FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, choose_drafter(all[i], folders[i]));
     all[i].method = entry->name;
+    if (all[i].num_speculative_tokens == 0 && all[i].method != kMtp) return bad_number(all[i], fault);
     for (size_t j = 0; j < i; ++j) {
       if (all[j].method != all[i].method || all[j].model != all[i].model) continue;
       return fault("'" + all[i].method + "' with the same model is configured twice; leave one out");
