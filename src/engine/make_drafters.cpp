@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "draft/draft_vocab.h"
 #include "draft/registry.h"
-#include "engine/token_map.h"
 
 namespace foretoken {
 namespace {
@@ -12,24 +10,21 @@ namespace {
 Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                       const DrafterParts& parts) {
   const SpeculativeConfig& speculative = config.speculative[index];
-  DrafterContext context{.config = speculative,
-                         .device = parts.device,
-                         .target = parts.target,
-                         .target_folder = config.model,
-                         .folder = parts.folders[index],
-                         .attention = parts.attention,
-                         .max_model_len = config.max_model_len > 0
-                                              ? config.max_model_len
-                                              : parts.target.config().max_context,
-                         .max_rows = max_catch_up_rows(config),
-                         .max_spans = config.max_num_seqs,
-                         .dummy = config.load_format == "dummy",
-                         .token_map = {},
-                         .token_map_back = {},
-                         .draft_vocab_ids = {}};
-  FT_ASSIGN_OR_RETURN(context.draft_vocab_ids,
-                      choose_draft_vocab(speculative, parts.target.config().vocab_size,
-                                         parts.target.config().eos_token_ids));
+  const DrafterContext context{.config = speculative,
+                               .device = parts.device,
+                               .target = parts.target,
+                               .target_folder = config.model,
+                               .folder = parts.folders[index],
+                               .attention = parts.attention,
+                               .max_model_len = config.max_model_len > 0
+                                                    ? config.max_model_len
+                                                    : parts.target.config().max_context,
+                               .max_rows = max_catch_up_rows(config),
+                               .max_spans = config.max_num_seqs,
+                               .dummy = config.load_format == "dummy",
+                               .token_map = {},
+                               .token_map_back = {},
+                               .draft_vocab_ids = {}};
   return make_drafter(context);
 }
 

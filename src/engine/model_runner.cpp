@@ -95,8 +95,8 @@ Status ModelRunner::set_step_times(const StepTimes* times) {
 
 int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
   if (step_times_ == nullptr) return 0;
-  const int64_t ns = step_times_->draft_ns(
-      index, {shape.num_passes, shape.max_catch_up_rows, shape.max_spans});
+  const int64_t ns =
+      step_times_->draft_ns(index, {shape.num_passes, shape.max_catch_up_rows, shape.max_spans});
   return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));
 }
 
@@ -125,9 +125,7 @@ char* ModelRunner::entry_bytes(uint64_t step) const {
   return memory_.plan_ring + step % kStepRingSize * memory_.plan_entry_bytes;
 }
 
-void ModelRunner::propose(const StepPlan& plan) {
-  enqueue_drafts(shapes_.of(plan));
-}
+void ModelRunner::propose(const StepPlan& plan) { enqueue_drafts(shapes_.of(plan)); }
 
 void ModelRunner::submit(const StepPlan& plan) {
   FT_CHECK(plan.features < kNumStepFeatureSets);

@@ -97,17 +97,16 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
     const bool wants_drafts =
         speculative.enabled.value_or(false) || speculative.num_speculative_tokens.value_or(0) != 0;
     if (!wants_drafts && speculative.method.empty()) return DraftChoice{};
-    const char* field = speculative.enabled.value_or(false)  ? "enabled is true"
-                        : !speculative.method.empty()         ? "method is set"
-                                                              : "num_speculative_tokens is set";
+    const char* field = speculative.enabled.value_or(false) ? "enabled is true"
+                        : !speculative.method.empty()       ? "method is set"
+                                                            : "num_speculative_tokens is set";
     return invalid_argument("speculative." + std::string(field) +
                             ", but the engine runs without a drafter; start it with "
                             "--speculative-config");
   }
   DraftChoice choice;
   FT_ASSIGN_OR_RETURN(choice.drafter, find_drafter_of(speculative.method, limits.drafters));
-  const int most =
-      limits.drafters[static_cast<size_t>(choice.drafter)].num_speculative_tokens;
+  const int most = limits.drafters[static_cast<size_t>(choice.drafter)].num_speculative_tokens;
   const int wanted = speculative.num_speculative_tokens.value_or(most);
   if (wanted < 0 || wanted > most) {
     return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +

@@ -5,22 +5,15 @@
 #include <sstream>
 #include <string>
 
-#include "draft/length_policy.h"
+#include "draft/config_check.h"
+#include "draft/draft_bounds.h"
+#include "draft/draft_vocab.h"
 #include "draft/registry.h"
 
 namespace foretoken {
 namespace {
 
-// Says which drafter a fault is about, where there are several.
-class Fault {
- public:
-  Fault(size_t index, size_t count)
-      : prefix_("speculative config" + (count > 1 ? " " + std::to_string(index + 1) : "") + ": ") {}
-  Status operator()(const std::string& what) const { return invalid_argument(prefix_ + what); }
-
- private:
-  std::string prefix_;
-};
+Status fault(const std::string& what) { return invalid_argument("speculative config: " + what); }
 
 std::string text_of(double value) {
   std::ostringstream text;
@@ -28,55 +21,23 @@ std::string text_of(double value) {
   return text.str();
 }
 
-// Only an MTP model tells how many drafts it is made for.
-constexpr const char* kMtp = "mtp";
-
-Status bad_number(const SpeculativeConfig& config, const Fault& fault) {
-  return fault("num_speculative_tokens is " + std::to_string(config.num_speculative_tokens) +
-               "; give a number from 1 to " + std::to_string(kMaxDrafts));
-}
-
-Status check_counts(const SpeculativeConfig& config, const EngineConfig& engine,
-                    const Fault& fault) {
-  const int k = config.num_speculative_tokens;
-  const bool may_be_missing = config.method.empty() || config.method == kMtp;
-  if (k < 0 || k > kMaxDrafts || (k == 0 && !may_be_missing)) return bad_number(config, fault);
-  if (engine.max_num_batched_tokens == 1) {
-    return fault(
-        "--max-num-batched-tokens 1 leaves no row for a draft beside a sequence's own; raise it to "
-        "2 or more");
+// What can be told before the model of an unnamed method says what it is.
+Status check_fields(const SpeculativeConfig& config) {
+  if (config.num_speculative_tokens < 0 || config.num_speculative_tokens > kMaxDrafts) {
+    return fault("num_speculative_tokens is " + std::to_string(config.num_speculative_tokens) +
+                 "; give a number from 1 to " + std::to_string(kMaxDrafts));
   }
   if (config.max_model_len < 0) {
     return fault("max_model_len is " + std::to_string(config.max_model_len) +
-                 "; give the longest sequence that is drafted for, or 0 for what the draft model "
-                 "allows");
+                 "; give a positive number of tokens, or leave it out");
   }
-  if (config.draft_vocab_size < 0) {
-    return fault("draft_vocab_size is " + std::to_string(config.draft_vocab_size) +
-                 "; give the number of tokens that may be drafted, or 0 for all");
-  }
-  return {};
+  FT_RETURN_IF_ERROR(samples_drafts(config).status());
+  if (config.method.empty()) return {};
+  FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(config.method));
+  return check_config(config, entry->name);
 }
 
-Status check_names(const SpeculativeConfig& config, const Fault& fault) {
-  if (config.method.empty() && config.model.empty()) {
-    return fault("neither method nor model is given; name a method, for example \"ngram\"");
-  }
-  if (!config.method.empty()) {
-    FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(config.method));
-    if (entry->needs_model && config.model.empty()) {
-      return fault("method '" + config.method +
-                   "' needs 'model', the folder or Hub id of its weights");
-    }
-  }
-  const std::string& sampling = config.draft_sample_method;
-  if (sampling != "greedy" && sampling != "probabilistic") {
-    return fault("draft_sample_method '" + sampling + "' is unknown; use greedy or probabilistic");
-  }
-  return {};
-}
-
-Status check_policy(const SpeculativeConfig& config, const Fault& fault) {
+Status check_policy(const SpeculativeConfig& config) {
   const std::string& policy = config.length_policy;
   if (policy != "adaptive" && policy != "fixed" && policy != "off") {
     return fault("length_policy '" + policy + "' is unknown; use adaptive, fixed or off");
@@ -91,7 +52,7 @@ Status check_policy(const SpeculativeConfig& config, const Fault& fault) {
   return check_schedule(schedule);
 }
 
-Status check_rates(const SpeculativeConfig& config, const Fault& fault) {
+Status check_rates(const SpeculativeConfig& config) {
   const std::vector<double>& rates = config.synthetic_acceptance_rates;
   const int k = config.num_speculative_tokens;
   if (k > 0 && static_cast<int>(rates.size()) != k) {
@@ -114,7 +75,7 @@ Status check_rates(const SpeculativeConfig& config, const Fault& fault) {
   return {};
 }
 
-Status check_synthetic(const SpeculativeConfig& config, const Fault& fault) {
+Status check_synthetic(const SpeculativeConfig& config) {
   const double length = config.synthetic_acceptance_length;
   const bool has_rates = !config.synthetic_acceptance_rates.empty();
   if (has_rates && length != 0) {
@@ -122,7 +83,7 @@ Status check_synthetic(const SpeculativeConfig& config, const Fault& fault) {
         "synthetic_acceptance_rates and synthetic_acceptance_length exclude each other; leave one "
         "out");
   }
-  if (has_rates) return check_rates(config, fault);
+  if (has_rates) return check_rates(config);
   const int k = config.num_speculative_tokens;
   const int most = (k > 0 ? k : kMaxDrafts) + 1;
   if (length == 0) {
@@ -137,16 +98,15 @@ Status check_synthetic(const SpeculativeConfig& config, const Fault& fault) {
   return {};
 }
 
-Status check_rejection(const SpeculativeConfig& config, const Fault& fault) {
+Status check_rejection(const SpeculativeConfig& config) {
   const std::string& method = config.rejection_sample_method;
-  if (method == "synthetic") return check_synthetic(config, fault);
+  if (method == "synthetic") return check_synthetic(config);
   if (method == "standard" || method == "block" || method == "fly") {
     return fault("rejection_sample_method '" + method +
                  "' is not built yet; use coupled or synthetic");
   }
   if (method != "coupled") {
-    return fault("rejection_sample_method '" + method +
-                 "' is unknown; use coupled or synthetic");
+    return fault("rejection_sample_method '" + method + "' is unknown; use coupled or synthetic");
   }
   if (!config.synthetic_acceptance_rates.empty() || config.synthetic_acceptance_length != 0) {
     return fault(
@@ -190,12 +150,15 @@ Status check_speculative(const EngineConfig& config) {
                             " drafters are configured; an engine has at most " +
                             std::to_string(kMaxDrafters));
   }
+  if (!all.empty() && config.max_num_batched_tokens == 1) {
+    return fault(
+        "--max-num-batched-tokens 1 leaves no row for a draft beside a sequence's own; raise it to "
+        "2 or more");
+  }
   for (size_t i = 0; i < all.size(); ++i) {
-    const Fault fault(i, all.size());
-    FT_RETURN_IF_ERROR(check_names(all[i], fault));
-    FT_RETURN_IF_ERROR(check_counts(all[i], config, fault));
-    FT_RETURN_IF_ERROR(check_policy(all[i], fault));
-    FT_RETURN_IF_ERROR(check_rejection(all[i], fault));
+    FT_RETURN_IF_ERROR(check_fields(all[i]));
+    FT_RETURN_IF_ERROR(check_policy(all[i]));
+    FT_RETURN_IF_ERROR(check_rejection(all[i]));
     const char* field = disagreement(all[0], all[i]);
     if (field != nullptr) {
       return fault(std::string(field) +
@@ -206,17 +169,20 @@ Status check_speculative(const EngineConfig& config) {
   return {};
 }
 
-Status resolve_methods(EngineConfig& config, const std::vector<std::string>& folders) {
+Status resolve_methods(EngineConfig& config, const std::vector<std::string>& folders,
+                       const ModelConfig& target) {
   std::vector<SpeculativeConfig>& all = config.speculative;
   for (size_t i = 0; i < all.size(); ++i) {
-    const Fault fault(i, all.size());
     FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, choose_drafter(all[i], folders[i]));
     all[i].method = entry->name;
-    if (all[i].num_speculative_tokens == 0 && all[i].method != kMtp) return bad_number(all[i], fault);
+    FT_RETURN_IF_ERROR(check_config(all[i], all[i].method));
     for (size_t j = 0; j < i; ++j) {
       if (all[j].method != all[i].method || all[j].model != all[i].model) continue;
-      return fault("'" + all[i].method + "' with the same model is configured twice; leave one out");
+      return fault("'" + all[i].method +
+                   "' with the same model is configured twice; leave one out");
     }
+    FT_RETURN_IF_ERROR(
+        choose_draft_vocab(all[i], target.vocab_size, target.eos_token_ids).status());
     if (config.max_model_len > 0 && all[i].max_model_len > config.max_model_len) {
       return fault("max_model_len " + std::to_string(all[i].max_model_len) +
                    " exceeds the target's, " + std::to_string(config.max_model_len) +
@@ -224,6 +190,19 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
     }
   }
   return {};
+}
+
+LengthPolicyConfig length_policy_config(const EngineConfig& config) {
+  LengthPolicyConfig policy;
+  policy.steps_in_flight = config.steps_in_flight;
+  if (config.speculative.empty()) return policy;
+  const SpeculativeConfig& first = config.speculative.front();
+  policy.schedule = first.num_speculative_tokens_per_batch_size;
+  policy.mode = !policy.schedule.empty()         ? LengthMode::kSchedule
+                : first.length_policy == "fixed" ? LengthMode::kFixed
+                : first.length_policy == "off"   ? LengthMode::kOff
+                                                 : LengthMode::kAdaptive;
+  return policy;
 }
 
 std::array<uint32_t, kMaxDrafts> synthetic_chances(const SpeculativeConfig& config) {
