@@ -54,12 +54,15 @@ class TokenIndex {
   std::unordered_map<std::string, int32_t> ids_;
 };
 
-// The first id that is one token here and another there; none: what both have is the same.
-std::optional<int32_t> first_difference(const TokenIndex& target, const TokenIndex& draft) {
-  for (int32_t id = 0; id < std::min(target.size(), draft.size()); ++id) {
-    const std::string& a = target.identity_of(id);
-    const std::string& b = draft.identity_of(id);
-    if (!a.empty() && !b.empty() && a != b) return id;
+// The first id that is one token here and another there; none: what both have is the same. Roles
+// may be written down for one tokenizer only.
+std::optional<int32_t> first_difference(const Vocabulary& target, const TokenIndex& target_index,
+                                        const Vocabulary& draft, const TokenIndex& draft_index) {
+  for (int32_t id = 0; id < std::min(target_index.size(), draft_index.size()); ++id) {
+    const std::string& a = target_index.identity_of(id);
+    const std::string& b = draft_index.identity_of(id);
+    if (a.empty() || b.empty() || a == b) continue;
+    if (target.tokenizer.id_to_token(id) != draft.tokenizer.id_to_token(id)) return id;
   }
   return std::nullopt;
 }
@@ -87,7 +90,8 @@ std::string shown(const Tokenizer& tokenizer, int32_t id) {
 Result<TokenMap> map_tokens(const Vocabulary& target, const Vocabulary& draft, bool heterogeneous) {
   const TokenIndex target_index(target);
   const TokenIndex draft_index(draft);
-  const std::optional<int32_t> difference = first_difference(target_index, draft_index);
+  const std::optional<int32_t> difference =
+      first_difference(target, target_index, draft, draft_index);
   TokenMap map;
   if (!difference) return map;
   if (!heterogeneous) {
