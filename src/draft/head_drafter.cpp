@@ -195,9 +195,10 @@ Result<int> num_drafts(const SpeculativeConfig& config, const DraftHeadConfig& h
 Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context, HeadKind kind,
                                                    const char* name) {
   const ModelConfig& target = context.target.config();
-  FT_ASSIGN_OR_RETURN(
-      DraftHeadConfig config,
-      read_draft_head_config(context.folder, kind, target, {.dtype = dtype_name(target.dtype)}));
+  ConfigOptions options;
+  options.dtype = dtype_name(target.dtype);
+  FT_ASSIGN_OR_RETURN(DraftHeadConfig config,
+                      read_draft_head_config(context.folder, kind, target, options));
   FT_ASSIGN_OR_RETURN(const int drafts, num_drafts(context.config, config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));

@@ -202,16 +202,6 @@ void WeightLoader::ignore_all(const std::string& beginning) {
   }
 }
 
-void WeightLoader::ignore_all_but(std::span<const std::string> beginnings) {
-  if (checkpoint_ == nullptr) return;
-  for (const auto& [name, tensor] : checkpoint_->tensors()) {
-    const bool kept = std::any_of(beginnings.begin(), beginnings.end(), [&](const auto& beginning) {
-      return name.starts_with(beginning);
-    });
-    if (!kept) used_.insert(name);
-  }
-}
-
 Status WeightLoader::check_all_used(const std::string& architecture) const {
   if (checkpoint_ == nullptr) return {};
   for (const auto& [name, tensor] : checkpoint_->tensors()) {

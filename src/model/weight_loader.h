@@ -77,11 +77,9 @@ class WeightLoader {
 
   // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
   Status check_all_used(const std::string& architecture) const;
-  // Marks a tensor that is known and not needed, or all whose names begin so, or that do not begin
-  // with any of several.
+  // Marks a tensor that is known and not needed, or all whose names begin so.
   void ignore(const std::string& name) { used_.insert(name); }
   void ignore_all(const std::string& beginning);
-  void ignore_all_but(std::span<const std::string> beginnings);
   // Whether the checkpoint holds a tensor; true for random weights.
   bool has(const std::string& name) const;
   // The same, but false for random weights: a tensor that may be left out is left out there.

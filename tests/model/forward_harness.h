@@ -136,6 +136,16 @@ class ForwardHarness {
     return out;
   }
 
+  // KV slots of all blocks; rows of tap pages.
+  int32_t num_kv_slots() const { return caches_[0]->num_blocks() * kBlockSize; }
+  const BatchState& batch() const { return batch_; }
+  const StepTensors& tensors() const { return tensors_; }
+  Queue& queue() { return *queue_; }
+  int32_t kv_slot(int32_t slot, int32_t position) const {
+    const int32_t* table = batch_.block_tables + slot * batch_.max_blocks;
+    return table[position / kBlockSize] * kBlockSize + position % kBlockSize;
+  }
+
   // All rows of one sequence, in chunks of at most `chunk` rows.
   std::vector<std::vector<float>> run(std::span<const int32_t> ids, int32_t chunk) {
     start(0, ids);
