@@ -10,6 +10,7 @@
 #include "engine/output_collector.h"
 #include "engine/resolve_config.h"
 #include "engine/speculative_checks.h"
+#include "engine/step_profile.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -206,6 +207,27 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
   return {};
 }
 
+// From the file that the configuration names, where it exists; otherwise measured, and kept there.
+Status EngineImpl::find_step_times(const EngineConfig& config) {
+  const std::string& file = config.step_time_table;
+  std::error_code error;
+  if (!file.empty() && std::filesystem::exists(file, error)) {
+    FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
+    return {};
+  }
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters),
+                      {.drafter_names = drafter_names_,
+                       .max_len = config.max_model_len,
+                       .max_rows = config.max_num_batched_tokens,
+                       .num_blocks = num_blocks_.full,
+                       .num_window_blocks = num_blocks_.windowed,
+                       .graphs = !config.enforce_eager});
+  FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
+  return file.empty() ? Status() : write_step_times(step_times_, file);
+}
+
 Status EngineImpl::prepare_speculation(const EngineConfig& config) {
   LengthPolicyConfig policy = length_policy_config(config);
   for (const auto& drafter : drafters_) {
@@ -213,7 +235,9 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config) {
     policy.drafters.push_back({traits.max_drafts, traits.has_kv, max_catch_up_rows(config)});
   }
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
+    FT_RETURN_IF_ERROR(find_step_times(config));
     FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
+    info_.step_times = step_times_.text();
   }
   policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
   return runner_->capture_plain_steps();

@@ -52,7 +52,8 @@ class EngineImpl final : public Engine {
   Status size_kv_cache(EngineConfig& config);
   Status make_memory(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
-  // Fills step_times_ and makes the length policy.
+  Status find_step_times(const EngineConfig& config);
+  // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config);
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
