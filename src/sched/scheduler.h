@@ -2,23 +2,16 @@
 #include <foretoken/status.h>
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
+#include "sched/draft_ledger.h"
 #include "sched/kv_blocks.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
 #include "sched/waiting_queue.h"
 
 namespace foretoken {
-
-// What the scheduler knows of a drafter (see DrafterTraits).
-struct SchedulerDrafter {
-  bool has_kv = false;
-  bool keeps_written = false;
-  int max_len = std::numeric_limits<int>::max();
-};
 
 enum class SchedulingPolicy : uint8_t {
   kFcfs,      // first come, first served
@@ -37,7 +30,7 @@ struct SchedulerConfig {
   int max_block_assignments = 8192;   // a step
   bool prefix_caching = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  std::vector<SchedulerDrafter> drafters;  // by Sequence::drafter
+  std::vector<SchedulerDrafter> drafters = {};  // by Sequence::drafter
 };
 
 // How a sequence stands after the results of one step.
@@ -84,7 +77,7 @@ class Scheduler {
 
   // The published result of a planned span.
   struct Outcome {
-    std::span<const int32_t> ids;  // committed
+    std::span<const int32_t> ids = {};  // committed
     bool ended = false;            // the device finished the sequence
     int draft_missing = 0;         // of its SpanResult
   };
@@ -115,6 +108,7 @@ class Scheduler {
   void make_way_for_waiting();
   bool make_room();
   void preempt(Sequence& sequence);
+  void note_drafter(const Span& span, int missing);
   void release(Sequence& sequence);
   int num_behind(const StepPlan& plan) const;
   int row_budget(const StepPlan& plan) const {
@@ -126,6 +120,7 @@ class Scheduler {
 
   const SchedulerConfig config_;
   KvBlocks kv_;
+  DraftLedger drafts_;
   WaitingQueue waiting_;
   std::vector<Sequence*> running_;  // in the order of runs_before
   std::vector<int> free_slots_;
