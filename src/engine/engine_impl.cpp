@@ -51,6 +51,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders));
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(engine->make_memory(resolved));
+  engine->make_scheduler(resolved);
   FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
   FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved));
   engine->make_threads(resolved, hooks);
@@ -108,10 +109,11 @@ Status EngineImpl::load_text(const EngineConfig& config) {
 
 // Both decisions look at the same budget, since free memory changes from call to call.
 Status EngineImpl::size_kv_cache(EngineConfig& config) {
-  KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, most_drafts(config));
+  DrafterDemand drafters{.max_drafts = most_drafts(config)};
   for (const auto& drafter : drafters_) {
-    demand.block_bytes += drafter->bytes_per_block(config.block_size);
+    drafters.block_bytes += drafter->bytes_per_block(config.block_size);
   }
+  const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
   const int64_t budget = kv_budget(config, *device_);
   if (config.max_model_len == -1) {
     const int longest = model_->config().max_context;
@@ -155,19 +157,6 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
     FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
                                                        config.block_size));
   }
-  scheduler_ = std::make_unique<Scheduler>(
-      SchedulerConfig{.num_blocks = num_blocks_.full,
-                      .num_window_blocks = num_blocks_.windowed,
-                      .window = num_groups > 1 ? groups[1].window : 0,
-                      .block_size = config.block_size,
-                      .max_num_seqs = config.max_num_seqs,
-                      .max_num_batched_tokens = config.max_num_batched_tokens,
-                      .max_logits_rows = config.max_num_batched_tokens,
-                      .max_init_words = memory_config.limits.max_words,
-                      .max_block_assignments = max_updates,
-                      .prefix_caching = config.enable_prefix_caching,
-                      .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
-                                                                       : SchedulingPolicy::kFcfs});
   info_.num_blocks = num_blocks_.full - 1;
   info_.kv_cache_bytes =
       kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
@@ -179,6 +168,30 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
     info_.drafter_bytes += drafter->memory_bytes();
   }
   return {};
+}
+
+void EngineImpl::make_scheduler(const EngineConfig& config) {
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  SchedulerConfig scheduler{.num_blocks = num_blocks_.full,
+                            .num_window_blocks = num_blocks_.windowed,
+                            .window = groups.size() > 1 ? groups[1].window : 0,
+                            .block_size = config.block_size,
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .max_logits_rows = config.max_num_batched_tokens,
+                            .max_init_words = memory_->limits().max_words,
+                            .max_block_assignments = memory_->limits().max_block_updates,
+                            .prefix_caching = config.enable_prefix_caching,
+                            .policy = config.scheduling_policy == "priority"
+                                          ? SchedulingPolicy::kPriority
+                                          : SchedulingPolicy::kFcfs};
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
+    scheduler.drafters.push_back({.has_kv = traits.has_kv,
+                                  .keeps_written = traits.keeps_written,
+                                  .max_len = traits.max_len});
+  }
+  scheduler_ = std::make_unique<Scheduler>(scheduler);
 }
 
 Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hooks) {
@@ -232,7 +245,10 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config) {
   LengthPolicyConfig policy = length_policy_config(config);
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
-    policy.drafters.push_back({traits.max_drafts, traits.has_kv, max_catch_up_rows(config)});
+    policy.drafters.push_back({.num_drafts = traits.max_drafts,
+                               .has_kv = traits.has_kv,
+                               .keeps_written = traits.keeps_written,
+                               .max_catch_up_rows = max_catch_up_rows(config)});
   }
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
     FT_RETURN_IF_ERROR(find_step_times(config));

@@ -51,6 +51,7 @@ class EngineImpl final : public Engine {
   Status load_text(const EngineConfig& config);
   Status size_kv_cache(EngineConfig& config);
   Status make_memory(const EngineConfig& config);
+  void make_scheduler(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.

@@ -185,11 +185,14 @@ void StepProfile::copy_states(const Batch& batch) {
 // Blocks 1, 2, ... in turn, each with one writer; the context before them is the null block's.
 void StepProfile::copy_tables(const Batch& batch) {
   const Written blocks = written(batch);
+  const int num_blocks = config_.num_window_blocks > 0
+                             ? std::min(config_.num_blocks, config_.num_window_blocks)
+                             : config_.num_blocks;
   int32_t next = 1;
   for (int i = 0; i < batch.num_seqs; ++i) {
     int32_t* row = tables_ + int64_t{i} * memory_.batch.max_blocks;
     std::fill_n(row, memory_.batch.max_blocks, 0);
-    for (int b = blocks.first; b <= blocks.last; ++b) row[b] = next++;
+    for (int b = blocks.first; b <= blocks.last; ++b) row[b] = next < num_blocks ? next++ : 0;
   }
   const size_t bytes = static_cast<size_t>(batch.num_seqs) *
                        static_cast<size_t>(memory_.batch.max_blocks) * sizeof(int32_t);
