@@ -75,7 +75,7 @@ TEST(Model, TapsKeepHiddenStatesAtTheKvSlot) {
           "",
           {config.hidden_size},
           static_cast<const std::byte*>(sink.pages) + at * dtype_size(config.dtype),
-          0};
+          static_cast<int64_t>(hidden * dtype_size(config.dtype))};
       std::vector<float> values(hidden);
       EXPECT_TRUE(convert_tensor(view, DType::kF32, values.data()).ok());
       return values;
