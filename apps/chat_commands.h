@@ -2,6 +2,7 @@
 #include <foretoken/engine.h>
 
 #include <string>
+#include <vector>
 
 #include "chat_session.h"
 #include "sampling_options.h"
@@ -12,9 +13,9 @@ namespace foretoken {
 struct ChatState {
   Engine& engine;
   ChatSession session;
-  SamplingFlags sampling;          // what was set, over the model's defaults
-  SpeculativeParams speculative;   // of the next answers
-  int num_speculative_tokens = 0;  // of the engine; 0: no drafter
+  SamplingFlags sampling;                   // what was set, over the model's defaults
+  SpeculativeParams speculative;            // of the next answers
+  std::vector<SpeculativeConfig> drafters;  // of the engine
 };
 
 // What the chat does after a line.

@@ -58,8 +58,10 @@ ordered_json inspect_registries() {
   }
   all["drafters"] = ordered_json::array();
   for (const DrafterEntry& entry : drafters()) {
-    all["drafters"].push_back(
-        {{"name", entry.name}, {"aliases", entry.aliases}, {"description", entry.description}});
+    all["drafters"].push_back({{"name", entry.name},
+                               {"aliases", entry.aliases},
+                               {"description", entry.description},
+                               {"needs_model", entry.needs_model}});
   }
   all["attention_backends"] = ordered_json::array();
   for (const AttentionBackend* backend : attention_backends()) {
@@ -82,6 +84,7 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"dtype", info.dtype},
           {"attention_backend", info.attention_backend},
           {"drafter", info.drafter},
+          {"rejection_sample_method", info.rejection_sample_method},
           {"batch_invariant", info.batch_invariant},
           {"num_parameters", info.num_parameters},
           {"vocab_size", info.vocab_size},

@@ -30,6 +30,7 @@ struct EngineInfo {
   std::string attention_backend;
   std::string drafter;  // names, separated by commas
   std::string rejection_sample_method;
+  std::string step_times;  // the table that the adaptive policy reckons with, to read; or empty
   bool batch_invariant = true;
   int64_t num_parameters = 0;
   int vocab_size = 0;

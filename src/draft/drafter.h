@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/queue.h"
 #include "kernels/step_types.h"
@@ -50,6 +51,9 @@ class Drafter {
   virtual Status take_memory(int num_blocks, int block_size) = 0;
   // Device memory of its own: weights and scratch, without what bytes_per_block counts.
   virtual int64_t memory_bytes() const = 0;
+  // Its entries, at the block ids of the target's full group; null without KV and before
+  // take_memory.
+  virtual const KvCache* kv_cache() const { return nullptr; }
 
   // Enqueues the ops that catch up and draft for the spans of the step. Called while a graph is
   // captured too.

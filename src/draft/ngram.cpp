@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "draft/draft_bounds.h"
 #include "kernels/ngram.h"
 
 namespace foretoken {
@@ -13,31 +14,36 @@ constexpr int kMaxLookup = 64;
 
 class NgramDrafter final : public Drafter {
  public:
-  NgramDrafter(int num_drafts, int min_n, int max_n)
-      : num_drafts_(num_drafts), min_n_(min_n), max_n_(max_n) {}
+  NgramDrafter(const DrafterTraits& traits, int min_n, int max_n)
+      : traits_(traits), min_n_(min_n), max_n_(max_n) {}
 
   const char* name() const override { return "ngram"; }
-  int max_drafts() const override { return num_drafts_; }
+  const DrafterTraits& traits() const override { return traits_; }
+  int64_t bytes_per_block(int) const override { return 0; }
+  Status take_memory(int, int) override { return {}; }
   int64_t memory_bytes() const override { return 0; }
 
-  void propose(Queue& queue, const DraftStep& step) override {
+  void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
+    if (shape.num_passes == 0) return;
     ngram(queue, {.plan = step.plan,
                   .limits = step.limits,
                   .batch = step.batch,
-                  .num_drafts = num_drafts_,
+                  .num_drafts = shape.num_passes,
+                  .drafter = step.index,
                   .min_n = min_n_,
                   .max_n = max_n_});
   }
 
  private:
-  const int num_drafts_;
+  const DrafterTraits traits_;
   const int min_n_;
   const int max_n_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_ngram_drafter(const SpeculativeConfig& config) {
+Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context) {
+  const SpeculativeConfig& config = context.config;
   int min_n = config.prompt_lookup_min;
   int max_n = config.prompt_lookup_max;
   if (min_n == 0 && max_n == 0) min_n = max_n = kDefaultLookup;
@@ -48,8 +54,10 @@ Result<std::unique_ptr<Drafter>> make_ngram_drafter(const SpeculativeConfig& con
                             " and prompt_lookup_max " + std::to_string(max_n) +
                             " must satisfy 1 <= min <= max <= " + std::to_string(kMaxLookup));
   }
-  return std::unique_ptr<Drafter>(
-      std::make_unique<NgramDrafter>(config.num_speculative_tokens, min_n, max_n));
+  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, context.max_model_len));
+  const DrafterTraits traits{
+      .one_pass = true, .max_drafts = config.num_speculative_tokens, .max_len = max_len};
+  return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(traits, min_n, max_n));
 }
 
 }  // namespace foretoken

@@ -1,15 +1,14 @@
 #pragma once
 #include <memory>
 
-#include <foretoken/config.h>
-
 #include "base/result.h"
 #include "draft/drafter.h"
+#include "draft/registry.h"
 
 namespace foretoken {
 
 // Prompt lookup (Saxena 2023): see kernels/ngram.h. It reads token pages through the block tables
 // and needs no memory of its own.
-Result<std::unique_ptr<Drafter>> make_ngram_drafter(const SpeculativeConfig& config);
+Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context);
 
 }  // namespace foretoken

@@ -26,9 +26,9 @@ struct DrafterContext {
   int max_rows = 0;    // of the largest catch-up pass
   int max_spans = 0;   // sequences a step
   bool dummy = false;  // random weights
-  // Target id to draft id, where the draft model has another vocabulary (engine/token_map.h);
-  // empty: the same ids.
-  std::vector<int32_t> token_map;
+  // Where the draft model has another vocabulary (engine/token_map.h); empty: the same ids.
+  std::vector<int32_t> token_map;       // target id to a draft id, never negative
+  std::vector<int32_t> token_map_back;  // draft id to the equal target id, -1: there is none
   // Target ids of the reduced draft vocabulary, best first; empty: all.
   std::vector<int32_t> draft_vocab_ids;
 };
@@ -47,7 +47,14 @@ std::span<const DrafterEntry> drafters();
 // The entry with this name or alias. Unsupported, with the list of what exists, otherwise.
 Result<const DrafterEntry*> find_drafter(const std::string& method);
 
-// Checks `config` beyond what an entry checks itself (number of drafts) and makes the drafter.
+// The entry that a configuration means: by its method, or where that is empty by its model: by what
+// the files of `folder` say (draft/method.h), or without a folder by the model's name alone.
+// InvalidArgument when it names neither.
+Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
+                                           const std::string& folder);
+
+// Checks `config` as a whole and makes the drafter. Without a number of drafts an MTP drafter takes
+// as many as it has modules; the traits tell how many there are.
 Result<std::unique_ptr<Drafter>> make_drafter(const DrafterContext& context);
 
 }  // namespace foretoken

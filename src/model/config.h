@@ -19,6 +19,7 @@ struct ModelConfig {
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
   int32_t num_layers = 0;
+  int32_t num_mtp_modules = 0;  // num_nextn_predict_layers: draft layers after the num_layers
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;

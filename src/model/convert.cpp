@@ -55,7 +55,8 @@ float half_to_float(uint16_t bits) {
 
 Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
   FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
-  if (tensor.dtype == FileDType::kOther) {
+  if (tensor.dtype != FileDType::kF32 && tensor.dtype != FileDType::kBF16 &&
+      tensor.dtype != FileDType::kF16) {
     return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
                        tensor.dtype_name + "; convert the model to F32, BF16 or F16");
   }
@@ -73,6 +74,16 @@ Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
     });
   }
   return {};
+}
+
+Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
+  if (tensor.dtype != FileDType::kI64) {
+    return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
+                       tensor.dtype_name + ", but must be I64; convert it");
+  }
+  std::vector<int64_t> values(static_cast<size_t>(tensor.num_elements()));
+  if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(int64_t));
+  return values;
 }
 
 void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "device/dtype.h"
@@ -14,6 +15,9 @@ float half_to_float(uint16_t bits);
 // Stores the elements of `tensor` at `out` as `dtype` (kF32 or kBF16, round to nearest even).
 // Unsupported, naming file and tensor, when the file's type is not F32, BF16 or F16.
 Status convert_tensor(const TensorView& tensor, DType dtype, void* out);
+
+// The elements of a tensor of integers. Unsupported, naming file and tensor, for other types.
+Result<std::vector<int64_t>> read_integers(const TensorView& tensor);
 
 // Fills out with `count` elements of `dtype`, uniform with the given standard deviation; a pure
 // function of name and count.

@@ -10,7 +10,7 @@ LayerRope rope_of(const LayerConfig& layer, const ModelConfig& config) {
 
 }  // namespace
 
-DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len) {
+DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len, bool one_kv_group) {
   KvGroupSpec full{0, config.num_kv_heads, config.head_dim, config.dtype, 0};
   KvGroupSpec windowed = full;
   DecoderPlan plan;
@@ -18,8 +18,9 @@ DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len) {
     LayerPlan out;
     out.window = layer.window < max_model_len ? layer.window : 0;
     out.rope = rope_of(layer, config);
-    KvGroupSpec& group = out.window > 0 ? windowed : full;
-    group.window = out.window;
+    out.windowed_group = out.window > 0 && !one_kv_group;
+    KvGroupSpec& group = out.windowed_group ? windowed : full;
+    if (out.windowed_group) group.window = out.window;
     out.group_index = group.num_layers++;
     plan.layers.push_back(out);
   }

@@ -11,8 +11,9 @@ namespace foretoken {
 enum class LayerRope : uint8_t { kNone, kFull, kWindowed };
 
 struct LayerPlan {
-  int32_t window = 0;       // 0: all positions; the layer is of the full group
-  int32_t group_index = 0;  // among the layers of its KV group
+  int32_t window = 0;           // 0: all positions
+  bool windowed_group = false;  // which KV group holds the layer
+  int32_t group_index = 0;      // among the layers of its group
   LayerRope rope = LayerRope::kFull;
 };
 
@@ -23,7 +24,7 @@ struct DecoderPlan {
 };
 
 // The plan for sequences of at most max_model_len tokens: a window that none of them outgrows is
-// left out.
-DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len);
+// left out. one_kv_group: layers with a window are of the full group too.
+DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len, bool one_kv_group);
 
 }  // namespace foretoken

@@ -3,97 +3,80 @@
 #include <string>
 
 namespace foretoken {
-namespace {
+Status LayerLoader::load(const std::string& base, const LayerForm& form,
+                         DecoderLayerWeights* layer) {
+  layer->attention_inputs = form.attention_inputs > 0 ? form.attention_inputs : config_.hidden_size;
+  FT_RETURN_IF_ERROR(load_norms(base, form, layer));
+  FT_RETURN_IF_ERROR(load_attention(base + "self_attn.", layer));
+  FT_RETURN_IF_ERROR(load_mlp(base + "mlp.", layer));
+  // Older exports store this buffer; it follows from the config.
+  loader_.ignore(base + "self_attn.rotary_emb.inv_freq");
+  return {};
+}
 
-// Loads one layer after the other.
-class LayerLoader {
- public:
-  LayerLoader(Arena& arena, const ModelConfig& config, const DecoderTraits& traits,
-              WeightLoader& loader, const std::string& body)
-      : arena_(arena), config_(config), traits_(traits), loader_(loader), body_(body) {}
+Status LayerLoader::load_norm(const std::string& name, int32_t size, const float** out) {
+  const TensorPart part[] = {{name, size}};
+  const float offset = traits_.offset_norms ? 1.0f : 0.0f;
+  FT_ASSIGN_OR_RETURN(*out, loader_.vector(arena_, part, 1 - offset, offset));
+  return {};
+}
 
-  Status load(int32_t index, DecoderLayerWeights* layer) {
-    base_ = body_ + "layers." + std::to_string(index) + ".";
-    FT_RETURN_IF_ERROR(load_norms(layer));
-    FT_RETURN_IF_ERROR(load_attention(layer));
-    FT_RETURN_IF_ERROR(load_mlp(layer));
-    // Older exports store this buffer; it follows from the config.
-    loader_.ignore(base_ + "self_attn.rotary_emb.inv_freq");
-    return {};
+Status LayerLoader::load_norms(const std::string& base, const LayerForm& form,
+                               DecoderLayerWeights* layer) {
+  const int32_t hidden = config_.hidden_size;
+  const bool post = traits_.post_norms;
+  if (form.input_norm) {
+    FT_RETURN_IF_ERROR(load_norm(base + "input_layernorm.weight", hidden, &layer->input_norm));
   }
+  FT_RETURN_IF_ERROR(load_norm(base + "post_attention_layernorm.weight", hidden,
+                               post ? &layer->attention_post_norm : &layer->mlp_norm));
+  if (!post) return {};
+  FT_RETURN_IF_ERROR(
+      load_norm(base + "pre_feedforward_layernorm.weight", hidden, &layer->mlp_norm));
+  return load_norm(base + "post_feedforward_layernorm.weight", hidden, &layer->mlp_post_norm);
+}
 
-  Status load_norm(const std::string& name, int32_t size, const float** out) {
-    const TensorPart part[] = {{name, size}};
-    const float offset = traits_.offset_norms ? 1.0f : 0.0f;
-    FT_ASSIGN_OR_RETURN(*out, loader_.vector(arena_, part, 1 - offset, offset));
-    return {};
-  }
-
- private:
+Status LayerLoader::load_attention(const std::string& base, DecoderLayerWeights* layer) {
   using Parts = std::vector<TensorPart>;
-
-  Status load_norms(DecoderLayerWeights* layer) {
-    const int32_t hidden = config_.hidden_size;
-    const bool post = traits_.post_norms;
-    FT_RETURN_IF_ERROR(load_norm(base_ + "input_layernorm.weight", hidden, &layer->input_norm));
-    FT_RETURN_IF_ERROR(load_norm(base_ + "post_attention_layernorm.weight", hidden,
-                                 post ? &layer->attention_post_norm : &layer->mlp_norm));
-    if (!post) return {};
-    FT_RETURN_IF_ERROR(
-        load_norm(base_ + "pre_feedforward_layernorm.weight", hidden, &layer->mlp_norm));
-    return load_norm(base_ + "post_feedforward_layernorm.weight", hidden, &layer->mlp_post_norm);
+  const int64_t q = int64_t{config_.num_heads} * config_.head_dim;
+  const int64_t kv = int64_t{config_.num_kv_heads} * config_.head_dim;
+  const Parts qkv = traits_.fused_projections
+                        ? Parts{{base + "qkv_proj", q + 2 * kv}}
+                        : Parts{{base + "q_proj", q}, {base + "k_proj", kv}, {base + "v_proj", kv}};
+  const bool bias = config_.attention_bias || traits_.qkv_bias;
+  FT_RETURN_IF_ERROR(
+      load_linear(qkv, layer->attention_inputs, bias, &layer->qkv, &layer->qkv_bias));
+  if (traits_.qk_norm) {
+    const int32_t dim = config_.head_dim;
+    FT_RETURN_IF_ERROR(load_norm(base + "q_norm.weight", dim, &layer->q_norm));
+    FT_RETURN_IF_ERROR(load_norm(base + "k_norm.weight", dim, &layer->k_norm));
   }
+  return load_linear({{base + "o_proj", config_.hidden_size}}, q, bias && !traits_.qkv_bias,
+                     &layer->o, &layer->o_bias);
+}
 
-  Status load_attention(DecoderLayerWeights* layer) {
-    const std::string attention = base_ + "self_attn.";
-    const int64_t q = int64_t{config_.num_heads} * config_.head_dim;
-    const int64_t kv = int64_t{config_.num_kv_heads} * config_.head_dim;
-    const Parts qkv = traits_.fused_projections ? Parts{{attention + "qkv_proj", q + 2 * kv}}
-                                                : Parts{{attention + "q_proj", q},
-                                                        {attention + "k_proj", kv},
-                                                        {attention + "v_proj", kv}};
-    const bool bias = config_.attention_bias || traits_.qkv_bias;
-    FT_RETURN_IF_ERROR(load_linear(qkv, config_.hidden_size, bias, &layer->qkv, &layer->qkv_bias));
-    if (traits_.qk_norm) {
-      const int32_t dim = config_.head_dim;
-      FT_RETURN_IF_ERROR(load_norm(attention + "q_norm.weight", dim, &layer->q_norm));
-      FT_RETURN_IF_ERROR(load_norm(attention + "k_norm.weight", dim, &layer->k_norm));
-    }
-    return load_linear({{attention + "o_proj", config_.hidden_size}}, q, bias && !traits_.qkv_bias,
-                       &layer->o, &layer->o_bias);
-  }
+Status LayerLoader::load_mlp(const std::string& base, DecoderLayerWeights* layer) {
+  using Parts = std::vector<TensorPart>;
+  const int64_t inner = config_.intermediate_size;
+  const Parts gate_up = traits_.fused_projections
+                            ? Parts{{base + "gate_up_proj", 2 * inner}}
+                            : Parts{{base + "gate_proj", inner}, {base + "up_proj", inner}};
+  FT_RETURN_IF_ERROR(load_linear(gate_up, config_.hidden_size, config_.mlp_bias, &layer->gate_up,
+                                 &layer->gate_up_bias));
+  return load_linear({{base + "down_proj", config_.hidden_size}}, inner, config_.mlp_bias,
+                     &layer->down, &layer->down_bias);
+}
 
-  Status load_mlp(DecoderLayerWeights* layer) {
-    const std::string mlp = base_ + "mlp.";
-    const int64_t inner = config_.intermediate_size;
-    const Parts gate_up = traits_.fused_projections
-                              ? Parts{{mlp + "gate_up_proj", 2 * inner}}
-                              : Parts{{mlp + "gate_proj", inner}, {mlp + "up_proj", inner}};
-    FT_RETURN_IF_ERROR(load_linear(gate_up, config_.hidden_size, config_.mlp_bias, &layer->gate_up,
-                                   &layer->gate_up_bias));
-    return load_linear({{mlp + "down_proj", config_.hidden_size}}, inner, config_.mlp_bias,
-                       &layer->down, &layer->down_bias);
-  }
-
-  // `parts` without the endings ".weight" and ".bias".
-  Status load_linear(Parts parts, int64_t cols, bool has_bias, PackedWeight* weight,
-                     const float** bias) {
-    Parts biases = parts;
-    for (TensorPart& part : parts) part.name += ".weight";
-    FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols));
-    if (!has_bias) return {};
-    for (TensorPart& part : biases) part.name += ".bias";
-    FT_ASSIGN_OR_RETURN(*bias, loader_.vector(arena_, biases, 0));
-    return {};
-  }
-
-  Arena& arena_;
-  const ModelConfig& config_;
-  const DecoderTraits& traits_;
-  WeightLoader& loader_;
-  const std::string body_;
-  std::string base_;
-};
+Status LayerLoader::load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
+                                PackedWeight* weight, const float** bias) {
+  std::vector<TensorPart> biases = parts;
+  for (TensorPart& part : parts) part.name += ".weight";
+  FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols));
+  if (!has_bias) return {};
+  for (TensorPart& part : biases) part.name += ".bias";
+  FT_ASSIGN_OR_RETURN(*bias, loader_.vector(arena_, biases, 0));
+  return {};
+}
 
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
   for (const DecoderTraits::Place& place : traits.places) {
@@ -104,7 +87,10 @@ DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader&
   return traits.places[0];
 }
 
-}  // namespace
+std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place) {
+  if (!config.tie_word_embeddings) return place.head;
+  return std::string(place.body) + "embed_tokens.weight";
+}
 
 int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size, inner = config.intermediate_size;
@@ -128,19 +114,23 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const std::string body = place.body;
   const std::string embedding = body + "embed_tokens.weight";
   for (const char* other : traits.ignored) loader.ignore_all(other);
+  // Draft modules in the target's own files; draft_head.h reads them.
+  for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
+    loader.ignore_all(body + "layers." + std::to_string(config.num_layers + i) + ".");
+  }
 
   DecoderWeights weights;
   FT_ASSIGN_OR_RETURN(weights.embedding,
                       loader.table(arena, embedding, config.vocab_size, config.hidden_size));
-  LayerLoader layers(arena, config, traits, loader, body);
+  LayerLoader layers(arena, config, traits, loader);
   weights.layers.resize(static_cast<size_t>(config.num_layers));
-  for (int32_t i = 0; i < config.num_layers; ++i) {
-    FT_RETURN_IF_ERROR(layers.load(i, &weights.layers[static_cast<size_t>(i)]));
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    FT_RETURN_IF_ERROR(
+        layers.load(body + "layers." + std::to_string(i) + ".", {}, &weights.layers[i]));
   }
   FT_RETURN_IF_ERROR(
       layers.load_norm(body + "norm.weight", config.hidden_size, &weights.final_norm));
-  const TensorPart head[] = {
-      {config.tie_word_embeddings ? embedding : place.head, config.vocab_size}};
+  const TensorPart head[] = {{output_matrix_name(config, place), config.vocab_size}};
   FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(head, config.hidden_size));
   if (config.tie_word_embeddings) loader.ignore(place.head);
   return weights;

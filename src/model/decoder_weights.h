@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -13,7 +14,8 @@ namespace foretoken {
 // Null: the model has none. Norm weights are ready to multiply: an offset is already added.
 struct DecoderLayerWeights {
   const float* input_norm = nullptr;  // [hidden]
-  PackedWeight qkv;                   // [q, k and v heads, hidden]
+  int32_t attention_inputs = 0;       // hidden; twice that where a draft head pairs two rows
+  PackedWeight qkv;                   // [q, k and v heads, attention_inputs]
   const float* qkv_bias = nullptr;
   const float* q_norm = nullptr;  // [head_dim]
   const float* k_norm = nullptr;
@@ -27,6 +29,44 @@ struct DecoderLayerWeights {
   const float* down_bias = nullptr;
   const float* mlp_post_norm = nullptr;  // [hidden] of what the MLP adds
 };
+
+// What sets a layer of a draft head apart from a decoder's.
+struct LayerForm {
+  bool input_norm = true;
+  int32_t attention_inputs = 0;  // 0: hidden_size
+};
+
+// Loads layers, and what has the same form, under the names of Hugging Face; `arena` holds what is
+// not packed. Everything outlives it. Errors as of WeightLoader.
+class LayerLoader {
+ public:
+  LayerLoader(Arena& arena, const ModelConfig& config, const DecoderTraits& traits,
+              WeightLoader& loader)
+      : arena_(arena), config_(config), traits_(traits), loader_(loader) {}
+
+  // The layer whose tensors begin with `base`, for example "model.layers.3.".
+  Status load(const std::string& base, const LayerForm& form, DecoderLayerWeights* layer);
+  Status load_norm(const std::string& name, int32_t size, const float** out);
+  // `parts` without the endings ".weight" and ".bias".
+  Status load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
+                     PackedWeight* weight, const float** bias);
+
+ private:
+  Status load_norms(const std::string& base, const LayerForm& form, DecoderLayerWeights* layer);
+  Status load_attention(const std::string& base, DecoderLayerWeights* layer);
+  Status load_mlp(const std::string& base, DecoderLayerWeights* layer);
+
+  Arena& arena_;
+  const ModelConfig& config_;
+  const DecoderTraits& traits_;
+  WeightLoader& loader_;
+};
+
+// Where a checkpoint keeps the tensors of the decoder.
+DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader);
+
+// Name of the output matrix: that of the embedding where they are tied.
+std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place);
 
 // All weights of a decoder in device memory.
 struct DecoderWeights {

@@ -47,6 +47,7 @@ Json dialled_config(const DialledShape& shape) {
                   {"eos_token_id", 1},
                   {"torch_dtype", dtype_name(shape.dtype)}};
   decoder.update(special_fields(shape));
+  if (shape.num_mtp_modules > 0) decoder["num_nextn_predict_layers"] = shape.num_mtp_modules;
   Json config = {{"architectures", {shape.architecture}}};
   if (shape.architecture == kGemma3ConditionalArchitecture.name) {
     config["text_config"] = decoder;

@@ -1,5 +1,6 @@
 #pragma once
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "model/architecture.h"
@@ -18,5 +19,13 @@ inline constexpr int32_t kDialledWindow = 40;
 // Its tensors, under the names of the architecture. `config` is dialled_config, parsed.
 std::vector<TensorToWrite> dialled_tensors(const DialledShape& shape, const ModelConfig& config,
                                            const DecoderTraits& traits);
+
+// InvalidArgument names the size of a shape that does not work.
+Status check_dialled_shape(const DialledShape& shape);
+
+// Create the folder of a checkpoint, and a file in it. InvalidArgument where that fails.
+Status make_dialled_folder(const std::string& folder);
+Status write_dialled_json(const std::string& folder, const char* name,
+                          const nlohmann::ordered_json& json);
 
 }  // namespace foretoken

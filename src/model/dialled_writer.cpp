@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "model/config.h"
+#include "model/dialled_fill.h"
 #include "model/dialled_parts.h"
 #include "model/registry.h"
 #include "model/safetensors_writer.h"
@@ -25,7 +26,43 @@ void shuffle(std::vector<int32_t>* values, uint64_t seed) {
   for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[engine() % i]);
 }
 
-Status check_shape(const DialledShape& shape) {
+// Words of a byte-level vocabulary: the decoder turns "Ġ" into the space before each word; or of a
+// SentencePiece one, where that is "▁".
+Json make_tokenizer(const DialledShape& shape) {
+  const bool byte_level = shape.id_shift == 0;
+  Json vocab = {{"<unk>", 0}, {"</s>", 1}};
+  for (int32_t id = kFirstCycleId; id < shape.vocab_size; ++id) {
+    const std::string word = "t" + std::to_string(dialled_word(shape, id));
+    vocab[(byte_level ? "\u0120" : "\u2581") + word] = id;
+  }
+  const auto special = [](int32_t id, const char* content) {
+    return Json{{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+                {"rstrip", false}, {"normalized", false}, {"special", true}};
+  };
+  const Json split = {{"type", "WhitespaceSplit"}};
+  const Json bytes = {{"type", "ByteLevel"},
+                      {"add_prefix_space", true},
+                      {"trim_offsets", true},
+                      {"use_regex", false}};
+  const Json pieces = {{"type", "Metaspace"},
+                       {"replacement", "\u2581"},
+                       {"prepend_scheme", "always"},
+                       {"split", true}};
+  const Json before = {{"type", "Sequence"}, {"pretokenizers", Json::array({split, bytes})}};
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", Json::array({special(0, "<unk>"), special(1, "</s>")})},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level ? before : pieces},
+          {"post_processor", nullptr},
+          {"decoder", byte_level ? bytes : pieces},
+          {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "<unk>"}}}};
+}
+
+}  // namespace
+
+Status check_dialled_shape(const DialledShape& shape) {
   const auto too_small = [](const char* name, int64_t value, int64_t least) {
     return invalid_argument("a dialled checkpoint needs " + std::string(name) + " of at least " +
                             std::to_string(least) + ", not " + std::to_string(value));
@@ -45,9 +82,13 @@ Status check_shape(const DialledShape& shape) {
         "a dialled checkpoint needs an even head_dim and a num_heads that is a multiple of "
         "num_kv_heads");
   }
-  if (shape.agreement < 0 || shape.agreement > 1) {
-    return invalid_argument("agreement must lie between 0 and 1");
+  for (const double agreement : {shape.agreement, shape.mtp_agreement}) {
+    if (agreement < 0 || agreement > 1) {
+      return invalid_argument("agreement must lie between 0 and 1");
+    }
   }
+  if (shape.num_mtp_modules < 0) return too_small("num_mtp_modules", shape.num_mtp_modules, 0);
+  if (shape.id_shift < 0) return too_small("id_shift", shape.id_shift, 0);
   // The largest of all products of two codes is about sqrt(2 hidden ln(vocab^2 / 2)); it has to
   // stay below 0.85 hidden, the product of a code with itself being hidden.
   const double pairs = 0.5 * shape.vocab_size * shape.vocab_size;
@@ -56,7 +97,8 @@ Status check_shape(const DialledShape& shape) {
   return {};
 }
 
-Status write_json(const std::string& folder, const char* name, const Json& json) {
+Status write_dialled_json(const std::string& folder, const char* name,
+                          const nlohmann::ordered_json& json) {
   const std::string path = (std::filesystem::path(folder) / name).string();
   std::ofstream file(path, std::ios::trunc);
   file << json.dump(1) << "\n";
@@ -66,33 +108,13 @@ Status write_json(const std::string& folder, const char* name, const Json& json)
   return {};
 }
 
-// Words of a byte-level vocabulary: the decoder turns "Ġ" into the space before each word.
-Json make_tokenizer(int32_t vocab_size) {
-  Json vocab = {{"<unk>", 0}, {"</s>", 1}};
-  for (int32_t id = kFirstCycleId; id < vocab_size; ++id) {
-    vocab["\u0120t" + std::to_string(id)] = id;
-  }
-  const auto special = [](int32_t id, const char* content) {
-    return Json{{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-                {"rstrip", false}, {"normalized", false}, {"special", true}};
-  };
-  const Json split = {{"type", "WhitespaceSplit"}};
-  const Json bytes = {{"type", "ByteLevel"},
-                      {"add_prefix_space", true},
-                      {"trim_offsets", true},
-                      {"use_regex", false}};
-  return {{"version", "1.0"},
-          {"truncation", nullptr},
-          {"padding", nullptr},
-          {"added_tokens", Json::array({special(0, "<unk>"), special(1, "</s>")})},
-          {"normalizer", nullptr},
-          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", Json::array({split, bytes})}}},
-          {"post_processor", nullptr},
-          {"decoder", bytes},
-          {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "<unk>"}}}};
+Status make_dialled_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return {};
+  return invalid_argument("cannot create " + folder + " (" + error.message() +
+                          "); choose another folder");
 }
-
-}  // namespace
 
 DialledCycle::DialledCycle(int32_t vocab_size, uint64_t seed)
     : order_(static_cast<size_t>(vocab_size - kFirstCycleId)),
@@ -123,24 +145,24 @@ std::vector<int32_t> dialled_successors(const DialledShape& shape) {
   for (size_t i = 0; i + 1 < wrong; ++i) {
     std::swap(successors[static_cast<size_t>(ids[i])], successors[static_cast<size_t>(ids[i + 1])]);
   }
-  return successors;
+  std::vector<int32_t> by_id(successors.size(), -1);
+  for (const int32_t id : ids) {
+    const int32_t next = successors[static_cast<size_t>(dialled_word(shape, id))];
+    by_id[static_cast<size_t>(id)] = dialled_id(shape, next);
+  }
+  return by_id;
 }
 
 Status write_dialled_checkpoint(const std::string& folder, const DialledShape& shape) {
-  FT_RETURN_IF_ERROR(check_shape(shape));
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return invalid_argument("cannot create " + folder + " (" + error.message() +
-                            "); choose another folder");
-  }
+  FT_RETURN_IF_ERROR(check_dialled_shape(shape));
+  FT_RETURN_IF_ERROR(make_dialled_folder(folder));
   const Json config_json = dialled_config(shape);
   FT_ASSIGN_OR_RETURN(const ModelConfig config,
                       parse_model_config(nlohmann::json(config_json), nlohmann::json::object(), {},
                                          "the dialled config"));
-  FT_RETURN_IF_ERROR(write_json(folder, "config.json", config_json));
-  FT_RETURN_IF_ERROR(write_json(folder, "generation_config.json", {{"eos_token_id", 1}}));
-  FT_RETURN_IF_ERROR(write_json(folder, "tokenizer.json", make_tokenizer(shape.vocab_size)));
+  FT_RETURN_IF_ERROR(write_dialled_json(folder, "config.json", config_json));
+  FT_RETURN_IF_ERROR(write_dialled_json(folder, "generation_config.json", {{"eos_token_id", 1}}));
+  FT_RETURN_IF_ERROR(write_dialled_json(folder, "tokenizer.json", make_tokenizer(shape)));
   const Json tokenizer_config = {
       {"tokenizer_class", "PreTrainedTokenizerFast"},
       {"model_max_length", shape.max_position_embeddings},
@@ -149,7 +171,7 @@ Status write_dialled_checkpoint(const std::string& folder, const DialledShape& s
       {"add_bos_token", false},
       {"clean_up_tokenization_spaces", false},
       {"chat_template", "{% for message in messages %}{{ message['content'] }}{% endfor %}"}};
-  FT_RETURN_IF_ERROR(write_json(folder, "tokenizer_config.json", tokenizer_config));
+  FT_RETURN_IF_ERROR(write_dialled_json(folder, "tokenizer_config.json", tokenizer_config));
   return write_safetensors(
       (std::filesystem::path(folder) / "model.safetensors").string(),
       dialled_tensors(shape, config, find_architecture(shape.architecture)->decoder));

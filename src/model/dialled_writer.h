@@ -25,6 +25,12 @@ struct DialledShape {
   // Share of ids whose successor is that of the permutation; the others follow one another's. A
   // second checkpoint of the same seed and a smaller share drafts for the first at that rate.
   double agreement = 1;
+  // MTP modules in the same files (model/dialled_heads.h), and the share of ids that they agree on.
+  int32_t num_mtp_modules = 0;
+  double mtp_agreement = 0.8;
+  // The words stand at ids that are shifted by so many, and the tokenizer spells them as
+  // SentencePiece does: a draft model with another vocabulary.
+  int32_t id_shift = 0;
 };
 
 // Every architecture that Foretoken knows.
@@ -47,8 +53,8 @@ class DialledCycle {
   std::vector<int32_t> next_;
 };
 
-// What the target with this shape emits after each id (index: id); below agreement 1 it differs
-// from the cycle. Entries of ids 0 and 1 are -1.
+// What the target with this shape emits after each id (index: id); below agreement 1, or with
+// shifted ids, it differs from the cycle. Entries of ids 0 and 1 are -1.
 std::vector<int32_t> dialled_successors(const DialledShape& shape);
 
 // Writes config.json, generation_config.json, model.safetensors, tokenizer.json and

@@ -10,8 +10,9 @@
 
 namespace foretoken {
 
-// Element types of the safetensors format that models are made of; others are kOther.
-enum class FileDType : uint8_t { kF32, kBF16, kF16, kOther };
+// Element types of the safetensors format that models are made of: weights, and the id lists of
+// draft heads. Others are kOther.
+enum class FileDType : uint8_t { kF32, kBF16, kF16, kI64, kBool, kOther };
 
 // A tensor inside a mapped file. `data` may be unaligned and lives as long as the file object.
 struct TensorView {

@@ -8,14 +8,23 @@
 namespace foretoken {
 namespace {
 
-const char* file_dtype_name(FileDType dtype) {
+struct ElementType {
+  const char* name;
+  int64_t size;
+};
+
+ElementType element_type(FileDType dtype) {
   switch (dtype) {
     case FileDType::kF32:
-      return "F32";
+      return {"F32", 4};
     case FileDType::kBF16:
-      return "BF16";
+      return {"BF16", 2};
     case FileDType::kF16:
-      return "F16";
+      return {"F16", 2};
+    case FileDType::kI64:
+      return {"I64", 8};
+    case FileDType::kBool:
+      return {"BOOL", 1};
     case FileDType::kOther:
       break;
   }
@@ -23,7 +32,7 @@ const char* file_dtype_name(FileDType dtype) {
 }
 
 int64_t bytes_of(const TensorToWrite& tensor) {
-  int64_t bytes = tensor.dtype == FileDType::kF32 ? 4 : 2;
+  int64_t bytes = element_type(tensor.dtype).size;
   for (const int64_t extent : tensor.shape) bytes *= extent;
   return bytes;
 }
@@ -37,7 +46,7 @@ Status write_safetensors(const std::string& path, std::span<const TensorToWrite>
   for (const TensorToWrite& tensor : tensors) {
     FT_CHECK_MSG(!header.contains(tensor.name), tensor.name);
     const int64_t end = offset + bytes_of(tensor);
-    header[tensor.name] = {{"dtype", file_dtype_name(tensor.dtype)},
+    header[tensor.name] = {{"dtype", element_type(tensor.dtype).name},
                            {"shape", tensor.shape},
                            {"data_offsets", {offset, end}}};
     offset = end;

@@ -72,14 +72,7 @@ Result<const void*> WeightLoader::fetch(const std::string& name, std::vector<int
     }
     return static_cast<const void*>(buffer->data());
   }
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
-  if (tensor->shape != shape) {
-    return invalid_argument(tensor->file + ": tensor '" + name + "' has shape " +
-                            tensor->shape_text() + ", but config.json asks for " +
-                            shape_text(shape) +
-                            "; the weights and config.json must be of the same model");
-  }
-  used_.insert(name);
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, shape));
   const bool same = (tensor->dtype == FileDType::kF32 && dtype == DType::kF32) ||
                     (tensor->dtype == FileDType::kBF16 && dtype == DType::kBF16);
   if (same && reinterpret_cast<uintptr_t>(tensor->data) % dtype_size(dtype) == 0) {
@@ -88,6 +81,20 @@ Result<const void*> WeightLoader::fetch(const std::string& name, std::vector<int
   buffer->resize(bytes);
   FT_RETURN_IF_ERROR(convert_tensor(*tensor, dtype, buffer->data()));
   return static_cast<const void*>(buffer->data());
+}
+
+// The tensor, which now counts as used.
+Result<const TensorView*> WeightLoader::find(const std::string& name,
+                                             std::span<const int64_t> shape) {
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
+  if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+    return invalid_argument(tensor->file + ": tensor '" + name + "' has shape " +
+                            tensor->shape_text() + ", but config.json asks for " +
+                            shape_text(shape) +
+                            "; the weights and config.json must be of the same model");
+  }
+  used_.insert(name);
+  return tensor;
 }
 
 void WeightLoader::finish_tensor(int64_t num_elements) {
@@ -112,6 +119,34 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int
   }
   finish_tensor(rows * cols);
   return PackedWeight(device_, handle);
+}
+
+Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
+                                               std::span<const int32_t> ids) {
+  std::vector<std::byte> buffer;
+  FT_ASSIGN_OR_RETURN(const void* data, fetch(part.name, {part.rows, cols}, dtype_, 0, &buffer));
+  const size_t row_bytes = static_cast<size_t>(cols) * dtype_size(dtype_);
+  std::vector<std::byte> rows(ids.size() * row_bytes);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    FT_CHECK(ids[i] >= 0 && ids[i] < part.rows);
+    std::memcpy(rows.data() + i * row_bytes,
+                static_cast<const std::byte*>(data) + static_cast<size_t>(ids[i]) * row_bytes,
+                row_bytes);
+  }
+  const WeightPart weight{rows.data(), static_cast<int64_t>(ids.size())};
+  void* handle = device_.pack_weight({&weight, 1}, cols, dtype_);
+  if (handle == nullptr) {
+    return out_of_memory(device_, "rows of tensor '" + part.name + "'",
+                         static_cast<int64_t>(rows.size()));
+  }
+  finish_tensor(weight.num_rows * cols);
+  return PackedWeight(device_, handle);
+}
+
+Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int64_t count) {
+  FT_CHECK(checkpoint_ != nullptr);
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, {&count, 1}));
+  return read_integers(*tensor);
 }
 
 Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,

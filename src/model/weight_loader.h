@@ -61,12 +61,17 @@ class WeightLoader {
 
   // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
   Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols);
+  // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
+  Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
+                                   std::span<const int32_t> ids);
   // The parts (vectors) one after the other as floats, plus `offset`; random weights are
   // `dummy_value` here.
   Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value,
                               float offset = 0);
   // A row-major table [rows, cols] of `dtype`.
   Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
+  // A tensor of `count` integers, in host memory; not for random weights.
+  Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
   // Copies host data into new device memory.
   Result<void*> upload(Arena& arena, const void* data, size_t bytes, const char* what);
 
@@ -77,6 +82,8 @@ class WeightLoader {
   void ignore_all(const std::string& beginning);
   // Whether the checkpoint holds a tensor; true for random weights.
   bool has(const std::string& name) const;
+  // The same, but false for random weights: a tensor that may be left out is left out there.
+  bool has_optional(const std::string& name) const { return checkpoint_ != nullptr && has(name); }
 
   int64_t bytes_loaded() const { return bytes_done_; }
 
@@ -85,6 +92,7 @@ class WeightLoader {
                Progress progress, const std::atomic<bool>* cancelled);
   Result<const void*> fetch(const std::string& name, std::vector<int64_t> shape, DType dtype,
                             float dummy_value, std::vector<std::byte>* buffer);
+  Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
   void finish_tensor(int64_t num_elements);
 
   Device& device_;

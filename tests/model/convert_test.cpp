@@ -75,6 +75,16 @@ TEST(Convert, OtherTypesAreUnsupported) {
   EXPECT_NE(status.message().find("f.safetensors: tensor 'w' has dtype I32"), std::string::npos);
 }
 
+TEST(Convert, Integers) {
+  const int64_t values[] = {7, -2, int64_t{1} << 40};
+  const OddView view(FileDType::kI64, values, 24, 3);
+  EXPECT_EQ(read_integers(view.view).value(), (std::vector<int64_t>{7, -2, int64_t{1} << 40}));
+  float out = 0;
+  EXPECT_EQ(convert_tensor(view.view, DType::kF32, &out).code(), StatusCode::kUnsupported);
+  const OddView floats(FileDType::kF32, values, 8, 2);
+  EXPECT_EQ(read_integers(floats.view).status().code(), StatusCode::kUnsupported);
+}
+
 TEST(Convert, RandomHasItsDeviationAndDependsOnTheName) {
   std::vector<float> a(10000), b(10000), c(10000);
   fill_random("a", 10000, 0.5f, DType::kF32, a.data());

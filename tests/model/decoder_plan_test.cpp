@@ -14,7 +14,7 @@ ModelConfig config_of(std::vector<LayerConfig> layers) {
 }
 
 TEST(DecoderPlan, OneGroupWithoutWindows) {
-  const DecoderPlan plan = plan_decoder(config_of({{0, true}, {0, false}}), 100);
+  const DecoderPlan plan = plan_decoder(config_of({{0, true}, {0, false}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
   EXPECT_EQ(plan.layers[1].group_index, 1);
@@ -25,7 +25,7 @@ TEST(DecoderPlan, OneGroupWithoutWindows) {
 TEST(DecoderPlan, LayersCountInTheirGroups) {
   ModelConfig config = config_of({{9, true}, {0, true}, {9, true}, {0, true}, {9, true}});
   config.rope.windowed.emplace();
-  const DecoderPlan plan = plan_decoder(config, 100);
+  const DecoderPlan plan = plan_decoder(config, 100, false);
   ASSERT_EQ(plan.groups.size(), 2u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
   EXPECT_EQ(plan.groups[1], (KvGroupSpec{3, 2, 16, DType::kF32, 9}));
@@ -37,7 +37,7 @@ TEST(DecoderPlan, LayersCountInTheirGroups) {
 }
 
 TEST(DecoderPlan, TheFullGroupMayHaveNoLayers) {
-  const DecoderPlan plan = plan_decoder(config_of({{9, true}, {9, true}}), 100);
+  const DecoderPlan plan = plan_decoder(config_of({{9, true}, {9, true}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 2u);
   EXPECT_EQ(plan.groups[0].num_layers, 0);
   EXPECT_EQ(plan.groups[1].num_layers, 2);
@@ -47,12 +47,25 @@ TEST(DecoderPlan, TheFullGroupMayHaveNoLayers) {
 TEST(DecoderPlan, WindowsThatNothingOutgrowsAreLeftOut) {
   ModelConfig config = config_of({{9, true}, {9, true}});
   config.rope.windowed.emplace();
-  EXPECT_EQ(plan_decoder(config, 10).groups.size(), 2u);
-  const DecoderPlan plan = plan_decoder(config, 9);
+  EXPECT_EQ(plan_decoder(config, 10, false).groups.size(), 2u);
+  const DecoderPlan plan = plan_decoder(config, 9, false);
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
   // The layer still turns as it was trained.
   EXPECT_EQ(plan.layers[0].rope, LayerRope::kWindowed);
+}
+
+TEST(DecoderPlan, OneGroupKeepsTheWindowsOfAttention) {
+  ModelConfig config = config_of({{9, true}, {0, true}, {9, true}});
+  config.rope.windowed.emplace();
+  const DecoderPlan plan = plan_decoder(config, 100, true);
+  ASSERT_EQ(plan.groups.size(), 1u);
+  EXPECT_EQ(plan.groups[0], (KvGroupSpec{3, 2, 16, DType::kF32, 0}));
+  EXPECT_EQ(plan.layers[2].group_index, 2);
+  EXPECT_FALSE(plan.layers[2].windowed_group);
+  EXPECT_EQ(plan.layers[2].window, 9);
+  EXPECT_EQ(plan.layers[1].window, 0);
+  EXPECT_EQ(plan.layers[2].rope, LayerRope::kWindowed);
 }
 
 }  // namespace

@@ -98,6 +98,36 @@ TEST(DecoderWeights, TheTextPartMayHaveAnotherName) {
   EXPECT_EQ(model->weight_bytes(), decoder_weight_bytes(config, traits));
 }
 
+// Draft modules in the files of their target are not the target's.
+TEST(DecoderWeights, MtpModulesBehindTheLastLayerArePassedOver) {
+  const ScratchFolder folder;
+  const DialledShape shape;
+  ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
+  const ModelConfig config = read_model_config(folder.path(), {}).value();
+  const DecoderTraits traits = find_architecture(shape.architecture)->decoder;
+  std::vector<TensorToWrite> tensors = dialled_tensors(shape, config, traits);
+  tensors.push_back(tensors.back());
+  tensors.back().name = "model.layers.2.eh_proj.weight";
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  LoadOptions options;
+  options.max_rows = options.max_logits_rows = 4;
+  const auto without = load_model(model_device(), folder.path(), options);
+  ASSERT_FALSE(without.ok());
+  EXPECT_NE(without.status().message().find("model.layers.2.eh_proj"), std::string::npos);
+  options.config.hf_overrides = R"({"num_nextn_predict_layers": 1})";
+  const auto with = load_model(model_device(), folder.path(), options);
+  ASSERT_TRUE(with.ok()) << with.status().message();
+  EXPECT_EQ(with.value()->config().num_mtp_modules, 1);
+  options.config.hf_overrides = R"({"num_nextn_predict_layers": 0})";
+  EXPECT_FALSE(load_model(model_device(), folder.path(), options).ok());
+  options.config.hf_overrides = R"({"num_nextn_predict_layers": -1})";
+  EXPECT_NE(load_model(model_device(), folder.path(), options)
+                .status()
+                .message()
+                .find("num_nextn_predict_layers"),
+            std::string::npos);
+}
+
 // A tied head is a copy of the table, whatever else the file holds.
 TEST(DecoderWeights, TiedHeads) {
   const ScratchFolder folder;

@@ -103,7 +103,7 @@ class ForwardHarness {
     const PlanView plan = plan_view(plan_, limits_);
     *plan.header = {};
     for (const SpanWish& wish : wishes) {
-      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0, 0};
+      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0, 0, 0, 0};
       drop_behind_window(wish.slot);
     }
     prepare(*queue_, {.plan = plan_,
@@ -134,6 +134,16 @@ class ForwardHarness {
       out.emplace_back(logits_ + i * vocab, logits_ + (i + 1) * vocab);
     }
     return out;
+  }
+
+  // KV slots of all blocks; rows of tap pages.
+  int32_t num_kv_slots() const { return caches_[0]->num_blocks() * kBlockSize; }
+  const BatchState& batch() const { return batch_; }
+  const StepTensors& tensors() const { return tensors_; }
+  Queue& queue() { return *queue_; }
+  int32_t kv_slot(int32_t slot, int32_t position) const {
+    const int32_t* table = batch_.block_tables + slot * batch_.max_blocks;
+    return table[position / kBlockSize] * kBlockSize + position % kBlockSize;
   }
 
   // All rows of one sequence, in chunks of at most `chunk` rows.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "model/checkpoint.h"
+#include "model/convert.h"
 #include "model/decoder_weights.h"
 #include "model/forward_harness.h"
 #include "model/scratch_folder.h"
@@ -50,6 +52,108 @@ TEST_P(ModelBatch, RowsDoNotDependOnTheBatchOrTheChunks) {
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(tail[i], rows_b[rows_b.size() - 5 + i]);
 }
 INSTANTIATE_TEST_SUITE_P(Types, ModelBatch, testing::Values("float32", "bfloat16"));
+
+// Taps hold the state of each row at its KV slot, whatever the chunks were: the embedding, the
+// stream between layers and what leaves the final norm.
+TEST(Model, TapsKeepHiddenStatesAtTheKvSlot) {
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const auto model = test::load_test_model(kSource + "/tests/golden/tiny-llama", {dtype, ""}, 64);
+    const ModelConfig& config = model->config();
+    const auto hidden = static_cast<size_t>(config.hidden_size);
+    ForwardHarness harness(test::model_device(), *model, 64, 4);
+    Arena arena(test::model_device(), MemoryKind::kPinned);
+    const auto slots = static_cast<size_t>(harness.num_kv_slots());
+    const size_t bytes = slots * hidden * dtype_size(config.dtype);
+    const TapSink three{{0, 1, TapSink::kFinalNorm}, arena.take(3 * bytes, "taps").value()};
+    const TapSink last{{TapSink::kFinalNorm}, arena.take(bytes, "taps").value()};
+    const auto row = [&](const TapSink& sink, size_t kv_slot, size_t tap) {
+      const size_t at = (kv_slot * sink.layers.size() + tap) * hidden;
+      const TensorView view{
+          "",
+          "",
+          config.dtype == DType::kF32 ? FileDType::kF32 : FileDType::kBF16,
+          "",
+          {config.hidden_size},
+          static_cast<const std::byte*>(sink.pages) + at * dtype_size(config.dtype),
+          static_cast<int64_t>(hidden * dtype_size(config.dtype))};
+      std::vector<float> values(hidden);
+      EXPECT_TRUE(convert_tensor(view, DType::kF32, values.data()).ok());
+      return values;
+    };
+    model->add_tap(three);
+    model->add_tap(last);
+    const std::vector<int32_t> ids = some_ids(21, 5);
+    harness.run(ids, 64);
+    Rows rows;
+    for (int32_t i = 0; i < 21; ++i) {
+      const auto at = static_cast<size_t>(harness.kv_slot(0, i));
+      for (size_t tap = 0; tap < 3; ++tap) rows.push_back(row(three, at, tap));
+      EXPECT_EQ(row(last, at, 0), rows.back());
+    }
+    EXPECT_NE(rows[1], rows[0]);
+    const auto checkpoint = Checkpoint::open(kSource + "/tests/golden/tiny-llama").value();
+    TensorView embedding = *checkpoint.find("model.embed_tokens.weight").value();
+    std::vector<float> table(static_cast<size_t>(embedding.num_elements()));
+    ASSERT_TRUE(convert_tensor(embedding, DType::kF32, table.data()).ok());
+    for (size_t i = 0; i < 21; ++i) {
+      for (size_t c = 0; c < hidden; ++c) {
+        const float value = table[static_cast<size_t>(ids[i]) * hidden + c];
+        ASSERT_NEAR(rows[3 * i][c], value, std::abs(value) * 4e-3f);
+      }
+    }
+    // The last row of the last step is still in the model.
+    harness.run(ids, 4);
+    for (int32_t i = 0; i < 21; ++i) {
+      const auto at = static_cast<size_t>(harness.kv_slot(0, i));
+      for (size_t tap = 0; tap < 3; ++tap) {
+        EXPECT_EQ(row(three, at, tap), rows[3 * static_cast<size_t>(i) + tap]) << i << " " << tap;
+      }
+    }
+    // Slots of other blocks were left alone.
+    EXPECT_EQ(row(three, 0, 0), std::vector<float>(hidden));
+  }
+}
+
+// The rows that meet the output matrix are those of the last tap.
+TEST(Model, HeadInputIsTheNormedRow) {
+  const auto model =
+      test::load_test_model(kSource + "/tests/golden/tiny-llama", {"float32", ""}, 8);
+  const auto hidden = static_cast<size_t>(model->config().hidden_size);
+  ForwardHarness harness(test::model_device(), *model, 8, 4);
+  Arena arena(test::model_device(), MemoryKind::kPinned);
+  auto* pages =
+      arena.take_array<float>(static_cast<size_t>(harness.num_kv_slots()) * hidden, "taps").value();
+  model->add_tap({{TapSink::kFinalNorm}, pages});
+  harness.run(some_ids(6, 2), 8);
+  auto* copy = arena.take_array<float>(2 * hidden, "rows").value();
+  const void* rows = model->head_input(harness.queue(), harness.tensors(), 3, 2);
+  harness.queue().copy(copy, rows, 2 * hidden * sizeof(float));
+  ASSERT_TRUE(harness.queue().drain().ok());
+  for (int32_t i = 0; i < 2; ++i) {
+    const float* tapped = pages + static_cast<size_t>(harness.kv_slot(0, 3 + i)) * hidden;
+    EXPECT_EQ(std::vector<float>(copy + static_cast<size_t>(i) * hidden,
+                                 copy + static_cast<size_t>(i + 1) * hidden),
+              std::vector<float>(tapped, tapped + hidden));
+  }
+}
+
+// A window in the full group sees what it sees in a group of its own.
+TEST(Model, OneKvGroupGivesTheSameLogits) {
+  const std::string folder = kSource + "/tests/golden/architectures/gemma2";
+  LoadOptions options;
+  options.config.dtype = "float32";
+  options.max_rows = options.max_logits_rows = 16;
+  const auto two = load_model(test::model_device(), folder, options).value();
+  options.one_kv_group = true;
+  const auto one = load_model(test::model_device(), folder, options).value();
+  ASSERT_EQ(two->kv_groups().size(), 2u);
+  ASSERT_EQ(one->kv_groups().size(), 1u);
+  EXPECT_EQ(one->kv_groups()[0].num_layers, one->config().num_layers);
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 60; ++i) ids.push_back((i * 37 + 11) % one->config().vocab_size);
+  ForwardHarness a(test::model_device(), *two, 16, 4), b(test::model_device(), *one, 16, 4);
+  EXPECT_EQ(a.run(ids, 16), b.run(ids, 16));
+}
 
 nlohmann::json small_config() {
   return {{"architectures", {"LlamaForCausalLM"}},

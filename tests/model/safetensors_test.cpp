@@ -123,7 +123,7 @@ TEST(Safetensors, AcceptsMetadataAndEmptyTensors) {
   const auto file = SafetensorsFile::open(folder.write("x.safetensors", make_file(header, 8)));
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file.value()->tensors().at("a").num_elements(), 0);
-  EXPECT_EQ(file.value()->tensors().at("b").dtype, FileDType::kOther);
+  EXPECT_EQ(file.value()->tensors().at("b").dtype, FileDType::kI64);
 }
 
 TEST(Safetensors, MissingFileIsNotFound) {

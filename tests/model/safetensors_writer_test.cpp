@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "model/convert.h"
 #include "model/scratch_folder.h"
 
 namespace foretoken {
@@ -37,6 +38,22 @@ TEST(SafetensorsWriter, RoundTrip) {
   EXPECT_EQ(half.dtype, FileDType::kF16);
   EXPECT_EQ(std::to_integer<int>(half.data[2]), 8);
   EXPECT_EQ(file.value()->tensors().at("a \"quoted\"").num_bytes, 6);
+}
+
+TEST(SafetensorsWriter, IdListsAndFlags) {
+  const test::ScratchFolder folder;
+  const std::vector<int64_t> ids = {3, -1, int64_t{1} << 40};
+  const std::vector<TensorToWrite> tensors = {
+      {"ids", FileDType::kI64, {3}, [&](std::byte* out) { std::memcpy(out, ids.data(), 24); }},
+      {"flags", FileDType::kBool, {2}, [](std::byte* out) { out[0] = out[1] = std::byte{1}; }}};
+  const std::string path = folder.file("model.safetensors");
+  ASSERT_TRUE(write_safetensors(path, tensors).ok());
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(read_integers(file.value()->tensors().at("ids")).value(), ids);
+  const TensorView& flags = file.value()->tensors().at("flags");
+  EXPECT_EQ(flags.dtype, FileDType::kBool);
+  EXPECT_EQ(flags.num_bytes, 2);
 }
 
 TEST(SafetensorsWriter, UnwritableFileIsNamed) {

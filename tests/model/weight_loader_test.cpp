@@ -65,6 +65,32 @@ TEST_F(WeightLoaderTest, ConvertsToTheModelsType) {
   EXPECT_TRUE(source->matrix(part, 3).ok());
 }
 
+TEST_F(WeightLoaderTest, SingleRows) {
+  const auto source = loader(DType::kF32);
+  const int32_t ids[] = {1, 0, 1};
+  ASSERT_TRUE(source->matrix_rows({"w", 2}, 3, ids).ok());
+  EXPECT_EQ(source->bytes_loaded(), 9 * 4);
+  EXPECT_FALSE(source->matrix_rows({"w", 3}, 2, ids).ok());
+}
+
+TEST_F(WeightLoaderTest, IntegersAndOptionalTensors) {
+  const int64_t values[] = {5, -6};
+  const TensorToWrite tensor{
+      "ids", FileDType::kI64, {2}, [&](std::byte* out) { std::memcpy(out, values, 16); }};
+  ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), {&tensor, 1}).ok());
+  checkpoint_.emplace(Checkpoint::open(folder_.path()).value());
+  const auto source = loader(DType::kF32);
+  EXPECT_EQ(source->integers("ids", 2).value(), (std::vector<int64_t>{5, -6}));
+  EXPECT_TRUE(source->check_all_used("X").ok());
+  EXPECT_EQ(source->integers("ids", 3).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(source->has_optional("ids"));
+  EXPECT_FALSE(source->has_optional("w"));
+  const auto random =
+      WeightLoader::create(model_device(), nullptr, DType::kF32, 36, {}, nullptr).value();
+  EXPECT_TRUE(random->has("w"));
+  EXPECT_FALSE(random->has_optional("w"));
+}
+
 TEST_F(WeightLoaderTest, WrongShapeIsNamed) {
   const auto source = loader(DType::kF32);
   const TensorPart part[] = {{"w", 3}};

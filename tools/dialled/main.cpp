@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "model/dialled_heads.h"
 #include "model/dialled_writer.h"
 
 namespace {
@@ -37,6 +38,42 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
   return {};
 }
 
+// Folders of the draft heads to write beside the checkpoint; empty: none.
+struct HeadOptions {
+  std::string eagle, eagle3, mtp;
+  double agreement = 0.8;
+  int num_modules = 1;
+};
+
+foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOptions& options) {
+  const std::pair<const std::string*, foretoken::HeadKind> heads[] = {
+      {&options.eagle, foretoken::HeadKind::kEagle},
+      {&options.eagle3, foretoken::HeadKind::kEagle3},
+      {&options.mtp, foretoken::HeadKind::kMtp}};
+  for (const auto& [folder, kind] : heads) {
+    if (folder->empty()) continue;
+    foretoken::DialledHead head;
+    head.kind = kind;
+    head.agreement = options.agreement;
+    if (kind == foretoken::HeadKind::kMtp) head.num_modules = options.num_modules;
+    FT_RETURN_IF_ERROR(foretoken::write_dialled_head(*folder, shape, head));
+  }
+  return {};
+}
+
+void add_head_options(CLI::App* app, HeadOptions* options) {
+  app->add_option("--eagle", options->eagle, "Folder of an EAGLE head to write");
+  app->add_option("--eagle3", options->eagle3, "Folder of an EAGLE-3 head to write");
+  app->add_option("--mtp", options->mtp, "Folder of MTP modules to write");
+  app->add_option("--head-agreement", options->agreement,
+                  "Share of ids after which a head drafts what the checkpoint emits")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app->add_option("--modules", options->num_modules, "MTP modules")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+}
+
 void add_shape_options(CLI::App* app, foretoken::DialledShape* shape, std::string* dtype) {
   app->add_option("--architecture", shape->architecture, "Name in config.json")
       ->check(CLI::IsMember(foretoken::dialled_architectures()))
@@ -52,6 +89,15 @@ void add_shape_options(CLI::App* app, foretoken::DialledShape* shape, std::strin
       ->capture_default_str();
   app->add_option("--seed", shape->seed, "Seed of the permutation")->capture_default_str();
   app->add_option("--agreement", shape->agreement, "Share of ids that follow the permutation")
+      ->capture_default_str();
+  app->add_option("--mtp-modules", shape->num_mtp_modules, "MTP modules in the checkpoint itself")
+      ->check(CLI::Range(0, 16))
+      ->capture_default_str();
+  app->add_option("--mtp-agreement", shape->mtp_agreement, "Share of ids that those agree on")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app->add_option("--id-shift", shape->id_shift, "Places by which words stand at other ids")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--dtype", *dtype, "Type of the weights")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
@@ -89,14 +135,17 @@ int main(int argc, char** argv) {
   std::string dtype = "float32";
   foretoken::DialledShape shape;
   PromptOptions prompts;
+  HeadOptions heads;
   app.add_option("folder", folder, "Model folder to write")->required();
   add_shape_options(&app, &shape, &dtype);
   add_prompt_options(&app, &prompts);
+  add_head_options(&app, &heads);
   CLI11_PARSE(app, argc, argv);
   shape.dtype = dtype == "bfloat16" ? foretoken::DType::kBF16 : foretoken::DType::kF32;
   if (prompts.dial.max_n < prompts.dial.min_n) prompts.dial.max_n = prompts.dial.min_n;
 
   foretoken::Status status = foretoken::write_dialled_checkpoint(folder, shape);
+  if (status.ok()) status = write_heads(shape, heads);
   if (status.ok() && prompts.count > 0) status = write_prompts(folder, shape, prompts);
   if (!status.ok()) {
     std::fprintf(stderr, "foretoken-dial: %s\n", status.message().c_str());

@@ -1,0 +1,188 @@
+#include "draft/draft_model.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "draft/device_ids.h"
+#include "draft/draft_bounds.h"
+#include "draft/draft_output.h"
+#include "draft/draft_passes.h"
+#include "model/draft_head.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+// The rows of the draft model's output matrix that are used, and the target id of each.
+struct UsedRows {
+  std::vector<int32_t> rows;        // empty: all
+  std::vector<int32_t> target_ids;  // empty: rows are target ids
+};
+
+// Target id of each row of the whole matrix, -1 where there is none.
+std::vector<int32_t> target_ids_of_rows(const DrafterContext& context, int32_t draft_vocab) {
+  const int32_t target_vocab = context.target.config().vocab_size;
+  std::vector<int32_t> ids(static_cast<size_t>(draft_vocab), -1);
+  for (int32_t row = 0; row < draft_vocab; ++row) {
+    const auto at = static_cast<size_t>(row);
+    if (context.token_map_back.empty()) {
+      ids[at] = row;
+    } else if (at < context.token_map_back.size()) {
+      ids[at] = context.token_map_back[at];
+    }
+    if (ids[at] >= target_vocab) ids[at] = -1;
+  }
+  return ids;
+}
+
+UsedRows used_rows(const DrafterContext& context, int32_t draft_vocab) {
+  UsedRows used;
+  const std::vector<int32_t> all = target_ids_of_rows(context, draft_vocab);
+  if (context.draft_vocab_ids.empty()) {
+    if (!context.token_map_back.empty() || draft_vocab > context.target.config().vocab_size) {
+      used.target_ids = all;
+    }
+    return used;
+  }
+  std::vector<bool> wanted(static_cast<size_t>(context.target.config().vocab_size));
+  for (const int32_t id : context.draft_vocab_ids) wanted.at(static_cast<size_t>(id)) = true;
+  for (int32_t row = 0; row < draft_vocab; ++row) {
+    const int32_t id = all[static_cast<size_t>(row)];
+    if (id < 0 || !wanted[static_cast<size_t>(id)]) continue;
+    used.rows.push_back(row);
+    used.target_ids.push_back(id);
+  }
+  return used;
+}
+
+class DraftModelDrafter final : public Drafter {
+ public:
+  DraftModelDrafter(const DrafterContext& context, std::unique_ptr<Model> model,
+                    const DrafterTraits& traits, bool probabilistic)
+      : device_(context.device),
+        traits_(traits),
+        probabilistic_(probabilistic),
+        target_vocab_(context.target.config().vocab_size),
+        model_(std::move(model)),
+        ids_(context.device, MemoryKind::kDevice),
+        passes_(context.device, context.max_rows, context.max_spans) {}
+
+  Status load(const DrafterContext& context);
+
+  const char* name() const override { return "draft_model"; }
+  const DrafterTraits& traits() const override { return traits_; }
+  int64_t bytes_per_block(int block_size) const override {
+    return kv_bytes_per_block(model_->kv_groups().front(), block_size);
+  }
+  Status take_memory(int num_blocks, int block_size) override {
+    FT_ASSIGN_OR_RETURN(
+        cache_, KvCache::create(device_, model_->kv_groups().front(), num_blocks, block_size));
+    return {};
+  }
+  int64_t memory_bytes() const override {
+    const int64_t rows = reduced_.get() == nullptr ? 0 : matrix_.rows;
+    return model_->weight_bytes() + model_->scratch_bytes() + passes_.bytes() + output_->bytes() +
+           static_cast<int64_t>(ids_.bytes_taken()) +
+           rows * matrix_.hidden * static_cast<int64_t>(dtype_size(matrix_.dtype));
+  }
+  const KvCache* kv_cache() const override { return cache_.get(); }
+
+  void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
+    FT_CHECK(cache_ != nullptr);
+    const KvCaches caches{cache_.get(), nullptr};
+    passes_.enqueue(
+        queue, step, shape,
+        [&](int, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
+          model_->forward(queue, tensors.rows, step.batch, caches, max_rows);
+          if (max_logits_rows == 0) return;
+          const void* states = model_->head_input(queue, tensors.rows, 0, max_logits_rows);
+          output_->draw(queue, matrix_, states, tensors.rows, step.batch, max_logits_rows);
+        });
+  }
+
+ private:
+  Status load_matrix(const DrafterContext& context);
+
+  Device& device_;
+  const DrafterTraits traits_;
+  const bool probabilistic_;
+  const int32_t target_vocab_;
+  const std::unique_ptr<Model> model_;
+  Arena ids_;
+  PackedWeight reduced_;
+  OutputMatrix matrix_;
+  DraftPasses passes_;
+  std::optional<DraftOutput> output_;
+  std::unique_ptr<KvCache> cache_;
+};
+
+Status DraftModelDrafter::load_matrix(const DrafterContext& context) {
+  const ModelConfig& config = model_->config();
+  const UsedRows used = used_rows(context, config.vocab_size);
+  matrix_ = {.weight = model_->shared_weights().head,
+             .rows = config.vocab_size,
+             .hidden = config.hidden_size,
+             .dtype = config.dtype,
+             .softcap = config.logits_softcap};
+  if (!context.draft_vocab_ids.empty()) {
+    if (used.rows.empty()) {
+      return invalid_argument("speculative config: the draft model " + context.folder +
+                              " has none of the draft_vocab_size tokens; raise it or leave it out");
+    }
+    FT_ASSIGN_OR_RETURN(
+        reduced_, load_head_rows(device_, context.dummy ? "" : context.folder, config, used.rows));
+    matrix_.weight = reduced_.get();
+    matrix_.rows = static_cast<int32_t>(used.rows.size());
+  }
+  FT_ASSIGN_OR_RETURN(matrix_.id_map,
+                      upload_ids(device_, ids_, used.target_ids, "the draft vocabulary"));
+  return {};
+}
+
+Status DraftModelDrafter::load(const DrafterContext& context) {
+  FT_RETURN_IF_ERROR(load_matrix(context));
+  FT_ASSIGN_OR_RETURN(const int32_t* token_map,
+                      upload_ids(device_, ids_, context.token_map, "the token map"));
+  FT_RETURN_IF_ERROR(passes_.take({.token_map = token_map,
+                                   .first_entry = 0,
+                                   .max_len = traits_.max_len,
+                                   .keeps_written = traits_.keeps_written}));
+  output_.emplace(device_, DraftOutput::Sizes{.max_logits_rows = passes_.max_logits_rows(),
+                                              .matrix_rows = matrix_.rows,
+                                              .target_vocab = target_vocab_,
+                                              .probabilistic = probabilistic_,
+                                              .mapped = matrix_.id_map != nullptr});
+  return output_->take();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& context) {
+  LoadOptions options;
+  options.config.dtype = dtype_name(context.target.config().dtype);
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(context.folder, options.config));
+  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.max_context));
+  FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
+  options.load_format = context.dummy ? LoadFormat::kDummy : LoadFormat::kAuto;
+  options.max_model_len = max_len;
+  options.max_rows = std::max(context.max_rows, context.max_spans);
+  options.max_logits_rows = context.max_spans;
+  options.one_kv_group = true;
+  options.attention = context.attention;
+  FT_ASSIGN_OR_RETURN(auto model, load_model(context.device, context.folder, options));
+  FT_CHECK(model->kv_groups().size() == 1);
+  const DrafterTraits traits{.has_kv = true,
+                             .keeps_written = true,
+                             .max_drafts = context.config.num_speculative_tokens,
+                             .max_len = max_len};
+  auto drafter =
+      std::make_unique<DraftModelDrafter>(context, std::move(model), traits, probabilistic);
+  FT_RETURN_IF_ERROR(drafter->load(context));
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,109 @@
+#include "draft/draft_output.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/gemm.h"
+#include "kernels/head_argmax.h"
+#include "kernels/sample.h"
+#include "kernels/softcap.h"
+#include "kernels/spread_logits.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int32_t kTile = 16;
+
+}  // namespace
+
+DraftOutput::DraftOutput(Device& device, const Sizes& sizes)
+    : sizes_(sizes),
+      arena_(device, MemoryKind::kDevice),
+      tile_(std::min(kTile, sizes.max_logits_rows)) {}
+
+Status DraftOutput::take() {
+  if (!sizes_.probabilistic) {
+    const int64_t bytes = head_argmax_bytes(sizes_.max_logits_rows, sizes_.matrix_rows);
+    FT_ASSIGN_OR_RETURN(argmax_, arena_.take(static_cast<size_t>(bytes), "a drafter's choices"));
+    return {};
+  }
+  const auto tile = static_cast<size_t>(tile_);
+  const char* what = "a drafter's logits (use draft_sample_method greedy)";
+  FT_ASSIGN_OR_RETURN(
+      logits_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.matrix_rows), what));
+  if (!sizes_.mapped) return {};
+  FT_ASSIGN_OR_RETURN(
+      spread_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.target_vocab), what));
+  return {};
+}
+
+void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* states,
+                       const StepTensors& rows, const BatchState& batch, int32_t max_rows) const {
+  FT_CHECK(max_rows <= sizes_.max_logits_rows && matrix.rows <= sizes_.matrix_rows);
+  FT_CHECK(matrix.id_map == nullptr || sizes_.mapped || !sizes_.probabilistic);
+  if (!sizes_.probabilistic) {
+    head_argmax(queue, {.counts = rows.counts,
+                        .x = states,
+                        .weight = matrix.weight,
+                        .id_map = matrix.id_map,
+                        .ids = rows.sampled,
+                        .workspace = argmax_,
+                        .max_rows = max_rows,
+                        .n = matrix.rows,
+                        .k = matrix.hidden,
+                        .dtype = matrix.dtype});
+    return;
+  }
+  const int64_t row_bytes = matrix.hidden * static_cast<int64_t>(dtype_size(matrix.dtype));
+  for (int32_t offset = 0; offset < max_rows; offset += tile_) {
+    sample_tile(queue, matrix,
+                {.states = static_cast<const char*>(states) + offset * row_bytes,
+                 .rows = rows,
+                 .batch = batch,
+                 .offset = offset,
+                 .max_rows = std::min(tile_, max_rows - offset)});
+  }
+}
+
+void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const {
+  gemm(queue, {.counts = tile.rows.counts,
+               .x = tile.states,
+               .weight = matrix.weight,
+               .y = logits_,
+               .bias = nullptr,
+               .row_kind = RowKind::kLogits,
+               .row_offset = tile.offset,
+               .max_rows = tile.max_rows,
+               .n = matrix.rows,
+               .k = matrix.hidden,
+               .dtype = matrix.dtype,
+               .out_dtype = DType::kF32});
+  if (matrix.softcap > 0) {
+    softcap(queue, {.counts = tile.rows.counts,
+                    .x = logits_,
+                    .row_kind = RowKind::kLogits,
+                    .row_offset = tile.offset,
+                    .max_rows = tile.max_rows,
+                    .size = matrix.rows,
+                    .cap = matrix.softcap});
+  }
+  const bool mapped = matrix.id_map != nullptr;
+  if (mapped) {
+    spread_logits(queue, {.counts = tile.rows.counts,
+                          .in = logits_,
+                          .id_map = matrix.id_map,
+                          .out = spread_,
+                          .row_offset = tile.offset,
+                          .max_rows = tile.max_rows,
+                          .n = matrix.rows,
+                          .vocab = sizes_.target_vocab});
+  }
+  sample(queue, {.logits = mapped ? spread_ : logits_,
+                 .tensors = tile.rows,
+                 .batch = tile.batch,
+                 .row_offset = tile.offset,
+                 .max_rows = tile.max_rows,
+                 .vocab = mapped ? sizes_.target_vocab : matrix.rows});
+}
+
+}  // namespace foretoken

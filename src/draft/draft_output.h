@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// The output matrix of a drafter.
+struct OutputMatrix {
+  const void* weight = nullptr;     // packed [rows, hidden] of dtype
+  const int32_t* id_map = nullptr;  // [rows] target id of each row, -1: none; null: the row itself
+  int32_t rows = 0;
+  int32_t hidden = 0;
+  DType dtype = DType::kF32;
+  float softcap = 0;  // of the logits; 0: none
+};
+
+// How draft tokens come out of a drafter's last states: the likeliest one without writing logits,
+// or (`probabilistic`) one sampled from the drafter's distribution with the request's parameters
+// and the noise that the target will use at that position, so that a good draft is the target's own
+// sample more often. Owns the scratch for that.
+class DraftOutput {
+ public:
+  struct Sizes {
+    int32_t max_logits_rows = 0;
+    int32_t matrix_rows = 0;  // of the largest matrix
+    int32_t target_vocab = 0;
+    bool probabilistic = false;
+    bool mapped = false;  // some matrix has an id_map
+  };
+  DraftOutput(Device& device, const Sizes& sizes);
+
+  Status take();
+  int64_t bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
+
+  // Enqueues the choice for the live logits rows: `states` [max_rows, hidden] of the matrix' type,
+  // as a model's head_input leaves them; target ids, or -1, go to rows.sampled.
+  void draw(Queue& queue, const OutputMatrix& matrix, const void* states, const StepTensors& rows,
+            const BatchState& batch, int32_t max_rows) const;
+
+ private:
+  // Logits rows [offset, offset + max_rows).
+  struct Tile {
+    const void* states;
+    const StepTensors& rows;
+    const BatchState& batch;
+    int32_t offset;
+    int32_t max_rows;
+  };
+  void sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
+
+  const Sizes sizes_;
+  Arena arena_;
+  int32_t tile_ = 0;         // logits rows that are computed at once
+  void* argmax_ = nullptr;   // greedy: head_argmax_bytes
+  float* logits_ = nullptr;  // probabilistic: [tile, matrix_rows]
+  float* spread_ = nullptr;  // and where ids are mapped [tile, target_vocab]
+};
+
+}  // namespace foretoken

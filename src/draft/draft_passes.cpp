@@ -1,0 +1,59 @@
+#include "draft/draft_passes.h"
+
+#include <algorithm>
+
+namespace foretoken {
+
+DraftPasses::DraftPasses(Device& device, int32_t max_rows, int32_t max_spans)
+    : max_rows_(std::max(max_rows, max_spans)),
+      max_spans_(max_spans),
+      arena_(device, MemoryKind::kDevice) {}
+
+Status DraftPasses::take(const PassRules& rules) {
+  rules_ = rules;
+  for (DraftTensors& tensors : tensors_) FT_RETURN_IF_ERROR(take_tensors(&tensors));
+  return {};
+}
+
+Status DraftPasses::take_tensors(DraftTensors* tensors) {
+  const auto rows = static_cast<size_t>(max_rows_);
+  const char* what = "a drafter's rows";
+  FT_ASSIGN_OR_RETURN(tensors->rows.counts, arena_.take_array<StepCounts>(1, what));
+  for (int32_t** ids : {&tensors->rows.token_ids, &tensors->rows.positions, &tensors->rows.row_slot,
+                        &tensors->rows.kv_slot, &tensors->rows.logits_rows, &tensors->rows.sampled,
+                        &tensors->source}) {
+    FT_ASSIGN_OR_RETURN(*ids, arena_.take_array<int32_t>(rows, what));
+  }
+  return {};
+}
+
+void DraftPasses::enqueue_first(Queue& queue, const DraftStep& step,
+                                const DraftShape& shape) const {
+  draft_rows(queue, {.plan = step.plan,
+                     .limits = step.limits,
+                     .batch = step.batch,
+                     .spans = step.tensors.spans,
+                     .out = tensors_[0],
+                     .token_map = rules_.token_map,
+                     .drafter = step.index,
+                     .first_entry = rules_.first_entry,
+                     .max_rows = shape.max_catch_up_rows,
+                     .max_len = rules_.max_len});
+}
+
+void DraftPasses::enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape,
+                               int pass) const {
+  const StepTensors& in = of(pass).rows;
+  draft_next(queue, {.batch = step.batch,
+                     .counts = in.counts,
+                     .row_slot = in.row_slot,
+                     .logits_rows = in.logits_rows,
+                     .sampled = in.sampled,
+                     .out = of(pass + 1),
+                     .token_map = rules_.token_map,
+                     .pass = pass,
+                     .keeps_written = rules_.keeps_written ? 1 : 0,
+                     .max_rows = shape.max_spans});
+}
+
+}  // namespace foretoken

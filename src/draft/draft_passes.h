@@ -1,0 +1,65 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "base/check.h"
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "draft/drafter.h"
+#include "kernels/draft_next.h"
+#include "kernels/draft_rows.h"
+#include "kernels/draft_tensors.h"
+
+namespace foretoken {
+
+// What the passes of a drafter with KV depend on.
+struct PassRules {
+  const int32_t* token_map = nullptr;  // as of DraftRowsArgs
+  int32_t first_entry = 0;
+  int32_t max_len = 0;
+  bool keeps_written = false;
+};
+
+// The rows of a drafter's passes: two sets of tensors, one of the pass that runs and one of the
+// pass after it, in turns; and the loop over the passes of a step.
+class DraftPasses {
+ public:
+  DraftPasses(Device& device, int32_t max_rows, int32_t max_spans);
+
+  // Takes the tensors; once.
+  Status take(const PassRules& rules);
+  int64_t bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
+  // Rows of the largest pass, and of the logits of any.
+  int32_t max_rows() const { return max_rows_; }
+  int32_t max_logits_rows() const { return max_spans_; }
+
+  // Enqueues the passes of a step. run(pass, tensors, max_rows, max_logits_rows) enqueues what one
+  // pass computes; with max_logits_rows > 0 it also writes the drafted target ids to
+  // tensors.rows.sampled.
+  template <class Run>
+  void enqueue(Queue& queue, const DraftStep& step, const DraftShape& shape, Run&& run) const {
+    if (shape.max_catch_up_rows == 0) return;
+    FT_CHECK(shape.max_catch_up_rows <= max_rows_ && shape.max_spans <= max_spans_);
+    enqueue_first(queue, step, shape);
+    run(0, tensors_[0], shape.max_catch_up_rows, shape.num_passes > 0 ? shape.max_spans : 0);
+    for (int pass = 0; pass < shape.num_passes; ++pass) {
+      if (pass > 0) run(pass, of(pass), shape.max_spans, shape.max_spans);
+      enqueue_next(queue, step, shape, pass);
+    }
+  }
+
+ private:
+  const DraftTensors& of(int pass) const { return tensors_[static_cast<size_t>(pass % 2)]; }
+  void enqueue_first(Queue& queue, const DraftStep& step, const DraftShape& shape) const;
+  void enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape, int pass) const;
+  Status take_tensors(DraftTensors* tensors);
+
+  const int32_t max_rows_;
+  const int32_t max_spans_;
+  Arena arena_;
+  PassRules rules_;
+  std::array<DraftTensors, 2> tensors_{};
+};
+
+}  // namespace foretoken

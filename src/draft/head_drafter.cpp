@@ -1,0 +1,224 @@
+#include "draft/head_drafter.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "draft/draft_bounds.h"
+#include "draft/draft_output.h"
+#include "draft/draft_passes.h"
+#include "draft/module_states.h"
+
+namespace foretoken {
+namespace {
+
+class HeadDrafter final : public Drafter {
+ public:
+  HeadDrafter(const char* name, const DrafterContext& context, std::unique_ptr<DraftHead> head,
+              const DrafterTraits& traits, bool probabilistic)
+      : name_(name),
+        device_(context.device),
+        target_(context.target),
+        traits_(traits),
+        probabilistic_(probabilistic),
+        head_(std::move(head)),
+        num_modules_(head_->config().num_modules),
+        passes_(context.device, context.max_rows, context.max_spans),
+        modules_(context.device, num_modules_, context.target.config().hidden_size,
+                 context.target.config().dtype),
+        tap_arena_(context.device, MemoryKind::kDevice) {}
+
+  Status take_scratch();
+
+  const char* name() const override { return name_; }
+  const DrafterTraits& traits() const override { return traits_; }
+  int64_t bytes_per_block(int block_size) const override {
+    return kv_bytes_per_block(head_->kv_group(), block_size) + block_size * tap_row_bytes() +
+           modules_.bytes_per_block(block_size);
+  }
+  Status take_memory(int num_blocks, int block_size) override;
+  int64_t memory_bytes() const override {
+    return head_->weight_bytes() + head_->scratch_bytes() + passes_.bytes() + output_->bytes() +
+           modules_.row_bytes();
+  }
+  const KvCache* kv_cache() const override { return cache_.get(); }
+  void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override;
+
+ private:
+  // One pass of a step.
+  struct Pass {
+    Queue& queue;
+    const DraftStep& step;
+    const DraftTensors& tensors;
+    int number;
+    int num_passes;
+    int max_rows;
+    int max_logits_rows;  // 0: entries only
+  };
+  void run_first(const Pass& pass);
+  void run_later(const Pass& pass);
+  void forward(const Pass& pass, int module, const DraftHead::Source& source);
+  void draw(const Pass& pass, int module);
+  int64_t tap_row_bytes() const {
+    return static_cast<int64_t>(head_->config().tap_layers.size()) * target_.config().hidden_size *
+           static_cast<int64_t>(dtype_size(target_.config().dtype));
+  }
+  OutputMatrix matrix(int module) const;
+
+  const char* const name_;
+  Device& device_;
+  Model& target_;
+  const DrafterTraits traits_;
+  const bool probabilistic_;
+  const std::unique_ptr<DraftHead> head_;
+  const int num_modules_;
+  DraftPasses passes_;
+  ModuleStates modules_;
+  std::optional<DraftOutput> output_;
+  Arena tap_arena_;
+  void* taps_ = nullptr;  // [num_blocks * block_size, taps * hidden] of the target's type
+  std::unique_ptr<KvCache> cache_;
+};
+
+OutputMatrix HeadDrafter::matrix(int module) const {
+  const DraftHead::Head head = head_->head(module);
+  const ModelConfig& layer = head_->config().layer;
+  return {.weight = head.weight,
+          .id_map = head.id_map,
+          .rows = head.rows,
+          .hidden = layer.hidden_size,
+          .dtype = layer.dtype,
+          .softcap = layer.logits_softcap};
+}
+
+Status HeadDrafter::take_scratch() {
+  FT_RETURN_IF_ERROR(passes_.take({.token_map = nullptr,
+                                   .first_entry = 1,
+                                   .max_len = traits_.max_len,
+                                   .keeps_written = traits_.keeps_written}));
+  FT_RETURN_IF_ERROR(modules_.take_rows(passes_.max_rows()));
+  DraftOutput::Sizes sizes{.max_logits_rows = passes_.max_logits_rows(),
+                           .target_vocab = target_.config().vocab_size,
+                           .probabilistic = probabilistic_};
+  for (int module = 0; module < num_modules_; ++module) {
+    sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(module).rows);
+    sizes.mapped |= matrix(module).id_map != nullptr;
+  }
+  output_.emplace(device_, sizes);
+  return output_->take();
+}
+
+Status HeadDrafter::take_memory(int num_blocks, int block_size) {
+  FT_CHECK(cache_ == nullptr);
+  const size_t rows = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size);
+  FT_ASSIGN_OR_RETURN(taps_, tap_arena_.take(rows * static_cast<size_t>(tap_row_bytes()),
+                                             "the target's states for a drafter"));
+  FT_RETURN_IF_ERROR(modules_.take_pages(num_blocks, block_size));
+  FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
+  target_.add_tap({.layers = head_->config().tap_layers, .pages = taps_});
+  return {};
+}
+
+void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape& shape) {
+  FT_CHECK(cache_ != nullptr);
+  passes_.enqueue(queue, step, shape,
+                  [&](int number, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
+                    const Pass pass{queue,    step,           tensors, number, shape.num_passes,
+                                    max_rows, max_logits_rows};
+                    number == 0 ? run_first(pass) : run_later(pass);
+                  });
+}
+
+// Exact entries of every module: module m reads the pages of module m - 1, which hold the rows of
+// this pass too. The first draft is chosen while the states are those of the first module.
+void HeadDrafter::run_first(const Pass& pass) {
+  const StepTensors& rows = pass.tensors.rows;
+  forward(pass, 0, {.rows = taps_, .dtype = target_.config().dtype, .tapped = true});
+  if (pass.max_logits_rows > 0) draw(pass, 0);
+  for (int module = 1; module < num_modules_; ++module) {
+    modules_.keep_page(pass.queue, module - 1, head_->states(), rows, pass.max_rows);
+    if (pass.num_passes > 1) {
+      modules_.keep_rows(pass.queue, module - 1, head_->states(), rows, pass.max_rows);
+    }
+    forward(pass, module,
+            {.rows = modules_.pages(module - 1), .dtype = modules_.page_dtype(), .tapped = false});
+  }
+}
+
+// Modules from the last one down, so that each reads the pass before's states of the module below
+// it before that module's new ones replace them; the one that drafts comes last. Beyond the modules
+// the last one goes on with its own states.
+void HeadDrafter::run_later(const Pass& pass) {
+  const int drafting = std::min(pass.number, num_modules_ - 1);
+  if (pass.number >= num_modules_) {
+    forward(pass, drafting, {.rows = head_->states(), .dtype = DType::kF32, .tapped = false});
+  } else {
+    for (int module = std::min(num_modules_, pass.num_passes) - 1; module >= drafting; --module) {
+      forward(pass, module,
+              {.rows = modules_.rows(module - 1), .dtype = DType::kF32, .tapped = false});
+      if (module + 1 < num_modules_) {
+        modules_.keep_rows(pass.queue, module, head_->states(), pass.tensors.rows, pass.max_rows);
+      }
+    }
+  }
+  draw(pass, drafting);
+}
+
+void HeadDrafter::forward(const Pass& pass, int module, const DraftHead::Source& source) {
+  head_->forward(pass.queue, module, pass.tensors, pass.step.batch, *cache_, source, pass.max_rows);
+}
+
+void HeadDrafter::draw(const Pass& pass, int module) {
+  const void* states = head_->head_input(pass.queue, module, pass.tensors, pass.max_logits_rows);
+  output_->draw(pass.queue, matrix(module), states, pass.tensors.rows, pass.step.batch,
+                pass.max_logits_rows);
+}
+
+// How many drafts the configuration asks for, by vLLM's rules for MTP.
+Result<int> num_drafts(const SpeculativeConfig& config, const DraftHeadConfig& head) {
+  const int wanted = config.num_speculative_tokens;
+  if (head.kind != HeadKind::kMtp) return wanted;
+  if (wanted == 0) return std::min(head.num_modules, kMaxDrafts);
+  if (wanted > head.num_modules && wanted % head.num_modules != 0) {
+    return invalid_argument("speculative config: num_speculative_tokens is " +
+                            std::to_string(wanted) + ", but beyond the " +
+                            std::to_string(head.num_modules) +
+                            " MTP modules of the model it must be divisible by their number");
+  }
+  return wanted;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context, HeadKind kind,
+                                                   const char* name) {
+  const ModelConfig& target = context.target.config();
+  ConfigOptions options;
+  options.dtype = dtype_name(target.dtype);
+  FT_ASSIGN_OR_RETURN(DraftHeadConfig config,
+                      read_draft_head_config(context.folder, kind, target, options));
+  FT_ASSIGN_OR_RETURN(const int drafts, num_drafts(context.config, config));
+  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
+  FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
+  // A module beyond the drafts would never be asked.
+  config.num_modules = std::min(config.num_modules, drafts);
+  FT_ASSIGN_OR_RETURN(auto head,
+                      load_draft_head(context.device, context.folder, config, context.target,
+                                      {.max_model_len = max_len,
+                                       .max_rows = std::max(context.max_rows, context.max_spans),
+                                       .max_logits_rows = context.max_spans,
+                                       .attention = context.attention,
+                                       .dummy = context.dummy,
+                                       .vocab_ids = context.draft_vocab_ids,
+                                       .target_folder = context.target_folder}));
+  const DrafterTraits traits{
+      .has_kv = true, .keeps_written = false, .max_drafts = drafts, .max_len = max_len};
+  auto drafter =
+      std::make_unique<HeadDrafter>(name, context, std::move(head), traits, probabilistic);
+  FT_RETURN_IF_ERROR(drafter->take_scratch());
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,83 @@
+#include "draft/method.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "model/checkpoint.h"
+#include "model/json_file.h"
+
+namespace foretoken {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string method_in(const std::string& name) {
+  const std::string text = lower(name);
+  for (const char* part : {"eagle3", "eagle-3", "eagle_3"}) {
+    if (contains(text, part)) return "eagle3";
+  }
+  if (contains(text, "eagle")) return "eagle";
+  if (contains(text, "mtp")) return "mtp";
+  return {};
+}
+
+MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
+  bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    fc |= name.ends_with("fc.weight");
+    eagle3 |= name == "d2t" || contains(name, "midlayer.") || name.ends_with("hidden_norm.weight");
+    mtp |= name.ends_with("eh_proj.weight");
+    embedding |= name.ends_with("embed_tokens.weight");
+    first_layer |= contains(name, "layers.0.self_attn.");
+  }
+  if (fc) return {eagle3 ? "eagle3" : "eagle", true};
+  // A target may hold its MTP modules itself.
+  if (mtp) return {"mtp", !(embedding && first_layer)};
+  if (embedding && first_layer) return {"draft_model", true};
+  return {};
+}
+
+MethodGuess method_of_config(const nlohmann::json& config) {
+  if (config.contains("speculators_model_type") && config["speculators_model_type"].is_string()) {
+    return {method_in(config["speculators_model_type"]), false};
+  }
+  for (const char* field : {"architectures", "model_type"}) {
+    if (!config.contains(field)) continue;
+    const std::string method = method_in(config[field].dump());
+    if (!method.empty()) return {method, false};
+  }
+  if (config.contains("draft_vocab_size")) return {"eagle3", false};
+  return {};
+}
+
+}  // namespace
+
+MethodGuess method_of_files(const std::string& folder) {
+  if (folder.empty()) return {};
+  if (const auto checkpoint = Checkpoint::open(folder); checkpoint.ok()) {
+    const MethodGuess guess = method_of_tensors(checkpoint.value());
+    if (!guess.method.empty()) return guess;
+  }
+  const auto config = read_json_file((std::filesystem::path(folder) / "config.json").string());
+  return config.ok() ? method_of_config(config.value()) : MethodGuess{};
+}
+
+MethodGuess method_of_name(const std::string& model) {
+  if (model == "ngram" || model == "[ngram]" || model == "ngram_gpu") return {"ngram", true};
+  std::filesystem::path path(model);
+  if (!path.has_filename()) path = path.parent_path();
+  const std::string method = method_in(path.filename().string());
+  return {method.empty() ? "draft_model" : method, false};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+
+namespace foretoken {
+
+// The drafter that a model is made for.
+struct MethodGuess {
+  std::string method;    // ngram | draft_model | eagle | eagle3 | mtp; empty: nothing tells
+  bool certain = false;  // the files leave no other choice
+};
+
+// What the files of a folder say: tensors where they can be read, otherwise config.json. Never
+// fails: what cannot be read says nothing.
+MethodGuess method_of_files(const std::string& folder);
+
+// What the name of a model says, by vLLM's rules: "ngram", or a last path component with "eagle3",
+// "eagle" or "mtp" in it; draft_model otherwise.
+MethodGuess method_of_name(const std::string& model);
+
+}  // namespace foretoken

@@ -1,0 +1,297 @@
+#include "model/draft_head.h"
+
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "device/arena.h"
+#include "kernels/move_rows.h"
+#include "kernels/pair_rows.h"
+#include "kernels/rms_norm.h"
+#include "model/checkpoint.h"
+#include "model/draft_head_weights.h"
+#include "model/layer_runner.h"
+
+namespace foretoken {
+namespace {
+
+class Head final : public DraftHead {
+ public:
+  Head(Device& device, const DraftHeadConfig& config, const Model& target,
+       const DraftHeadOptions& options)
+      : device_(device),
+        config_(config),
+        target_(target),
+        max_logits_rows_(options.max_logits_rows),
+        max_rows_(options.max_rows),
+        weight_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryKind::kDevice),
+        layers_(device, config_.layer, *options.attention, options.max_rows) {}
+
+  Status load(const std::string& folder, const DraftHeadOptions& options);
+  Status take_scratch();
+
+  const DraftHeadConfig& config() const override { return config_; }
+  int64_t weight_bytes() const override { return weight_bytes_; }
+  int64_t scratch_bytes() const override {
+    return static_cast<int64_t>(scratch_arena_.bytes_taken());
+  }
+  KvGroupSpec kv_group() const override {
+    const ModelConfig& layer = config_.layer;
+    return {config_.num_modules, layer.num_kv_heads, layer.head_dim, layer.dtype, 0};
+  }
+  void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
+               const KvCache& cache, const Source& source, int32_t max_rows) override;
+  const float* states() const override { return layers_.residual(); }
+  const void* head_input(Queue& queue, int32_t module, const DraftTensors& tensors,
+                         int32_t max_rows) override;
+  DraftHead::Head head(int32_t module) const override { return weights_of(module).head; }
+
+ private:
+  // What the ops of one forward have in common.
+  struct Pass {
+    const DraftTensors& tensors;
+    const Source& source;
+    const LayerRows rows;
+    const DraftModuleWeights& weights;
+  };
+
+  // What the layer's attention reads, while its residual is set.
+  const void* enter(const Pass& pass);
+  const void* enter_paired(const Pass& pass);
+  void pair(const Pass& pass);
+  struct RowsIn {
+    const void* rows;
+    const int32_t* index;
+    DType dtype;
+    int32_t width;
+  };
+  struct RowsOut {
+    void* rows;
+    DType dtype;
+  };
+  void move(const Pass& pass, const RowsIn& in, const RowsOut& out);
+  const DraftModuleWeights& weights_of(int32_t module) const {
+    return weights_.modules.at(static_cast<size_t>(module));
+  }
+  // Width of the tap rows.
+  int32_t tap_width() const {
+    return static_cast<int32_t>(config_.tap_layers.size()) * target_.config().hidden_size;
+  }
+
+  Device& device_;
+  const DraftHeadConfig config_;
+  const Model& target_;
+  const int32_t max_logits_rows_;
+  const int32_t max_rows_;
+  Arena weight_arena_;
+  Arena scratch_arena_;
+  int64_t weight_bytes_ = 0;
+  DeviceRope rope_;
+  DraftHeadWeights weights_;
+  LayerRunner layers_;
+  // "act" stands for the type of the layer.
+  void* taps_ = nullptr;        // [max_rows, tap width] act; of EAGLE-3
+  float* state_ = nullptr;      // [max_rows, hidden] what the rows pair with
+  void* paired_ = nullptr;      // [max_rows, 2 * hidden] act
+  void* entered_ = nullptr;     // [max_rows, hidden] act; of EAGLE
+  void* head_input_ = nullptr;  // [max_logits_rows, hidden] act
+};
+
+Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
+  std::optional<Checkpoint> checkpoint;
+  if (!options.dummy) {
+    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(folder));
+  }
+  const Checkpoint* files = checkpoint ? &*checkpoint : nullptr;
+  FT_ASSIGN_OR_RETURN(
+      const auto loader,
+      WeightLoader::create(device_, files, config_.layer.dtype,
+                           draft_head_weight_bytes(config_, target_.config()), {}, nullptr));
+  const int32_t max_len =
+      options.max_model_len > 0 ? options.max_model_len : target_.config().max_context;
+  FT_ASSIGN_OR_RETURN(rope_, upload_rope(config_.layer.rope.full, max_len, weight_arena_, *loader));
+  const SharedWeights shared = target_.shared_weights();
+  const DraftHeadSource source{device_, config_, options, target_.config(), shared, files};
+  FT_ASSIGN_OR_RETURN(weights_, load_draft_head_weights(weight_arena_, source, *loader));
+  weight_bytes_ = loader->bytes_loaded();
+  return loader->check_all_used("the draft head");
+}
+
+Status Head::take_scratch() {
+  const char* what = "the draft head's scratch (lower --max-num-batched-tokens)";
+  const auto rows = static_cast<size_t>(max_rows_);
+  const auto hidden = static_cast<size_t>(config_.layer.hidden_size);
+  const size_t act = dtype_size(config_.layer.dtype);
+  Arena& arena = scratch_arena_;
+  FT_RETURN_IF_ERROR(layers_.take_scratch(arena, weights_of(0).layer.mlp_post_norm != nullptr));
+  FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
+  FT_ASSIGN_OR_RETURN(paired_, arena.take(rows * 2 * hidden * act, what));
+  if (config_.kind == HeadKind::kEagle3) {
+    FT_ASSIGN_OR_RETURN(taps_, arena.take(rows * static_cast<size_t>(tap_width()) * act, what));
+  }
+  if (config_.kind == HeadKind::kEagle) {
+    FT_ASSIGN_OR_RETURN(entered_, arena.take(rows * hidden * act, what));
+  }
+  FT_ASSIGN_OR_RETURN(head_input_,
+                      arena.take(static_cast<size_t>(max_logits_rows_) * hidden * act, what));
+  return {};
+}
+
+void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
+                   const BatchState& batch, const KvCache& cache, const Source& source,
+                   int32_t max_rows) {
+  FT_CHECK(max_rows > 0 && max_rows <= max_rows_);
+  FT_CHECK(source.rows != nullptr && tensors.source != nullptr && cache.spec() == kv_group());
+  const StepTensors& step = tensors.rows;
+  const Pass pass{tensors,
+                  source,
+                  {queue, step.counts, step.positions, step.row_slot, max_rows},
+                  weights_of(module)};
+  const void* x = enter(pass);
+  const LayerKv kv{.kv = cache.layer(module),
+                   .kv_slot = step.kv_slot,
+                   .block_tables = batch.block_tables,
+                   .max_blocks = batch.max_blocks,
+                   .rope = rope_,
+                   .kv_begin = 1 + module,
+                   .position_shift = -1 - module};
+  const DraftModuleWeights& weights = pass.weights;
+  const float* delta = layers_.run(pass.rows, kv, weights.layer, x);
+  // Completes the residual; the normed rows are of no use, so that any weight does.
+  layers_.add_and_norm(pass.rows, delta, weights.layer.mlp_norm);
+}
+
+const void* Head::enter(const Pass& pass) {
+  const DraftModuleWeights& weights = pass.weights;
+  const int32_t hidden = config_.layer.hidden_size;
+  if (config_.kind == HeadKind::kEagle3) return enter_paired(pass);
+  move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
+       {state_, DType::kF32});
+  pair(pass);
+  layers_.multiply(pass.rows, paired_, weights.fc, weights.fc_bias, layers_.residual(), hidden,
+                   weights.fc_inputs);
+  if (config_.kind == HeadKind::kMtp) {
+    layers_.add_and_norm(pass.rows, nullptr, weights.layer.input_norm);
+    return layers_.normed();
+  }
+  move(pass, {layers_.residual(), nullptr, DType::kF32, hidden}, {entered_, config_.layer.dtype});
+  return entered_;
+}
+
+// EAGLE-3: fc makes a state of the taps, which attention reads beside the embedding.
+const void* Head::enter_paired(const Pass& pass) {
+  const DraftModuleWeights& weights = pass.weights;
+  const int32_t hidden = config_.layer.hidden_size;
+  if (pass.source.tapped) {
+    move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, tap_width()},
+         {taps_, config_.layer.dtype});
+    layers_.multiply(pass.rows, taps_, weights.fc, weights.fc_bias, state_, hidden,
+                     weights.fc_inputs);
+  } else {
+    move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
+         {state_, DType::kF32});
+  }
+  pair(pass);
+  if (config_.norm_before_residual) {
+    layers_.norm_rows(pass.rows, state_, nullptr, weights.state_norm,
+                      {layers_.residual(), DType::kF32});
+  } else {
+    move(pass, {state_, nullptr, DType::kF32, hidden}, {layers_.residual(), DType::kF32});
+  }
+  return paired_;
+}
+
+// Published heads read the embedding as it is stored, where the target scales it too.
+void Head::pair(const Pass& pass) {
+  const ModelConfig& layer = config_.layer;
+  pair_rows(pass.rows.queue, {.counts = pass.rows.counts,
+                              .token_ids = pass.tensors.rows.token_ids,
+                              .table = pass.weights.embedding,
+                              .states = state_,
+                              .embed_norm = pass.weights.embed_norm,
+                              .states_norm = pass.weights.state_norm,
+                              .out = paired_,
+                              .max_rows = pass.rows.max_rows,
+                              .vocab = layer.vocab_size,
+                              .hidden = layer.hidden_size,
+                              .scale = 1,
+                              .eps = layer.rms_norm_eps,
+                              .states_dtype = DType::kF32,
+                              .dtype = layer.dtype});
+}
+
+void Head::move(const Pass& pass, const RowsIn& in, const RowsOut& out) {
+  move_rows(pass.rows.queue, {.counts = pass.rows.counts,
+                              .in = in.rows,
+                              .out = out.rows,
+                              .from = in.index,
+                              .to = nullptr,
+                              .row_kind = RowKind::kToken,
+                              .max_rows = pass.rows.max_rows,
+                              .width = in.width,
+                              .out_stride = in.width,
+                              .out_offset = 0,
+                              .in_dtype = in.dtype,
+                              .out_dtype = out.dtype});
+}
+
+const void* Head::head_input(Queue& queue, int32_t module, const DraftTensors& tensors,
+                             int32_t max_rows) {
+  FT_CHECK(max_rows > 0 && max_rows <= max_logits_rows_);
+  const ModelConfig& layer = config_.layer;
+  const float* norm = weights_of(module).output_norm;
+  if (norm == nullptr) {
+    move_rows(queue, {.counts = tensors.rows.counts,
+                      .in = layers_.residual(),
+                      .out = head_input_,
+                      .from = tensors.rows.logits_rows,
+                      .to = nullptr,
+                      .row_kind = RowKind::kLogits,
+                      .max_rows = max_rows,
+                      .width = layer.hidden_size,
+                      .out_stride = layer.hidden_size,
+                      .out_offset = 0,
+                      .in_dtype = DType::kF32,
+                      .out_dtype = layer.dtype});
+    return head_input_;
+  }
+  rms_norm(queue, {.counts = tensors.rows.counts,
+                   .residual = layers_.residual(),
+                   .delta = nullptr,
+                   .weight = norm,
+                   .out = head_input_,
+                   .row_index = tensors.rows.logits_rows,
+                   .row_offset = 0,
+                   .max_rows = max_rows,
+                   .hidden = layer.hidden_size,
+                   .eps = layer.rms_norm_eps,
+                   .out_dtype = layer.dtype});
+  return head_input_;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::string& folder,
+                                                   const DraftHeadConfig& config,
+                                                   const Model& target,
+                                                   const DraftHeadOptions& options) {
+  FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
+  try {
+    DraftHeadOptions complete = options;
+    if (complete.attention == nullptr) {
+      FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device.type()));
+    }
+    auto head = std::make_unique<Head>(device, config, target, complete);
+    FT_RETURN_IF_ERROR(head->load(folder, complete));
+    FT_RETURN_IF_ERROR(head->take_scratch());
+    return std::unique_ptr<DraftHead>(std::move(head));
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("not enough host memory while loading the draft head " + folder +
+                              "; close other programs or use a smaller head");
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,181 @@
+#include <filesystem>
+
+#include "model/draft_head.h"
+#include "model/json_fields.h"
+#include "model/json_file.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+const char* kind_name(HeadKind kind) {
+  switch (kind) {
+    case HeadKind::kEagle:
+      return "eagle";
+    case HeadKind::kEagle3:
+      return "eagle3";
+    case HeadKind::kMtp:
+      return "mtp";
+  }
+  return "";
+}
+
+// The fields of the head's layer, as those of a whole model: heads name architectures of their own,
+// and speculators keeps the sizes in an object.
+Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& target,
+                          const std::string& where) {
+  Json json = file;
+  const JsonFields fields(file, where);
+  const Json* nested = fields.find("transformer_layer_config");
+  if (nested != nullptr) {
+    if (!nested->is_object()) return fields.wrong("transformer_layer_config", "an object");
+    json = *nested;
+  }
+  const Json* names = fields.find("architectures");
+  const bool known = names != nullptr && names->is_array() && names->size() == 1 &&
+                     (*names)[0].is_string() &&
+                     find_architecture((*names)[0].get<std::string>()) != nullptr;
+  if (kind != HeadKind::kMtp) {
+    json["architectures"] = {"LlamaForCausalLM"};
+    if (!json.contains("num_hidden_layers")) json["num_hidden_layers"] = 1;
+  } else if (!known) {
+    json["architectures"] = {target.architecture};
+  }
+  // A head has the target's type and ends no text.
+  json["dtype"] = "float32";
+  json.erase("eos_token_id");
+  return json;
+}
+
+// Variants that would load and draft badly.
+Status check_variant(const JsonFields& fields, HeadKind kind) {
+  const Json* type = fields.find("speculators_model_type");
+  if (type != nullptr && *type != kind_name(kind)) {
+    return invalid_argument(fields.where() + ": the head is made for method " + type->dump() +
+                            ", not for \"" + kind_name(kind) + "\"; change 'method'");
+  }
+  const char* refused[] = {"fc_norm",    "norm_output",       "norm_before_fc",
+                           "layernorms", "parallel_drafting", "ptd_token_id"};
+  for (const char* name : refused) {
+    const Json* value = fields.find(name);
+    if (value == nullptr || *value == false) continue;
+    return unsupported(fields.where() + ": heads with '" + name +
+                       "' are not supported; use a head without it");
+  }
+  return {};
+}
+
+Status check_size(const JsonFields& fields, const char* name, int32_t own, int32_t of_target) {
+  if (own == of_target) return {};
+  return invalid_argument(fields.where() + ": " + name + " " + std::to_string(own) +
+                          " of the head is not the target's " + std::to_string(of_target) +
+                          "; use a head that was trained for this target");
+}
+
+Status check_sizes(const JsonFields& fields, const ModelConfig& target,
+                   const DraftHeadConfig& head) {
+  FT_RETURN_IF_ERROR(check_size(fields, "vocab_size", head.layer.vocab_size, target.vocab_size));
+  if (head.kind != HeadKind::kEagle3) {
+    return check_size(fields, "hidden_size", head.layer.hidden_size, target.hidden_size);
+  }
+  int32_t target_hidden = target.hidden_size;
+  FT_RETURN_IF_ERROR(fields.read_count("target_hidden_size", &target_hidden));
+  return check_size(fields, "target_hidden_size", target_hidden, target.hidden_size);
+}
+
+Status read_taps(const JsonFields& fields, const ModelConfig& target, std::vector<int32_t>* out) {
+  constexpr const char* kName = "eagle_aux_hidden_state_layer_ids";
+  const Json* ids = fields.find(kName);
+  const Json* nested = fields.find("eagle_config");
+  if (nested != nullptr) {
+    if (!nested->is_object()) return fields.wrong("eagle_config", "an object");
+    const JsonFields eagle(*nested, fields.where() + " (eagle_config)");
+    bool use_taps = true;
+    FT_RETURN_IF_ERROR(eagle.read_flag("use_aux_hidden_state", &use_taps));
+    if (!use_taps) return eagle.wrong("use_aux_hidden_state", "true");
+    if (eagle.find(kName) != nullptr) ids = eagle.find(kName);
+  }
+  const int32_t n = target.num_layers;
+  const Json wanted = ids != nullptr ? *ids : Json{2, n / 2, n - 3};
+  if (!wanted.is_array() || wanted.empty() || wanted.size() > 16) {
+    return invalid_argument(fields.where() + ": '" + kName + "' is " + wanted.dump().substr(0, 80) +
+                            ", but must be a list of layer numbers; correct the file");
+  }
+  for (const Json& id : wanted) {
+    if (!id.is_number_integer() || id < 0 || id >= n) {
+      return invalid_argument(
+          fields.where() + ": " + (ids != nullptr ? "'" : "without '") + kName +
+          "' the head reads "
+          "layer " +
+          id.dump().substr(0, 80) + ", but the target has " + std::to_string(n) +
+          " layers; use a head that was trained for this target or set the numbers");
+    }
+    out->push_back(id.get<int32_t>());
+  }
+  return {};
+}
+
+Status read_eagle3(const JsonFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
+  FT_RETURN_IF_ERROR(read_taps(fields, target, &head->tap_layers));
+  head->draft_vocab_size = head->layer.vocab_size;
+  FT_RETURN_IF_ERROR(fields.read_count("draft_vocab_size", &head->draft_vocab_size));
+  if (head->draft_vocab_size > head->layer.vocab_size) {
+    return fields.wrong("draft_vocab_size",
+                        "at most vocab_size " + std::to_string(head->layer.vocab_size));
+  }
+  return fields.read_flag("norm_before_residual", &head->norm_before_residual);
+}
+
+Status read_mtp(const JsonFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
+  if (head->layer.num_mtp_modules == 0) {
+    return invalid_argument(fields.where() +
+                            ": 'num_nextn_predict_layers' is missing or 0, so that the files hold "
+                            "no MTP module; set 'model' to a folder with one or change 'method'");
+  }
+  head->num_modules = head->layer.num_mtp_modules;
+  head->first_layer = head->layer.num_layers;
+  return check_size(fields, "num_hidden_layers", head->first_layer, target.num_layers);
+}
+
+}  // namespace
+
+Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKind kind,
+                                               const ModelConfig& target,
+                                               const ConfigOptions& options) {
+  const std::filesystem::path path(folder);
+  const std::string where = (path / "config.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(where, ignored)) {
+    return not_found("no config.json in the folder of the draft head, " + folder +
+                     "; set 'model' to a folder with config.json and model.safetensors");
+  }
+  FT_ASSIGN_OR_RETURN(const Json file, read_json_file(where));
+  const JsonFields fields(file, where);
+  FT_RETURN_IF_ERROR(check_variant(fields, kind));
+  FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, kind, target, where));
+  ConfigOptions layer_options = options;
+  layer_options.dtype = "auto";
+  DraftHeadConfig head;
+  head.kind = kind;
+  FT_ASSIGN_OR_RETURN(head.layer, parse_model_config(layer, Json::object(), layer_options, where));
+  head.layer.dtype = target.dtype;
+  FT_RETURN_IF_ERROR(check_sizes(fields, target, head));
+  if (kind == HeadKind::kEagle3) {
+    FT_RETURN_IF_ERROR(read_eagle3(fields, target, &head));
+  } else {
+    head.tap_layers = {TapSink::kFinalNorm};
+  }
+  if (kind == HeadKind::kMtp) {
+    FT_RETURN_IF_ERROR(read_mtp(fields, target, &head));
+  } else if (head.layer.num_layers != 1) {
+    return unsupported(where + ": num_hidden_layers " + std::to_string(head.layer.num_layers) +
+                       " of an " + kind_name(kind) + " head is not supported; use a head of one");
+  }
+  head.layer.num_layers = head.num_modules;
+  head.layer.layers.assign(static_cast<size_t>(head.num_modules), LayerConfig{});
+  return head;
+}
+
+}  // namespace foretoken

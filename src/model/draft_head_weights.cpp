@@ -1,0 +1,335 @@
+#include "model/draft_head_weights.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "model/architecture.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+// Loads one head.
+class HeadLoader {
+ public:
+  HeadLoader(Arena& arena, const DraftHeadSource& source, WeightLoader& loader)
+      : arena_(arena),
+        source_(source),
+        config_(source.config),
+        layer_(config_.layer),
+        loader_(loader),
+        traits_(find_architecture(layer_.architecture)->decoder) {}
+
+  Result<DraftHeadWeights> load();
+
+ private:
+  Status load_module(int32_t module, DraftModuleWeights* out);
+  Status load_eagle(DraftModuleWeights* out);
+  Status load_eagle3(DraftModuleWeights* out);
+  Status load_mtp(int32_t module, DraftModuleWeights* out);
+  Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
+  Status load_layer(const std::string& base, const LayerForm& form, DraftModuleWeights* out);
+  Status load_embedding(const std::string& name, DraftModuleWeights* out);
+  Status load_head(const std::string& name, int32_t rows, DraftModuleWeights* out);
+  Status load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out);
+  Status share_head(DraftModuleWeights* out);
+  Status share_rows();
+  Result<std::vector<int32_t>> target_ids(int32_t rows);
+  Status upload_ids(const std::vector<int32_t>& ids, const int32_t** out);
+  Status ignore_other_tensors();
+  std::string layer_base(std::initializer_list<std::string> names) const;
+  std::string named(const std::string& name) const;
+  Status load_norm(const std::string& name, const float** out) {
+    return LayerLoader(arena_, layer_, traits_, loader_).load_norm(name, layer_.hidden_size, out);
+  }
+
+  Arena& arena_;
+  const DraftHeadSource& source_;
+  const DraftHeadConfig& config_;
+  const ModelConfig& layer_;
+  WeightLoader& loader_;
+  DecoderTraits traits_;
+  DraftHeadWeights weights_;
+  DraftHead::Head shared_rows_;  // of shared_head, once it is loaded
+};
+
+// The name as the files have it.
+std::string HeadLoader::named(const std::string& name) const {
+  return !loader_.has(name) && loader_.has("model." + name) ? "model." + name : name;
+}
+
+// Beginning of the names of a layer, which is published under one of these, with "model." or not.
+std::string HeadLoader::layer_base(std::initializer_list<std::string> names) const {
+  for (const std::string& name : names) {
+    for (const std::string& base : {name, "model." + name}) {
+      if (source_.checkpoint == nullptr) return base;
+      const auto at = source_.checkpoint->tensors().lower_bound(base);
+      if (at != source_.checkpoint->tensors().end() && at->first.starts_with(base)) return base;
+    }
+  }
+  return "model." + *names.begin();
+}
+
+Result<DraftHeadWeights> HeadLoader::load() {
+  weights_.modules.resize(static_cast<size_t>(config_.num_modules));
+  for (int32_t i = 0; i < config_.num_modules; ++i) {
+    FT_RETURN_IF_ERROR(load_module(i, &weights_.modules[static_cast<size_t>(i)]));
+  }
+  FT_RETURN_IF_ERROR(ignore_other_tensors());
+  return std::move(weights_);
+}
+
+Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
+  switch (config_.kind) {
+    case HeadKind::kEagle:
+      return load_eagle(out);
+    case HeadKind::kEagle3:
+      return load_eagle3(out);
+    case HeadKind::kMtp:
+      return load_mtp(module, out);
+  }
+  return {};
+}
+
+Status HeadLoader::load_eagle(DraftModuleWeights* out) {
+  FT_RETURN_IF_ERROR(load_fc("fc", 2 * layer_.hidden_size, out));
+  FT_RETURN_IF_ERROR(load_layer(layer_base({"layers.0."}), {false, 0}, out));
+  FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
+  return load_head(named("lm_head.weight"), layer_.vocab_size, out);
+}
+
+Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
+  const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
+  FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.hidden_size, out));
+  const std::string base = layer_base({"midlayer.", "layers.0."});
+  FT_RETURN_IF_ERROR(load_layer(base, {true, 2 * layer_.hidden_size}, out));
+  // The layer's input norm is that of the embedding alone.
+  out->embed_norm = out->layer.input_norm;
+  FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm.weight", &out->state_norm));
+  FT_RETURN_IF_ERROR(load_norm(named("norm.weight"), &out->output_norm));
+  FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
+  loader_.ignore(named("t2d"));
+  return load_head(named("lm_head.weight"), config_.draft_vocab_size, out);
+}
+
+Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
+  const std::string number = std::to_string(config_.first_layer + module);
+  const std::string base = layer_base({"layers." + number + "."});
+  FT_RETURN_IF_ERROR(load_fc(base + "eh_proj", 2 * layer_.hidden_size, out));
+  FT_RETURN_IF_ERROR(load_norm(base + "enorm.weight", &out->embed_norm));
+  FT_RETURN_IF_ERROR(load_norm(base + "hnorm.weight", &out->state_norm));
+  FT_RETURN_IF_ERROR(load_layer(base, {}, out));
+  FT_RETURN_IF_ERROR(load_norm(base + "shared_head.norm.weight", &out->output_norm));
+  FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
+  return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
+}
+
+Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out) {
+  std::string full = named(name + ".weight");
+  full.resize(full.size() - std::string(".weight").size());
+  if (loader_.has_optional(full + ".weight")) {
+    FT_ASSIGN_OR_RETURN(const TensorView* tensor, source_.checkpoint->find(full + ".weight"));
+    if (tensor->shape.size() == 2 && tensor->shape[1] != inputs) {
+      return invalid_argument(tensor->file + ": '" + tensor->name + "' reads " +
+                              std::to_string(tensor->shape[1]) + " numbers, but with this target " +
+                              "it gets " + std::to_string(inputs) +
+                              "; use a head that was trained for this target");
+    }
+  }
+  out->fc_inputs = inputs;
+  return LayerLoader(arena_, layer_, traits_, loader_)
+      .load_linear({{full, layer_.hidden_size}}, inputs, loader_.has_optional(full + ".bias"),
+                   &out->fc, &out->fc_bias);
+}
+
+Status HeadLoader::load_layer(const std::string& base, const LayerForm& form,
+                              DraftModuleWeights* out) {
+  if (config_.kind != HeadKind::kMtp) {
+    // Heads for Qwen targets have these without a field that says so.
+    traits_.qkv_bias =
+        !layer_.attention_bias && loader_.has_optional(base + "self_attn.q_proj.bias");
+    traits_.qk_norm = loader_.has_optional(base + "self_attn.q_norm.weight");
+  }
+  return LayerLoader(arena_, layer_, traits_, loader_).load(base, form, &out->layer);
+}
+
+Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* out) {
+  const ModelConfig& target = source_.target;
+  if (loader_.has_optional(name) ||
+      (source_.checkpoint == nullptr && layer_.hidden_size != target.hidden_size)) {
+    FT_ASSIGN_OR_RETURN(out->embedding,
+                        loader_.table(arena_, name, layer_.vocab_size, layer_.hidden_size));
+    return {};
+  }
+  if (layer_.hidden_size != target.hidden_size) {
+    return not_found("tensor '" + name + "' is missing in the draft head, whose hidden_size " +
+                     std::to_string(layer_.hidden_size) + " is not the target's " +
+                     std::to_string(target.hidden_size) +
+                     ", so that it cannot share the target's; use a head that has its own");
+  }
+  out->embedding = source_.shared.embedding;
+  return {};
+}
+
+Status HeadLoader::load_head(const std::string& name, int32_t rows, DraftModuleWeights* out) {
+  const bool reduced = config_.kind == HeadKind::kEagle3 && rows != layer_.vocab_size;
+  const bool other_size = layer_.hidden_size != source_.target.hidden_size;
+  if (reduced || other_size || loader_.has_optional(name)) return load_own_rows(name, rows, out);
+  return share_head(out);
+}
+
+Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out) {
+  FT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, target_ids(rows));
+  const std::vector<int32_t>& wanted = source_.options.vocab_ids;
+  const bool identity = ids.empty();
+  if (wanted.empty()) {
+    const TensorPart part[] = {{name, rows}};
+    FT_ASSIGN_OR_RETURN(out->own_head, loader_.matrix(part, layer_.hidden_size));
+  } else {
+    std::unordered_map<int32_t, int32_t> row_of;
+    for (int32_t row = 0; row < rows; ++row) {
+      row_of[identity ? row : ids[static_cast<size_t>(row)]] = row;
+    }
+    std::vector<int32_t> kept_rows, kept_ids;
+    for (const int32_t id : wanted) {
+      const auto it = row_of.find(id);
+      if (it == row_of.end()) continue;
+      kept_rows.push_back(it->second);
+      kept_ids.push_back(id);
+    }
+    if (kept_ids.empty()) {
+      return invalid_argument("none of the " + std::to_string(wanted.size()) +
+                              " ids of the reduced draft vocabulary is in the head's own of " +
+                              std::to_string(rows) + "; leave draft_vocab_size out");
+    }
+    FT_ASSIGN_OR_RETURN(out->own_head,
+                        loader_.matrix_rows({name, rows}, layer_.hidden_size, kept_rows));
+    ids = kept_ids;
+  }
+  out->head.weight = out->own_head.get();
+  out->head.rows = ids.empty() ? rows : static_cast<int32_t>(ids.size());
+  return ids.empty() ? Status() : upload_ids(ids, &out->head.id_map);
+}
+
+// The target id of each row of the head's own output matrix; empty: rows are target ids.
+Result<std::vector<int32_t>> HeadLoader::target_ids(int32_t rows) {
+  std::vector<int32_t> ids;
+  if (config_.kind != HeadKind::kEagle3) return ids;
+  const std::string name = named("d2t");
+  const int64_t vocab = layer_.vocab_size;
+  if (source_.checkpoint == nullptr) {
+    for (int64_t row = 0; row < rows && rows < vocab; ++row) {
+      ids.push_back(static_cast<int32_t>(row * vocab / rows));
+    }
+    return ids;
+  }
+  if (rows == vocab && !loader_.has(name)) return ids;
+  FT_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, loader_.integers(name, rows));
+  std::vector<bool> taken(static_cast<size_t>(vocab), false);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t offset = offsets[static_cast<size_t>(row)];
+    const bool valid = offset >= -row && offset < vocab - row;
+    if (!valid || taken[static_cast<size_t>(row + offset)]) {
+      return invalid_argument(
+          "tensor '" + name + "' of the draft head maps draft id " + std::to_string(row) + " by " +
+          std::to_string(offset) +
+          (valid ? " to a target id that another draft id has already"
+                 : " to outside the target's vocabulary of " + std::to_string(vocab)) +
+          "; use a head that was trained for this target");
+    }
+    taken[static_cast<size_t>(row + offset)] = true;
+    ids.push_back(static_cast<int32_t>(row + offset));
+  }
+  return ids;
+}
+
+Status HeadLoader::share_head(DraftModuleWeights* out) {
+  if (source_.options.vocab_ids.empty()) {
+    out->head = {source_.shared.head, nullptr, layer_.vocab_size};
+    return {};
+  }
+  if (shared_rows_.weight == nullptr) FT_RETURN_IF_ERROR(share_rows());
+  out->head = shared_rows_;
+  return {};
+}
+
+Status HeadLoader::share_rows() {
+  const std::vector<int32_t>& ids = source_.options.vocab_ids;
+  if (source_.checkpoint == nullptr) {
+    const TensorPart part[] = {{"lm_head.weight", static_cast<int64_t>(ids.size())}};
+    FT_ASSIGN_OR_RETURN(weights_.shared_head, loader_.matrix(part, layer_.hidden_size));
+  } else {
+    FT_ASSIGN_OR_RETURN(
+        weights_.shared_head,
+        load_head_rows(source_.device, source_.options.target_folder, source_.target, ids));
+  }
+  shared_rows_.weight = weights_.shared_head.get();
+  shared_rows_.rows = static_cast<int32_t>(ids.size());
+  return upload_ids(ids, &shared_rows_.id_map);
+}
+
+Status HeadLoader::upload_ids(const std::vector<int32_t>& ids, const int32_t** out) {
+  FT_ASSIGN_OR_RETURN(void* memory, loader_.upload(arena_, ids.data(), ids.size() * sizeof(int32_t),
+                                                   "the ids of the draft vocabulary"));
+  *out = static_cast<const int32_t*>(memory);
+  return {};
+}
+
+// MTP modules may lie in the target's own files, where only layers beyond its last are theirs; of
+// those only the wanted ones are loaded.
+Status HeadLoader::ignore_other_tensors() {
+  if (config_.kind != HeadKind::kMtp || source_.checkpoint == nullptr) return {};
+  for (const auto& [name, tensor] : source_.checkpoint->tensors()) {
+    const size_t begin = name.starts_with("model.") ? 6 : 0;
+    const bool is_layer = name.compare(begin, 7, "layers.") == 0;
+    const int layer = is_layer ? std::atoi(name.c_str() + begin + 7) : -1;
+    const int module = layer - config_.first_layer;
+    if (module < 0 || module >= config_.num_modules) loader_.ignore(name);
+  }
+  return {};
+}
+
+}  // namespace
+
+int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig& target) {
+  const ModelConfig& layer = config.layer;
+  const double hidden = layer.hidden_size, inner = layer.intermediate_size;
+  const double q = double(layer.num_heads) * layer.head_dim;
+  const double kv = double(layer.num_kv_heads) * layer.head_dim;
+  const bool eagle3 = config.kind == HeadKind::kEagle3;
+  const double fc = eagle3 ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
+  const double inputs = eagle3 ? 2 * hidden : hidden;
+  const double module = fc * hidden + (q + 2 * kv) * inputs + q * hidden + 3 * inner * hidden;
+  const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
+  const double count = config.num_modules * module + head * hidden;
+  const double bytes = count * static_cast<double>(dtype_size(layer.dtype));
+  return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
+}
+
+Result<DraftHeadWeights> load_draft_head_weights(Arena& arena, const DraftHeadSource& source,
+                                                 WeightLoader& loader) {
+  return HeadLoader(arena, source, loader).load();
+}
+
+Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
+                                    const ModelConfig& config, const std::vector<int32_t>& ids) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < config.vocab_size) continue;
+    return invalid_argument("id " + std::to_string(id) +
+                            " of the reduced draft vocabulary lies outside the vocabulary of " +
+                            std::to_string(config.vocab_size) + "; correct the list of ids");
+  }
+  const Architecture* architecture = find_architecture(config.architecture);
+  FT_CHECK(architecture != nullptr && !ids.empty());
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(folder));
+  const int64_t bytes = static_cast<int64_t>(ids.size()) * config.hidden_size *
+                        static_cast<int64_t>(dtype_size(config.dtype));
+  FT_ASSIGN_OR_RETURN(const auto loader,
+                      WeightLoader::create(device, &checkpoint, config.dtype, bytes, {}, nullptr));
+  const std::string name = output_matrix_name(config, find_place(architecture->decoder, *loader));
+  return loader->matrix_rows({name, config.vocab_size}, config.hidden_size, ids);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,148 @@
+#include "model/layer_runner.h"
+
+#include "base/check.h"
+#include "kernels/attention.h"
+#include "kernels/gated_act.h"
+#include "kernels/gemm.h"
+#include "kernels/rms_norm.h"
+#include "model/rope_table.h"
+
+namespace foretoken {
+
+Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Arena& arena,
+                               WeightLoader& loader) {
+  const RopeTable table = make_rope_table(rope, max_model_len);
+  FT_ASSIGN_OR_RETURN(
+      void* memory, loader.upload(arena, table.inv_freq.data(),
+                                  table.inv_freq.size() * sizeof(float), "the rotary frequencies"));
+  return DeviceRope{static_cast<const float*>(memory), rope.rotary_dim, table.scaling};
+}
+
+Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
+  const auto rows = static_cast<size_t>(max_rows_);
+  const size_t act = dtype_size(config_.dtype);
+  const auto hidden = static_cast<size_t>(config_.hidden_size);
+  const auto inner = static_cast<size_t>(config_.intermediate_size);
+  const auto q = static_cast<size_t>(q_size()), qkv = static_cast<size_t>(qkv_size());
+  const char* what = "the model's scratch (lower --max-num-batched-tokens)";
+  FT_ASSIGN_OR_RETURN(residual_, arena.take_array<float>(rows * hidden, what));
+  FT_ASSIGN_OR_RETURN(normed_, arena.take(rows * hidden * act, what));
+  FT_ASSIGN_OR_RETURN(qkv_, arena.take_array<float>(rows * qkv, what));
+  FT_ASSIGN_OR_RETURN(q_, arena.take(rows * q * act, what));
+  FT_ASSIGN_OR_RETURN(attended_, arena.take(rows * q * act, what));
+  FT_ASSIGN_OR_RETURN(delta_, arena.take_array<float>(rows * hidden, what));
+  if (post_norms) {
+    FT_ASSIGN_OR_RETURN(added_, arena.take_array<float>(rows * hidden, what));
+  }
+  FT_ASSIGN_OR_RETURN(gate_up_, arena.take_array<float>(rows * 2 * inner, what));
+  FT_ASSIGN_OR_RETURN(gated_, arena.take(rows * inner * act, what));
+  workspace_floats_ =
+      attention_.workspace_floats(device_, max_rows_, config_.num_heads, config_.head_dim);
+  FT_ASSIGN_OR_RETURN(workspace_,
+                      arena.take_array<float>(static_cast<size_t>(workspace_floats_), what));
+  return {};
+}
+
+const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv,
+                              const DecoderLayerWeights& layer, const void* x) {
+  FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
+  add_and_norm(rows, attend(rows, kv, layer, x), layer.mlp_norm);
+  return run_mlp(rows, layer);
+}
+
+const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
+                                 const DecoderLayerWeights& layer, const void* x) {
+  multiply(rows, x, layer.qkv, layer.qkv_bias, qkv_, qkv_size(), layer.attention_inputs);
+  rope_kv(rows.queue, {.counts = rows.counts,
+                       .qkv = qkv_,
+                       .q_out = q_,
+                       .positions = rows.positions,
+                       .kv_slot = kv.kv_slot,
+                       .inv_freq = kv.rope.inv_freq,
+                       .kv = kv.kv,
+                       .max_rows = rows.max_rows,
+                       .num_heads = config_.num_heads,
+                       .rotary_dim = kv.rope.rotary_dim,
+                       .scaling = kv.rope.scaling,
+                       .q_norm = layer.q_norm,
+                       .k_norm = layer.k_norm,
+                       .norm_eps = config_.rms_norm_eps,
+                       .position_shift = kv.position_shift});
+  attention_.run(rows.queue, {.counts = rows.counts,
+                              .q = q_,
+                              .out = attended_,
+                              .positions = rows.positions,
+                              .row_slot = rows.row_slot,
+                              .block_tables = kv.block_tables,
+                              .workspace = workspace_,
+                              .workspace_floats = workspace_floats_,
+                              .kv = kv.kv,
+                              .max_blocks = kv.max_blocks,
+                              .max_rows = rows.max_rows,
+                              .num_heads = config_.num_heads,
+                              .window = kv.window,
+                              .scale = config_.attention_scale,
+                              .softcap = config_.attention_softcap,
+                              .kv_begin = kv.kv_begin});
+  multiply(rows, attended_, layer.o, layer.o_bias, delta_, config_.hidden_size, q_size());
+  return norm_delta(rows, layer.attention_post_norm);
+}
+
+const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer) {
+  multiply(rows, normed_, layer.gate_up, layer.gate_up_bias, gate_up_,
+           2 * config_.intermediate_size, config_.hidden_size);
+  gated_act(rows.queue, {.counts = rows.counts,
+                         .gate_up = gate_up_,
+                         .out = gated_,
+                         .max_rows = rows.max_rows,
+                         .size = config_.intermediate_size,
+                         .activation = config_.activation,
+                         .out_dtype = config_.dtype});
+  multiply(rows, gated_, layer.down, layer.down_bias, delta_, config_.hidden_size,
+           config_.intermediate_size);
+  return norm_delta(rows, layer.mlp_post_norm);
+}
+
+// The output of a block, normed where the architecture wants that.
+const float* LayerRunner::norm_delta(const LayerRows& rows, const float* weight) {
+  if (weight == nullptr) return delta_;
+  norm_rows(rows, delta_, nullptr, weight, {added_, DType::kF32});
+  return added_;
+}
+
+void LayerRunner::add_and_norm(const LayerRows& rows, const float* delta, const float* weight) {
+  norm_rows(rows, residual_, delta, weight, {normed_, config_.dtype});
+}
+
+void LayerRunner::norm_rows(const LayerRows& rows, float* residual, const float* delta,
+                            const float* weight, NormOutput out) {
+  rms_norm(rows.queue, {.counts = rows.counts,
+                        .residual = residual,
+                        .delta = delta,
+                        .weight = weight,
+                        .out = out.rows,
+                        .row_index = nullptr,
+                        .row_offset = 0,
+                        .max_rows = rows.max_rows,
+                        .hidden = config_.hidden_size,
+                        .eps = config_.rms_norm_eps,
+                        .out_dtype = out.dtype});
+}
+
+void LayerRunner::multiply(const LayerRows& rows, const void* x, const PackedWeight& weight,
+                           const float* bias, float* y, int32_t n, int32_t k) {
+  gemm(rows.queue, {.counts = rows.counts,
+                    .x = x,
+                    .weight = weight.get(),
+                    .y = y,
+                    .bias = bias,
+                    .row_kind = RowKind::kToken,
+                    .row_offset = 0,
+                    .max_rows = rows.max_rows,
+                    .n = n,
+                    .k = k,
+                    .dtype = config_.dtype,
+                    .out_dtype = DType::kF32});
+}
+
+}  // namespace foretoken

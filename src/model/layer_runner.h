@@ -1,0 +1,109 @@
+#pragma once
+#include <cstdint>
+
+#include "attention/backend.h"
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/queue.h"
+#include "kernels/rope_kv.h"
+#include "kernels/step_types.h"
+#include "model/config.h"
+#include "model/decoder_weights.h"
+#include "model/weight_loader.h"
+
+namespace foretoken {
+
+// A rope table in device memory; without frequencies nothing turns.
+struct DeviceRope {
+  const float* inv_freq = nullptr;
+  int32_t rotary_dim = 0;
+  float scaling = 1;
+};
+
+// The table of make_rope_table, in `arena`.
+Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Arena& arena,
+                               WeightLoader& loader);
+
+// The rows of a forward pass; in device memory.
+struct LayerRows {
+  Queue& queue;
+  const StepCounts* counts;
+  const int32_t* positions;  // [max_rows]
+  const int32_t* row_slot;   // [max_rows]
+  int32_t max_rows;
+};
+
+// Where a layer keeps the keys and values of the rows, and what it sees of them.
+struct LayerKv {
+  KvLayer kv;
+  const int32_t* kv_slot;       // [max_rows]
+  const int32_t* block_tables;  // [slots, max_blocks]
+  int32_t max_blocks;
+  DeviceRope rope;
+  int32_t window = 0;          // as of AttentionArgs
+  int32_t kv_begin = 0;        // as of AttentionArgs
+  int32_t position_shift = 0;  // as of RopeKvArgs
+};
+
+// Runs decoder layers around a residual stream in float: grouped-query attention and a gated MLP,
+// for targets, draft models and draft heads. Holds their scratch; a layer's weights come with each
+// call. Only enqueues ops. Rows depend on nothing but themselves and what their positions see.
+class LayerRunner {
+ public:
+  LayerRunner(Device& device, const ModelConfig& config, const AttentionBackend& attention,
+              int32_t max_rows)
+      : device_(device), config_(config), attention_(attention), max_rows_(max_rows) {}
+
+  // Takes the buffers from `arena`; post_norms as of DecoderTraits.
+  Status take_scratch(Arena& arena, bool post_norms);
+
+  float* residual() const { return residual_; }  // [max_rows, hidden]
+  void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
+
+  // residual += delta (when given); normed = norm(residual) * weight.
+  void add_and_norm(const LayerRows& rows, const float* delta, const float* weight);
+  // The same for other rows of the hidden size: `residual` is floats.
+  struct NormOutput {
+    void* rows;
+    DType dtype;
+  };
+  void norm_rows(const LayerRows& rows, float* residual, const float* delta, const float* weight,
+                 NormOutput out);
+
+  // Attention over x [max_rows, layer.attention_inputs] of the config's type, added to the
+  // residual, then the MLP. Returns what the MLP adds to the residual, valid until the next call.
+  const float* run(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer,
+                   const void* x);
+
+  // y = x weight^T + bias: y [max_rows, n] floats, x [max_rows, k] of the config's type.
+  void multiply(const LayerRows& rows, const void* x, const PackedWeight& weight, const float* bias,
+                float* y, int32_t n, int32_t k);
+
+ private:
+  const float* attend(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer,
+                      const void* x);
+  const float* run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer);
+  const float* norm_delta(const LayerRows& rows, const float* weight);
+
+  int32_t q_size() const { return config_.num_heads * config_.head_dim; }
+  int32_t qkv_size() const { return q_size() + 2 * config_.num_kv_heads * config_.head_dim; }
+
+  Device& device_;
+  const ModelConfig& config_;
+  const AttentionBackend& attention_;
+  const int32_t max_rows_;
+  // "act" stands for the type of the config.
+  float* residual_ = nullptr;   // [max_rows, hidden]
+  void* normed_ = nullptr;      // [max_rows, hidden] act
+  float* qkv_ = nullptr;        // [max_rows, qkv size]
+  void* q_ = nullptr;           // [max_rows, q size] act
+  void* attended_ = nullptr;    // [max_rows, q size] act
+  float* delta_ = nullptr;      // [max_rows, hidden] output of a block
+  float* added_ = nullptr;      // [max_rows, hidden] the same after its own norm, where it has one
+  float* gate_up_ = nullptr;    // [max_rows, 2 * intermediate]
+  void* gated_ = nullptr;       // [max_rows, intermediate] act
+  float* workspace_ = nullptr;  // [workspace_floats] of attention
+  int64_t workspace_floats_ = 0;
+};
+
+}  // namespace foretoken
