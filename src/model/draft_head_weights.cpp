@@ -39,7 +39,7 @@ class HeadLoader {
   Result<std::vector<int32_t>> target_ids(int32_t rows);
   Status upload_ids(const std::vector<int32_t>& ids, const int32_t** out);
   Status ignore_other_tensors();
-  std::string mtp_base(int32_t module) const;
+  std::string layer_base(std::initializer_list<std::string> names) const;
   std::string named(const std::string& name) const;
   Status load_norm(const std::string& name, const float** out) {
     return LayerLoader(arena_, layer_, traits_, loader_).load_norm(name, layer_.hidden_size, out);
@@ -60,8 +60,16 @@ std::string HeadLoader::named(const std::string& name) const {
   return !loader_.has(name) && loader_.has("model." + name) ? "model." + name : name;
 }
 
-std::string HeadLoader::mtp_base(int32_t module) const {
-  return "layers." + std::to_string(config_.first_layer + module) + ".";
+// Beginning of the names of a layer, which is published under one of these, with "model." or not.
+std::string HeadLoader::layer_base(std::initializer_list<std::string> names) const {
+  for (const std::string& name : names) {
+    for (const std::string& base : {name, "model." + name}) {
+      if (source_.checkpoint == nullptr) return base;
+      const auto at = source_.checkpoint->tensors().lower_bound(base);
+      if (at != source_.checkpoint->tensors().end() && at->first.starts_with(base)) return base;
+    }
+  }
+  return "model." + *names.begin();
 }
 
 Result<DraftHeadWeights> HeadLoader::load() {
@@ -87,7 +95,7 @@ Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
 
 Status HeadLoader::load_eagle(DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc("fc", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_layer(named("layers.0.self_attn.o_proj.weight"), {false, 0}, out));
+  FT_RETURN_IF_ERROR(load_layer(layer_base({"layers.0."}), {false, 0}, out));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
   return load_head(named("lm_head.weight"), layer_.vocab_size, out);
 }
@@ -95,12 +103,10 @@ Status HeadLoader::load_eagle(DraftModuleWeights* out) {
 Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
   FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.hidden_size, out));
-  std::string probe = named("midlayer.self_attn.o_proj.weight");
-  if (!loader_.has(probe)) probe = named("layers.0.self_attn.o_proj.weight");
-  FT_RETURN_IF_ERROR(load_layer(probe, {true, 2 * layer_.hidden_size}, out));
+  const std::string base = layer_base({"midlayer.", "layers.0."});
+  FT_RETURN_IF_ERROR(load_layer(base, {true, 2 * layer_.hidden_size}, out));
   // The layer's input norm is that of the embedding alone.
   out->embed_norm = out->layer.input_norm;
-  const std::string base = probe.substr(0, probe.find("self_attn."));
   FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm.weight", &out->state_norm));
   FT_RETURN_IF_ERROR(load_norm(named("norm.weight"), &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
@@ -109,12 +115,12 @@ Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
 }
 
 Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
-  const std::string eh_proj = named(mtp_base(module) + "eh_proj.weight");
-  const std::string base = eh_proj.substr(0, eh_proj.find("eh_proj"));
+  const std::string number = std::to_string(config_.first_layer + module);
+  const std::string base = layer_base({"layers." + number + "."});
   FT_RETURN_IF_ERROR(load_fc(base + "eh_proj", 2 * layer_.hidden_size, out));
   FT_RETURN_IF_ERROR(load_norm(base + "enorm.weight", &out->embed_norm));
   FT_RETURN_IF_ERROR(load_norm(base + "hnorm.weight", &out->state_norm));
-  FT_RETURN_IF_ERROR(load_layer(base + "self_attn.o_proj.weight", {}, out));
+  FT_RETURN_IF_ERROR(load_layer(base, {}, out));
   FT_RETURN_IF_ERROR(load_norm(base + "shared_head.norm.weight", &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
@@ -138,10 +144,8 @@ Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleW
                    &out->fc, &out->fc_bias);
 }
 
-// `probe`: a tensor that every such layer has, under its full name.
-Status HeadLoader::load_layer(const std::string& probe, const LayerForm& form,
+Status HeadLoader::load_layer(const std::string& base, const LayerForm& form,
                               DraftModuleWeights* out) {
-  const std::string base = probe.substr(0, probe.find("self_attn."));
   if (config_.kind != HeadKind::kMtp) {
     // Heads for Qwen targets have these without a field that says so.
     traits_.qkv_bias =

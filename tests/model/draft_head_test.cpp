@@ -42,12 +42,13 @@ DraftHeadOptions head_options() {
   return options;
 }
 
-Pair load_pair(const HeadCase& head, const std::string& dtype, const DraftHeadOptions& options) {
+Pair load_pair(const HeadCase& head, const std::string& dtype, const DraftHeadOptions& options,
+               const ConfigOptions& head_config = {}) {
   Pair pair;
   pair.target = test::load_test_model(test::golden_folder() + "architectures/llama", {dtype, ""},
                                       kMaxRows, kMaxLen);
   const std::string folder = test::golden_folder() + "heads/" + head.name;
-  const auto config = read_draft_head_config(folder, head.kind, pair.target->config(), {});
+  const auto config = read_draft_head_config(folder, head.kind, pair.target->config(), head_config);
   EXPECT_TRUE(config.ok()) << config.status().message();
   auto loaded =
       load_draft_head(test::model_device(), folder, config.value(), *pair.target, options);
@@ -263,6 +264,31 @@ TEST_P(DraftHeadOf, AReducedVocabularyKeepsTheLogitsOfItsIds) {
       }
     }
   }
+}
+
+// The first entry of a module has rotary position 0, whose angle is 0 at every frequency; the
+// second has not.
+TEST_P(DraftHeadOf, RotaryPositionsBeginAtTheFirstEntry) {
+  const std::vector<int32_t> ids = golden_json().at("ids");
+  std::vector<std::vector<std::byte>> entries[2];
+  for (int i = 0; i < 2; ++i) {
+    const ConfigOptions changed{"auto", i == 0 ? "" : R"({"rope_theta": 3.0})"};
+    const Pair pair = load_pair(GetParam(), "float32", head_options(), changed);
+    HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
+    harness.target().run(ids, kMaxRows);
+    for (int32_t m = 0; m < pair.head->config().num_modules; ++m) {
+      // The second module must not see what the first makes of other angles.
+      harness.catch_up(0, 0, ids, 1, 2 + m);
+      harness.catch_up(m, 0, ids, 1 + m, 3 + m);
+      entries[i].push_back(harness.entry_bytes(m, 0, 1 + m));
+      entries[i].push_back(harness.entry_bytes(m, 0, 2 + m));
+    }
+  }
+  EXPECT_EQ(entries[0][0], entries[1][0]);
+  EXPECT_NE(entries[0][1], entries[1][1]);
+  if (entries[0].size() < 4) return;
+  EXPECT_EQ(entries[0][2], entries[1][2]);
+  EXPECT_NE(entries[0][3], entries[1][3]);
 }
 
 TEST_P(DraftHeadOf, SizesAndDummyWeights) {

@@ -1,0 +1,181 @@
+#include "draft/drafter_cases.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+namespace foretoken::test {
+namespace {
+
+class Folders {
+ public:
+  Folders()
+      : path_(std::filesystem::temp_directory_path() /
+              ("foretoken_drafters_" + std::to_string(::getpid()))) {}
+  ~Folders() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  // True for the first call with a name.
+  bool add(const std::string& name, std::string* path) {
+    *path = (path_ / name).string();
+    return names_.insert(name).second;
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::set<std::string> names_;
+};
+
+Folders& folders() {
+  static Folders all;
+  return all;
+}
+
+std::string shape_name(const DialledShape& shape) {
+  return shape.architecture + "-" + dtype_name(shape.dtype) + "-" +
+         std::to_string(shape.num_layers) + "-" + std::to_string(shape.agreement) + "-" +
+         std::to_string(shape.num_mtp_modules) + "-" + std::to_string(shape.id_shift) + "-" +
+         std::to_string(shape.max_position_embeddings);
+}
+
+}  // namespace
+
+DialledShape dialled_target(DType dtype, const std::string& architecture) {
+  DialledShape shape;
+  shape.architecture = architecture;
+  shape.num_layers = 3;
+  shape.vocab_size = 256;
+  shape.intermediate_size = 64;
+  shape.max_position_embeddings = 512;
+  shape.dtype = dtype;
+  return shape;
+}
+
+std::string dialled_folder(const DialledShape& shape) {
+  std::string path;
+  if (folders().add(shape_name(shape), &path)) {
+    const Status status = write_dialled_checkpoint(path, shape);
+    FT_CHECK_MSG(status.ok(), status.message());
+  }
+  return path;
+}
+
+std::string dialled_head_folder(const DialledShape& target, const DialledHead& head) {
+  std::string path;
+  const std::string name = shape_name(target) + "-head" +
+                           std::to_string(static_cast<int>(head.kind)) + "-" +
+                           std::to_string(head.agreement) + "-" + std::to_string(head.num_modules) +
+                           "-" + std::to_string(head.draft_vocab_size);
+  if (folders().add(name, &path)) {
+    const Status status = write_dialled_head(path, target, head);
+    FT_CHECK_MSG(status.ok(), status.message());
+  }
+  return path;
+}
+
+SpeculativeConfig DrafterCase::config(int num_drafts) const {
+  SpeculativeConfig config;
+  config.method = method;
+  config.num_speculative_tokens = num_drafts;
+  config.draft_vocab_size = draft_vocab_size;
+  if (probabilistic) config.draft_sample_method = "probabilistic";
+  const DialledShape shape = dialled_target(dtype, architecture);
+  if (method == "draft_model") {
+    DialledShape draft = dialled_target(dtype, draft_architecture);
+    draft.num_layers = 2;
+    draft.agreement = agreement;
+    config.model = dialled_folder(draft);
+    return config;
+  }
+  DialledHead head;
+  head.kind = method == "eagle"    ? HeadKind::kEagle
+              : method == "eagle3" ? HeadKind::kEagle3
+                                   : HeadKind::kMtp;
+  head.agreement = agreement;
+  head.num_modules = num_modules;
+  config.model = dialled_head_folder(shape, head);
+  return config;
+}
+
+std::vector<DrafterCase> drafter_cases() {
+  return {
+      {.name = "DraftModel", .method = "draft_model"},
+      {.name = "Eagle", .method = "eagle"},
+      {.name = "Eagle3", .method = "eagle3"},
+      {.name = "Mtp", .method = "mtp"},
+      {.name = "Mtp2", .method = "mtp", .num_modules = 2},
+      {.name = "Mtp3", .method = "mtp", .num_modules = 3},
+      {.name = "DraftModelBf16", .method = "draft_model", .dtype = DType::kBF16},
+      {.name = "Eagle3Bf16", .method = "eagle3", .dtype = DType::kBF16},
+      {.name = "Mtp2Bf16", .method = "mtp", .dtype = DType::kBF16, .num_modules = 2},
+      {.name = "WindowedDraftModel",
+       .method = "draft_model",
+       .draft_architecture = "MistralForCausalLM"},
+      {.name = "EagleOnWindows", .method = "eagle", .architecture = "Gemma2ForCausalLM"},
+      {.name = "MtpOnWindows", .method = "mtp", .architecture = "Gemma3ForCausalLM"},
+      {.name = "Eagle3Probabilistic", .method = "eagle3", .probabilistic = true},
+      {.name = "DraftModelReduced",
+       .method = "draft_model",
+       .probabilistic = true,
+       .draft_vocab_size = 200},
+      {.name = "Eagle3Reduced", .method = "eagle3", .draft_vocab_size = 200},
+  };
+}
+
+Reference::Reference(const std::string& target, const SpeculativeConfig& config,
+                     const SlotParams& params)
+    : rig_(target, {config}) {
+  rig_.params = params;
+  rig_.params.drafter = 0;
+}
+
+RigOutput Reference::run(const std::vector<int32_t>& ids, int limit) {
+  rig_.start(0, {ids.begin(), ids.end() - 1});
+  rig_.forced[0] = {ids.back()};
+  return rig_.step({.slot = 0,
+                    .num_tokens = static_cast<int32_t>(ids.size()) - 1,
+                    .max_drafts = 0,
+                    .draft_limit = limit,
+                    .draft_rows = DraftRig::kMaxRows});
+}
+
+const std::vector<int32_t>& Reference::drafts(const std::vector<int32_t>& ids, int limit) {
+  const auto [at, is_new] = known_.try_emplace({ids, limit});
+  if (is_new) {
+    at->second = run(ids, limit).proposed;
+    rig_.release(0);
+  }
+  return at->second;
+}
+
+Reference::Entries Reference::entries(const std::vector<int32_t>& ids) {
+  run(ids, 1);
+  Entries all;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto position = static_cast<int32_t>(i);
+    all.drafter.push_back(rig_.entry(*rig_.drafter().kv_cache(), 0, position));
+    if (i + 1 < ids.size()) all.target.push_back(rig_.entry(rig_.target_cache(), 0, position));
+  }
+  rig_.release(0);
+  return all;
+}
+
+std::vector<int32_t> cycle_from(int64_t place, int count) {
+  const DialledShape shape = dialled_target();
+  const DialledCycle cycle(shape.vocab_size, shape.seed);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < count; ++i) ids.push_back(cycle.at(place + i));
+  return ids;
+}
+
+void expect_follows_cycle(const std::vector<int32_t>& ids, int prompt_len) {
+  const DialledShape shape = dialled_target();
+  const DialledCycle cycle(shape.vocab_size, shape.seed);
+  for (size_t i = static_cast<size_t>(prompt_len); i < ids.size(); ++i) {
+    ASSERT_EQ(ids[i], cycle.next(ids[i - 1])) << "at " << i;
+  }
+}
+
+}  // namespace foretoken::test

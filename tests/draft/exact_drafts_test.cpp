@@ -1,0 +1,258 @@
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "draft/drafter_cases.h"
+
+// Drafts and entries of every drafter against those of a fresh pass over the same ids, whatever
+// happened to the sequence before.
+namespace foretoken::test {
+namespace {
+
+class ExactDrafts : public testing::TestWithParam<DrafterCase> {
+ protected:
+  static constexpr int kDrafts = 6;  // divisible by any number of modules here
+
+  void SetUp() override {
+    if (test_device() == nullptr) GTEST_SKIP() << "no device";
+    const SpeculativeConfig config = GetParam().config(kDrafts);
+    rig_ = std::make_unique<DraftRig>(GetParam().target(), std::vector{config});
+    if (GetParam().probabilistic) {
+      rig_->params.temperature = 1.5f;
+      rig_->params.seed = 77;
+    }
+    reference_ = std::make_unique<Reference>(GetParam().target(), config, rig_->params);
+  }
+
+  const DraftState& draft(int32_t slot) const { return rig_->state(slot).draft; }
+
+  // The next step of a sequence whose prompt is computed.
+  RigOutput next(int32_t slot, int limit, int rows = 64, int max_drafts = kMaxDrafts) {
+    return rig_->step({.slot = slot,
+                       .num_tokens = rig_->state(slot).len - rig_->state(slot).computed,
+                       .max_drafts = max_drafts,
+                       .draft_limit = limit,
+                       .draft_rows = rows});
+  }
+
+  void expect_fresh(int32_t slot, const RigOutput& output, int limit) {
+    ASSERT_EQ(draft(slot).computed, rig_->state(slot).len);
+    ASSERT_EQ(output.proposed, reference_->drafts(rig_->tokens(slot), limit))
+        << "behind " << rig_->tokens(slot).size() << " tokens";
+  }
+
+  // Every entry that counts as exact, byte by byte.
+  void expect_exact_entries(int32_t slot) {
+    const std::vector<int32_t> ids = rig_->tokens(slot);
+    const Reference::Entries fresh = reference_->entries(ids);
+    const KvCache& cache = *rig_->drafter().kv_cache();
+    for (int32_t i = GetParam().first_entry(); i < draft(slot).computed; ++i) {
+      ASSERT_EQ(rig_->entry(cache, slot, i), fresh.drafter[static_cast<size_t>(i)])
+          << "entry " << i;
+    }
+    for (int32_t i = 0; i < rig_->state(slot).computed; ++i) {
+      ASSERT_EQ(rig_->entry(rig_->target_cache(), slot, i), fresh.target[static_cast<size_t>(i)])
+          << "target entry " << i;
+    }
+  }
+
+  std::unique_ptr<DraftRig> rig_;
+  std::unique_ptr<Reference> reference_;
+};
+
+TEST_P(ExactDrafts, AfterFullAndPartialAcceptance) {
+  int full = 0, partial = 0, none = 0;
+  rig_->start(0, cycle_from(3, 11));
+  RigOutput output = next(0, kDrafts);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, kDrafts));
+  while (rig_->state(0).len < 120) {
+    const size_t offered = output.proposed.size();
+    output = next(0, kDrafts);
+    ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, kDrafts));
+    ASSERT_EQ(output.drafted.size(), offered);
+    ++(output.num_accepted == kDrafts ? full : output.num_accepted > 0 ? partial : none);
+  }
+  if (!GetParam().probabilistic) expect_follows_cycle(rig_->tokens(0), 11);
+  EXPECT_GT(partial, 0);
+  EXPECT_GT(full + none, 0);
+  expect_exact_entries(0);
+}
+
+// Entries of accepted drafts are kept where they may be, so little is computed twice.
+TEST_P(ExactDrafts, LittleIsCaughtUpTwice) {
+  rig_->start(0, cycle_from(50, 20));
+  RigOutput output = next(0, 3);
+  while (rig_->state(0).len < 90) {
+    const auto offered = static_cast<int32_t>(output.proposed.size());
+    output = next(0, 3);
+    const bool keeps = rig_->drafter().traits().keeps_written;
+    // Behind full acceptance the last draft's entry and the bonus token's are missing.
+    const int expected = !keeps ? output.num_accepted + 1 : output.num_accepted == offered ? 2 : 1;
+    EXPECT_EQ(output.draft_missing, offered == 0 ? 1 : expected);
+  }
+}
+
+TEST_P(ExactDrafts, AfterChunkedPrefill) {
+  std::mt19937 engine(5);
+  for (int trial = 0; trial < 6; ++trial) {
+    const int len = 20 + static_cast<int>(engine() % 40);
+    rig_->start(0, cycle_from(trial * 31, len));
+    RigOutput output;
+    while (rig_->state(0).computed < rig_->state(0).len - 1 || rig_->state(0).len == len) {
+      const int left = rig_->state(0).len - rig_->state(0).computed;
+      const int chunk = std::min(left, 1 + static_cast<int>(engine() % 9));
+      // Now and then a chunk is not caught up, or not wholly.
+      const int rows = engine() % 3 == 0 ? static_cast<int>(engine() % 4) : 64;
+      const bool last = chunk == left;
+      output = rig_->step({.slot = 0,
+                           .num_tokens = chunk,
+                           .draft_limit = last ? kDrafts : 0,
+                           .draft_rows = last ? 64 : rows});
+      if (last) break;
+      EXPECT_TRUE(output.proposed.empty());
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, kDrafts));
+    ASSERT_NO_FATAL_FAILURE(expect_exact_entries(0));
+    rig_->release(0);
+  }
+}
+
+TEST_P(ExactDrafts, AfterAHundredStepsAtRest) {
+  rig_->start(0, cycle_from(9, 6));
+  next(0, 2);
+  const int64_t proposals = rig_->num_proposals;
+  for (int i = 0; i < 100; ++i) {
+    const RigOutput output = next(0, 0, 0);
+    EXPECT_TRUE(output.proposed.empty());
+  }
+  // The drafts that stood were verified, nothing was enqueued.
+  EXPECT_EQ(rig_->num_proposals, proposals);
+  RigOutput output = next(0, 3, DraftRig::kMaxRows);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, 3));
+  output = next(0, 3);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, 3));
+  expect_exact_entries(0);
+}
+
+// A budget of few rows a step: no drafts before the last entry is there, then exact ones.
+TEST_P(ExactDrafts, CaughtUpInPieces) {
+  rig_->start(0, cycle_from(70, 30));
+  next(0, 0, 0);
+  int steps = 0;
+  RigOutput output;
+  do {
+    output = next(0, 3, 8);
+    ++steps;
+    EXPECT_EQ(output.proposed.empty(), draft(0).computed < rig_->state(0).len);
+  } while (output.proposed.empty() && steps < 20);
+  // 32 tokens and one more a step by 8: the fifth reaches the end, whether entry 0 exists or not.
+  EXPECT_EQ(steps, 5);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, 3));
+  expect_exact_entries(0);
+}
+
+// The scheduler may verify fewer drafts than were proposed, down to none.
+TEST_P(ExactDrafts, AfterDraftsThatWereCut) {
+  rig_->start(0, cycle_from(33, 8));
+  RigOutput output = next(0, 5);
+  for (int i = 0; rig_->state(0).len < 80; ++i) {
+    const int cut = i % 6;
+    output = next(0, 5, 64, cut);
+    EXPECT_LE(output.drafted.size(), static_cast<size_t>(cut));
+    ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, 5));
+  }
+  expect_exact_entries(0);
+}
+
+// A hit brings the entries that were computed along, and what was not is caught up.
+TEST_P(ExactDrafts, OnPrefixHitsOfAnyLength) {
+  const std::vector<int32_t> ids = cycle_from(21, 45);
+  for (const int drafted_len : {0, 20, 45}) {
+    // The first sequence drafts up to some length, then opts out; its blocks stay.
+    rig_->start(0, {ids.begin(), ids.begin() + 20});
+    rig_->step({.slot = 0,
+                .num_tokens = 20,
+                .max_drafts = 0,
+                .draft_limit = 0,
+                .draft_rows = drafted_len == 0 ? 0 : 64});
+    while (rig_->state(0).len < 45) {
+      next(0, 0, rig_->state(0).len < drafted_len ? 64 : 0, 0);
+    }
+    const std::vector<int32_t> blocks = rig_->blocks(0);
+    const int known = draft(0).computed;
+    rig_->release(0, true);
+    for (int hits = 0; hits * DraftRig::kBlockSize < 44; ++hits) {
+      rig_->start(1, ids, {blocks.begin(), blocks.begin() + hits});
+      const RigOutput output = next(1, kDrafts);
+      ASSERT_NO_FATAL_FAILURE(expect_fresh(1, output, kDrafts));
+      const int found = std::min(known, hits * DraftRig::kBlockSize);
+      EXPECT_LE(output.draft_missing, 46 - found);
+      ASSERT_NO_FATAL_FAILURE(expect_exact_entries(1));
+      rig_->release(1);
+    }
+  }
+}
+
+// Preempted: its blocks are handed out to another sequence, then everything is computed again.
+TEST_P(ExactDrafts, AfterPreemption) {
+  rig_->start(0, cycle_from(5, 10));
+  for (int i = 0; i < 6; ++i) next(0, 4);
+  const std::vector<int32_t> ids = rig_->tokens(0);
+  rig_->release(0);
+  rig_->start(1, cycle_from(90, 40));
+  for (int i = 0; i < 4; ++i) next(1, 4);
+  rig_->start(0, ids);
+  RigOutput output = next(0, 4);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(0, output, 4));
+  output = next(1, 4);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(1, output, 4));
+  expect_exact_entries(0);
+  expect_exact_entries(1);
+}
+
+TEST_P(ExactDrafts, OptedOutAndBack) {
+  rig_->params.max_drafts = 0;
+  rig_->start(0, cycle_from(60, 17));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(next(0, 0, 0).proposed.empty());
+  const std::vector<int32_t> ids = rig_->tokens(0);
+  const std::vector<int32_t> blocks = rig_->blocks(0);
+  rig_->release(0, true);
+  rig_->params.max_drafts = kMaxDrafts;
+  rig_->start(2, ids, {blocks.begin(), blocks.begin() + 3});
+  const RigOutput output = next(2, kDrafts);
+  ASSERT_NO_FATAL_FAILURE(expect_fresh(2, output, kDrafts));
+  expect_exact_entries(2);
+}
+
+// One sequence asks for fewer drafts than another in the same passes.
+TEST_P(ExactDrafts, RaggedInOneBatch) {
+  for (int32_t slot = 0; slot < 4; ++slot) {
+    rig_->params.max_drafts = slot;
+    rig_->start(slot, cycle_from(slot * 40, 5 + slot * 9));
+    rig_->params.max_drafts = kMaxDrafts;
+  }
+  for (int step = 0; step < 12; ++step) {
+    std::vector<RigSpan> spans;
+    for (int32_t slot = 3; slot >= 0; --slot) {
+      spans.push_back({.slot = slot,
+                       .num_tokens = rig_->state(slot).len - rig_->state(slot).computed,
+                       .draft_limit = 3});
+    }
+    const std::vector<RigOutput> outputs = rig_->step(spans);
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const int32_t slot = spans[i].slot;
+      ASSERT_EQ(outputs[i].proposed.size(), static_cast<size_t>(slot));
+      std::vector<int32_t> expected = reference_->drafts(rig_->tokens(slot), 3);
+      expected.resize(static_cast<size_t>(slot));
+      ASSERT_EQ(outputs[i].proposed, expected);
+    }
+  }
+  for (int32_t slot = 0; slot < 4; ++slot) ASSERT_NO_FATAL_FAILURE(expect_exact_entries(slot));
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafters, ExactDrafts, testing::ValuesIn(drafter_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace foretoken::test

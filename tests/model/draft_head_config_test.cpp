@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "model/draft_head.h"
+#include "model/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+using test::ScratchFolder;
+
+ModelConfig target_config() {
+  ModelConfig target;
+  target.architecture = "LlamaForCausalLM";
+  target.vocab_size = 128256;
+  target.hidden_size = 4096;
+  target.num_layers = 32;
+  target.dtype = DType::kBF16;
+  return target;
+}
+
+// EAGLE-3 as SafeAILab and SpecForge publish it.
+Json eagle3_json() {
+  return {{"architectures", {"LlamaForCausalLMEagle3"}},
+          {"bos_token_id", 128000},
+          {"eos_token_id", 128001},
+          {"hidden_act", "silu"},
+          {"hidden_size", 4096},
+          {"intermediate_size", 14336},
+          {"max_position_embeddings", 2048},
+          {"model_type", "llama"},
+          {"num_attention_heads", 32},
+          {"num_key_value_heads", 8},
+          {"num_hidden_layers", 1},
+          {"rms_norm_eps", 1e-05},
+          {"rope_scaling",
+           {{"factor", 8.0},
+            {"high_freq_factor", 4.0},
+            {"low_freq_factor", 1.0},
+            {"original_max_position_embeddings", 4096},
+            {"rope_type", "llama3"}}},
+          {"rope_theta", 500000.0},
+          {"torch_dtype", "float16"},
+          {"vocab_size", 128256},
+          {"draft_vocab_size", 32000}};
+}
+
+Json eagle_json() {
+  Json json = eagle3_json();
+  json.erase("draft_vocab_size");
+  json["architectures"] = {"LlamaForCausalLM"};
+  return json;
+}
+
+Json mtp_json() {
+  Json json = eagle_json();
+  json["num_hidden_layers"] = 32;
+  json["num_nextn_predict_layers"] = 2;
+  return json;
+}
+
+Json speculators_json() {
+  Json layer = eagle3_json();
+  layer.erase("draft_vocab_size");
+  layer["hidden_size"] = 2048;
+  layer["head_dim"] = 64;
+  return {{"architectures", {"Eagle3Speculator"}},
+          {"speculators_model_type", "eagle3"},
+          {"draft_vocab_size", 64000},
+          {"norm_before_residual", true},
+          {"target_hidden_size", 4096},
+          {"eagle_aux_hidden_state_layer_ids", {1, 9, 30, 31}},
+          {"transformer_layer_config", layer}};
+}
+
+class DraftHeadConfigTest : public testing::Test {
+ protected:
+  Result<DraftHeadConfig> read(HeadKind kind, const Json& json) {
+    folder_.write("config.json", json.dump());
+    return read_draft_head_config(folder_.path(), kind, target_, {});
+  }
+  // The message says each of these.
+  void expect_error(HeadKind kind, const Json& json, const std::vector<std::string>& says) {
+    const auto config = read(kind, json);
+    ASSERT_FALSE(config.ok()) << says[0];
+    EXPECT_EQ(config.status().message().find('\n'), std::string::npos);
+    for (const std::string& part : says) {
+      EXPECT_NE(config.status().message().find(part), std::string::npos)
+          << part << " in: " << config.status().message();
+    }
+  }
+
+  ScratchFolder folder_;
+  ModelConfig target_ = target_config();
+};
+
+TEST_F(DraftHeadConfigTest, Eagle3) {
+  const auto config = read(HeadKind::kEagle3, eagle3_json());
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config.value().tap_layers, (std::vector<int32_t>{2, 16, 29}));
+  EXPECT_EQ(config.value().draft_vocab_size, 32000);
+  EXPECT_EQ(config.value().num_modules, 1);
+  EXPECT_FALSE(config.value().norm_before_residual);
+  EXPECT_EQ(config.value().layer.dtype, DType::kBF16);
+  EXPECT_EQ(config.value().layer.rope.full.theta, 500000);
+  EXPECT_EQ(config.value().layer.rope.full.type, RopeType::kLlama3);
+  Json named = eagle3_json();
+  named["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", {1, 17, 31}}};
+  EXPECT_EQ(read(HeadKind::kEagle3, named).value().tap_layers, (std::vector<int32_t>{1, 17, 31}));
+  Json whole = eagle3_json();
+  whole.erase("draft_vocab_size");
+  EXPECT_EQ(read(HeadKind::kEagle3, whole).value().draft_vocab_size, 128256);
+}
+
+TEST_F(DraftHeadConfigTest, SpeculatorsKeepsTheSizesInAnObject) {
+  const auto config = read(HeadKind::kEagle3, speculators_json());
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config.value().layer.hidden_size, 2048);
+  EXPECT_EQ(config.value().draft_vocab_size, 64000);
+  EXPECT_TRUE(config.value().norm_before_residual);
+  EXPECT_EQ(config.value().tap_layers, (std::vector<int32_t>{1, 9, 30, 31}));
+}
+
+TEST_F(DraftHeadConfigTest, EagleAndMtpTapTheFinalNorm) {
+  const auto eagle = read(HeadKind::kEagle, eagle_json());
+  ASSERT_TRUE(eagle.ok()) << eagle.status().message();
+  EXPECT_EQ(eagle.value().tap_layers, std::vector<int32_t>{TapSink::kFinalNorm});
+  EXPECT_EQ(eagle.value().draft_vocab_size, 0);
+  const auto mtp = read(HeadKind::kMtp, mtp_json());
+  ASSERT_TRUE(mtp.ok()) << mtp.status().message();
+  EXPECT_EQ(mtp.value().num_modules, 2);
+  EXPECT_EQ(mtp.value().first_layer, 32);
+  EXPECT_EQ(mtp.value().layer.num_layers, 2);
+  EXPECT_EQ(mtp.value().tap_layers, std::vector<int32_t>{TapSink::kFinalNorm});
+  // The layers are those of the target where the head has a name of its own.
+  target_.architecture = "Qwen3ForCausalLM";
+  Json named = mtp_json();
+  named["architectures"] = {"Qwen3MTP"};
+  EXPECT_EQ(read(HeadKind::kMtp, named).value().layer.architecture, "Qwen3ForCausalLM");
+}
+
+TEST_F(DraftHeadConfigTest, OverridesReachTheLayer) {
+  folder_.write("config.json", speculators_json().dump());
+  const auto config = read_draft_head_config(folder_.path(), HeadKind::kEagle3, target_,
+                                             {"float32", R"({"rope_theta": 7.0})"});
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config.value().layer.rope.full.theta, 7);
+  EXPECT_EQ(config.value().layer.dtype, DType::kBF16);
+}
+
+TEST_F(DraftHeadConfigTest, AFolderWithoutConfig) {
+  const auto config =
+      read_draft_head_config(folder_.file("nothing"), HeadKind::kEagle, target_, {});
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(config.status().message().find("nothing"), std::string::npos);
+  EXPECT_NE(config.status().message().find("set 'model'"), std::string::npos);
+}
+
+TEST_F(DraftHeadConfigTest, SizesOfAnotherTarget) {
+  Json json = eagle_json();
+  json["hidden_size"] = 2048;
+  expect_error(HeadKind::kEagle, json, {"hidden_size 2048", "4096", "trained for this target"});
+  json = mtp_json();
+  json["hidden_size"] = 2048;
+  expect_error(HeadKind::kMtp, json, {"hidden_size 2048", "4096"});
+  json = eagle3_json();
+  json["vocab_size"] = 151936;
+  expect_error(HeadKind::kEagle3, json, {"vocab_size 151936", "128256"});
+  json = speculators_json();
+  json["target_hidden_size"] = 5120;
+  expect_error(HeadKind::kEagle3, json, {"target_hidden_size 5120", "4096"});
+  json = mtp_json();
+  json["num_hidden_layers"] = 61;
+  expect_error(HeadKind::kMtp, json, {"num_hidden_layers 61", "32"});
+}
+
+TEST_F(DraftHeadConfigTest, TapsBeyondTheTarget) {
+  Json json = eagle3_json();
+  const Json wrong[] = {{2, 16, 32}, {-1, 3, 4}, {1.5}};
+  for (const Json& ids : wrong) {
+    json["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", ids}};
+    expect_error(HeadKind::kEagle3, json, {"eagle_aux_hidden_state_layer_ids", "32 layers"});
+  }
+  json["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", Json::array()}};
+  expect_error(HeadKind::kEagle3, json, {"must be a list of layer numbers"});
+  json.erase("eagle_config");
+  target_.num_layers = 2;
+  expect_error(HeadKind::kEagle3, json, {"without 'eagle_aux_hidden_state_layer_ids'", "layer 2"});
+}
+
+TEST_F(DraftHeadConfigTest, MissingModules) {
+  Json json = mtp_json();
+  json.erase("num_nextn_predict_layers");
+  expect_error(HeadKind::kMtp, json, {"num_nextn_predict_layers", "no MTP module"});
+  json["num_nextn_predict_layers"] = 0;
+  expect_error(HeadKind::kMtp, json, {"num_nextn_predict_layers", "change 'method'"});
+}
+
+TEST_F(DraftHeadConfigTest, VariantsThatWouldDraftBadly) {
+  Json json = eagle3_json();
+  json["fc_norm"] = true;
+  expect_error(HeadKind::kEagle3, json, {"'fc_norm'", "not supported"});
+  json["fc_norm"] = false;
+  EXPECT_TRUE(read(HeadKind::kEagle3, json).ok());
+  expect_error(HeadKind::kEagle, speculators_json(), {"\"eagle3\"", "\"eagle\"", "'method'"});
+  json = eagle3_json();
+  json["num_hidden_layers"] = 4;
+  expect_error(HeadKind::kEagle3, json, {"num_hidden_layers 4", "use a head of one"});
+  json = eagle3_json();
+  json["draft_vocab_size"] = 200000;
+  expect_error(HeadKind::kEagle3, json, {"draft_vocab_size", "at most vocab_size 128256"});
+  json = eagle3_json();
+  json["eagle_config"] = {{"use_aux_hidden_state", false}};
+  expect_error(HeadKind::kEagle3, json, {"use_aux_hidden_state"});
+  json = eagle3_json();
+  json["rope_scaling"] = {{"type", "mrope"}};
+  expect_error(HeadKind::kEagle3, json, {"mrope"});
+}
+
+}  // namespace
+}  // namespace foretoken
