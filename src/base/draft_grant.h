@@ -10,7 +10,8 @@ namespace foretoken {
 // What scheduler and length policy tell each other about drafts, by drafter. Plain counts.
 
 // A sequence that is not caught up is rated by what catching up costs it: class c holds those that
-// lack at most 2^(c - 4) entries for each token that they can be expected to emit still.
+// lack at most 2^(c - 4) entries for each token that they can be expected to emit still, the last
+// class all others.
 inline constexpr int kNumCatchUpClasses = 14;
 
 // What the running sequences of one drafter could use in the next step.
@@ -26,7 +27,7 @@ struct DraftDemand {
 
 // The same of a whole step.
 struct BatchDemand {
-  int num_sequences = 0;  // running, with and without a drafter
+  int num_sequences = 0;  // with and without a drafter: running, or waiting and a slot is free
   int num_decoding = 0;
   std::array<DraftDemand, kMaxDrafters> drafters{};
 };

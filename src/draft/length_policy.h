@@ -28,9 +28,9 @@ struct LengthPolicyConfig {
     int max_catch_up_rows = 0;  // of a step
   };
   LengthMode mode = LengthMode::kAdaptive;
-  std::vector<DraftSchedule> schedule;  // with kSchedule
+  std::vector<DraftSchedule> schedule = {};  // with kSchedule
   int steps_in_flight = 1;
-  std::vector<PolicyDrafter> drafters;
+  std::vector<PolicyDrafter> drafters = {};
 };
 
 // InvalidArgument unless the ranges begin with 1, follow one another without overlap and are within
@@ -69,51 +69,61 @@ class LengthPolicy {
   void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted);
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
-  // The most drafts that a sequence can get from a drafter; for logs and tests.
+  // Of the last grant; for logs and tests.
   int last_limit(int drafter) const { return grants_[static_cast<size_t>(drafter)].limit; }
 
  private:
   static constexpr int kRingSize = 8;  // more than the steps whose results are kept back
 
-  // What the steps of one number told about a drafter, by position of the draft.
+  // What the results of one step told about a drafter, by position of the draft.
   struct Results {
-    std::array<int64_t, kMaxDrafts> reached{};
-    std::array<int64_t, kMaxDrafts> accepted{};
-    int64_t num_unused = 0;  // spans with room for drafts that had none
-  };
-  // Chances of acceptance, given that the drafts before are accepted, in 1/65536: sums over the
-  // observations of late.
-  struct Rates {
-    std::array<int64_t, kMaxDrafts> weight{};  // in 1/256 observations
-    std::array<int64_t, kMaxDrafts> rate{};    // in 1/65536
-    int64_t num_seen = 0;
+    std::array<int, kMaxDrafts> reached{};  // verified, and all drafts before it accepted
+    std::array<int, kMaxDrafts> accepted{};
+    int num_idle = 0;  // spans with room for drafts that had none
   };
   struct State {
-    Rates rates;
-    int limit = 0;            // chosen for the sequences that are ready
-    uint64_t probed = 0;      // step of the last probe
-    int64_t probe_price = 0;  // what the plan of this grant may cost beyond a step without it
+    // Chance that a draft is accepted when those before it are, in 1/65536, and the observations
+    // that it rests on.
+    std::array<int64_t, kMaxDrafts> rates{};
+    std::array<int64_t, kMaxDrafts> weights{};
+    int num_seen = 0;  // verifications since the drafter last rested
+    int num_ever = 0;  // verifications, of which the first few matter
+    int limit = 0;     // 0: it rests
     bool probing = false;
+    uint64_t next_probe = 0;
   };
-  // The rest of the step as one drafter's decision sees it.
+  // What the step does beside the drafter that is decided about.
   struct Load {
-    int other_rows = 0;
-    int64_t other_tokens = 0;  // expected, in 1/65536
+    int rows = 0;
+    int64_t tokens = 0;  // expected, in 1/65536
+  };
+  struct Choice {
+    int limit = 0;
+    int64_t saved_ns = 0;  // by each token, compared with no drafts
   };
 
-  void fold_until(uint64_t step);
-  void fold(const Results& results, State& state);
-  DraftGrant decide_adaptive(uint64_t step, int drafter, const BatchDemand& demand);
+  void take_in(uint64_t step);
+  void fold(const Results& results, State& state, int num_drafts) const;
+  Load load_beside(int drafter, const BatchDemand& demand) const;
+  Choice choose(int drafter, int num_sequences, const Load& load) const;
+  int64_t expected_drafts(const State& state, int limit) const;
+  int64_t ring_ns(int rows) const;
+  int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
+  int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
+  DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
+  int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;
+  int scheduled_limit(int num_sequences, int num_drafts) const;
 
   const LengthPolicyConfig config_;
   const StepTimes& times_;
   const uint64_t max_age_;  // results of steps younger than this are not looked at
   std::array<std::array<Results, kMaxDrafters>, kRingSize> results_{};
-  uint64_t num_folded_ = 0;  // steps whose results are in the rates
+  uint64_t num_taken_in_ = 0;  // steps whose results are in the rates
   std::array<State, kMaxDrafters> states_{};
   std::array<int, kRingSize> prompt_rows_{};  // of the last steps
   int64_t budget_ns_ = 0;                     // for probes
+  int num_decoding_ = 0;                      // sequences of the step that was decided last
   std::vector<DraftGrant> grants_;
 };
 

@@ -26,6 +26,7 @@ class TimeCurve {
   void add(int size, int64_t ns);
   // 0 for size 0 and for a curve without points.
   int64_t at(int size) const;
+  bool empty() const { return points_.empty(); }
   std::span<const Point> points() const { return points_; }
   bool operator==(const TimeCurve&) const = default;
 

@@ -8,6 +8,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kNumTurns = 4;
+constexpr int kOutputMemory = 16;  // outputs that their mean length is taken of
 
 bool is_ready(const Span& span) { return span.first_new_id < 0 && span.sequence->draft_caught_up; }
 
@@ -167,7 +168,9 @@ int DraftLedger::confirm(Sequence& sequence, int num_ids, int missing) const {
 
 void DraftLedger::note_end(const Sequence& sequence) {
   if (sequence.pools) return;
-  mean_output_x16_ += sequence.known_len() - sequence.prompt_len - mean_output_x16_ / 16;
+  num_outputs_ = std::min(num_outputs_ + 1, kOutputMemory);
+  const int output = sequence.known_len() - sequence.prompt_len;
+  mean_output_x16_ += (output * 16 - mean_output_x16_) / num_outputs_;
 }
 
 }  // namespace foretoken

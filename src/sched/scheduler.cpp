@@ -66,7 +66,8 @@ SequenceEvent Scheduler::finish(Sequence& sequence) {
 
 void Scheduler::describe(BatchDemand& demand) const {
   demand = {};
-  demand.num_sequences = num_running();
+  const int num_coming = std::min(waiting_.size(), num_free_slots());
+  demand.num_sequences = num_running() + num_coming;
   for (const Sequence* sequence : running_) {
     if (!sequence->draining) drafts_.describe(*sequence, demand);
   }
@@ -74,8 +75,7 @@ void Scheduler::describe(BatchDemand& demand) const {
   // The first one stands for all.
   const Sequence& first = *waiting_.front();
   if (first.max_drafts == 0 || first.pools || first.drafter >= kMaxDrafters) return;
-  demand.drafters[static_cast<size_t>(first.drafter)].num_coming +=
-      std::min(waiting_.size(), num_free_slots());
+  demand.drafters[static_cast<size_t>(first.drafter)].num_coming += num_coming;
 }
 
 bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants) {

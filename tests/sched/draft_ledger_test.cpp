@@ -350,7 +350,8 @@ TEST(DraftLedger, WhatSequencesCouldUseIsToldByClass) {
   BatchDemand demand;
   scheduler.add(sequence);
   scheduler.describe(demand);
-  EXPECT_EQ(demand.num_sequences, 0);
+  EXPECT_EQ(demand.num_sequences, 1);
+  EXPECT_EQ(demand.num_decoding, 0);
   EXPECT_EQ(demand.drafters[0].num_coming, 1);
   StepPlan plan;
   ASSERT_TRUE(scheduler.plan(plan));
