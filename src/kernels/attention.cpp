@@ -12,7 +12,7 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.head_dim > 0 && args.kv.head_dim <= kMaxHeadDim);
   FT_CHECK(args.kv.num_kv_heads > 0 && args.num_heads > 0);
   FT_CHECK(args.num_heads % args.kv.num_kv_heads == 0 && args.window >= 0);
-  FT_CHECK(args.softcap >= 0);
+  FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
   queue.launch(args);
 }

@@ -7,20 +7,25 @@ namespace foretoken {
 
 // Step part 9a: how many drafts each slot gets next, 0 .. its span's draft_limit, after its
 // acceptance statistics have taken in the step's results. For each span of the plan whose slot
-// drafts with `drafter`:
+// drafts with `drafter` (kernels/draft_math.h has the arithmetic):
 //  - rates: a verification of d > 0 drafts, a accepted, moves rates[i] for i <= min(a, d - 1)
 //    towards 65535 (i < a) or 0 (i == a) by 1 / min(num_rated + 4, 32) of the distance, rounded
-//    towards the old value; num_rated += 1. Rates at and beyond d that were reached but not offered
-//    rise slowly towards the rate before them. The null slot's state keeps the same numbers over
-//    all slots (1/64); a slot whose num_rated is 0 starts from them.
+//    towards the old value; num_rated += 1. Where the commit was cut, so that no id took the place
+//    of draft a, rates[a] stays. With a == d the rates at and beyond d, reached but not offered,
+//    rise by 1/64 of the distance to the rate before them where that is higher. The null slot's
+//    state keeps such rates over all slots, those of one step taken together, by
+//    1 / min(num_rated + 4, 64) a verification; a slot whose num_rated is 0 starts from them, or
+//    from 0.7 where there are none.
 //  - the most that it can use: min(draft_limit, its max_drafts, max_len - len - 1,
 //    draft_max_len - len + 1); 0 when it has ended, pools or has not sampled. A slot at 0 drafts
 //    for 64 tokens or more gets at least one where it can use one (probe).
 //  - `adaptive`: over all those slots the drafts are chosen that maximise
-//    (slots + sum of survival) / (row_ns[slots + drafts] + draft_ns), survival of draft i = product
+//    (slots + sum of survival) / (row_ns[slots + drafts] + draft_ns), `slots` counting those of the
+//    whole plan that sampled and go on, whatever their drafter; survival of draft i = product
 //    of rates up to i, quantised to 256 levels; drafts of a level are taken together, from the
-//    highest down. Otherwise each gets the most that it can use.
-// All in integers, so that the choice depends on device state and plan alone.
+//    highest down; the fewest of equals. Otherwise each gets the most that it can use.
+// draft.wanted of those slots is set. All in integers, so that the choice depends on device state
+// and plan alone.
 struct ChooseLengthsArgs {
   static constexpr Op kOp = Op::kChooseLengths;
   const void* plan;

@@ -20,9 +20,10 @@ namespace foretoken {
 //   are appended to the token pages (raising the headers' counts), len += committed, computed = len
 //   - 1, num_drafts = 0, finished = finish. draft.computed rises to min(draft.written, len - 1)
 //   where that is more, with the page headers' draft_counts, and draft.written becomes 0;
-//   draft.since_draft counts the committed ids, from 0 when d > 0.
+//   draft.since_draft becomes 0 when d > 0 and otherwise rises by the committed ids.
 // results[i] tells what happened to span i; num_accepted = min(a, committed); draft_missing =
-// (ids known after the step) - draft.computed.
+// max(0, (ids known after the step) - draft.computed), known being len, or without sampling rows
+// computed.
 // A span of a finished slot reports nothing committed, nothing drafted and kNone.
 struct CommitArgs {
   static constexpr Op kOp = Op::kCommit;

@@ -10,16 +10,18 @@ namespace foretoken {
 // whose slot drafts with `drafter`, in order:
 //   end = the tokens whose ids are known after the commit: len when the span sampled (it had rows
 //   of unscored logits), otherwise computed; at most `max_len`. A span that got no rows in this
-//   step is passed over; one that ended in this step is not, so that its blocks are complete. When
-//   draft.computed is 0, the leading exact entries are found through draft_counts of the page
-//   headers, block by block. Entries before `first_entry` do not exist and count as exact.
+//   step is passed over; one that ended in this step is not, so that its blocks are complete.
+//   Exact entries from draft.computed on are found through draft_counts of the page headers, block
+//   by block, at most to `end`, or len - 1 where the span sampled: another sequence of the same
+//   blocks may have computed them. Entries before `first_entry` do not exist and count as exact.
 //   n = min(end - computed, span.draft_rows, max_rows left) rows for entries computed ..
 //   computed + n - 1: id = token_map[id] where a map is given; source = KV slot of the position
 //   before. draft.computed += n, and draft_counts follow.
 //   When the slot wants drafts (draft.wanted > 0), sampled, has not ended and now has
 //   computed == len, its last row wants logits. Otherwise draft.wanted becomes 0.
-// num_drafts becomes 0 for every slot that was looked at. counts are set; rows up to max_rows
-// beyond the live ones become harmless padding as in prepare, their source 0.
+// num_drafts becomes 0 for every slot that was looked at. counts are set, num_spans to 0; rows up
+// to max_rows beyond the live ones become harmless padding as in prepare, their source 0. The
+// source of entry 0 is 0 too.
 struct DraftRowsArgs {
   static constexpr Op kOp = Op::kDraftRows;
   const void* plan;

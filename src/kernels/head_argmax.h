@@ -24,7 +24,7 @@ struct HeadArgmaxArgs {
   DType dtype;
 };
 
-// Scratch of a call, on every device.
+// Scratch of a call, on every device: 8 bytes a row and 32 rows of the weight, at least.
 int64_t head_argmax_bytes(int32_t max_rows, int32_t n);
 
 void head_argmax(Queue& queue, const HeadArgmaxArgs& args);

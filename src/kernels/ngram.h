@@ -6,13 +6,12 @@
 namespace foretoken {
 
 // Step part 9 for prompt lookup (Saxena 2023): drafts for the slot of each span that drafts with
-// `drafter`, from the
-// sequence's own token pages. With history t[0..len): the match is the position j < len - 1 with
-// the longest common suffix of t[..j] and t[..len-1], at least min_n and counted up to max_n
-// tokens, the largest j among equals. Draft i = t[j + 1 + i], and where that passes the end,
-// the draft already made at that place (the period goes on). The number of drafts is
-// min(num_drafts, the slot's draft.wanted), or 0 without a match; 0 also for
-// finished slots and while prompt tokens are missing (computed != len - 1).
+// `drafter`, from the sequence's own token pages. With history t[0..len): the match is the position
+// j < len - 1 with the longest common suffix of t[..j] and t[..len-1], at least min_n and counted
+// up to max_n tokens, the largest j among equals. Draft i = t[j + 1 + i], and where that passes the
+// end, the draft already made at that place (the period goes on). The number of drafts is
+// min(num_drafts, the slot's draft.wanted), or 0 without a match; 0 also for finished slots and
+// while prompt tokens are missing (computed != len - 1).
 struct NgramArgs {
   static constexpr Op kOp = Op::kNgram;
   const void* plan;

@@ -46,11 +46,10 @@ int32_t find_match(const NgramArgs& a, int32_t slot, int32_t len) {
 
 void propose(const NgramArgs& a, int32_t slot) {
   SlotState& state = a.batch.slots[slot];
-  const SlotParams& params = a.batch.params[slot];
+  if (a.batch.params[slot].drafter != a.drafter) return;
   const int32_t len = state.len;
   state.num_drafts = 0;
-  const int wanted =
-      std::min({a.num_drafts, params.max_drafts, params.max_len - len - 1, int32_t{kMaxDrafts}});
+  const int wanted = std::min(a.num_drafts, state.draft.wanted);
   if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || state.computed != len - 1 ||
       wanted <= 0) {
     return;

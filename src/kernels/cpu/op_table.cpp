@@ -27,6 +27,13 @@ CpuKernels cpu_kernels() {
   set(Op::kCommit, commit);
   set(Op::kPublish, publish);
   set(Op::kNgram, ngram);
+  set(Op::kChooseLengths, choose_lengths);
+  set(Op::kDraftRows, draft_rows);
+  set(Op::kDraftNext, draft_next);
+  set(Op::kMoveRows, move_rows);
+  set(Op::kPairRows, pair_rows);
+  set(Op::kHeadArgmax, head_argmax);
+  set(Op::kSpreadLogits, spread_logits);
   kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
   kernels.pack_weight = pack_weight;
   kernels.free_weight = free_weight;

@@ -28,6 +28,13 @@ void logprobs(const void* args, CpuPool& pool);
 void commit(const void* args, CpuPool& pool);
 void publish(const void* args, CpuPool& pool);
 void ngram(const void* args, CpuPool& pool);
+void choose_lengths(const void* args, CpuPool& pool);
+void draft_rows(const void* args, CpuPool& pool);
+void draft_next(const void* args, CpuPool& pool);
+void move_rows(const void* args, CpuPool& pool);
+void pair_rows(const void* args, CpuPool& pool);
+void head_argmax(const void* args, CpuPool& pool);
+void spread_logits(const void* args, CpuPool& pool);
 
 // Device::pack_weight and Device::free_weight of the CPU.
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);

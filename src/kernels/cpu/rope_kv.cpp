@@ -1,5 +1,6 @@
 #include "kernels/rope_kv.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/hot.h"
@@ -80,8 +81,9 @@ void rope_kv(const void* args, CpuPool& pool) {
   const int64_t cost = int64_t{a.num_heads + 2 * a.kv.num_kv_heads} * a.kv.head_dim;
   for_each_row(pool, rows, cost, [&](int64_t row) {
     Rotation rotation;
+    const auto position = static_cast<float>(std::max(0, a.positions[row] + a.position_shift));
     for (int i = 0; i < rotated_pairs(a); ++i) {
-      const float angle = static_cast<float>(a.positions[row]) * a.inv_freq[i];
+      const float angle = position * a.inv_freq[i];
       rotation.cos[i] = std::cos(angle) * a.scaling;
       rotation.sin[i] = std::sin(angle) * a.scaling;
     }

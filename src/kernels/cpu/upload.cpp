@@ -59,6 +59,7 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.computed = init.computed;
   state.finished = static_cast<int32_t>(DeviceFinish::kNone);
   state.num_drafts = 0;
+  state.draft = DraftState{};
 }
 
 void apply_block_update(const BatchState& batch, const BlockUpdate& update) {
@@ -72,7 +73,7 @@ void apply_block_update(const BatchState& batch, const BlockUpdate& update) {
   if (update.epoch == 0) return;
   const int32_t parent = update.index > 0 ? table[update.index - 1] : -1;
   const uint32_t parent_epoch = parent >= 0 ? batch.page_headers[parent].epoch : 0;
-  batch.page_headers[update.block] = PageHeader{parent, parent_epoch, update.epoch, 0};
+  batch.page_headers[update.block] = PageHeader{parent, parent_epoch, update.epoch, 0, {}};
 }
 
 }  // namespace

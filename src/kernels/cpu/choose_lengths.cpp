@@ -1,0 +1,98 @@
+#include "kernels/choose_lengths.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/op_table.h"
+#include "kernels/draft_math.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// The slots of a step that one drafter serves.
+struct Lengths {
+  const ChooseLengthsArgs& a;
+  const PlanView plan;
+
+  bool is_served(int span) const {
+    return a.batch.params[plan.spans[span].slot].drafter == a.drafter;
+  }
+  SlotState& state(int span) const { return a.batch.slots[plan.spans[span].slot]; }
+  bool goes_on(int span) const { return draft_math::goes_on(a.spans[span], state(span)); }
+  int most(int span) const {
+    const SpanPlan& s = plan.spans[span];
+    return goes_on(span) ? draft_math::most_drafts(state(span), a.batch.params[s.slot],
+                                                   s.draft_limit, a.draft_max_len)
+                         : 0;
+  }
+};
+
+void note(draft_math::StepVerifications& step, const draft_math::Verification& v) {
+  for (int i = 0; i < v.accepted; ++i) ++step.accepted[i];
+  if (v.rejected) ++step.rejected[v.accepted];
+  if (v.accepted == v.drafted) step.first_unseen = std::min(step.first_unseen, v.drafted);
+  ++step.count;
+}
+
+void update_rates(const Lengths& lengths) {
+  const ChooseLengthsArgs& a = lengths.a;
+  const ResultView result = result_view(const_cast<void*>(a.result), a.result_limits);
+  DraftState& prior = a.batch.slots[a.batch.num_slots].draft;
+  draft_math::StepVerifications step{};
+  step.first_unseen = kMaxDrafts;
+  for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
+    if (!lengths.is_served(i)) continue;
+    DraftState& draft = lengths.state(i).draft;
+    if (draft.num_rated == 0) draft_math::start_rates(draft, prior);
+    const draft_math::Verification v = draft_math::verification_of(result.spans[i]);
+    if (v.drafted == 0) continue;
+    draft_math::rate_slot(draft, v);
+    note(step, v);
+  }
+  draft_math::rate_prior(prior, step);
+}
+
+// The lowest level of survival at which drafts pay.
+int choose_level(const Lengths& lengths) {
+  int32_t counts[draft_math::kNumLevels] = {};
+  int32_t slots = 0, least_drafts = 0, least_gain = 0;
+  for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
+    if (lengths.goes_on(i)) ++slots;
+    if (!lengths.is_served(i)) continue;
+    const SlotState& state = lengths.state(i);
+    const int most = lengths.most(i);
+    const int least = draft_math::least_drafts(state, most);
+    int32_t survival = draft_math::kRateOne;
+    for (int k = 0; k < most; ++k) {
+      survival = draft_math::next_survival(survival, state.draft.rates[k]);
+      const int level = draft_math::level_of(survival);
+      if (k < least) {
+        ++least_drafts;
+        least_gain += draft_math::level_gain(level);
+      } else {
+        ++counts[level];
+      }
+    }
+  }
+  const ChooseLengthsArgs& a = lengths.a;
+  return draft_math::lowest_level(counts, slots, least_drafts, least_gain,
+                                  {a.row_ns, a.num_row_ns, a.draft_ns});
+}
+
+}  // namespace
+
+void choose_lengths(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const ChooseLengthsArgs*>(args);
+  const Lengths lengths{a, plan_view(const_cast<void*>(a.plan), a.limits)};
+  update_rates(lengths);
+  const int level = a.row_ns != nullptr ? choose_level(lengths) : 0;
+  for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
+    if (!lengths.is_served(i)) continue;
+    SlotState& state = lengths.state(i);
+    const int most = lengths.most(i);
+    const int least = draft_math::least_drafts(state, most);
+    state.draft.wanted = draft_math::drafts_down_to(state.draft, least, most, level);
+  }
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,105 @@
+#include "kernels/head_argmax.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "base/check.h"
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/packed_weight.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/sample_math.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+
+// Highest admitted product of a row of n; -inf where there is none. NaN counts as -inf.
+template <bool kMapped>
+FT_INLINE float highest(const float* products, const int32_t* id_map, int n) {
+  Lanes best = Lanes{} + kMinusInf;
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes lanes;
+    load(lanes, products + i);
+    if (kMapped) {
+      LanesU32 ids;
+      std::memcpy(&ids, id_map + i, sizeof ids);
+      lanes = (ids & 0x80000000u) != 0u ? Lanes{} + kMinusInf : lanes;
+    }
+    best = lanes > best ? lanes : best;
+  }
+  float max = kMinusInf;
+  for (int lane = 0; lane < kLanes; ++lane) max = best[lane] > max ? best[lane] : max;
+  for (; i < n; ++i) {
+    if ((!kMapped || id_map[i] >= 0) && products[i] > max) max = products[i];
+  }
+  return max;
+}
+
+FT_HOT float highest_of_all(const float* products, int n) {
+  return highest<false>(products, nullptr, n);
+}
+FT_HOT float highest_admitted(const float* products, const int32_t* id_map, int n) {
+  return highest<true>(products, id_map, n);
+}
+
+// Orders by product, then by the lowest row of the weight. 0: none.
+uint64_t key_of(float product, int32_t n) {
+  return uint64_t{sample_math::ordered_key(product)} << 32 |
+         (UINT32_MAX - static_cast<uint32_t>(n));
+}
+
+void raise(uint64_t& best, uint64_t key) {
+  std::atomic_ref<uint64_t> shared(best);
+  uint64_t seen = shared.load(std::memory_order_relaxed);
+  while (key > seen && !shared.compare_exchange_weak(seen, key, std::memory_order_relaxed)) {
+  }
+}
+
+// Rows [first, first + rows) against one slice of the weight. The products never leave the tile.
+void search_tile(const HeadArgmaxArgs& a, const PackedWeight& weight, int slice, int64_t first,
+                 int rows) {
+  alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
+  const auto* x =
+      static_cast<const std::byte*>(a.x) + first * a.k * static_cast<int64_t>(dtype_size(a.dtype));
+  weight.multiply(slice, x, tile, rows, a.max_rows - first);
+  const int col = weight.first_col(slice);
+  const int cols = weight.cols(slice);
+  const int32_t* map = a.id_map != nullptr ? a.id_map + col : nullptr;
+  auto* best = static_cast<uint64_t*>(a.workspace) + first;
+  for (int r = 0; r < rows; ++r) {
+    const float* products = tile + int64_t{r} * cols;
+    const float max =
+        map != nullptr ? highest_admitted(products, map, cols) : highest_of_all(products, cols);
+    if (max == kMinusInf) continue;
+    int at = 0;
+    while (products[at] != max || (map != nullptr && map[at] < 0)) ++at;
+    raise(best[r], key_of(max, col + at));
+  }
+}
+
+}  // namespace
+
+void head_argmax(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const HeadArgmaxArgs*>(args);
+  const auto& weight = *static_cast<const PackedWeight*>(a.weight);
+  FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype);
+  const int rows = live_rows(*a.counts, RowKind::kLogits, 0, a.max_rows);
+  const int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
+  auto* best = static_cast<uint64_t*>(a.workspace);
+  std::fill_n(best, rows, uint64_t{0});
+  pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
+    const int64_t first = index % tiles * kMaxTileRows;
+    search_tile(a, weight, static_cast<int>(index / tiles), first,
+                static_cast<int>(std::min<int64_t>(kMaxTileRows, rows - first)));
+  });
+  for (int row = 0; row < rows; ++row) {
+    const auto n = static_cast<int32_t>(UINT32_MAX - static_cast<uint32_t>(best[row]));
+    a.ids[row] = best[row] == 0 ? -1 : a.id_map != nullptr ? a.id_map[n] : n;
+  }
+}
+
+}  // namespace foretoken::cpu
