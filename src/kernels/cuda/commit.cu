@@ -111,12 +111,10 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   result.num_committed = 0;
   result.num_drafted = 0;
   result.num_accepted = 0;
-  result.draft_missing = 0;
   result.finish = static_cast<int32_t>(DeviceFinish::kNone);
   result.logits_begin = span.logits_begin;
   result.num_scored = span.num_scored;
-  SlotState& slot = args.batch.slots[span.slot];
-  if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return;
+  const SlotState& slot = args.batch.slots[span.slot];
   if (has_sampled(span)) {
     result.num_drafted = span.num_drafts;
     for (int i = 0; i < span.num_drafts; ++i) result.drafts[i] = slot.drafts[i];
@@ -125,7 +123,7 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   } else {
     advance(args.batch, span, result);
   }
-  result.draft_missing = known_after(span, slot) - slot.draft.computed;
+  result.draft_missing = max(0, known_after(span, slot) - slot.draft.computed);
 }
 
 }  // namespace
