@@ -31,11 +31,11 @@ Ids reference(const Ids& t, int wanted, int min_n, int max_n) {
 
 class NgramTest : public StepTest {
  protected:
-  Ids drafts_for(const Ids& tokens, int computed, const SlotParams* params, int k, int min_n,
-                 int max_n, DeviceFinish finished = DeviceFinish::kNone) {
+  Ids drafts_for(const Ids& tokens, int computed, int wanted, int k, int min_n, int max_n,
+                 DeviceFinish finished = DeviceFinish::kNone) {
     StepData d{StepSizes{}};
     d.set_sequence(1, tokens, computed);
-    if (params != nullptr) d.params[1] = *params;
+    d.slots[1].draft.wanted = wanted;
     d.slots[1].finished = static_cast<int32_t>(finished);
     d.slots[1].num_drafts = 9;
     d.add_span(1, 1, 4);
@@ -45,7 +45,7 @@ class NgramTest : public StepTest {
     return {d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_drafts};
   }
   Ids drafts_for(const Ids& tokens, int k, int min_n, int max_n) {
-    return drafts_for(tokens, static_cast<int>(tokens.size()) - 1, nullptr, k, min_n, max_n);
+    return drafts_for(tokens, static_cast<int>(tokens.size()) - 1, kMaxDrafts, k, min_n, max_n);
   }
 };
 
@@ -65,21 +65,31 @@ TEST_F(NgramTest, ContinuesThePeriodBeyondTheEnd) {
 
 TEST_F(NgramTest, RespectsTheBoundsOfTheSlot) {
   const Ids tokens = {5, 5, 5};
-  SlotParams p{};
-  p.max_len = 100;
-  p.max_drafts = 2;
-  EXPECT_EQ(drafts_for(tokens, 2, &p, 4, 1, 2).size(), 2u);
-  p.max_drafts = 0;
-  EXPECT_TRUE(drafts_for(tokens, 2, &p, 4, 1, 2).empty());
-  p.max_drafts = 8;
-  p.max_len = 5;
-  EXPECT_EQ(drafts_for(tokens, 2, &p, 4, 1, 2).size(), 1u);
-  p.max_len = 3;
-  EXPECT_TRUE(drafts_for(tokens, 2, &p, 4, 1, 2).empty());
-  p.max_len = 100;
-  EXPECT_TRUE(drafts_for(tokens, 1, &p, 4, 1, 2).empty()) << "prompt tokens are missing";
-  EXPECT_TRUE(drafts_for(tokens, 2, &p, 4, 1, 2, DeviceFinish::kStop).empty());
-  EXPECT_TRUE(drafts_for(tokens, 2, &p, 0, 1, 2).empty());
+  EXPECT_EQ(drafts_for(tokens, 2, 2, 4, 1, 2).size(), 2u);
+  EXPECT_EQ(drafts_for(tokens, 2, 8, 4, 1, 2).size(), 4u);
+  EXPECT_TRUE(drafts_for(tokens, 2, 0, 4, 1, 2).empty());
+  EXPECT_TRUE(drafts_for(tokens, 1, 8, 4, 1, 2).empty()) << "prompt tokens are missing";
+  EXPECT_TRUE(drafts_for(tokens, 2, 8, 4, 1, 2, DeviceFinish::kStop).empty());
+  EXPECT_TRUE(drafts_for(tokens, 2, 8, 0, 1, 2).empty());
+}
+
+TEST_F(NgramTest, LeavesTheSlotsOfOtherDraftersAlone) {
+  StepData d{StepSizes{}};
+  for (int s = 0; s < 3; ++s) {
+    d.set_sequence(s, {5, 5, 5}, 2);
+    d.set_drafts(s, {9});
+    d.slots[s].draft.wanted = 3;
+    d.params[s].drafter = s == 2 ? 0 : 1;
+  }
+  d.add_span(2, 1, 4);
+  d.add_span(0, 1, 4);
+  push(d);
+  ngram(queue(), ngram_args(4, 1, 2, 1));
+  pull(d);
+  EXPECT_EQ(Ids(d.slots[0].drafts, d.slots[0].drafts + d.slots[0].num_drafts), (Ids{5, 5, 5}));
+  EXPECT_EQ(Ids(d.slots[2].drafts, d.slots[2].drafts + d.slots[2].num_drafts), (Ids{9}));
+  EXPECT_EQ(d.slots[1].num_drafts, 1) << "it has no span";
+  EXPECT_EQ(d.slots[0].draft.wanted, 3);
 }
 
 TEST_F(NgramTest, RandomHistoriesMatchAPlainReference) {
@@ -91,7 +101,7 @@ TEST_F(NgramTest, RandomHistoriesMatchAPlainReference) {
       history[s].resize(1 + random() % 31);
       for (int32_t& id : history[s]) id = static_cast<int32_t>(random() % 3);
       d.set_sequence(s, history[s], static_cast<int>(history[s].size()) - 1);
-      d.params[s].max_len = 64;
+      d.slots[s].draft.wanted = static_cast<int32_t>(random() % 10);
       d.add_span(s, 1, 4);
     }
     const int k = 1 + static_cast<int>(random() % 8);
@@ -103,7 +113,7 @@ TEST_F(NgramTest, RandomHistoriesMatchAPlainReference) {
     for (int s = 0; s < 4; ++s) {
       const SlotState& state = d.slots[s];
       ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_drafts),
-                reference(history[s], k, min_n, max_n))
+                reference(history[s], std::min(k, state.draft.wanted), min_n, max_n))
           << "round " << round;
     }
   }

@@ -71,11 +71,29 @@ TEST_F(PlanCheck, WindowedBlocksNeedATable) {
 }
 
 TEST_F(PlanCheck, NewIdsEndWithTheTokensAndTheSlot) {
-  EXPECT_TRUE(is_valid_span({0, 4, 0, 4, 6, 28, 0}, header, batch));
-  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 7, 28, 0}, header, batch));
-  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 6, 29, 0}, header, batch));
-  EXPECT_FALSE(is_valid_span({0, 4, 0, INT32_MAX, 6, 28, 0}, header, batch));
-  EXPECT_TRUE(is_valid_span({0, 4, 0, 0, 700, 2900, 0}, header, batch)) << "no new ids";
+  EXPECT_TRUE(is_valid_span({0, 4, 0, 4, 6, 28, 0, 0, 0}, header, batch));
+  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 7, 28, 0, 0, 0}, header, batch));
+  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 6, 29, 0, 0, 0}, header, batch));
+  EXPECT_FALSE(is_valid_span({0, 4, 0, INT32_MAX, 6, 28, 0, 0, 0}, header, batch));
+  EXPECT_TRUE(is_valid_span({0, 4, 0, 0, 700, 2900, 0, 0, 0}, header, batch)) << "no new ids";
+}
+
+TEST_F(PlanCheck, DraftBoundsAndDrafters) {
+  const auto span = [&](int limit, int rows) {
+    return is_valid_span({0, 1, 0, 0, 0, 0, 0, limit, rows}, header, batch);
+  };
+  EXPECT_TRUE(span(0, 0));
+  EXPECT_TRUE(span(kMaxDrafts, INT32_MAX));
+  EXPECT_FALSE(span(kMaxDrafts + 1, 0));
+  EXPECT_FALSE(span(-1, 0));
+  EXPECT_FALSE(span(0, -1));
+  SlotInit init{0, 0, 0, 0, {}};
+  init.params.drafter = kMaxDrafters - 1;
+  EXPECT_TRUE(is_valid_init(init, header, batch));
+  init.params.drafter = kMaxDrafters;
+  EXPECT_FALSE(is_valid_init(init, header, batch));
+  init.params.drafter = -1;
+  EXPECT_FALSE(is_valid_init(init, header, batch));
 }
 
 }  // namespace

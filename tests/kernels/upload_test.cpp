@@ -43,8 +43,8 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   plan.block_updates[0] = {0, 0, 20, 0, 0};
   plan.block_updates[1] = {0, 1, 21, 8, 0};
   plan.block_updates[2] = {1, 2, 22, 3, 0};
-  plan.spans[0] = {0, 1, 2, 5, 0, 0, 0};
-  plan.spans[1] = {1, 1, 3, 0, 0, 0, 0};
+  plan.spans[0] = {0, 1, 2, 5, 0, 0, 0, 3, 7};
+  plan.spans[1] = {1, 1, 3, 0, 0, 0, 0, 0, 0};
   for (int i = 0; i < 5; ++i) plan.tokens[i] = 40 + i;
   upload(queue(), args(step));
   pull(d);
@@ -76,6 +76,8 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   EXPECT_EQ(device.header->step, step);
   EXPECT_EQ(device.header->num_spans, 2);
   EXPECT_EQ(device.spans[1].max_drafts, 3);
+  EXPECT_EQ(device.spans[0].draft_limit, 3);
+  EXPECT_EQ(device.spans[0].draft_rows, 7);
 }
 
 TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
@@ -88,7 +90,7 @@ TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
   *plan.header = {0, 1, 1, 1, 2, 0};
   plan.inits[0] = SlotInit{2, 2, 0, 0, {}};
   plan.block_updates[0] = {2, 0, 5, 4, 0};
-  plan.spans[0] = {2, 2, 0, 2, 0, 0, 0};
+  plan.spans[0] = {2, 2, 0, 2, 0, 0, 0, 0, 0};
   plan.tokens[0] = 8;
   plan.tokens[1] = 9;
   upload(queue(), args(0));
@@ -98,6 +100,37 @@ TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
   EXPECT_EQ(d.slots[2].finished, 0);
   EXPECT_EQ(d.slots[2].num_drafts, 0);
   EXPECT_EQ(d.tokens(2), (Ids{8, 9}));
+}
+
+// What the drafter knew of the slot's last sequence and of the block's last tokens is gone; what it
+// knows of a prefix hit stays.
+TEST_F(UploadTest, AFirstSpanForgetsTheDrafterState) {
+  StepData d{sizes_};
+  d.set_sequence(0, {1, 2, 3, 4, 5, 6}, 5);
+  std::memset(&d.slots[0].draft, 0x77, sizeof(DraftState));
+  d.slots[1].draft.computed = 9;
+  for (PageHeader& page : d.page_headers) {
+    for (int k = 0; k < kMaxDrafters; ++k) page.draft_counts[k] = static_cast<int16_t>(k + 1);
+  }
+  push(d);
+  const PlanView plan = entry(0);
+  *plan.header = {0, 1, 1, 2, 2, 0};
+  plan.inits[0] = SlotInit{0, 6, 4, 0, {}};
+  plan.block_updates[0] = {0, 0, 20, 0, 0};
+  plan.block_updates[1] = {0, 1, 21, 4, 0};
+  plan.spans[0] = {0, 2, 0, 2, 0, 4, 0, 1, 2};
+  plan.tokens[0] = 8;
+  plan.tokens[1] = 9;
+  upload(queue(), args(0));
+  pull(d);
+  const DraftState none{};
+  EXPECT_EQ(std::memcmp(&d.slots[0].draft, &none, sizeof none), 0);
+  EXPECT_EQ(d.slots[1].draft.computed, 9);
+  for (int k = 0; k < kMaxDrafters; ++k) {
+    EXPECT_EQ(d.page_headers[20].draft_counts[k], k + 1);
+    EXPECT_EQ(d.page_headers[21].draft_counts[k], 0);
+    EXPECT_EQ(d.page_headers[22].draft_counts[k], k + 1);
+  }
 }
 
 TEST_F(UploadTest, TakesTheListsFromTheWords) {
@@ -164,7 +197,7 @@ void fill(const PlanView& plan) {
   plan.inits[0].params.num_logit_bias = 2;
   plan.inits[0].params.num_bad_word_ints = 3;
   plan.block_updates[0] = {0, 1, 5, 3, 0};
-  plan.spans[0] = {0, 2, 0, 2, 0, 0, 0};
+  plan.spans[0] = {0, 2, 0, 2, 0, 0, 0, 4, 9};
 }
 
 struct Defect {
@@ -194,6 +227,11 @@ const Defect kDefects[] = {
     {"token_offset", [](const PlanView& p) { p.spans[0].token_offset = 1; }},
     {"new_ids", [](const PlanView& p) { p.spans[0].num_new_ids = -1; }},
     {"write_position", [](const PlanView& p) { p.spans[0].write_position = 31; }},
+    {"draft_limit", [](const PlanView& p) { p.spans[0].draft_limit = kMaxDrafts + 1; }},
+    {"negative_draft_limit", [](const PlanView& p) { p.spans[0].draft_limit = -1; }},
+    {"negative_draft_rows", [](const PlanView& p) { p.spans[0].draft_rows = -1; }},
+    {"drafter", [](const PlanView& p) { p.inits[0].params.drafter = kMaxDrafters; }},
+    {"negative_drafter", [](const PlanView& p) { p.inits[0].params.drafter = -1; }},
 };
 
 class UploadDefectTest : public UploadTest, public testing::WithParamInterface<Defect> {};

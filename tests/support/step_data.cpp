@@ -15,7 +15,7 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   bad_words.resize(rows * kMaxBadWordInts);
   allowed_ids.resize(rows * static_cast<size_t>((sizes.vocab + 31) / 32));
   token_pages.resize(blocks * static_cast<size_t>(sizes.block_size));
-  page_headers.resize(blocks, PageHeader{-1, 0, 1, 0});
+  page_headers.resize(blocks, PageHeader{-1, 0, 1, 0, {}});
   span_states.resize(static_cast<size_t>(sizes.limits.max_spans));
   results.resize(span_states.size());
   for (auto* vector : {&token_ids, &positions, &row_slot, &kv_slot, &window_slot}) {
@@ -64,9 +64,19 @@ std::vector<int32_t> StepData::tokens(int slot) {
   return ids;
 }
 
-void StepData::add_span(int slot, int num_tokens, int max_drafts) {
-  spans.push_back({slot, num_tokens, max_drafts, 0, 0, 0, 0});
+void StepData::add_span(int slot, int num_tokens, int max_drafts, int draft_limit, int draft_rows) {
+  spans.push_back({slot, num_tokens, max_drafts, 0, 0, 0, 0, draft_limit, draft_rows});
   header.num_spans = static_cast<int32_t>(spans.size());
+}
+
+PageHeader& StepData::page_header(int slot, int position) {
+  return page_headers[static_cast<size_t>(kv_slot_of(slot, position) / sizes.block_size)];
+}
+
+int32_t StepData::kv_slot_of(int slot, int position) const {
+  const int block =
+      block_tables[static_cast<size_t>(slot * sizes.max_blocks + position / sizes.block_size)];
+  return block * sizes.block_size + position % sizes.block_size;
 }
 
 void StepData::set_logit_bias(int slot, const std::vector<LogitBias>& biases) {
@@ -119,7 +129,11 @@ void StepTest::push(const StepData& d) {
   *view.header = d.header;
   std::copy(d.spans.begin(), d.spans.end(), view.spans);
   plan_ = to_device(plan);
-  result_ = allocate<char>(static_cast<size_t>(result_bytes(sizes_.result_limits)));
+  std::vector<char> result(static_cast<size_t>(result_bytes(sizes_.result_limits)));
+  const ResultView out = result_view(result.data(), sizes_.result_limits);
+  *out.header = d.result_header;
+  std::copy(d.results.begin(), d.results.end(), out.spans);
+  result_ = to_device(result);
 }
 
 void StepTest::pull(StepData& d) {
@@ -162,11 +176,62 @@ PrepareArgs StepTest::prepare_args() const {
 }
 
 CommitArgs StepTest::commit_args() const {
-  return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits};
+  return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits, nullptr, 0};
 }
 
-NgramArgs StepTest::ngram_args(int num_drafts, int min_n, int max_n) const {
-  return {plan_, sizes_.limits, batch_, num_drafts, min_n, max_n};
+NgramArgs StepTest::ngram_args(int num_drafts, int min_n, int max_n, int drafter) const {
+  return {plan_, sizes_.limits, batch_, num_drafts, drafter, min_n, max_n};
+}
+
+ChooseLengthsArgs StepTest::choose_lengths_args(int drafter) const {
+  return {plan_, sizes_.limits, batch_,   tensors_.spans, result_, sizes_.result_limits, nullptr, 0,
+          0,     drafter,       INT32_MAX};
+}
+
+DraftRowsArgs StepTest::draft_rows_args(const DraftTensors& out, int max_rows, int drafter) const {
+  return {plan_,   sizes_.limits, batch_, tensors_.spans, out,
+          nullptr, drafter,       0,      max_rows,       INT32_MAX};
+}
+
+DraftNextArgs StepTest::draft_next_args(const DraftTensors& in, const DraftTensors& out,
+                                        int max_rows, int pass) const {
+  return {batch_,
+          in.rows.counts,
+          in.rows.row_slot,
+          in.rows.logits_rows,
+          in.rows.sampled,
+          out,
+          nullptr,
+          pass,
+          0,
+          max_rows};
+}
+
+DraftTensors StepTest::new_draft_tensors(int max_rows) {
+  const std::vector<int32_t> unset(static_cast<size_t>(max_rows), -5);
+  DraftTensors tensors{};
+  tensors.rows.counts = to_device(std::vector<StepCounts>{{-5, -5, -5, -5}});
+  tensors.rows.token_ids = to_device(unset);
+  tensors.rows.positions = to_device(unset);
+  tensors.rows.row_slot = to_device(unset);
+  tensors.rows.kv_slot = to_device(unset);
+  tensors.rows.logits_rows = to_device(unset);
+  tensors.rows.sampled = to_device(unset);
+  tensors.source = to_device(unset);
+  return tensors;
+}
+
+DraftPassData StepTest::read_pass(const DraftTensors& tensors, int max_rows) {
+  const auto count = static_cast<size_t>(max_rows);
+  DraftPassData data;
+  data.counts = read(tensors.rows.counts, 1)[0];
+  data.token_ids = read(tensors.rows.token_ids, count);
+  data.positions = read(tensors.rows.positions, count);
+  data.row_slot = read(tensors.rows.row_slot, count);
+  data.kv_slot = read(tensors.rows.kv_slot, count);
+  data.logits_rows = read(tensors.rows.logits_rows, count);
+  data.source = read(tensors.source, count);
+  return data;
 }
 
 }  // namespace foretoken

@@ -1,7 +1,10 @@
 #pragma once
 #include <vector>
 
+#include "kernels/choose_lengths.h"
 #include "kernels/commit.h"
+#include "kernels/draft_next.h"
+#include "kernels/draft_rows.h"
 #include "kernels/ngram.h"
 #include "kernels/plan_layout.h"
 #include "kernels/prepare.h"
@@ -32,7 +35,10 @@ struct StepData {
   void set_drafts(int slot, const std::vector<int32_t>& drafts);
   int32_t& token(int slot, int position);
   std::vector<int32_t> tokens(int slot);
-  void add_span(int slot, int num_tokens, int max_drafts);
+  void add_span(int slot, int num_tokens, int max_drafts, int draft_limit = 0, int draft_rows = 0);
+  PageHeader& page_header(int slot, int position);
+  // The KV slot of a position.
+  int32_t kv_slot_of(int slot, int position) const;
   // The lists of a slot, with their counts in its parameters.
   void set_logit_bias(int slot, const std::vector<LogitBias>& biases);
   void set_bad_words(int slot, const std::vector<std::vector<int32_t>>& words);
@@ -60,6 +66,12 @@ struct StepData {
   std::vector<float> pooled;    // rows of result_limits.hidden
 };
 
+// The rows of a draft pass, as a host copy.
+struct DraftPassData {
+  StepCounts counts{};
+  std::vector<int32_t> token_ids, positions, row_slot, kv_slot, logits_rows, source;
+};
+
 // The same on the device, with the arguments of the step ops.
 class StepTest : public DeviceTest {
  protected:
@@ -70,7 +82,17 @@ class StepTest : public DeviceTest {
 
   PrepareArgs prepare_args() const;
   CommitArgs commit_args() const;
-  NgramArgs ngram_args(int num_drafts, int min_n, int max_n) const;
+  NgramArgs ngram_args(int num_drafts, int min_n, int max_n, int drafter = 0) const;
+  // Not adaptive, and no bound on the length of a sequence.
+  ChooseLengthsArgs choose_lengths_args(int drafter = 0) const;
+  DraftRowsArgs draft_rows_args(const DraftTensors& out, int max_rows, int drafter = 0) const;
+  DraftNextArgs draft_next_args(const DraftTensors& in, const DraftTensors& out, int max_rows,
+                                int pass) const;
+
+  // Memory of one draft pass, filled with -5.
+  DraftTensors new_draft_tensors(int max_rows);
+  // All rows of it, padding included.
+  DraftPassData read_pass(const DraftTensors& tensors, int max_rows);
 
   StepSizes sizes_;
   BatchState batch_{};
