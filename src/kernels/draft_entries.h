@@ -32,6 +32,7 @@ FT_HD inline int32_t exact_entries(const BatchState& batch, int32_t slot, int32_
 // Entries [from, to) have become exact behind exact ones: the blocks that hold them know it.
 FT_HD inline void raise_draft_counts(const BatchState& batch, int32_t slot, int32_t drafter,
                                      int32_t from, int32_t to) {
+  if (from >= to) return;
   for (int32_t begin = from / batch.block_size * batch.block_size; begin < to;
        begin += batch.block_size) {
     const int32_t block = kv_slot_at(batch, slot, begin) / batch.block_size;

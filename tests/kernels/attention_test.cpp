@@ -17,6 +17,7 @@ struct Case {
   int window;
   DType dtype;
   float softcap = 0;
+  int kv_begin = 0;
 };
 
 constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
@@ -51,7 +52,8 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
 
   static int first_visible(int position) {
     const int window = GetParam().window;
-    return window > 0 ? std::max(0, position + 1 - window) : 0;
+    const int begin = std::min(GetParam().kv_begin, position);
+    return window > 0 ? std::max(begin, position + 1 - window) : begin;
   }
 
   std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
@@ -63,7 +65,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     attention(queue(),
               {counts(rows), upload_typed(q), out, to_device(positions), to_device(slots),
                to_device(visible_tables(positions, slots, rows)), allocate<float>(floats), floats,
-               kv_, kMaxBlocks, max_rows, c.num_heads, c.window, scale(), c.softcap});
+               kv_, kMaxBlocks, max_rows, c.num_heads, c.window, scale(), c.softcap, c.kv_begin});
     return read(out, q.bytes.size());
   }
 
@@ -168,7 +170,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{8, 4, 256, 300, DType::kBF16, 50.0f},
                     Case{4, 4, 256, 0, DType::kF32, 2.0f}, Case{8, 2, 128, 0, DType::kBF16, 1.0f},
                     Case{4, 2, 64, 257, DType::kF32, 1.5f},
-                    Case{4, 2, 64, 256, DType::kBF16, 30.0f}));
+                    Case{4, 2, 64, 256, DType::kBF16, 30.0f},
+                    // Positions that do not exist: few, a block and more, inside the second split.
+                    Case{4, 2, 64, 0, DType::kF32, 0, 1}, Case{8, 2, 128, 0, DType::kBF16, 0, 2},
+                    Case{4, 2, 16, 40, DType::kF32, 0, 1}, Case{6, 2, 80, 0, DType::kBF16, 0, 17},
+                    Case{4, 2, 64, 300, DType::kF32, 0, 290},
+                    Case{4, 1, 64, 0, DType::kBF16, 30.0f, 290},
+                    Case{4, 2, 64, 0, DType::kF32, 0, 5000}));
 
 }  // namespace
 }  // namespace foretoken

@@ -1,5 +1,6 @@
 #include "kernels/rope_kv.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/row_ops.h"
@@ -16,6 +17,7 @@ struct Case {
   DType dtype;
   bool q_norm = false;
   bool k_norm = false;
+  int shift = 0;
 };
 
 constexpr int kBlocks = 4, kBlockSize = 4, kMaxRows = 5, kRows = 4;
@@ -67,7 +69,7 @@ TEST_P(RopeKvTest, RotatesAndStores) {
   rope_kv(queue(), {counts(kRows), to_device(qkv), q, to_device(positions), to_device(slots),
                     device_freq, kv, kMaxRows, c.num_heads, std::abs(c.rotary_dim), c.scaling,
                     c.q_norm ? to_device(q_weight) : nullptr,
-                    c.k_norm ? to_device(k_weight) : nullptr, kEps});
+                    c.k_norm ? to_device(k_weight) : nullptr, kEps, c.shift});
   const auto q_raw = read(q, q_bytes);
   const auto q_out = to_floats(q_raw, c.dtype);
   const auto k_raw = read(k, cache_count * element);
@@ -85,7 +87,8 @@ TEST_P(RopeKvTest, RotatesAndStores) {
       const bool is_q = h < c.num_heads, is_k = !is_q && h < c.num_heads + c.num_kv_heads;
       const auto head = head_of(x, is_q ? c.q_norm : is_k && c.k_norm, is_q ? q_weight : k_weight);
       for (int i = 0; i < c.head_dim; ++i) {
-        const double turned = rotated(head, i, positions[r], inv_freq, c.scaling);
+        const double turned =
+            rotated(head, i, std::max(0, positions[r] + c.shift), inv_freq, c.scaling);
         if (is_q) {
           check(q_out[(r * c.num_heads + h) * c.head_dim + i], turned);
           continue;
@@ -132,7 +135,7 @@ TEST_P(RopeKvTest, RowsAreBitEqualAloneAndInABatch) {
     for (int r = 0; r < rows; ++r) slots.push_back((first + r) * kBlockSize);
     rope_kv(queue(), {counts(rows), to_device(x), q, to_device(at), to_device(slots), inv_freq, kv,
                       rows, c.num_heads, std::max(0, c.rotary_dim), c.scaling,
-                      c.q_norm ? weight : nullptr, c.k_norm ? weight : nullptr, kEps});
+                      c.q_norm ? weight : nullptr, c.k_norm ? weight : nullptr, kEps, c.shift});
     return std::pair{read(q, rows * q_bytes), read(static_cast<uint8_t*>(kv.k), cache_bytes)};
   };
   const auto [all_q, all_k] = run(0, kRows);
@@ -144,18 +147,21 @@ TEST_P(RopeKvTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, RopeKvTest,
-                         testing::Values(Case{4, 2, 16, 16, 1.0f, DType::kF32},
-                                         Case{3, 1, 64, 32, 1.0f, DType::kF32},
-                                         Case{8, 8, 128, 128, 1.25f, DType::kBF16},
-                                         Case{2, 1, 10, 0, 1.0f, DType::kBF16},
-                                         Case{4, 2, 64, -64, 1.0f, DType::kF32, true, true},
-                                         Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true},
-                                         Case{4, 4, 96, 72, 1.19f, DType::kBF16, true, false},
-                                         Case{16, 2, 128, 128, 1.0f, DType::kBF16, true, true},
-                                         Case{4, 1, 256, 256, 1.0f, DType::kF32, true, true},
-                                         Case{2, 2, 72, 0, 1.0f, DType::kF32, true, true},
-                                         Case{2, 1, 512, 512, 1.0f, DType::kBF16, true, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, RopeKvTest,
+    testing::Values(Case{4, 2, 16, 16, 1.0f, DType::kF32}, Case{3, 1, 64, 32, 1.0f, DType::kF32},
+                    Case{8, 8, 128, 128, 1.25f, DType::kBF16},
+                    Case{2, 1, 10, 0, 1.0f, DType::kBF16},
+                    Case{4, 2, 64, -64, 1.0f, DType::kF32, true, true},
+                    Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true},
+                    Case{4, 4, 96, 72, 1.19f, DType::kBF16, true, false},
+                    Case{16, 2, 128, 128, 1.0f, DType::kBF16, true, true},
+                    Case{4, 1, 256, 256, 1.0f, DType::kF32, true, true},
+                    Case{2, 2, 72, 0, 1.0f, DType::kF32, true, true},
+                    Case{2, 1, 512, 512, 1.0f, DType::kBF16, true, true},
+                    Case{4, 2, 16, 16, 1.0f, DType::kF32, false, false, -1},
+                    Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true, -8},
+                    Case{8, 8, 128, 128, 1.25f, DType::kBF16, false, false, 3}));
 
 }  // namespace
 }  // namespace foretoken
