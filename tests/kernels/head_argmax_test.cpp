@@ -138,10 +138,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, HeadArgmaxTest,
                                   std::to_string(test.param.n);
                          });
 
-TEST(HeadArgmaxBytes, HoldATileOf32Rows) {
-  EXPECT_EQ(head_argmax_bytes(1, 1), 8);
-  EXPECT_EQ(head_argmax_bytes(3, 33), 48);
-  EXPECT_EQ(head_argmax_bytes(1000, 1 << 20), int64_t{1000} * 32768 * 8);
+TEST(HeadArgmaxBytes, HoldNarrowTilesForFewRows) {
+  EXPECT_EQ(head_argmax_bytes(3, 33), 3 * 3 * 8);
+  EXPECT_EQ(head_argmax_bytes(1000, 1 << 20), (64 * int64_t{65536} + 936 * int64_t{32768}) * 8);
 }
 
 }  // namespace
