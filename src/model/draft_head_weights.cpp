@@ -277,14 +277,16 @@ Status HeadLoader::upload_ids(const std::vector<int32_t>& ids, const int32_t** o
   return {};
 }
 
-// MTP modules may lie in the target's own files, where only layers beyond its last are theirs.
+// MTP modules may lie in the target's own files, where only layers beyond its last are theirs; of
+// those only the wanted ones are loaded.
 Status HeadLoader::ignore_other_tensors() {
   if (config_.kind != HeadKind::kMtp || source_.checkpoint == nullptr) return {};
   for (const auto& [name, tensor] : source_.checkpoint->tensors()) {
     const size_t begin = name.starts_with("model.") ? 6 : 0;
     const bool is_layer = name.compare(begin, 7, "layers.") == 0;
     const int layer = is_layer ? std::atoi(name.c_str() + begin + 7) : -1;
-    if (layer < config_.first_layer) loader_.ignore(name);
+    const int module = layer - config_.first_layer;
+    if (module < 0 || module >= config_.num_modules) loader_.ignore(name);
   }
   return {};
 }

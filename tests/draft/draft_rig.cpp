@@ -21,7 +21,7 @@ Device& rig_device() {
 }  // namespace
 
 DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConfig> drafters,
-                   const std::function<void(DrafterContext&)>& change)
+                   const std::function<void(DrafterContext&)>& change, const std::string& dtype)
     : device_(rig_device()),
       target_folder_(target_folder),
       queue_(device_.make_queue().value()),
@@ -30,6 +30,7 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
       blocks_(kSlots),
       num_hits_(kSlots) {
   LoadOptions options;
+  options.config.dtype = dtype;
   options.max_rows = kMaxRows;
   options.max_logits_rows = kMaxRows;
   options.max_model_len = kMaxLen;

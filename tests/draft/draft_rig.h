@@ -47,7 +47,8 @@ class DraftRig {
   static constexpr int32_t kMaxLen = kMaxBlocks * kBlockSize;
 
   DraftRig(const std::string& target_folder, std::vector<SpeculativeConfig> drafters,
-           const std::function<void(DrafterContext&)>& change = {});
+           const std::function<void(DrafterContext&)>& change = {},
+           const std::string& dtype = "auto");
   ~DraftRig();
 
   // Begins a sequence: `ids` known, of which the blocks `hits` hold the first ones computed.
@@ -61,9 +62,9 @@ class DraftRig {
   // One step; outputs in the order of the spans.
   std::vector<RigOutput> step(const std::vector<RigSpan>& spans);
   RigOutput step(const RigSpan& span) { return step(std::vector<RigSpan>{span}).front(); }
-  // Ids that the next step samples instead of its own, by slot and row.
+  // Ids that the next step samples instead of its own, by slot, from its first logits row on.
   std::map<int32_t, std::vector<int32_t>> forced;
-  // Steps without their draft passes count as resting.
+  // How often a drafter enqueued its passes.
   int64_t num_proposals = 0;
 
   const SlotState& state(int32_t slot) const { return batch_.slots[slot]; }

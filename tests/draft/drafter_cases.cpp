@@ -35,9 +35,10 @@ Folders& folders() {
 
 std::string shape_name(const DialledShape& shape) {
   return shape.architecture + "-" + dtype_name(shape.dtype) + "-" +
-         std::to_string(shape.num_layers) + "-" + std::to_string(shape.agreement) + "-" +
-         std::to_string(shape.num_mtp_modules) + "-" + std::to_string(shape.id_shift) + "-" +
-         std::to_string(shape.max_position_embeddings);
+         std::to_string(shape.num_layers) + "-" + std::to_string(shape.hidden_size) + "-" +
+         std::to_string(shape.vocab_size) + "-" + std::to_string(shape.seed) + "-" +
+         std::to_string(shape.agreement) + "-" + std::to_string(shape.num_mtp_modules) + "-" +
+         std::to_string(shape.id_shift) + "-" + std::to_string(shape.max_position_embeddings);
 }
 
 }  // namespace

@@ -16,33 +16,62 @@ namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
-// Highest admitted product of a row of n; -inf where there is none. NaN counts as -inf.
-template <bool kMapped>
-FT_INLINE float highest(const float* products, const int32_t* id_map, int n) {
-  Lanes best = Lanes{} + kMinusInf;
-  int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    Lanes lanes;
-    load(lanes, products + i);
-    if (kMapped) {
-      LanesU32 ids;
-      std::memcpy(&ids, id_map + i, sizeof ids);
-      lanes = (ids & 0x80000000u) != 0u ? Lanes{} + kMinusInf : lanes;
-    }
-    best = lanes > best ? lanes : best;
-  }
-  float max = kMinusInf;
-  for (int lane = 0; lane < kLanes; ++lane) max = best[lane] > max ? best[lane] : max;
-  for (; i < n; ++i) {
-    if ((!kMapped || id_map[i] >= 0) && products[i] > max) max = products[i];
-  }
-  return max;
+// The highest admitted product of a row and the stretch that it is first found in. NaN is passed
+// over; -inf: there is none.
+struct Highest {
+  float product;
+  int begin;
+};
+constexpr int kStretch = 8 * kLanes;
+
+FT_INLINE float highest_lane(const Lanes& v) {
+  const auto a = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+  const auto b = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+  const auto eight = a > b ? a : b;
+  const auto c = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
+  const auto d = __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  const auto four = c > d ? c : d;
+  const float e = four[0] > four[2] ? four[0] : four[2];
+  const float f = four[1] > four[3] ? four[1] : four[3];
+  return e > f ? e : f;
 }
 
-FT_HOT float highest_of_all(const float* products, int n) {
+template <bool kMapped>
+FT_INLINE void take_highest(Lanes& best, const float* products, const int32_t* id_map, int at) {
+  Lanes lanes;
+  load(lanes, products + at);
+  if (kMapped) {
+    LanesU32 ids;
+    std::memcpy(&ids, id_map + at, sizeof ids);
+    lanes = ids >= 0x80000000u ? Lanes{} + kMinusInf : lanes;
+  }
+  best = lanes > best ? lanes : best;
+}
+
+template <bool kMapped>
+FT_INLINE Highest highest(const float* products, const int32_t* id_map, int n) {
+  Highest found{kMinusInf, 0};
+  int i = 0;
+  for (; i + kStretch <= n; i += kStretch) {
+    Lanes even = Lanes{} + kMinusInf, odd = even;
+    for (int j = i; j < i + kStretch; j += 2 * kLanes) {
+      take_highest<kMapped>(even, products, id_map, j);
+      take_highest<kMapped>(odd, products, id_map, j + kLanes);
+    }
+    const float product = highest_lane(even > odd ? even : odd);
+    if (product > found.product) found = {product, i};
+  }
+  for (; i < n; ++i) {
+    const bool admitted = !kMapped || id_map[i] >= 0;
+    if (admitted && products[i] > found.product) found = {products[i], i};
+  }
+  return found;
+}
+
+FT_HOT Highest highest_of_all(const float* products, int n) {
   return highest<false>(products, nullptr, n);
 }
-FT_HOT float highest_admitted(const float* products, const int32_t* id_map, int n) {
+FT_HOT Highest highest_admitted(const float* products, const int32_t* id_map, int n) {
   return highest<true>(products, id_map, n);
 }
 
@@ -72,12 +101,12 @@ void search_tile(const HeadArgmaxArgs& a, const PackedWeight& weight, int slice,
   auto* best = static_cast<uint64_t*>(a.workspace) + first;
   for (int r = 0; r < rows; ++r) {
     const float* products = tile + int64_t{r} * cols;
-    const float max =
+    const Highest found =
         map != nullptr ? highest_admitted(products, map, cols) : highest_of_all(products, cols);
-    if (max == kMinusInf) continue;
-    int at = 0;
-    while (products[at] != max || (map != nullptr && map[at] < 0)) ++at;
-    raise(best[r], key_of(max, col + at));
+    if (found.product == kMinusInf) continue;
+    int at = found.begin;
+    while (products[at] != found.product || (map != nullptr && map[at] < 0)) ++at;
+    raise(best[r], key_of(found.product, col + at));
   }
 }
 
