@@ -30,14 +30,10 @@ int64_t unix_seconds() {
 // Most drafts of a step where the lines tell of speculation, otherwise 0.
 int num_spec_tokens(const BatchReport& report, const SpeculativeParams& wanted) {
   if (!report.speculation_metrics) return 0;
-  for (const SpeculativeConfig& drafter : report.drafters) {
-    if (wanted.method == drafter.method) return drafter.num_speculative_tokens;
+  for (const DrafterInfo& drafter : report.drafters) {
+    if (wanted.method == drafter.name) return drafter.num_speculative_tokens;
   }
   return report.drafters.front().num_speculative_tokens;
-}
-
-bool is_synthetic(const BatchReport& report) {
-  return !report.drafters.empty() && report.drafters.front().rejection_sample_method == "synthetic";
 }
 
 ordered_json error_entry(const BatchLine& line, const Status& status) {
@@ -62,7 +58,7 @@ ordered_json BatchJob::output_line(const BatchReport& report) const {
         .model = request.model.empty() ? report.model : request.model,
         .created = unix_seconds(),
         .num_spec_tokens = num_spec_tokens(report, request.requests.front().speculative),
-        .synthetic_acceptance = is_synthetic(report)};
+        .synthetic_acceptance = report.synthetic_acceptance};
     response["body"] = openai_response(request, all, prompts, label);
   } else {
     response["body"] = openai_error(error);

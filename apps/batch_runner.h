@@ -14,9 +14,10 @@ namespace foretoken {
 
 // What output lines tell beside the answers.
 struct BatchReport {
-  std::string model;                        // of lines that name none
-  bool speculation_metrics = false;         // vLLM's summary in each body
-  std::vector<SpeculativeConfig> drafters;  // of the engine
+  std::string model;                  // of lines that name none
+  bool speculation_metrics = false;   // vLLM's summary in each body
+  bool synthetic_acceptance = false;  // drafts are accepted by chance
+  std::vector<DrafterInfo> drafters;  // of the engine
 };
 
 // One line of a batch that runs or has run.

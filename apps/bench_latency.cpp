@@ -28,6 +28,7 @@ struct LatencyOptions {
   int batch_size = 8;
   int num_iters_warmup = 10;
   int num_iters = 30;
+  double temperature = 1;
   SpeculativeParams speculative;
   std::string output_json;
 };
@@ -44,6 +45,7 @@ std::vector<Request> random_requests(const LatencyOptions& options, int vocab_si
     requests[i].request_id = "bench-" + std::to_string(i);
     requests[i].sampling.max_tokens = options.output_len;
     requests[i].sampling.ignore_eos = true;
+    requests[i].sampling.temperature = static_cast<float>(options.temperature);
     requests[i].speculative = options.speculative;
     for (int k = 0; k < options.input_len; ++k) {
       requests[i].prompt_token_ids.push_back(
@@ -149,6 +151,9 @@ void add_bench_latency(CLI::App& bench, std::function<int()>* run) {
   add("--batch-size", options->batch_size, "Prompts in the batch", 1);
   add("--num-iters-warmup", options->num_iters_warmup, "Iterations that do not count", 0);
   add("--num-iters", options->num_iters, "Iterations that count", 1);
+  command->add_option("--temperature", options->temperature, "0: always the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
   command->add_option("--output-json", options->output_json, "File for the results");
   add_speculative_flag(*command, options->speculative);
   // Every iteration has the same prompts, which a warm cache would skip.

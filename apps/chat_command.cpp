@@ -167,7 +167,7 @@ class Chat {
       return false;
     }
     state_.session.add("assistant", answer.text);
-    note(answer_line(answer, !state_.drafters.empty()));
+    note(answer_line(answer, !state_.engine.info().drafters.empty()));
     return true;
   }
 
@@ -191,10 +191,9 @@ Status check_options(const ChatOptions& options) {
 Result<int> run_chat(const ChatOptions& options) {
   FT_RETURN_IF_ERROR(check_options(options));
   FT_ASSIGN_OR_RETURN(const std::string arguments, options.chat_template.arguments_json());
-  FT_ASSIGN_OR_RETURN(EngineConfig config, options.engine.resolve());
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
   ChatState state = {*engine, ChatSession(*engine, arguments), options.sampling,
-                     options.speculative, std::move(config.speculative)};
+                     options.speculative};
   state.session.set_system(options.system);
   return Chat(options, state).run();
 }

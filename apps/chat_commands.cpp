@@ -98,19 +98,20 @@ ChatReply set(const std::string& argument, ChatState& state) {
 }
 
 // The drafter that serves answers with these settings; null without any.
-const SpeculativeConfig* current_drafter(const ChatState& state, const SpeculativeParams& wanted) {
-  for (const SpeculativeConfig& drafter : state.drafters) {
-    if (drafter.method == wanted.method) return &drafter;
+const DrafterInfo* current_drafter(const ChatState& state, const SpeculativeParams& wanted) {
+  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
+  for (const DrafterInfo& drafter : drafters) {
+    if (drafter.name == wanted.method) return &drafter;
   }
-  return state.drafters.empty() ? nullptr : &state.drafters.front();
+  return drafters.empty() ? nullptr : &drafters.front();
 }
 
 std::string speculation_text(const ChatState& state) {
-  const SpeculativeConfig* drafter = current_drafter(state, state.speculative);
+  const DrafterInfo* drafter = current_drafter(state, state.speculative);
   if (drafter == nullptr) return "speculation none (start with --speculative-config)";
   if (!state.speculative.enabled.value_or(true)) return "speculation off";
   return fmt::format(
-      "speculation on, {}, at most {} drafts", drafter->method,
+      "speculation on, {}, at most {} drafts", drafter->name,
       state.speculative.num_speculative_tokens.value_or(drafter->num_speculative_tokens));
 }
 
@@ -169,7 +170,7 @@ ChatReply stats(const std::string&, ChatState& state) {
       "{} of {} KV blocks free",
       now.num_finished_requests, sum.num_output_tokens, sum.num_steps, sum.num_prompt_tokens,
       sum.num_cached_tokens, now.num_free_blocks, now.num_total_blocks);
-  if (!state.drafters.empty()) {
+  if (!state.engine.info().drafters.empty()) {
     text += "\n" + acceptance_line(sum) + "\n" + draft_line(sum);
     const std::string lines = drafter_lines(now, state.engine.info());
     if (!lines.empty()) text += "\n" + lines.substr(0, lines.size() - 1);
@@ -179,8 +180,8 @@ ChatReply stats(const std::string&, ChatState& state) {
 
 std::string method_list(const ChatState& state) {
   std::string list;
-  for (const SpeculativeConfig& drafter : state.drafters) {
-    list += (list.empty() ? "" : ", ") + drafter.method;
+  for (const DrafterInfo& drafter : state.engine.info().drafters) {
+    list += (list.empty() ? "" : ", ") + drafter.name;
   }
   return list;
 }
@@ -193,8 +194,9 @@ Status take_spec_word(const std::string& word, const ChatState& state, Speculati
     return {};
   }
   wanted->enabled = true;
-  const auto is_meant = [&](const SpeculativeConfig& drafter) { return drafter.method == word; };
-  if (std::any_of(state.drafters.begin(), state.drafters.end(), is_meant)) {
+  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
+  const auto is_meant = [&](const DrafterInfo& drafter) { return drafter.name == word; };
+  if (std::any_of(drafters.begin(), drafters.end(), is_meant)) {
     wanted->method = word;
     wanted->num_speculative_tokens.reset();
     return {};
@@ -209,7 +211,7 @@ Status take_spec_word(const std::string& word, const ChatState& state, Speculati
 }
 
 ChatReply spec(const std::string& argument, ChatState& state) {
-  if (state.drafters.empty()) {
+  if (state.engine.info().drafters.empty()) {
     return fail("the engine runs without a drafter; start with --speculative-config");
   }
   SpeculativeParams wanted = state.speculative;
@@ -218,11 +220,11 @@ ChatReply spec(const std::string& argument, ChatState& state) {
     const Status status = take_spec_word(word, state, &wanted);
     if (!status.ok()) return fail(status.message());
   }
-  const SpeculativeConfig& drafter = *current_drafter(state, wanted);
+  const DrafterInfo& drafter = *current_drafter(state, wanted);
   const int most = drafter.num_speculative_tokens;
   const int num_drafts = wanted.num_speculative_tokens.value_or(most);
   if (num_drafts < 1 || num_drafts > most) {
-    return fail(fmt::format("{} makes 1 to {} drafts, not {}", drafter.method, most, num_drafts));
+    return fail(fmt::format("{} makes 1 to {} drafts, not {}", drafter.name, most, num_drafts));
   }
   state.speculative = wanted;
   return say(speculation_text(state));

@@ -2,7 +2,6 @@
 #include <foretoken/engine.h>
 
 #include <string>
-#include <vector>
 
 #include "chat_session.h"
 #include "sampling_options.h"
@@ -13,9 +12,8 @@ namespace foretoken {
 struct ChatState {
   Engine& engine;
   ChatSession session;
-  SamplingFlags sampling;                   // what was set, over the model's defaults
-  SpeculativeParams speculative;            // of the next answers
-  std::vector<SpeculativeConfig> drafters;  // of the engine
+  SamplingFlags sampling;         // what was set, over the model's defaults
+  SpeculativeParams speculative;  // of the next answers
 };
 
 // What the chat does after a line.

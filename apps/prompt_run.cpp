@@ -66,7 +66,7 @@ void print_statistics(const Engine& engine, double seconds, bool json) {
   if (stats.num_output_tokens == 0) return;
   std::string lines = (json ? "" : "\n") + throughput_line(stats.num_output_tokens, seconds) + "\n";
   if (!engine.info().drafter.empty()) {
-    lines += draft_line(stats) + "\n" + drafter_lines(all, engine.info());
+    lines += drafter_lines(all, engine.info()) + draft_line(stats) + "\n";
   }
   std::fputs(lines.c_str(), json ? stderr : stdout);
   std::fflush(stdout);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
 
 #include "interrupt.h"
 
@@ -91,22 +90,14 @@ std::string position_rates_text(const RequestStats& stats) {
   return text;
 }
 
-std::vector<std::string> drafter_names(const EngineInfo& info) {
-  std::vector<std::string> names;
-  std::istringstream list(info.drafter);
-  for (std::string name; std::getline(list >> std::ws, name, ',');) names.push_back(name);
-  return names;
-}
-
 std::string drafter_lines(const EngineStats& stats, const EngineInfo& info) {
-  const std::vector<std::string> names = drafter_names(info);
   std::string lines;
-  for (size_t i = 0; i < std::min(names.size(), stats.drafters.size()); ++i) {
+  for (size_t i = 0; i < std::min(info.drafters.size(), stats.drafters.size()); ++i) {
     const RequestStats& drafter = stats.drafters[i];
     if (drafter.num_drafts == 0) continue;
-    lines += fmt::format("{}: {}, mean acceptance length {:.2f}, by position {}\n", names[i],
-                         acceptance_line(drafter), mean_acceptance_length(drafter),
-                         position_rates_text(drafter));
+    lines += fmt::format("{}: {}, mean acceptance length {:.2f}, by position {}\n",
+                         info.drafters[i].name, acceptance_line(drafter),
+                         mean_acceptance_length(drafter), position_rates_text(drafter));
   }
   return lines + synthetic_note(info);
 }

@@ -42,8 +42,6 @@ std::vector<int64_t> position_counts(const std::array<int64_t, kMaxSpeculativeTo
 std::string drafter_lines(const EngineStats& stats, const EngineInfo& info);
 // That the text is not the model's, as a line, where acceptance is synthetic; otherwise empty.
 std::string synthetic_note(const EngineInfo& info);
-// Names of the engine's drafters, in the order of EngineConfig.
-std::vector<std::string> drafter_names(const EngineInfo& info);
 
 // Accepted of drafted tokens, in [0, 1].
 double acceptance_rate(const RequestStats& stats);

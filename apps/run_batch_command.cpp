@@ -58,8 +58,10 @@ OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& option
   return defaults;
 }
 
-BatchReport make_report(const RunBatchOptions& options, const std::string& model) {
-  return {model, options.metrics == "summary", options.engine.resolve().value().speculative};
+BatchReport make_report(const RunBatchOptions& options, const EngineInfo& info,
+                        const std::string& model) {
+  return {model, options.metrics == "summary", info.rejection_sample_method == "synthetic",
+          info.drafters};
 }
 
 // What is wrong with --per-request-spec-decode-metrics.
@@ -79,7 +81,7 @@ class Batch {
   Batch(Engine& engine, const RunBatchOptions& options, BatchReader reader, BatchWriter writer,
         BatchDone done)
       : defaults_(make_defaults(engine, options)),
-        report_(make_report(options, defaults_.model_names.front())),
+        report_(make_report(options, engine.info(), defaults_.model_names.front())),
         // Enough that the engine is never short of work while lines are written.
         window_(2 * static_cast<size_t>(engine.info().max_num_seqs) + 16),
         reader_(std::move(reader)),

@@ -162,10 +162,16 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
       kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
   info_.token_page_bytes = memory_->token_page_bytes();
   info_.block_table_bytes = memory_->block_table_bytes();
-  for (const auto& drafter : drafters_) {
-    FT_RETURN_IF_ERROR(drafter->take_memory(num_blocks_.full, config.block_size));
-    info_.kv_cache_bytes += drafter->bytes_per_block(config.block_size) * num_blocks_.full;
-    info_.drafter_bytes += drafter->memory_bytes();
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    Drafter& drafter = *drafters_[i];
+    FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
+    info_.drafters.push_back(
+        {.name = drafter_names_[i],
+         .num_speculative_tokens = drafter.traits().max_drafts,
+         .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
+         .memory_bytes = drafter.memory_bytes()});
+    info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;
+    info_.drafter_bytes += info_.drafters.back().memory_bytes;
   }
   return {};
 }
