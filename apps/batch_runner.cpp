@@ -27,6 +27,15 @@ int64_t unix_seconds() {
       .count();
 }
 
+// Most drafts of a step where the lines tell of speculation, otherwise 0.
+int num_spec_tokens(const BatchReport& report, const SpeculativeParams& wanted) {
+  if (!report.speculation_metrics) return 0;
+  for (const DrafterInfo& drafter : report.drafters) {
+    if (wanted.method == drafter.name) return drafter.num_speculative_tokens;
+  }
+  return report.drafters.front().num_speculative_tokens;
+}
+
 ordered_json error_entry(const BatchLine& line, const Status& status) {
   ordered_json entry = {{"code", http_status(status)}, {"message", status.message()}};
   if (line.custom_id.empty()) entry["line"] = line.number;
@@ -35,7 +44,7 @@ ordered_json error_entry(const BatchLine& line, const Status& status) {
 
 }  // namespace
 
-ordered_json BatchJob::output_line(const std::string& default_model) const {
+ordered_json BatchJob::output_line(const BatchReport& report) const {
   ordered_json output;
   output["id"] = make_openai_id("batch_req");
   output["custom_id"] = line.custom_id.empty() ? ordered_json() : ordered_json(line.custom_id);
@@ -44,9 +53,12 @@ ordered_json BatchJob::output_line(const std::string& default_model) const {
   if (error.ok()) {
     std::vector<const OutputSum*> all;
     for (const OutputSum& sum : sums) all.push_back(&sum);
-    const OpenAiLabel label = {make_openai_id(id_prefix(request.kind)),
-                               request.model.empty() ? default_model : request.model,
-                               unix_seconds()};
+    const OpenAiLabel label = {
+        .id = make_openai_id(id_prefix(request.kind)),
+        .model = request.model.empty() ? report.model : request.model,
+        .created = unix_seconds(),
+        .num_spec_tokens = num_spec_tokens(report, request.requests.front().speculative),
+        .synthetic_acceptance = report.synthetic_acceptance};
     response["body"] = openai_response(request, all, prompts, label);
   } else {
     response["body"] = openai_error(error);

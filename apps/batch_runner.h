@@ -12,6 +12,14 @@
 
 namespace foretoken {
 
+// What output lines tell beside the answers.
+struct BatchReport {
+  std::string model;                  // of lines that name none
+  bool speculation_metrics = false;   // vLLM's summary in each body
+  bool synthetic_acceptance = false;  // drafts are accepted by chance
+  std::vector<DrafterInfo> drafters;  // of the engine
+};
+
 // One line of a batch that runs or has run.
 struct BatchJob {
   BatchLine line;
@@ -21,7 +29,7 @@ struct BatchJob {
   Status error;  // of the line, or the first of its requests
 
   // {"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}.
-  nlohmann::ordered_json output_line(const std::string& default_model) const;
+  nlohmann::ordered_json output_line(const BatchReport& report) const;
   int64_t num_output_tokens() const;
 };
 

@@ -14,6 +14,7 @@
 #include "interrupt.h"
 #include "progress_line.h"
 #include "report.h"
+#include "sampling_options.h"
 
 namespace foretoken {
 namespace {
@@ -27,6 +28,8 @@ struct LatencyOptions {
   int batch_size = 8;
   int num_iters_warmup = 10;
   int num_iters = 30;
+  double temperature = 1;
+  SpeculativeParams speculative;
   std::string output_json;
 };
 
@@ -42,6 +45,8 @@ std::vector<Request> random_requests(const LatencyOptions& options, int vocab_si
     requests[i].request_id = "bench-" + std::to_string(i);
     requests[i].sampling.max_tokens = options.output_len;
     requests[i].sampling.ignore_eos = true;
+    requests[i].sampling.temperature = static_cast<float>(options.temperature);
+    requests[i].speculative = options.speculative;
     for (int k = 0; k < options.input_len; ++k) {
       requests[i].prompt_token_ids.push_back(
           static_cast<int32_t>(generator() % static_cast<uint64_t>(vocab_size)));
@@ -64,7 +69,7 @@ Result<LatencyResult> measure(Engine& engine, const LatencyOptions& options) {
     FT_ASSIGN_OR_RETURN(const BenchRun run, run_bench_requests(engine, requests, {}));
     if (warm_up) continue;
     result.seconds.push_back(run.seconds);
-    add_stats(run.stats, &result.stats);
+    result.stats += run.stats;
   }
   return result;
 }
@@ -81,7 +86,8 @@ double average(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-void print_result(const LatencyResult& result, const LatencyOptions& options, bool drafts) {
+void print_result(const LatencyResult& result, const LatencyOptions& options,
+                  const Engine& engine) {
   std::vector<double> sorted = result.seconds;
   std::sort(sorted.begin(), sorted.end());
   const double mean = average(sorted);
@@ -93,12 +99,13 @@ void print_result(const LatencyResult& result, const LatencyOptions& options, bo
   text += fmt::format("{:.4f} ms per output token of a sequence, {:.1f} tokens/s in all\n",
                       1e3 * mean / options.output_len,
                       double{1} * options.batch_size * options.output_len / mean);
-  if (drafts) text += draft_line(result.stats) + "\n";
+  if (!engine.info().drafter.empty()) text += bench_drafts_text(result.stats, engine.info());
   std::fputs(text.c_str(), stdout);
 }
 
 // The keys of vLLM's file, and the drafting counts.
-Status write_json(const LatencyResult& result, const LatencyOptions& options) {
+Status write_json(const LatencyResult& result, const LatencyOptions& options,
+                  const EngineInfo& info) {
   std::vector<double> sorted = result.seconds;
   std::sort(sorted.begin(), sorted.end());
   nlohmann::ordered_json object;
@@ -107,7 +114,7 @@ Status write_json(const LatencyResult& result, const LatencyOptions& options) {
   for (const int percent : kPercentiles) {
     object["percentiles"][std::to_string(percent)] = percentile(sorted, percent);
   }
-  object["drafts"] = drafts_json(result.stats);
+  object["drafts"] = drafts_json(result.stats, info);
   return write_bench_json(object, options.output_json);
 }
 
@@ -122,8 +129,8 @@ Status run_latency(const LatencyOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
   FT_RETURN_IF_ERROR(check_lengths(options, engine->info()));
   FT_ASSIGN_OR_RETURN(const LatencyResult result, measure(*engine, options));
-  print_result(result, options, !engine->info().drafter.empty());
-  return options.output_json.empty() ? Status() : write_json(result, options);
+  print_result(result, options, *engine);
+  return options.output_json.empty() ? Status() : write_json(result, options, engine->info());
 }
 
 int latency(const LatencyOptions& options) {
@@ -144,7 +151,11 @@ void add_bench_latency(CLI::App& bench, std::function<int()>* run) {
   add("--batch-size", options->batch_size, "Prompts in the batch", 1);
   add("--num-iters-warmup", options->num_iters_warmup, "Iterations that do not count", 0);
   add("--num-iters", options->num_iters, "Iterations that count", 1);
+  command->add_option("--temperature", options->temperature, "0: always the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
   command->add_option("--output-json", options->output_json, "File for the results");
+  add_speculative_flag(*command, options->speculative);
   // Every iteration has the same prompts, which a warm cache would skip.
   options->engine.config.enable_prefix_caching = false;
   options->engine.add_to(*command);

@@ -8,16 +8,6 @@
 
 namespace foretoken {
 
-void add_stats(const RequestStats& from, RequestStats* sum) {
-  sum->num_prompt_tokens += from.num_prompt_tokens;
-  sum->num_cached_tokens += from.num_cached_tokens;
-  sum->num_output_tokens += from.num_output_tokens;
-  sum->num_steps += from.num_steps;
-  sum->num_drafts += from.num_drafts;
-  sum->num_draft_tokens += from.num_draft_tokens;
-  sum->num_accepted_tokens += from.num_accepted_tokens;
-}
-
 Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& requests,
                                     const std::function<void(size_t num_done)>& on_progress) {
   RequestBatch batch(engine, requests.size());
@@ -31,7 +21,7 @@ Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& 
       if (num_done < outputs.size()) return;
       for (const OutputSum& output : outputs) {
         if (status.ok()) status = output.status();
-        add_stats(output.stats(), &run.stats);
+        run.stats += output.stats();
       }
     });
     if (interrupt_flag().load()) return aborted("interrupted");
@@ -42,14 +32,27 @@ Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& 
   return run;
 }
 
-nlohmann::ordered_json drafts_json(const RequestStats& stats) {
-  return {{"steps", stats.num_steps},
+nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& info) {
+  return {{"drafter", info.drafter},
+          {"rejection_sample_method", info.rejection_sample_method},
+          {"steps", stats.num_steps},
           {"drafts", stats.num_drafts},
           {"drafted_tokens", stats.num_draft_tokens},
           {"accepted_tokens", stats.num_accepted_tokens},
           {"output_tokens", stats.num_output_tokens},
           {"acceptance_rate", acceptance_rate(stats)},
-          {"mean_acceptance_length", mean_acceptance_length(stats)}};
+          {"mean_acceptance_length", mean_acceptance_length(stats)},
+          {"drafted_by_position", position_counts(stats.num_draft_tokens_per_pos)},
+          {"accepted_by_position", position_counts(stats.num_accepted_tokens_per_pos)},
+          {"acceptance_by_position", position_rates(stats)}};
+}
+
+std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info) {
+  std::string lines = acceptance_line(stats) + "\n" + draft_line(stats) + "\n";
+  if (const std::string rates = position_rates_text(stats); !rates.empty()) {
+    lines += "accepted by position: " + rates + "\n";
+  }
+  return lines + synthetic_note(info);
 }
 
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path) {

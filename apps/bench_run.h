@@ -15,16 +15,18 @@ struct BenchRun {
   RequestStats stats;  // of all requests together
 };
 
-void add_stats(const RequestStats& from, RequestStats* sum);
-
 // Runs all requests at once; the first error of one ends it. Aborted after a signal. `on_progress`,
 // which may be empty, hears how many are done a few times a second.
 Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& requests,
                                     const std::function<void(size_t num_done)>& on_progress);
 
-// {"steps", "drafts", "drafted_tokens", "accepted_tokens", "output_tokens", "acceptance_rate",
-// "mean_acceptance_length"}.
-nlohmann::ordered_json drafts_json(const RequestStats& stats);
+// {"drafter", "rejection_sample_method", "steps", "drafts", "drafted_tokens", "accepted_tokens",
+// "output_tokens", "acceptance_rate", "mean_acceptance_length"} and, by position in the draft,
+// {"drafted", "accepted", "acceptance"}_by_position.
+nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& info);
+
+// What drafting did, as lines; that acceptance is synthetic too.
+std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info);
 
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path);
 

@@ -10,6 +10,7 @@
 #include "interrupt.h"
 #include "progress_line.h"
 #include "report.h"
+#include "sampling_options.h"
 
 namespace foretoken {
 namespace {
@@ -21,6 +22,7 @@ struct ThroughputOptions {
   double temperature = 1.0;
   bool async_engine = false;
   bool disable_detokenize = false;
+  SpeculativeParams speculative;
   std::string output_json;
 };
 
@@ -45,12 +47,13 @@ std::vector<Request> make_requests(const ThroughputOptions& options,
     request.sampling.max_tokens = prompts[i].output_len;
     request.sampling.temperature = static_cast<float>(options.temperature);
     request.sampling.ignore_eos = true;
+    request.speculative = options.speculative;
     request.sampling.detokenize = !options.disable_detokenize;
   }
   return requests;
 }
 
-void print_totals(const Totals& totals, bool drafts) {
+void print_totals(const Totals& totals, const EngineInfo& info) {
   const double seconds = totals.run.seconds;
   const RequestStats& stats = totals.run.stats;
   std::string text = fmt::format(
@@ -59,12 +62,12 @@ void print_totals(const Totals& totals, bool drafts) {
       static_cast<double>(totals.num_requests) / seconds, totals.num_tokens() / seconds,
       static_cast<double>(stats.num_output_tokens) / seconds, totals.num_prompt_tokens,
       stats.num_output_tokens);
-  if (drafts) text += acceptance_line(stats) + "\n" + draft_line(stats) + "\n";
+  if (!info.drafter.empty()) text += bench_drafts_text(stats, info);
   std::fputs(text.c_str(), stdout);
 }
 
 // The keys of vLLM's file, and the drafting counts.
-nlohmann::ordered_json totals_json(const Totals& totals) {
+nlohmann::ordered_json totals_json(const Totals& totals, const EngineInfo& info) {
   const double seconds = totals.run.seconds;
   return {{"elapsed_time", seconds},
           {"num_requests", totals.num_requests},
@@ -73,7 +76,7 @@ nlohmann::ordered_json totals_json(const Totals& totals) {
           {"tokens_per_second", totals.num_tokens() / seconds},
           {"output_tokens_per_second",
            static_cast<double>(totals.run.stats.num_output_tokens) / seconds},
-          {"drafts", drafts_json(totals.run.stats)}};
+          {"drafts", drafts_json(totals.run.stats, info)}};
 }
 
 Status run_throughput(const ThroughputOptions& options) {
@@ -94,9 +97,9 @@ Status run_throughput(const ThroughputOptions& options) {
   FT_ASSIGN_OR_RETURN(totals.run,
                       run_bench_requests(*engine, make_requests(options, prompts), show));
   progress.clear();
-  print_totals(totals, !engine->info().drafter.empty());
+  print_totals(totals, engine->info());
   if (options.output_json.empty()) return {};
-  return write_bench_json(totals_json(totals), options.output_json);
+  return write_bench_json(totals_json(totals, engine->info()), options.output_json);
 }
 
 int throughput(const ThroughputOptions& options) {
@@ -122,6 +125,7 @@ void add_bench_throughput(CLI::App& bench, std::function<int()>* run) {
   command->add_flag("--disable-detokenize", options->disable_detokenize,
                     "Make no text of the tokens");
   command->add_option("--output-json", options->output_json, "File for the results");
+  add_speculative_flag(*command, options->speculative);
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return throughput(*options); }; });
 }

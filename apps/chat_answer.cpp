@@ -90,6 +90,8 @@ std::string answer_line(const ChatAnswer& answer, bool drafts) {
   if (drafts) {
     line += fmt::format("; {}, mean acceptance length {:.1f}", acceptance_line(answer.stats),
                         mean_acceptance_length(answer.stats));
+    const std::string rates = position_rates_text(answer.stats);
+    if (!rates.empty()) line += ", by position " + rates;
   }
   return line + ending(answer) + "]";
 }

@@ -21,7 +21,7 @@ struct ChatAnswer {
 ChatAnswer stream_answer(Engine& engine, Request request, const TerminalStyle& style);
 
 // "[57 tokens in 0.41 s, 139.0 tokens/s; draft acceptance rate 48.0 % (24 of 50 drafted tokens),
-// mean acceptance length 2.1]".
+// mean acceptance length 2.1, by position 0.625, 0.357]".
 std::string answer_line(const ChatAnswer& answer, bool drafts);
 
 }  // namespace foretoken

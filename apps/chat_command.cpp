@@ -21,6 +21,7 @@ struct ChatOptions {
   EngineOptions engine;
   SamplingFlags sampling;
   TemplateOptions chat_template;
+  SpeculativeParams speculative;
   std::string system;
   std::string color = "auto";
   std::string history_file = default_history_file();
@@ -166,7 +167,7 @@ class Chat {
       return false;
     }
     state_.session.add("assistant", answer.text);
-    note(answer_line(answer, state_.num_speculative_tokens > 0));
+    note(answer_line(answer, !state_.engine.info().drafters.empty()));
     return true;
   }
 
@@ -190,10 +191,9 @@ Status check_options(const ChatOptions& options) {
 Result<int> run_chat(const ChatOptions& options) {
   FT_RETURN_IF_ERROR(check_options(options));
   FT_ASSIGN_OR_RETURN(const std::string arguments, options.chat_template.arguments_json());
-  FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
   ChatState state = {*engine, ChatSession(*engine, arguments), options.sampling,
-                     SpeculativeParams(), config.speculative.num_speculative_tokens};
+                     options.speculative};
   state.session.set_system(options.system);
   return Chat(options, state).run();
 }
@@ -227,6 +227,7 @@ void add_chat_command(CLI::App& app, std::function<int()>* run) {
   options->sampling.max_tokens_default = "what is left of the context";
   options->sampling.add_to(*command);
   options->chat_template.add_to(*command);
+  add_speculative_flag(*command, options->speculative);
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return chat(*options); }; });

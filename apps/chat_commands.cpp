@@ -2,10 +2,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <vector>
 
 #include "file_text.h"
@@ -35,7 +37,7 @@ ChatReply help(const std::string&, ChatState&) {
   std::string text;
   for (const ChatCommand& command : commands()) {
     const std::string usage = std::string("/") + command.name + " " + command.argument;
-    text += fmt::format("{:<18}{}\n", usage, command.help);
+    text += fmt::format("{:<23}{}\n", usage, command.help);
   }
   text +=
       "A line that ends in \\ goes on in the next; \"\"\" on a line of its own starts and ends "
@@ -95,6 +97,24 @@ ChatReply set(const std::string& argument, ChatState& state) {
   return say(name + " is " + value);
 }
 
+// The drafter that serves answers with these settings; null without any.
+const DrafterInfo* current_drafter(const ChatState& state, const SpeculativeParams& wanted) {
+  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
+  for (const DrafterInfo& drafter : drafters) {
+    if (drafter.name == wanted.method) return &drafter;
+  }
+  return drafters.empty() ? nullptr : &drafters.front();
+}
+
+std::string speculation_text(const ChatState& state) {
+  const DrafterInfo* drafter = current_drafter(state, state.speculative);
+  if (drafter == nullptr) return "speculation none (start with --speculative-config)";
+  if (!state.speculative.enabled.value_or(true)) return "speculation off";
+  return fmt::format(
+      "speculation on, {}, at most {} drafts", drafter->name,
+      state.speculative.num_speculative_tokens.value_or(drafter->num_speculative_tokens));
+}
+
 ChatReply params(const std::string&, ChatState& state) {
   const Result<SamplingParams> sampling = chat_sampling(state);
   if (!sampling.ok()) return fail(sampling.status().message());
@@ -105,14 +125,7 @@ ChatReply params(const std::string&, ChatState& state) {
       now.temperature, now.top_p, now.top_k, now.min_p, now.repetition_penalty,
       now.presence_penalty, now.frequency_penalty);
   text += "set here: " + state.sampling.fields.dump() + "\n";
-  text += std::string("speculation ") + (state.num_speculative_tokens == 0
-                                             ? "none (start with --speculative-config)"
-                                         : !state.speculative.enabled.value_or(true) ? "off"
-                                                                                     : "on");
-  if (state.speculative.num_speculative_tokens) {
-    text += fmt::format(", at most {} drafts", *state.speculative.num_speculative_tokens);
-  }
-  return say(text);
+  return say(text + speculation_text(state));
 }
 
 ChatReply save(const std::string& argument, ChatState& state) {
@@ -157,29 +170,64 @@ ChatReply stats(const std::string&, ChatState& state) {
       "{} of {} KV blocks free",
       now.num_finished_requests, sum.num_output_tokens, sum.num_steps, sum.num_prompt_tokens,
       sum.num_cached_tokens, now.num_free_blocks, now.num_total_blocks);
-  if (state.num_speculative_tokens > 0) {
+  if (!state.engine.info().drafters.empty()) {
     text += "\n" + acceptance_line(sum) + "\n" + draft_line(sum);
+    const std::string lines = drafter_lines(now, state.engine.info());
+    if (!lines.empty()) text += "\n" + lines.substr(0, lines.size() - 1);
   }
   return say(text);
 }
 
+std::string method_list(const ChatState& state) {
+  std::string list;
+  for (const DrafterInfo& drafter : state.engine.info().drafters) {
+    list += (list.empty() ? "" : ", ") + drafter.name;
+  }
+  return list;
+}
+
+// A word after /spec: on, off, a method or a number of drafts.
+Status take_spec_word(const std::string& word, const ChatState& state, SpeculativeParams* wanted) {
+  if (word == "on" || word == "off") {
+    wanted->enabled = word == "on";
+    wanted->num_speculative_tokens.reset();
+    return {};
+  }
+  wanted->enabled = true;
+  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
+  const auto is_meant = [&](const DrafterInfo& drafter) { return drafter.name == word; };
+  if (std::any_of(drafters.begin(), drafters.end(), is_meant)) {
+    wanted->method = word;
+    wanted->num_speculative_tokens.reset();
+    return {};
+  }
+  const bool digits = word.size() < 4 && word.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) {
+    return invalid_argument("give /spec on, off, a number of drafts, or one of: " +
+                            method_list(state));
+  }
+  wanted->num_speculative_tokens = std::stoi(word);
+  return {};
+}
+
 ChatReply spec(const std::string& argument, ChatState& state) {
-  const int most = state.num_speculative_tokens;
-  if (most == 0) return fail("the engine runs without a drafter; start with --speculative-config");
-  if (argument == "on" || argument == "off") {
-    state.speculative.enabled = argument == "on";
-    state.speculative.num_speculative_tokens.reset();
-    return say("speculation " + argument);
+  if (state.engine.info().drafters.empty()) {
+    return fail("the engine runs without a drafter; start with --speculative-config");
   }
-  const bool digits = !argument.empty() && argument.size() < 4 &&
-                      argument.find_first_not_of("0123456789") == std::string::npos;
-  const int wanted = digits ? std::stoi(argument) : 0;
-  if (wanted < 1 || wanted > most) {
-    return fail(fmt::format("give /spec on, off, or a number from 1 to {}", most));
+  SpeculativeParams wanted = state.speculative;
+  std::istringstream words(argument);
+  for (std::string word; words >> word;) {
+    const Status status = take_spec_word(word, state, &wanted);
+    if (!status.ok()) return fail(status.message());
   }
-  state.speculative.enabled = true;
-  state.speculative.num_speculative_tokens = wanted;
-  return say(fmt::format("speculation on, at most {} drafts", wanted));
+  const DrafterInfo& drafter = *current_drafter(state, wanted);
+  const int most = drafter.num_speculative_tokens;
+  const int num_drafts = wanted.num_speculative_tokens.value_or(most);
+  if (num_drafts < 1 || num_drafts > most) {
+    return fail(fmt::format("{} makes 1 to {} drafts, not {}", drafter.name, most, num_drafts));
+  }
+  state.speculative = wanted;
+  return say(speculation_text(state));
 }
 
 ChatReply quit(const std::string&, ChatState&) { return {ChatAction::kQuit, "", false}; }
@@ -195,7 +243,8 @@ constexpr ChatCommand kCommands[] = {
     {"save", "FILE", "Write conversation and settings", save},
     {"load", "FILE", "Read them back", load},
     {"stats", "", "Counts since the start", stats},
-    {"spec", "on|off|K", "Speculation of the next answers, with at most K drafts", spec},
+    {"spec", "on|off|K|METHOD", "Speculation of the next answers: at most K drafts, or a drafter",
+     spec},
     {"quit", "", "Leave", quit},
 };
 

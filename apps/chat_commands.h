@@ -12,9 +12,8 @@ namespace foretoken {
 struct ChatState {
   Engine& engine;
   ChatSession session;
-  SamplingFlags sampling;          // what was set, over the model's defaults
-  SpeculativeParams speculative;   // of the next answers
-  int num_speculative_tokens = 0;  // of the engine; 0: no drafter
+  SamplingFlags sampling;         // what was set, over the model's defaults
+  SpeculativeParams speculative;  // of the next answers
 };
 
 // What the chat does after a line.

@@ -18,10 +18,19 @@ std::string bundled_path(const std::string& path) {
   return {};
 }
 
-std::string default_model() {
-  const std::filesystem::path folder = std::filesystem::path("models") / bundled_model_name();
-  const std::string config = bundled_path((folder / "config.json").string());
-  return config.empty() ? config : std::filesystem::path(config).parent_path().string();
+std::string bundled_model_folder(const std::string& name) {
+  namespace fs = std::filesystem;
+  const std::string config = bundled_path((fs::path("models") / name / "config.json").string());
+  return config.empty() ? config : fs::path(config).parent_path().string();
 }
+
+std::string bundled_or_given(const std::string& model) {
+  std::error_code error;
+  const bool name = model.find('/') == std::string::npos && !std::filesystem::exists(model, error);
+  const std::string bundled = name ? bundled_model_folder(model) : std::string();
+  return bundled.empty() ? model : bundled;
+}
+
+std::string default_model() { return bundled_model_folder(bundled_model_name()); }
 
 }  // namespace foretoken

@@ -9,7 +9,6 @@
 #include "progress_line.h"
 #include "report.h"
 #include "serve/json_fields.h"
-#include "speculative_option.h"
 
 namespace foretoken {
 namespace {
@@ -107,10 +106,12 @@ std::string load_text(int64_t done, int64_t total) {
 void EngineOptions::add_to(CLI::App& app) {
   add_model_flags(app, config);
   add_batch_flags(app, config);
-  app.add_option("--speculative-config", speculative_json,
-                 "Drafting as JSON, also -sc: {\"method\": \"ngram\", \"num_speculative_tokens\": "
-                 "4, \"prompt_lookup_min\": 2, \"prompt_lookup_max\": 4} (default: none)")
-      ->type_name("JSON");
+  speculative.add_to(app);
+  app.add_option(
+         "--step-time-table", config.step_time_table,
+         "JSON file of the costs that the length policy adaptive reckons with: read where it "
+         "exists, otherwise measured at start and written (default: measured)")
+      ->group("Speculation");
   app.add_option("--log-level", log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
@@ -118,28 +119,35 @@ void EngineOptions::add_to(CLI::App& app) {
 
 Result<EngineConfig> EngineOptions::resolve() const {
   EngineConfig resolved = config;
-  if (!speculative_json.empty()) {
-    FT_ASSIGN_OR_RETURN(resolved.speculative, parse_speculative_config(speculative_json));
-  }
   for (const auto& [flag, text] :
        {std::pair{"--hf-overrides", &config.hf_overrides},
         std::pair{"--override-generation-config", &config.override_generation_config}}) {
     if (!text->empty()) FT_RETURN_IF_ERROR(parse_json_object(*text, flag).status());
   }
-  if (resolved.model.empty()) resolved.model = default_model();
+  resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {
     return not_found("the bundled model models/" + bundled_model_name() +
                      " was not found; name a model folder with --model");
   }
+  FT_ASSIGN_OR_RETURN(resolved.speculative, speculative.resolve(resolved.model));
+  if (resolved.speculative.empty() && !resolved.step_time_table.empty()) {
+    return invalid_argument(
+        "--step-time-table is for speculation; add --speculative-config or remove it");
+  }
   return resolved;
 }
 
-Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+Result<EngineConfig> prepare_engine(const EngineOptions& options) {
   init_logging(options.log_level.c_str());
   FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
   FT_LOG(info, "loading {}", config.model);
-  ProgressLine progress;
   config.cancel_load = &interrupt_flag();
+  return config;
+}
+
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+  FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options));
+  ProgressLine progress;
   config.on_load_progress = [&progress](int64_t done, int64_t total) {
     if (progress.due()) progress.show(load_text(done, total));
   };

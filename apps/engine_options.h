@@ -6,13 +6,14 @@
 #include <string>
 
 #include "base/result.h"
+#include "speculative_option.h"
 
 namespace foretoken {
 
 // The flags that shape an engine, named as in vLLM.
 struct EngineOptions {
   EngineConfig config;
-  std::string speculative_json;
+  SpeculativeFlags speculative;
   std::string log_level = "info";
 
   // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.
@@ -21,6 +22,9 @@ struct EngineOptions {
   // The finished configuration: speculation parsed, the bundled model where none was named.
   Result<EngineConfig> resolve() const;
 };
+
+// Starts logging and resolves the options.
+Result<EngineConfig> prepare_engine(const EngineOptions& options);
 
 // Starts logging and the engine, with progress on stderr. Aborted when a signal came meanwhile.
 Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);

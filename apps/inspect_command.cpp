@@ -26,6 +26,7 @@ using nlohmann::ordered_json;
 struct InspectOptions {
   EngineOptions engine;
   bool json = false;
+  bool step_times = false;
   bool config_only = false;
 };
 
@@ -58,8 +59,10 @@ ordered_json inspect_registries() {
   }
   all["drafters"] = ordered_json::array();
   for (const DrafterEntry& entry : drafters()) {
-    all["drafters"].push_back(
-        {{"name", entry.name}, {"aliases", entry.aliases}, {"description", entry.description}});
+    all["drafters"].push_back({{"name", entry.name},
+                               {"aliases", entry.aliases},
+                               {"description", entry.description},
+                               {"needs_model", entry.needs_model}});
   }
   all["attention_backends"] = ordered_json::array();
   for (const AttentionBackend* backend : attention_backends()) {
@@ -76,12 +79,25 @@ ordered_json inspect_registries() {
   return all;
 }
 
+ordered_json inspect_drafters(const EngineInfo& info) {
+  ordered_json all = ordered_json::array();
+  for (const DrafterInfo& drafter : info.drafters) {
+    all.push_back({{"name", drafter.name},
+                   {"num_speculative_tokens", drafter.num_speculative_tokens},
+                   {"kv_cache_mib", mebibytes(drafter.kv_cache_bytes)},
+                   {"memory_mib", mebibytes(drafter.memory_bytes)}});
+  }
+  return all;
+}
+
 ordered_json inspect_engine(const EngineInfo& info) {
   return {{"device", info.device},
           {"architecture", info.architecture},
           {"dtype", info.dtype},
           {"attention_backend", info.attention_backend},
           {"drafter", info.drafter},
+          {"drafters", inspect_drafters(info)},
+          {"rejection_sample_method", info.rejection_sample_method},
           {"batch_invariant", info.batch_invariant},
           {"num_parameters", info.num_parameters},
           {"vocab_size", info.vocab_size},
@@ -131,6 +147,9 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
 // The part about the model. Aborted when a signal came.
 Result<ordered_json> inspect_model(const InspectOptions& options) {
   if (options.config_only) {
+    if (options.step_times) {
+      return invalid_argument("--step-times measures the model; leave --config-only out");
+    }
     FT_ASSIGN_OR_RETURN(EngineConfig config, options.engine.resolve());
     FT_ASSIGN_OR_RETURN(config, locate_model(config));
     return inspect_config(config);
@@ -139,7 +158,15 @@ Result<ordered_json> inspect_model(const InspectOptions& options) {
   EngineOptions quiet = options.engine;
   quiet.config.skip_tokenizer_init = true;
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(quiet));
-  return inspect_engine(engine->info());
+  ordered_json model = inspect_engine(engine->info());
+  if (!options.step_times) return model;
+  if (engine->info().step_times.empty()) {
+    return invalid_argument(
+        "--step-times: no table is measured without a drafter and the length policy adaptive; give "
+        "--speculative-config");
+  }
+  model["step_times"] = engine->info().step_times;
+  return model;
 }
 
 std::string value_text(const ordered_json& value) {
@@ -171,7 +198,8 @@ std::string plain_text(const ordered_json& object, const std::string& indent) {
         text += indent + "  " + line + "\n";
       }
     } else {
-      text += " " + value_text(value) + "\n";
+      const std::string shown = value_text(value);
+      text += (shown.find('\n') == std::string::npos ? " " : "\n") + shown + "\n";
     }
   }
   return text;
@@ -184,7 +212,7 @@ int inspect(const InspectOptions& options) {
   all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
                     inspect_device("cuda", DeviceType::kCuda, config)};
   all.update(inspect_registries());
-  if (!config.model.empty() || options.config_only) {
+  if (!config.model.empty() || options.config_only || options.step_times) {
     const Result<ordered_json> model = inspect_model(options);
     if (interrupt_flag().load()) return report_interrupt("while loading");
     if (!model.ok()) {
@@ -205,6 +233,8 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Show the build, the devices and what is supported; with --model its sizes");
   command->add_flag("--json", options->json, "One JSON object");
+  command->add_flag("--step-times", options->step_times,
+                    "Also what steps and drafts cost, as the length policy adaptive reckons");
   command->add_flag("--config-only", options->config_only,
                     "Read config.json only: no weights, no tokenizer, no memory taken");
   options->engine.log_level = "warning";

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report.h"
+
 namespace foretoken {
 namespace {
 
@@ -50,6 +52,8 @@ ordered_json usage_json(const RequestStats& stats) {
           {"drafts", stats.num_drafts},
           {"drafted_tokens", stats.num_draft_tokens},
           {"accepted_tokens", stats.num_accepted_tokens},
+          {"drafted_by_position", position_counts(stats.num_draft_tokens_per_pos)},
+          {"accepted_by_position", position_counts(stats.num_accepted_tokens_per_pos)},
           {"preemptions", stats.num_preemptions}};
 }
 

@@ -61,10 +61,13 @@ void follow(RequestBatch& batch, OutputPrinter& printer, bool with_progress) {
 }
 
 void print_statistics(const Engine& engine, double seconds, bool json) {
-  const RequestStats stats = engine.stats().requests;
+  const EngineStats all = engine.stats();
+  const RequestStats& stats = all.requests;
   if (stats.num_output_tokens == 0) return;
   std::string lines = (json ? "" : "\n") + throughput_line(stats.num_output_tokens, seconds) + "\n";
-  if (!engine.info().drafter.empty()) lines += draft_line(stats) + "\n";
+  if (!engine.info().drafter.empty()) {
+    lines += drafter_lines(all, engine.info()) + draft_line(stats) + "\n";
+  }
   std::fputs(lines.c_str(), json ? stderr : stdout);
   std::fflush(stdout);
 }

@@ -41,8 +41,9 @@ std::string engine_banner(const EngineInfo& info, const std::string& model) {
       info.drafter.empty() ? "none" : info.drafter, info.batch_invariant ? "on" : "off",
       info.num_blocks, info.block_size);
   if (!info.drafter.empty()) {
-    line += fmt::format("; n-gram memory beyond KV cache, token pages and block tables: {:.2f} MiB",
-                        mebibytes(info.drafter_bytes));
+    line += fmt::format(
+        "; drafter memory beyond KV cache, token pages and block tables: {:.2f} MiB; acceptance {}",
+        mebibytes(info.drafter_bytes), info.rejection_sample_method);
   }
   return line;
 }
@@ -64,6 +65,46 @@ std::string acceptance_line(const RequestStats& stats) {
   return fmt::format("draft acceptance rate {:.1f} % ({} of {} drafted tokens)",
                      100 * acceptance_rate(stats), stats.num_accepted_tokens,
                      stats.num_draft_tokens);
+}
+
+std::vector<double> position_rates(const RequestStats& stats) {
+  std::vector<double> rates;
+  for (size_t i = 0; i < stats.num_draft_tokens_per_pos.size(); ++i) {
+    if (stats.num_draft_tokens_per_pos[i] == 0) break;
+    rates.push_back(ratio(stats.num_accepted_tokens_per_pos[i], stats.num_draft_tokens_per_pos[i]));
+  }
+  return rates;
+}
+
+std::vector<int64_t> position_counts(const std::array<int64_t, kMaxSpeculativeTokens>& counts) {
+  size_t used = counts.size();
+  while (used > 0 && counts[used - 1] == 0) --used;
+  return {counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(used)};
+}
+
+std::string position_rates_text(const RequestStats& stats) {
+  std::string text;
+  for (const double rate : position_rates(stats)) {
+    text += (text.empty() ? "" : ", ") + fmt::format("{:.3f}", rate);
+  }
+  return text;
+}
+
+std::string drafter_lines(const EngineStats& stats, const EngineInfo& info) {
+  std::string lines;
+  for (size_t i = 0; i < std::min(info.drafters.size(), stats.drafters.size()); ++i) {
+    const RequestStats& drafter = stats.drafters[i];
+    if (drafter.num_drafts == 0) continue;
+    lines += fmt::format("{}: {}, mean acceptance length {:.2f}, by position {}\n",
+                         info.drafters[i].name, acceptance_line(drafter),
+                         mean_acceptance_length(drafter), position_rates_text(drafter));
+  }
+  return lines + synthetic_note(info);
+}
+
+std::string synthetic_note(const EngineInfo& info) {
+  if (info.rejection_sample_method != "synthetic") return {};
+  return "synthetic acceptance: for speed only, the text is not the model's\n";
 }
 
 std::string draft_line(const RequestStats& stats) {

@@ -1,7 +1,9 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <array>
 #include <string>
+#include <vector>
 
 namespace foretoken {
 
@@ -25,6 +27,21 @@ std::string draft_line(const RequestStats& stats);
 
 // "draft acceptance rate 54.2 % (123 of 227 drafted tokens)".
 std::string acceptance_line(const RequestStats& stats);
+
+// By position in the draft, how often it was accepted where it was drafted: "0.812, 0.604". Empty
+// when nothing was drafted.
+std::string position_rates_text(const RequestStats& stats);
+// The same as numbers, as many as there are positions that were drafted.
+std::vector<double> position_rates(const RequestStats& stats);
+
+// Counts by position up to the last one that was used.
+std::vector<int64_t> position_counts(const std::array<int64_t, kMaxSpeculativeTokens>& counts);
+
+// Lines about each drafter that drafted: acceptance, mean length, rates by position; and that the
+// text is not the model's where acceptance is synthetic. Each ends with a newline.
+std::string drafter_lines(const EngineStats& stats, const EngineInfo& info);
+// That the text is not the model's, as a line, where acceptance is synthetic; otherwise empty.
+std::string synthetic_note(const EngineInfo& info);
 
 // Accepted of drafted tokens, in [0, 1].
 double acceptance_rate(const RequestStats& stats);

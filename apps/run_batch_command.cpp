@@ -13,6 +13,7 @@
 #include "progress_line.h"
 #include "prompt_item.h"
 #include "report.h"
+#include "sampling_options.h"
 
 namespace foretoken {
 namespace {
@@ -23,6 +24,8 @@ struct RunBatchOptions {
   std::string output;
   std::vector<std::string> served_model_names;
   std::string pooling = "last";
+  std::string metrics = "none";  // of speculation, for each request
+  SpeculativeParams speculative;
 };
 
 // How far a batch has come.
@@ -46,6 +49,7 @@ OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& option
   defaults.sampling = engine.default_sampling_params();
   defaults.max_model_len = engine.info().max_model_len;
   defaults.pooling = parse_pooling(options.pooling).value();
+  defaults.speculative = options.speculative;
   defaults.model_names = options.served_model_names;
   const std::string model = options.engine.resolve().value().model;
   defaults.model_names.push_back(model);
@@ -54,11 +58,30 @@ OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& option
   return defaults;
 }
 
+BatchReport make_report(const RunBatchOptions& options, const EngineInfo& info,
+                        const std::string& model) {
+  return {model, options.metrics == "summary", info.rejection_sample_method == "synthetic",
+          info.drafters};
+}
+
+// What is wrong with --per-request-spec-decode-metrics.
+Status check_metrics(const RunBatchOptions& options) {
+  const std::string flag = "--per-request-spec-decode-metrics " + options.metrics;
+  if (options.metrics == "none") return {};
+  if (options.metrics == "detailed") {
+    return unsupported(flag + ": counts of single steps are not kept; use summary");
+  }
+  FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
+  if (!config.speculative.empty()) return {};
+  return invalid_argument(flag + " needs a drafter; add --speculative-config");
+}
+
 class Batch {
  public:
   Batch(Engine& engine, const RunBatchOptions& options, BatchReader reader, BatchWriter writer,
         BatchDone done)
       : defaults_(make_defaults(engine, options)),
+        report_(make_report(options, engine.info(), defaults_.model_names.front())),
         // Enough that the engine is never short of work while lines are written.
         window_(2 * static_cast<size_t>(engine.info().max_num_seqs) + 16),
         reader_(std::move(reader)),
@@ -75,7 +98,7 @@ class Batch {
       if (runner_.num_open() == 0) return {};
       for (const std::unique_ptr<BatchJob>& job : runner_.take_finished()) {
         if (interrupt_flag().load() && was_cut(*job)) continue;
-        FT_RETURN_IF_ERROR(writer_.append(job->output_line(defaults_.model_names.front())));
+        FT_RETURN_IF_ERROR(writer_.append(job->output_line(report_)));
         ++progress->num_done;
         progress->num_failed += job->error.ok() ? 0 : 1;
         progress->num_tokens += job->num_output_tokens();
@@ -108,6 +131,7 @@ class Batch {
   }
 
   const OpenAiDefaults defaults_;
+  const BatchReport report_;
   const size_t window_;
   BatchReader reader_;
   BatchWriter writer_;
@@ -118,6 +142,7 @@ class Batch {
 // Everything about the files is checked before the model loads.
 Result<BatchProgress> run_batch_file(const RunBatchOptions& options) {
   BatchProgress progress;
+  FT_RETURN_IF_ERROR(check_metrics(options));
   std::error_code error;
   if (std::filesystem::equivalent(options.input, options.output, error)) {
     return invalid_argument("-i and -o name the same file '" + options.input +
@@ -169,6 +194,13 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
   command->add_option("--pooling", options->pooling, "Embeddings: last, mean or cls")
       ->capture_default_str()
       ->check(CLI::IsMember({"last", "mean", "cls"}));
+  command
+      ->add_option("--per-request-spec-decode-metrics", options->metrics,
+                   "Speculation of each request in its body's \"metrics\": none or summary")
+      ->group("Speculation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "summary", "detailed"}));
+  add_speculative_flag(*command, options->speculative);
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return run_batch(*options); }; });
 }

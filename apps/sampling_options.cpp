@@ -148,6 +148,23 @@ Status SamplingFlags::check() const {
   return check_sampling_ranges(sampling);
 }
 
+void add_speculative_flag(CLI::App& app, SpeculativeParams& params) {
+  app.add_option_function<std::string>(
+         "--speculative",
+         [&params](const std::string& text) {
+           const std::string what = "--speculative";
+           const Result<json> object = parse_ordered_json_object(text, what);
+           if (!object.ok()) throw CLI::ValidationError(object.status().message());
+           const Status status = read_speculative_params(object.value(), what, &params);
+           if (!status.ok()) throw CLI::ValidationError(status.message());
+         },
+         "Speculation of requests that say nothing of it: {\"enabled\": false}, "
+         "{\"method\": \"ngram\", \"num_speculative_tokens\": 2} (default: the engine's first "
+         "drafter)")
+      ->group("Speculation")
+      ->type_name("JSON");
+}
+
 void add_request_flags(CLI::App& app, Request& request) {
   app.add_option("--priority", request.priority,
                  "Lower runs first, with --scheduling-policy priority (default: 0)")
@@ -161,6 +178,7 @@ void add_request_flags(CLI::App& app, Request& request) {
   app.add_flag("--add-special-tokens,!--no-add-special-tokens", request.add_special_tokens,
                "BOS and the like around prompts that no chat template made (default: on)")
       ->group(kGroup);
+  add_speculative_flag(app, request.speculative);
 }
 
 }  // namespace foretoken

@@ -26,8 +26,13 @@ struct SamplingFlags {
   Status check() const;
 };
 
-// Flags of a request beside sampling: --priority, --truncate-prompt-tokens, --cache-salt and
-// --no-add-special-tokens. They write into `request`, which must outlive the parsing.
+// --speculative JSON: the speculation of requests that say nothing of it. Writes into `params`,
+// which must outlive the parsing.
+void add_speculative_flag(CLI::App& app, SpeculativeParams& params);
+
+// Flags of a request beside sampling: --priority, --truncate-prompt-tokens, --cache-salt,
+// --no-add-special-tokens and --speculative. They write into `request`, which must outlive the
+// parsing.
 void add_request_flags(CLI::App& app, Request& request);
 
 }  // namespace foretoken

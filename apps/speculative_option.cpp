@@ -1,124 +1,143 @@
 #include "speculative_option.h"
 
-#include <algorithm>
-#include <iterator>
-#include <sstream>
-#include <vector>
+#include <foretoken/limits.h>
+#include <spdlog/fmt/fmt.h>
 
-#include "draft/registry.h"
-#include "serve/field_names.h"
-#include "serve/json_fields.h"
+#include <algorithm>
+
+#include "base/json_object.h"
+#include "speculative_fields.h"
 
 namespace foretoken {
 namespace {
 
-// Fields of vLLM's SpeculativeConfig beyond those read below.
-constexpr const char* kLaterFields[] = {"attention_backend",
-                                        "code_revision",
-                                        "disable_by_batch_size",
-                                        "disable_logprobs",
-                                        "disable_mqa_scorer",
-                                        "disable_padded_drafter_batch",
-                                        "draft_load_config",
-                                        "draft_sample_method",
-                                        "draft_tensor_parallel_size",
-                                        "enforce_eager",
-                                        "max_model_len",
-                                        "model",
-                                        "moe_backend",
-                                        "num_speculative_tokens_per_batch_size",
-                                        "parallel_drafting",
-                                        "posterior_alpha",
-                                        "posterior_threshold",
-                                        "quantization",
-                                        "rejection_sample_method",
-                                        "revision",
-                                        "speculative_token_tree",
-                                        "suffix_decoding_max_cached_requests",
-                                        "suffix_decoding_max_spec_factor",
-                                        "suffix_decoding_max_tree_depth",
-                                        "suffix_decoding_min_token_prob",
-                                        "synthetic_acceptance_length",
-                                        "synthetic_acceptance_rate",
-                                        "synthetic_acceptance_rates",
-                                        "tensor_parallel_size",
-                                        "token_tree",
-                                        "use_heterogeneous_vocab"};
+using json = nlohmann::ordered_json;
 
-const std::vector<std::string> kFields = {"method", "num_speculative_tokens", "prompt_lookup_min",
-                                          "prompt_lookup_max"};
+constexpr const char* kFlag = "--speculative-config";
 
-void read_lookup(JsonFields& fields, const char* name, int* value) {
-  fields.read(name, value);
-  if (fields.has(name) && fields.status().ok() && *value < 1) {
-    fields.fail("'" + std::string(name) + "' must be at least 1, not " + std::to_string(*value));
+constexpr const char* kEngineWide[] = {"length_policy",
+                                       "num_speculative_tokens_per_batch_size",
+                                       "enable_adaptive_verification",
+                                       "rejection_sample_method",
+                                       "synthetic_acceptance_rates",
+                                       "synthetic_acceptance_length"};
+
+std::string entry_name(size_t i, size_t num_entries) {
+  return num_entries == 1 ? kFlag : fmt::format("{} entry {}", kFlag, i + 1);
+}
+
+bool has(const json& object, const std::string& field) {
+  const auto found = object.find(field);
+  return found != object.end() && !found->is_null();
+}
+
+// Copies what one entry says about the whole engine to those that are silent.
+Status share_engine_fields(json& list) {
+  for (const char* field : kEngineWide) {
+    const auto speaks = [&](const json& entry) { return has(entry, field); };
+    const auto first = std::find_if(list.begin(), list.end(), speaks);
+    if (first == list.end()) continue;
+    const json value = (*first)[field];
+    for (json& entry : list) {
+      if (has(entry, field) && entry[field] != value) {
+        return invalid_argument(fmt::format(
+            "{}: '{}' holds for the whole engine, but entries differ; give it once", kFlag, field));
+      }
+      entry[field] = value;
+    }
   }
+  return {};
 }
 
-// All names of drafters, aliases included.
-std::vector<std::string> method_names(bool with_aliases) {
-  std::vector<std::string> names;
-  for (const DrafterEntry& entry : drafters()) {
-    names.emplace_back(entry.name);
-    std::istringstream aliases(with_aliases ? entry.aliases : "");
-    for (std::string alias; aliases >> alias;) names.push_back(alias);
+Result<std::vector<SpeculativeConfig>> read_list(json list, const std::string& target) {
+  if (list.empty() || list.size() > static_cast<size_t>(kMaxDrafters)) {
+    return invalid_argument(fmt::format("{}: a list of drafters must have 1 to {} entries, not {}",
+                                        kFlag, kMaxDrafters, list.size()));
   }
-  return names;
-}
-
-// Comes before the other fields: they may belong to a method that this build does not have.
-void check_method(JsonFields& fields, const std::string& method) {
-  if (method.empty() || !fields.status().ok()) return;
-  const std::vector<std::string> known = method_names(true);
-  if (std::find(known.begin(), known.end(), method) != known.end()) return;
-  std::string list;
-  for (const std::string& name : method_names(false)) list += (list.empty() ? "" : ", ") + name;
-  fields.fail("method '" + method + "' is not available" +
-              nearest_name_hint(method, known, "; use one of: " + list));
-}
-
-// vLLM also takes the method's name as the model.
-void read_method(JsonFields& fields, SpeculativeConfig* config) {
-  fields.read("method", &config->method);
-  check_method(fields, config->method);
-  std::string model;
-  if (fields.has("model")) fields.read("model", &model);
-  if (model.empty() || !fields.status().ok()) return;
-  if (model != "ngram" && model != "[ngram]") {
-    fields.fail("'model' (a draft model) is not supported yet; use {\"method\": \"ngram\"}");
-  } else if (config->method.empty()) {
-    config->method = "ngram";
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].is_object()) continue;
+    return invalid_argument(entry_name(i, list.size()) + ": must be a JSON object");
   }
+  FT_RETURN_IF_ERROR(share_engine_fields(list));
+  std::vector<SpeculativeConfig> drafters;
+  for (size_t i = 0; i < list.size(); ++i) {
+    FT_ASSIGN_OR_RETURN(SpeculativeConfig drafter,
+                        read_speculative_fields(list[i], entry_name(i, list.size()), target));
+    drafters.push_back(std::move(drafter));
+  }
+  return drafters;
 }
+
+Result<json> parse_config(const std::string& text) {
+  FT_ASSIGN_OR_RETURN(json value, parse_ordered_json(text, kFlag));
+  if (value.is_object() || value.is_array()) return value;
+  return invalid_argument(std::string(kFlag) +
+                          ": must be a JSON object or a list of them, for example {\"method\": "
+                          "\"ngram\", \"num_speculative_tokens\": 4}");
+}
+
+json as_list(json value) { return value.is_array() ? value : json::array({std::move(value)}); }
 
 }  // namespace
 
-Result<SpeculativeConfig> parse_speculative_config(const std::string& text) {
-  const std::string what = "--speculative-config";
-  FT_ASSIGN_OR_RETURN(const nlohmann::ordered_json object, parse_ordered_json_object(text, what));
-  SpeculativeConfig config;
-  JsonFields fields(object, what);
-  read_method(fields, &config);
-  fields.read("num_speculative_tokens", &config.num_speculative_tokens);
-  read_lookup(fields, "prompt_lookup_min", &config.prompt_lookup_min);
-  read_lookup(fields, "prompt_lookup_max", &config.prompt_lookup_max);
-  FT_RETURN_IF_ERROR(fields.status());
-  if (const std::string name = fields.first_unread(); !name.empty()) {
-    const bool later =
-        std::find(std::begin(kLaterFields), std::end(kLaterFields), name) != std::end(kLaterFields);
-    const std::string supported =
-        "; supported are method, num_speculative_tokens, prompt_lookup_min and prompt_lookup_max";
-    fields.fail("'" + name + (later ? "' is not supported yet" : "' is unknown") +
-                (later ? supported : nearest_name_hint(name, kFields, supported)));
-  } else if (config.method.empty()) {
-    fields.fail(
-        "'method' is missing; give for example {\"method\": \"ngram\", "
-        "\"num_speculative_tokens\": 4}");
-  } else if (!fields.has("num_speculative_tokens")) {
-    fields.fail("'num_speculative_tokens' is missing; give for example 4");
+Result<std::vector<SpeculativeConfig>> parse_speculative_config(const std::string& text,
+                                                                const std::string& target) {
+  FT_ASSIGN_OR_RETURN(json value, parse_config(text));
+  return read_list(as_list(std::move(value)), target);
+}
+
+void SpeculativeFlags::add_to(CLI::App& app) {
+  const char* group = "Speculation";
+  app.add_option("--speculative-config", config_json,
+                 "Drafting as JSON, also -sc: {\"method\": \"ngram\", \"num_speculative_tokens\": "
+                 "4}, or a list of such objects, of which requests choose (default: none)")
+      ->group(group)
+      ->type_name("JSON");
+  app.add_option("--spec-method", method, "Its method, for short: as foretoken inspect lists them")
+      ->group(group);
+  app.add_option("--spec-model", model, "Its model: folder or Hub id of a draft model or head")
+      ->group(group);
+  app.add_option("--spec-tokens", num_tokens, "Its num_speculative_tokens: drafts a step at most")
+      ->group(group);
+  app.add_option("--spec-length-policy", length_policy,
+                 "Its length_policy: adaptive (as many drafts as pay, the default), fixed or off")
+      ->group(group);
+}
+
+Result<std::vector<SpeculativeConfig>> SpeculativeFlags::resolve(const std::string& target) const {
+  json value = json::object();
+  if (!config_json.empty()) {
+    FT_ASSIGN_OR_RETURN(value, parse_config(config_json));
   }
-  FT_RETURN_IF_ERROR(fields.status());
-  return config;
+  struct Short {
+    const char* flag;
+    const char* field;
+    json value;
+  };
+  const auto of_text = [](const std::string& given) {
+    return given.empty() ? json() : json(given);
+  };
+  const Short shorts[] = {
+      {"--spec-method", "method", of_text(method)},
+      {"--spec-model", "model", of_text(model)},
+      {"--spec-tokens", "num_speculative_tokens", num_tokens ? json(*num_tokens) : json()},
+      {"--spec-length-policy", "length_policy", of_text(length_policy)}};
+  bool any = !config_json.empty();
+  for (const Short& given : shorts) {
+    if (given.value.is_null()) continue;
+    any = true;
+    if (value.is_array()) {
+      return invalid_argument(std::string(given.flag) + " and a list in " + kFlag +
+                              " contradict each other; put '" + given.field + "' into the list");
+    }
+    if (has(value, given.field)) {
+      return invalid_argument(std::string(given.flag) + " and '" + given.field + "' of " + kFlag +
+                              " say the same; give one of them");
+    }
+    value[given.field] = given.value;
+  }
+  if (!any) return std::vector<SpeculativeConfig>();
+  return read_list(as_list(std::move(value)), target);
 }
 
 }  // namespace foretoken

@@ -22,14 +22,24 @@ struct EngineStats {
   int64_t num_total_slots = 0;
 };
 
+// One drafter of an engine.
+struct DrafterInfo {
+  std::string name;                // as requests choose it (SpeculativeParams::method)
+  int num_speculative_tokens = 0;  // most drafts of a sequence and step
+  int64_t kv_cache_bytes = 0;      // its share of EngineInfo::kv_cache_bytes, tap pages included
+  int64_t memory_bytes = 0;        // its share of EngineInfo::drafter_bytes
+};
+
 // What the start-up decided, for banners and `foretoken inspect`.
 struct EngineInfo {
   std::string device;
   std::string architecture;
   std::string dtype;
   std::string attention_backend;
-  std::string drafter;  // names, separated by commas
+  std::string drafter;                // names, separated by commas
+  std::vector<DrafterInfo> drafters;  // in the order of EngineConfig
   std::string rejection_sample_method;
+  std::string step_times;  // the table that the adaptive policy reckons with, to read; or empty
   bool batch_invariant = true;
   int64_t num_parameters = 0;
   int vocab_size = 0;

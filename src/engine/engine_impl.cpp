@@ -4,11 +4,13 @@
 #include <condition_variable>
 
 #include "base/log.h"
-#include "draft/registry.h"
 #include "engine/chat_arguments.h"
 #include "engine/locate_model.h"
+#include "engine/make_drafters.h"
 #include "engine/output_collector.h"
 #include "engine/resolve_config.h"
+#include "engine/speculative_checks.h"
+#include "engine/step_profile.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -21,9 +23,8 @@ constexpr const char* kNoWaitInCallback =
     "submit or generate_async there";
 
 // Of a step whose prompts are not scored.
-int logits_rows(const EngineConfig& config, const Drafter* drafter) {
-  const int rows_each = drafter != nullptr ? drafter->max_drafts() + 1 : 1;
-  return std::min(config.max_num_batched_tokens, config.max_num_seqs * rows_each);
+int logits_rows(const EngineConfig& config) {
+  return std::min(config.max_num_batched_tokens, config.max_num_seqs * (most_drafts(config) + 1));
 }
 
 // Of a plan: four requests that use every variable parameter to the full, or many that use few.
@@ -36,23 +37,28 @@ int max_init_words(int vocab_size) {
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks) {
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
+  FT_RETURN_IF_ERROR(check_speculative(given));
   FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
   FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
                       read_model_config(config.model, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
-  FT_ASSIGN_OR_RETURN(engine->drafter_, make_drafter(resolved.speculative));
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
+  FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
   FT_RETURN_IF_ERROR(engine->load_text(resolved));
   FT_ASSIGN_OR_RETURN(engine->generation_, load_generation_config(resolved));
-  FT_RETURN_IF_ERROR(engine->load(resolved));
+  FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders));
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
-  FT_RETURN_IF_ERROR(engine->make_memory(resolved, hooks));
-  engine->make_threads(resolved);
+  FT_RETURN_IF_ERROR(engine->make_memory(resolved));
+  engine->make_scheduler(resolved);
+  FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
+  FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved));
+  engine->make_threads(resolved, hooks);
   return engine;
 }
 
-Status EngineImpl::load(const EngineConfig& config) {
+Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_folders) {
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
@@ -64,12 +70,21 @@ Status EngineImpl::load(const EngineConfig& config) {
                             "' is unknown; use auto, safetensors or dummy");
   }
   options.max_rows = config.max_num_batched_tokens;
-  options.max_logits_rows = std::min(kLogitsTile, logits_rows(config, drafter_.get()));
+  options.max_logits_rows = std::min(kLogitsTile, logits_rows(config));
   options.progress = config.on_load_progress;
   options.cancelled = config.cancel_load;
   const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
   FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
   FT_ASSIGN_OR_RETURN(model_, load_model(*device_, config.model, options));
+  FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
+                                                        .target = *model_,
+                                                        .tokenizer = tokenizer_.get(),
+                                                        .attention = options.attention,
+                                                        .folders = std::move(drafter_folders)}));
+  drafter_names_ = drafter_names(config);
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_drafts;
+  }
   info_.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fill_info(config, *options.attention);
@@ -94,8 +109,11 @@ Status EngineImpl::load_text(const EngineConfig& config) {
 
 // Both decisions look at the same budget, since free memory changes from call to call.
 Status EngineImpl::size_kv_cache(EngineConfig& config) {
-  const KvDemand demand =
-      kv_demand(model_->kv_groups(), config.block_size, drafter_ ? drafter_->max_drafts() : 0);
+  DrafterDemand drafters{.max_drafts = most_drafts(config)};
+  for (const auto& drafter : drafters_) {
+    drafters.block_bytes += drafter->bytes_per_block(config.block_size);
+  }
+  const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
   const int64_t budget = kv_budget(config, *device_);
   if (config.max_model_len == -1) {
     const int longest = model_->config().max_context;
@@ -109,8 +127,7 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
   return {};
 }
 
-Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hooks) {
-  const int max_logits_rows = logits_rows(config, drafter_.get());
+Status EngineImpl::make_memory(const EngineConfig& config) {
   const std::vector<KvGroupSpec> groups = model_->kv_groups();
   const int num_groups = static_cast<int>(groups.size());
   const int vocab_size = model_->config().vocab_size;
@@ -140,56 +157,138 @@ Status EngineImpl::make_memory(const EngineConfig& config, const TestHooks& hook
     FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
                                                        config.block_size));
   }
-  scheduler_ = std::make_unique<Scheduler>(
-      SchedulerConfig{.num_blocks = num_blocks_.full,
-                      .num_window_blocks = num_blocks_.windowed,
-                      .window = num_groups > 1 ? groups[1].window : 0,
-                      .block_size = config.block_size,
-                      .max_num_seqs = config.max_num_seqs,
-                      .max_num_batched_tokens = config.max_num_batched_tokens,
-                      .max_logits_rows = config.max_num_batched_tokens,
-                      .max_init_words = memory_config.limits.max_words,
-                      .max_block_assignments = max_updates,
-                      .prefix_caching = config.enable_prefix_caching,
-                      .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
-                                                                       : SchedulingPolicy::kFcfs});
-  runner_ = std::make_unique<ModelRunner>(
-      *device_, *queue_, *model_, KvCaches{kv_cache_.get(), window_cache_.get()}, drafter_.get(),
-      *memory_,
-      ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
-                        .max_logits_rows = max_logits_rows,
-                        .logits_tile = std::min(kLogitsTile, max_logits_rows),
-                        .max_processor_rows = config.max_processor_rows,
-                        .max_len = config.max_model_len,
-                        .graphs = !config.enforce_eager,
-                        .hooks = hooks});
-  FT_RETURN_IF_ERROR(runner_->start());
   info_.num_blocks = num_blocks_.full - 1;
   info_.kv_cache_bytes =
       kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
   info_.token_page_bytes = memory_->token_page_bytes();
   info_.block_table_bytes = memory_->block_table_bytes();
-  info_.drafter_bytes = drafter_ != nullptr ? drafter_->memory_bytes() : 0;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    Drafter& drafter = *drafters_[i];
+    FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
+    info_.drafters.push_back(
+        {.name = drafter_names_[i],
+         .num_speculative_tokens = drafter.traits().max_drafts,
+         .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
+         .memory_bytes = drafter.memory_bytes()});
+    info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;
+    info_.drafter_bytes += info_.drafters.back().memory_bytes;
+  }
+  return {};
+}
+
+void EngineImpl::make_scheduler(const EngineConfig& config) {
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  SchedulerConfig scheduler{.num_blocks = num_blocks_.full,
+                            .num_window_blocks = num_blocks_.windowed,
+                            .window = groups.size() > 1 ? groups[1].window : 0,
+                            .block_size = config.block_size,
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .max_logits_rows = config.max_num_batched_tokens,
+                            .max_init_words = memory_->limits().max_words,
+                            .max_block_assignments = memory_->limits().max_block_updates,
+                            .prefix_caching = config.enable_prefix_caching,
+                            .policy = config.scheduling_policy == "priority"
+                                          ? SchedulingPolicy::kPriority
+                                          : SchedulingPolicy::kFcfs};
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
+    scheduler.drafters.push_back({.has_kv = traits.has_kv,
+                                  .keeps_written = traits.keeps_written,
+                                  .max_len = traits.max_len});
+  }
+  scheduler_ = std::make_unique<Scheduler>(scheduler);
+}
+
+Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hooks) {
+  const int max_logits_rows = logits_rows(config);
+  const bool synthetic = !config.speculative.empty() &&
+                         config.speculative.front().rejection_sample_method == "synthetic";
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  runner_ = std::make_unique<ModelRunner>(
+      *device_, *queue_, *model_, KvCaches{kv_cache_.get(), window_cache_.get()},
+      std::move(drafters), *memory_,
+      ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
+                        .max_logits_rows = max_logits_rows,
+                        .logits_tile = std::min(kLogitsTile, max_logits_rows),
+                        .max_processor_rows = config.max_processor_rows,
+                        .max_len = config.max_model_len,
+                        .max_catch_up_rows = max_catch_up_rows(config),
+                        .synthetic = synthetic,
+                        .synthetic_chances = synthetic
+                                                 ? synthetic_chances(config.speculative.front())
+                                                 : std::array<uint32_t, kMaxDrafts>{},
+                        .graphs = !config.enforce_eager,
+                        .hooks = hooks});
+  FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
   return {};
 }
 
-void EngineImpl::make_threads(const EngineConfig& config) {
+// From the file that the configuration names, where it exists; otherwise measured, and kept there.
+Status EngineImpl::find_step_times(const EngineConfig& config) {
+  const std::string& file = config.step_time_table;
+  std::error_code error;
+  if (!file.empty() && std::filesystem::exists(file, error)) {
+    FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
+    return {};
+  }
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters),
+                      {.drafter_names = drafter_names_,
+                       .max_len = config.max_model_len,
+                       .max_rows = config.max_num_batched_tokens,
+                       .num_blocks = num_blocks_.full,
+                       .num_window_blocks = num_blocks_.windowed,
+                       .graphs = !config.enforce_eager});
+  FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
+  return file.empty() ? Status() : write_step_times(step_times_, file);
+}
+
+Status EngineImpl::prepare_speculation(const EngineConfig& config) {
+  LengthPolicyConfig policy = length_policy_config(config);
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
+    policy.drafters.push_back({.num_drafts = traits.max_drafts,
+                               .has_kv = traits.has_kv,
+                               .keeps_written = traits.keeps_written,
+                               .max_catch_up_rows = max_catch_up_rows(config)});
+  }
+  if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
+    FT_RETURN_IF_ERROR(find_step_times(config));
+    FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
+    info_.step_times = step_times_.text();
+  }
+  policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
+  return runner_->capture_plain_steps();
+}
+
+void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
   const ModelConfig& model = model_->config();
   limits_ = {.max_model_len = config.max_model_len,
              .max_blocks = max_blocks_,
              .vocab_size = model.vocab_size,
              .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
-             .num_speculative_tokens = drafter_ != nullptr ? drafter_->max_drafts() : 0,
+             .drafters = {},
              .max_logprobs = config.max_logprobs,
              .max_processor_rows = config.max_processor_rows,
              .hidden_size = model.hidden_size,
              .has_priorities = config.scheduling_policy == "priority",
              .seed = config.seed,
              .eos_token_ids = generation_.eos_token_ids.value_or(model.eos_token_ids)};
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    limits_.drafters.push_back({drafter_names_[i], drafters_[i]->traits().max_drafts});
+  }
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
-  loop_ = std::make_unique<EngineLoop>(*queue_, *runner_, *scheduler_, *ring_, *memory_,
-                                       config.steps_in_flight);
+  loop_ = std::make_unique<EngineLoop>(EngineLoop::Parts{.queue = *queue_,
+                                                         .runner = *runner_,
+                                                         .scheduler = *scheduler_,
+                                                         .policy = *policy_,
+                                                         .outputs = *ring_,
+                                                         .memory = *memory_},
+                                       config.steps_in_flight, hooks);
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =
@@ -208,7 +307,12 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.architecture = model.architecture;
   info_.dtype = dtype_name(model.dtype);
   info_.attention_backend = attention.traits().name;
-  info_.drafter = drafter_ != nullptr ? drafter_->name() : "";
+  for (const std::string& name : drafter_names_) {
+    info_.drafter += (info_.drafter.empty() ? "" : ", ") + name;
+  }
+  if (!drafters_.empty()) {
+    info_.rejection_sample_method = config.speculative.front().rejection_sample_method;
+  }
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->weight_bytes() / static_cast<int64_t>(dtype_size(model.dtype));
   // A tied head is a packed copy of the embedding.
@@ -345,6 +449,9 @@ EngineStats EngineImpl::stats() const {
   stats.num_steps = loop_->num_steps();
   stats.num_finished_requests = outputs_->num_finished();
   stats.requests = outputs_->totals();
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    stats.drafters.push_back(outputs_->totals_of(static_cast<int>(i)));
+  }
   stats.num_free_blocks = loop_->occupancy().free_blocks.load();
   stats.num_total_blocks = info_.num_blocks;
   stats.num_free_slots = loop_->occupancy().free_slots.load();

@@ -9,6 +9,8 @@
 #include "attention/backend.h"
 #include "attention/kv_cache.h"
 #include "draft/drafter.h"
+#include "draft/length_policy.h"
+#include "draft/step_times.h"
 #include "engine/engine_loop.h"
 #include "engine/generation_config.h"
 #include "engine/kv_budget.h"
@@ -45,24 +47,32 @@ class EngineImpl final : public Engine {
 
  private:
   EngineImpl() = default;
-  Status load(const EngineConfig& config);
+  Status load(EngineConfig& config, std::vector<std::string> drafter_folders);
   Status load_text(const EngineConfig& config);
   Status size_kv_cache(EngineConfig& config);
-  Status make_memory(const EngineConfig& config, const TestHooks& hooks);
-  void make_threads(const EngineConfig& config);
+  Status make_memory(const EngineConfig& config);
+  void make_scheduler(const EngineConfig& config);
+  Status make_runner(const EngineConfig& config, const TestHooks& hooks);
+  Status find_step_times(const EngineConfig& config);
+  // Makes the length policy.
+  Status prepare_speculation(const EngineConfig& config);
+  void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Queue> queue_;
-  std::unique_ptr<Drafter> drafter_;
   std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
+  std::vector<std::string> drafter_names_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
   std::unique_ptr<KvCache> kv_cache_;
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
   std::unique_ptr<Scheduler> scheduler_;
+  StepTimes step_times_;
+  std::unique_ptr<LengthPolicy> policy_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<OutputRing> ring_;
   std::unique_ptr<EngineLoop> loop_;

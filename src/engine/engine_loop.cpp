@@ -36,16 +36,17 @@ FinishReason finish_reason(DeviceFinish finish) {
 
 }  // namespace
 
-EngineLoop::EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, OutputRing& outputs,
-                       const StepMemory& memory, int steps_in_flight)
-    : queue_(queue),
-      runner_(runner),
-      scheduler_(scheduler),
-      published_(memory.published),
-      outputs_(outputs),
-      limits_(memory.limits()),
-      result_limits_(memory.result_limits()),
-      steps_in_flight_(steps_in_flight) {
+EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks)
+    : queue_(parts.queue),
+      runner_(parts.runner),
+      scheduler_(parts.scheduler),
+      policy_(parts.policy),
+      published_(parts.memory.published),
+      outputs_(parts.outputs),
+      limits_(parts.memory.limits()),
+      result_limits_(parts.memory.result_limits()),
+      steps_in_flight_(steps_in_flight),
+      hooks_(hooks) {
   FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
   for (StepPlan& plan : plans_) {
     plan.spans.reserve(limits_.max_spans);
@@ -131,13 +132,22 @@ void EngineLoop::end_sequence(Sequence& sequence, FinishReason reason) {
   outputs_.push(event);
 }
 
+void EngineLoop::grant_drafts() {
+  scheduler_.describe(demand_);
+  const std::span<const DraftGrant> grants = policy_.decide(num_submitted_, demand_);
+  std::copy(grants.begin(), grants.end(), grants_.begin());
+  if (hooks_.grants) hooks_.grants(num_submitted_, grants_);
+}
+
 bool EngineLoop::plan_and_submit() {
   if (failed_.load()) return false;
+  grant_drafts();
   StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
-  if (!scheduler_.plan(plan)) return false;
+  if (!scheduler_.plan(plan, grants_)) return false;
   plan.step = num_submitted_;
+  policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
   encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
-  runner_.submit(plan.step, plan.num_rows, plan.features);
+  runner_.submit(plan);
   ++num_submitted_;
   return true;
 }
@@ -160,6 +170,12 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   const Span& span = plan.spans[index];
   const SpanResult& result = failed_.load() ? kNothing : view.spans[index];
   Sequence& sequence = *span.sequence;
+  if (hooks_.on_result) hooks_.on_result(plan.step, span, result);
+  // A span of a sequence that ended before commits nothing and says nothing about drafts.
+  if (sequence.max_drafts > 0 && result.num_committed > 0) {
+    policy_.observe(plan.step, sequence.drafter, span.max_drafts, result.num_drafted,
+                    result.num_accepted);
+  }
   const auto finish = static_cast<DeviceFinish>(result.finish);
   OutputEvent event;
   event.request = &owner_of(sequence);
@@ -173,9 +189,10 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
     event.finish = finish_reason(finish);
     if (!failed_.load()) take_rows(plan, index, view);
   }
-  const std::span<const int32_t> ids(result.ids, static_cast<size_t>(result.num_committed));
-  event.released =
-      scheduler_.reconcile(span, ids, finish != DeviceFinish::kNone) == SequenceEvent::kReleased;
+  const Scheduler::Outcome outcome{.ids = {result.ids, static_cast<size_t>(result.num_committed)},
+                                   .ended = finish != DeviceFinish::kNone,
+                                   .draft_missing = result.draft_missing};
+  event.released = scheduler_.reconcile(span, outcome) == SequenceEvent::kReleased;
   if (event.released) forget(sequence);
   if (event.num_ids > 0 || event.finish != FinishReason::kNone || event.released ||
       event.num_cached_tokens >= 0) {

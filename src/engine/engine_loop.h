@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "draft/length_policy.h"
 #include "engine/intake.h"
 #include "engine/model_runner.h"
 #include "engine/output_ring.h"
@@ -17,8 +18,16 @@ namespace foretoken {
 // and waits for nothing but "step n published". Allocates nothing after start-up.
 class EngineLoop {
  public:
-  EngineLoop(Queue& queue, ModelRunner& runner, Scheduler& scheduler, OutputRing& outputs,
-             const StepMemory& memory, int steps_in_flight);
+  // Outlive the loop.
+  struct Parts {
+    Queue& queue;
+    ModelRunner& runner;
+    Scheduler& scheduler;
+    LengthPolicy& policy;
+    OutputRing& outputs;
+    const StepMemory& memory;
+  };
+  EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks);
   ~EngineLoop();
 
   void start();
@@ -43,6 +52,7 @@ class EngineLoop {
   void take_in();
   void add_submitted(RequestState* request);
   void end_requested();
+  void grant_drafts();
   bool plan_and_submit();
   void wait_and_reconcile();
   void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
@@ -55,13 +65,17 @@ class EngineLoop {
   Queue& queue_;
   ModelRunner& runner_;
   Scheduler& scheduler_;
+  LengthPolicy& policy_;
   const Event published_;
   OutputRing& outputs_;
   const PlanLimits limits_;
   const ResultLimits result_limits_;
   const int steps_in_flight_;
+  const TestHooks hooks_;
   Intake intake_;
   std::array<StepPlan, kStepRingSize> plans_;
+  BatchDemand demand_;
+  std::array<DraftGrant, kMaxDrafters> grants_{};
   uint64_t num_submitted_ = 0;
   uint64_t num_reconciled_ = 0;
   std::vector<Sequence*> live_;  // everything added and not released

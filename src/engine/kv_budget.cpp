@@ -110,12 +110,13 @@ std::string mebibytes(int64_t bytes) { return std::to_string(bytes >> 20) + " Mi
 
 }  // namespace
 
-KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size, int max_drafts) {
+KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size,
+                   const DrafterDemand& drafters) {
   KvDemand demand;
   demand.block_bytes = kv_bytes_per_block(groups.front(), block_size) +
                        block_size * static_cast<int64_t>(sizeof(int32_t)) +
-                       static_cast<int64_t>(sizeof(PageHeader));
-  demand.max_drafts = max_drafts;
+                       static_cast<int64_t>(sizeof(PageHeader)) + drafters.block_bytes;
+  demand.max_drafts = drafters.max_drafts;
   if (groups.size() > 1) {
     demand.window_block_bytes = kv_bytes_per_block(groups[1], block_size);
     demand.window = groups[1].window;

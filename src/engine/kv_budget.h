@@ -11,14 +11,23 @@ namespace foretoken {
 
 // What blocks of the KV groups cost and what sequences keep of the windowed one.
 struct KvDemand {
-  int64_t block_bytes = 0;         // full group: keys, values and the token page
+  // Full group: keys, values and the token page, and what the drafters keep beside them.
+  int64_t block_bytes = 0;
   int64_t window_block_bytes = 0;  // windowed group; 0: the model has none
   int window = 0;                  // positions
   int max_drafts = 0;
 };
 
-// Of a model's groups (see Model::kv_groups).
-KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size, int max_drafts);
+// Of drafters together.
+struct DrafterDemand {
+  int max_drafts = 0;       // the most of any
+  int64_t block_bytes = 0;  // sum of Drafter::bytes_per_block
+};
+
+// Of a model's groups (see Model::kv_groups) and of the drafters, whose entries and tap pages have
+// the blocks of the full group.
+KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size,
+                   const DrafterDemand& drafters);
 
 // Blocks of each group, the null blocks included; `windowed` is 0 without such a group.
 struct KvBlockCounts {
@@ -26,8 +35,8 @@ struct KvBlockCounts {
   int windowed = 0;
 };
 
-// Bytes for keys, values and token pages: kv_cache_memory_bytes, or the share of free memory that
-// the configuration grants. Call it when the weights are loaded.
+// Bytes for keys, values, token pages and what drafters keep: kv_cache_memory_bytes, or the share
+// of free memory that the configuration grants. Call it when the weights are loaded.
 int64_t kv_budget(const EngineConfig& config, const Device& device);
 
 // The largest max_model_len up to `longest` for which one sequence fits into `budget` (or into

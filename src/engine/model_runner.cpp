@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/thread_role.h"
+#include "kernels/choose_lengths.h"
 #include "kernels/commit.h"
 #include "kernels/delay.h"
 #include "kernels/host_logits.h"
@@ -21,6 +22,9 @@
 namespace foretoken {
 namespace {
 
+// Graphs that find room without another allocation by the map itself.
+constexpr size_t kGraphReserve = 4096;
+
 // Whether the step fills ResultView::rows.
 bool gives_logprobs(uint32_t features) {
   return (features & (kWantsLogprobs | kScoresPrompt)) != 0;
@@ -31,6 +35,7 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
   return {.vocab_size = model.config().vocab_size,
           .logits_tile = config.logits_tile,
           .max_processor_rows = std::min(config.max_processor_rows, config.logits_tile),
+          .max_rows = config.max_rows,
           .max_len = config.max_len + kMaxDrafts,
           .num_slots = memory.batch.num_slots,
           .hidden_size = memory.result_limits().hidden,
@@ -40,38 +45,71 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
 }  // namespace
 
 ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
-                         Drafter* drafter, StepMemory& memory, const ModelRunnerConfig& config)
+                         std::vector<Drafter*> drafters, StepMemory& memory,
+                         const ModelRunnerConfig& config)
     : queue_(queue),
       model_(model),
       kv_caches_(kv_caches),
-      drafter_(drafter),
+      drafters_(std::move(drafters)),
       memory_(memory),
       config_(config),
+      shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_),
       scratch_(device, scratch_config(model, memory, config)) {
-  for (int rows = 1;; rows *= 2) {
-    buckets_.emplace_back().max_rows = std::min(rows, config_.max_rows);
-    if (rows >= config_.max_rows) break;
-  }
+  FT_CHECK(drafters_.size() <= kMaxDrafters);
+  graphs_.reserve(kGraphReserve);
 }
 
 Status ModelRunner::start() {
   FT_RETURN_IF_ERROR(scratch_.take());
-  if (!config_.graphs) return {};
-  for (Bucket& bucket : buckets_) {
-    bucket.graphs[0] = capture(bucket.max_rows, 0);
-    if (bucket.graphs[0] == nullptr) {
-      return internal_error("cannot capture the graph of " + std::to_string(bucket.max_rows) +
-                            " rows; try --enforce-eager");
-    }
+  if (config_.synthetic) {
+    std::copy(config_.synthetic_chances.begin(), config_.synthetic_chances.end(),
+              scratch_.synthetic_host);
+    queue_.copy(scratch_.synthetic, scratch_.synthetic_host, sizeof(config_.synthetic_chances));
   }
   return queue_.drain();
 }
 
-std::unique_ptr<Graph> ModelRunner::capture(int max_rows, uint32_t features) {
+Status ModelRunner::capture_plain_steps() {
+  if (!config_.graphs) return {};
+  for (const int rows : shapes_.row_buckets()) {
+    if (graph_of({.max_rows = rows}) != nullptr) continue;
+    return internal_error("cannot capture the graph of " + std::to_string(rows) +
+                          " rows; try --enforce-eager");
+  }
+  return queue_.drain();
+}
+
+Status ModelRunner::set_step_times(const StepTimes* times) {
+  FT_RETURN_IF_ERROR(queue_.drain());
+  std::erase_if(graphs_, [](const auto& entry) {
+    return entry.first.drafts != std::array<DraftShape, kMaxDrafters>{};
+  });
+  step_times_ = times;
+  if (times == nullptr) return {};
+  const std::vector<int32_t> row_ns = times->row_ns(config_.max_rows);
+  FT_CHECK(static_cast<int>(row_ns.size()) == config_.max_rows + 1);
+  std::copy(row_ns.begin(), row_ns.end(), scratch_.row_ns_host);
+  queue_.copy(scratch_.row_ns, scratch_.row_ns_host, row_ns.size() * sizeof(int32_t));
+  return queue_.drain();
+}
+
+int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
+  if (step_times_ == nullptr) return 0;
+  const int64_t ns =
+      step_times_->draft_ns(index, {shape.num_passes, shape.max_catch_up_rows, shape.max_spans});
+  return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));
+}
+
+// The graph of a shape, captured when it is first needed; null where graphs are off or the device
+// cannot capture it.
+Graph* ModelRunner::graph_of(const StepShape& shape) {
+  if (!config_.graphs) return nullptr;
+  const auto found = graphs_.find(shape);
+  if (found != graphs_.end()) return found->second.get();
   const ForeignAllocationScope once;
   queue_.begin_capture();
-  enqueue_step(max_rows, features);
-  return queue_.end_capture();
+  enqueue_step(shape);
+  return graphs_.emplace(shape, queue_.end_capture()).first->second.get();
 }
 
 PlanView ModelRunner::entry(uint64_t step) const {
@@ -87,40 +125,41 @@ char* ModelRunner::entry_bytes(uint64_t step) const {
   return memory_.plan_ring + step % kStepRingSize * memory_.plan_entry_bytes;
 }
 
-void ModelRunner::submit(uint64_t step, int num_rows, uint32_t features) {
-  FT_CHECK(features < kNumStepFeatureSets);
-  if (config_.hooks.reuse_ring_entry && step > 0) {
-    std::memcpy(entry_bytes(step - 1), entry_bytes(step), memory_.plan_entry_bytes);
+void ModelRunner::propose(const StepPlan& plan) { enqueue_drafts(shapes_.of(plan)); }
+
+void ModelRunner::submit(const StepPlan& plan) {
+  FT_CHECK(plan.features < kNumStepFeatureSets);
+  if (config_.hooks.reuse_ring_entry && plan.step > 0) {
+    std::memcpy(entry_bytes(plan.step - 1), entry_bytes(plan.step), memory_.plan_entry_bytes);
   }
-  const auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
-                                   [&](const Bucket& b) { return b.max_rows >= num_rows; });
-  FT_CHECK(bucket != buckets_.end());
-  std::unique_ptr<Graph>& graph = bucket->graphs[features];
-  if (graph == nullptr && config_.graphs) graph = capture(bucket->max_rows, features);
+  const StepShape shape = shapes_.of(plan);
+  Graph* graph = graph_of(shape);
   // A driver may allocate for each host call, inside a graph too.
   std::optional<ForeignAllocationScope> host_calls;
-  if ((features & kHasProcessors) != 0) host_calls.emplace();
+  if ((plan.features & kHasProcessors) != 0) host_calls.emplace();
   if (graph != nullptr) {
     queue_.replay(*graph);
   } else {
-    enqueue_step(bucket->max_rows, features);
+    enqueue_step(shape);
   }
 }
 
 // A span that is not scored wants one row and its drafts' at most.
-int ModelRunner::max_logits_rows(int max_rows, uint32_t features) const {
-  return (features & kScoresPrompt) != 0 ? max_rows : std::min(max_rows, config_.max_logits_rows);
+int ModelRunner::max_logits_rows(const StepShape& shape) const {
+  return (shape.features & kScoresPrompt) != 0 ? shape.max_rows
+                                               : std::min(shape.max_rows, config_.max_logits_rows);
 }
 
-void ModelRunner::enqueue_step(int max_rows, uint32_t features) {
-  enqueue_inputs(max_rows, features);
-  model_.forward(queue_, memory_.tensors, memory_.batch, kv_caches_, max_rows);
-  if ((features & kPools) != 0) enqueue_pooling();
-  enqueue_logits(max_logits_rows(max_rows, features), features);
-  enqueue_outputs(features);
+void ModelRunner::enqueue_step(const StepShape& shape) {
+  enqueue_inputs(shape);
+  model_.forward(queue_, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
+  if ((shape.features & kPools) != 0) enqueue_pooling();
+  enqueue_logits(shape);
+  enqueue_outputs(shape.features);
+  enqueue_drafts(shape);
 }
 
-void ModelRunner::enqueue_inputs(int max_rows, uint32_t features) {
+void ModelRunner::enqueue_inputs(const StepShape& shape) {
   if (config_.hooks.upload_delay_us > 0) delay(queue_, {config_.hooks.upload_delay_us});
   upload(queue_, {.step = memory_.step_counter,
                   .ring = memory_.plan_ring,
@@ -132,8 +171,8 @@ void ModelRunner::enqueue_inputs(int max_rows, uint32_t features) {
                    .limits = memory_.limits(),
                    .batch = memory_.batch,
                    .tensors = memory_.tensors,
-                   .max_rows = max_rows,
-                   .max_logits_rows = max_logits_rows(max_rows, features)});
+                   .max_rows = shape.max_rows,
+                   .max_logits_rows = max_logits_rows(shape)});
 }
 
 void ModelRunner::enqueue_pooling() {
@@ -147,12 +186,14 @@ void ModelRunner::enqueue_pooling() {
                 .dtype = model_.config().dtype});
 }
 
-void ModelRunner::enqueue_logits(int max_logits_rows, uint32_t features) {
+void ModelRunner::enqueue_logits(const StepShape& shape) {
+  const uint32_t features = shape.features;
+  const int num_rows = max_logits_rows(shape);
   const bool has_processors = (features & kHasProcessors) != 0;
   const int tile = has_processors ? std::min(config_.logits_tile, config_.max_processor_rows)
                                   : config_.logits_tile;
-  for (int offset = 0; offset < max_logits_rows; offset += tile) {
-    const int rows = std::min(tile, max_logits_rows - offset);
+  for (int offset = 0; offset < num_rows; offset += tile) {
+    const int rows = std::min(tile, num_rows - offset);
     model_.logits(queue_, memory_.tensors, offset, rows, scratch_.logits);
     if (gives_logprobs(features) && (features & (kShapesLogits | kHasProcessors)) != 0) {
       keep_raw(queue_, {.logits = scratch_.logits,
@@ -221,7 +262,9 @@ void ModelRunner::enqueue_outputs(uint32_t features) {
                   .batch = memory_.batch,
                   .tensors = memory_.tensors,
                   .result = memory_.result,
-                  .result_limits = memory_.result_limits()});
+                  .result_limits = memory_.result_limits(),
+                  .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
+                  .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
   publish(queue_, {.step = memory_.step_counter,
                    .result = memory_.result,
                    .limits = memory_.result_limits(),
@@ -230,9 +273,34 @@ void ModelRunner::enqueue_outputs(uint32_t features) {
                    .ring = memory_.result_ring,
                    .entry_bytes = memory_.result_entry_bytes,
                    .word = memory_.published.word});
-  if (drafter_ != nullptr) {
-    drafter_->propose(queue_, {memory_.plan, memory_.limits(), memory_.batch, memory_.tensors});
+}
+
+void ModelRunner::enqueue_drafts(const StepShape& shape) {
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    if (shape.drafts[i] != DraftShape{}) enqueue_drafter(static_cast<int>(i), shape.drafts[i]);
   }
+}
+
+void ModelRunner::enqueue_drafter(int index, const DraftShape& shape) {
+  Drafter& drafter = *drafters_[static_cast<size_t>(index)];
+  choose_lengths(queue_, {.plan = memory_.plan,
+                          .limits = memory_.limits(),
+                          .batch = memory_.batch,
+                          .spans = memory_.tensors.spans,
+                          .result = memory_.result,
+                          .result_limits = memory_.result_limits(),
+                          .row_ns = step_times_ != nullptr ? scratch_.row_ns : nullptr,
+                          .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
+                          .draft_ns = draft_ns(index, shape),
+                          .drafter = index,
+                          .draft_max_len = drafter.traits().max_len});
+  drafter.propose(queue_,
+                  {.plan = memory_.plan,
+                   .limits = memory_.limits(),
+                   .batch = memory_.batch,
+                   .tensors = memory_.tensors,
+                   .index = index},
+                  shape);
 }
 
 }  // namespace foretoken

@@ -1,24 +1,22 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "draft/drafter.h"
+#include "draft/step_times.h"
 #include "engine/step_memory.h"
 #include "engine/step_scratch.h"
+#include "engine/step_shape.h"
+#include "engine/test_hooks.h"
 #include "model/model.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
-
-// Faults planted by tests; all off in production.
-struct TestHooks {
-  bool reuse_ring_entry = false;  // a plan is also written over the entry of the step before
-  int upload_delay_us = 0;        // the queue dawdles before it reads the entry
-};
 
 struct ModelRunnerConfig {
   int max_rows = 0;  // token rows of the largest step
@@ -27,59 +25,72 @@ struct ModelRunnerConfig {
   int logits_tile = 0;         // logits rows computed at once
   int max_processor_rows = 0;  // of those through logits processors at once; 0: none
   int max_len = 0;             // of the longest sequence
+  int max_catch_up_rows = 0;   // of a drafter in one step
+  // Verification by the rule `synthetic`, with the chances of kernels/commit.h.
+  bool synthetic = false;
+  std::array<uint32_t, kMaxDrafts> synthetic_chances{};
   bool graphs = true;
   TestHooks hooks;
 };
 
 // Runs the nine parts of a step on the queue. Knows shapes, no policy: a plan already encoded in
-// ring entry (step mod kStepRingSize), a bound on its rows and what its spans need beyond sampling
-// are all it needs. Engine thread.
+// ring entry (step mod kStepRingSize) and its bounds are all it needs. Engine thread.
 class ModelRunner {
  public:
+  // `drafters`: in the order of SlotParams::drafter; their memory is taken before `start`.
   ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
-              Drafter* drafter, StepMemory& memory, const ModelRunnerConfig& config);
+              std::vector<Drafter*> drafters, StepMemory& memory, const ModelRunnerConfig& config);
 
-  // Takes the scratch and captures one graph of plain sampling per row bucket. The graphs of other
-  // feature sets are captured when they are first needed.
+  // Takes the scratch. Nothing can be submitted before.
   Status start();
+  // Captures one graph of plain sampling per row bucket, and those of decoding with `drafts` a
+  // sequence for each drafter that proposes as many. All others are captured when they are first
+  // needed. Does nothing without graphs.
+  Status capture_plain_steps();
+
+  // The costs by which drafts are chosen from here on; null: every slot gets the most that it can
+  // use. `times` must outlive the runner. Forgets the graphs that draft.
+  Status set_step_times(const StepTimes* times);
 
   // The ring entry for a step; not in flight as long as at most kStepRingSize - 1 steps are.
   PlanView entry(uint64_t step) const;
   ResultView result(uint64_t step) const;
 
-  // Enqueues step number `step` of at most `num_rows` token rows without waiting. `features`: the
-  // StepFeature bits of its spans.
-  void submit(uint64_t step, int num_rows, uint32_t features);
+  // Enqueues the step of `plan`, which stands in its ring entry, without waiting. Only its number
+  // and bounds are looked at.
+  void submit(const StepPlan& plan);
+  // Enqueues part 9 of the step before, of `plan`, once more. For measuring.
+  void propose(const StepPlan& plan);
 
-  int num_buckets() const { return static_cast<int>(buckets_.size()); }
+  int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
+  int num_graphs() const { return static_cast<int>(graphs_.size()); }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
 
  private:
-  struct Bucket {
-    int max_rows = 0;
-    // By feature set; null: not captured yet, or the ops are enqueued one by one.
-    std::array<std::unique_ptr<Graph>, kNumStepFeatureSets> graphs;
-  };
-
   char* entry_bytes(uint64_t step) const;
-  int max_logits_rows(int max_rows, uint32_t features) const;
-  std::unique_ptr<Graph> capture(int max_rows, uint32_t features);
-  void enqueue_step(int max_rows, uint32_t features);
-  void enqueue_inputs(int max_rows, uint32_t features);
+  int max_logits_rows(const StepShape& shape) const;
+  Graph* graph_of(const StepShape& shape);
+  void enqueue_step(const StepShape& shape);
+  void enqueue_inputs(const StepShape& shape);
   void enqueue_pooling();
-  void enqueue_logits(int max_logits_rows, uint32_t features);
+  void enqueue_logits(const StepShape& shape);
   void enqueue_processors(int row_offset, int rows);
   void enqueue_sampling(int row_offset, int rows, uint32_t features);
   void enqueue_outputs(uint32_t features);
+  void enqueue_drafts(const StepShape& shape);
+  void enqueue_drafter(int index, const DraftShape& shape);
+  int32_t draft_ns(int index, const DraftShape& shape) const;
 
   Queue& queue_;
   Model& model_;
   const KvCaches kv_caches_;
-  Drafter* drafter_;
+  const std::vector<Drafter*> drafters_;
   StepMemory& memory_;
   const ModelRunnerConfig config_;
+  const StepShapes shapes_;
   StepScratch scratch_;
-  std::vector<Bucket> buckets_;
+  const StepTimes* step_times_ = nullptr;
+  std::unordered_map<StepShape, std::unique_ptr<Graph>, StepShapeHash> graphs_;
 };
 
 }  // namespace foretoken

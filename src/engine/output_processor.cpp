@@ -17,6 +17,8 @@ void add(RequestStats& sum, const OutputEvent& event) {
   if (event.num_drafted > 0) ++sum.num_drafts;
   sum.num_draft_tokens += event.num_drafted;
   sum.num_accepted_tokens += event.num_accepted;
+  for (int i = 0; i < event.num_drafted; ++i) ++sum.num_draft_tokens_per_pos[i];
+  for (int i = 0; i < event.num_accepted; ++i) ++sum.num_accepted_tokens_per_pos[i];
   sum.num_output_tokens += event.num_ids;
 }
 
@@ -106,6 +108,19 @@ RequestStats OutputProcessor::totals() const {
   return totals_;
 }
 
+RequestStats OutputProcessor::totals_of(int drafter) const {
+  std::lock_guard lock(totals_mutex_);
+  return drafter_totals_.at(static_cast<size_t>(drafter));
+}
+
+template <class Change>
+void OutputProcessor::change_totals(const RequestState& request, const Change& change) {
+  std::lock_guard lock(totals_mutex_);
+  change(totals_);
+  const Sequence& sequence = request.sequence;
+  if (sequence.max_drafts > 0) change(drafter_totals_[static_cast<size_t>(sequence.drafter)]);
+}
+
 int64_t OutputProcessor::num_finished() const {
   std::lock_guard lock(totals_mutex_);
   return num_finished_;
@@ -114,9 +129,16 @@ int64_t OutputProcessor::num_finished() const {
 void OutputProcessor::main() {
   set_thread_role(ThreadRole::kOutput, "ft-output");
   thread_id_.store(std::this_thread::get_id());
-  for (OutputEvent event; ring_.pop(event);) {
-    handle(event);
-    if (event.released) delete event.request;
+  using Popped = OutputRing::Popped;
+  OutputEvent event;
+  for (;;) {
+    const Popped popped = ring_.pop_until(event, acceptance_log_.due());
+    if (popped == Popped::kClosed) return;
+    if (popped == Popped::kEvent) {
+      handle(event);
+      if (event.released) delete event.request;
+    }
+    acceptance_log_.write_when_due(AcceptanceLog::Clock::now());
   }
 }
 
@@ -143,8 +165,8 @@ void OutputProcessor::count(RequestState& request, const OutputEvent& event) {
   }
   stats.num_preemptions = std::max<int64_t>(stats.num_preemptions, event.num_preemptions);
   add(stats, event);
-  std::lock_guard lock(totals_mutex_);
-  add(totals_, event);
+  change_totals(request, [&](RequestStats& sum) { add(sum, event); });
+  acceptance_log_.add(event.num_drafted, event.num_accepted);
 }
 
 void OutputProcessor::append_ids(RequestState& request, const OutputEvent& event) {
@@ -190,11 +212,13 @@ void OutputProcessor::drop_rest(RequestState& request, const OutputEvent& event,
   const int num_dropped = event.num_ids - num_kept;
   const int accepted_dropped = std::max(event.num_accepted - num_kept, 0);
   drop_rows(request, num_dropped);
-  request.stats.num_output_tokens -= num_dropped;
-  request.stats.num_accepted_tokens -= accepted_dropped;
-  std::lock_guard lock(totals_mutex_);
-  totals_.num_output_tokens -= num_dropped;
-  totals_.num_accepted_tokens -= accepted_dropped;
+  const auto drop = [&](RequestStats& sum) {
+    sum.num_output_tokens -= num_dropped;
+    sum.num_accepted_tokens -= accepted_dropped;
+    for (int i = 0; i < accepted_dropped; ++i) --sum.num_accepted_tokens_per_pos[num_kept + i];
+  };
+  drop(request.stats);
+  change_totals(request, drop);
 }
 
 // An end that the engine thread does not know of yet.
@@ -248,14 +272,15 @@ void OutputProcessor::finish(RequestState& request, FinishReason reason) {
 }
 
 void OutputProcessor::count_finished(const RequestState& request) {
-  std::lock_guard lock(totals_mutex_);
-  if (request.output.request_finished) ++num_finished_;
   // The other counts grew with the events.
   RequestStats rest;
   rest.num_prompt_tokens = request.stats.num_prompt_tokens;
   rest.num_cached_tokens = request.stats.num_cached_tokens;
   rest.num_preemptions = request.stats.num_preemptions;
-  totals_ += rest;
+  change_totals(request, [&](RequestStats& sum) { sum += rest; });
+  if (!request.output.request_finished) return;
+  std::lock_guard lock(totals_mutex_);
+  ++num_finished_;
 }
 
 void OutputProcessor::emit(RequestState& request) {

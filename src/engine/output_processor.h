@@ -1,10 +1,12 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <array>
 #include <functional>
 #include <mutex>
 #include <thread>
 
+#include "engine/acceptance_log.h"
 #include "engine/intake.h"
 #include "engine/output_ring.h"
 #include "engine/request_state.h"
@@ -35,6 +37,8 @@ class OutputProcessor {
 
   // Sums over finished choices and over the output of unfinished ones. Any thread.
   RequestStats totals() const;
+  // The same of the requests that one drafter serves.
+  RequestStats totals_of(int drafter) const;
   int64_t num_finished() const;  // requests
 
  private:
@@ -49,6 +53,9 @@ class OutputProcessor {
   void finish(RequestState& request, FinishReason reason);
   void finish_text(RequestState& request, FinishReason& reason);
   void count_finished(const RequestState& request);
+  // Changes the sums that a request counts in; `change` gets each of them.
+  template <class Change>
+  void change_totals(const RequestState& request, const Change& change);
   void emit(RequestState& request);
   bool call_back(RequestState& request);
 
@@ -57,6 +64,8 @@ class OutputProcessor {
   const Hooks hooks_;
   mutable std::mutex totals_mutex_;
   RequestStats totals_;
+  std::array<RequestStats, kMaxDrafters> drafter_totals_;
+  AcceptanceLog acceptance_log_;  // output thread
   int64_t num_finished_ = 0;
   std::atomic<std::thread::id> thread_id_{};
   std::thread thread_;

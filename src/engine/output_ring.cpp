@@ -24,7 +24,7 @@ void OutputRing::push(const OutputEvent& event) {
   }
 }
 
-bool OutputRing::pop(OutputEvent& event) {
+OutputRing::Popped OutputRing::pop_until(OutputEvent& event, const Deadline& deadline) {
   const uint64_t head = head_.load(std::memory_order_relaxed);
   const auto ready = [&] {
     return tail_.load(std::memory_order_seq_cst) != head || closed_.load(std::memory_order_seq_cst);
@@ -33,13 +33,21 @@ bool OutputRing::pop(OutputEvent& event) {
   if (!ready()) {
     std::unique_lock lock(mutex_);
     parked_.store(true, std::memory_order_seq_cst);
-    wake_.wait(lock, ready);
+    if (deadline) {
+      wake_.wait_until(lock, *deadline, ready);
+    } else {
+      wake_.wait(lock, ready);
+    }
     parked_.store(false, std::memory_order_relaxed);
   }
-  if (tail_.load(std::memory_order_acquire) == head) return false;
+  // In this order: what was pushed before the ring was closed is seen.
+  const bool closed = closed_.load(std::memory_order_seq_cst);
+  if (tail_.load(std::memory_order_acquire) == head) {
+    return closed ? Popped::kClosed : Popped::kLate;
+  }
   event = events_[head % events_.size()];
   head_.store(head + 1, std::memory_order_release);
-  return true;
+  return Popped::kEvent;
 }
 
 void OutputRing::close() {

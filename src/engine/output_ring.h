@@ -2,9 +2,11 @@
 #include <foretoken/request.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "kernels/step_types.h"
@@ -34,7 +36,11 @@ class OutputRing {
 
   void push(const OutputEvent& event);  // engine thread
   // Output thread: false when the ring is closed and empty.
-  bool pop(OutputEvent& event);
+  bool pop(OutputEvent& event) { return pop_until(event, std::nullopt) == Popped::kEvent; }
+  enum class Popped : uint8_t { kEvent, kClosed, kLate };
+  // The same, but kLate when nothing came before `deadline`.
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  Popped pop_until(OutputEvent& event, const Deadline& deadline);
   void close();  // engine thread, after its last push
 
  private:

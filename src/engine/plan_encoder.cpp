@@ -29,7 +29,15 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
     const Span& span = plan.spans[i];
     const Sequence& sequence = *span.sequence;
     SpanPlan& out = entry.spans[i];
-    out = {sequence.slot, span.num_tokens, span.max_drafts, 0, 0, 0, span.wants_all ? 1 : 0};
+    out = {.slot = sequence.slot,
+           .num_tokens = span.num_tokens,
+           .max_drafts = span.max_drafts,
+           .num_new_ids = 0,
+           .token_offset = 0,
+           .write_position = 0,
+           .wants_all = span.wants_all ? 1 : 0,
+           .draft_limit = span.draft_limit,
+           .draft_rows = span.draft_rows};
     if (span.first_new_id >= 0) {
       out.num_new_ids = span.num_new_ids();
       out.token_offset = num_ids;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "draft/registry.h"
 #include "engine/bad_words.h"
 #include "engine/sampling_checks.h"
 #include "engine/slot_params.h"
@@ -66,26 +67,53 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLim
   return ids;
 }
 
-Result<int> draft_bound(const Request& request, const RequestLimits& limits) {
+// Which drafter serves a request, and with how many drafts at most.
+struct DraftChoice {
+  int drafter = 0;
+  int max_drafts = 0;
+};
+
+Result<int> find_drafter_of(const std::string& method, const std::vector<DrafterLimits>& drafters) {
+  if (method.empty()) return 0;
+  const Result<const DrafterEntry*> entry = find_drafter(method);
+  std::string names;
+  for (size_t i = 0; i < drafters.size(); ++i) {
+    const std::string& name = drafters[i].name;
+    if (name == method || (entry.ok() && name == entry.value()->name)) return static_cast<int>(i);
+    names += (i == 0 ? "" : ", ") + name;
+  }
+  return invalid_argument("speculative.method '" + method +
+                          "' is not a drafter of this engine; use one of: " + names);
+}
+
+Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
   const SpeculativeParams& speculative = request.speculative;
   const bool pools = request.pooling != Pooling::kNone;
-  if (!speculative.enabled.value_or(!pools)) return 0;
-  if (pools) {
+  if (pools && speculative.enabled.value_or(false)) {
     return invalid_argument(
         "speculative.enabled is true, but pooling gives no tokens; leave one of the two out");
   }
-  if (speculative.enabled && limits.num_speculative_tokens == 0) {
-    return invalid_argument(
-        "speculative.enabled is true, but the engine runs without a drafter; "
-        "start it with --speculative-config");
+  if (limits.drafters.empty()) {
+    const bool wants_drafts =
+        speculative.enabled.value_or(false) || speculative.num_speculative_tokens.value_or(0) != 0;
+    if (!wants_drafts && speculative.method.empty()) return DraftChoice{};
+    const char* field = speculative.enabled.value_or(false) ? "enabled is true"
+                        : !speculative.method.empty()       ? "method is set"
+                                                            : "num_speculative_tokens is set";
+    return invalid_argument("speculative." + std::string(field) +
+                            ", but the engine runs without a drafter; start it with "
+                            "--speculative-config");
   }
-  const int wanted = speculative.num_speculative_tokens.value_or(limits.num_speculative_tokens);
-  if (wanted < 0 || wanted > limits.num_speculative_tokens) {
+  DraftChoice choice;
+  FT_ASSIGN_OR_RETURN(choice.drafter, find_drafter_of(speculative.method, limits.drafters));
+  const int most = limits.drafters[static_cast<size_t>(choice.drafter)].num_speculative_tokens;
+  const int wanted = speculative.num_speculative_tokens.value_or(most);
+  if (wanted < 0 || wanted > most) {
     return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +
-                            "; this engine allows 0 to " +
-                            std::to_string(limits.num_speculative_tokens));
+                            "; this engine allows 0 to " + std::to_string(most));
   }
-  return wanted;
+  if (speculative.enabled.value_or(!pools)) choice.max_drafts = wanted;
+  return choice;
 }
 
 Status add_text_parts(RequestState& state) {
@@ -119,6 +147,7 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
   sequence.prompt_len = lengths.prompt_len;
   sequence.max_len = lengths.max_len;
   sequence.max_drafts = lengths.max_drafts;
+  sequence.drafter = lengths.drafter;
   sequence.priority = request.priority;
   sequence.cache_salt =
       request.cache_salt.empty() ? 0 : std::hash<std::string>()(request.cache_salt) | 1;
@@ -148,14 +177,15 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   }
 }
 
-SlotLengths lengths_of(const Request& request, int prompt_len, int max_drafts,
+SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice& draft,
                        const RequestLimits& limits) {
   const int64_t max_tokens =
       request.pooling == Pooling::kNone ? int64_t{request.sampling.max_tokens} : 0;
   return {
       .prompt_len = prompt_len,
       .max_len = static_cast<int>(std::min<int64_t>(limits.max_model_len, prompt_len + max_tokens)),
-      .max_drafts = max_drafts};
+      .max_drafts = draft.max_drafts,
+      .drafter = draft.drafter};
 }
 
 std::shared_ptr<RequestGroup> make_group(Request request, OutputCallback callback,
@@ -180,8 +210,8 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
                                                                  uint64_t number) {
   FT_RETURN_IF_ERROR(check_request(request, limits, tokenizer != nullptr));
   FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request, limits, tokenizer));
-  FT_ASSIGN_OR_RETURN(const int max_drafts, draft_bound(request, limits));
-  const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), max_drafts, limits);
+  FT_ASSIGN_OR_RETURN(const DraftChoice draft, drafter_for(request, limits));
+  const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
   std::vector<int32_t> bad_words;
   if (!request.sampling.bad_words.empty()) {
     FT_ASSIGN_OR_RETURN(bad_words,

@@ -1,22 +1,29 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace foretoken {
 
 inline constexpr int kMaxChoices = 128;  // SamplingParams::n
 
+// One of the engine's drafters, as requests name it.
+struct DrafterLimits {
+  std::string name;
+  int num_speculative_tokens = 0;
+};
+
 // What an engine can do for a request; requests are checked against it.
 struct RequestLimits {
   int max_model_len = 0;
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;
-  int max_window_blocks = 0;       // of the longest sequence; 0: no windowed layers
-  int num_speculative_tokens = 0;  // of the engine, 0 without a drafter
-  int max_logprobs = 0;            // alternatives a token; 0: no logprobs at all
-  int max_processor_rows = 0;      // 0: no logits processors
-  int hidden_size = 0;             // floats of a pooled state
-  bool has_priorities = false;     // the scheduling policy "priority"
+  int max_window_blocks = 0;            // of the longest sequence; 0: no windowed layers
+  std::vector<DrafterLimits> drafters;  // the first serves requests that name none
+  int max_logprobs = 0;                 // alternatives a token; 0: no logprobs at all
+  int max_processor_rows = 0;           // 0: no logits processors
+  int hidden_size = 0;                  // floats of a pooled state
+  bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;
 };

@@ -106,6 +106,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                        lengths.max_len, int64_t{lengths.prompt_len} + sampling.min_tokens)),
                    .max_len = lengths.max_len,
                    .max_drafts = lengths.max_drafts,
+                   .drafter = lengths.drafter,
                    .num_logprobs = device_logprobs(sampling, limits),
                    .num_logit_bias = static_cast<int32_t>(sampling.logit_bias.size()),
                    .num_bad_word_ints = static_cast<int32_t>(bad_words.size()),

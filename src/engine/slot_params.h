@@ -21,6 +21,7 @@ struct SlotLengths {
   int prompt_len = 0;
   int max_len = 0;
   int max_drafts = 0;
+  int drafter = 0;
 };
 
 // `bad_words` comes from bad_word_ids. InvalidArgument when the stop ids are too many. `number`

@@ -84,6 +84,21 @@ Status StepMemory::take_rings() {
   return {};
 }
 
+void StepMemory::reset(Queue& queue) {
+  const size_t slots = static_cast<size_t>(config_.num_slots) + 1;
+  const size_t blocks = static_cast<size_t>(config_.num_blocks);
+  const size_t table_bytes = slots * static_cast<size_t>(config_.max_blocks) * sizeof(int32_t);
+  queue.fill(batch.params, 0, slots * sizeof(SlotParams));
+  queue.fill(batch.slots, 0, slots * sizeof(SlotState));
+  queue.fill(batch.block_tables, 0, table_bytes);
+  if (batch.window_tables != nullptr) queue.fill(batch.window_tables, 0, table_bytes);
+  queue.fill(batch.token_pages, 0,
+             blocks * static_cast<size_t>(config_.block_size) * sizeof(int32_t));
+  queue.fill(batch.page_headers, 0, blocks * sizeof(PageHeader));
+  queue.fill(step_counter, 0, sizeof(*step_counter));
+  queue.record(published, 0);
+}
+
 int64_t StepMemory::token_page_bytes() const {
   return static_cast<int64_t>(config_.num_blocks) *
          (config_.block_size * static_cast<int64_t>(sizeof(int32_t)) +

@@ -40,6 +40,9 @@ class StepMemory {
   int64_t result_entry_bytes = 0;
   Event published;  // number of published steps
 
+  // Enqueues what makes the device state as it was at the start: no sequences, empty pages, step 0.
+  void reset(Queue& queue);
+
   int64_t token_page_bytes() const;
   int64_t block_table_bytes() const;  // of both groups
 

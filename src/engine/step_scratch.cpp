@@ -14,7 +14,17 @@ Status StepScratch::take() {
   const size_t states =
       (static_cast<size_t>(config_.num_slots) + 1) * static_cast<size_t>(config_.hidden_size);
   FT_ASSIGN_OR_RETURN(accumulators, arena_.take_array<float>(states, "pooled states"));
+  FT_RETURN_IF_ERROR(take_tables());
   return config_.max_processor_rows > 0 ? take_host() : Status();
+}
+
+Status StepScratch::take_tables() {
+  const size_t rows = static_cast<size_t>(config_.max_rows) + 1;
+  FT_ASSIGN_OR_RETURN(row_ns, arena_.take_array<int32_t>(rows, "step times"));
+  FT_ASSIGN_OR_RETURN(row_ns_host, pinned_.take_array<int32_t>(rows, "step times"));
+  FT_ASSIGN_OR_RETURN(synthetic, arena_.take_array<uint32_t>(kMaxDrafts, "acceptance rates"));
+  FT_ASSIGN_OR_RETURN(synthetic_host, pinned_.take_array<uint32_t>(kMaxDrafts, "acceptance rates"));
+  return {};
 }
 
 Status StepScratch::take_host() {

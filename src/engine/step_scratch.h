@@ -12,6 +12,7 @@ struct StepScratchConfig {
   int vocab_size = 0;
   int logits_tile = 0;         // logits rows computed at once
   int max_processor_rows = 0;  // of those, how many pass logits processors at once; 0: none
+  int max_rows = 0;            // token rows of the largest step
   int max_len = 0;             // of the longest sequence, drafts included
   int num_slots = 0;
   int hidden_size = 0;
@@ -27,11 +28,15 @@ class StepScratch {
         pinned_(device, MemoryKind::kPinned) {}
   Status take();
 
-  float* logits = nullptr;        // [logits_tile, vocab]
-  float* raw = nullptr;           // the same before shaping; null without logprobs
-  uint32_t* seen = nullptr;       // [logits_tile, 2, ceil(vocab / 32)]
-  float* accumulators = nullptr;  // [num_slots + 1, hidden] of pooling
-  HostLogits host{};              // of max_processor_rows rows
+  float* logits = nullptr;             // [logits_tile, vocab]
+  float* raw = nullptr;                // the same before shaping; null without logprobs
+  uint32_t* seen = nullptr;            // [logits_tile, 2, ceil(vocab / 32)]
+  float* accumulators = nullptr;       // [num_slots + 1, hidden] of pooling
+  HostLogits host{};                   // of max_processor_rows rows
+  int32_t* row_ns = nullptr;           // [max_rows + 1] step times for choose_lengths
+  int32_t* row_ns_host = nullptr;      // pinned, the same
+  uint32_t* synthetic = nullptr;       // [kMaxDrafts] for commit
+  uint32_t* synthetic_host = nullptr;  // pinned, the same
 
   // The call that runs the processors of `num_rows` exported rows; it stays valid.
   ProcessorCall* processor_call(int num_rows) { return &calls_[static_cast<size_t>(num_rows - 1)]; }
@@ -41,6 +46,7 @@ class StepScratch {
 
  private:
   Status take_host();
+  Status take_tables();
 
   const StepScratchConfig config_;
   Arena arena_;

@@ -29,7 +29,8 @@ KvBlocks::KvBlocks(const KvBlocksConfig& config)
     : config_(config),
       full_(config.num_blocks),
       windowed_(window_pool(config)),
-      cache_(full_, windowed(), config.block_size) {
+      cache_(full_, windowed(), config.block_size),
+      exact_(static_cast<size_t>(config.num_blocks)) {
   FT_CHECK(config.block_size > 0 && (!windowed_ || config.window > 0));
 }
 
@@ -170,6 +171,7 @@ bool KvBlocks::reserve(Sequence& sequence, Reach reach, StepPlan& plan) {
   while (static_cast<int>(sequence.blocks.size()) < needed) {
     const BlockId block = full_.allocate();
     cache_.forget(block);
+    exact_[static_cast<size_t>(block)] = 0;
     plan.blocks.push_back({.slot = sequence.slot,
                            .index = static_cast<int>(sequence.blocks.size()),
                            .block = block,
@@ -219,6 +221,24 @@ void KvBlocks::remember(Sequence& sequence, int num_tokens) {
   }
 }
 
+void KvBlocks::note_exact(Sequence& sequence, int num_tokens) {
+  const int end =
+      std::min(num_tokens / config_.block_size, static_cast<int>(sequence.blocks.size()));
+  for (int& i = sequence.num_exact_blocks; i < end; ++i) {
+    const BlockId block = sequence.blocks[static_cast<size_t>(i)];
+    exact_[static_cast<size_t>(block)] |= static_cast<uint8_t>(1 << sequence.drafter);
+  }
+}
+
+int KvBlocks::num_exact_hits(const Sequence& sequence) const {
+  int num_blocks = 0;
+  for (const BlockId block : sequence.blocks) {
+    if ((exact_[static_cast<size_t>(block)] >> sequence.drafter & 1) == 0) break;
+    ++num_blocks;
+  }
+  return num_blocks * config_.block_size;
+}
+
 void KvBlocks::free_behind_window(Sequence& sequence) {
   if (!windowed_) return;
   const int end = std::min(first_seen_block(sequence.num_computed),
@@ -233,7 +253,7 @@ void KvBlocks::free_behind_window(Sequence& sequence) {
 void KvBlocks::release(Sequence& sequence) {
   release_all(sequence.blocks, full_);
   if (windowed_) release_all(sequence.window_blocks, *windowed_);
-  sequence.num_freed_window_blocks = 0;
+  sequence.num_freed_window_blocks = sequence.num_exact_blocks = 0;
   sequence.num_scheduled = sequence.num_computed = 0;
 }
 

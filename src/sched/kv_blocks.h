@@ -1,7 +1,9 @@
 #pragma once
 #include <foretoken/status.h>
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "kv/block_pool.h"
 #include "kv/prefix_cache.h"
@@ -58,6 +60,12 @@ class KvBlocks {
   // Makes the leading `num_tokens` tokens findable, whose KV entries are computed or in flight.
   void remember(Sequence& sequence, int num_tokens);
 
+  // The sequence's drafter has exact entries of the leading `num_tokens` tokens, for as long as
+  // their blocks are not handed out again.
+  void note_exact(Sequence& sequence, int num_tokens);
+  // Of the sequence's hits, the leading ones that are known to have such entries.
+  int num_exact_hits(const Sequence& sequence) const;
+
   // Frees what lies behind the window of every row from num_computed on.
   void free_behind_window(Sequence& sequence);
 
@@ -79,6 +87,7 @@ class KvBlocks {
   BlockPool full_;
   std::optional<BlockPool> windowed_;
   PrefixCache cache_;
+  std::vector<uint8_t> exact_;  // by block of the full group: bit d stands for drafter d
 };
 
 }  // namespace foretoken

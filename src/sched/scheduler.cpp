@@ -27,7 +27,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
            .num_window_blocks = config.num_window_blocks,
            .window = config.window,
            .block_size = config.block_size,
-           .prefix_caching = config.prefix_caching}) {
+           .prefix_caching = config.prefix_caching}),
+      drafts_(config.drafters) {
   running_.reserve(config.max_num_seqs);
   for (int slot = config.max_num_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
@@ -49,6 +50,7 @@ SequenceEvent Scheduler::finish(Sequence& sequence) {
       sequence.state = SequenceState::kReleased;
       return SequenceEvent::kReleased;
     case SequenceState::kRunning:
+      drafts_.note_end(sequence);
       std::erase(running_, &sequence);
       sequence.state = SequenceState::kFinished;
       ++num_finished_;
@@ -62,12 +64,28 @@ SequenceEvent Scheduler::finish(Sequence& sequence) {
   return SequenceEvent::kContinues;
 }
 
-bool Scheduler::plan(StepPlan& plan) {
+void Scheduler::describe(BatchDemand& demand) const {
+  demand = {};
+  const int num_coming = std::min(waiting_.size(), num_free_slots());
+  demand.num_sequences = num_running() + num_coming;
+  for (const Sequence* sequence : running_) {
+    if (!sequence->draining) drafts_.describe(*sequence, demand);
+  }
+  if (waiting_.empty()) return;
+  // The first one stands for all.
+  const Sequence& first = *waiting_.front();
+  if (first.max_drafts == 0 || first.pools || first.drafter >= kMaxDrafters) return;
+  demand.drafters[static_cast<size_t>(first.drafter)].num_coming += num_coming;
+}
+
+bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants) {
   plan.clear();
+  drafts_.open(grants);
   preempted_ = false;
   make_way_for_waiting();
   plan_running(plan);
   plan_waiting(plan);
+  drafts_.deal(plan);
   // Remembered only now: blocks that this step fills can be hit from the next step on.
   for (const Span& span : plan.spans) {
     Sequence& sequence = *span.sequence;
@@ -129,27 +147,34 @@ Span Scheduler::next_token(Sequence& sequence, const StepPlan& plan) const {
   span.num_tokens = 1;
   span.samples = true;
   const int budget = std::min(row_budget(plan), logits_budget(plan)) - 1 - num_behind(plan);
-  span.max_drafts = std::max(0, std::min({sequence.max_drafts, room - 1, budget}));
+  span.max_drafts =
+      std::max(0, std::min({sequence.max_drafts, sequence.draft_bound, room - 1, budget}));
   return span;
 }
 
-// Takes the blocks that the span can reach and books its rows. Without blocks for the drafts the
-// span goes on without drafts.
+// Takes the blocks that the span can reach and books its rows. Without blocks for the drafts to
+// come it proposes none, and without blocks for those that stand it goes on without them.
 Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
   Sequence& sequence = *span.sequence;
-  const auto reach = [&](int drafts) -> KvBlocks::Reach {
+  const auto reach = [&]() -> KvBlocks::Reach {
     const int end = sequence.num_scheduled + span.num_tokens;
     if (!span.samples) return {sequence.num_scheduled + span.num_new_ids(), end};
-    const int rows_end = sequence.len_bound() + drafts;
-    return {std::min(rows_end + 1, sequence.max_len), std::min(rows_end, sequence.max_len)};
+    const int rows_end = sequence.len_bound() + span.max_drafts;
+    const int ids_end = rows_end + 1 + drafts_.positions_ahead(sequence, span.draft_limit);
+    return {std::min(ids_end, sequence.max_len), std::min(rows_end, sequence.max_len)};
   };
-  if (!kv_.reserve(sequence, reach(span.max_drafts), plan)) {
-    span.max_drafts = 0;
-    if (!kv_.reserve(sequence, reach(0), plan)) {
-      // Its steps in flight leave blocks behind their windows; nobody need be preempted for those.
-      const bool waits = sequence.num_inflight > 0 && kv_.only_window_is_short(sequence, reach(0));
-      return waits ? Placement::kSkipped : Placement::kNoBlocks;
-    }
+  const auto fits = [&] { return kv_.reserve(sequence, reach(), plan); };
+  span.draft_limit = span.samples ? drafts_.hoped_limit(sequence) : 0;
+  bool placed = fits();
+  for (int* given_up : {&span.draft_limit, &span.max_drafts}) {
+    if (placed || *given_up == 0) continue;
+    *given_up = 0;
+    placed = fits();
+  }
+  if (!placed) {
+    // Its steps in flight leave blocks behind their windows; nobody need be preempted for those.
+    const bool waits = sequence.num_inflight > 0 && kv_.only_window_is_short(sequence, reach());
+    return waits ? Placement::kSkipped : Placement::kNoBlocks;
   }
   book(plan, span);
   return Placement::kPlanned;
@@ -236,7 +261,8 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   if (!kv_.take_hits(sequence, config_.max_num_batched_tokens, alone)) return false;
   const int step_blocks = static_cast<int>(plan.blocks.size()) +
                           kv_.num_hits_to_announce(sequence) +
-                          kv_.num_groups() * (kv_.blocks_for(row_budget(plan)) + 2);
+                          kv_.num_groups() * (kv_.blocks_for(row_budget(plan)) + 2) +
+                          kv_.blocks_for(drafts_.max_positions_ahead());
   if (step_blocks > config_.max_block_assignments && !plan.spans.empty()) {
     kv_.release(sequence);
     return false;
@@ -252,6 +278,7 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   stats_.num_prompt_tokens += sequence.known_len();
   stats_.num_hit_tokens += sequence.num_scheduled;
   kv_.announce_hits(sequence, plan);
+  drafts_.restart(sequence, kv_.num_exact_hits(sequence));
   const int num_hit_tokens = sequence.num_scheduled;
   const Placement placement = extend(sequence, plan);
   FT_CHECK(placement == Placement::kPlanned);
@@ -261,8 +288,9 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   return true;
 }
 
-SequenceEvent Scheduler::reconcile(const Span& span, std::span<const int32_t> ids, bool ended) {
+SequenceEvent Scheduler::reconcile(const Span& span, const Outcome& outcome) {
   Sequence& sequence = *span.sequence;
+  const std::span<const int32_t> ids = outcome.ids;
   --sequence.num_inflight;
   if (span.samples) {
     --sequence.num_sampling;
@@ -283,13 +311,20 @@ SequenceEvent Scheduler::reconcile(const Span& span, std::span<const int32_t> id
     sequence.num_computed = sequence.known_len() - 1;
     kv_.remember(sequence, sequence.num_computed);
   }
-  if (ended) return finish(sequence);
+  note_drafter(span, outcome.draft_missing);
+  if (outcome.ended) return finish(sequence);
   if (sequence.draining && sequence.num_inflight == 0) {
     preempt(sequence);
   } else {
     kv_.free_behind_window(sequence);
   }
   return SequenceEvent::kContinues;
+}
+
+void Scheduler::note_drafter(const Span& span, int missing) {
+  Sequence& sequence = *span.sequence;
+  const int num_ids = span.samples ? sequence.known_len() : span.first_new_id + span.num_tokens;
+  kv_.note_exact(sequence, drafts_.confirm(sequence, num_ids, missing));
 }
 
 void Scheduler::release(Sequence& sequence) {

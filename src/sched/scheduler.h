@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/draft_ledger.h"
 #include "sched/kv_blocks.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
@@ -29,6 +30,7 @@ struct SchedulerConfig {
   int max_block_assignments = 8192;   // a step
   bool prefix_caching = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  std::vector<SchedulerDrafter> drafters = {};  // by Sequence::drafter
 };
 
 // How a sequence stands after the results of one step.
@@ -65,14 +67,22 @@ class Scheduler {
   // flight holds it; otherwise a later `reconcile` releases it.
   SequenceEvent finish(Sequence& sequence);
 
-  // Fills `plan` (but not its step number). False, and an empty plan, when there is nothing to run
-  // now. Every planned span counts as in flight until `reconcile`.
-  bool plan(StepPlan& plan);
+  // What the running sequences could use of the drafters in the next step.
+  void describe(BatchDemand& demand) const;
 
-  // Applies the published result of one planned span, in step order. `ids` are the committed ids;
-  // ids of a sequence that has ended on the host's side are dropped. `ended`: the device finished
-  // the sequence.
-  SequenceEvent reconcile(const Span& span, std::span<const int32_t> ids, bool ended);
+  // Fills `plan` (but not its step number). False, and an empty plan, when there is nothing to run
+  // now. Every planned span counts as in flight until `reconcile`. `grants`: by drafter; none: no
+  // drafts and nothing caught up.
+  bool plan(StepPlan& plan, std::span<const DraftGrant> grants = {});
+
+  // The published result of a planned span.
+  struct Outcome {
+    std::span<const int32_t> ids = {};  // committed
+    bool ended = false;            // the device finished the sequence
+    int draft_missing = 0;         // of its SpanResult
+  };
+  // Applies it, in step order. Ids of a sequence that has ended on the host's side are dropped.
+  SequenceEvent reconcile(const Span& span, const Outcome& outcome);
 
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return waiting_.size(); }
@@ -98,6 +108,7 @@ class Scheduler {
   void make_way_for_waiting();
   bool make_room();
   void preempt(Sequence& sequence);
+  void note_drafter(const Span& span, int missing);
   void release(Sequence& sequence);
   int num_behind(const StepPlan& plan) const;
   int row_budget(const StepPlan& plan) const {
@@ -109,6 +120,7 @@ class Scheduler {
 
   const SchedulerConfig config_;
   KvBlocks kv_;
+  DraftLedger drafts_;
   WaitingQueue waiting_;
   std::vector<Sequence*> running_;  // in the order of runs_before
   std::vector<int> free_slots_;

@@ -51,6 +51,7 @@ struct Sequence {
   int draft_floor =
       0;  // its drafter's entries before it are exact, or will be in the queue's order
   bool draft_caught_up = false;  // its last span caught up everything, whatever the device found
+  int num_exact_blocks = 0;      // leading blocks known to hold its drafter's exact entries
   std::vector<BlockId> blocks;
   // Of the windowed group, with the same indices: null behind the window, where nothing reads.
   std::vector<BlockId> window_blocks;

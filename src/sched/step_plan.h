@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/draft_grant.h"
 #include "kv/block_pool.h"
 #include "sched/sequence.h"
 
@@ -51,19 +52,6 @@ struct BlockAssignment {
   BlockId block = kNullBlock;
   bool fresh = false;     // false: a prefix hit, whose token page is full already
   bool windowed = false;  // of the windowed group, which has no token pages
-};
-
-// What the length policy grants the spans of one drafter in a step.
-struct DraftGrant {
-  int limit = 0;          // most drafts a sequence; 0 with rows: entries are caught up only
-  int catch_up_rows = 0;  // of all its spans together; 0: the drafter rests
-};
-
-// Draft passes of a step, by drafter.
-struct DraftUse {
-  int num_passes = 0;     // largest draft_limit of its spans
-  int catch_up_rows = 0;  // sum of their draft_rows
-  int num_spans = 0;      // spans with draft_limit > 0
 };
 
 // What the host decides about one step: shapes and bounds, never values. Vectors are reserved at

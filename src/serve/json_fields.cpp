@@ -59,6 +59,13 @@ void JsonFields::read(const char* name, float* value) {
   *value = field->get<float>();
 }
 
+void JsonFields::read(const char* name, double* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_number()) return wrong_type(name, "a number", *field);
+  *value = field->get<double>();
+}
+
 void JsonFields::read(const char* name, std::string* value) {
   const json* field = take(name);
   if (field == nullptr) return;
@@ -74,6 +81,17 @@ void JsonFields::read(const char* name, std::vector<int32_t>* value) {
   for (const json& item : *field) {
     if (!is_int32(item)) return wrong_type(name, "an array of token ids", item);
     value->push_back(item.get<int32_t>());
+  }
+}
+
+void JsonFields::read(const char* name, std::vector<double>* value) {
+  const json* field = take(name);
+  if (field == nullptr) return;
+  if (!field->is_array()) return wrong_type(name, "an array of numbers", *field);
+  value->clear();
+  for (const json& item : *field) {
+    if (!item.is_number()) return wrong_type(name, "an array of numbers", item);
+    value->push_back(item.get<double>());
   }
 }
 

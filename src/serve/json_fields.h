@@ -29,8 +29,10 @@ class JsonFields {
   void read(const char* name, int* value);
   void read(const char* name, uint64_t* value);
   void read(const char* name, float* value);
+  void read(const char* name, double* value);
   void read(const char* name, std::string* value);
   void read(const char* name, std::vector<int32_t>* value);
+  void read(const char* name, std::vector<double>* value);
   void read(const char* name, std::vector<std::string>* value);
 
   template <class T>

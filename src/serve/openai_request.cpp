@@ -134,6 +134,7 @@ void read_messages(JsonFields& fields, OpenAiRequest* request) {
 void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
   Request shared;
   shared.sampling = defaults.sampling;
+  shared.speculative = defaults.speculative;
   shared.add_special_tokens = false;
   // Without a limit of the model's own, the engine ends the text at the end of the context.
   if (shared.sampling.max_tokens == SamplingParams().max_tokens) {
@@ -185,6 +186,7 @@ void read_prompts(JsonFields& fields, const char* name, const Request& shared,
 void read_completion(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
   Request shared;
   shared.sampling = defaults.sampling;
+  shared.speculative = defaults.speculative;
   fields.read("logprobs", &shared.sampling.logprobs);
   read_common(fields, request, &shared);
   SamplingParams& sampling = shared.sampling;

@@ -18,6 +18,7 @@ struct OpenAiDefaults {
   // Names that "model" may have; empty: any.
   std::vector<std::string> model_names;
   Pooling pooling = Pooling::kLast;  // of embeddings
+  SpeculativeParams speculative;     // of texts
 };
 
 // A body of /v1/chat/completions, /v1/completions or /v1/embeddings.

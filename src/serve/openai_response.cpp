@@ -6,6 +6,7 @@
 #include <random>
 
 #include "serve/openai_logprobs.h"
+#include "serve/speculation_metrics.h"
 
 namespace foretoken {
 namespace {
@@ -109,7 +110,20 @@ ordered_json usage_of(const std::vector<const OutputSum*>& sums, bool with_compl
 }
 
 ordered_json start_body(const char* object, const OpenAiLabel& label) {
-  return {{"id", label.id}, {"object", object}, {"created", label.created}, {"model", label.model}};
+  ordered_json body = {
+      {"id", label.id}, {"object", object}, {"created", label.created}, {"model", label.model}};
+  if (label.synthetic_acceptance) body["system_fingerprint"] = "synthetic-acceptance";
+  return body;
+}
+
+void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
+                 const OpenAiLabel& label) {
+  if (label.num_spec_tokens == 0) return;
+  ordered_json metrics = nullptr;
+  if (sums.size() == 1 && sums.front()->choices().size() == 1) {
+    metrics = speculation_metrics(sums.front()->stats(), label.num_spec_tokens);
+  }
+  body["metrics"] = {{"speculative_decoding", std::move(metrics)}};
 }
 
 ordered_json chat_response(const OpenAiRequest& request, const OutputSum& sum,
@@ -124,6 +138,7 @@ ordered_json chat_response(const OpenAiRequest& request, const OutputSum& sum,
   body["prompt_logprobs"] = asked.sampling.prompt_logprobs
                                 ? prompt_logprobs(sum.choices().front().prompt_logprobs)
                                 : ordered_json(nullptr);
+  add_metrics(body, {&sum}, label);
   return body;
 }
 
@@ -141,6 +156,7 @@ ordered_json completion_response(const OpenAiRequest& request,
     }
   }
   body["usage"] = usage_of(sums, true, request.prompt_only);
+  add_metrics(body, sums, label);
   return body;
 }
 

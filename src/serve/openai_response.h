@@ -13,6 +13,12 @@ struct OpenAiLabel {
   std::string id;       // "chatcmpl-...", "cmpl-...", "embd-..."
   std::string model;    // as the response names it
   int64_t created = 0;  // seconds since 1970
+  // > 0: "metrics" tell of the speculation, with at most so many drafts a step; null where there
+  // are several choices, as in vLLM.
+  int num_spec_tokens = 0;
+  // Says that drafts were accepted by chance and the text is not the model's
+  // ("system_fingerprint").
+  bool synthetic_acceptance = false;
 };
 
 // The text of each prompt, where a completion echoes it.

@@ -44,11 +44,8 @@ void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
   if (!object->is_object()) {
     return fields.wrong_type("speculative", "an object like {\"enabled\": false}", *object);
   }
-  JsonFields inner(*object, "'speculative'");
-  inner.read("enabled", &speculative->enabled);
-  inner.read("num_speculative_tokens", &speculative->num_speculative_tokens);
-  inner.refuse_unread();
-  if (!inner.status().ok()) fields.fail(inner.status().message());
+  const Status status = read_speculative_params(*object, "'speculative'", speculative);
+  if (!status.ok()) fields.fail(status.message());
 }
 
 // False for NaN too.
@@ -122,6 +119,26 @@ void read_sampling_fields(JsonFields& fields, SamplingParams* sampling) {
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {
   fields.read("logprobs", &sampling->logprobs);
   fields.read("prompt_logprobs", &sampling->prompt_logprobs);
+}
+
+Status read_speculative_params(const json& object, const std::string& what,
+                               SpeculativeParams* speculative) {
+  JsonFields fields(object, what);
+  fields.read("enabled", &speculative->enabled);
+  fields.read("num_speculative_tokens", &speculative->num_speculative_tokens);
+  fields.read("method", &speculative->method);
+  fields.refuse_unread();
+  const int wanted = speculative->num_speculative_tokens.value_or(0);
+  if (wanted < 0) {
+    fields.fail("'num_speculative_tokens' must be at least 0, not " + std::to_string(wanted));
+  }
+  const bool off = fields.has("enabled") && !speculative->enabled.value_or(true);
+  const char* idle = fields.has("method") ? "method" : "num_speculative_tokens";
+  if (off && (fields.has("method") || (fields.has(idle) && wanted > 0))) {
+    fields.fail("\"enabled\": false leaves nothing for '" + std::string(idle) +
+                "'; remove one of the two");
+  }
+  return fields.status();
 }
 
 void read_request_fields(JsonFields& fields, Request* request) {

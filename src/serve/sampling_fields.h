@@ -14,9 +14,13 @@ void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
 // "logprobs" and "prompt_logprobs" as numbers of alternatives.
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling);
 
+// The speculation of one request over `*speculative`: {"enabled", "num_speculative_tokens",
+// "method"}. Messages start with `what`.
+Status read_speculative_params(const nlohmann::ordered_json& object, const std::string& what,
+                               SpeculativeParams* speculative);
+
 // The fields of a Request beside its prompt and its sampling: "add_special_tokens",
-// "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object {"enabled",
-// "num_speculative_tokens"}.
+// "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object as above.
 void read_request_fields(JsonFields& fields, Request* request);
 
 // What is wrong with `sampling` whatever the model is: values out of range and contradictions,

@@ -140,26 +140,6 @@ TEST(BadInput, OneRequestBeyondKvMemoryLeavesTheOthersAlone) {
   EXPECT_EQ(lines[2]["token_ids"].size(), 8u);
 }
 
-TEST(BadInput, SpeculativeConfig) {
-  const auto with = [](const std::string& json) {
-    return generate(bundled_model(), {"--prompt", "A", "--speculative-config", json});
-  };
-  expect_refused(with("{\"method\": "), {1, "not valid JSON"});
-  expect_refused(with("[]"), {1, "JSON object"});
-  expect_refused(with(R"({"method":"ngram","num_speculative_tokens":"4"})"),
-                 {1, "'num_speculative_tokens' must be an integer"});
-  expect_refused(with(R"({"method":"ngram","num_speculative_tokens":4,"quantization":"fp8"})"),
-                 {1, "'quantization' is not supported yet"});
-  expect_refused(with(R"({"method":"ngram","num_speculative_tokens":4,"lookup":1})"),
-                 {1, "'lookup' is unknown"});
-  expect_refused(with(R"({"method":"ngram"})"), {1, "'num_speculative_tokens' is missing"});
-  expect_refused(with(R"({"method":"divination","num_speculative_tokens":4})"), {1, "divination"});
-  expect_refused(with(R"({"method":"eagle"})"), {1, "method 'eagle' is not available"});
-  expect_refused(with(R"({"method":"ngarm"})"), {1, "did you mean 'ngram'?"});
-  expect_refused(with(R"({"method":"ngram","num_speculative_token":4})"),
-                 {1, "did you mean 'num_speculative_tokens'?"});
-}
-
 TEST(BadInput, UsageErrors) {
   expect_refused({}, {2, "subcommand"});
   expect_refused({"generate"}, {2, "--prompt"});

@@ -56,6 +56,75 @@ TEST(Bench, ThroughputPrintsAndWritesJson) {
   EXPECT_GT(written["elapsed_time"], 0.0);
 }
 
+TEST(Bench, DraftsInTheJson) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "throughput.json").string();
+  const CommandResult result =
+      throughput({"--num-prompts", "8", "--output-len", "24", "--temperature", "0", "--output-json",
+                  file, "--speculative", R"({"num_speculative_tokens": 2})", "-sc",
+                  R"({"method":"ngram","num_speculative_tokens":3,"length_policy":"fixed"})"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json drafts = nlohmann::json::parse(read_file(file))["drafts"];
+  EXPECT_EQ(drafts["drafter"], "ngram");
+  EXPECT_EQ(drafts["rejection_sample_method"], "coupled");
+  ASSERT_EQ(drafts["drafted_by_position"].size(), 2u) << drafts;
+  EXPECT_EQ(drafts["drafted_by_position"][0], drafts["drafts"]);
+  int64_t sum = 0;
+  for (const auto& count : drafts["accepted_by_position"]) sum += count.get<int64_t>();
+  EXPECT_EQ(sum, drafts["accepted_tokens"]);
+  EXPECT_NE(result.out.find("accepted by position: 0."), std::string::npos) << result.out;
+}
+
+TEST(Bench, PairsCompareEnginesRoundByRound) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "pairs.json").string();
+  const std::vector<std::string> common = {"bench",
+                                           "pairs",
+                                           "--model",
+                                           bundled_model().string(),
+                                           "--batch-size",
+                                           "2",
+                                           "--num-pairs",
+                                           "3",
+                                           "--output-len",
+                                           "12",
+                                           "--max-model-len",
+                                           "512",
+                                           "--log-level",
+                                           "error",
+                                           "--num-gpu-blocks-override",
+                                           "128",
+                                           "-sc",
+                                           R"({"method":"ngram","num_speculative_tokens":3})"};
+  std::vector<std::string> good = common;
+  good.insert(good.end(), {"--variants", "off,adaptive,fixed:2", "--output-json", file});
+  const CommandResult result = run_command(good);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("adaptive over off: "), std::string::npos) << result.out;
+  const nlohmann::json all = nlohmann::json::parse(read_file(file));
+  ASSERT_EQ(all["variants"].size(), 3u);
+  for (const auto& variant : all["variants"]) {
+    EXPECT_EQ(variant["seconds"].size(), 3u);
+    EXPECT_EQ(variant["drafts"]["output_tokens"], all["variants"][0]["drafts"]["output_tokens"])
+        << "speculation changes no text";
+  }
+  EXPECT_EQ(all["variants"][0]["drafts"]["drafts"], 0);
+  ASSERT_EQ(all["ratios"].size(), 3u);
+  EXPECT_EQ(all["ratios"][2]["over"], "fixed:2");
+  for (const auto& ratio : all["ratios"]) {
+    EXPECT_LE(ratio["low"], ratio["median"]);
+    EXPECT_LE(ratio["median"], ratio["high"]);
+  }
+  for (const char* wrong : {"fixed:4", "fixed:0", "sometimes"}) {
+    std::vector<std::string> bad = common;
+    bad.insert(bad.end(), {"--variants", std::string("off,") + wrong});
+    const CommandResult refused = run_command(bad);
+    EXPECT_EQ(refused.exit_code, 1);
+    ASSERT_EQ(refused.errors().size(), 1u) << refused.err;
+    EXPECT_NE(refused.errors()[0].find("fixed:K with K from 1 to 3"), std::string::npos);
+  }
+}
+
 TEST(Bench, ThroughputDatasets) {
   const ScratchFolder scratch;
   const std::string chats = scratch.write(
@@ -124,6 +193,28 @@ TEST(Inspect, ListsWhatIsBuilt) {
   EXPECT_FALSE(all["drafters"].empty());
   EXPECT_FALSE(all["attention_backends"].empty());
   EXPECT_FALSE(all.contains("model"));
+}
+
+TEST(Inspect, DraftersAndStepTimes) {
+  const CommandResult result =
+      run_command({"inspect", "--json", "--step-times", "--model", bundled_model().string(),
+                   "--max-num-batched-tokens", "64", "--max-num-seqs", "4",
+                   "--num-gpu-blocks-override", "64", "-sc",
+                   R"([{"method":"draft_model","num_speculative_tokens":3},
+                       {"method":"ngram","num_speculative_tokens":2}])"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json model = nlohmann::json::parse(result.out)["model"];
+  ASSERT_EQ(model["drafters"].size(), 2u) << model;
+  EXPECT_EQ(model["drafters"][0]["name"], "draft_model");
+  EXPECT_EQ(model["drafters"][0]["num_speculative_tokens"], 3);
+  EXPECT_GT(model["drafters"][0]["memory_mib"], 1.0);
+  EXPECT_EQ(model["drafters"][1]["name"], "ngram");
+  EXPECT_NE(model["step_times"].get<std::string>().find("draft_model"), std::string::npos);
+  const CommandResult none =
+      run_command({"inspect", "--step-times", "--model", bundled_model().string()});
+  EXPECT_EQ(none.exit_code, 1);
+  ASSERT_EQ(none.errors().size(), 1u) << none.err;
+  EXPECT_NE(none.errors()[0].find("--speculative-config"), std::string::npos);
 }
 
 // A context of 1M positions must not cost the drafter memory of its own.

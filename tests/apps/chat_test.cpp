@@ -153,13 +153,31 @@ TEST(Chat, AcceptedDraftsAreTinted) {
   EXPECT_FALSE(has(plain.out, "\x1b"));
   EXPECT_TRUE(has(plain.err, "draft acceptance rate ")) << plain.err;
   EXPECT_TRUE(has(plain.err, "mean acceptance length ")) << plain.err;
-  EXPECT_TRUE(has(plain.out, "speculation on, at most 2 drafts")) << plain.out;
+  EXPECT_TRUE(has(plain.out, "speculation on, ngram, at most 2 drafts")) << plain.out;
 }
 
 TEST(Chat, StatisticsOfTheSession) {
   const CommandResult result = talk("Hello\n/stats\n", {"--speculative-config", kNgram});
   EXPECT_TRUE(has(result.out, "1 answers, 12 tokens in ")) << result.out;
   EXPECT_TRUE(has(result.out, "KV blocks free\ndraft acceptance rate ")) << result.out;
+}
+
+TEST(Chat, DraftersAreChosenAndTold) {
+  const CommandResult result = talk(
+      "/spec ngram 2\n/set max_tokens 40\nTom and Tom and Tom and\n/stats\n/spec off\n/spec "
+      "7\n/spec eagle\n/spec draft_model\n/params\n",
+      {"-sc", R"([{"method":"draft_model","num_speculative_tokens":3,"length_policy":"fixed"},
+                       {"method":"ngram","num_speculative_tokens":4}])"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "speculation on, ngram, at most 2 drafts")) << result.out;
+  EXPECT_TRUE(has(result.out, "\nngram: draft acceptance rate ")) << result.out;
+  EXPECT_FALSE(has(result.out, "draft_model: draft acceptance rate ")) << result.out;
+  EXPECT_TRUE(has(result.out, "speculation off")) << result.out;
+  EXPECT_TRUE(has(result.out, "speculation on, draft_model, at most 3 drafts")) << result.out;
+  ASSERT_EQ(result.errors().size(), 2u) << result.err;
+  EXPECT_TRUE(has(result.errors()[0], "makes 1 to 4 drafts, not 7")) << result.errors()[0];
+  EXPECT_TRUE(has(result.errors()[1], "draft_model, ngram")) << result.errors()[1];
+  EXPECT_TRUE(has(result.err, ", by position 0.")) << result.err;
 }
 
 TEST(Chat, WithoutATemplateTheTextGoesOn) {

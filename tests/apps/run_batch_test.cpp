@@ -184,5 +184,54 @@ TEST_F(RunBatch, BadFilesAreRefusedAsAWhole) {
   }
 }
 
+TEST_F(RunBatch, SpeculationOfEachRequest) {
+  const json prompt = {
+      {"prompt", "Tom and Tom and Tom and"}, {"max_tokens", 32}, {"temperature", 0}};
+  json off = prompt;
+  off["speculative"] = {{"enabled", false}};
+  json one = prompt;
+  one["speculative"] = {{"num_speculative_tokens", 1}};
+  json wrong = prompt;
+  wrong["speculative"] = {{"method", "eagle"}};
+  json two = prompt;
+  two["n"] = 2;
+  two["temperature"] = 1;
+  std::string text;
+  for (const auto& [id, body] :
+       {std::pair{"plain", prompt}, {"off", off}, {"one", one}, {"wrong", wrong}, {"two", two}}) {
+    text += request(id, "/v1/completions", body);
+  }
+  std::vector<std::string> all = arguments(input(text));
+  all.insert(all.end(), {"--per-request-spec-decode-metrics", "summary", "-sc",
+                         R"({"method":"ngram","num_speculative_tokens":3,
+                             "length_policy":"fixed"})"});
+  const CommandResult result = run_command(all);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::map<std::string, json> done = lines();
+  const auto body = [&](const char* id) { return done[id]["response"]["body"]; };
+  const auto metrics = [&](const char* id) { return body(id)["metrics"]["speculative_decoding"]; };
+  EXPECT_EQ(metrics("plain")["num_spec_tokens"], 3);
+  EXPECT_GT(metrics("plain")["num_spec_steps"], 0);
+  EXPECT_EQ(metrics("plain")["acceptance_histogram"].size(), 4u);
+  EXPECT_EQ(metrics("off")["num_spec_steps"], 0);
+  EXPECT_EQ(metrics("one")["num_draft_tokens"], metrics("one")["num_spec_steps"]);
+  EXPECT_TRUE(metrics("two").is_null());
+  EXPECT_EQ(body("plain")["choices"][0]["text"], body("off")["choices"][0]["text"]);
+  EXPECT_EQ(body("plain")["choices"][0]["text"], body("one")["choices"][0]["text"]);
+  EXPECT_EQ(done["wrong"]["response"]["status_code"], 400);
+}
+
+TEST_F(RunBatch, MetricsOfSpeculationNeedIt) {
+  for (const auto& [level, part] :
+       {std::pair{"summary", "add --speculative-config"}, {"detailed", "use summary"}}) {
+    std::vector<std::string> all = arguments(input(completion("a", 2)));
+    all.insert(all.end(), {"--per-request-spec-decode-metrics", level});
+    const CommandResult result = run_command(all);
+    EXPECT_EQ(result.exit_code, 1);
+    ASSERT_EQ(result.errors().size(), 1u) << result.err;
+    EXPECT_NE(result.errors()[0].find(part), std::string::npos) << result.errors()[0];
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

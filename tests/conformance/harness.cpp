@@ -10,14 +10,16 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "engine/engine_impl.h"
+
 namespace foretoken {
 
 std::string Variant::describe() const {
-  return name + " [drafts " + std::to_string(num_drafts) + ", in flight " +
-         std::to_string(steps_in_flight) + ", batch " + std::to_string(batch) + ", rows " +
-         std::to_string(max_batched_tokens) + ", blocks " + std::to_string(num_blocks) +
-         (prefix_caching ? ", prefix cache" : "") + (warm ? ", warm" : "") +
-         (eager ? ", eager" : "") + "]";
+  return name + " [" + (num_drafts > 0 ? drafter + " " + policy + ", " : "") + "drafts " +
+         std::to_string(num_drafts) + ", in flight " + std::to_string(steps_in_flight) +
+         ", batch " + std::to_string(batch) + ", rows " + std::to_string(max_batched_tokens) +
+         ", blocks " + std::to_string(num_blocks) + (prefix_caching ? ", prefix cache" : "") +
+         (warm ? ", warm" : "") + (eager ? ", eager" : "") + "]";
 }
 
 std::string test_device_name() {
@@ -66,8 +68,76 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
   config.enforce_eager = variant.eager;
   config.steps_in_flight = variant.steps_in_flight;
   config.batch_invariant = "on";
-  if (variant.num_drafts > 0) config.speculative = {"ngram", variant.num_drafts, 1, 4};
+  if (variant.num_drafts == 0) return config;
+  SpeculativeConfig& drafter = config.speculative.emplace_back();
+  drafter.method = variant.drafter;
+  drafter.model = variant.draft_model;
+  drafter.num_speculative_tokens = variant.num_drafts;
+  drafter.length_policy = variant.policy;
+  if (drafter.method == "ngram") {
+    drafter.prompt_lookup_min = 1;
+    drafter.prompt_lookup_max = 4;
+  }
   return config;
+}
+
+EngineConfig config_of(const Variant& variant, const test::DialledSet& set) {
+  Variant plain = variant;
+  plain.num_drafts = 0;
+  EngineConfig config = config_of(plain, set.target(variant.drafter));
+  if (variant.num_drafts == 0) return config;
+  config.speculative = {set.drafter(variant.drafter, variant.num_drafts)};
+  config.speculative[0].length_policy = variant.policy;
+  return config;
+}
+
+std::vector<Request> dialled_requests(const test::DialledSet& set, const std::string& drafter,
+                                      int count, int max_tokens) {
+  const DialledCycle cycle(set.shape().vocab_size, set.shape().seed);
+  std::vector<Request> requests;
+  for (int i = 0; i < count; ++i) {
+    Request& request = requests.emplace_back();
+    request.sampling.max_tokens = max_tokens;
+    request.sampling.temperature = 0;
+    request.sampling.ignore_eos = true;
+    if (drafter == "ngram") {
+      NgramDial dial;
+      dial.acceptance = set.agreement();
+      dial.num_output = max_tokens;
+      dial.max_n = 4;
+      dial.seed = static_cast<uint64_t>(i) + 1;
+      request.prompt_token_ids = make_dialled_prompt(cycle, dial).value().ids;
+      continue;
+    }
+    const int begin = 31 * i;
+    for (int j = 0; j < 3 + 7 * (i % 9); ++j) {
+      request.prompt_token_ids.push_back(cycle.at(begin + j));
+    }
+  }
+  return requests;
+}
+
+RunResult run_dialled(const Variant& variant, const test::DialledSet& set,
+                      const std::vector<Request>& requests, const TestHooks& hooks) {
+  const auto engine = EngineImpl::create(config_of(variant, set), hooks);
+  EXPECT_TRUE(engine.ok()) << variant.describe() << ": " << engine.status().message();
+  RunResult result;
+  const auto batch = static_cast<size_t>(variant.batch);
+  for (int round = 0; engine.ok() && round < (variant.warm ? 2 : 1); ++round) {
+    result = {};
+    for (size_t begin = 0; begin < requests.size(); begin += batch) {
+      const size_t end = std::min(requests.size(), begin + batch);
+      const auto first = requests.begin();
+      for (RequestOutput& output : engine.value()->generate(std::vector<Request>(
+               first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)))) {
+        EXPECT_TRUE(output.status.ok()) << variant.describe() << ": " << output.status.message();
+        result.ids.push_back(std::move(output.token_ids));
+        result.stats += output.stats;
+      }
+    }
+  }
+  if (engine.ok()) expect_all_free(*engine.value());
+  return result;
 }
 
 namespace {
@@ -108,8 +178,13 @@ RunResult run_once(Engine& engine, const Variant& variant, const std::vector<std
 
 RunResult run_variant(const Variant& variant, const std::string& model,
                       const std::vector<std::string>& prompts, bool sampled, int max_tokens) {
+  return run_config(config_of(variant, model), variant, prompts, sampled, max_tokens);
+}
+
+RunResult run_config(const EngineConfig& config, const Variant& variant,
+                     const std::vector<std::string>& prompts, bool sampled, int max_tokens) {
   std::unique_ptr<Engine> engine;
-  const Status status = make_engine(config_of(variant, model), &engine);
+  const Status status = make_engine(config, &engine);
   EXPECT_TRUE(status.ok()) << status.message();
   if (!status.ok()) return {};
   if (variant.warm) (void)run_once(*engine, variant, prompts, sampled, max_tokens);

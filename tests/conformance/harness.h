@@ -5,12 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "engine/test_hooks.h"
+#include "support/dialled_set.h"
+
 namespace foretoken {
 
 // One way to run the same requests. Every variant must give the same ids.
 struct Variant {
   std::string name = "base";
-  int num_drafts = 0;  // 0: no drafter; otherwise n-gram with this bound
+  int num_drafts = 0;             // 0: no drafter; otherwise the bound of the one below
+  std::string drafter = "ngram";  // a method, or a kind of test::DialledSet
+  std::string draft_model = {};   // its folder, where a method needs one
+  std::string policy = "fixed";   // SpeculativeConfig::length_policy
   int steps_in_flight = 1;
   int batch = 1;  // requests submitted together
   int max_batched_tokens = 512;
@@ -38,10 +44,27 @@ std::vector<std::string> bench_prompts(int count);
 
 EngineConfig config_of(const Variant& variant, const std::string& model);
 
+// The same on a dialled target with the dialled drafter that the variant names.
+EngineConfig config_of(const Variant& variant, const test::DialledSet& set);
+
+// Greedy requests that begin at `count` places of the target's cycle, with prompts of different
+// lengths; for n-gram drafts the prompts are dialled to the set's agreement.
+std::vector<Request> dialled_requests(const test::DialledSet& set, const std::string& drafter,
+                                      int count, int max_tokens);
+
+// Runs the requests, `variant.batch` of them together, in a fresh engine on the set (twice where
+// the variant is warm; the second run counts) and expects all slots and blocks to be free again.
+RunResult run_dialled(const Variant& variant, const test::DialledSet& set,
+                      const std::vector<Request>& requests, const TestHooks& hooks = {});
+
 // Runs every prompt for `max_tokens` tokens: greedy, or with temperature 0.8, top_p 0.95, top_k 50
 // and a seed of its own.
 RunResult run_variant(const Variant& variant, const std::string& model,
                       const std::vector<std::string>& prompts, bool sampled, int max_tokens);
+
+// The same with a configuration of the caller's.
+RunResult run_config(const EngineConfig& config, const Variant& variant,
+                     const std::vector<std::string>& prompts, bool sampled, int max_tokens);
 
 // Fails unless every block and slot is free within ten seconds: the last step in flight may still
 // hold some when the last output arrives.

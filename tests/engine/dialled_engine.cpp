@@ -35,6 +35,16 @@ std::string engine_test_device() {
   return device;
 }
 
+SpeculativeConfig ngram_config(int num_drafts) {
+  SpeculativeConfig config;
+  config.method = "ngram";
+  config.num_speculative_tokens = num_drafts;
+  config.prompt_lookup_min = 1;
+  config.prompt_lookup_max = 4;
+  config.length_policy = "fixed";
+  return config;
+}
+
 std::string bundled_model_folder() {
   return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
 }
@@ -57,7 +67,7 @@ EngineConfig DialledEngine::config(int num_drafts) {
   config.max_num_seqs = 8;
   config.max_num_batched_tokens = 64;
   config.num_gpu_blocks_override = 8 * 32;
-  if (num_drafts > 0) config.speculative = {"ngram", num_drafts, 1, 4};
+  if (num_drafts > 0) config.speculative = {ngram_config(num_drafts)};
   return config;
 }
 

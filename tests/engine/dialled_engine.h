@@ -30,5 +30,7 @@ class DialledEngine : public testing::Test {
 
 std::string engine_test_device();
 std::string bundled_model_folder();
+// N-gram drafts of any match, always as many as there can be.
+SpeculativeConfig ngram_config(int num_drafts);
 
 }  // namespace foretoken

@@ -161,8 +161,8 @@ TEST_F(EngineTest, StartUpErrorsNameTheirCause) {
   wrong.model = folder() + "/nowhere";
   EXPECT_TRUE(contains(message_of(wrong), "nowhere"));
   wrong = config(4);
-  wrong.speculative.method = "eagle";
-  EXPECT_TRUE(contains(message_of(wrong), "eagle"));
+  wrong.speculative[0].method = "medusa";
+  EXPECT_TRUE(contains(message_of(wrong), "medusa"));
   wrong = config(0);
   wrong.load_format = "pickle";
   EXPECT_TRUE(contains(message_of(wrong), "pickle"));

@@ -54,8 +54,13 @@ class EngineLoopTest : public DialledEngine {
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     parts_ = std::move(parts).value();
     queue_ = std::make_unique<BreakingQueue>(*parts_->queue, waits_until_broken);
-    loop_ = std::make_unique<EngineLoop>(*queue_, *parts_->runner, *parts_->scheduler, ring_,
-                                         *parts_->memory, steps_in_flight);
+    loop_ = std::make_unique<EngineLoop>(EngineLoop::Parts{.queue = *queue_,
+                                                           .runner = *parts_->runner,
+                                                           .scheduler = *parts_->scheduler,
+                                                           .policy = *parts_->policy,
+                                                           .outputs = ring_,
+                                                           .memory = *parts_->memory},
+                                         steps_in_flight, TestHooks{});
     outputs_ = std::make_unique<OutputProcessor>(
         ring_, loop_->intake(),
         OutputProcessor::Hooks{.forget = [](const RequestGroup&) {},

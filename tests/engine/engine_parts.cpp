@@ -14,10 +14,8 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
   auto parts = std::make_unique<EngineParts>();
   EngineConfig config;
   config.device = engine_test_device();
-  if (num_drafts > 0) config.speculative = {"ngram", num_drafts, 1, 4};
   FT_ASSIGN_OR_RETURN(parts->device, open_configured_device(config));
   FT_ASSIGN_OR_RETURN(parts->queue, parts->device->make_queue());
-  FT_ASSIGN_OR_RETURN(parts->drafter, make_drafter(config.speculative));
   const int num_blocks = kNumSlots * kMaxLen / kBlockSize + 1;
   LoadOptions options;
   options.max_rows = kMaxRows;
@@ -33,6 +31,22 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
       .max_logits_rows = kMaxRows,
       .limits = {kNumSlots, kMaxRows + kNumSlots, 256, 8192},
       .result_limits = {kNumSlots, kMaxRows, kMaxTop, parts->model->config().hidden_size}};
+  if (num_drafts > 0) {
+    const SpeculativeConfig speculative = ngram_config(num_drafts);
+    FT_ASSIGN_OR_RETURN(parts->drafter, make_drafter({.config = speculative,
+                                                      .device = *parts->device,
+                                                      .target = *parts->model,
+                                                      .target_folder = model_folder,
+                                                      .folder = model_folder,
+                                                      .max_model_len = kMaxLen,
+                                                      .max_rows = kMaxRows + kNumSlots,
+                                                      .max_spans = kNumSlots,
+                                                      .token_map = {},
+                                                      .token_map_back = {},
+                                                      .draft_vocab_ids = {}}));
+    parts->limits.drafters = {{"ngram", num_drafts}};
+    parts->grants[0] = {.limit = num_drafts};
+  }
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
   const std::vector<KvGroupSpec> groups = parts->model->kv_groups();
   FT_CHECK_MSG(groups.size() == 1, "the parts are made for models without windowed layers");
@@ -44,22 +58,33 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                       .max_num_seqs = kNumSlots,
                       .max_num_batched_tokens = kMaxRows,
                       .max_init_words = memory_config.limits.max_words,
-                      .max_block_assignments = memory_config.limits.max_block_updates});
-  parts->runner = std::make_unique<ModelRunner>(*parts->device, *parts->queue, *parts->model,
-                                                KvCaches{parts->kv_cache.get(), nullptr},
-                                                parts->drafter.get(), *parts->memory,
-                                                ModelRunnerConfig{.max_rows = kMaxRows,
-                                                                  .max_logits_rows = kMaxRows,
-                                                                  .logits_tile = 16,
-                                                                  .max_processor_rows = 4,
-                                                                  .max_len = kMaxLen,
-                                                                  .graphs = graphs,
-                                                                  .hooks = {}});
+                      .max_block_assignments = memory_config.limits.max_block_updates,
+                      .drafters = std::vector<SchedulerDrafter>(num_drafts > 0 ? 1 : 0)});
+  parts->policy = std::make_unique<LengthPolicy>(
+      LengthPolicyConfig{.mode = LengthMode::kFixed,
+                         .schedule = {},
+                         .drafters = std::vector<LengthPolicyConfig::PolicyDrafter>(
+                             num_drafts > 0 ? 1 : 0, {.num_drafts = num_drafts})},
+      parts->step_times);
+  std::vector<Drafter*> drafters;
+  if (parts->drafter != nullptr) drafters.push_back(parts->drafter.get());
+  parts->runner = std::make_unique<ModelRunner>(
+      *parts->device, *parts->queue, *parts->model, KvCaches{parts->kv_cache.get(), nullptr},
+      std::move(drafters), *parts->memory,
+      ModelRunnerConfig{.max_rows = kMaxRows,
+                        .max_logits_rows = kMaxRows,
+                        .logits_tile = 16,
+                        .max_processor_rows = 4,
+                        .max_len = kMaxLen,
+                        .max_catch_up_rows = kMaxRows + kNumSlots,
+                        .graphs = graphs,
+                        .hooks = {}});
   FT_RETURN_IF_ERROR(parts->runner->start());
+  FT_RETURN_IF_ERROR(parts->runner->capture_plain_steps());
   parts->limits = {.max_model_len = kMaxLen,
                    .max_blocks = kMaxLen / kBlockSize,
                    .vocab_size = parts->model->config().vocab_size,
-                   .num_speculative_tokens = num_drafts,
+                   .drafters = std::move(parts->limits.drafters),
                    .max_logprobs = kMaxTop,
                    .max_processor_rows = 4,
                    .hidden_size = parts->model->config().hidden_size,

@@ -1,10 +1,12 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "draft/drafter.h"
+#include "draft/length_policy.h"
 #include "engine/model_runner.h"
 #include "engine/request_builder.h"
 #include "engine/step_memory.h"
@@ -16,11 +18,14 @@ namespace foretoken {
 struct EngineParts {
   std::unique_ptr<Device> device;
   std::unique_ptr<Queue> queue;
-  std::unique_ptr<Drafter> drafter;
   std::unique_ptr<Model> model;
+  std::unique_ptr<Drafter> drafter;  // n-gram, or null
   std::unique_ptr<KvCache> kv_cache;
   std::unique_ptr<StepMemory> memory;
   std::unique_ptr<Scheduler> scheduler;
+  StepTimes step_times;
+  std::unique_ptr<LengthPolicy> policy;  // fixed
+  std::array<DraftGrant, 1> grants{};    // as many drafts as configured
   std::unique_ptr<ModelRunner> runner;
   RequestLimits limits;
 

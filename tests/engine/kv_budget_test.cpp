@@ -131,7 +131,7 @@ TEST(KvBudget, ModelsWithWindowedLayersOnlyPayTokenPages) {
   const KvGroupSpec full{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
   const KvGroupSpec windowed{
       .num_layers = 4, .num_kv_heads = 2, .head_dim = 8, .dtype = DType::kF32, .window = 48};
-  const KvDemand demand = kv_demand({full, windowed}, 16, 2);
+  const KvDemand demand = kv_demand({full, windowed}, 16, {.max_drafts = 2});
   EXPECT_EQ(demand.block_bytes, 16 * 4 + static_cast<int64_t>(sizeof(PageHeader)));
   EXPECT_EQ(demand.window_block_bytes, 2 * 4 * 2 * 16 * 8 * 4);
   EXPECT_EQ(demand.window, 48);
@@ -140,6 +140,18 @@ TEST(KvBudget, ModelsWithWindowedLayersOnlyPayTokenPages) {
   const KvBlockCounts chosen = counts(config, demand, int64_t{1} << 30);
   EXPECT_EQ(chosen.full, 4 * 65536 + 1);
   EXPECT_EQ(chosen.windowed, 4 * 5 + 4 + 1);
+}
+
+TEST(KvBudget, DraftersPayWithTheFullGroup) {
+  const KvGroupSpec full{.num_layers = 2, .num_kv_heads = 2, .head_dim = 8};
+  const KvDemand plain = kv_demand({full}, 16, {});
+  const KvDemand drafting = kv_demand({full}, 16, {.max_drafts = 5, .block_bytes = 4000});
+  EXPECT_EQ(drafting.block_bytes, plain.block_bytes + 4000);
+  EXPECT_EQ(drafting.window_block_bytes, 0);
+  EXPECT_EQ(drafting.max_drafts, 5);
+  const int64_t budget = 60 * plain.block_bytes;
+  EXPECT_LT(counts(small_config(), drafting, budget).full,
+            counts(small_config(), plain, budget).full);
 }
 
 // Whatever the numbers: within the budget, one sequence fits, and no group could use more.

@@ -21,7 +21,7 @@ TEST(LongContext, AMillionPositionsCostTheDrafterNothing) {
   config.max_num_seqs = 256;
   // One sequence at full length and some more.
   config.num_gpu_blocks_override = 1048576 / 16 + 1024;
-  config.speculative = {"ngram", 4, 1, 4};
+  config.speculative = {ngram_config(4)};
   std::unique_ptr<Engine> engine;
   const Status made = make_engine(config, &engine);
   ASSERT_TRUE(made.ok()) << made.message();

@@ -22,11 +22,11 @@ class ModelRunnerTest : public DialledEngine {
       parts.scheduler->add(records.back()->sequence);
     }
     StepPlan plan;
-    for (uint64_t step = 0; parts.scheduler->plan(plan); ++step) {
+    for (uint64_t step = 0; parts.scheduler->plan(plan, parts.grants); ++step) {
       plan.step = step;
       encode_plan(plan, parts.scheduler->blocks(), parts.memory->limits(),
                   parts.runner->entry(step));
-      parts.runner->submit(step, plan.num_rows, plan.features);
+      parts.runner->submit(plan);
       const Status status = parts.queue->wait(parts.memory->published, step + 1, kLong);
       EXPECT_TRUE(status.ok()) << status.message();
       if (!status.ok()) break;
@@ -35,7 +35,9 @@ class ModelRunnerTest : public DialledEngine {
       for (size_t i = 0; i < plan.spans.size(); ++i) {
         const SpanResult& span = result.spans[i];
         (void)parts.scheduler->reconcile(
-            plan.spans[i], {span.ids, static_cast<size_t>(span.num_committed)}, span.finish != 0);
+            plan.spans[i], {.ids = {span.ids, static_cast<size_t>(span.num_committed)},
+                            .ended = span.finish != 0,
+                            .draft_missing = span.draft_missing});
       }
     }
     std::vector<std::vector<int32_t>> ids;

@@ -44,7 +44,12 @@ TEST_F(PlanEncoder, WritesChunksDecodesInitsAndBlocks) {
                  .first_new_id = 4,
                  .is_first = true,
                  .num_hit_tokens = 4},
-                {.sequence = &second.sequence, .num_tokens = 1, .max_drafts = 3, .samples = true}};
+                {.sequence = &second.sequence,
+                 .num_tokens = 1,
+                 .max_drafts = 3,
+                 .samples = true,
+                 .draft_limit = 5,
+                 .draft_rows = 4}};
   plan.blocks = {{2, 0, 5, false}, {2, 1, fresh, true}};
   plan.num_rows = 8;
   plan.num_new_ids = 4;
@@ -66,6 +71,10 @@ TEST_F(PlanEncoder, WritesChunksDecodesInitsAndBlocks) {
   EXPECT_EQ(entry_.spans[1].slot, 1);
   EXPECT_EQ(entry_.spans[1].num_tokens, 1);
   EXPECT_EQ(entry_.spans[1].max_drafts, 3);
+  EXPECT_EQ(entry_.spans[1].draft_limit, 5);
+  EXPECT_EQ(entry_.spans[1].draft_rows, 4);
+  EXPECT_EQ(entry_.spans[0].draft_limit, 0);
+  EXPECT_EQ(entry_.spans[0].draft_rows, 0);
   EXPECT_EQ(entry_.spans[1].num_new_ids, 0);
   EXPECT_EQ(entry_.block_updates[0].block, 5);
   EXPECT_EQ(entry_.block_updates[0].epoch, 0u);

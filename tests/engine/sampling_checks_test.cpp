@@ -11,7 +11,7 @@ namespace {
 const RequestLimits kLimits{.max_model_len = 100,
                             .max_blocks = 7,
                             .vocab_size = 50,
-                            .num_speculative_tokens = 4,
+                            .drafters = {{"ngram", 4}},
                             .max_logprobs = 10,
                             .max_processor_rows = 4,
                             .hidden_size = 8,

@@ -32,9 +32,14 @@ std::vector<DeviceModel::Result> DeviceModel::run(const Step& step, std::string&
   }
   for (const auto& [block, epoch] : step.blocks) {
     group(block.windowed).table[{block.slot, block.index}] = {block.block, epoch};
+    if (block.fresh && !block.windowed) headers_[block.block] = {epoch, {}};
   }
   std::vector<Result> results;
-  for (const Work& work : step.work) results.push_back(run_span(work, problem));
+  for (const Work& work : step.work) {
+    const bool passed_over = slots_[work.slot].ended;
+    results.push_back(run_span(work, problem));
+    if (!passed_over) draft(slots_[work.slot], work, problem);
+  }
   return results;
 }
 
@@ -73,13 +78,16 @@ DeviceModel::Result DeviceModel::run_span(const Work& work, std::string& problem
   } else if (reached) {
     sample(slot, work, result, problem);
   }
+  slot.num_drafts = 0;
+  const int known = reached ? static_cast<int>(slot.tokens.size()) : slot.computed;
+  result.draft_missing = known - slot.draft_computed;
   return result;
 }
 
 void DeviceModel::sample(Slot& slot, const Work& work, Result& result, std::string& problem) {
   const int room = work.span.sequence->max_len - static_cast<int>(slot.tokens.size());
-  const int num_drafts = std::min(
-      room - 1, static_cast<int>(random_() % static_cast<unsigned>(work.span.max_drafts + 1)));
+  const int num_drafts = std::min({room - 1, slot.num_drafts, work.span.max_drafts});
+  result.num_drafted = num_drafts;
   const int num_accepted = static_cast<int>(random_() % static_cast<unsigned>(num_drafts + 1));
   for (int i = 0; i < num_drafts; ++i) write_row(slot, slot.computed + i, ~0ull, problem);
   for (int i = 0; i <= num_accepted && !result.ended; ++i) {
@@ -95,6 +103,110 @@ void DeviceModel::sample(Slot& slot, const Work& work, Result& result, std::stri
     }
   }
   slot.ended = result.ended;
+  keep_written(slot, work.span.sequence->drafter, problem);
+}
+
+// What commit does for the entries of accepted drafts.
+void DeviceModel::keep_written(Slot& slot, int drafter, std::string& problem) {
+  const int end = std::min(slot.draft_written, static_cast<int>(slot.tokens.size()) - 1);
+  slot.draft_written = 0;
+  for (int i = slot.draft_computed; i < end; ++i) {
+    write_entry(slot, drafter, i, slot.hashes[static_cast<size_t>(i)], problem);
+  }
+  raise_exact(slot, drafter, end, problem);
+}
+
+// The catch-up of one span and, where it was granted, a proposal.
+void DeviceModel::draft(Slot& slot, const Work& work, std::string& problem) {
+  const Span& span = work.span;
+  const int drafter = span.sequence->drafter;
+  if (span.draft_rows == 0 && span.draft_limit == 0) return;
+  if (span.sequence->max_drafts == 0) problem = "a span without speculation was granted drafts";
+  const SchedulerDrafter& traits = config_.drafters[static_cast<size_t>(drafter)];
+  if (traits.has_kv) {
+    const int known = span.samples ? static_cast<int>(slot.tokens.size()) : slot.computed;
+    const int end = std::min(known, traits.max_len);
+    if (slot.draft_computed == 0) raise_exact(slot, drafter, find_exact(slot, drafter), problem);
+    const int rows = std::min(end - slot.draft_computed, span.draft_rows);
+    for (int i = 0; i < rows; ++i) {
+      const int position = slot.draft_computed + i;
+      write_entry(slot, drafter, position, slot.hashes[static_cast<size_t>(position)], problem);
+    }
+    raise_exact(slot, drafter, slot.draft_computed + std::max(0, rows), problem);
+    num_caught_up_ += std::max(0, rows);
+  } else if (span.draft_rows > 0) {
+    problem = "a drafter without KV was granted rows";
+  }
+  if (span.draft_limit > 0 && !slot.ended) propose(slot, work, problem);
+}
+
+void DeviceModel::propose(Slot& slot, const Work& work, std::string& problem) {
+  const Sequence& sequence = *work.span.sequence;
+  const SchedulerDrafter& traits = config_.drafters[static_cast<size_t>(sequence.drafter)];
+  const int len = static_cast<int>(slot.tokens.size());
+  const int most = std::min({work.span.draft_limit, sequence.max_drafts, sequence.max_len - len - 1,
+                             traits.max_len - len + 1});
+  if (most <= 0) return;
+  if (traits.has_kv && slot.draft_computed != len) {
+    problem = "a span was granted drafts, but not the rows to catch up";
+    return;
+  }
+  // Mostly all of them, as without a length policy on the device.
+  slot.num_drafts = random_() % 4 == 0 ? static_cast<int>(random_() % (most + 1u)) : most;
+  num_proposed_ += slot.num_drafts;
+  if (!traits.has_kv || slot.num_drafts == 0) return;
+  for (int i = 0; i + 1 < slot.num_drafts; ++i) {
+    write_entry(slot, sequence.drafter, len + i, ~0ull, problem);
+  }
+  if (traits.keeps_written) slot.draft_written = len + slot.num_drafts - 1;
+  for (int i = 0; i < len; ++i) {
+    const Held& held = full_.table.at({slot.number, i / config_.block_size});
+    const int64_t at = int64_t{held.block} * config_.block_size + i % config_.block_size;
+    const auto entry = entries_.find({sequence.drafter, at});
+    if (entry == entries_.end() || entry->second != slot.hashes[static_cast<size_t>(i)]) {
+      problem = "wrong drafter entry at " + place(false, i);
+      return;
+    }
+  }
+}
+
+void DeviceModel::write_entry(Slot& slot, int drafter, int position, uint64_t hash,
+                              std::string& problem) {
+  const auto found = full_.table.find({slot.number, position / config_.block_size});
+  if (found == full_.table.end() || pool(false).epoch(found->second.block) != found->second.epoch ||
+      pool(false).num_refs(found->second.block) == 0) {
+    problem = "no block for the drafter's entry at " + place(false, position);
+    return;
+  }
+  entries_[{drafter, int64_t{found->second.block} * config_.block_size +
+                         position % config_.block_size}] = hash;
+}
+
+void DeviceModel::raise_exact(Slot& slot, int drafter, int end, std::string& problem) {
+  for (; slot.draft_computed < end; ++slot.draft_computed) {
+    const int position = slot.draft_computed;
+    const auto found = full_.table.find({slot.number, position / config_.block_size});
+    if (found == full_.table.end()) {
+      problem = "no block for the drafter's entry at " + place(false, position);
+      return;
+    }
+    int& count = headers_[found->second.block].counts[static_cast<size_t>(drafter)];
+    count = std::max(count, position % config_.block_size + 1);
+  }
+}
+
+// Leading entries that the page headers call exact.
+int DeviceModel::find_exact(Slot& slot, int drafter) {
+  int exact = 0;
+  for (int index = 0; index * config_.block_size < slot.computed; ++index) {
+    const Held& held = full_.table.at({slot.number, index});
+    const int count = headers_[held.block].counts[static_cast<size_t>(drafter)];
+    exact += count;
+    if (count < config_.block_size) break;
+  }
+  exact = std::min(exact, slot.computed);
+  num_found_ += exact;
+  return exact;
 }
 
 void DeviceModel::push_token(Slot& slot, int32_t id) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -13,7 +14,9 @@ namespace foretoken {
 // for every KV position of both groups, a hash of the tokens up to it. A hash that is read and does
 // not fit tells of a block that was never announced, was given away too early, or was written by
 // two; so does a block that is free or was handed out again when a row reads it. Every row reads
-// the whole window before it; the row that samples reads everything.
+// the whole window before it; the row that samples reads everything. Drafters keep such hashes too,
+// for the entries that they caught up, with counts in page headers; what a span is promised (rows
+// that suffice for its draft_limit, blocks for what it proposes) is looked at.
 class DeviceModel {
  public:
   struct Config {
@@ -21,10 +24,13 @@ class DeviceModel {
     int window = 0;  // of the windowed group; 0: none
     unsigned seed = 0;
     int end_odds = 40;  // one in so many samples ends its sequence
+    std::vector<SchedulerDrafter> drafters = {};
   };
   struct Result {
     std::vector<int32_t> ids;
     bool ended = false;
+    int draft_missing = 0;
+    int num_drafted = 0;
   };
   // A span as the host knew it when it was planned.
   struct Work {
@@ -48,6 +54,11 @@ class DeviceModel {
   // To be called right after the step was planned.
   Step record(const StepPlan& plan) const;
 
+  int64_t num_proposed() const { return num_proposed_; }
+  int64_t num_caught_up() const { return num_caught_up_; }
+  // Entries that first catch-ups found in page headers.
+  int64_t num_found() const { return num_found_; }
+
   // To be called right before the step is reconciled. One result for each span. `problem` receives
   // an inconsistency.
   std::vector<Result> run(const Step& step, std::string& problem);
@@ -68,6 +79,13 @@ class DeviceModel {
     std::vector<uint64_t> hashes;  // of the tokens up to each
     int computed = 0;
     bool ended = false;
+    int num_drafts = 0;  // that stand for the next span
+    int draft_computed = 0;
+    int draft_written = 0;
+  };
+  struct Header {
+    uint32_t epoch = 0;
+    std::array<int, kMaxDrafters> counts{};
   };
 
   const BlockPool& pool(bool windowed) const {
@@ -77,6 +95,12 @@ class DeviceModel {
   void start(const Work& work);
   Result run_span(const Work& work, std::string& problem);
   void sample(Slot& slot, const Work& work, Result& result, std::string& problem);
+  void draft(Slot& slot, const Work& work, std::string& problem);
+  void propose(Slot& slot, const Work& work, std::string& problem);
+  void keep_written(Slot& slot, int drafter, std::string& problem);
+  void write_entry(Slot& slot, int drafter, int position, uint64_t hash, std::string& problem);
+  void raise_exact(Slot& slot, int drafter, int end, std::string& problem);
+  int find_exact(Slot& slot, int drafter);
   static void push_token(Slot& slot, int32_t id);
   void write_row(const Slot& slot, int position, uint64_t hash, std::string& problem);
   void write(bool windowed, const Slot& slot, int position, uint64_t hash, std::string& problem);
@@ -88,6 +112,11 @@ class DeviceModel {
   std::map<int, Slot> slots_;
   Group full_;
   Group windowed_;
+  std::map<BlockId, Header> headers_;
+  std::map<std::pair<int, int64_t>, uint64_t> entries_;  // by drafter and place
+  int64_t num_proposed_ = 0;
+  int64_t num_caught_up_ = 0;
+  int64_t num_found_ = 0;
 };
 
 }  // namespace foretoken

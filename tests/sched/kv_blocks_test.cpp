@@ -68,7 +68,10 @@ TEST(KvBlocks, AStepInFlightKeepsTheWindowOfItsFirstRow) {
 
 TEST(KvBlocks, MemoryIsFlatOverEightWindows) {
   for (const int drafts : {0, 3}) {
-    Scheduler scheduler(window_config(30));
+    SchedulerConfig config = window_config(30);
+    config.drafters = {{.has_kv = true}};
+    const DraftGrant grant{.limit = drafts, .catch_up_rows = 1000};
+    Scheduler scheduler(config);
     Sequence sequence;
     sequence.tokens.assign(5, 1);
     sequence.prompt_len = 5;
@@ -76,18 +79,18 @@ TEST(KvBlocks, MemoryIsFlatOverEightWindows) {
     sequence.max_drafts = drafts;
     scheduler.add(sequence);
     StepPlan plans[2];
-    ASSERT_TRUE(scheduler.plan(plans[0]));
+    ASSERT_TRUE(scheduler.plan(plans[0], {&grant, 1}));
     // The window, and what two steps in flight can reach: 8 + 2 * (drafts + 1) positions.
     const int most = (8 + 2 * (drafts + 1)) / 4 + 2;
     for (int step = 0; sequence.state == SequenceState::kRunning; ++step) {
-      (void)scheduler.plan(plans[(step + 1) % 2]);
+      (void)scheduler.plan(plans[(step + 1) % 2], {&grant, 1});
       const BlockPool& pool = *scheduler.window_blocks();
       EXPECT_LE(pool.num_usable() - pool.num_free(), most);
       const StepPlan& done = plans[step % 2];
       ASSERT_EQ(done.spans.size(), 1u);
       const std::vector<int32_t> ids(step % 2 == 0 ? done.spans[0].max_drafts + 1u : 1u, 3);
       const bool ended = sequence.known_len() + static_cast<int>(ids.size()) >= 5 + 8 * 8;
-      (void)scheduler.reconcile(done.spans[0], ids, ended);
+      (void)scheduler.reconcile(done.spans[0], {.ids = ids, .ended = ended});
     }
     EXPECT_GE(sequence.known_len(), 5 + 8 * 8);
   }
@@ -147,10 +150,12 @@ TEST(KvBlocks, EitherGroupShortPreemptsTheYoungest) {
 }
 
 TEST(KvBlocks, DraftsGoBeforeASequenceDoes) {
-  EXPECT_EQ("", run(window_config(3), R"(
+  SchedulerConfig config = window_config(3);
+  config.drafters = {{.has_kv = true}};
+  EXPECT_EQ("", run(config, R"(
     submit a prompt=6 max=20 drafts=6
-    plan
-    span a tokens=6 samples first
+    plan limit=6 rows=20
+    span a tokens=6 limit=6 rows=7 samples first
     done a=1
     plan
     span a tokens=1 samples

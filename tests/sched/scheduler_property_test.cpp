@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -33,7 +34,8 @@ class RandomRun {
         device_({.block_size = config_.block_size,
                  .window = std::max(options.device_window, config_.window),
                  .seed = options.seed,
-                 .end_odds = pick(5, 60)},
+                 .end_odds = pick(5, 60),
+                 .drafters = config_.drafters},
                 scheduler_) {}
 
   // Until all requests have ended, or to the first problem of the device.
@@ -62,6 +64,7 @@ class RandomRun {
 
   const std::string& problem() const { return problem_; }
   const SchedulerStats& stats() const { return scheduler_.stats(); }
+  const DeviceModel& device() const { return device_; }
   // Everything that was planned.
   const std::vector<int>& trace() const { return trace_; }
 
@@ -86,6 +89,12 @@ class RandomRun {
     config.max_block_assignments = 512;
     config.prefix_caching = pick(0, 3) > 0;
     if (pick(0, 1) == 1) config.policy = SchedulingPolicy::kPriority;
+    for (int i = pick(1, 3); i > 0; --i) {
+      const bool has_kv = pick(0, 3) > 0;
+      config.drafters.push_back({.has_kv = has_kv,
+                                 .keeps_written = has_kv && pick(0, 1) == 1,
+                                 .max_len = pick(0, 3) == 0 ? pick(2, 60) : INT32_MAX});
+    }
     return config;
   }
 
@@ -96,7 +105,8 @@ class RandomRun {
     sequence->pools = pick(0, 7) == 0;
     sequence->max_len = std::min(capacity, sequence->prompt_len + pick(1, 30));
     if (sequence->pools) sequence->max_len = sequence->prompt_len;
-    sequence->max_drafts = pick(0, max_drafts_);
+    sequence->max_drafts = sequence->pools ? 0 : pick(0, max_drafts_);
+    sequence->drafter = pick(0, static_cast<int>(config_.drafters.size()) - 1);
     sequence->cache_salt = static_cast<uint64_t>(pick(0, 1));
     sequence->priority = pick(-1, 1);
     sequence->num_init_words = pick(0, 5);
@@ -117,9 +127,25 @@ class RandomRun {
     (void)scheduler_.finish(*sequences_[random_() % sequences_.size()]);
   }
 
+  // They rest for a while, then draft with plenty of rows, with few, or for few sequences.
+  const std::vector<DraftGrant>& random_grants() {
+    grants_.resize(config_.drafters.size());
+    for (DraftGrant& grant : grants_) {
+      if (pick(0, 5) > 0) continue;
+      grant = {};
+      if (pick(0, 2) == 0) continue;
+      grant.limit = pick(0, max_drafts_ + 1);
+      grant.catch_up_rows = pick(0, 3) == 0 ? pick(0, 12) : 1000;
+      if (pick(0, 3) == 0) grant.max_spans = pick(1, 3);
+      if (pick(0, 3) == 0) grant.max_class = pick(0, 8);
+      if (pick(0, 1) == 0) grant.max_missing = pick(0, 40);
+    }
+    return grants_;
+  }
+
   bool step() {
     StepPlan plan;
-    const bool planned = scheduler_.plan(plan);
+    const bool planned = scheduler_.plan(plan, random_grants());
     if (planned) {
       check_plan(plan);
       steps_.push_back({std::move(plan), {}});
@@ -146,6 +172,7 @@ class RandomRun {
     int num_words = 0;
     uint32_t features = 0;
     std::set<int> slots;
+    check_drafts(plan);
     for (const Span& span : plan.spans) {
       num_rows += span.max_rows();
       num_logits_rows += span.max_logits_rows();
@@ -154,14 +181,39 @@ class RandomRun {
       if (span.wants_all) features |= kScoresPrompt;
       check_span(span);
       EXPECT_TRUE(slots.insert(span.sequence->slot).second) << "two spans of one slot";
-      trace_.insert(trace_.end(), {static_cast<int>(span.sequence->arrival), span.num_tokens,
-                                   span.max_drafts, span.num_hit_tokens, span.sequence->slot});
+      trace_.insert(trace_.end(),
+                    {static_cast<int>(span.sequence->arrival), span.num_tokens, span.max_drafts,
+                     span.num_hit_tokens, span.sequence->slot, span.draft_limit, span.draft_rows});
     }
     for (const BlockAssignment& block : plan.blocks) trace_.push_back(block.block);
     EXPECT_EQ(num_rows, plan.num_rows);
     EXPECT_EQ(num_logits_rows, plan.num_logits_rows);
     EXPECT_EQ(num_words, plan.num_words);
     EXPECT_EQ(features, plan.features);
+  }
+
+  void check_drafts(const StepPlan& plan) {
+    std::array<DraftUse, kMaxDrafters> uses{};
+    std::array<int, kMaxDrafters> num_spans{};
+    for (const Span& span : plan.spans) {
+      const Sequence& sequence = *span.sequence;
+      const auto drafter = static_cast<size_t>(sequence.drafter);
+      EXPECT_LE(span.draft_limit, sequence.max_drafts);
+      EXPECT_TRUE(span.draft_limit == 0 || span.samples);
+      EXPECT_EQ(span.draft_limit, sequence.draft_bound);
+      uses[drafter].num_passes = std::max(uses[drafter].num_passes, span.draft_limit);
+      uses[drafter].catch_up_rows += span.draft_rows;
+      if (span.draft_limit > 0) ++uses[drafter].num_spans;
+      if (span.draft_limit + span.draft_rows > 0) ++num_spans[drafter];
+    }
+    for (size_t i = 0; i < grants_.size(); ++i) {
+      EXPECT_EQ(uses[i].num_passes, plan.drafts[i].num_passes);
+      EXPECT_EQ(uses[i].catch_up_rows, plan.drafts[i].catch_up_rows);
+      EXPECT_EQ(uses[i].num_spans, plan.drafts[i].num_spans);
+      EXPECT_LE(uses[i].num_passes, grants_[i].limit);
+      EXPECT_LE(uses[i].catch_up_rows, grants_[i].catch_up_rows);
+      EXPECT_LE(num_spans[i], grants_[i].max_spans);
+    }
   }
 
   void check_span(const Span& span) {
@@ -185,7 +237,9 @@ class RandomRun {
     const auto& [plan, recorded] = steps_.front();
     const std::vector<DeviceModel::Result> results = device_.run(recorded, problem_);
     for (size_t i = 0; i < results.size(); ++i) {
-      (void)scheduler_.reconcile(plan.spans[i], results[i].ids, results[i].ended);
+      (void)scheduler_.reconcile(plan.spans[i], {.ids = results[i].ids,
+                                                 .ended = results[i].ended,
+                                                 .draft_missing = results[i].draft_missing});
     }
     steps_.pop_front();
   }
@@ -233,39 +287,53 @@ class RandomRun {
   const int max_drafts_;
   Scheduler scheduler_;
   DeviceModel device_;
+  std::vector<DraftGrant> grants_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::deque<std::pair<StepPlan, DeviceModel::Step>> steps_;
   std::string problem_;
   std::vector<int> trace_;
 };
 
-// Runs many seeds; returns preemptions and hit tokens of all.
-std::pair<int64_t, int64_t> run_seeds(unsigned num_seeds, const std::vector<int>& windows) {
+struct Totals {
   int64_t num_preemptions = 0;
   int64_t num_hit_tokens = 0;
+  int64_t num_proposed = 0;
+  int64_t num_caught_up = 0;
+  int64_t num_found = 0;
+};
+
+Totals run_seeds(unsigned num_seeds, const std::vector<int>& windows) {
+  Totals totals;
   for (unsigned seed = 0; seed < num_seeds; ++seed) {
     RandomRun run({.seed = seed, .window = windows[seed % windows.size()]});
     run.run(25);
     EXPECT_EQ(run.problem(), "");
     EXPECT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
     if (testing::Test::HasFailure()) break;
-    num_preemptions += run.stats().num_preemptions;
-    num_hit_tokens += run.stats().num_hit_tokens;
+    totals.num_preemptions += run.stats().num_preemptions;
+    totals.num_hit_tokens += run.stats().num_hit_tokens;
+    totals.num_proposed += run.device().num_proposed();
+    totals.num_caught_up += run.device().num_caught_up();
+    totals.num_found += run.device().num_found();
   }
-  return {num_preemptions, num_hit_tokens};
+  return totals;
 }
 
 TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {
-  const auto [num_preemptions, num_hit_tokens] = run_seeds(400, {0});
+  const Totals totals = run_seeds(400, {0});
   // The runs must have met what they are about.
-  EXPECT_GT(num_preemptions, 100);
-  EXPECT_GT(num_hit_tokens, 1000);
+  EXPECT_GT(totals.num_preemptions, 100);
+  EXPECT_GT(totals.num_hit_tokens, 1000);
+  EXPECT_GT(totals.num_proposed, 5000);
+  EXPECT_GT(totals.num_caught_up, 20000);
+  EXPECT_GT(totals.num_found, 500);
 }
 
 TEST(SchedulerProperty, RandomRunsWithWindowsKeepEveryInvariant) {
-  const auto [num_preemptions, num_hit_tokens] = run_seeds(800, {1, 2, 3, 5, 8, 13, 30, 100});
-  EXPECT_GT(num_preemptions, 200);
-  EXPECT_GT(num_hit_tokens, 1000);
+  const Totals totals = run_seeds(800, {1, 2, 3, 5, 8, 13, 30, 100});
+  EXPECT_GT(totals.num_preemptions, 200);
+  EXPECT_GT(totals.num_hit_tokens, 1000);
+  EXPECT_GT(totals.num_proposed, 10000);
 }
 
 TEST(SchedulerProperty, TheSameCallsGiveTheSamePlans) {

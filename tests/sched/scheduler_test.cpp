@@ -11,18 +11,27 @@ std::string run(const SchedulerConfig& config, const char* script) {
   return SchedulerScript(config).run(script);
 }
 
+// With a drafter that has no KV.
+SchedulerConfig drafting(SchedulerConfig config) {
+  config.drafters = {{}};
+  return config;
+}
+
 TEST(Scheduler, DecodesWithTwoStepsInFlight) {
   EXPECT_EQ(
-      "", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
-              R"(
+      "",
+      run(drafting(
+              {.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16}),
+          R"(
     submit a prompt=5 max=20 drafts=3
-    plan
-    span a tokens=5 samples first
-    plan
-    span a tokens=1 drafts=3 samples
+    plan limit=5
+    span a tokens=5 limit=3 samples first
+    plan limit=5
+    span a tokens=1 drafts=3 limit=3 samples
+    state passes=3 catch_up=0 drafting=1
     done a=1
-    plan
-    span a tokens=1 drafts=3 samples
+    plan limit=5
+    span a tokens=1 drafts=3 limit=3 samples
     done a=4
     done a=2!
     state running=0 free=19 slots=4
@@ -30,16 +39,18 @@ TEST(Scheduler, DecodesWithTwoStepsInFlight) {
 }
 
 TEST(Scheduler, CutsPromptsIntoChunksBesideDecodes) {
-  EXPECT_EQ("",
-            run({.num_blocks = 40, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 8},
-                R"(
+  EXPECT_EQ(
+      "",
+      run(drafting(
+              {.num_blocks = 40, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 8}),
+          R"(
     submit a prompt=3 max=30 drafts=2
     submit b prompt=11 max=30 base=300
-    plan
-    span a tokens=3 samples first
+    plan limit=2
+    span a tokens=3 limit=2 samples first
     span b tokens=5 first
-    plan
-    span a tokens=1 drafts=2 samples
+    plan limit=2
+    span a tokens=1 drafts=2 limit=2 samples
     span b tokens=5
     plan
     span a tokens=1 drafts=2 samples
@@ -49,16 +60,18 @@ TEST(Scheduler, CutsPromptsIntoChunksBesideDecodes) {
 
 TEST(Scheduler, NeverGrantsDraftsBeyondTheEnd) {
   EXPECT_EQ(
-      "", run({.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
-              R"(
+      "",
+      run(drafting(
+              {.num_blocks = 20, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16}),
+          R"(
     submit a prompt=5 max=8 drafts=4
-    plan
-    span a tokens=5 samples first
-    plan
+    plan limit=4
+    span a tokens=5 limit=1 samples first
+    plan limit=4
     span a tokens=1 drafts=1 samples
-    plan
+    plan limit=4
     span a tokens=1 samples
-    plan
+    plan limit=4
     done a=1
     done a=1
     done a=1!
@@ -110,13 +123,15 @@ TEST(Scheduler, PreemptsTheYoungestOnceNothingIsInFlight) {
 }
 
 TEST(Scheduler, DropsDraftsBeforeItPreempts) {
-  EXPECT_EQ("",
-            run({.num_blocks = 4, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16},
-                R"(
+  EXPECT_EQ(
+      "",
+      run(drafting(
+              {.num_blocks = 4, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16}),
+          R"(
     submit a prompt=6 max=12 drafts=4
     submit b prompt=2 max=12 base=300
-    plan
-    span a tokens=6 samples first
+    plan limit=4
+    span a tokens=6 limit=4 samples first
     span b tokens=2 samples first
     done a=1 b=1
     plan
@@ -268,16 +283,16 @@ TEST(Scheduler, ABetterPriorityTakesTheRowsOfAWorseOne) {
 }
 
 TEST(Scheduler, DraftsLeaveARowToTheFirstWaitingSequence) {
-  EXPECT_EQ("", run({.num_blocks = 20, .block_size = 4, .max_num_batched_tokens = 5}, R"(
+  EXPECT_EQ("", run(drafting({.num_blocks = 20, .block_size = 4, .max_num_batched_tokens = 5}), R"(
     submit a prompt=4 max=20 drafts=8
-    plan
-    span a tokens=4 samples first
+    plan limit=8
+    span a tokens=4 limit=8 samples first
     submit b prompt=4 max=20 base=300
-    plan
-    span a tokens=1 drafts=3 samples
+    plan limit=8
+    span a tokens=1 drafts=3 limit=8 samples
     span b tokens=1 first
-    plan
-    span a tokens=1 drafts=3 samples
+    plan limit=8
+    span a tokens=1 drafts=3 limit=8 samples
     span b tokens=1
   )"));
 }
@@ -312,29 +327,29 @@ TEST(Scheduler, InitWordsOfAStepAreBounded) {
 }
 
 TEST(Scheduler, PromptsAreScoredWithinTheLogitsRows) {
-  EXPECT_EQ("", run({.num_blocks = 40,
-                     .block_size = 4,
-                     .max_num_seqs = 4,
-                     .max_num_batched_tokens = 30,
-                     .max_logits_rows = 6},
+  EXPECT_EQ("", run(drafting({.num_blocks = 40,
+                              .block_size = 4,
+                              .max_num_seqs = 4,
+                              .max_num_batched_tokens = 30,
+                              .max_logits_rows = 6}),
                     R"(
     submit a prompt=3 max=30 drafts=2 features=1
-    plan
-    span a tokens=3 samples first
+    plan limit=2
+    span a tokens=3 limit=2 samples first
     state logits=1 features=1
     submit b prompt=12 max=30 base=300 features=10 scores bypass
     done a=1
-    plan
-    span a tokens=1 drafts=2 samples
+    plan limit=2
+    span a tokens=1 drafts=2 limit=2 samples
     span b tokens=3 first all
     state logits=6 features=11
     done a=1 b=0
-    plan
-    span a tokens=1 drafts=2 samples
+    plan limit=2
+    span a tokens=1 drafts=2 limit=2 samples
     span b tokens=3 all
     done a=1 b=0
-    plan
-    span a tokens=1 drafts=2 samples
+    plan limit=2
+    span a tokens=1 drafts=2 limit=2 samples
     span b tokens=3 all
     done a=1! b=0
     plan

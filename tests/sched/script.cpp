@@ -40,7 +40,7 @@ std::string SchedulerScript::command(const std::string& line) {
     submit(words);
   } else if (verb == "plan") {
     StepPlan plan;
-    const bool planned = scheduler_.plan(plan);
+    const bool planned = scheduler_.plan(plan, read_grants(words));
     last_ = plan;
     if (planned) {
       in_flight_.push_back(std::move(plan));
@@ -61,6 +61,24 @@ std::string SchedulerScript::command(const std::string& line) {
   return "";
 }
 
+std::vector<DraftGrant> SchedulerScript::read_grants(std::istringstream& words) const {
+  std::vector<DraftGrant> grants;
+  for (std::string word; words >> word;) {
+    const std::string key = word.substr(0, word.find('='));
+    const bool numbered = key.back() >= '0' && key.back() <= '9';
+    const size_t drafter = numbered ? static_cast<size_t>(key.back() - '0') : 0;
+    if (drafter >= grants.size()) grants.resize(drafter + 1);
+    const std::string field = numbered ? key.substr(0, key.size() - 1) : key;
+    DraftGrant& grant = grants[drafter];
+    if (field == "limit") grant.limit = value_of(word);
+    if (field == "rows") grant.catch_up_rows = value_of(word);
+    if (field == "spans") grant.max_spans = value_of(word);
+    if (field == "missing") grant.max_missing = value_of(word);
+    if (field == "class") grant.max_class = value_of(word);
+  }
+  return grants;
+}
+
 void SchedulerScript::submit(std::istringstream& words) {
   auto sequence = std::make_unique<Sequence>();
   std::string name;
@@ -78,6 +96,7 @@ void SchedulerScript::submit(std::istringstream& words) {
     if (starts_with(word, "prompt")) sequence->prompt_len = value;
     if (starts_with(word, "max")) sequence->max_len = value;
     if (starts_with(word, "drafts")) sequence->max_drafts = value;
+    if (starts_with(word, "drafter=")) sequence->drafter = value;
     if (starts_with(word, "base")) base = value;
     if (starts_with(word, "salt")) sequence->cache_salt = static_cast<uint64_t>(value);
   }
@@ -99,7 +118,12 @@ std::string SchedulerScript::done(std::istringstream& words) {
       if (sequence.get() != span.sequence) continue;
       const std::string result = results.count(name) > 0 ? results[name] : "0";
       const std::vector<int32_t> ids(static_cast<size_t>(std::stoi(result)), 7);
-      (void)scheduler_.reconcile(span, ids, result.back() == '!');
+      const size_t colon = result.find(':');
+      const bool told = colon != std::string::npos;
+      (void)scheduler_.reconcile(
+          span, {.ids = ids,
+                 .ended = result.find('!') != std::string::npos,
+                 .draft_missing = told ? std::stoi(result.substr(colon + 1)) : sequence->max_len});
     }
   }
   return "";
@@ -107,6 +131,8 @@ std::string SchedulerScript::done(std::istringstream& words) {
 
 std::string SchedulerScript::state(std::istringstream& words) {
   const BlockPool* windowed = scheduler_.window_blocks();
+  BatchDemand demand;
+  scheduler_.describe(demand);
   const std::map<std::string, int> values = {
       {"free", scheduler_.blocks().num_free()},
       {"window_free", windowed != nullptr ? windowed->num_free() : 0},
@@ -118,6 +144,16 @@ std::string SchedulerScript::state(std::istringstream& words) {
       {"rows", last_.num_rows},
       {"logits", last_.num_logits_rows},
       {"words", last_.num_words},
+      {"passes", last_.drafts[0].num_passes},
+      {"catch_up", last_.drafts[0].catch_up_rows},
+      {"drafting", last_.drafts[0].num_spans},
+      {"passes1", last_.drafts[1].num_passes},
+      {"catch_up1", last_.drafts[1].catch_up_rows},
+      {"drafting1", last_.drafts[1].num_spans},
+      {"decoding", demand.drafters[0].num_decoding},
+      {"ready", demand.drafters[0].num_ready},
+      {"coming", demand.drafters[0].num_coming},
+      {"fewest", demand.drafters[0].fewest_missing},
       {"features", static_cast<int>(last_.features)}};
   for (std::string word; words >> word;) {
     const std::string key = word.substr(0, word.find('='));
@@ -135,6 +171,8 @@ std::string SchedulerScript::describe(const Span& span) const {
   }
   text += " tokens=" + std::to_string(span.num_tokens);
   if (span.max_drafts > 0) text += " drafts=" + std::to_string(span.max_drafts);
+  if (span.draft_limit > 0) text += " limit=" + std::to_string(span.draft_limit);
+  if (span.draft_rows > 0) text += " rows=" + std::to_string(span.draft_rows);
   if (span.num_hit_tokens > 0) text += " hits=" + std::to_string(span.num_hit_tokens);
   if (span.samples) text += " samples";
   if (span.is_first) text += " first";

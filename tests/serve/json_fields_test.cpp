@@ -32,6 +32,19 @@ TEST(JsonFields, ReadsWhatIsThereAndLeavesTheRest) {
   EXPECT_FALSE(missing.has_value());
 }
 
+TEST(JsonFields, NumbersKeepTheirDigits) {
+  const json object = {{"rate", 0.1}, {"rates", {1, 0.25}}, {"bad", {0.5, "x"}}};
+  JsonFields fields(object, "");
+  double rate = 0;
+  std::vector<double> rates;
+  fields.read("rate", &rate);
+  fields.read("rates", &rates);
+  EXPECT_EQ(rate, 0.1);
+  EXPECT_EQ(rates, (std::vector<double>{1, 0.25}));
+  fields.read("bad", &rates);
+  EXPECT_EQ(fields.status().message(), "'bad' must be an array of numbers, not \"x\"");
+}
+
 TEST(JsonFields, WrongTypesNameTheFieldAndKeepTheValue) {
   const json object = {{"a", "3"}, {"big", 1e40}, {"ids", {1, "x"}}};
   JsonFields fields(object, "line 2");

@@ -48,6 +48,31 @@ TEST(OpenAiResponse, Chat) {
   EXPECT_EQ(body["usage"]["total_tokens"], 7);
 }
 
+TEST(OpenAiResponse, MetricsOfSpeculationWhereWanted) {
+  const OpenAiRequest request = parsed(OpenAiKind::kCompletion, R"({"prompt": "p"})");
+  RequestOutput drafted = choice(0, "a");
+  drafted.stats.num_drafts = 2;
+  drafted.stats.num_draft_tokens = 4;
+  drafted.stats.num_accepted_tokens = 1;
+  drafted.stats.num_accepted_tokens_per_pos = {1};
+  OutputSum sum;
+  sum.add(drafted);
+  const json plain = openai_response(request, {&sum}, {"p"}, kLabel);
+  EXPECT_FALSE(plain.contains("metrics"));
+  EXPECT_FALSE(plain.contains("system_fingerprint"));
+  OpenAiLabel label = kLabel;
+  label.num_spec_tokens = 2;
+  label.synthetic_acceptance = true;
+  const json body = openai_response(request, {&sum}, {"p"}, label);
+  EXPECT_EQ(body["system_fingerprint"], "synthetic-acceptance");
+  const json& metrics = body["metrics"]["speculative_decoding"];
+  EXPECT_EQ(metrics["mean_acceptance_length"], 1.5);
+  EXPECT_EQ(metrics["acceptance_histogram"].dump(), "[1,1,0]");
+  const OpenAiRequest two = parsed(OpenAiKind::kCompletion, R"({"prompt": ["p", "q"]})");
+  const json several = openai_response(two, {&sum, &sum}, {"p", "q"}, label);
+  EXPECT_TRUE(several["metrics"]["speculative_decoding"].is_null());
+}
+
 TEST(OpenAiResponse, CompletionsAreNumberedThroughAllPrompts) {
   const OpenAiRequest request = parsed(
       OpenAiKind::kCompletion, R"({"prompt": ["p", "q"], "echo": true, "stop_token_ids": [7]})");

@@ -128,5 +128,33 @@ TEST(SamplingFields, RequestFields) {
   EXPECT_NE(other.status().message().find("did you mean 'enabled'?"), std::string::npos);
 }
 
+Status read_speculation(const char* text, SpeculativeParams* params) {
+  return read_speculative_params(json::parse(text), "'speculative'", params);
+}
+
+TEST(SamplingFields, Speculation) {
+  SpeculativeParams params;
+  params.num_speculative_tokens = 3;
+  ASSERT_TRUE(read_speculation(R"({"method": "eagle3"})", &params).ok());
+  EXPECT_EQ(params.method, "eagle3");
+  EXPECT_EQ(params.num_speculative_tokens, 3) << "what is not there stays";
+  EXPECT_TRUE(read_speculation(R"({"enabled": false})", &params).ok());
+  EXPECT_TRUE(read_speculation(R"({"enabled": false, "num_speculative_tokens": 0})", &params).ok());
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"method": 3})", "'method' must be a string"},
+      {R"({"num_speculative_tokens": -1})", "at least 0, not -1"},
+      {R"({"num_speculative_tokens": "2"})", "must be an integer"},
+      {R"({"enabled": false, "method": "ngram"})", "leaves nothing for 'method'"},
+      {R"({"enabled": false, "num_speculative_tokens": 2})",
+       "leaves nothing for 'num_speculative_tokens'"},
+      {R"({"methods": "ngram"})", "did you mean 'method'?"}};
+  for (const auto& [text, part] : wrong) {
+    SpeculativeParams unused;
+    const Status status = read_speculation(text, &unused);
+    EXPECT_NE(status.message().find(part), std::string::npos) << text << status.message();
+    EXPECT_EQ(status.message().rfind("'speculative'", 0), 0u) << status.message();
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

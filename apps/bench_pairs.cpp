@@ -1,0 +1,256 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench_command.h"
+#include "bench_dataset.h"
+#include "bench_run.h"
+#include "engine_options.h"
+#include "interrupt.h"
+#include "pair_stats.h"
+#include "progress_line.h"
+#include "report.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct PairOptions {
+  EngineOptions engine;
+  DatasetOptions dataset;
+  std::vector<std::string> variants = {"off", "adaptive"};
+  int batch_size = 1;
+  int prompts_per_round = 0;  // 0: as batch_size
+  int num_pairs = 15;
+  int num_warmup = 1;
+  double temperature = 0;
+  std::string output_json;
+};
+
+// One way to run the engine, and what its rounds took.
+struct Variant {
+  std::string name;
+  std::unique_ptr<Engine> engine;
+  std::vector<double> seconds;
+  RequestStats stats;
+};
+
+// Drafts that none of the rates speaks of are cut off with them.
+void fix_length(int num_drafts, EngineConfig* config) {
+  for (SpeculativeConfig& drafter : config->speculative) {
+    drafter.length_policy = "fixed";
+    drafter.num_speculative_tokens_per_batch_size.clear();
+    if (num_drafts == 0) continue;
+    drafter.num_speculative_tokens = num_drafts;
+    std::vector<double>& rates = drafter.synthetic_acceptance_rates;
+    rates.resize(std::min(rates.size(), static_cast<size_t>(num_drafts)));
+  }
+}
+
+// `name`: off, adaptive, as-given, fixed or fixed:K.
+Result<EngineConfig> variant_config(const EngineConfig& base, const std::string& name) {
+  EngineConfig config = base;
+  if (name == "off") {
+    config.speculative.clear();
+    config.step_time_table.clear();
+    return config;
+  }
+  if (base.speculative.empty()) {
+    return invalid_argument("--variants " + name + " needs --speculative-config");
+  }
+  if (name == "as-given") return config;
+  if (name == "adaptive") {
+    for (SpeculativeConfig& drafter : config.speculative) {
+      drafter.length_policy = "adaptive";
+      drafter.num_speculative_tokens_per_batch_size.clear();
+    }
+    return config;
+  }
+  const std::string digits = name.rfind("fixed:", 0) == 0 ? name.substr(6) : "";
+  const bool number = !digits.empty() && digits.size() < 3 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  const int most = base.speculative.front().num_speculative_tokens;
+  if (name != "fixed" && (!number || std::stoi(digits) < 1 || std::stoi(digits) > most)) {
+    return invalid_argument(fmt::format(
+        "--variants '{}': must be off, adaptive, as-given, fixed or fixed:K with K from 1 to {}",
+        name, most));
+  }
+  fix_length(number ? std::stoi(digits) : 0, &config);
+  return config;
+}
+
+Result<std::vector<Variant>> start_variants(const PairOptions& options) {
+  FT_ASSIGN_OR_RETURN(EngineConfig base, prepare_engine(options.engine));
+  base.max_num_seqs = options.batch_size;
+  std::vector<EngineConfig> configs;
+  for (const std::string& name : options.variants) {
+    FT_ASSIGN_OR_RETURN(EngineConfig config, variant_config(base, name));
+    configs.push_back(std::move(config));
+  }
+  std::vector<Variant> variants(configs.size());
+  for (size_t i = 0; i < configs.size(); ++i) {
+    variants[i].name = options.variants[i];
+    FT_RETURN_IF_ERROR(make_engine(configs[i], &variants[i].engine));
+    if (interrupt_flag().load()) return aborted("interrupted");
+  }
+  return variants;
+}
+
+// The requests of a round: the same for every variant, others in the next round.
+std::vector<Request> round_requests(const PairOptions& options,
+                                    const std::vector<BenchPrompt>& prompts, int round) {
+  const int count = options.prompts_per_round > 0 ? options.prompts_per_round : options.batch_size;
+  std::vector<Request> requests(static_cast<size_t>(count));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const size_t at = static_cast<size_t>(round) * requests.size() + i;
+    const BenchPrompt& prompt = prompts[at % prompts.size()];
+    Request& request = requests[i];
+    request.request_id = fmt::format("round-{}-{}", round, i);
+    request.prompt_token_ids = prompt.ids;
+    request.sampling.max_tokens = prompt.output_len;
+    request.sampling.temperature = static_cast<float>(options.temperature);
+    request.sampling.seed = at;
+    request.sampling.detokenize = false;
+    request.sampling.ignore_eos = options.dataset.name == "random";
+  }
+  return requests;
+}
+
+// Every round begins with another variant, so that none always follows the same one.
+Status run_rounds(const PairOptions& options, const std::vector<BenchPrompt>& prompts,
+                  std::vector<Variant>* variants) {
+  ProgressLine progress;
+  for (int round = -options.num_warmup; round < options.num_pairs; ++round) {
+    const std::vector<Request> requests = round_requests(options, prompts, std::max(round, 0));
+    for (size_t i = 0; i < variants->size(); ++i) {
+      Variant& variant =
+          (*variants)[(i + static_cast<size_t>(round + options.num_warmup)) % variants->size()];
+      if (progress.due()) {
+        progress.show(fmt::format("pair {} of {}: {}", round + 1, options.num_pairs, variant.name));
+      }
+      FT_ASSIGN_OR_RETURN(const BenchRun run, run_bench_requests(*variant.engine, requests, {}));
+      if (round < 0) continue;
+      variant.seconds.push_back(run.seconds);
+      variant.stats += run.stats;
+    }
+  }
+  return {};
+}
+
+// How much faster `b` is than `a`, round by round.
+json speed_ratio(const Variant& a, const Variant& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.seconds.size(); ++i) ratios.push_back(a.seconds[i] / b.seconds[i]);
+  const MedianInterval found = median_interval(ratios);
+  return {{"of", b.name},     {"over", a.name},     {"median", found.median},
+          {"low", found.low}, {"high", found.high}, {"ratios", ratios}};
+}
+
+// Of every variant over the first one, and of the first adaptive one over the best fixed one.
+json all_ratios(const std::vector<Variant>& variants) {
+  json ratios = json::array();
+  for (size_t i = 1; i < variants.size(); ++i) {
+    ratios.push_back(speed_ratio(variants.front(), variants[i]));
+  }
+  const Variant* best = nullptr;
+  const Variant* adaptive = nullptr;
+  for (const Variant& variant : variants) {
+    if (variant.name == "adaptive") adaptive = &variant;
+    if (variant.name.rfind("fixed", 0) != 0) continue;
+    if (best == nullptr || median(variant.seconds) < median(best->seconds)) best = &variant;
+  }
+  if (best != nullptr && adaptive != nullptr && best != &variants.front()) {
+    ratios.push_back(speed_ratio(*best, *adaptive));
+  }
+  return ratios;
+}
+
+json pairs_json(const PairOptions& options, const std::vector<Variant>& variants) {
+  json all = {{"batch_size", options.batch_size}, {"num_pairs", options.num_pairs}};
+  all["variants"] = json::array();
+  for (const Variant& variant : variants) {
+    const double seconds = median(variant.seconds);
+    const double tokens = static_cast<double>(variant.stats.num_output_tokens) / options.num_pairs;
+    all["variants"].push_back({{"name", variant.name},
+                               {"median_seconds", seconds},
+                               {"tokens_per_second", tokens / seconds},
+                               {"seconds", variant.seconds},
+                               {"drafts", drafts_json(variant.stats, variant.engine->info())}});
+  }
+  all["ratios"] = all_ratios(variants);
+  return all;
+}
+
+void print_pairs(const json& all) {
+  std::string text;
+  for (const json& variant : all["variants"]) {
+    const json& drafts = variant["drafts"];
+    text += fmt::format("{:<12} {:.4f} s a round, {:.1f} tokens/s, mean acceptance length {:.2f}\n",
+                        variant["name"].get<std::string>(), variant["median_seconds"].get<double>(),
+                        variant["tokens_per_second"].get<double>(),
+                        drafts["mean_acceptance_length"].get<double>());
+  }
+  for (const json& ratio : all["ratios"]) {
+    text += fmt::format("{} over {}: {:.3f} times as fast (95 % interval {:.3f} to {:.3f})\n",
+                        ratio["of"].get<std::string>(), ratio["over"].get<std::string>(),
+                        ratio["median"].get<double>(), ratio["low"].get<double>(),
+                        ratio["high"].get<double>());
+  }
+  std::fputs(text.c_str(), stdout);
+}
+
+Status run_pairs(const PairOptions& options) {
+  FT_ASSIGN_OR_RETURN(std::vector<Variant> variants, start_variants(options));
+  DatasetOptions dataset = options.dataset;
+  dataset.seed = options.engine.config.seed;
+  FT_ASSIGN_OR_RETURN(const std::vector<BenchPrompt> prompts,
+                      load_bench_prompts(*variants.front().engine, dataset));
+  FT_RETURN_IF_ERROR(run_rounds(options, prompts, &variants));
+  const json all = pairs_json(options, variants);
+  print_pairs(all);
+  std::fputs(synthetic_note(variants.back().engine->info()).c_str(), stdout);
+  return options.output_json.empty() ? Status() : write_bench_json(all, options.output_json);
+}
+
+}  // namespace
+
+void add_bench_pairs(CLI::App& bench, std::function<int()>* run) {
+  CLI::App* command = bench.add_subcommand(
+      "pairs", "Speed with and without speculation: several engines in one process, in turns");
+  auto options = std::make_shared<PairOptions>();
+  options->dataset.num_prompts = 200;
+  options->dataset.add_to(*command);
+  command
+      ->add_option("--variants", options->variants,
+                   "Engines to compare, the first with the others: off, adaptive, as-given, fixed, "
+                   "fixed:K")
+      ->delimiter(',')
+      ->capture_default_str();
+  const auto add = [&](const char* name, int& value, const char* help, int64_t low) {
+    command->add_option(name, value, help)->capture_default_str()->check(at_least(low));
+  };
+  add("--batch-size", options->batch_size, "Sequences in a step at most", 1);
+  add("--prompts-per-round", options->prompts_per_round, "Prompts of a round; 0: --batch-size", 0);
+  add("--num-pairs", options->num_pairs, "Rounds that count", 1);
+  add("--num-iters-warmup", options->num_warmup, "Rounds that do not count", 0);
+  command->add_option("--temperature", options->temperature, "0: always the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--output-json", options->output_json, "File for the results");
+  // Every variant has the same prompts; rounds may repeat them.
+  options->engine.config.enable_prefix_caching = false;
+  options->engine.log_level = "warning";
+  options->engine.add_to(*command);
+  command->callback([options, run] {
+    *run = [options] {
+      catch_interrupts();
+      return bench_exit_code(run_pairs(*options));
+    };
+  });
+}
+
+}  // namespace foretoken

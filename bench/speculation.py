@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""Measures speculation; see speculation.sh. Standard library only."""
+
+import argparse
+import gzip
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = ROOT / "models" / "foretoken-7m"
+CONFIGS = ROOT / "bench" / "configs"
+METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp")
+RATES = [0.8, 0.6, 0.4]
+NGRAM_SIZE = 8
+MOST_REPEATED = 0.2
+
+
+def drafter(method, k, **more):
+    """The config of a drafter of the bundled target, or None where its model is missing."""
+    config = {"method": method, "num_speculative_tokens": k, **more}
+    if method == "ngram":
+        return {**config, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
+    suffix = "draft" if method == "draft_model" else method
+    folder = TARGET.with_name(f"{TARGET.name}-{suffix}")
+    return {**config, "model": str(folder)} if folder.exists() else None
+
+
+def drafters(args, **more):
+    for method in args.methods:
+        config = drafter(method, args.num_drafts, **more)
+        if config is None:
+            print(f"{method}: no bundled model, left out", file=sys.stderr)
+        else:
+            yield method, config
+
+
+def run(args, *command):
+    words = [args.bin, *map(str, command), "--log-level", "error"]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(words)}\n{result.stderr}")
+    return result.stdout
+
+
+def run_json(args, *command):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        run(args, *command, "--output-json", file.name)
+        return json.loads(pathlib.Path(file.name).read_text(encoding="utf-8"))
+
+
+class Report:
+    """Lines of OUT/name.jsonl as they come, and OUT/name.md at the end."""
+
+    def __init__(self, args, name, columns):
+        self.folder = pathlib.Path(args.out)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.columns = columns
+        self.rows = []
+        (self.folder / f"{name}.jsonl").write_text("", encoding="utf-8")
+
+    def add(self, record, *cells):
+        with open(self.folder / f"{self.name}.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self.rows.append([str(cell) for cell in cells])
+        print(" | ".join(self.rows[-1]), flush=True)
+
+    def close(self, *notes):
+        lines = ["| " + " | ".join(row) + " |"
+                 for row in [self.columns, ["---"] * len(self.columns), *self.rows]]
+        text = "\n".join([*lines, "", *notes]) + "\n"
+        (self.folder / f"{self.name}.md").write_text(text, encoding="utf-8")
+
+
+def interval(ratio):
+    return f"{ratio['median']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f})"
+
+
+def find_ratio(result, of, over):
+    for ratio in result["ratios"]:
+        if ratio["of"] == of and ratio["over"].startswith(over):
+            return ratio
+    raise KeyError(f"{of} over {over}")
+
+
+def verdict(ratio, bound):
+    """A bound is broken when the whole interval lies beyond it."""
+    return "broken" if ratio["high"] < bound else "holds"
+
+
+def policy(args):
+    report = Report(args, "policy", ["drafter", "batch", "adaptive over off", ">= 0.98",
+                                     "best fixed K", "adaptive over it", ">= 0.95"])
+    fixed = [f"fixed:{k}" for k in args.fixed]
+    for method, config in drafters(args):
+        for batch in args.batches:
+            result = run_json(
+                args, "bench", "pairs", "--model", TARGET, "--batch-size", batch,
+                "--prompts-per-round", args.rounds * batch, "--num-pairs", args.pairs,
+                "--output-len", args.output_len, "--num-gpu-blocks-override", 64 * batch + 64,
+                "--max-model-len", 1024, "-sc", json.dumps(config),
+                "--variants", ",".join(["off", "adaptive", *fixed]))
+            off = find_ratio(result, "adaptive", "off")
+            best = find_ratio(result, "adaptive", "fixed")
+            report.add({"method": method, **result}, method, batch, interval(off),
+                       verdict(off, 0.98), best["over"], interval(best), verdict(best, 0.95))
+    report.close(f"Speed ratios: median of {args.pairs} interleaved rounds and its 95 % interval; "
+                 "greedy, bundled prompts.")
+
+
+def shape(args):
+    report = Report(args, "shape", ["K", "batch", "off, tokens/s", "adaptive, tokens/s",
+                                    "adaptive over off", "mean length", "bound", ""])
+    for k in (1, 3):
+        config = {"method": "draft_model", "model": str(CONFIGS / "llama-68m-128k"),
+                  "num_speculative_tokens": k, "rejection_sample_method": "synthetic",
+                  "synthetic_acceptance_rates": RATES[:k]}
+        for batch in args.batches:
+            result = run_json(
+                args, "bench", "pairs", "--model", CONFIGS / "llama-1b", "--load-format", "dummy",
+                "--skip-tokenizer-init", "--batch-size", batch, "--num-pairs", args.pairs,
+                "--dataset-name", "random", "--input-len", 32, "--output-len", args.output_len,
+                "--num-gpu-blocks-override", 64 * batch + 64, "--max-model-len", 1024,
+                "-sc", json.dumps(config))
+            ratio = find_ratio(result, "adaptive", "off")
+            bound = 1.8 if batch == 1 and k == 3 else 0.98
+            off, adaptive = result["variants"]
+            report.add({"k": k, **result}, k, batch, f"{off['tokens_per_second']:.1f}",
+                       f"{adaptive['tokens_per_second']:.1f}", interval(ratio),
+                       f"{adaptive['drafts']['mean_acceptance_length']:.2f}", bound,
+                       verdict(ratio, bound))
+    report.close("Random weights, synthetic acceptance 0.8 / 0.6 / 0.4 by position.")
+
+
+def open_text(path):
+    opener = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8")
+
+
+def read_lines(path):
+    with open_text(path) as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def workload(folder, name):
+    """The file of that name with or without .gz, or nothing."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.exists():
+            return read_lines(path)
+    return []
+
+
+SPEC_BENCH_TASKS = ("translation", "summarization", "qa", "math_reasoning", "rag")
+
+
+def categories(args):
+    """Prompts by category: the held-out stories here, and public sets from a folder."""
+    found = {}
+    own = read_lines(ROOT / "bench" / "prompts" / "prompts.jsonl")
+    found["in-domain"] = [line["prompt"] for line in own if line["category"] == "story"]
+    for path in sorted((ROOT / "bench" / "prompts").glob("held-out*.jsonl")):
+        found["in-domain"] += [line["prompt"] for line in read_lines(path)]
+    if not args.workloads:
+        for name in ("gsm8k", "humaneval", "mt-bench"):
+            found[name] = [line["prompt"] for line in own if line["category"] == name]
+        return found
+    folder = pathlib.Path(args.workloads)
+    for line in workload(folder, "spec-bench/question.jsonl"):
+        task = line["category"] if line["category"] in SPEC_BENCH_TASKS else "mt-bench"
+        found.setdefault(f"spec-bench {task}", []).append(line["turns"][0])
+    found["gsm8k"] = [line["question"] for line in workload(folder, "gsm8k/test.jsonl")]
+    found["humaneval"] = [line["prompt"] for line in workload(folder, "humaneval/HumanEval.jsonl")]
+    return found
+
+
+def repeated_share(ids):
+    """How many of the pieces of eight tokens were there before."""
+    pieces = [tuple(ids[i:i + NGRAM_SIZE]) for i in range(len(ids) - NGRAM_SIZE + 1)]
+    return 1 - len(set(pieces)) / len(pieces) if pieces else 0.0
+
+
+def generate(args, requests, temperature, config):
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.writelines(json.dumps(request) + "\n" for request in requests)
+        file.flush()
+        speculation = [] if config is None else ["-sc", json.dumps(config)]
+        text = run(args, "generate", "--model", TARGET, "--jsonl", file.name, "--json",
+                   "--max-tokens", args.output_len, "--temperature", temperature,
+                   "--sampling-seed", 1, "--truncate-prompt-tokens", 512, *speculation)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def sum_positions(outputs, name):
+    lists = [output["usage"][name] for output in outputs]
+    most = max(map(len, lists), default=0)
+    return [sum(row[i] for row in lists if i < len(row)) for i in range(most)]
+
+
+def acceptance_of(outputs):
+    drafts = sum(output["usage"]["drafts"] for output in outputs)
+    accepted = sum(output["usage"]["accepted_tokens"] for output in outputs)
+    drafted = sum_positions(outputs, "drafted_by_position")
+    by_position = sum_positions(outputs, "accepted_by_position") + [0] * len(drafted)
+    tokens = sum(output["usage"]["completion_tokens"] for output in outputs)
+    steps = sum(output["usage"]["steps"] for output in outputs)
+    return {"outputs": len(outputs), "drafts": drafts, "accepted": accepted,
+            "mean_length": 1 + accepted / drafts if drafts else 1.0,
+            "tokens_per_step": tokens / steps if steps else 0.0,
+            "by_position": [a / d for a, d in zip(by_position, drafted) if d]}
+
+
+def speed_up(args, prompts, temperature, config):
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.writelines(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts)
+        file.flush()
+        result = run_json(
+            args, "bench", "pairs", "--model", TARGET, "--dataset-name", "custom",
+            "--dataset-path", file.name, "--input-len", 512, "--output-len", args.output_len,
+            "--num-prompts", len(prompts), "--prompts-per-round", len(prompts),
+            "--num-pairs", args.pairs, "--temperature", temperature, "--batch-size", 1,
+            "--num-gpu-blocks-override", 160, "-sc", json.dumps(config))
+    return find_ratio(result, "adaptive", "off")
+
+
+def acceptance(args):
+    report = Report(args, "acceptance", ["drafter", "T", "category", "outputs", "left out",
+                                         "mean length", "by position", "speed-up"])
+    for temperature in args.temperatures:
+        for category, prompts in categories(args).items():
+            measure_category(args, report, temperature, category, prompts[:args.num_prompts])
+    report.close(
+        f"K = {args.num_drafts}, fixed, for the lengths; adaptive, batch 1, for the speed-up "
+        f"(median of {args.pairs} rounds with its 95 % interval). Left out: outputs of which more "
+        f"than {MOST_REPEATED:.0%} of the {NGRAM_SIZE}-grams were there before.")
+
+
+def measure_category(args, report, temperature, category, prompts):
+    requests = [{"prompt": prompt} for prompt in prompts]
+    plain = generate(args, requests, temperature, None)
+    good = [i for i, output in enumerate(plain)
+            if output["error"] is None and repeated_share(output["token_ids"]) <= MOST_REPEATED]
+    left_out = len(plain) - len(good)
+    for method, config in drafters(args):
+        if not good:
+            report.add({"method": method, "temperature": temperature, "category": category,
+                        "outputs": 0, "left_out": left_out},
+                       method, temperature, category, 0, left_out, "-", "-", "-")
+            continue
+        outputs = generate(args, [requests[i] for i in good], temperature,
+                           {**config, "length_policy": "fixed"})
+        differing = sum(output["token_ids"] != plain[i]["token_ids"]
+                        for output, i in zip(outputs, good))
+        ratio = speed_up(args, [prompts[i] for i in good], temperature, config)
+        found = acceptance_of(outputs)
+        report.add({"method": method, "temperature": temperature, "category": category,
+                    "left_out": left_out, "differing_outputs": differing, **found,
+                    "speed_up": ratio},
+                   method, temperature, category, len(good), left_out,
+                   f"{found['mean_length']:.2f}",
+                   " ".join(f"{rate:.2f}" for rate in found["by_position"]), interval(ratio))
+        if differing:
+            print(f"{method}, {category}: {differing} outputs differ from those without "
+                  "speculation", file=sys.stderr)
+
+
+GPU_RUNS = {
+    "none": (None, "l8"),
+    "EAGLE K=3": ({"method": "eagle", "model": str(CONFIGS / "llama-3-8b-eagle")}, "l8_eagle3x"),
+    "68M draft model K=3": ({"method": "draft_model", "model": str(CONFIGS / "llama-68m-128k")},
+                            "l8_draft68"),
+}
+
+
+def seconds_of(args, batch, output_len, speculation):
+    result = run_json(args, "bench", "latency", "--device", "cuda", "--model",
+                      CONFIGS / "llama-3-8b", "--load-format", "dummy", "--skip-tokenizer-init",
+                      "--max-model-len", 2048, "--max-num-seqs", 256, "--temperature", 0,
+                      "--batch-size", batch, "--input-len", 128, "--output-len", output_len,
+                      "--num-iters-warmup", 1, "--num-iters", 2, *speculation)
+    return min(result["latencies"]), result["drafts"]["mean_acceptance_length"]
+
+
+def gpu(args):
+    peer = {line["name"]: line for line in read_lines(pathlib.Path(args.peer))} if args.peer else {}
+    report = Report(args, "gpu", ["run", "policy", "batch", "ms per token", "mean length",
+                                  "tokens/s", "peer, ms per token"])
+    for name, (config, peer_name) in GPU_RUNS.items():
+        for length_policy in ("fixed", "adaptive") if config else ("-",):
+            speculation = []
+            if config:
+                speculation = ["-sc", json.dumps({
+                    **config, "num_speculative_tokens": 3, "length_policy": length_policy,
+                    "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": RATES})]
+            for batch in args.gpu_batches:
+                short, _ = seconds_of(args, batch, 16, speculation)
+                long, length = seconds_of(args, batch, 272, speculation)
+                ms = (long - short) / 256 * 1e3
+                known = peer.get(peer_name, {}).get(f"bs{batch}_ms_per_tok", "-")
+                report.add({"run": name, "policy": length_policy, "batch": batch,
+                            "ms_per_token": ms, "seconds_16": short, "seconds_272": long,
+                            "mean_length": length, "peer_ms_per_token": known},
+                           name, length_policy, batch, f"{ms:.3f}", f"{length:.2f}",
+                           f"{batch / ms * 1e3:.0f}", known)
+    report.close("(time for 272 tokens - time for 16) / 256 after a prompt of 128 random tokens, "
+                 "best of 2, greedy, random weights, synthetic acceptance 0.8 / 0.6 / 0.4.")
+
+
+def numbers(text):
+    return [int(part) for part in text.split(",")]
+
+
+def main():
+    parts = {"policy": policy, "shape": shape, "acceptance": acceptance, "gpu": gpu}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--bin", required=True, help="the foretoken command")
+    parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(METHODS))
+    parser.add_argument("--batches", type=numbers, default=[1, 4, 16])
+    parser.add_argument("--gpu-batches", type=numbers, default=[1, 16, 64, 256])
+    parser.add_argument("--fixed", type=numbers, default=[1, 2, 3, 4],
+                        help="fixed K that policy compares with")
+    parser.add_argument("--num-drafts", type=int, default=4, help="K of each drafter")
+    parser.add_argument("--pairs", type=int, default=15, help="interleaved rounds")
+    parser.add_argument("--rounds", type=int, default=2, help="policy: prompts of a round, x batch")
+    parser.add_argument("--output-len", type=int, default=96)
+    parser.add_argument("--num-prompts", type=int, default=40, help="of a category")
+    parser.add_argument("--temperatures", type=lambda text: [float(t) for t in text.split(",")],
+                        default=[0.0, 0.8])
+    parser.add_argument("--workloads", help="folder with spec-bench/question.jsonl, "
+                        "gsm8k/test.jsonl, humaneval/HumanEval.jsonl, plain or .gz")
+    parser.add_argument("--peer", help="JSON lines of another engine: name, bs1_ms_per_tok, ...")
+    args = parser.parse_args()
+    parts[args.part](args)
+
+
+if __name__ == "__main__":
+    main()

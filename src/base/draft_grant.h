@@ -1,0 +1,54 @@
+#pragma once
+#include <foretoken/limits.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+namespace foretoken {
+
+// What scheduler and length policy tell each other about drafts, by drafter. Plain counts.
+
+// A sequence that is not caught up is rated by what catching up costs it: class c holds those that
+// lack at most 2^(c - 4) entries for each token that they can be expected to emit still, the last
+// class all others.
+inline constexpr int kNumCatchUpClasses = 14;
+
+// What the running sequences of one drafter could use in the next step.
+struct DraftDemand {
+  int num_decoding = 0;  // sequences whose next span is one token and its drafts
+  int num_ready = 0;     // of those, the ones whose last span caught up everything
+  int num_coming = 0;  // sequences whose prompt is not computed yet, and those that wait for a slot
+  // Of the decoding ones that are not ready, by class: how many, and the entries they lack at most.
+  std::array<int, kNumCatchUpClasses> num_resting{};
+  std::array<int64_t, kNumCatchUpClasses> num_missing{};
+  int fewest_missing = 0;  // entries that the one of them lacks that lacks the fewest; 0: none
+};
+
+// The same of a whole step.
+struct BatchDemand {
+  int num_sequences = 0;  // with and without a drafter: running, or waiting and a slot is free
+  int num_decoding = 0;
+  std::array<DraftDemand, kMaxDrafters> drafters{};
+};
+
+// What the length policy grants the spans of one drafter in a step.
+struct DraftGrant {
+  int limit = 0;          // most drafts a sequence; 0 with rows: entries are caught up only
+  int catch_up_rows = 0;  // of all its spans together; 0: the drafter rests, unless it has no KV
+  // Spans with rows or drafts at most; those that are ready go first.
+  int max_spans = std::numeric_limits<int>::max();
+  // A sequence that is not ready gets rows when it lacks no more entries than this, or when its
+  // class is at most max_class.
+  int max_missing = 0;
+  int max_class = kNumCatchUpClasses - 1;
+};
+
+// Draft passes of a planned step.
+struct DraftUse {
+  int num_passes = 0;     // largest draft_limit of its spans
+  int catch_up_rows = 0;  // sum of their draft_rows
+  int num_spans = 0;      // spans with draft_limit > 0
+};
+
+}  // namespace foretoken

@@ -1,0 +1,324 @@
+#include "draft/length_policy.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kOne = 65536;
+constexpr int64_t kFirstRate = kOne * 7 / 10;  // before anything was observed
+constexpr int64_t kFirstWeight = 4;
+constexpr int64_t kMemory = 64;         // observations that a rate looks back on
+constexpr int64_t kRestingMemory = 12;  // the same from probes alone
+constexpr int kRecovery = 256;          // steps in which a rate without observations comes back
+constexpr int kIdleDecay = 64;          // steps without any draft that take a rate down
+constexpr int kFirstSeen = 8;           // verifications before costs are taken at their word
+constexpr int kFirstClass = 8;          // until then a sequence may lack 16 entries a token to come
+constexpr int kLearning = 32;           // verifications of a few, before all follow
+constexpr int kLearningSpans = 4;
+constexpr int64_t kWakeMargin = 64;     // 1/64 better than resting ends a rest
+constexpr int64_t kSwitchMargin = 256;  // 1/256 better than the last limit
+constexpr uint64_t kProbeSteps = 64;
+constexpr int kProbeShare = 16;        // one of so many sequences
+constexpr int64_t kBudgetShare = 128;  // of the modelled time, for probes
+constexpr int64_t kBudgetSteps = 64;   // most that it saves up, in steps
+constexpr int kNobody = -1;            // DraftGrant::max_class
+constexpr int kAlone = 64;             // rows of a catch-up that are rated together, at least
+
+int rows_of(const LengthPolicyConfig::PolicyDrafter& drafter, int num_sequences, int limit) {
+  if (!drafter.has_kv) return 0;
+  return num_sequences * (drafter.keeps_written ? std::min(2, limit + 1) : limit + 1);
+}
+
+}  // namespace
+
+Status check_schedule(const std::vector<DraftSchedule>& schedule) {
+  const std::string name = "num_speculative_tokens_per_batch_size";
+  int next = 1;
+  for (const DraftSchedule& range : schedule) {
+    const std::string text =
+        "[" + std::to_string(range.first) + ", " + std::to_string(range.last) + "]";
+    if (next == 1 && range.first != 1) {
+      return invalid_argument(name + ": the first range " + text + " must begin with 1");
+    }
+    if (range.first < next || range.last < range.first) {
+      return invalid_argument(name + ": range " + text +
+                              " is empty or overlaps the one before; give rising ranges");
+    }
+    if (range.num_speculative_tokens < 0 || range.num_speculative_tokens > kMaxDrafts) {
+      return invalid_argument(name + ": range " + text + " asks for " +
+                              std::to_string(range.num_speculative_tokens) + " drafts; use 0 to " +
+                              std::to_string(kMaxDrafts));
+    }
+    if (range.last == std::numeric_limits<int>::max()) break;
+    next = range.last + 1;
+  }
+  return schedule.empty() ? invalid_argument(name + " is empty; give at least one range")
+                          : Status();
+}
+
+LengthPolicy::LengthPolicy(const LengthPolicyConfig& config, const StepTimes& times)
+    : config_(config),
+      times_(times),
+      max_age_(static_cast<uint64_t>(std::max(2, config.steps_in_flight))),
+      grants_(config.drafters.size()) {
+  FT_CHECK(config.drafters.size() <= kMaxDrafters && max_age_ < kRingSize - 1);
+  FT_CHECK(config.mode != LengthMode::kAdaptive ||
+           (times.drafters.size() == config.drafters.size() && !times.target.empty()));
+  for (State& state : states_) {
+    state.rates.fill(kFirstRate);
+    state.weights.fill(kFirstWeight);
+  }
+}
+
+std::span<const DraftGrant> LengthPolicy::decide(uint64_t step, const BatchDemand& demand) {
+  take_in(step);
+  num_decoding_ = demand.num_decoding;
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    const auto& drafter = config_.drafters[i];
+    DraftGrant& grant = grants_[i];
+    grant = {};
+    if (adaptive()) {
+      grant = adaptive_grant(step, static_cast<int>(i), demand);
+      continue;
+    }
+    if (config_.mode == LengthMode::kFixed) grant.limit = drafter.num_drafts;
+    if (config_.mode == LengthMode::kSchedule) {
+      grant.limit = scheduled_limit(demand.num_sequences, drafter.num_drafts);
+    }
+    if (grant.limit > 0 && drafter.has_kv) grant.catch_up_rows = drafter.max_catch_up_rows;
+  }
+  return grants_;
+}
+
+int LengthPolicy::scheduled_limit(int num_sequences, int num_drafts) const {
+  int limit = num_drafts;
+  for (const DraftSchedule& range : config_.schedule) {
+    if (range.first > std::max(1, num_sequences)) break;
+    limit = range.num_speculative_tokens;
+  }
+  return std::min(limit, num_drafts);
+}
+
+void LengthPolicy::observe(uint64_t step, int drafter, int max_drafts, int num_drafted,
+                           int num_accepted) {
+  Results& results = results_[step % kRingSize][static_cast<size_t>(drafter)];
+  if (max_drafts > 0 && num_drafted == 0) ++results.num_idle;
+  for (int i = 0; i < std::min(num_accepted + 1, num_drafted); ++i) {
+    ++results.reached[static_cast<size_t>(i)];
+    if (i < num_accepted) ++results.accepted[static_cast<size_t>(i)];
+  }
+}
+
+// Results of steps up to step - max_age_, each once.
+void LengthPolicy::take_in(uint64_t step) {
+  for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
+    auto& results = results_[num_taken_in_ % kRingSize];
+    for (size_t i = 0; i < grants_.size(); ++i) {
+      fold(results[i], states_[i], config_.drafters[i].num_drafts);
+      if (!config_.drafters[i].has_kv) continue;
+      // The device had reasons to draft nothing at all.
+      int64_t& rate = states_[i].rates[0];
+      if (results[i].num_idle > 0 && results[i].reached[0] == 0) rate -= rate / kIdleDecay;
+    }
+    results = {};
+  }
+}
+
+void LengthPolicy::fold(const Results& results, State& state, int num_drafts) const {
+  const int64_t memory = state.limit == 0 ? kRestingMemory : kMemory;
+  state.num_seen = std::min(state.num_seen + results.reached[0], kLearning);
+  state.num_ever = std::min(state.num_ever + results.reached[0], kFirstSeen);
+  for (size_t i = 0; i < static_cast<size_t>(num_drafts); ++i) {
+    const int64_t reached = results.reached[i];
+    int64_t& rate = state.rates[i];
+    if (reached > 0) {
+      state.weights[i] = std::max(reached, std::min(state.weights[i] + reached, memory));
+      rate += (results.accepted[i] * kOne - rate * reached) / state.weights[i];
+    } else if (i > 0 && results.reached[0] > 0 && rate < state.rates[i - 1]) {
+      rate += (state.rates[i - 1] - rate) / kRecovery;
+    }
+  }
+}
+
+// Of `limit` drafts, those that are accepted, in 1/65536.
+int64_t LengthPolicy::expected_drafts(const State& state, int limit) const {
+  int64_t sum = 0;
+  int64_t survival = kOne;
+  for (int i = 0; i < limit; ++i) {
+    survival = survival * state.rates[static_cast<size_t>(i)] / kOne;
+    sum += survival;
+  }
+  return sum;
+}
+
+// What so many rows add to the last kRingSize steps: beside a prompt chunk, what the chunk alone
+// would have taken does not count.
+int64_t LengthPolicy::ring_ns(int rows) const {
+  int64_t sum = 0;
+  for (const int beside : prompt_rows_) {
+    sum += times_.target.at(beside + rows) - times_.target.at(beside);
+  }
+  return std::max<int64_t>(1, sum);
+}
+
+// Sequences of other drafters and of none.
+LengthPolicy::Load LengthPolicy::load_beside(int drafter, const BatchDemand& demand) const {
+  Load load;
+  int num_plain = demand.num_decoding;
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    const DraftDemand& other = demand.drafters[i];
+    num_plain -= other.num_decoding;
+    if (static_cast<int>(i) == drafter) continue;
+    const int limit = states_[i].limit;
+    load.rows += other.num_decoding + other.num_ready * limit;
+    load.tokens += other.num_decoding * kOne + other.num_ready * expected_drafts(states_[i], limit);
+  }
+  load.rows += num_plain;
+  load.tokens += num_plain * kOne;
+  return load;
+}
+
+// The limit that pays most where `num_sequences` draft; the last one unless another is clearly
+// better.
+LengthPolicy::Choice LengthPolicy::choose(int drafter, int num_sequences, const Load& load) const {
+  const auto index = static_cast<size_t>(drafter);
+  const State& state = states_[index];
+  const auto& traits = config_.drafters[index];
+  if (num_sequences == 0) return {};
+  std::array<int64_t, kMaxDrafts + 1> speeds{};
+  std::array<int64_t, kMaxDrafts + 1> token_ns{};
+  size_t best = 0;
+  for (int limit = 0; limit <= traits.num_drafts; ++limit) {
+    const DraftUse use{.num_passes = limit,
+                       .catch_up_rows = limit > 0 ? rows_of(traits, num_sequences, limit) : 0,
+                       .num_spans = limit > 0 ? num_sequences : 0};
+    const int64_t tokens = load.tokens + num_sequences * (kOne + expected_drafts(state, limit));
+    const int64_t ns = ring_ns(load.rows + num_sequences * (1 + limit)) +
+                       kRingSize * times_.draft_ns(drafter, use);
+    const auto at = static_cast<size_t>(limit);
+    speeds[at] = (tokens << 32) / ns;
+    token_ns[at] = ns / kRingSize * kOne / tokens;
+    if (speeds[at] > speeds[best]) best = at;
+  }
+  const auto last = static_cast<size_t>(state.limit);
+  const int64_t margin = speeds[last] / (last == 0 ? kWakeMargin : kSwitchMargin);
+  if (best > 0 && speeds[best] <= speeds[last] + margin) best = last;
+  return {static_cast<int>(best), token_ns[0] - token_ns[best]};
+}
+
+// The last class of sequences whose tokens to come, at half of what they save, pay for the rows
+// that catch them up.
+int LengthPolicy::payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const {
+  const auto index = static_cast<size_t>(drafter);
+  const int most = std::max(kAlone, config_.drafters[index].max_catch_up_rows);
+  const auto rows = static_cast<int>(std::clamp<int64_t>(num_missing, kAlone, most));
+  const int64_t together_ns = times_.drafters[index].catch_up.at(rows);
+  int last = kNobody;
+  for (int i = 0; i < kNumCatchUpClasses - 1; ++i) {
+    if ((together_ns << i) * 2 <= saved_ns * 16 * rows) last = i;
+  }
+  return last;
+}
+
+// Sequences that draft where those of the classes up to `max_class` are caught up.
+int LengthPolicy::num_drafting(int drafter, const DraftDemand& own, int max_class) const {
+  const bool prompts = max_class >= 0 || !config_.drafters[static_cast<size_t>(drafter)].has_kv;
+  int sum = own.num_ready + (prompts ? own.num_coming : 0);
+  for (int i = 0; i <= max_class; ++i) sum += own.num_resting[static_cast<size_t>(i)];
+  return sum;
+}
+
+DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand) {
+  const auto index = static_cast<size_t>(drafter);
+  const DraftDemand& own = demand.drafters[index];
+  const auto& traits = config_.drafters[index];
+  State& state = states_[index];
+  state.probing = false;
+  const int num_all = own.num_decoding + own.num_coming;
+  if (num_all == 0) return {};
+  Load load = load_beside(drafter, demand);
+  const Choice together = choose(drafter, num_all, load);
+
+  DraftGrant grant;
+  const int64_t num_missing =
+      std::accumulate(own.num_missing.begin(), own.num_missing.end(), int64_t{0});
+  grant.max_class = payable_class(drafter, together.saved_ns, num_missing);
+  int num_sequences = num_drafting(drafter, own, grant.max_class);
+  const bool knows_nothing = state.num_ever < kFirstSeen;
+  if (num_sequences == 0 && knows_nothing && together.limit > 0) {
+    // One sequence may cost more than it seems to be worth, which probes must wait for.
+    state.probing = true;
+    grant.max_class = kFirstClass;
+    grant.max_spans = 1;
+    num_sequences = num_drafting(drafter, own, grant.max_class);
+  }
+  load.rows += num_all - num_sequences;
+  load.tokens += (num_all - num_sequences) * kOne;
+  grant.limit = choose(drafter, num_sequences, load).limit;
+  const bool learning = knows_nothing || (state.limit > 0 && state.num_seen < kLearning);
+  if (learning && num_sequences > 0) grant.limit = std::max(grant.limit, together.limit);
+  if (grant.limit > 0 && state.limit == 0) state.num_seen = 0;
+  if (traits.has_kv && state.num_seen < kLearning) {
+    grant.max_spans = std::min(grant.max_spans, std::max(kLearningSpans, num_sequences / 2));
+  }
+  if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
+  if (grant.limit == 0 && state.limit > 0) {
+    state.next_probe = step + kProbeSteps;
+    if (state.num_ever > 0) state.num_ever = kFirstSeen;
+  }
+  state.limit = grant.limit;
+  return grant.limit > 0 ? grant : probe(step, drafter, demand);
+}
+
+// What the use adds to a step of so many sequences.
+int64_t LengthPolicy::probe_ns(int drafter, int num_decoding, const DraftUse& use) const {
+  return times_.draft_ns(drafter, use) + times_.target.at(num_decoding + use.num_spans) -
+         times_.target.at(num_decoding);
+}
+
+// One draft of the few sequences that lack the fewest entries, when the budget has it.
+DraftGrant LengthPolicy::probe(uint64_t step, int drafter, const BatchDemand& demand) {
+  const auto index = static_cast<size_t>(drafter);
+  const DraftDemand& own = demand.drafters[index];
+  const auto& traits = config_.drafters[index];
+  State& state = states_[index];
+  if (own.num_decoding == 0 || step < state.next_probe) return {};
+  const int fewest = own.num_ready > 0 ? 0 : own.fewest_missing;
+  for (const int num_spans : {1 + own.num_decoding / kProbeShare, 1}) {
+    const int missing = num_spans > 1 ? fewest + fewest / 2 : fewest;
+    const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
+    if (rows > traits.max_catch_up_rows) continue;
+    const DraftUse use{.num_passes = 1, .catch_up_rows = rows, .num_spans = num_spans};
+    if (probe_ns(drafter, demand.num_decoding, use) > budget_ns_) continue;
+    state.probing = true;
+    return {.limit = 1,
+            .catch_up_rows = rows,
+            .max_spans = num_spans,
+            .max_missing = missing,
+            .max_class = kNobody};
+  }
+  return {};
+}
+
+void LengthPolicy::planned(uint64_t step, int num_rows, int num_prompt_rows,
+                           const std::array<DraftUse, kMaxDrafters>& use) {
+  if (!adaptive()) return;
+  prompt_rows_[step % kRingSize] = num_prompt_rows;
+  const int64_t step_ns = times_.target.at(num_rows);
+  budget_ns_ = std::min(budget_ns_ + step_ns / kBudgetShare, kBudgetSteps * step_ns);
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    State& state = states_[i];
+    if (!state.probing || use[i].catch_up_rows + use[i].num_passes == 0) continue;
+    budget_ns_ -= probe_ns(static_cast<int>(i), num_decoding_, use[i]);
+    state.next_probe = step + kProbeSteps;
+    state.probing = false;
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,130 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/draft_grant.h"
+#include "base/result.h"
+#include "draft/step_times.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+enum class LengthMode : uint8_t {
+  kAdaptive,  // what pays by the step-time table and the acceptance of late
+  kFixed,     // always as many as configured
+  kOff,       // none
+  kSchedule,  // by the number of sequences
+};
+
+struct LengthPolicyConfig {
+  struct PolicyDrafter {
+    int num_drafts = 0;   // K
+    bool has_kv = false;  // entries to catch up; these two as DrafterTraits has them
+    bool keeps_written = false;
+    int max_catch_up_rows = 0;  // of a step
+  };
+  LengthMode mode = LengthMode::kAdaptive;
+  std::vector<DraftSchedule> schedule = {};  // with kSchedule
+  int steps_in_flight = 1;
+  std::vector<PolicyDrafter> drafters = {};
+};
+
+// InvalidArgument unless the ranges begin with 1, follow one another without overlap and are within
+// bounds. Gaps and what lies behind the last range keep the number before them.
+Status check_schedule(const std::vector<DraftSchedule>& schedule);
+
+// Decides how many drafts each drafter may propose in a step and which sequences it catches up for
+// that. Per step, on the engine thread:
+//   scheduler.describe(demand);
+//   grants = policy.decide(step, demand);
+//   if (!scheduler.plan(plan, grants)) stop here: `step` may be decided again
+//   policy.planned(step, plan.num_rows, plan.num_new_ids, plan.drafts);
+//   submit; with adaptive(), choose_lengths gets row_ns, and draft_ns of plan.drafts[d]
+// and for each span of a reconciled step, in step order: policy.observe(...).
+//
+// Adaptive: the limit P in 0..K that maximises expected tokens per modelled time over the batch;
+// chances of acceptance by position come from results that are at least max(2, steps_in_flight)
+// steps old, so that one and two steps in flight decide alike. With P = 0 the drafter rests: it
+// enqueues nothing, and sequences fall behind. A resting one is tried with one draft of a few
+// sequences every 64 steps, where that fits into 1 % of the modelled time. Sequences that fell
+// behind, and prompts, are caught up where the tokens that they may still emit pay for it.
+// Integer arithmetic: the same calls give the same grants. Allocates nothing after construction.
+class LengthPolicy {
+ public:
+  // `times` lives as long as the policy; only the adaptive mode reads it.
+  LengthPolicy(const LengthPolicyConfig& config, const StepTimes& times);
+
+  // One grant a drafter, valid until the next call.
+  std::span<const DraftGrant> decide(uint64_t step, const BatchDemand& demand);
+
+  // `num_prompt_rows`: of num_rows, those of prompt chunks (StepPlan::num_new_ids).
+  void planned(uint64_t step, int num_rows, int num_prompt_rows,
+               const std::array<DraftUse, kMaxDrafters>& use);
+
+  // One span's result: `max_drafts` of the span, num_drafted and num_accepted of its SpanResult.
+  void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted);
+
+  bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
+  // Of the last grant; for logs and tests.
+  int last_limit(int drafter) const { return grants_[static_cast<size_t>(drafter)].limit; }
+
+ private:
+  static constexpr int kRingSize = 8;  // more than the steps whose results are kept back
+
+  // What the results of one step told about a drafter, by position of the draft.
+  struct Results {
+    std::array<int, kMaxDrafts> reached{};  // verified, and all drafts before it accepted
+    std::array<int, kMaxDrafts> accepted{};
+    int num_idle = 0;  // spans with room for drafts that had none
+  };
+  struct State {
+    // Chance that a draft is accepted when those before it are, in 1/65536, and the observations
+    // that it rests on.
+    std::array<int64_t, kMaxDrafts> rates{};
+    std::array<int64_t, kMaxDrafts> weights{};
+    int num_seen = 0;  // verifications since the drafter last rested
+    int num_ever = 0;  // verifications, of which the first few matter
+    int limit = 0;     // 0: it rests
+    bool probing = false;
+    uint64_t next_probe = 0;
+  };
+  // What the step does beside the drafter that is decided about.
+  struct Load {
+    int rows = 0;
+    int64_t tokens = 0;  // expected, in 1/65536
+  };
+  struct Choice {
+    int limit = 0;
+    int64_t saved_ns = 0;  // by each token, compared with no drafts
+  };
+
+  void take_in(uint64_t step);
+  void fold(const Results& results, State& state, int num_drafts) const;
+  Load load_beside(int drafter, const BatchDemand& demand) const;
+  Choice choose(int drafter, int num_sequences, const Load& load) const;
+  int64_t expected_drafts(const State& state, int limit) const;
+  int64_t ring_ns(int rows) const;
+  int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
+  int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
+  DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
+  DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
+  int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;
+  int scheduled_limit(int num_sequences, int num_drafts) const;
+
+  const LengthPolicyConfig config_;
+  const StepTimes& times_;
+  const uint64_t max_age_;  // results of steps younger than this are not looked at
+  std::array<std::array<Results, kMaxDrafters>, kRingSize> results_{};
+  uint64_t num_taken_in_ = 0;  // steps whose results are in the rates
+  std::array<State, kMaxDrafters> states_{};
+  std::array<int, kRingSize> prompt_rows_{};  // of the last steps
+  int64_t budget_ns_ = 0;                     // for probes
+  int num_decoding_ = 0;                      // sequences of the step that was decided last
+  std::vector<DraftGrant> grants_;
+};
+
+}  // namespace foretoken

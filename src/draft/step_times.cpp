@@ -1,0 +1,208 @@
+#include "draft/step_times.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iomanip>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/check.h"
+#include "base/json_object.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kFormat = 1;
+constexpr int64_t kMaxNs = int64_t{1} << 40;  // 18 minutes; keeps products within 64 bits
+constexpr int kMaxSize = 1 << 20;
+
+nlohmann::ordered_json curve_json(const TimeCurve& curve) {
+  auto points = nlohmann::ordered_json::array();
+  for (const TimeCurve::Point& point : curve.points()) points.push_back({point.size, point.ns});
+  return points;
+}
+
+Status bad_curve(const std::string& where, const std::string& problem) {
+  return invalid_argument(where + ": " + problem +
+                          "; give pairs [size, ns] with growing sizes and times that do not fall, "
+                          "or delete the file to measure again");
+}
+
+Result<TimeCurve> read_curve(const nlohmann::json& json, const std::string& where) {
+  TimeCurve curve;
+  if (!json.is_array()) return bad_curve(where, "is not a list");
+  for (const auto& pair : json) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
+        !pair[1].is_number_integer()) {
+      return bad_curve(where, "'" + pair.dump() + "' is not a pair of integers");
+    }
+    const auto size = pair[0].get<int64_t>();
+    const auto ns = pair[1].get<int64_t>();
+    const auto points = curve.points();
+    const bool follows = points.empty() || (size > points.back().size && ns >= points.back().ns);
+    if (size < 1 || size > kMaxSize || ns < 0 || ns > kMaxNs || !follows) {
+      return bad_curve(where, "'" + pair.dump() + "' is out of order or out of range");
+    }
+    curve.add(static_cast<int>(size), ns);
+  }
+  return curve;
+}
+
+// A member of an object of which nothing else than `keys` is known.
+Status check_keys(const nlohmann::json& json, std::initializer_list<const char*> keys,
+                  const std::string& where) {
+  if (!json.is_object()) return invalid_argument(where + " must be a JSON object");
+  for (const char* key : keys) {
+    if (!json.contains(key)) return invalid_argument(where + " lacks '" + key + "'");
+  }
+  for (const auto& [key, value] : json.items()) {
+    const bool known =
+        std::any_of(keys.begin(), keys.end(), [&](const char* k) { return key == k; });
+    if (!known) return invalid_argument(where + " has an unknown key '" + key + "'; remove it");
+  }
+  return {};
+}
+
+Result<DrafterTimes> read_drafter(const nlohmann::json& json, const std::string& where) {
+  FT_RETURN_IF_ERROR(check_keys(json, {"name", "one_pass", "catch_up", "pass"}, where));
+  if (!json["name"].is_string()) return invalid_argument(where + ": 'name' must be a string");
+  if (!json["one_pass"].is_boolean()) {
+    return invalid_argument(where + ": 'one_pass' must be true or false");
+  }
+  DrafterTimes times;
+  times.name = json["name"].get<std::string>();
+  times.one_pass = json["one_pass"].get<bool>();
+  FT_ASSIGN_OR_RETURN(times.catch_up, read_curve(json["catch_up"], where + ", catch_up"));
+  FT_ASSIGN_OR_RETURN(times.pass, read_curve(json["pass"], where + ", pass"));
+  return times;
+}
+
+std::string list_of(std::span<const std::string> names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list.empty() ? "none" : list;
+}
+
+void append_curve(std::ostream& text, const std::string& title, const char* unit,
+                  const TimeCurve& curve) {
+  for (const TimeCurve::Point& point : curve.points()) {
+    text << std::left << std::setw(28) << title << std::right << std::setw(7) << point.size << ' '
+         << std::left << std::setw(10) << unit << std::right << std::setw(8) << point.ns / 1000000
+         << '.' << std::setfill('0') << std::setw(3) << point.ns / 1000 % 1000 << std::setfill(' ')
+         << " ms\n";
+  }
+}
+
+}  // namespace
+
+void TimeCurve::add(int size, int64_t ns) {
+  FT_CHECK(size > 0 && ns >= 0 && (points_.empty() || size > points_.back().size));
+  if (!points_.empty()) ns = std::max(ns, points_.back().ns);
+  points_.push_back({size, std::min(ns, kMaxNs)});
+}
+
+int64_t TimeCurve::at(int size) const {
+  if (size <= 0 || points_.empty()) return 0;
+  if (size <= points_.front().size || points_.size() == 1) return points_.front().ns;
+  auto high = std::lower_bound(points_.begin(), points_.end(), size,
+                               [](const Point& point, int wanted) { return point.size < wanted; });
+  if (high == points_.end()) --high;
+  const Point& low = *std::prev(high);
+  return low.ns + (high->ns - low.ns) * (size - low.size) / (high->size - low.size);
+}
+
+int64_t StepTimes::draft_ns(int index, const DraftUse& use) const {
+  const DrafterTimes& times = drafters[static_cast<size_t>(index)];
+  const int64_t first = times.catch_up.at(use.catch_up_rows);
+  if (use.num_passes == 0) return first;
+  const int num_passes = times.one_pass ? 1 : use.num_passes - (times.catch_up.empty() ? 0 : 1);
+  return first + num_passes * times.pass.at(use.num_spans);
+}
+
+std::vector<int32_t> StepTimes::row_ns(int max_rows) const {
+  std::vector<int32_t> all(static_cast<size_t>(max_rows) + 1);
+  for (int rows = 1; rows <= max_rows; ++rows) {
+    all[static_cast<size_t>(rows)] = static_cast<int32_t>(
+        std::min<int64_t>(target.at(rows), std::numeric_limits<int32_t>::max()));
+  }
+  return all;
+}
+
+std::string StepTimes::text() const {
+  std::ostringstream text;
+  append_curve(text, "target step", "rows", target);
+  for (const DrafterTimes& drafter : drafters) {
+    append_curve(text, drafter.name + " catch-up", "rows", drafter.catch_up);
+    append_curve(text, drafter.name + (drafter.one_pass ? " proposal" : " pass"), "sequences",
+                 drafter.pass);
+  }
+  return text.str();
+}
+
+std::string step_times_to_json(const StepTimes& times) {
+  nlohmann::ordered_json json;
+  json["format"] = kFormat;
+  json["target"] = curve_json(times.target);
+  json["drafters"] = nlohmann::ordered_json::array();
+  for (const DrafterTimes& drafter : times.drafters) {
+    nlohmann::ordered_json entry;
+    entry["name"] = drafter.name;
+    entry["one_pass"] = drafter.one_pass;
+    entry["catch_up"] = curve_json(drafter.catch_up);
+    entry["pass"] = curve_json(drafter.pass);
+    json["drafters"].push_back(std::move(entry));
+  }
+  return json.dump(1) + "\n";
+}
+
+Result<StepTimes> parse_step_times(std::string_view json, const std::string& what) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::json root, parse_json_object(json, what));
+  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "drafters"}, what));
+  if (root["format"] != kFormat) {
+    return invalid_argument(what + " has format " + root["format"].dump() +
+                            ", but this build reads " + std::to_string(kFormat) +
+                            "; delete the file to measure again");
+  }
+  if (!root["drafters"].is_array() || root["drafters"].size() > kMaxDrafters) {
+    return invalid_argument(what + ": 'drafters' must be a list of at most " +
+                            std::to_string(kMaxDrafters));
+  }
+  StepTimes times;
+  FT_ASSIGN_OR_RETURN(times.target, read_curve(root["target"], what + ", target"));
+  for (const auto& entry : root["drafters"]) {
+    const std::string where = what + ", drafter " + std::to_string(times.drafters.size());
+    FT_ASSIGN_OR_RETURN(DrafterTimes drafter, read_drafter(entry, where));
+    times.drafters.push_back(std::move(drafter));
+  }
+  if (times.target.empty()) return bad_curve(what + ", target", "is empty");
+  return times;
+}
+
+Result<StepTimes> read_step_times(const std::string& path, std::span<const std::string> drafters) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string what = "--step-time-table " + path;
+  if (!file) return not_found(what + " cannot be read; check the path and its permissions");
+  const std::string json{std::istreambuf_iterator<char>(file), {}};
+  FT_ASSIGN_OR_RETURN(StepTimes times, parse_step_times(json, what));
+  std::vector<std::string> names;
+  for (const DrafterTimes& drafter : times.drafters) names.push_back(drafter.name);
+  if (!std::equal(names.begin(), names.end(), drafters.begin(), drafters.end())) {
+    return invalid_argument(what + " was measured with the drafters " + list_of(names) +
+                            ", but configured are " + list_of(drafters) +
+                            "; name another file, or delete it to measure again");
+  }
+  return times;
+}
+
+Status write_step_times(const StepTimes& times, const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << step_times_to_json(times);
+  file.close();
+  if (file) return {};
+  return invalid_argument("--step-time-table " + path +
+                          " cannot be written; name a file in a folder that exists");
+}
+
+}  // namespace foretoken

@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/draft_grant.h"
+#include "base/result.h"
+
+namespace foretoken {
+
+// Nanoseconds by size (rows or sequences): linear between the measured points, from the first one
+// down constant, beyond the last one with the slope of the last two. Times never fall as sizes
+// grow.
+class TimeCurve {
+ public:
+  struct Point {
+    int size = 0;
+    int64_t ns = 0;
+    bool operator==(const Point&) const = default;
+  };
+
+  // Adds a measured point; sizes grow from call to call. A time below the one before is raised to
+  // that.
+  void add(int size, int64_t ns);
+  // 0 for size 0 and for a curve without points.
+  int64_t at(int size) const;
+  bool empty() const { return points_.empty(); }
+  std::span<const Point> points() const { return points_; }
+  bool operator==(const TimeCurve&) const = default;
+
+ private:
+  std::vector<Point> points_;
+};
+
+struct DrafterTimes {
+  std::string name;
+  bool one_pass = false;  // see DrafterTraits: all drafts cost one pass
+  TimeCurve catch_up;     // first pass by its rows; empty: the drafter has no KV
+  TimeCurve pass;         // one later pass (with one_pass, the only one) by sequences
+  bool operator==(const DrafterTimes&) const = default;
+};
+
+// What steps cost: measured at start, or read from a file so that all runs decide alike. Any thread
+// may read it.
+struct StepTimes {
+  TimeCurve target;  // a step without drafts, by token rows, all of which want logits
+  std::vector<DrafterTimes> drafters;
+
+  // What drafter `index` adds to a step.
+  int64_t draft_ns(int index, const DraftUse& use) const;
+  // The array that the device chooses lengths with: [i] is the time of a step of i rows.
+  std::vector<int32_t> row_ns(int max_rows) const;
+  // A table to read, one line a size.
+  std::string text() const;
+  bool operator==(const StepTimes&) const = default;
+};
+
+std::string step_times_to_json(const StepTimes& times);
+// InvalidArgument begins with `what`, the name of the file.
+Result<StepTimes> parse_step_times(std::string_view json, const std::string& what);
+
+// `path` names a file that exists. InvalidArgument unless it has a target curve and, in this order,
+// the drafters of these names.
+Result<StepTimes> read_step_times(const std::string& path, std::span<const std::string> drafters);
+Status write_step_times(const StepTimes& times, const std::string& path);
+
+}  // namespace foretoken

@@ -1,0 +1,90 @@
+#include "engine/make_drafters.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "draft/registry.h"
+#include "engine/token_map.h"
+#include "model/config.h"
+
+namespace foretoken {
+namespace {
+
+// How a draft model with another vocabulary is read; empty maps where the ids are the same.
+Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::string& folder,
+                              const DrafterParts& parts) {
+  const bool has_tokenizer =
+      parts.tokenizer != nullptr &&
+      std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json");
+  if (speculative.method != "draft_model" || !has_tokenizer) {
+    if (!speculative.use_heterogeneous_vocab) return TokenMap{};
+    return invalid_argument(
+        "speculative config: use_heterogeneous_vocab compares two vocabularies, but " +
+        std::string(parts.tokenizer == nullptr ? "the target" : folder) +
+        " has no tokenizer.json; leave the field out or add the file");
+  }
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, load_hf_tokenizer(folder));
+  FT_ASSIGN_OR_RETURN(const ModelConfig draft, read_model_config(folder, {}));
+  return map_tokens({*parts.tokenizer, parts.target.config().vocab_size},
+                    {*tokenizer, draft.vocab_size}, speculative.use_heterogeneous_vocab);
+}
+
+Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
+                                      const DrafterParts& parts) {
+  const SpeculativeConfig& speculative = config.speculative[index];
+  FT_ASSIGN_OR_RETURN(TokenMap map, token_map_of(speculative, parts.folders[index], parts));
+  const DrafterContext context{.config = speculative,
+                               .device = parts.device,
+                               .target = parts.target,
+                               .target_folder = config.model,
+                               .folder = parts.folders[index],
+                               .attention = parts.attention,
+                               .max_model_len = config.max_model_len > 0
+                                                    ? config.max_model_len
+                                                    : parts.target.config().max_context,
+                               .max_rows = max_catch_up_rows(config),
+                               .max_spans = config.max_num_seqs,
+                               .dummy = config.load_format == "dummy",
+                               .token_map = std::move(map.to_draft),
+                               .token_map_back = std::move(map.to_target),
+                               .draft_vocab_ids = {}};
+  return make_drafter(context);
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<Drafter>>> make_drafters(const EngineConfig& config,
+                                                            const DrafterParts& parts) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (size_t i = 0; i < config.speculative.size(); ++i) {
+    FT_ASSIGN_OR_RETURN(std::unique_ptr<Drafter> drafter, make(config, i, parts));
+    drafters.push_back(std::move(drafter));
+  }
+  return drafters;
+}
+
+std::vector<std::string> drafter_names(const EngineConfig& config) {
+  std::vector<std::string> names;
+  for (const SpeculativeConfig& drafter : config.speculative) {
+    const auto same = std::count_if(
+        config.speculative.data(), &drafter,
+        [&](const SpeculativeConfig& other) { return other.method == drafter.method; });
+    names.push_back(drafter.method + (same > 0 ? "-" + std::to_string(same + 1) : ""));
+  }
+  return names;
+}
+
+int most_drafts(const EngineConfig& config) {
+  int most = 0;
+  for (const SpeculativeConfig& drafter : config.speculative) {
+    const int k = drafter.num_speculative_tokens;
+    most = std::max(most, k > 0 ? k : kMaxSpeculativeTokens);
+  }
+  return most;
+}
+
+int max_catch_up_rows(const EngineConfig& config) {
+  return config.max_num_batched_tokens + config.max_num_seqs;
+}
+
+}  // namespace foretoken

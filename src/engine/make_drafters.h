@@ -1,0 +1,43 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/backend.h"
+#include "base/result.h"
+#include "device/device.h"
+#include "draft/drafter.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+namespace foretoken {
+
+// What the drafters of an engine are made from, beside their configurations. The references outlive
+// them.
+struct DrafterParts {
+  Device& device;
+  Model& target;
+  const Tokenizer* tokenizer = nullptr;  // of the target; null: it has none
+  const AttentionBackend* attention = nullptr;
+  std::vector<std::string> folders;  // of locate_drafters
+};
+
+// The drafters of a resolved configuration, in its order, loaded but without the memory that
+// depends on the number of blocks. Errors say which drafter they are about.
+Result<std::vector<std::unique_ptr<Drafter>>> make_drafters(const EngineConfig& config,
+                                                            const DrafterParts& parts);
+
+// How requests and statistics name the drafters: by method, from the second of one method on with
+// a number, "eagle-2".
+std::vector<std::string> drafter_names(const EngineConfig& config);
+
+// The most drafts of any one, 0 without drafters; the most there can be where one is not told.
+int most_drafts(const EngineConfig& config);
+
+// Rows of the largest catch-up pass of a step: a whole step's rows, and the token that each
+// sequence gets beyond them.
+int max_catch_up_rows(const EngineConfig& config);
+
+}  // namespace foretoken

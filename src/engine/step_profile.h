@@ -1,0 +1,84 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "draft/step_times.h"
+#include "engine/model_runner.h"
+#include "engine/step_memory.h"
+
+namespace foretoken {
+
+struct StepProfileConfig {
+  std::vector<std::string> drafter_names;
+  int max_len = 0;            // of the longest sequence
+  int max_rows = 0;           // of a step
+  int num_blocks = 0;         // of the full group, the null block included
+  int num_window_blocks = 0;  // of the windowed group, likewise; 0: there is none
+  double seconds = 1;         // for the target, and half of it for each drafter
+  bool graphs = true;
+};
+
+// Measures what steps cost, by running them on made-up sequences: at start, before the first
+// request. Sizes 1, 2, 4, ... up to every sequence with all its drafts, but only as many as the
+// time is enough for; what is not measured is extrapolated (TimeCurve). Afterwards all device state
+// is as it was, but for the bytes of KV that nothing refers to.
+class StepProfile {
+ public:
+  // The drafters are those of the runner, in its order. References outlive the profile.
+  StepProfile(Device& device, Queue& queue, ModelRunner& runner, StepMemory& memory,
+              std::vector<Drafter*> drafters, const StepProfileConfig& config);
+
+  // Blocks for about as long as configured. The runner must have no step times yet, and no step in
+  // flight. An error is the queue's.
+  Result<StepTimes> measure();
+
+ private:
+  // Sequences of one kind that fill a step.
+  struct Batch {
+    int num_seqs = 1;
+    int num_drafts = 0;  // verified for each
+    int drafter = 0;
+    int draft_limit = 0;  // proposed for each
+    int catch_up = 0;     // entries that each lacks
+    int num_rows() const { return num_seqs * (num_drafts + 1); }
+  };
+
+  // Blocks [first, last] of a sequence.
+  struct Written {
+    int first = 0;
+    int last = 0;
+    int count() const { return last - first + 1; }
+  };
+
+  Status take_memory();
+  Written written(const Batch& batch) const;
+  int most_seqs(const Batch& batch) const;
+  void write_states(const Batch& batch, bool committed);
+  void copy_states(const Batch& batch);
+  void copy_tables(const Batch& batch);
+  StepPlan encode(const Batch& batch);
+  void submit(const Batch& batch);
+  Result<int64_t> measure_target(const Batch& batch);
+  Result<int64_t> measure_drafter(const Batch& batch);
+  Status measure_drafter_curves(int index, DrafterTimes& times);
+  Batch target_batch(int num_rows) const;
+
+  Queue& queue_;
+  ModelRunner& runner_;
+  StepMemory& memory_;
+  const std::vector<Drafter*> drafters_;
+  const StepProfileConfig config_;
+  Arena pinned_;
+  SlotState* states_ = nullptr;   // [num_slots] as the next step finds them
+  SlotParams* params_ = nullptr;  // [num_slots]
+  int32_t* tables_ = nullptr;     // [num_slots, max_blocks] parts of block tables
+  int max_drafts_ = 0;
+  int context_ = 1;  // known tokens of each sequence
+  uint64_t step_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,66 @@
+#include "engine/step_shape.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+int bucket(int count, int most) {
+  FT_CHECK(count <= most);
+  return std::min(static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(count, 1)))), most);
+}
+
+}  // namespace
+
+size_t StepShapeHash::operator()(const StepShape& shape) const {
+  uint64_t hash = static_cast<uint64_t>(shape.max_rows) << 32 | shape.features;
+  for (const DraftShape& draft : shape.drafts) {
+    const auto word = static_cast<uint64_t>(draft.num_passes) << 48 |
+                      static_cast<uint64_t>(draft.max_catch_up_rows) << 16 |
+                      static_cast<uint64_t>(draft.max_spans);
+    // Knuth's multiplicative step mixes the words.
+    hash = (std::rotl(hash, 23) ^ word) * 0x9e3779b97f4a7c15u;
+  }
+  return static_cast<size_t>(hash ^ hash >> 32);
+}
+
+StepShapes::StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
+                       const std::vector<Drafter*>& drafters)
+    : max_rows_(max_rows), max_spans_(max_spans), max_catch_up_rows_(max_catch_up_rows) {
+  for (const Drafter* drafter : drafters) traits_.push_back(drafter->traits());
+  for (int rows = 1;; rows *= 2) {
+    row_buckets_.push_back(std::min(rows, max_rows_));
+    if (rows >= max_rows_) break;
+  }
+}
+
+DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) const {
+  DraftShape shape;
+  const bool drafts = use.num_passes > 0 && use.num_spans > 0;
+  if (!traits.has_kv) {
+    // Its time hardly depends on the bounds, so one shape does for all.
+    if (drafts) shape = {traits.max_drafts, 0, max_spans_};
+    return shape;
+  }
+  if (drafts) {
+    shape.num_passes = use.num_passes;
+    shape.max_spans = bucket(use.num_spans, max_spans_);
+  }
+  if (use.catch_up_rows > 0) {
+    shape.max_catch_up_rows = bucket(use.catch_up_rows, max_catch_up_rows_);
+  }
+  return shape;
+}
+
+StepShape StepShapes::of(const StepPlan& plan) const {
+  StepShape shape;
+  shape.max_rows = bucket(plan.num_rows, max_rows_);
+  shape.features = plan.features;
+  for (size_t i = 0; i < traits_.size(); ++i) shape.drafts[i] = of(plan.drafts[i], traits_[i]);
+  return shape;
+}
+
+}  // namespace foretoken

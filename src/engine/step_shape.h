@@ -1,0 +1,45 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "sched/step_plan.h"
+
+namespace foretoken {
+
+// The bounds that the ops of a step are enqueued with; a graph serves every step of its shape.
+struct StepShape {
+  int max_rows = 0;       // token rows
+  uint32_t features = 0;  // StepFeature bits
+  // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
+  std::array<DraftShape, kMaxDrafters> drafts{};
+  bool operator==(const StepShape&) const = default;
+};
+
+struct StepShapeHash {
+  size_t operator()(const StepShape& shape) const;
+};
+
+// Rounds the bounds of plans up, so that few graphs serve all steps: rows and spans to powers of
+// two, at most their largest values.
+class StepShapes {
+ public:
+  StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
+             const std::vector<Drafter*>& drafters);
+
+  StepShape of(const StepPlan& plan) const;
+  DraftShape of(const DraftUse& use, const DrafterTraits& traits) const;
+  // 1, 2, 4, ... max_rows.
+  const std::vector<int>& row_buckets() const { return row_buckets_; }
+
+ private:
+  const int max_rows_;
+  const int max_spans_;
+  const int max_catch_up_rows_;
+  std::vector<DrafterTraits> traits_;
+  std::vector<int> row_buckets_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,23 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "kernels/step_types.h"
+#include "sched/step_plan.h"
+
+namespace foretoken {
+
+// Faults and probes planted by tests; all off in production.
+struct TestHooks {
+  bool reuse_ring_entry = false;  // a plan is also written over the entry of the step before
+  int upload_delay_us = 0;        // the queue dawdles before it reads the entry
+  bool drop_bonus = false;        // the token behind drafts that are all accepted is not committed
+  // Engine thread: changes what the length policy grants step `step`.
+  std::function<void(uint64_t step, std::array<DraftGrant, kMaxDrafters>& grants)> grants = nullptr;
+  // Engine thread: sees the published result of each span, before anything is made of it.
+  std::function<void(uint64_t step, const Span& span, const SpanResult& result)> on_result =
+      nullptr;
+};
+
+}  // namespace foretoken

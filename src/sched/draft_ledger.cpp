@@ -1,0 +1,176 @@
+#include "sched/draft_ledger.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kNumTurns = 4;
+constexpr int kOutputMemory = 16;  // outputs that their mean length is taken of
+
+bool is_ready(const Span& span) { return span.first_new_id < 0 && span.sequence->draft_caught_up; }
+
+int turn_of(const Span& span) {
+  if (span.first_new_id < 0) return is_ready(span) ? 0 : 1;
+  return span.samples ? 2 : 3;
+}
+
+}  // namespace
+
+void DraftLedger::open(std::span<const DraftGrant> grants) {
+  FT_CHECK(grants.size() <= drafters_.size() && grants.size() <= purses_.size());
+  purses_ = {};
+  for (size_t i = 0; i < grants.size(); ++i) {
+    purses_[i] = {grants[i], grants[i].catch_up_rows, grants[i].max_spans};
+  }
+}
+
+// Drafts that a sequence of `len` tokens can have verified next.
+int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
+  const int64_t by_drafter = int64_t{drafter_of(sequence).max_len} - len + 1;
+  return static_cast<int>(std::min<int64_t>(sequence.max_len - len - 1, by_drafter));
+}
+
+int DraftLedger::hoped_limit(const Sequence& sequence) const {
+  if (!drafts(sequence)) return 0;
+  const int granted = purses_[static_cast<size_t>(sequence.drafter)].grant.limit;
+  const int left = drafts_left(sequence, sequence.len_floor() + 1);
+  return std::max(0, std::min({granted, sequence.max_drafts, left}));
+}
+
+int DraftLedger::positions_ahead(const Sequence& sequence, int draft_limit) const {
+  return keeps_entries(sequence) ? std::max(0, draft_limit - 1) : 0;
+}
+
+int DraftLedger::max_positions_ahead() const {
+  int most = 0;
+  for (const Purse& purse : purses_) most = std::max(most, purse.grant.limit - 1);
+  return most;
+}
+
+// What the turns look at changes only when all had theirs.
+void DraftLedger::deal(StepPlan& plan) {
+  for (int turn = 0; turn < kNumTurns; ++turn) {
+    for (Span& span : plan.spans) {
+      if (turn_of(span) == turn) deal_to(span, plan);
+    }
+  }
+  for (const Span& span : plan.spans) settle(span);
+}
+
+// Entries before `num_ids` that may be missing.
+int DraftLedger::missing(const Sequence& sequence, int num_ids) const {
+  const int end = std::min(num_ids, drafter_of(sequence).max_len);
+  return std::max(0, end - sequence.draft_floor);
+}
+
+// Entries that a booked span lacks at most once its step has committed.
+int DraftLedger::rows_wanted(const Span& span) const {
+  const Sequence& sequence = *span.sequence;
+  const int lacks = missing(sequence, span.samples ? sequence.len_bound() : sequence.num_scheduled);
+  if (!is_ready(span)) return lacks;
+  // Of the accepted drafts and the id behind them; a drafter that keeps what it wrote lacks that id
+  // and, as it is never fed, the last draft.
+  const int fresh = span.max_drafts + 1;
+  return std::min(lacks, drafter_of(sequence).keeps_written ? std::min(fresh, 2) : fresh);
+}
+
+int DraftLedger::class_of(const Sequence& sequence, int missing) const {
+  const int len = sequence.len_floor();
+  const int to_come =
+      std::min(sequence.max_len - len, std::max(len - sequence.prompt_len, mean_output_x16_ / 16));
+  for (int i = 0; i < kNumCatchUpClasses - 1; ++i) {
+    if (int64_t{missing} * 16 <= int64_t{to_come} << i) return i;
+  }
+  return kNumCatchUpClasses - 1;
+}
+
+bool DraftLedger::worth_rows(const Span& span, const DraftGrant& grant) const {
+  const Sequence& sequence = *span.sequence;
+  // To the end, so that its last block is complete for those that hit it.
+  if (is_ready(span)) return true;
+  const int known = std::max(sequence.known_len(), sequence.len_floor());
+  if (drafts_left(sequence, span.samples ? known : known + 1) <= 0) return false;
+  const int lacks = span.samples ? rows_wanted(span) : missing(sequence, known);
+  return lacks <= grant.max_missing || class_of(sequence, lacks) <= grant.max_class;
+}
+
+void DraftLedger::deal_to(Span& span, StepPlan& plan) {
+  const Sequence& sequence = *span.sequence;
+  if (!drafts(sequence)) return;
+  Purse& purse = purses_[static_cast<size_t>(sequence.drafter)];
+  const bool has_kv = drafter_of(sequence).has_kv;
+  const int wanted = has_kv ? rows_wanted(span) : 0;
+  if (purse.num_spans > 0 && (!has_kv || worth_rows(span, purse.grant))) {
+    span.draft_rows = std::min(wanted, purse.num_rows);
+  } else {
+    span.draft_limit = 0;
+  }
+  if (span.draft_rows < wanted) span.draft_limit = 0;
+  if (span.draft_rows == 0 && span.draft_limit == 0) return;
+  purse.num_rows -= span.draft_rows;
+  --purse.num_spans;
+  DraftUse& use = plan.drafts[static_cast<size_t>(sequence.drafter)];
+  use.num_passes = std::max(use.num_passes, span.draft_limit);
+  use.catch_up_rows += span.draft_rows;
+  if (span.draft_limit > 0) ++use.num_spans;
+}
+
+void DraftLedger::settle(const Span& span) const {
+  Sequence& sequence = *span.sequence;
+  sequence.draft_bound = span.draft_limit;
+  if (!keeps_entries(sequence)) return;
+  const bool caught_up = span.draft_rows == rows_wanted(span);
+  const int known = span.samples ? sequence.len_floor() : sequence.num_scheduled;
+  const int end = std::min(known, drafter_of(sequence).max_len);
+  const int floor = caught_up ? end : std::min(end, sequence.draft_floor + span.draft_rows);
+  sequence.draft_floor = std::max(sequence.draft_floor, floor);
+  sequence.draft_caught_up = caught_up;
+}
+
+void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const {
+  const int len = sequence.len_floor();
+  if (sequence.caught_up && len >= sequence.max_len) return;
+  if (sequence.caught_up) ++demand.num_decoding;
+  if (!drafts(sequence) || drafts_left(sequence, len + 1) <= 0) return;
+  DraftDemand& own = demand.drafters[static_cast<size_t>(sequence.drafter)];
+  if (!sequence.caught_up) {
+    ++own.num_coming;
+    return;
+  }
+  ++own.num_decoding;
+  if (!drafter_of(sequence).has_kv || sequence.draft_caught_up) {
+    ++own.num_ready;
+    return;
+  }
+  const int most = sequence.len_bound() + std::min(sequence.max_drafts, sequence.draft_bound) + 1;
+  const int lacks = missing(sequence, std::min(most, sequence.max_len));
+  const auto index = static_cast<size_t>(class_of(sequence, lacks));
+  ++own.num_resting[index];
+  own.num_missing[index] += lacks;
+  own.fewest_missing = own.fewest_missing == 0 ? lacks : std::min(own.fewest_missing, lacks);
+}
+
+void DraftLedger::restart(Sequence& sequence, int exact) const {
+  sequence.draft_bound = 0;
+  sequence.draft_caught_up = false;
+  sequence.draft_floor = keeps_entries(sequence) ? exact : 0;
+}
+
+int DraftLedger::confirm(Sequence& sequence, int num_ids, int missing) const {
+  if (!keeps_entries(sequence)) return 0;
+  const int exact = std::clamp(num_ids - missing, 0, num_ids);
+  sequence.draft_floor = std::max(sequence.draft_floor, exact);
+  return exact;
+}
+
+void DraftLedger::note_end(const Sequence& sequence) {
+  if (sequence.pools) return;
+  num_outputs_ = std::min(num_outputs_ + 1, kOutputMemory);
+  const int output = sequence.known_len() - sequence.prompt_len;
+  mean_output_x16_ += (output * 16 - mean_output_x16_) / num_outputs_;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,202 @@
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "apps/command_run.h"
+
+namespace foretoken {
+namespace {
+
+using Flags = std::vector<std::string>;
+
+// Ends before a model is loaded unless the configuration is right.
+CommandResult start(const Flags& flags) {
+  Flags all = {"generate",    "--model", bundled_model().string(), "--prompt", "Once",
+               "--log-level", "error",   "--max-tokens",           "4"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  return run_command(all);
+}
+
+void expect_refused(const Flags& flags, const std::string& part) {
+  const CommandResult result = start(flags);
+  EXPECT_EQ(result.exit_code, 1) << flags.back();
+  ASSERT_EQ(result.errors().size(), 1u) << flags.back() << result.err;
+  EXPECT_NE(result.errors()[0].find(part), std::string::npos) << result.errors()[0];
+  EXPECT_TRUE(result.out.empty()) << result.out;
+}
+
+struct Case {
+  const char* config;
+  const char* part;
+};
+
+void expect_refused(std::initializer_list<Case> cases) {
+  for (const auto& [config, part] : cases) expect_refused({"-sc", config}, part);
+}
+
+// An n-gram configuration with one more field.
+std::string ngram_with(const std::string& field) {
+  return R"({"method": "ngram", "num_speculative_tokens": 3, )" + field + "}";
+}
+
+TEST(SpeculativeConfig, Method) {
+  expect_refused({{"{\"method\": ", "not valid JSON"},
+                  {"5", "a JSON object or a list of them"},
+                  {R"({"method": 3})", "'method' must be a string"},
+                  {R"({"num_speculative_tokens": 3})", "'method' (--spec-method) is missing"},
+                  {R"({"method": "divination"})", "use one of: ngram, "},
+                  {R"({"method": "ngarm"})", "did you mean 'ngram'?"},
+                  {R"({"method": "suffix"})", "method 'suffix' is not built yet; use one of: "},
+                  {R"({"method": "medusa"})", "is not built yet"},
+                  {R"({"method": "custom_class"})", "loads Python code"}});
+}
+
+TEST(SpeculativeConfig, NumberOfDrafts) {
+  expect_refused(
+      {{R"({"method": "ngram"})", "'num_speculative_tokens' (--spec-tokens) is missing"},
+       {R"({"method": "ngram", "num_speculative_tokens": 0})", "is 0; give 1 to 16, or leave"},
+       {R"({"method": "ngram", "num_speculative_tokens": -1})", "is -1; give 1 to 16"},
+       {R"({"method": "ngram", "num_speculative_tokens": 10000})", "is 10000; give 1 to 16"},
+       {R"({"method": "ngram", "num_speculative_tokens": "4"})", "must be an integer"},
+       {R"({"method": "ngram", "num_speculative_tokens": 4.5})", "must be an integer"},
+       {R"({"method": "ngram", "num_speculative_token": 4})",
+        "did you mean 'num_speculative_tokens'?"}});
+}
+
+TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
+  expect_refused(
+      {{R"({"method": "ngram", "num_speculative_tokens": 3, "model": "some/model"})",
+        "'model' belongs to drafters with weights, not to ngram"},
+       {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_vocab_size": 9})",
+        "'draft_vocab_size' belongs to drafters with weights"},
+       {R"({"method": "ngram", "num_speculative_tokens": 3, "use_heterogeneous_vocab": true})",
+        "'use_heterogeneous_vocab' belongs to draft_model"},
+       {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_sample_method":
+            "probabilistic"})",
+        "'draft_sample_method' probabilistic needs a drafter with probabilities"},
+       {R"({"method": "draft_model", "num_speculative_tokens": 3, "prompt_lookup_max": 3})",
+        "'prompt_lookup_max' belongs to ngram, not to draft_model"},
+       {R"({"method": "draft_model", "num_speculative_tokens": 3, "revision": "main"})",
+        "'revision' needs 'model'"}});
+}
+
+TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
+  const std::pair<const char*, const char*> refused[] = {
+      {R"("attention_backend": "FLASH_ATTN")", "--attention-backend"},
+      {R"("code_revision": "main")", "never run"},
+      {R"("disable_lookahead_block_hashes": true)", "remove it"},
+      {R"("draft_lm_head_quantization": "fp8")", "not built yet"},
+      {R"("draft_load_config": {})", "--load-format"},
+      {R"("draft_tensor_parallel_size": 2)", "must be 1"},
+      {R"("dspark_draft_topk": 4)", "dspark"},
+      {R"("enforce_eager": true)", "--enforce-eager"},
+      {R"("fly_window_size": 2)", "lossy"},
+      {R"("fly_entropy_threshold": 0.3)", "lossy"},
+      {R"("fly_entropy_top_k": 3)", "lossy"},
+      {R"("index_share_for_mtp_iteration": true)", "not built yet"},
+      {R"("kv_cache_dtype": "fp8")", "not built yet"},
+      {R"("moe_backend": "triton")", "not built yet"},
+      {R"("parallel_drafting": true)", "not built yet"},
+      {R"("quantization": "fp8")", "'quantization' is not built yet"},
+      {R"("speculative_token_tree": "[(0,)]")", "trees"},
+      {R"("suffix_decoding_max_tree_depth": 24)", "suffix"},
+      {R"("suffix_decoding_max_cached_requests": 0)", "suffix"},
+      {R"("suffix_decoding_max_spec_factor": 1.0)", "suffix"},
+      {R"("suffix_decoding_min_token_prob": 0.1)", "suffix"},
+      {R"("target_model_config": {})", "vLLM itself"},
+      {R"("target_parallel_config": {})", "vLLM itself"},
+      {R"("draft_model_config": {})", "vLLM itself"},
+      {R"("draft_parallel_config": {})", "vLLM itself"},
+      {R"("tensor_parallel_size": 1)", "no field"},
+      {R"("xpress_topc": 3)", "XPress"},
+      {R"("rejection_sample_method": "standard")",
+       "coupled, which accepts greedy drafts exactly as often as standard"},
+      {R"("rejection_sample_method": "block")", "is not built yet"},
+      {R"("rejection_sample_method": "fly")", "changes the text"},
+      {R"("rejection_sample_method": "copled")", "did you mean 'coupled'?"},
+      {R"("lookup": 1)", "'lookup' is unknown; remove it"}};
+  for (const auto& [field, part] : refused) expect_refused({"-sc", ngram_with(field)}, part);
+  const CommandResult harmless =
+      start({"-sc", ngram_with(R"("attention_backend": "auto", "draft_tensor_parallel_size": 1,
+          "enforce_eager": false, "quantization": null, "parallel_drafting": false,
+          "disable_padded_drafter_batch": true, "disable_eagle_block_drop": true,
+          "use_local_argmax_reduction": true, "rejection_sample_method": "coupled",
+          "draft_sample_method": "greedy", "enable_adaptive_verification": true,
+          "prompt_lookup_min": 1, "prompt_lookup_max": 4)")});
+  EXPECT_EQ(harmless.exit_code, 0) << harmless.err;
+}
+
+TEST(SpeculativeConfig, RangesAndContradictions) {
+  const std::pair<const char*, const char*> refused[] = {
+      {R"("prompt_lookup_max": 0)", "'prompt_lookup_max' must be at least 1, not 0"},
+      {R"("prompt_lookup_min": 5, "prompt_lookup_max": 4)", "exceeds 'prompt_lookup_max' 4"},
+      {R"("length_policy": "adaptve")", "did you mean 'adaptive'?"},
+      {R"("length_policy": "fixed", "enable_adaptive_verification": true)", "remove it"},
+      {R"("synthetic_acceptance_rates": [0.8, 0.6, 0.4])", "needs \"rejection_sample_method\""},
+      {R"("synthetic_acceptance_length": 2.0)", "needs \"rejection_sample_method\""}};
+  for (const auto& [field, part] : refused) expect_refused({"-sc", ngram_with(field)}, part);
+}
+
+TEST(SpeculativeConfig, SyntheticRates) {
+  const std::pair<const char*, const char*> refused[] = {
+      {R"("synthetic_acceptance_rates": [0.8, 0.6])", "has 2 entries for"},
+      {R"("synthetic_acceptance_rates": [0.8, 0.9, 0.1])", "must not rise"},
+      {R"("synthetic_acceptance_rates": [1.5, 0.9, 0.1])", "1.5 is not in [0, 1]"},
+      {R"("synthetic_acceptance_rates": 0.5)", "must be an array of numbers"},
+      {R"("synthetic_acceptance_length": 4.5)", "must be in [1, 4]"},
+      {R"("synthetic_acceptance_length": 0)", "must be in [1, 4]"},
+      {R"("synthetic_acceptance_length": 2, "synthetic_acceptance_rates": [0.8, 0.6, 0.4])",
+       "not both"},
+      {R"("length_policy": "fixed")", "needs one of 'synthetic_acceptance_rates'"}};
+  for (const auto& [field, part] : refused) {
+    const std::string rule = R"("rejection_sample_method": "synthetic", )";
+    expect_refused({"-sc", ngram_with(rule + field)}, part);
+  }
+}
+
+TEST(SpeculativeConfig, Schedules) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"[]", "must be a list of [first, last, K]"},
+      {"[[1, 4]]", "must be a list of [first, last, K]"},
+      {"[[1, 4, -1]]", "must be a list of [first, last, K]"},
+      {"[[2, 4, 1]]", "must start with batch size 1, not 2"},
+      {"[[1, 4, 1], [4, 8, 0]]", "must begin after 4"},
+      {"[[1, 4, 1], [8, 6, 0]]", "ends before it begins"}};
+  const std::string name = R"("num_speculative_tokens_per_batch_size": )";
+  for (const auto& [list, part] : refused) expect_refused({"-sc", ngram_with(name + list)}, part);
+  expect_refused({"-sc", ngram_with(name + R"([[1, 4, 1]], "length_policy": "adaptive")")},
+                 "contradict each other");
+  EXPECT_EQ(start({"-sc", ngram_with(name + "[[1, 4, 9], [9, 64, 0]]")}).exit_code, 0);
+}
+
+TEST(SpeculativeConfig, Lists) {
+  const std::string ngram = R"({"method": "ngram", "num_speculative_tokens": 3})";
+  expect_refused({{"[]", "1 to 4 entries, not 0"}, {"[3]", "must be a JSON object"}});
+  expect_refused({"-sc", "[" + ngram + R"(, {"method": "ngram"}])"}, "entry 2: 'num_speculative");
+  expect_refused({"-sc", "[" + ngram + "," + ngram + "]"}, "twice");
+  expect_refused({"-sc", "[" + ngram + "," + ngram + "," + ngram + "," + ngram + "," + ngram + "]"},
+                 "1 to 4 entries, not 5");
+  expect_refused(
+      {"-sc", R"([{"method": "ngram", "num_speculative_tokens": 3, "length_policy": "off"},
+                  {"method": "draft_model", "num_speculative_tokens": 3, "length_policy": "fixed"}])"},
+      "'length_policy' holds for the whole engine");
+}
+
+TEST(SpeculativeConfig, ShortFlags) {
+  EXPECT_EQ(start({"--spec-method", "ngram", "--spec-tokens", "3"}).exit_code, 0);
+  EXPECT_EQ(start({"-sc", R"({"prompt_lookup_max": 3})", "--spec-tokens", "3",
+                   "--spec-length-policy", "fixed"})
+                .exit_code,
+            0);
+  expect_refused({"--spec-tokens", "3"}, "'method' (--spec-method) is missing");
+  expect_refused({"--spec-method", "ngram"}, "'num_speculative_tokens' (--spec-tokens) is missing");
+  expect_refused({"--spec-method", "ngram", "--spec-tokens", "0"}, "is 0; give 1 to 16");
+  expect_refused({"-sc", R"({"method": "ngram"})", "--spec-tokens", "3", "--spec-method", "ngram"},
+                 "--spec-method and 'method' of --speculative-config say the same");
+  expect_refused({"-sc", R"([{"method": "ngram"}])", "--spec-tokens", "3"},
+                 "put 'num_speculative_tokens' into the list");
+  expect_refused({"--step-time-table", "table.json"}, "add --speculative-config");
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,77 @@
+#pragma once
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "draft/length_policy.h"
+#include "sched/scheduler.h"
+
+namespace foretoken {
+
+// A closed loop of requests through the real scheduler and length policy, on a device that is
+// nothing but its step-time table and a chance of acceptance. It proposes as many drafts as it may.
+class PolicyWorld {
+ public:
+  struct Workload {
+    int batch = 1;
+    int num_requests = 1;  // `batch` of them at a time
+    int prompt_len = 64;
+    int output_len = 512;
+    // Chance that draft `position` is accepted when those before it are, once so many percent of
+    // all tokens are out.
+    std::function<double(int percent, int position)> acceptance;
+  };
+  struct Totals {
+    int64_t ns = 0;
+    int64_t num_tokens = 0;
+    int64_t num_steps = 0;
+    int64_t num_drafted = 0;
+    int64_t num_accepted = 0;
+    int64_t num_caught_up = 0;  // rows
+    std::vector<int> limits;    // granted in each step
+    double tokens_per_second() const {
+      return static_cast<double>(num_tokens) * 1e9 / static_cast<double>(ns);
+    }
+  };
+
+  // `policy.drafters` has one entry.
+  PolicyWorld(const StepTimes& times, const LengthPolicyConfig& policy, const Workload& workload);
+
+  Totals run();
+
+ private:
+  struct Work {
+    Span span;
+    int standing = 0;  // drafts on the device when the span runs
+  };
+  struct Step {
+    uint64_t number = 0;
+    std::vector<Work> work;
+    DraftUse use;
+  };
+
+  static int output_len(const Workload& workload, int index);
+  void submit();
+  bool plan();
+  void finish_step();
+  int64_t run_span(const Work& work, uint64_t step);
+
+  const StepTimes& times_;
+  const LengthPolicyConfig config_;
+  const Workload workload_;
+  LengthPolicy policy_;
+  Scheduler scheduler_;
+  std::mt19937 random_{7};
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::deque<Step> in_flight_;
+  BatchDemand demand_;
+  int64_t num_wanted_ = 0;  // tokens of all outputs
+  int num_submitted_ = 0;
+  int num_running_ = 0;
+  uint64_t num_planned_ = 0;
+  Totals totals_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,281 @@
+#include <atomic>
+#include <map>
+
+#include "engine/dialled_engine.h"
+#include "engine/engine_impl.h"
+#include "support/dialled_set.h"
+
+// Speculation through the whole engine, on dialled checkpoints: the text is known before it runs,
+// and how often drafts are accepted too.
+
+namespace foretoken {
+namespace {
+
+constexpr int kDrafts = 3;
+
+class Speculation : public testing::Test {
+ protected:
+  static const test::DialledSet& set() { return test::DialledSet::of(); }
+  static const DialledCycle& cycle() {
+    static const DialledCycle cycle(set().shape().vocab_size, set().shape().seed);
+    return cycle;
+  }
+
+  // Without drafters.
+  static EngineConfig config(const std::string& kind = "") {
+    EngineConfig config;
+    config.model = set().target(kind);
+    config.device = engine_test_device();
+    config.max_model_len = 512;
+    config.max_num_seqs = 8;
+    config.max_num_batched_tokens = 64;
+    config.num_gpu_blocks_override = 8 * 32;
+    return config;
+  }
+  static EngineConfig config_with(const std::string& kind, int num_drafts = kDrafts) {
+    EngineConfig with = config(kind);
+    with.speculative = {set().drafter(kind, num_drafts)};
+    return with;
+  }
+  static std::unique_ptr<EngineImpl> make(const EngineConfig& config, const TestHooks& hooks = {}) {
+    auto engine = EngineImpl::create(config, hooks);
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    return engine.ok() ? std::move(engine).value() : nullptr;
+  }
+
+  static Request request(int begin, int length, int max_tokens) {
+    Request request;
+    for (int i = begin; i < begin + length; ++i) request.prompt_token_ids.push_back(cycle().at(i));
+    request.sampling.max_tokens = max_tokens;
+    request.sampling.temperature = 0;
+    request.sampling.ignore_eos = true;
+    return request;
+  }
+  static std::vector<Request> requests(int count, int max_tokens) {
+    std::vector<Request> all;
+    for (int i = 0; i < count; ++i) all.push_back(request(37 * i, 3 + 11 * i, max_tokens));
+    return all;
+  }
+  static void expect_dialled_text(const std::vector<RequestOutput>& outputs, int max_tokens) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int at = static_cast<int>(i);
+      ASSERT_TRUE(outputs[i].status.ok()) << outputs[i].status.message();
+      std::vector<int32_t> expected;
+      for (int t = 0; t < max_tokens; ++t) {
+        expected.push_back(cycle().at(37 * at + 3 + 11 * at + t));
+      }
+      EXPECT_EQ(outputs[i].token_ids, expected) << i;
+    }
+  }
+  static RequestStats sum_of(const std::vector<RequestOutput>& outputs) {
+    RequestStats sum;
+    for (const RequestOutput& output : outputs) sum += output.stats;
+    return sum;
+  }
+};
+
+class SpeculationWith : public Speculation, public testing::WithParamInterface<std::string> {};
+
+TEST_P(SpeculationWith, TheTextIsTheTargetsAndDraftsAreAcceptedAsDialled) {
+  const auto engine = make(config_with(GetParam()));
+  ASSERT_NE(engine, nullptr);
+  const auto outputs = engine->generate(requests(8, 100));
+  expect_dialled_text(outputs, 100);
+  const RequestStats sum = sum_of(outputs);
+  std::printf("%s: drafted %lld, accepted %lld\n", GetParam().c_str(),
+              static_cast<long long>(sum.num_draft_tokens),
+              static_cast<long long>(sum.num_accepted_tokens));
+  if (GetParam() == "ngram") return;  // nothing in these prompts repeats
+  const double dial = set().acceptance(GetParam(), kDrafts);
+  const double acceptance = static_cast<double>(sum.num_accepted_tokens) /
+                            static_cast<double>(sum.num_draft_tokens);
+  EXPECT_NEAR(acceptance, dial, 0.12);
+  // Every step after the first drafts all that it may, but for the last ones of a request.
+  EXPECT_GE(sum.num_draft_tokens, (sum.num_steps - 3 * 8) * kDrafts);
+}
+
+TEST_P(SpeculationWith, CountsByPositionAddUp) {
+  const auto engine = make(config_with(GetParam()));
+  ASSERT_NE(engine, nullptr);
+  std::vector<Request> all = requests(6, 60);
+  all[2].speculative.enabled = false;
+  all[3].speculative.num_speculative_tokens = 1;
+  const auto outputs = engine->generate(all);
+  EXPECT_EQ(outputs[2].stats.num_draft_tokens, 0);
+  EXPECT_LE(outputs[3].stats.num_draft_tokens, outputs[3].stats.num_drafts);
+  for (const RequestOutput& output : outputs) {
+    const RequestStats& stats = output.stats;
+    int64_t drafted = 0;
+    int64_t accepted = 0;
+    for (int i = 0; i < kMaxSpeculativeTokens; ++i) {
+      drafted += stats.num_draft_tokens_per_pos[i];
+      accepted += stats.num_accepted_tokens_per_pos[i];
+      EXPECT_LE(stats.num_accepted_tokens_per_pos[i], stats.num_draft_tokens_per_pos[i]);
+    }
+    EXPECT_EQ(drafted, stats.num_draft_tokens);
+    EXPECT_EQ(accepted, stats.num_accepted_tokens);
+    EXPECT_EQ(stats.num_draft_tokens_per_pos[0], stats.num_drafts);
+    EXPECT_EQ(stats.num_output_tokens, 60);
+    EXPECT_EQ(stats.num_accepted_tokens, 60 - stats.num_steps);
+  }
+  const EngineStats stats = engine->stats();
+  ASSERT_EQ(stats.drafters.size(), 1u);
+  EXPECT_EQ(stats.drafters[0].num_draft_tokens, stats.requests.num_draft_tokens);
+  EXPECT_EQ(stats.drafters[0].num_output_tokens, stats.requests.num_output_tokens - 60);
+}
+
+// The engine thread and the worker do the same with the adaptive policy, which measures first.
+TEST_P(SpeculationWith, TheAdaptivePolicyKeepsTheText) {
+  EngineConfig adaptive = config_with(GetParam());
+  adaptive.speculative[0].length_policy = "adaptive";
+  const auto engine = make(adaptive);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_NE(engine->info().step_times, "");
+  expect_dialled_text(engine->generate(requests(8, 60)), 60);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpeculationWith, testing::ValuesIn(test::DialledSet::kinds()),
+                         [](const auto& info) { return info.param; });
+
+TEST_F(Speculation, ARequestChoosesItsDrafter) {
+  EngineConfig two = config();
+  two.speculative = {set().drafter("eagle", 3), set().drafter("draft_model", 2)};
+  const auto engine = make(two);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->info().drafter, "eagle, draft_model");
+  std::vector<Request> all = requests(6, 50);
+  all[1].speculative.method = "draft_model";
+  all[3].speculative.method = "draft_model";
+  all[4].speculative.method = "eagle";
+  all[5].speculative.enabled = false;
+  const auto outputs = engine->generate(all);
+  expect_dialled_text(outputs, 50);
+  const EngineStats stats = engine->stats();
+  ASSERT_EQ(stats.drafters.size(), 2u);
+  const auto drafted = [&](std::initializer_list<size_t> which) {
+    int64_t sum = 0;
+    for (const size_t i : which) sum += outputs[i].stats.num_draft_tokens;
+    return sum;
+  };
+  EXPECT_EQ(stats.drafters[0].num_draft_tokens, drafted({0, 2, 4}));
+  EXPECT_EQ(stats.drafters[1].num_draft_tokens, drafted({1, 3}));
+  EXPECT_GT(stats.drafters[0].num_accepted_tokens, 0);
+  EXPECT_GT(stats.drafters[1].num_accepted_tokens, 0);
+  EXPECT_EQ(outputs[1].stats.num_draft_tokens_per_pos[2], 0);
+
+  Request unknown = request(0, 5, 5);
+  unknown.speculative.method = "mtp";
+  const RequestOutput refused = engine->generate({unknown})[0];
+  EXPECT_NE(refused.status.message().find("eagle, draft_model"), std::string::npos);
+  Request too_many = request(0, 5, 5);
+  too_many.speculative.method = "draft_model";
+  too_many.speculative.num_speculative_tokens = 3;
+  EXPECT_NE(engine->generate({too_many})[0].status.message().find("0 to 2"), std::string::npos);
+}
+
+// Tokens a step with the rule `synthetic`, alone.
+double tokens_a_step(EngineImpl& engine, const Request& request) {
+  const RequestStats stats = engine.generate({request})[0].stats;
+  // The first step gives one token and verifies nothing.
+  return static_cast<double>(stats.num_output_tokens - 1) /
+         static_cast<double>(stats.num_steps - 1);
+}
+
+TEST_F(Speculation, SyntheticRatesDecideHowManyTokensAStepGives) {
+  EngineConfig synthetic = config_with("eagle", 3);
+  synthetic.max_model_len = 2048;
+  synthetic.speculative[0].rejection_sample_method = "synthetic";
+  synthetic.speculative[0].synthetic_acceptance_rates = {0.8, 0.5, 0.2};
+  const Request long_one = request(0, 5, 2000);
+  {
+    const auto engine = make(synthetic);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_EQ(engine->info().rejection_sample_method, "synthetic");
+    EXPECT_NEAR(tokens_a_step(*engine, long_one), 2.5, 0.12);
+  }
+  {
+    const auto engine = make(synthetic, {.drop_bonus = true});
+    ASSERT_NE(engine, nullptr);
+    EXPECT_NEAR(tokens_a_step(*engine, long_one), 2.3, 0.12);
+  }
+  synthetic.speculative[0].synthetic_acceptance_rates = {};
+  synthetic.speculative[0].synthetic_acceptance_length = 1;
+  const auto none = make(synthetic);
+  ASSERT_NE(none, nullptr);
+  EXPECT_EQ(tokens_a_step(*none, request(0, 5, 100)), 1);
+  synthetic.speculative[0].synthetic_acceptance_length = 4;
+  const auto all = make(synthetic);
+  ASSERT_NE(all, nullptr);
+  EXPECT_EQ(tokens_a_step(*all, request(0, 5, 101)), 4);
+}
+
+// By position of the text: what was drafted there.
+using Drafts = std::map<int, std::vector<int32_t>>;
+
+// Grants nothing before step `begin`, then `limit` drafts.
+Drafts drafts_with_rest(const EngineConfig& config, const Request& request, uint64_t begin) {
+  Drafts drafts;
+  const TestHooks hooks{.grants =
+                            [=](uint64_t step, std::array<DraftGrant, kMaxDrafters>& grants) {
+                              if (step < begin) grants[0] = {.limit = 0, .catch_up_rows = 0};
+                            },
+                        .on_result =
+                            [&](uint64_t, const Span& span, const SpanResult& result) {
+                              drafts[span.sequence->known_len()].assign(
+                                  result.drafts, result.drafts + result.num_drafted);
+                            }};
+  auto engine = EngineImpl::create(config, hooks);
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  if (engine.ok()) (void)engine.value()->generate({request});
+  return drafts;
+}
+
+class NeverStale : public SpeculationWith {};
+
+// A drafter that rested proposes what one that never did proposes at the same place.
+TEST_P(NeverStale, AfterARestTheDraftsAreTheSame) {
+  EngineConfig one = config_with(GetParam());
+  one.steps_in_flight = 1;
+  const Request long_one = request(0, 20, 160);
+  const Drafts always = drafts_with_rest(one, long_one, 0);
+  const Drafts rested = drafts_with_rest(one, long_one, 100);
+  int num_compared = 0;
+  for (const auto& [place, drafts] : rested) {
+    const auto found = always.find(place);
+    if (place < 125 || found == always.end() || drafts.size() != found->second.size()) continue;
+    EXPECT_EQ(drafts, found->second) << place;
+    if (!drafts.empty()) ++num_compared;
+  }
+  EXPECT_GT(num_compared, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NeverStale,
+                         testing::Values("draft_model", "draft_model_shifted", "eagle", "eagle3",
+                                         "mtp", "mtp_chained", "mtp_own"),
+                         [](const auto& info) { return info.param; });
+
+TEST_F(Speculation, OffKeepsDraftersAtRest) {
+  EngineConfig off = config_with("eagle");
+  off.speculative[0].length_policy = "off";
+  const auto engine = make(off);
+  ASSERT_NE(engine, nullptr);
+  const auto outputs = engine->generate(requests(3, 20));
+  expect_dialled_text(outputs, 20);
+  EXPECT_EQ(sum_of(outputs).num_draft_tokens, 0);
+}
+
+TEST_F(Speculation, AScheduleFollowsTheBatch) {
+  EngineConfig scheduled = config_with("eagle");
+  scheduled.speculative[0].length_policy = "adaptive";
+  scheduled.speculative[0].num_speculative_tokens_per_batch_size = {{1, 1, 3}, {2, 8, 0}};
+  const auto engine = make(scheduled);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_GT(sum_of(engine->generate(requests(1, 40))).num_draft_tokens, 0);
+  const auto together = engine->generate(requests(4, 40));
+  expect_dialled_text(together, 40);
+  // Only while one of them is left.
+  EXPECT_LT(sum_of(together).num_draft_tokens, 3 * 40);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,111 @@
+#include "support/dialled_set.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "draft/registry.h"
+#include "model/dialled_heads.h"
+
+namespace foretoken::test {
+namespace {
+
+constexpr int kModules = 2;  // of mtp_chained
+
+void expect_ok(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
+
+std::string new_folder() {
+  static std::atomic<int> count{0};
+  return (std::filesystem::temp_directory_path() /
+          ("foretoken-dialled-set-" + std::to_string(getpid()) + "-" +
+           std::to_string(count.fetch_add(1))))
+      .string();
+}
+
+}  // namespace
+
+DialledSet::DialledSet(const DialledShape& target, double agreement)
+    : folder_(new_folder()), shape_(target), agreement_(agreement) {
+  expect_ok(write_dialled_checkpoint(folder_ + "/target", shape_));
+  DialledShape own = shape_;
+  own.num_mtp_modules = 1;
+  own.mtp_agreement = agreement;
+  expect_ok(write_dialled_checkpoint(folder_ + "/mtp_own", own));
+  DialledShape draft = shape_;
+  draft.num_layers = 1;
+  draft.agreement = agreement;
+  expect_ok(write_dialled_checkpoint(folder_ + "/draft_model", draft));
+  draft.id_shift = 7;
+  expect_ok(write_dialled_checkpoint(folder_ + "/draft_model_shifted", draft));
+  const auto write_head = [&](const std::string& name, HeadKind kind, int num_modules) {
+    expect_ok(
+        write_dialled_head(folder_ + "/" + name, shape_,
+                           {.kind = kind, .agreement = agreement, .num_modules = num_modules}));
+  };
+  write_head("eagle", HeadKind::kEagle, 1);
+  write_head("eagle3", HeadKind::kEagle3, 1);
+  write_head("mtp", HeadKind::kMtp, 1);
+  write_head("mtp_chained", HeadKind::kMtp, kModules);
+}
+
+DialledSet::~DialledSet() { std::filesystem::remove_all(folder_); }
+
+const DialledSet& DialledSet::of(const std::string& architecture) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<DialledSet>> sets;
+  std::lock_guard lock(mutex);
+  std::unique_ptr<DialledSet>& set = sets[architecture];
+  if (set == nullptr) {
+    DialledShape shape;
+    shape.architecture = architecture;
+    set = std::make_unique<DialledSet>(shape);
+  }
+  return *set;
+}
+
+std::vector<std::string> DialledSet::kinds() {
+  std::vector<std::string> names;
+  for (const DrafterEntry& entry : drafters()) names.emplace_back(entry.name);
+  for (const char* name : {"draft_model_shifted", "mtp_chained", "mtp_own"})
+    names.emplace_back(name);
+  return names;
+}
+
+std::string DialledSet::target(const std::string& kind) const {
+  return folder_ + (kind == "mtp_own" ? "/mtp_own" : "/target");
+}
+
+SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) const {
+  SpeculativeConfig config;
+  config.method = kind == "draft_model_shifted" ? "draft_model"
+                  : kind.starts_with("mtp_")    ? "mtp"
+                                                : kind;
+  config.num_speculative_tokens = num_drafts;
+  config.length_policy = "fixed";
+  if (kind == "ngram") {
+    config.prompt_lookup_min = 1;
+    config.prompt_lookup_max = 4;
+  } else if (kind != "mtp_own") {
+    config.model = folder_ + "/" + kind;
+  }
+  config.use_heterogeneous_vocab = kind == "draft_model_shifted";
+  return config;
+}
+
+double DialledSet::acceptance(const std::string& kind, int num_drafts) const {
+  if (kind == "ngram") return 0;
+  double sum = 0;
+  double chance = 1;
+  for (int i = 0; i < num_drafts; ++i) {
+    chance *= agreement_;
+    sum += chance;
+  }
+  return sum / num_drafts;
+}
+
+}  // namespace foretoken::test

@@ -1,0 +1,45 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <string>
+#include <vector>
+
+#include "model/dialled_writer.h"
+
+namespace foretoken::test {
+
+// A dialled target with a drafter of every kind, in a folder of its own that is removed at the end
+// of the process.
+class DialledSet {
+ public:
+  // `agreement`: share of ids after which a drafter proposes what the target emits.
+  explicit DialledSet(const DialledShape& target, double agreement = 0.8);
+  ~DialledSet();
+  DialledSet(const DialledSet&) = delete;
+  DialledSet& operator=(const DialledSet&) = delete;
+
+  // That of the architecture's default shape, written when it is first asked for.
+  static const DialledSet& of(const std::string& architecture = "LlamaForCausalLM");
+
+  // Every method of the registry, and kinds that differ in their files: draft_model_shifted
+  // (another vocabulary), mtp_chained (two modules, used beyond their number), mtp_own (in the
+  // target's own files).
+  static std::vector<std::string> kinds();
+
+  // The target's folder for a drafter of that kind.
+  std::string target(const std::string& kind = "") const;
+  const DialledShape& shape() const { return shape_; }
+  double agreement() const { return agreement_; }
+  // `num_drafts` drafts, always as many as there can be.
+  SpeculativeConfig drafter(const std::string& kind, int num_drafts) const;
+  // Share of the drafts of that kind that a fixed number of them is accepted with, as dialled; 0
+  // for n-gram, whose dial is the prompt.
+  double acceptance(const std::string& kind, int num_drafts) const;
+
+ private:
+  std::string folder_;
+  DialledShape shape_;
+  double agreement_;
+};
+
+}  // namespace foretoken::test
