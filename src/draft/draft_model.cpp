@@ -13,6 +13,7 @@
 #include "draft/draft_passes.h"
 #include "model/draft_head.h"
 #include "model/registry.h"
+#include "model/weight_loader.h"
 
 namespace foretoken {
 namespace {
@@ -57,6 +58,17 @@ UsedRows used_rows(const DrafterContext& context, int32_t draft_vocab) {
     used.target_ids.push_back(id);
   }
   return used;
+}
+
+Result<PackedWeight> load_rows(const DrafterContext& context, const ModelConfig& config,
+                               const std::vector<int32_t>& rows) {
+  if (!context.dummy) return load_head_rows(context.device, context.folder, config, rows);
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t bytes = count * config.hidden_size * static_cast<int64_t>(dtype_size(config.dtype));
+  FT_ASSIGN_OR_RETURN(const auto loader, WeightLoader::create(context.device, nullptr, config.dtype,
+                                                              bytes, {}, nullptr));
+  const TensorPart part[] = {{"lm_head.weight", count}};
+  return loader->matrix(part, config.hidden_size);
 }
 
 class DraftModelDrafter final : public Drafter {
@@ -133,8 +145,7 @@ Status DraftModelDrafter::load_matrix(const DrafterContext& context) {
       return invalid_argument("speculative config: the draft model " + context.folder +
                               " has none of the draft_vocab_size tokens; raise it or leave it out");
     }
-    FT_ASSIGN_OR_RETURN(
-        reduced_, load_head_rows(device_, context.dummy ? "" : context.folder, config, used.rows));
+    FT_ASSIGN_OR_RETURN(reduced_, load_rows(context, config, used.rows));
     matrix_.weight = reduced_.get();
     matrix_.rows = static_cast<int32_t>(used.rows.size());
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "base/check.h"
@@ -16,8 +17,8 @@ constexpr int64_t kMemory = 64;         // observations that a rate looks back o
 constexpr int64_t kRestingMemory = 12;  // the same from probes alone
 constexpr int kRecovery = 256;          // steps in which a rate without observations comes back
 constexpr int kIdleDecay = 64;          // steps without any draft that take a rate down
-constexpr int kFirstSeen = 8;           // verifications of one sequence, before others follow
-constexpr int kFirstClass = 8;          // that one may lack 16 entries for each token to come
+constexpr int kFirstSeen = 8;           // verifications before costs are taken at their word
+constexpr int kFirstClass = 8;          // until then a sequence may lack 16 entries a token to come
 constexpr int kLearning = 32;           // verifications of a few, before all follow
 constexpr int kLearningSpans = 4;
 constexpr int64_t kWakeMargin = 64;     // 1/64 better than resting ends a rest
@@ -132,7 +133,7 @@ void LengthPolicy::take_in(uint64_t step) {
 void LengthPolicy::fold(const Results& results, State& state, int num_drafts) const {
   const int64_t memory = state.limit == 0 ? kRestingMemory : kMemory;
   state.num_seen = std::min(state.num_seen + results.reached[0], kLearning);
-  state.has_learned = state.has_learned || state.num_seen >= kFirstSeen;
+  state.num_ever = std::min(state.num_ever + results.reached[0], kFirstSeen);
   for (size_t i = 0; i < static_cast<size_t>(num_drafts); ++i) {
     const int64_t reached = results.reached[i];
     int64_t& rate = state.rates[i];
@@ -225,6 +226,14 @@ int LengthPolicy::payable_class(int drafter, int64_t saved_ns, int64_t num_missi
   return last;
 }
 
+// Sequences that draft where those of the classes up to `max_class` are caught up.
+int LengthPolicy::num_drafting(int drafter, const DraftDemand& own, int max_class) const {
+  const bool prompts = max_class >= 0 || !config_.drafters[static_cast<size_t>(drafter)].has_kv;
+  int sum = own.num_ready + (prompts ? own.num_coming : 0);
+  for (int i = 0; i <= max_class; ++i) sum += own.num_resting[static_cast<size_t>(i)];
+  return sum;
+}
+
 DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand) {
   const auto index = static_cast<size_t>(drafter);
   const DraftDemand& own = demand.drafters[index];
@@ -237,25 +246,32 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
   const Choice together = choose(drafter, num_all, load);
 
   DraftGrant grant;
-  int64_t num_missing = 0;
-  for (const int64_t missing : own.num_missing) num_missing += missing;
+  const int64_t num_missing =
+      std::accumulate(own.num_missing.begin(), own.num_missing.end(), int64_t{0});
   grant.max_class = payable_class(drafter, together.saved_ns, num_missing);
-  const bool first = !state.has_learned && together.limit > 0;
-  if (first) grant.max_class = std::max(grant.max_class, kFirstClass);
-  int num_drafting = own.num_ready + (grant.max_class >= 0 || !traits.has_kv ? own.num_coming : 0);
-  for (int i = 0; i <= grant.max_class; ++i)
-    num_drafting += own.num_resting[static_cast<size_t>(i)];
-  const int num_plain = num_all - num_drafting;
-  load.rows += num_plain;
-  load.tokens += num_plain * kOne;
-  grant.limit = choose(drafter, num_drafting, load).limit;
-  if (grant.limit > 0) {
-    if (state.limit == 0) state.num_seen = 0;
-    if (state.num_seen < kLearning) grant.max_spans = kLearningSpans;
-    if (first) grant.max_spans = 1;
-    if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
+  int num_sequences = num_drafting(drafter, own, grant.max_class);
+  const bool knows_nothing = state.num_ever < kFirstSeen;
+  if (num_sequences == 0 && knows_nothing && together.limit > 0) {
+    // One sequence may cost more than it seems to be worth, which probes must wait for.
+    state.probing = true;
+    grant.max_class = kFirstClass;
+    grant.max_spans = 1;
+    num_sequences = num_drafting(drafter, own, grant.max_class);
   }
-  if (grant.limit == 0 && state.limit > 0) state.next_probe = step + kProbeSteps;
+  load.rows += num_all - num_sequences;
+  load.tokens += (num_all - num_sequences) * kOne;
+  grant.limit = choose(drafter, num_sequences, load).limit;
+  const bool learning = knows_nothing || (state.limit > 0 && state.num_seen < kLearning);
+  if (learning && num_sequences > 0) grant.limit = std::max(grant.limit, together.limit);
+  if (grant.limit > 0 && state.limit == 0) state.num_seen = 0;
+  if (traits.has_kv && state.num_seen < kLearning) {
+    grant.max_spans = std::min(grant.max_spans, std::max(kLearningSpans, num_sequences / 2));
+  }
+  if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
+  if (grant.limit == 0 && state.limit > 0) {
+    state.next_probe = step + kProbeSteps;
+    if (state.num_ever > 0) state.num_ever = kFirstSeen;
+  }
   state.limit = grant.limit;
   return grant.limit > 0 ? grant : probe(step, drafter, demand);
 }

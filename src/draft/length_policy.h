@@ -28,9 +28,9 @@ struct LengthPolicyConfig {
     int max_catch_up_rows = 0;  // of a step
   };
   LengthMode mode = LengthMode::kAdaptive;
-  std::vector<DraftSchedule> schedule;  // with kSchedule
+  std::vector<DraftSchedule> schedule = {};  // with kSchedule
   int steps_in_flight = 1;
-  std::vector<PolicyDrafter> drafters;
+  std::vector<PolicyDrafter> drafters = {};
 };
 
 // InvalidArgument unless the ranges begin with 1, follow one another without overlap and are within
@@ -69,7 +69,7 @@ class LengthPolicy {
   void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted);
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
-  // The most drafts that a sequence can get from a drafter; for logs and tests.
+  // Of the last grant; for logs and tests.
   int last_limit(int drafter) const { return grants_[static_cast<size_t>(drafter)].limit; }
 
  private:
@@ -87,8 +87,8 @@ class LengthPolicy {
     std::array<int64_t, kMaxDrafts> rates{};
     std::array<int64_t, kMaxDrafts> weights{};
     int num_seen = 0;  // verifications since the drafter last rested
-    bool has_learned = false;
-    int limit = 0;  // 0: it rests
+    int num_ever = 0;  // verifications, of which the first few matter
+    int limit = 0;     // 0: it rests
     bool probing = false;
     uint64_t next_probe = 0;
   };
@@ -109,6 +109,7 @@ class LengthPolicy {
   int64_t expected_drafts(const State& state, int limit) const;
   int64_t ring_ns(int rows) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
+  int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
   int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;

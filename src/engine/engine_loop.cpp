@@ -132,18 +132,18 @@ void EngineLoop::end_sequence(Sequence& sequence, FinishReason reason) {
   outputs_.push(event);
 }
 
-void EngineLoop::grant_drafts() {
+std::span<const DraftGrant> EngineLoop::grant_drafts() {
   scheduler_.describe(demand_);
   const std::span<const DraftGrant> grants = policy_.decide(num_submitted_, demand_);
   std::copy(grants.begin(), grants.end(), grants_.begin());
   if (hooks_.grants) hooks_.grants(num_submitted_, grants_);
+  return {grants_.data(), grants.size()};
 }
 
 bool EngineLoop::plan_and_submit() {
   if (failed_.load()) return false;
-  grant_drafts();
   StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
-  if (!scheduler_.plan(plan, grants_)) return false;
+  if (!scheduler_.plan(plan, grant_drafts())) return false;
   plan.step = num_submitted_;
   policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
   encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));

@@ -52,7 +52,7 @@ class EngineLoop {
   void take_in();
   void add_submitted(RequestState* request);
   void end_requested();
-  void grant_drafts();
+  std::span<const DraftGrant> grant_drafts();
   bool plan_and_submit();
   void wait_and_reconcile();
   void reconcile(const StepPlan& plan, size_t index, const ResultView& view);

@@ -1,12 +1,17 @@
 #include "kernels/head_argmax.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace foretoken {
 
 int64_t head_argmax_bytes(int32_t max_rows, int32_t n) {
-  constexpr int32_t kLeastTile = 32;
-  return int64_t{max_rows} * ((n + kLeastTile - 1) / kLeastTile) * int64_t{sizeof(uint64_t)};
+  // Few rows are shared among narrower warps (kernels/cuda/gemm_common.cuh).
+  constexpr int32_t kFewRows = 64;
+  const auto keys = [n](int64_t rows, int32_t tile) { return rows * ((n + tile - 1) / tile); };
+  const int32_t few = std::min(max_rows, kFewRows);
+  return (keys(few, 16) + keys(max_rows - few, 32)) * int64_t{sizeof(uint64_t)};
 }
 
 void head_argmax(Queue& queue, const HeadArgmaxArgs& args) {

@@ -24,7 +24,7 @@ struct HeadArgmaxArgs {
   DType dtype;
 };
 
-// Scratch of a call, on every device: 8 bytes a row and 32 rows of the weight, at least.
+// Scratch of a call with up to max_rows rows, on every device.
 int64_t head_argmax_bytes(int32_t max_rows, int32_t n);
 
 void head_argmax(Queue& queue, const HeadArgmaxArgs& args);

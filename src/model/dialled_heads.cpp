@@ -141,9 +141,9 @@ void add_modules(const DialledShape& target, const ModelConfig& config, const De
 
 Json head_config(const DialledShape& target, const DialledHead& head) {
   if (head.kind == HeadKind::kMtp) {
-    Json config = dialled_config(target);
-    config["num_nextn_predict_layers"] = head.num_modules;
-    return config;
+    DialledShape with_modules = target;
+    with_modules.num_mtp_modules = head.num_modules;
+    return dialled_config(with_modules);
   }
   Json config = dialled_config(llama_shape(target));
   if (head.kind == HeadKind::kEagle) {

@@ -178,8 +178,13 @@ RunResult run_once(Engine& engine, const Variant& variant, const std::vector<std
 
 RunResult run_variant(const Variant& variant, const std::string& model,
                       const std::vector<std::string>& prompts, bool sampled, int max_tokens) {
+  return run_config(config_of(variant, model), variant, prompts, sampled, max_tokens);
+}
+
+RunResult run_config(const EngineConfig& config, const Variant& variant,
+                     const std::vector<std::string>& prompts, bool sampled, int max_tokens) {
   std::unique_ptr<Engine> engine;
-  const Status status = make_engine(config_of(variant, model), &engine);
+  const Status status = make_engine(config, &engine);
   EXPECT_TRUE(status.ok()) << status.message();
   if (!status.ok()) return {};
   if (variant.warm) (void)run_once(*engine, variant, prompts, sampled, max_tokens);

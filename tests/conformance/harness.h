@@ -62,6 +62,10 @@ RunResult run_dialled(const Variant& variant, const test::DialledSet& set,
 RunResult run_variant(const Variant& variant, const std::string& model,
                       const std::vector<std::string>& prompts, bool sampled, int max_tokens);
 
+// The same with a configuration of the caller's.
+RunResult run_config(const EngineConfig& config, const Variant& variant,
+                     const std::vector<std::string>& prompts, bool sampled, int max_tokens);
+
 // Fails unless every block and slot is free within ten seconds: the last step in flight may still
 // hold some when the last output arrives.
 void expect_all_free(const Engine& engine);

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -192,6 +193,20 @@ inline StepCounts* device_counts(Pool& pool, int rows, int logits_rows) {
   return pool.upload(std::vector<StepCounts>{{rows, logits_rows, 0, 0}});
 }
 
+// Of one launch, from many.
+template <class Args>
+double microseconds(Gpu& gpu, const Args& args) {
+  constexpr int kRuns = 50;
+  gpu.queue->launch(args);
+  gpu.drain("warm up");
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRuns; ++i) gpu.queue->launch(args);
+  gpu.drain("time");
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+             .count() /
+         kRuns;
+}
+
 void check_queue(Gpu& gpu);
 void check_rows(Gpu& gpu);
 void check_gemm(Gpu& gpu);
@@ -201,5 +216,7 @@ void check_attention_bits(Gpu& gpu);
 void check_sample(Gpu& gpu);
 void check_logits(Gpu& gpu);
 void check_step(Gpu& gpu);
+void check_draft(Gpu& gpu);
+void check_head(Gpu& gpu, bool large);
 
 }  // namespace foretoken::check

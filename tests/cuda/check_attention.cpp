@@ -16,9 +16,11 @@ struct Scene {
   void* device_k;
   void* device_v;
   float softcap;
+  int kv_begin;
 
   int first_visible(int position) const {
-    return window > 0 ? std::max(0, position + 1 - window) : 0;
+    const int existing = std::min(kv_begin, position);
+    return window > 0 ? std::max(existing, position + 1 - window) : existing;
   }
   int64_t entry(int slot, int position, int kv_head) const {
     const int block = tables[slot * max_blocks + position / block_size];
@@ -27,10 +29,11 @@ struct Scene {
 };
 
 Scene make_scene(Gpu&, Pool& pool, int heads, int kv_heads, int dim, int block_size, int window,
-                 DType dtype, float softcap, std::vector<int> lengths) {
-  Scene s{heads, kv_heads, dim,     block_size, static_cast<int>(lengths.size()),
-          0,     window,   dtype,   lengths,    {},
-          {},    {},       nullptr, nullptr,    softcap};
+                 DType dtype, float softcap, int kv_begin, std::vector<int> lengths) {
+  Scene s{heads,   kv_heads, dim,     block_size, static_cast<int>(lengths.size()),
+          0,       window,   dtype,   lengths,    {},
+          {},      {},       nullptr, nullptr,    softcap,
+          kv_begin};
   s.max_blocks = (*std::max_element(lengths.begin(), lengths.end()) + block_size - 1) / block_size;
   s.tables.assign(s.slots * s.max_blocks, 0);
   std::vector<int32_t> free(s.slots * s.max_blocks);
@@ -108,7 +111,8 @@ std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& que
       pool.upload(positions), pool.upload(slots), pool.upload(visible_tables(s, queries)),
       workspace ? pool.array<float>(floats) : nullptr, floats,
       KvLayer{s.device_k, s.device_v, s.kv_heads, s.block_size, s.dim, s.dtype}, s.max_blocks,
-      max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim)), s.softcap});
+      max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim)), s.softcap,
+      s.kv_begin});
   if (q_out != nullptr) *q_out = stored;
   return download(gpu, out, bytes);
 }
@@ -150,6 +154,7 @@ void check_attention(Gpu& gpu) {
     int heads, kv_heads, dim, block_size, window;
     DType dtype;
     float softcap = 0;
+    int kv_begin = 0;
   };
   for (const Case& c : std::vector<Case>{
            {4, 1, 16, 16, 0, DType::kF32},          {8, 2, 64, 16, 0, DType::kF32},
@@ -162,10 +167,12 @@ void check_attention(Gpu& gpu) {
            {4, 2, 128, 16, 0, DType::kBF16, 2.0f},  {4, 2, 64, 16, 1, DType::kBF16},
            {4, 2, 64, 16, 33, DType::kF32, 2.0f},   {4, 2, 192, 16, 0, DType::kBF16},
            {3, 1, 72, 16, 300, DType::kBF16, 3.0f}, {2, 1, 512, 16, 0, DType::kF32},
-           {2, 2, 512, 16, 90, DType::kBF16}}) {
+           {2, 2, 512, 16, 90, DType::kBF16},       {8, 2, 128, 16, 0, DType::kBF16, 0, 1},
+           {4, 2, 64, 16, 0, DType::kF32, 0, 1},    {14, 2, 64, 16, 33, DType::kBF16, 0, 300},
+           {8, 4, 80, 16, 0, DType::kBF16, 0, 600}, {8, 2, 256, 16, 0, DType::kBF16, 2.0f, 515}}) {
     Pool pool(gpu);
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
-                                   c.dtype, c.softcap, {1, 37, 256, 257, 1100});
+                                   c.dtype, c.softcap, c.kv_begin, {1, 37, 256, 257, 1100});
     std::vector<Query> queries = {{0, 0}, {1, 36}, {2, 255}, {3, 255}, {3, 256}, {4, 1099}};
     for (int p = 500; p < 620; ++p) queries.push_back({4, p});
     for (const int max_rows : {static_cast<int>(queries.size()) + 2, 256}) {
@@ -175,9 +182,9 @@ void check_attention(Gpu& gpu) {
         const double error =
             relative_error(values_of(bytes, c.dtype), reference(scene, queries, q));
         report(error < (c.dtype == DType::kF32 ? 5e-6 : 1e-2), "attention",
-               text("%s %d/%d heads dim %d window %d cap %g bucket %d%s error %.1e",
+               text("%s %d/%d heads dim %d window %d cap %g begin %d bucket %d%s error %.1e",
                     dtype_name(c.dtype), c.heads, c.kv_heads, c.dim, c.window, double{c.softcap},
-                    max_rows, workspace ? " workspace" : "", error));
+                    c.kv_begin, max_rows, workspace ? " workspace" : "", error));
       }
     }
   }
@@ -188,6 +195,7 @@ void check_attention_bits(Gpu& gpu) {
     int heads, kv_heads, dim, window;
     DType dtype;
     float softcap = 0;
+    int kv_begin = 0;
   };
   for (const Case& c : std::vector<Case>{{8, 2, 128, 0, DType::kBF16},
                                          {8, 2, 128, 333, DType::kBF16},
@@ -202,11 +210,14 @@ void check_attention_bits(Gpu& gpu) {
                                          {8, 2, 96, 0, DType::kBF16},
                                          {6, 6, 96, 257, DType::kBF16, 2.0f},
                                          {4, 2, 128, 1, DType::kBF16},
-                                         {2, 1, 512, 270, DType::kF32, 2.0f}}) {
+                                         {2, 1, 512, 270, DType::kF32, 2.0f},
+                                         {8, 2, 128, 0, DType::kBF16, 0, 1},
+                                         {8, 2, 64, 300, DType::kBF16, 0, 270},
+                                         {8, 2, 80, 0, DType::kBF16, 0, 1}}) {
     Pool pool(gpu);
     const int length = 1301;
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype,
-                                   c.softcap, {length, 700, 90});
+                                   c.softcap, c.kv_begin, {length, 700, 90});
     std::vector<Query> all;
     for (int p = 0; p < length; ++p) all.push_back({0, p});
     const auto whole = run(gpu, scene, all, length, false);
@@ -235,8 +246,9 @@ void check_attention_bits(Gpu& gpu) {
       }
     }
     report(different == 0, "attention bits",
-           text("%s %d/%d heads dim %d window %d cap %g: %d of %d rows differ", dtype_name(c.dtype),
-                c.heads, c.kv_heads, c.dim, c.window, double{c.softcap}, different, rows));
+           text("%s %d/%d heads dim %d window %d cap %g begin %d: %d of %d rows differ",
+                dtype_name(c.dtype), c.heads, c.kv_heads, c.dim, c.window, double{c.softcap},
+                c.kv_begin, different, rows));
   }
 }
 

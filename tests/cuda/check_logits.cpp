@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include "check.h"
 #include "kernels/keep_raw.h"
@@ -201,19 +200,6 @@ void check_rows_of(Gpu& gpu, const Sizes& sizes) {
   const int rows = different_rows(download(gpu, gpu_side.result, bytes),
                                   {cpu_side.result, cpu_side.result + bytes}, gpu_side.limits);
   report(rows == 0, "logprobs", where + text("%d rows differ from the CPU's", rows));
-}
-
-template <class Args>
-double microseconds(Gpu& gpu, const Args& args) {
-  constexpr int kRuns = 50;
-  gpu.queue->launch(args);
-  gpu.drain("warm up");
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kRuns; ++i) gpu.queue->launch(args);
-  gpu.drain("time");
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-             .count() /
-         kRuns;
 }
 
 // Time of one call with the same wish in every row.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "check.h"
 #include "kernels/embed.h"
 #include "kernels/gated_act.h"
@@ -113,7 +115,7 @@ std::vector<double> normed_head(const float* x, int head_dim, const std::vector<
   return head;
 }
 
-void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool norms) {
+void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool norms, int shift) {
   Pool pool(gpu);
   const int rows = 6, heads = 5, kv_heads = 2, block_size = 16, num_blocks = 4;
   const int width = (heads + 2 * kv_heads) * head_dim;
@@ -135,7 +137,7 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool nor
       device_counts(pool, rows, 0), pool.upload(qkv), q, pool.upload(positions),
       pool.upload(kv_slot), rotary_dim > 0 ? pool.upload(inv_freq) : nullptr,
       KvLayer{k, v, kv_heads, block_size, head_dim, dtype}, rows, heads, rotary_dim, scaling,
-      norms ? pool.upload(q_norm) : nullptr, norms ? pool.upload(k_norm) : nullptr, 1e-6f});
+      norms ? pool.upload(q_norm) : nullptr, norms ? pool.upload(k_norm) : nullptr, 1e-6f, shift});
   std::vector<double> want_q(rows * heads * head_dim), want_k(cache, 0.0), want_v(cache, 0.0);
   for (int r = 0; r < rows; ++r) {
     for (int h = 0; h < heads + 2 * kv_heads; ++h) {
@@ -148,7 +150,7 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool nor
         double value = x[d];
         if (!is_v && d < rotary_dim) {
           const int i = d % (rotary_dim / 2);
-          const double angle = static_cast<float>(positions[r]) * inv_freq[i];
+          const double angle = static_cast<float>(std::max(positions[r] + shift, 0)) * inv_freq[i];
           const double a = x[i], b = x[i + rotary_dim / 2];
           value = d < rotary_dim / 2 ? a * std::cos(angle) - b * std::sin(angle)
                                      : b * std::cos(angle) + a * std::sin(angle);
@@ -166,8 +168,8 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool nor
       }
     }
   }
-  const std::string detail =
-      text("%s dim %d rotary %d%s", dtype_name(dtype), head_dim, rotary_dim, norms ? " norms" : "");
+  const std::string detail = text("%s dim %d rotary %d%s shift %d", dtype_name(dtype), head_dim,
+                                  rotary_dim, norms ? " norms" : "", shift);
   compare(gpu, "rope q", q, dtype, want_q, detail);
   compare(gpu, "rope k cache", k, dtype, want_k, detail);
   compare(gpu, "rope v cache", v, dtype, want_v, detail);
@@ -185,11 +187,11 @@ void check_rows(Gpu& gpu) {
       check_gated_act(gpu, dtype, activation);
     }
     for (const bool norms : {false, true}) {
-      check_rope_kv(gpu, dtype, 64, 64, norms);
-      check_rope_kv(gpu, dtype, 72, 0, norms);
-      check_rope_kv(gpu, dtype, 96, 32, norms);
-      check_rope_kv(gpu, dtype, 128, 128, norms);
-      check_rope_kv(gpu, dtype, 512, 512, norms);
+      check_rope_kv(gpu, dtype, 64, 64, norms, norms ? -1 : 0);
+      check_rope_kv(gpu, dtype, 72, 0, norms, norms ? -1 : 0);
+      check_rope_kv(gpu, dtype, 96, 32, norms, norms ? -1 : 0);
+      check_rope_kv(gpu, dtype, 128, 128, norms, norms ? -1 : 0);
+      check_rope_kv(gpu, dtype, 512, 512, norms, norms ? -1 : 0);
     }
   }
   for (const int size : {7, 5000}) check_softcap(gpu, size);

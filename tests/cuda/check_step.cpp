@@ -2,147 +2,11 @@
 #include <array>
 
 #include "check.h"
-#include "kernels/commit.h"
-#include "kernels/delay.h"
-#include "kernels/host_logits.h"
-#include "kernels/keep_raw.h"
-#include "kernels/logprobs.h"
-#include "kernels/ngram.h"
-#include "kernels/plan_layout.h"
-#include "kernels/pool.h"
-#include "kernels/prepare.h"
-#include "kernels/publish.h"
-#include "kernels/sample.h"
-#include "kernels/shape_logits.h"
-#include "kernels/upload.h"
 #include "reference.h"
+#include "step_side.h"
 
 namespace foretoken::check {
 namespace {
-
-constexpr int kSlots = 12, kBlockSize = 8, kMaxBlocks = 20, kVocab = 6, kMaxRows = 160;
-constexpr int kNumBlocks = kSlots * kMaxBlocks + 1;
-constexpr int kHidden = 150, kTop = 3, kMaskWords = 1, kMaxLen = kMaxBlocks * kBlockSize;
-constexpr PlanLimits kLimits{kSlots, 400, 2 * kSlots* kMaxBlocks, 500};
-constexpr ResultLimits kResultLimits{kSlots, kMaxRows, kTop, kHidden};
-
-// A logits processor: takes away something from the logit of the row's last id.
-void process(void* context) {
-  const auto& host = *static_cast<const HostLogits*>(context);
-  for (int i = 0; i < kMaxRows; ++i) {
-    const HostRow& row = host.rows[i];
-    if (row.processors == 0) continue;
-    const int32_t last = host.history[i * host.max_len + row.num_tokens - 1];
-    host.logits[i * kVocab + last] -= 0.01f * static_cast<float>(row.processors + row.choice);
-  }
-}
-
-// The memory of a step on one device. The CPU's ops are the reference of the CUDA ones.
-struct Side {
-  Device& device;
-  Queue& queue;
-  BatchState batch{};
-  StepTensors tensors{};
-  void* plan;
-  void* result;
-  float* model_logits;
-  float* logits;
-  float* raw;
-  float* states;
-  float* accumulators;
-  uint32_t* seen;
-  HostLogits host;
-  uint64_t* step;
-  char* plans;
-  char* results;
-  std::atomic<uint64_t>* word;
-
-  Side(Device& owner, Queue& its_queue) : device(owner), queue(its_queue) {
-    batch = {take<SlotParams>(kSlots + 1),
-             take<SlotState>(kSlots + 1),
-             take<int32_t>((kSlots + 1) * kMaxBlocks),
-             take<int32_t>((kSlots + 1) * kMaxBlocks),
-             take<int32_t>(kNumBlocks * kBlockSize),
-             take<PageHeader>(kNumBlocks),
-             kMaxBlocks,
-             kBlockSize,
-             kSlots,
-             {take<LogitBias>((kSlots + 1) * kMaxLogitBias),
-              take<int32_t>((kSlots + 1) * kMaxBadWordInts),
-              take<uint32_t>((kSlots + 1) * kMaskWords), kMaskWords}};
-    tensors = {take<StepCounts>(1),     take<SpanState>(kSlots), take<int32_t>(kMaxRows),
-               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows), take<int32_t>(kMaxRows),
-               take<int32_t>(kMaxRows), take<int32_t>(kMaxRows), take<int32_t>(kMaxRows)};
-    plan = take<char>(plan_bytes(kLimits));
-    result = take<char>(result_bytes(kResultLimits));
-    model_logits = take<float>(kMaxRows * kVocab);
-    logits = take<float>(kMaxRows * kVocab);
-    raw = take<float>(kMaxRows * kVocab);
-    states = take<float>(kMaxRows * kHidden);
-    accumulators = take<float>((kSlots + 1) * kHidden);
-    seen = take<uint32_t>(kMaxRows * 2 * kMaskWords);
-    host = {take<HostRow>(kMaxRows, MemoryKind::kPinned),
-            take<float>(kMaxRows * kVocab, MemoryKind::kPinned),
-            take<int32_t>(kMaxRows * kMaxLen, MemoryKind::kPinned), kMaxLen};
-    step = take<uint64_t>(1);
-    plans = take<char>(kStepRingSize * plan_bytes(kLimits), MemoryKind::kPinned);
-    results = take<char>(kStepRingSize * result_bytes(kResultLimits), MemoryKind::kPinned);
-    word = take<std::atomic<uint64_t>>(8, MemoryKind::kPinned);
-    const auto values = random_floats(kMaxRows * kVocab, 51, 2.0f);
-    queue.copy(model_logits, values.data(), values.size() * 4);
-    const auto hidden = random_floats(kMaxRows * kHidden, 52, 2.0f);
-    queue.copy(states, hidden.data(), hidden.size() * 4);
-    (void)queue.drain();
-  }
-  ~Side() {
-    (void)queue.drain();
-    for (auto& [pointer, kind] : blocks) device.deallocate(pointer, kind);
-  }
-  template <class T>
-  T* take(size_t count, MemoryKind kind = MemoryKind::kDevice) {
-    blocks.emplace_back(device.allocate(count * sizeof(T), kind), kind);
-    return static_cast<T*>(blocks.back().first);
-  }
-  template <class T>
-  std::vector<T> read(const T* from, size_t count) {
-    std::vector<T> values(count);
-    queue.copy(values.data(), from, count * sizeof(T));
-    const Status status = queue.drain();
-    if (!status.ok()) report(false, "step", status.message());
-    return values;
-  }
-  PlanView entry(uint64_t n) {
-    return plan_view(plans + n % kStepRingSize * plan_bytes(kLimits), kLimits);
-  }
-  ResultView answer(uint64_t n) {
-    return result_view(results + n % kStepRingSize * result_bytes(kResultLimits), kResultLimits);
-  }
-  void launch_before() {
-    queue.launch(UploadArgs{step, plans, plan_bytes(kLimits), plan, kLimits, batch});
-    queue.launch(PrepareArgs{plan, kLimits, batch, tensors, kMaxRows, kMaxRows});
-    queue.launch(PoolArgs{states, tensors, batch, accumulators, result, kResultLimits, kHidden,
-                          DType::kF32});
-  }
-  void launch_after() {
-    queue.launch(CommitArgs{plan, kLimits, batch, tensors, result, kResultLimits});
-    queue.launch(
-        PublishArgs{step, result, kResultLimits, 1, 1, results, result_bytes(kResultLimits), word});
-    queue.launch(NgramArgs{plan, kLimits, batch, 5, 1, 3});
-  }
-  void launch_sample() {
-    queue.copy(logits, model_logits, kMaxRows * kVocab * sizeof(float));
-    queue.launch(KeepRawArgs{logits, raw, tensors, batch, 0, kMaxRows, kVocab});
-    queue.launch(ExportLogitsArgs{logits, tensors, batch, host, 0, kMaxRows, kVocab});
-    queue.call_host(process, &host);
-    queue.launch(ImportLogitsArgs{logits, tensors.counts, host, 0, kMaxRows, kVocab});
-    queue.launch(ShapeLogitsArgs{logits, tensors, batch, seen, 0, kMaxRows, kVocab});
-    queue.launch(SampleArgs{logits, tensors, batch, 0, kMaxRows, kVocab});
-    queue.launch(LogprobsArgs{logits, raw, tensors, batch.params, result, kResultLimits, 0,
-                              kMaxRows, kVocab});
-  }
-
-  std::vector<std::pair<void*, MemoryKind>> blocks;
-};
 
 SlotParams random_params(std::mt19937& random, int len) {
   SlotParams params{};
@@ -162,6 +26,7 @@ SlotParams random_params(std::mt19937& random, int len) {
   params.num_logprobs = static_cast<int>(random() % (kTop + 3)) - 1;
   params.processors = random() % 4 == 0 ? 1 + random() % 9 : 0;
   params.pooling = random() % 8 == 0 ? 1 + random() % 3 : 0;
+  params.drafter = static_cast<int32_t>(random() % kNumDrafters);
   return params;
 }
 
@@ -188,24 +53,28 @@ void add_lists(const PlanView& plan, std::mt19937& random, SlotInit& init) {
   if (init.params.has_allowed_ids != 0) push(0x29u | static_cast<uint32_t>(random()));
 }
 
-// Gives a slot all its blocks, in pages of its own.
+// Gives a slot all its blocks, in pages of its own but for the first `num_shared`, which another
+// sequence has.
 void add_sequence(const PlanView& plan, std::mt19937& random, int slot, uint32_t epoch, int len,
-                  int computed) {
+                  const int32_t* shared, int num_shared) {
   SlotInit& init = plan.inits[plan.header->num_inits++];
-  init = {slot, len, computed, 0, random_params(random, len)};
+  init = {slot, len, num_shared * kBlockSize, 0, random_params(random, len)};
   add_lists(plan, random, init);
   for (int b = 0; b < kMaxBlocks; ++b) {
-    const int block = 1 + (slot * kMaxBlocks + (b * 7 + static_cast<int>(epoch)) % kMaxBlocks);
-    plan.block_updates[plan.header->num_block_updates++] = {
-        slot, b, block, b * kBlockSize < computed ? 0 : epoch, 0};
-    plan.block_updates[plan.header->num_block_updates++] = {slot, b, 1 + (block * 5) % 97, 0, 1};
+    const int own = 1 + (slot * kMaxBlocks + (b * 7 + static_cast<int>(epoch)) % kMaxBlocks);
+    const bool is_shared = b < num_shared;
+    plan.block_updates[plan.header->num_block_updates++] = {slot, b, is_shared ? shared[b] : own,
+                                                            is_shared ? 0 : epoch, 0};
+    plan.block_updates[plan.header->num_block_updates++] = {slot, b, 1 + (b * 5) % 97, 0, 1};
   }
 }
 
 void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, int drafts,
               int write_position) {
   SpanPlan& span = plan.spans[plan.header->num_spans++];
-  span = {slot, tokens, drafts, 0, 0, 0, random() % 6 == 0 ? 1 : 0};
+  span = {slot, tokens, drafts, 0, 0, 0, random() % 6 == 0 ? 1 : 0, 0, 0};
+  span.draft_limit = static_cast<int32_t>(random() % (kNumPasses + 1));
+  span.draft_rows = random() % 5 == 0 ? 0 : static_cast<int32_t>(random() % 30);
   if (write_position < 0) return;
   span.num_new_ids = tokens;
   span.token_offset = plan.header->num_tokens;
@@ -215,16 +84,45 @@ void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, 
   }
 }
 
+// The state that the CPU side holds, as plans need it.
+struct Known {
+  std::vector<SlotState> slots;
+  std::vector<int32_t> tables;
+};
+
+// Leading blocks of a running slot that are full and in pages of its own.
+int shareable_blocks(const Known& known, int slot) {
+  const SlotState& state = known.slots[slot];
+  const int first = 1 + slot * kMaxBlocks;
+  int count = 0;
+  while (state.finished == 0 && count < 4 && (count + 1) * kBlockSize <= state.computed) {
+    const int block = known.tables[slot * kMaxBlocks + count];
+    if (block < first || block >= first + kMaxBlocks) break;
+    ++count;
+  }
+  return count;
+}
+
+// A sequence that may share its first blocks with another slot's.
+void add_random_sequence(const PlanView& plan, std::mt19937& random, const Known& known, int slot,
+                         int drafts, uint32_t epoch) {
+  const int donor = static_cast<int>(random() % kSlots);
+  const bool shares = donor != slot && random() % 2 == 0;
+  const int num_shared = shares ? shareable_blocks(known, donor) : 0;
+  const int computed = num_shared * kBlockSize;
+  const int len = computed + 2 + static_cast<int>(random() % (60 - computed));
+  add_sequence(plan, random, slot, epoch, len, &known.tables[donor * kMaxBlocks], num_shared);
+  add_span(plan, random, slot, 1 + static_cast<int>(random() % (len - computed)), drafts, computed);
+}
+
 // A random plan for the state that the CPU side holds.
-void make_plan(std::mt19937& random, const PlanView& plan, const SlotState* slots, uint64_t n) {
+void make_plan(std::mt19937& random, const PlanView& plan, const Known& known, uint64_t n) {
   *plan.header = {n, 0, 0, 0, 0, 0};
   for (int slot = 0; slot < kSlots; ++slot) {
-    const SlotState& state = slots[slot];
+    const SlotState& state = known.slots[slot];
     const int drafts = static_cast<int>(random() % 6);
     if (state.len == 0 || (state.finished != 0 && random() % 4 == 0)) {
-      const int len = 2 + static_cast<int>(random() % 60);
-      add_sequence(plan, random, slot, static_cast<uint32_t>(n + 1), len, 0);
-      add_span(plan, random, slot, 1 + static_cast<int>(random() % len), drafts, 0);
+      add_random_sequence(plan, random, known, slot, drafts, static_cast<uint32_t>(n + 1));
     } else if (random() % 5 != 0) {
       const int missing = state.len - state.computed;
       const bool prompt = missing > 1;
@@ -235,8 +133,8 @@ void make_plan(std::mt19937& random, const PlanView& plan, const SlotState* slot
 }
 
 template <class T>
-bool same(Side& a, Side& b, const T* from_a, const T* from_b, size_t count, const char* what,
-          uint64_t n) {
+bool same(StepSide& a, StepSide& b, const T* from_a, const T* from_b, size_t count,
+          const char* what, uint64_t n) {
   const auto x = a.read(from_a, count);
   const auto y = b.read(from_b, count);
   if (std::memcmp(x.data(), y.data(), count * sizeof(T)) == 0) return true;
@@ -244,11 +142,29 @@ bool same(Side& a, Side& b, const T* from_a, const T* from_b, size_t count, cons
   return false;
 }
 
-bool same_state(Side& a, Side& b, uint64_t n) {
+// The rows of the drafters' last two passes.
+bool same_drafts(StepSide& a, StepSide& b, uint64_t n) {
+  bool ok = true;
+  for (size_t i = 2; i < a.drafts.size(); ++i) {
+    const StepTensors& s = a.drafts[i].rows;
+    const StepTensors& t = b.drafts[i].rows;
+    const StepCounts counts = a.read(s.counts, 1)[0];
+    ok &= same(a, b, s.counts, t.counts, 1, "draft counts", n) &
+          same(a, b, s.token_ids, t.token_ids, kMaxDraftRows, "draft ids", n) &
+          same(a, b, s.positions, t.positions, kMaxDraftRows, "draft positions", n) &
+          same(a, b, s.row_slot, t.row_slot, kMaxDraftRows, "draft row slots", n) &
+          same(a, b, s.kv_slot, t.kv_slot, kMaxDraftRows, "draft kv slots", n) &
+          same(a, b, s.logits_rows, t.logits_rows, counts.num_logits_rows, "draft logits", n) &
+          same(a, b, a.drafts[i].source, b.drafts[i].source, kMaxDraftRows, "sources", n);
+  }
+  return ok;
+}
+
+bool same_state(StepSide& a, StepSide& b, uint64_t n) {
   const StepCounts counts = a.read(a.tensors.counts, 1)[0];
   const auto& s = a.tensors;
   const auto& t = b.tensors;
-  return same(a, b, a.batch.slots, b.batch.slots, kSlots, "slots", n) &
+  return same_drafts(a, b, n) & same(a, b, a.batch.slots, b.batch.slots, kSlots + 1, "slots", n) &
          same(a, b, a.batch.params, b.batch.params, kSlots, "params", n) &
          same(a, b, a.batch.block_tables, b.batch.block_tables, kSlots * kMaxBlocks, "tables", n) &
          same(a, b, a.batch.window_tables, b.batch.window_tables, kSlots * kMaxBlocks, "windows",
@@ -277,6 +193,7 @@ struct Totals {
   int64_t committed = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
+  int64_t missing = 0;
   int64_t finished[4] = {};
   int64_t scored = 0;
   int64_t pooled = 0;
@@ -301,7 +218,7 @@ bool same_logprobs(const ResultView& x, const ResultView& y, Totals& totals) {
   return ok;
 }
 
-bool same_results(Side& a, Side& b, uint64_t n, bool with_logprobs, Totals& totals) {
+bool same_results(StepSide& a, StepSide& b, uint64_t n, bool with_logprobs, Totals& totals) {
   const ResultView x = a.answer(n);
   const ResultView y = b.answer(n);
   bool ok = x.header->step == n && y.header->step == n &&
@@ -314,6 +231,8 @@ bool same_results(Side& a, Side& b, uint64_t n, bool with_logprobs, Totals& tota
     ok = p.slot == q.slot && p.num_committed == q.num_committed && p.finish == q.finish &&
          p.num_drafted == q.num_drafted && p.num_accepted == q.num_accepted &&
          p.logits_begin == q.logits_begin && p.num_scored == q.num_scored &&
+         p.draft_missing == q.draft_missing &&
+         std::equal(p.drafts, p.drafts + p.num_drafted, q.drafts) &&
          std::equal(p.ids, p.ids + p.num_committed, q.ids);
     if (ok && has_pooled(p)) {
       ok = std::memcmp(x.pooled + i * kHidden, y.pooled + i * kHidden, kHidden * 4) == 0;
@@ -323,6 +242,7 @@ bool same_results(Side& a, Side& b, uint64_t n, bool with_logprobs, Totals& tota
     totals.committed += p.num_committed;
     totals.drafted += p.num_drafted;
     totals.accepted += p.num_accepted;
+    totals.missing += p.draft_missing;
     ++totals.finished[p.finish];
   }
   if (with_logprobs) ok = ok && same_logprobs(x, y, totals);
@@ -332,34 +252,37 @@ bool same_results(Side& a, Side& b, uint64_t n, bool with_logprobs, Totals& tota
 
 std::string text_of(const Totals& totals) {
   return text(
-      "%lld committed, %lld drafted, %lld accepted, %lld scored, %lld pooled, %lld logprobs; "
+      "%lld committed, %lld drafted, %lld accepted, %lld entries missing, %lld scored, %lld "
+      "pooled, %lld logprobs; "
       "ended by stop %lld, length %lld, error %lld",
       static_cast<long long>(totals.committed), static_cast<long long>(totals.drafted),
-      static_cast<long long>(totals.accepted), static_cast<long long>(totals.scored),
-      static_cast<long long>(totals.pooled), static_cast<long long>(totals.with_logprobs),
-      static_cast<long long>(totals.finished[1]), static_cast<long long>(totals.finished[2]),
-      static_cast<long long>(totals.finished[3]));
+      static_cast<long long>(totals.accepted), static_cast<long long>(totals.missing),
+      static_cast<long long>(totals.scored), static_cast<long long>(totals.pooled),
+      static_cast<long long>(totals.with_logprobs), static_cast<long long>(totals.finished[1]),
+      static_cast<long long>(totals.finished[2]), static_cast<long long>(totals.finished[3]));
 }
 
 // One step at a time, random plans and samples, all memory compared after each.
-void check_states(Side& gpu, Side& cpu) {
-  constexpr int kSteps = 300;
+void check_states(StepSide& gpu, StepSide& cpu) {
+  constexpr int kSteps = 600;
   std::mt19937 random(9);
   Totals totals;
   bool ok = true;
   for (uint64_t n = 0; ok && n < kSteps; ++n) {
-    const auto slots = cpu.read(cpu.batch.slots, kSlots);
-    make_plan(random, cpu.entry(n), slots.data(), n);
+    make_plan(
+        random, cpu.entry(n),
+        {cpu.read(cpu.batch.slots, kSlots), cpu.read(cpu.batch.block_tables, kSlots * kMaxBlocks)},
+        n);
     std::memcpy(gpu.entry(n).header, cpu.entry(n).header, plan_bytes(kLimits));
     std::vector<int32_t> sampled(kMaxRows);
     const bool all_errors = n % 50 == 49;
     for (int32_t& id : sampled) {
       id = all_errors && random() % 8 == 0 ? -1 : static_cast<int32_t>(random() % kVocab);
     }
-    for (Side* side : {&cpu, &gpu}) {
+    for (StepSide* side : {&cpu, &gpu}) {
       side->launch_before();
       side->queue.copy(side->tensors.sampled, sampled.data(), sampled.size() * 4);
-      side->launch_after();
+      side->launch_after(n / 20 % 4 == 1, n / 20 % 4 == 2);
       const Status status =
           side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
       ok = ok && status.ok();
@@ -370,22 +293,22 @@ void check_states(Side& gpu, Side& cpu) {
 }
 
 // One graph, two steps in flight, the ring of plans and results reused; nobody waits in between.
-void check_in_flight(Side& gpu, Side& cpu, uint64_t first) {
+void check_in_flight(StepSide& gpu, StepSide& cpu, uint64_t first) {
   constexpr uint64_t kSteps = 3000;
   std::mt19937 random(10);
   std::array<std::unique_ptr<Graph>, 2> graphs;
-  const std::array<Side*, 2> sides = {&cpu, &gpu};
+  const std::array<StepSide*, 2> sides = {&cpu, &gpu};
   for (int i = 0; i < 2; ++i) {
     sides[i]->queue.begin_capture();
     sides[i]->launch_before();
     sides[i]->launch_sample();
-    sides[i]->launch_after();
+    sides[i]->launch_after(false, false);
     graphs[i] = sides[i]->queue.end_capture();
   }
   Totals totals;
   bool ok = true;
   const auto reconcile = [&](uint64_t n) {
-    for (Side* side : sides) {
+    for (StepSide* side : sides) {
       const Status status =
           side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
       if (!status.ok()) std::printf("     %s\n", status.message().c_str());
@@ -398,7 +321,7 @@ void check_in_flight(Side& gpu, Side& cpu, uint64_t first) {
     *plan.header = {n, 0, 0, 0, 0, 0};
     for (int slot = 0; slot < kSlots; ++slot) {
       if ((n - first) % 40 == static_cast<uint64_t>(slot)) {
-        add_sequence(plan, random, slot, static_cast<uint32_t>(n), 20, 0);
+        add_sequence(plan, random, slot, static_cast<uint32_t>(n), 20, nullptr, 0);
         add_span(plan, random, slot, 20, 5, 0);
       } else if (n - first >= 40) {
         add_span(plan, random, slot, 1, static_cast<int>(random() % 6), -1);
@@ -421,10 +344,10 @@ void check_refusal(Gpu& gpu) {
   std::string message;
   {
     auto queue = gpu.device->make_queue();
-    Side side(*gpu.device, *queue.value());
+    StepSide side(*gpu.device, *queue.value());
     *side.entry(0).header = {3, 1, 0, 0, 0, 0};
     side.launch_before();
-    side.launch_after();
+    side.launch_after(false, false);
     message = queue.value()->drain().message();
     side.launch_before();
   }
@@ -441,10 +364,10 @@ void check_step(Gpu& gpu) {
   auto device = cpu::open_cpu_device(reference_kernels(), 1);
   auto queue = device.value()->make_queue();
   {
-    Side cpu_side(*device.value(), *queue.value());
-    Side gpu_side(*gpu.device, *gpu.queue);
+    StepSide cpu_side(*device.value(), *queue.value());
+    StepSide gpu_side(*gpu.device, *gpu.queue);
     check_states(gpu_side, cpu_side);
-    check_in_flight(gpu_side, cpu_side, 300);
+    check_in_flight(gpu_side, cpu_side, 600);
   }
   check_refusal(gpu);
 }

@@ -20,6 +20,12 @@ cpu::CpuKernels reference_kernels() {
   set(Op::kCommit, cpu::commit);
   set(Op::kPublish, cpu::publish);
   set(Op::kNgram, cpu::ngram);
+  set(Op::kChooseLengths, cpu::choose_lengths);
+  set(Op::kDraftRows, cpu::draft_rows);
+  set(Op::kDraftNext, cpu::draft_next);
+  set(Op::kMoveRows, cpu::move_rows);
+  set(Op::kPairRows, cpu::pair_rows);
+  set(Op::kSpreadLogits, cpu::spread_logits);
   return kernels;
 }
 

@@ -19,5 +19,18 @@ TEST(DraftStep, StartsEmpty) {
   EXPECT_EQ(step.limits.max_spans, 0);
 }
 
+TEST(DraftShape, AtRestByDefault) {
+  const DraftShape shape;
+  EXPECT_EQ(shape, (DraftShape{0, 0, 0}));
+  EXPECT_NE(shape, (DraftShape{0, 1, 0}));
+}
+
+TEST(DrafterTraits, NothingByDefault) {
+  const DrafterTraits traits;
+  EXPECT_FALSE(traits.has_kv || traits.keeps_written || traits.one_pass);
+  EXPECT_EQ(traits.max_drafts, 0);
+  EXPECT_EQ(traits.max_len, std::numeric_limits<int>::max());
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -28,7 +28,14 @@ PolicyWorld::PolicyWorld(const StepTimes& times, const LengthPolicyConfig& polic
       config_(policy),
       workload_(workload),
       policy_(policy, times),
-      scheduler_(scheduler_config(policy, workload)) {}
+      scheduler_(scheduler_config(policy, workload)) {
+  for (int i = 0; i < workload.num_requests; ++i) num_wanted_ += output_len(workload, i);
+}
+
+// They end one after another, as requests of a server do.
+int PolicyWorld::output_len(const Workload& workload, int index) {
+  return std::max(1, workload.output_len - index % 8 * workload.output_len / 16);
+}
 
 PolicyWorld::Totals PolicyWorld::run() {
   for (int i = 0; i < workload_.batch; ++i) submit();
@@ -44,10 +51,8 @@ PolicyWorld::Totals PolicyWorld::run() {
 void PolicyWorld::submit() {
   if (num_submitted_ == workload_.num_requests) return;
   auto sequence = std::make_unique<Sequence>();
-  // They end one after another, as requests of a server do.
-  const int stagger = num_submitted_ % 8 * workload_.output_len / 16;
   sequence->prompt_len = workload_.prompt_len;
-  sequence->max_len = workload_.prompt_len + workload_.output_len - stagger;
+  sequence->max_len = workload_.prompt_len + output_len(workload_, num_submitted_);
   sequence->max_drafts = config_.drafters[0].num_drafts;
   sequence->tokens.assign(static_cast<size_t>(workload_.prompt_len), 1);
   scheduler_.add(*sequence);
@@ -81,8 +86,9 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     num_drafts = std::min(work.standing, room - 1);
     int num_accepted = 0;
     std::uniform_real_distribution<double> coin(0, 1);
+    const auto percent = static_cast<int>(totals_.num_tokens * 100 / num_wanted_);
     while (num_accepted < num_drafts &&
-           coin(random_) < workload_.acceptance(totals_.num_steps, num_accepted)) {
+           coin(random_) < workload_.acceptance(percent, num_accepted)) {
       ++num_accepted;
     }
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);
@@ -92,8 +98,8 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     totals_.num_drafted += num_drafts;
     totals_.num_accepted += num_accepted;
   }
-  const SequenceEvent event = scheduler_.reconcile(
-      span, {.ids = ids, .ended = ended, .draft_missing = sequence.max_len});
+  const SequenceEvent event =
+      scheduler_.reconcile(span, {.ids = ids, .ended = ended, .draft_missing = sequence.max_len});
   if (event == SequenceEvent::kReleased) {
     --num_running_;
     submit();

@@ -19,8 +19,9 @@ class PolicyWorld {
     int num_requests = 1;  // `batch` of them at a time
     int prompt_len = 64;
     int output_len = 512;
-    // Chance that draft `position` is accepted when those before it are, after so many steps.
-    std::function<double(int64_t step, int position)> acceptance;
+    // Chance that draft `position` is accepted when those before it are, once so many percent of
+    // all tokens are out.
+    std::function<double(int percent, int position)> acceptance;
   };
   struct Totals {
     int64_t ns = 0;
@@ -51,6 +52,7 @@ class PolicyWorld {
     DraftUse use;
   };
 
+  static int output_len(const Workload& workload, int index);
   void submit();
   bool plan();
   void finish_step();
@@ -65,6 +67,7 @@ class PolicyWorld {
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::deque<Step> in_flight_;
   BatchDemand demand_;
+  int64_t num_wanted_ = 0;  // tokens of all outputs
   int num_submitted_ = 0;
   int num_running_ = 0;
   uint64_t num_planned_ = 0;

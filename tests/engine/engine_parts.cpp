@@ -45,7 +45,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                                                       .token_map_back = {},
                                                       .draft_vocab_ids = {}}));
     parts->limits.drafters = {{"ngram", num_drafts}};
-    parts->grants[0] = {.limit = num_drafts};
+    parts->grants.push_back({.limit = num_drafts});
   }
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
   const std::vector<KvGroupSpec> groups = parts->model->kv_groups();

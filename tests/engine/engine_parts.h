@@ -1,7 +1,7 @@
 #pragma once
-#include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
@@ -25,7 +25,7 @@ struct EngineParts {
   std::unique_ptr<Scheduler> scheduler;
   StepTimes step_times;
   std::unique_ptr<LengthPolicy> policy;  // fixed
-  std::array<DraftGrant, 1> grants{};    // as many drafts as configured
+  std::vector<DraftGrant> grants;        // as many drafts as configured
   std::unique_ptr<ModelRunner> runner;
   RequestLimits limits;
 

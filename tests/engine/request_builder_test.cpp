@@ -108,12 +108,49 @@ TEST(RequestBuilder, SpeculationOfOneRequest) {
     return build(std::move(request)).value().front()->params.max_drafts;
   };
   EXPECT_EQ(drafts_of({}), 4);
-  EXPECT_EQ(drafts_of({.enabled = false, .num_speculative_tokens = {}}), 0);
-  EXPECT_EQ(drafts_of({.enabled = {}, .num_speculative_tokens = 2}), 2);
-  EXPECT_EQ(drafts_of({.enabled = true, .num_speculative_tokens = 0}), 0);
+  EXPECT_EQ(drafts_of({.enabled = false, .num_speculative_tokens = {}, .method = ""}), 0);
+  EXPECT_EQ(drafts_of({.enabled = {}, .num_speculative_tokens = 2, .method = ""}), 2);
+  EXPECT_EQ(drafts_of({.enabled = true, .num_speculative_tokens = 0, .method = ""}), 0);
   expect_refused([](Request& r) { r.speculative.num_speculative_tokens = 5; }, "allows 0 to 4");
   expect_refused([](Request& r) { r.speculative.num_speculative_tokens = -1; },
                  "num_speculative_tokens is -1");
+}
+
+TEST(RequestBuilder, ARequestChoosesItsDrafter) {
+  const auto of = [](SpeculativeParams speculative) {
+    Request request = request_of(2);
+    request.speculative = std::move(speculative);
+    const auto built = build(std::move(request)).value();
+    EXPECT_EQ(built.front()->params.drafter, built.front()->sequence.drafter);
+    return std::pair(built.front()->sequence.drafter, built.front()->sequence.max_drafts);
+  };
+  EXPECT_EQ(of({.enabled = {}, .num_speculative_tokens = {}, .method = ""}), std::pair(0, 4));
+  EXPECT_EQ(of({.enabled = {}, .num_speculative_tokens = {}, .method = "eagle"}), std::pair(1, 2));
+  EXPECT_EQ(of({.enabled = {}, .num_speculative_tokens = {}, .method = "ngram_gpu"}),
+            std::pair(0, 4));
+  EXPECT_EQ(of({.enabled = false, .num_speculative_tokens = 1, .method = "eagle"}),
+            std::pair(1, 0));
+  expect_refused([](Request& r) { r.speculative.method = "mtp"; }, "use one of: ngram, eagle");
+  expect_refused(
+      [](Request& r) {
+        r.speculative.method = "eagle";
+        r.speculative.num_speculative_tokens = 3;
+      },
+      "allows 0 to 2");
+  RequestLimits none = kLimits;
+  none.drafters = {};
+  const auto refused = [&](const std::function<void(SpeculativeParams&)>& change) {
+    Request request = request_of(2);
+    change(request.speculative);
+    return build(std::move(request), 0, none).status().message();
+  };
+  EXPECT_EQ(refused([](SpeculativeParams&) {}), "");
+  for (const auto& change : std::vector<std::function<void(SpeculativeParams&)>>{
+           [](SpeculativeParams& s) { s.enabled = true; },
+           [](SpeculativeParams& s) { s.method = "ngram"; },
+           [](SpeculativeParams& s) { s.num_speculative_tokens = 2; }}) {
+    EXPECT_NE(refused(change).find("the engine runs without a drafter"), std::string::npos);
+  }
 }
 
 TEST(RequestBuilder, SaltsSeparate) {

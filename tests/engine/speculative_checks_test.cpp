@@ -98,9 +98,7 @@ TEST(SpeculativeChecks, SyntheticAcceptanceIsWhole) {
 
 TEST(SpeculativeChecks, SchedulesBeginAtOneAndDoNotOverlap) {
   const auto with = [](std::vector<DraftSchedule> schedule) {
-    return [schedule](SpeculativeConfig& c) {
-      c.num_speculative_tokens_per_batch_size = schedule;
-    };
+    return [schedule](SpeculativeConfig& c) { c.num_speculative_tokens_per_batch_size = schedule; };
   };
   SpeculativeConfig right = ngram();
   with({{1, 2, 3}, {5, 8, 0}})(right);

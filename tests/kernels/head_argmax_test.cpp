@@ -114,6 +114,20 @@ TEST_P(HeadArgmaxTest, TiesAndNumbersThatAreNone) {
   }
 }
 
+// A row that is left out wins nothing with the same or a higher product, wherever it lies.
+TEST_P(HeadArgmaxTest, RowsLeftOutDoNotTie) {
+  const Case c = GetParam();
+  std::vector<float> w(size_t(c.n) * c.k, 0.0f), row(c.k, 0.0f);
+  for (const int n : {1, 2, 4, c.n - 1}) w[size_t(n) * c.k] = n == 4 ? 5.0f : 3.0f;
+  row[0] = 1;
+  const TypedData data = typed_data(w, c.dtype);
+  const void* weight = pack(data.data(), c.n, c.k, c.dtype);
+  std::vector<int32_t> map(c.n, 9);
+  map[1] = map[4] = -1;
+  map[2] = 8;
+  EXPECT_EQ(run(upload_typed(typed_data(row, c.dtype)), weight, to_device(map), 1, 1)[0], 8);
+}
+
 TEST_P(HeadArgmaxTest, NothingAdmittedIsNoId) {
   const Case c = GetParam();
   const void* weight = random_weight(3);
@@ -138,10 +152,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, HeadArgmaxTest,
                                   std::to_string(test.param.n);
                          });
 
-TEST(HeadArgmaxBytes, HoldATileOf32Rows) {
-  EXPECT_EQ(head_argmax_bytes(1, 1), 8);
-  EXPECT_EQ(head_argmax_bytes(3, 33), 48);
-  EXPECT_EQ(head_argmax_bytes(1000, 1 << 20), int64_t{1000} * 32768 * 8);
+TEST(HeadArgmaxBytes, HoldNarrowTilesForFewRows) {
+  EXPECT_EQ(head_argmax_bytes(3, 33), 3 * 3 * 8);
+  EXPECT_EQ(head_argmax_bytes(1000, 1 << 20), (64 * int64_t{65536} + 936 * int64_t{32768}) * 8);
 }
 
 }  // namespace

@@ -161,6 +161,35 @@ TEST(DraftHeadWeights, UnusedTensorsAreNamed) {
   modules.expect_error({"draft head has no use", "model.layers.4."});
 }
 
+// A target whose own files hold its module, as DeepSeek publishes them.
+TEST(DraftHeadWeights, ModulesInTheTargetsOwnFiles) {
+  const std::string golden = test::golden_folder();
+  const Checkpoint parts[] = {Checkpoint::open(golden + "architectures/llama").value(),
+                              Checkpoint::open(golden + "heads/mtp").value()};
+  std::vector<TensorToWrite> tensors;
+  for (const Checkpoint& part : parts) {
+    for (const auto& [name, view] : part.tensors()) {
+      tensors.push_back({name, view->dtype, view->shape, [source = view](std::byte* out) {
+                           std::memcpy(out, source->data, static_cast<size_t>(source->num_bytes));
+                         }});
+    }
+  }
+  const ScratchFolder folder;
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  auto json = read_json_file(golden + "heads/mtp/config.json").value();
+  json["architectures"] = {"LlamaForCausalLM"};
+  folder.write("config.json", json.dump());
+  const auto target = test::load_test_model(folder.path(), {}, 8);
+  const auto config = read_draft_head_config(folder.path(), HeadKind::kMtp, target->config(), {});
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  DraftHeadOptions options;
+  options.max_rows = options.max_logits_rows = 8;
+  const auto head =
+      load_draft_head(test::model_device(), folder.path(), config.value(), *target, options);
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  EXPECT_EQ(head.value()->head(0).weight, target->shared_weights().head);
+}
+
 TEST(DraftHeadWeights, SizesOfAnotherTarget) {
   ChangedHead taps("eagle3", HeadKind::kEagle3);
   taps.config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", {0, 2}}};

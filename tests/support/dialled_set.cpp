@@ -80,12 +80,17 @@ std::string DialledSet::target(const std::string& kind) const {
   return folder_ + (kind == "mtp_own" ? "/mtp_own" : "/target");
 }
 
+int DialledSet::drafts_of(const std::string& kind, int wanted) {
+  if (kind != "mtp_chained" || wanted <= kModules) return wanted;
+  return (wanted + kModules - 1) / kModules * kModules;
+}
+
 SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) const {
   SpeculativeConfig config;
   config.method = kind == "draft_model_shifted" ? "draft_model"
                   : kind.starts_with("mtp_")    ? "mtp"
                                                 : kind;
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = drafts_of(kind, num_drafts);
   config.length_policy = "fixed";
   if (kind == "ngram") {
     config.prompt_lookup_min = 1;
@@ -97,8 +102,9 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) c
   return config;
 }
 
-double DialledSet::acceptance(const std::string& kind, int num_drafts) const {
+double DialledSet::acceptance(const std::string& kind, int wanted) const {
   if (kind == "ngram") return 0;
+  const int num_drafts = drafts_of(kind, wanted);
   double sum = 0;
   double chance = 1;
   for (int i = 0; i < num_drafts; ++i) {

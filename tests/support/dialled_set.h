@@ -30,7 +30,9 @@ class DialledSet {
   std::string target(const std::string& kind = "") const;
   const DialledShape& shape() const { return shape_; }
   double agreement() const { return agreement_; }
-  // `num_drafts` drafts, always as many as there can be.
+  // Drafts of a step: so many, but modules that are used again want a multiple of their number.
+  static int drafts_of(const std::string& kind, int wanted);
+  // drafts_of(kind, num_drafts) drafts, always as many as there can be.
   SpeculativeConfig drafter(const std::string& kind, int num_drafts) const;
   // Share of the drafts of that kind that a fixed number of them is accepted with, as dialled; 0
   // for n-gram, whose dial is the prompt.

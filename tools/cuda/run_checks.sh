@@ -1,37 +1,137 @@
 #!/usr/bin/env bash
-# Runs the unit and conformance tests on the GPU and checks that none is skipped and no step waits.
-#   tools/cuda/run_checks.sh BIN_DIR OUT_DIR
-# BIN_DIR holds the test programs, foretoken and libforetoken_cuda.so; logs go to OUT_DIR.
+# Runs the checks that need a GPU and prints a short summary of each program.
+#   tools/cuda/run_checks.sh BIN_DIR OUT_DIR [PART...] [-- OPTION...]
+# PART: ops          device_check: the CUDA ops against plain references and the CPU's
+#       tests        the unit and conformance tests with FORETOKEN_TEST_DEVICE=cuda
+#       waits        counts the calls that make the host wait; needs CUPTI and g++
+#       speculation  bench/speculation.sh gpu; OPTIONs are its own
+# Without a PART all but speculation. BIN_DIR holds the test programs, device_check, foretoken and
+# libforetoken_cuda.so; logs go to OUT_DIR. From the environment: JOBS, processes at once (8); LIMIT,
+# seconds for each of them (300); FILTER, a gtest filter. Exits with 1 when anything failed, was
+# skipped, is missing or ran out of time.
 set -uo pipefail
+[[ $# -ge 2 ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+root=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 bin=$(readlink -f "$1")
-out=$2
-mkdir -p "$out"
+mkdir -p "$2"
+out=$(readlink -f "$2")
+shift 2
+parts=()
+while [[ $# -gt 0 && $1 != -- ]]; do parts+=("$1"); shift; done
+[[ $# -gt 0 ]] && shift
+options=("$@")
+[[ ${#parts[@]} -gt 0 ]] || parts=(ops tests waits)
 export FORETOKEN_TEST_DEVICE=cuda FORETOKEN_CUDA_PLUGIN=$bin/libforetoken_cuda.so
+limit=${LIMIT:-300}
 failed=0
-for test in test_device test_kernels test_attention test_model test_engine test_conformance; do
-  "$bin/$test" >"$out/$test.log" 2>&1 || failed=1
-  printf '%-18s %s; device lines %s; skipped %s; failed %s\n' "$test" \
-    "$(grep -E '^\[  PASSED' "$out/$test.log" | tr -d '[]')" \
-    "$(grep -c 'device=' "$out/$test.log")" \
-    "$(grep -c '^\[  SKIPPED \]' "$out/$test.log")" "$(grep -c '^\[  FAILED  \].*ms)' "$out/$test.log")"
-  grep -E 'Failure|differ' -A4 "$out/$test.log" | grep -v ' 0 of ' | head -n 20
-done
 
-cuda=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")}
-cupti=$(find "$cuda"/ /usr/local/ /opt/ -name cupti.h 2>/dev/null | head -n 1)
-cupti_lib=$(find "$cuda"/ /usr/local/ /opt/ -name 'libcupti.so*' 2>/dev/null | head -n 1)
-if g++ -shared -fPIC -O1 -I"$cuda/include" -I"$(dirname "$cupti")" tools/cuda/sync_counter.cpp \
-  -o "$out/libsync_counter.so" "$cupti_lib"; then
-  for tokens in 64 512; do
-    LD_LIBRARY_PATH=$(dirname "$cupti_lib"):${LD_LIBRARY_PATH:-} \
-      CUDA_INJECTION64_PATH=$out/libsync_counter.so "$bin/foretoken" bench latency --device cuda \
-      --model models/foretoken-7m --batch-size 4 --input-len 16 --output-len "$tokens" \
-      --num-iters-warmup 1 --num-iters 2 --log-level error \
-      -sc '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1}' \
-      2>&1 | grep -E 'cupti' | sed "s/^/$tokens output tokens: /"
+# start NAME COMMAND...: in the background, the log and the exit status in OUT_DIR.
+start() {
+  local name=$1
+  shift
+  while (($(jobs -rp | wc -l) >= ${JOBS:-8})); do wait -n; done
+  (
+    timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
+    echo $? >"$out/$name.rc"
+  ) &
+}
+
+# NAME and the verdict of its log: device_check's lines ok and FAIL.
+tell_ops() {
+  local log=$out/$1.log rc
+  rc=$(cat "$out/$1.rc")
+  printf '%-24s %s ok, %s failed%s\n' "$1" "$(grep -c '^ok ' "$log")" \
+    "$(grep -c '^FAIL' "$log")" "$([[ $rc == 0 ]] || echo ", exit status $rc")"
+  grep -hE '^(FAIL|     )' "$log" | head -n 20
+  grep -hE '^ok +time ' "$log"
+  [[ $rc == 0 ]] || failed=1
+}
+
+run_ops() {
+  local part
+  for part in attention bits gemm head step draft sample rows queue; do
+    start "device_check_$part" "$bin/device_check" "$part"
+  done
+  wait
+  # These measure times: nothing beside them.
+  for part in logits large; do
+    start "device_check_$part" "$bin/device_check" "$part"
+    wait
+  done
+  for part in queue rows sample logits step draft head attention gemm bits large; do
+    tell_ops "device_check_$part"
+  done
+}
+
+# The shards of one test program.
+tell_test() {
+  local name=$1 shards=$2 logs=() passed=0 rc i
+  for ((i = 0; i < shards; ++i)); do
+    logs+=("$out/$name.$i.log")
+    rc=$(cat "$out/$name.$i.rc")
+    [[ $rc == 0 ]] || { failed=1; echo "$name, shard $i of $shards: exit status $rc"; }
+  done
+  passed=$(cat "${logs[@]}" | sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' |
+    awk '{sum += $1} END {print sum + 0}')
+  local skipped
+  skipped=$(cat "${logs[@]}" | grep -c '^\[  SKIPPED \].*ms)')
+  [[ $skipped == 0 ]] || failed=1
+  printf '%-18s passed %s, failed %s, skipped %s, on the device %s, slowest shard %s s\n' "$name" \
+    "$passed" "$(cat "${logs[@]}" | grep -c '^\[  FAILED  \].*ms)')" "$skipped" \
+    "$(cat "${logs[@]}" | grep -c 'device=')" \
+    "$(cat "${logs[@]}" | sed -n 's/.* ran\. (\([0-9]*\) ms total).*/\1/p' | sort -n | tail -n 1 |
+      awk '{printf "%.0f", $1 / 1000}')"
+  cat "${logs[@]}" | grep -hE '^\[  FAILED  \].*ms)' | head -n 30
+  cat "${logs[@]}" | grep -E 'Failure|differ' -A4 | grep -v ' 0 of ' | head -n 20
+}
+
+run_tests() {
+  local tests=(test_conformance:8 test_engine:5 test_model:3 test_kernels:2 test_draft:1
+    test_attention:1 test_device:1)
+  local entry name shards i
+  for entry in "${tests[@]}"; do
+    name=${entry%:*} shards=${entry#*:}
+    for ((i = 0; i < shards; ++i)); do
+      start "$name.$i" env GTEST_TOTAL_SHARDS="$shards" GTEST_SHARD_INDEX="$i" "$bin/$name" \
+        --gtest_filter="${FILTER:-*}"
+    done
+  done
+  wait
+  for entry in "${tests[@]}"; do tell_test "${entry%:*}" "${entry#*:}"; done
+}
+
+# Equal numbers of waiting calls for runs of different length show that no step waits.
+run_waits() {
+  local cuda cupti cupti_lib tokens method
+  cuda=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")}
+  cupti=$(find "$cuda"/ /usr/local/ /opt/ -name cupti.h 2>/dev/null | head -n 1)
+  cupti_lib=$(find "$cuda"/ /usr/local/ /opt/ -name 'libcupti.so*' 2>/dev/null | head -n 1)
+  g++ -shared -fPIC -O1 -I"$cuda/include" -I"$(dirname "$cupti")" \
+    "$root/tools/cuda/sync_counter.cpp" -o "$out/libsync_counter.so" "$cupti_lib" ||
+    { failed=1; return; }
+  for method in '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1}' \
+    '{"method":"draft_model","model":"'"$root"'/models/foretoken-7m-draft","num_speculative_tokens":4}'; do
+    for tokens in 64 512; do
+      LD_LIBRARY_PATH=$(dirname "$cupti_lib"):${LD_LIBRARY_PATH:-} \
+        CUDA_INJECTION64_PATH=$out/libsync_counter.so timeout -k 5 "$limit" "$bin/foretoken" bench \
+        latency --device cuda --model "$root/models/foretoken-7m" --batch-size 4 --input-len 16 \
+        --output-len "$tokens" --num-iters-warmup 1 --num-iters 2 --log-level error -sc "$method" \
+        >"$out/waits.log" 2>&1 || failed=1
+      sed -n "s/.*cupti/$(cut -d'"' -f4 <<<"$method"), $tokens output tokens: cupti/p" \
+        "$out/waits.log"
+    done
   done
   rm -f "$out/libsync_counter.so"
-else
-  failed=1
-fi
+}
+
+run_speculation() {
+  timeout -k 5 "${SPECULATION_LIMIT:-560}" "$root/bench/speculation.sh" "$bin" "$out/speculation" \
+    gpu -- ${options[@]+"${options[@]}"} 2>&1 || failed=1
+}
+
+for part in "${parts[@]}"; do
+  begin=$SECONDS
+  "run_$part" || failed=1
+  echo "$part: $((SECONDS - begin)) s"
+done
 exit $failed

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int head = blockIdx.y;
   if (row >= args.counts->num_rows) return;
   const int position = args.positions[row];
-  const int first = first_visible(position, args.window) / kAttentionSplit;
+  const int first = first_visible(args, position) / kAttentionSplit;
   const int last = position / kAttentionSplit;
   const int dim = args.kv.head_dim;
   float highest = -INFINITY;

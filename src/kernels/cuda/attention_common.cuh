@@ -28,8 +28,9 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
                             cudaStream_t stream);
 
 // First KV position that a query at `position` sees.
-__host__ __device__ inline int first_visible(int position, int window) {
-  return window > 0 && position + 1 > window ? position + 1 - window : 0;
+__device__ inline int first_visible(const AttentionArgs& args, int position) {
+  const int existing = min(args.kv_begin, position);
+  return args.window > 0 ? max(existing, position + 1 - args.window) : existing;
 }
 
 __device__ inline float exp2_approx(float x) {

@@ -94,7 +94,7 @@ struct RowLimits {
 };
 
 template <int Dim>
-__device__ RowLimits row_limits(const QueryTile& tile, int window) {
+__device__ RowLimits row_limits(const AttentionArgs& args, const QueryTile& tile) {
   RowLimits limits;
   const int begin = Shape<Dim>::group() * kGroupRows;
   limits.group_last = -1;
@@ -103,7 +103,7 @@ __device__ RowLimits row_limits(const QueryTile& tile, int window) {
     const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
     const bool valid = token < tile.num_tokens;
     limits.last[i] = valid ? tile.position + token : -1;
-    limits.first[i] = valid ? first_visible(tile.position + token, window) : 0;
+    limits.first[i] = valid ? first_visible(args, tile.position + token) : 0;
     limits.group_last = max(limits.group_last, limits.last[i]);
   }
   limits.group_last = __reduce_max_sync(0xffffffffu, limits.group_last);
@@ -333,7 +333,7 @@ __global__ void __launch_bounds__(BlockShape<Dim, Groups>::kThreads)
   load(0);
   commit_copies();
   next.advance();
-  const RowLimits limits = row_limits<Dim>(tile, args.window);
+  const RowLimits limits = row_limits<Dim>(args, tile);
   const Scoring scoring = scoring_of(args);
   Partial<Dim> running;
   Partial<Dim> part;

@@ -69,7 +69,7 @@ struct WarpAttention {
 
   __device__ Partial<PerLane> split(int index) const {
     Partial<PerLane> part;
-    const int first = max(first_visible(position, args.window), index * kAttentionSplit);
+    const int first = max(first_visible(args, position), index * kAttentionSplit);
     const int last = min(position, (index + 1) * kAttentionSplit - 1);
     // Positions are taken 32 at a time from multiples of 32 on.
     for (int begin = first / 32 * 32; begin <= last; begin += 32) {
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kWarps * 32)
                                          args.row_slot[row],
                                          head / (args.num_heads / args.kv.num_kv_heads),
                                          position};
-  const int first = first_visible(position, args.window) / kAttentionSplit;
+  const int first = first_visible(args, position) / kAttentionSplit;
   const int last = position / kAttentionSplit;
   Partial<PerLane> running;
   for (int split = first + blockIdx.z; split <= last; split += schedule.num_parts) {

@@ -76,7 +76,7 @@ __device__ QueryTile find_tile(const AttentionArgs& args, int tokens, int max_he
     count += joined;
   }
   tile.num_tokens = count;
-  tile.first_kv = first_visible(tile.position, args.window);
+  tile.first_kv = first_visible(args, tile.position);
   tile.last_kv = tile.position + count - 1;
   return tile;
 }

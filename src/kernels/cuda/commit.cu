@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/draft_entries.h"
+#include "kernels/draft_math.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -16,23 +18,34 @@ __device__ bool is_stop(const SlotParams& params, int32_t id) {
   return false;
 }
 
-// Drafts that equal the sample of the row before them, counted up to the first that does not.
-__device__ int matching_drafts(const SlotState& slot, const int32_t* sampled, int num_drafts) {
+// Drafts up to the first that the rule does not accept.
+__device__ int accepted_drafts(const CommitArgs& args, const SpanState& span,
+                               const int32_t* sampled) {
+  const SlotState& slot = args.batch.slots[span.slot];
+  const SlotParams& params = args.batch.params[span.slot];
+  const auto accepts = [&](int i) {
+    if (args.synthetic == nullptr) return sampled[i] == slot.drafts[i];
+    return draft_math::coin_accepts(args.synthetic[i], slot.len + i, params);
+  };
   int accepted = 0;
-  while (accepted < num_drafts && sampled[accepted] == slot.drafts[accepted]) ++accepted;
+  while (accepted < span.num_drafts && accepts(accepted)) ++accepted;
   return accepted;
 }
 
-// Appends the ids of rows 0..accepted until one of them ends the sequence; stop wins over length.
-__device__ void append_ids(const CommitArgs& args, const SpanState& span, int accepted,
-                           SpanResult& result) {
+// Appends the accepted drafts and the id sampled behind them until one of them ends the sequence;
+// stop wins over length.
+__device__ void append_ids(const CommitArgs& args, const SpanState& span, SpanResult& result) {
   SlotState& slot = args.batch.slots[span.slot];
   const SlotParams& params = args.batch.params[span.slot];
   const int32_t* sampled = args.tensors.sampled + span.logits_begin + span.num_scored;
+  const int accepted = accepted_drafts(args, span, sampled);
+  const bool drops_last =
+      args.drop_bonus != 0 && span.num_drafts > 0 && accepted == span.num_drafts;
+  const int last = accepted - (drops_last ? 1 : 0);
   DeviceFinish finish = DeviceFinish::kNone;
   int committed = 0;
-  while (committed <= accepted && finish == DeviceFinish::kNone) {
-    const int32_t id = sampled[committed];
+  while (committed <= last && finish == DeviceFinish::kNone) {
+    const int32_t id = committed < accepted ? slot.drafts[committed] : sampled[committed];
     if (id < 0) {
       finish = DeviceFinish::kError;
       break;
@@ -52,6 +65,21 @@ __device__ void append_ids(const CommitArgs& args, const SpanState& span, int ac
   result.num_committed = committed;
   result.num_accepted = min(accepted, committed);
   result.finish = static_cast<int32_t>(finish);
+}
+
+// The drafter's entries of accepted drafts become exact.
+__device__ void keep_entries(const BatchState& batch, const SpanResult& result) {
+  SlotState& slot = batch.slots[result.slot];
+  DraftState& draft = slot.draft;
+  const int exact = min(draft.written, slot.len - 1);
+  if (exact > draft.computed) {
+    raise_draft_counts(batch, result.slot, batch.params[result.slot].drafter, draft.computed,
+                       exact);
+    draft.computed = exact;
+  }
+  draft.written = 0;
+  draft.since_draft =
+      draft_math::since_draft_after(draft.since_draft, result.num_drafted, result.num_committed);
 }
 
 // A span without a sampling row. One that pools ends with its last prompt token.
@@ -86,15 +114,16 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   result.finish = static_cast<int32_t>(DeviceFinish::kNone);
   result.logits_begin = span.logits_begin;
   result.num_scored = span.num_scored;
-  SlotState& slot = args.batch.slots[span.slot];
-  if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return;
-  if (span.num_logits == span.num_scored) {
+  const SlotState& slot = args.batch.slots[span.slot];
+  if (has_sampled(span)) {
+    result.num_drafted = span.num_drafts;
+    for (int i = 0; i < span.num_drafts; ++i) result.drafts[i] = slot.drafts[i];
+    append_ids(args, span, result);
+    keep_entries(args.batch, result);
+  } else {
     advance(args.batch, span, result);
-    return;
   }
-  result.num_drafted = span.num_drafts;
-  const int32_t* sampled = args.tensors.sampled + span.logits_begin + span.num_scored;
-  append_ids(args, span, matching_drafts(slot, sampled, span.num_drafts), result);
+  result.draft_missing = max(0, known_after(span, slot) - slot.draft.computed);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ void launch_gemm(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GemmArgs>(packed);
   if (args.dtype == DType::kF32) {
     launch_gemm_float(args, stream);
-  } else if (args.max_rows <= kSkinnyRows && args.k % 8 == 0) {
+  } else if (uses_skinny(args)) {
     launch_gemm_skinny(args, stream);
   } else {
     launch_gemm_tiled(args, stream);

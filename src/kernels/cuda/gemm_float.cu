@@ -8,8 +8,8 @@ constexpr int kThreads = kWarps * 32;
 constexpr int kBlockK = 64;
 
 // A lane computes one n for Rows rows of x, one fused multiply-add after the other along k.
-template <int Rows>
-__global__ void __launch_bounds__(kThreads) gemm_float_kernel(GemmArgs args) {
+template <int Rows, class Epilogue>
+__global__ void __launch_bounds__(kThreads) gemm_float_kernel(GemmArgs args, Epilogue epilogue) {
   __shared__ float x_block[kBlockK][Rows];
   wait_for_previous();
   let_next_start();
@@ -39,22 +39,30 @@ __global__ void __launch_bounds__(kThreads) gemm_float_kernel(GemmArgs args) {
     }
   }
   const int n = n_tile * kFloatTileN + threadIdx.x % 32;
-#pragma unroll
-  for (int r = 0; r < Rows; ++r) {
-    if (first_row + r < live && n < args.n) store_output(args, first_row + r, n, sums[r]);
-  }
+  epilogue.take_column(args, live, first_row, n, n_tile, sums);
 }
 
-template <int Rows>
-void launch(const GemmArgs& args, cudaStream_t stream) {
+template <int Rows, class Epilogue>
+void launch(const GemmArgs& args, const Epilogue& epilogue, cudaStream_t stream) {
   const dim3 grid(ceil_div(args.n, kFloatTileN * kWarps), ceil_div(args.max_rows, Rows));
-  launch_kernel(gemm_float_kernel<Rows>, grid, kThreads, 0, stream, args);
+  launch_kernel(gemm_float_kernel<Rows, Epilogue>, grid, kThreads, 0, stream, args, epilogue);
+}
+
+template <class Epilogue>
+void launch_for_rows(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  set_width(epilogue, args, kFloatTileN);
+  args.max_rows <= 32 ? launch<4>(args, epilogue, stream) : launch<16>(args, epilogue, stream);
 }
 
 }  // namespace
 
 void launch_gemm_float(const GemmArgs& args, cudaStream_t stream) {
-  args.max_rows <= 32 ? launch<4>(args, stream) : launch<16>(args, stream);
+  StoreOutput epilogue;
+  launch_for_rows(args, epilogue, stream);
+}
+
+void launch_gemm_float(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {
+  launch_for_rows(args, best, stream);
 }
 
 }  // namespace foretoken::cuda

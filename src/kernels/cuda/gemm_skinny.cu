@@ -79,8 +79,8 @@ struct Ring {
   }
 };
 
-template <int WTiles, int XTiles, int Stages>
-__global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
+template <int WTiles, int XTiles, int Stages, class Epilogue>
+__global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args, Epilogue epilogue) {
   extern __shared__ uint4 shared[];
   const int lane = threadIdx.x;
   Ring<WTiles, XTiles, Stages> ring;
@@ -137,48 +137,53 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args) {
     now = next;
   }
   wait_copies<0>();
-#pragma unroll
-  for (int w = 0; w < WTiles; ++w) {
-#pragma unroll
-    for (int j = 0; j < XTiles; ++j) {
-      store_tile(args, live, j * 8, (first_tile + w) * kTileN, c[w][j]);
-    }
-  }
+  epilogue.take_tiles(args, live, 0, first_tile * kTileN, static_cast<int>(blockIdx.x), c);
 }
 
-template <int WTiles, int XTiles, int Stages>
-void launch(const GemmArgs& args, cudaStream_t stream) {
+template <int WTiles, int XTiles, int Stages, class Epilogue>
+void launch(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   constexpr int kBytes = Ring<WTiles, XTiles, Stages>::kBytes;
-  const auto kernel = gemm_skinny_kernel<WTiles, XTiles, Stages>;
+  const auto kernel = gemm_skinny_kernel<WTiles, XTiles, Stages, Epilogue>;
   static const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (raised != cudaSuccess) return;
-  launch_kernel(kernel, ceil_div(args.n, kTileN * WTiles), 32, kBytes, stream, args);
+  set_width(epilogue, args, kTileN * WTiles);
+  launch_kernel(kernel, ceil_div(args.n, kTileN * WTiles), 32, kBytes, stream, args, epilogue);
 }
 
 // The fewer warps a multiprocessor gets, the deeper each one's ring is: no more fit than an even
 // spread needs, so that early blocks do not crowd on some multiprocessors. Wide matrices with many
 // rows of x take two tiles a warp, which halves the traffic of x.
-template <int XTiles>
-void launch_for_width(const GemmArgs& args, cudaStream_t stream) {
+template <int XTiles, class Epilogue>
+void launch_for_width(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   const int warps_per_sm = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (warps_per_sm <= 2) {
-    launch<1, XTiles, XTiles == 1 ? 16 : 12>(args, stream);
+    launch<1, XTiles, XTiles == 1 ? 16 : 12>(args, epilogue, stream);
   } else if (warps_per_sm <= 4) {
-    launch<1, XTiles, XTiles == 1 ? 11 : 8>(args, stream);
+    launch<1, XTiles, XTiles == 1 ? 11 : 8>(args, epilogue, stream);
   } else {
-    launch<XTiles, XTiles, 4>(args, stream);
+    launch<XTiles, XTiles, 4>(args, epilogue, stream);
+  }
+}
+
+template <class Epilogue>
+void launch_for_rows(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  if (args.max_rows <= 8) {
+    launch_for_width<1>(args, epilogue, stream);
+  } else {
+    launch_for_width<2>(args, epilogue, stream);
   }
 }
 
 }  // namespace
 
 void launch_gemm_skinny(const GemmArgs& args, cudaStream_t stream) {
-  if (args.max_rows <= 8) {
-    launch_for_width<1>(args, stream);
-  } else {
-    launch_for_width<2>(args, stream);
-  }
+  StoreOutput epilogue;
+  launch_for_rows(args, epilogue, stream);
+}
+
+void launch_gemm_skinny(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {
+  launch_for_rows(args, best, stream);
 }
 
 }  // namespace foretoken::cuda

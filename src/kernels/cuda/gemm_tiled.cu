@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "kernels/cuda/gemm_common.cuh"
 
 namespace foretoken::cuda {
@@ -130,9 +132,9 @@ __device__ void multiply_stage(float (&c)[Shape::kTilesW][Shape::kTilesX][4], co
   }
 }
 
-template <class Shape>
+template <class Shape, class Epilogue>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
-    gemm_tiled_kernel(GemmArgs args) {
+    gemm_tiled_kernel(GemmArgs args, Epilogue epilogue) {
   extern __shared__ uint4 stages[];
   const int num_stages = ceil_div(args.k, Shape::kBlockK);
   const TileLoader<Shape> loader{args,
@@ -167,23 +169,18 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
   const int warp = threadIdx.x / 32;
   const int row = loader.first_row + warp % Shape::kWarpsX * Shape::kTilesX * 8;
   const int n = (loader.first_tile + warp / Shape::kWarpsX * Shape::kTilesW) * kTileN;
-#pragma unroll
-  for (int i = 0; i < Shape::kTilesW; ++i) {
-#pragma unroll
-    for (int j = 0; j < Shape::kTilesX; ++j) {
-      store_tile(args, live, row + j * 8, n + i * kTileN, c[i][j]);
-    }
-  }
+  epilogue.take_tiles(args, live, row, n, n / (Shape::kTilesW * kTileN), c);
 }
 
-template <class Shape>
-void launch(const GemmArgs& args, cudaStream_t stream) {
-  const auto kernel = gemm_tiled_kernel<Shape>;
+template <class Shape, class Epilogue>
+void launch(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  const auto kernel = gemm_tiled_kernel<Shape, Epilogue>;
   static const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes);
   if (raised != cudaSuccess) return;
   const dim3 grid(ceil_div(args.max_rows, Shape::kRowsX), ceil_div(args.n, Shape::kRowsW));
-  launch_kernel(kernel, grid, Shape::kThreads, Shape::kBytes, stream, args);
+  set_width(epilogue, args, Shape::kTilesW * kTileN);
+  launch_kernel(kernel, grid, Shape::kThreads, Shape::kBytes, stream, args, epilogue);
 }
 
 // Deep: one block a multiprocessor with all its shared memory.
@@ -195,22 +192,38 @@ using Rows64 = TileShape<64, 32, 4, 2, 128, 4, 2>;
 using Rows64Wide = TileShape<64, 128, 2, 2, 64, 4, 2>;
 using Rows128 = TileShape<128, 128, 2, 2, 64, 3, 2>;
 
-}  // namespace
-
-void launch_gemm_tiled(const GemmArgs& args, cudaStream_t stream) {
+template <class Epilogue>
+void launch_for_shape(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  constexpr bool kStores = std::is_same_v<Epilogue, StoreOutput>;
   const int num_sms = device_traits().num_sms;
   const auto blocks = [&](int rows, int columns) {
     return ceil_div(args.max_rows, rows) * ceil_div(args.n, columns);
   };
   if (args.max_rows <= 32) {
-    if (blocks(32, 32) <= num_sms) return launch<Rows32Deep>(args, stream);
-    if (blocks(32, 64) < 2 * num_sms) return launch<Rows32>(args, stream);
-    return launch<Rows32Wide>(args, stream);
+    if (blocks(32, 32) <= num_sms) return launch<Rows32Deep>(args, epilogue, stream);
+    if (blocks(32, 64) < 2 * num_sms) return launch<Rows32>(args, epilogue, stream);
+    return launch<Rows32Wide>(args, epilogue, stream);
   }
-  if (args.max_rows > 64 && blocks(128, 128) >= num_sms) return launch<Rows128>(args, stream);
-  if (blocks(64, 32) <= num_sms) return launch<Rows64Deep>(args, stream);
-  if (blocks(64, 128) < num_sms) return launch<Rows64>(args, stream);
-  return launch<Rows64Wide>(args, stream);
+  if (args.max_rows > kFewRows && blocks(128, 128) >= num_sms) {
+    return launch<Rows128>(args, epilogue, stream);
+  }
+  // Narrow warps would keep too many columns of keys.
+  if (kStores || args.max_rows <= kFewRows) {
+    if (blocks(64, 32) <= num_sms) return launch<Rows64Deep>(args, epilogue, stream);
+    if (blocks(64, 128) < num_sms) return launch<Rows64>(args, epilogue, stream);
+  }
+  return launch<Rows64Wide>(args, epilogue, stream);
+}
+
+}  // namespace
+
+void launch_gemm_tiled(const GemmArgs& args, cudaStream_t stream) {
+  StoreOutput epilogue;
+  launch_for_shape(args, epilogue, stream);
+}
+
+void launch_gemm_tiled(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {
+  launch_for_shape(args, best, stream);
 }
 
 }  // namespace foretoken::cuda

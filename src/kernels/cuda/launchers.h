@@ -28,6 +28,13 @@ void launch_logprobs(const void* args, cudaStream_t stream);
 void launch_commit(const void* args, cudaStream_t stream);
 void launch_publish(const void* args, cudaStream_t stream);
 void launch_ngram(const void* args, cudaStream_t stream);
+void launch_choose_lengths(const void* args, cudaStream_t stream);
+void launch_draft_rows(const void* args, cudaStream_t stream);
+void launch_draft_next(const void* args, cudaStream_t stream);
+void launch_move_rows(const void* args, cudaStream_t stream);
+void launch_pair_rows(const void* args, cudaStream_t stream);
+void launch_head_argmax(const void* args, cudaStream_t stream);
+void launch_spread_logits(const void* args, cudaStream_t stream);
 
 // Where the upload op reports a plan that it cannot run.
 void report_failures_to(PlanFailure* failure);

@@ -44,11 +44,10 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
   const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
   if (blockIdx.x >= plan.header->num_spans) return;
   const int slot = plan.spans[blockIdx.x].slot;
+  if (args.batch.params[slot].drafter != args.drafter) return;
   SlotState& state = args.batch.slots[slot];
-  const SlotParams& params = args.batch.params[slot];
   const int len = state.len;
-  const int wanted =
-      min(min(args.num_drafts, kMaxDrafts), min(params.max_drafts, params.max_len - len - 1));
+  const int wanted = min(min(args.num_drafts, kMaxDrafts), state.draft.wanted);
   const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
                      state.computed == len - 1 && wanted > 0;
   __shared__ int32_t tail[kMaxTail];

@@ -38,6 +38,13 @@ constexpr Ops make_ops() {
   set(ops, Op::kCommit, launch_commit, "commit");
   set(ops, Op::kPublish, launch_publish, "publish");
   set(ops, Op::kNgram, launch_ngram, "ngram");
+  set(ops, Op::kChooseLengths, launch_choose_lengths, "choose_lengths");
+  set(ops, Op::kDraftRows, launch_draft_rows, "draft_rows");
+  set(ops, Op::kDraftNext, launch_draft_next, "draft_next");
+  set(ops, Op::kMoveRows, launch_move_rows, "move_rows");
+  set(ops, Op::kPairRows, launch_pair_rows, "pair_rows");
+  set(ops, Op::kHeadArgmax, launch_head_argmax, "head_argmax");
+  set(ops, Op::kSpreadLogits, launch_spread_logits, "spread_logits");
   return ops;
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/prepare.h"
 
+#include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/logits_row.h"
@@ -31,19 +32,6 @@ __device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
   if (last / batch.block_size >= batch.max_blocks) return {};
   const int scored = span.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
   return {known + drafts, scored + (samples ? drafts + 1 : 0), drafts, scored};
-}
-
-// Inclusive prefix sum over the block.
-__device__ int block_scan(int value, int* scratch) {
-  scratch[threadIdx.x] = value;
-  __syncthreads();
-  for (int offset = 1; offset < kThreads; offset *= 2) {
-    const int before = threadIdx.x >= offset ? scratch[threadIdx.x - offset] : 0;
-    __syncthreads();
-    scratch[threadIdx.x] += before;
-    __syncthreads();
-  }
-  return scratch[threadIdx.x];
 }
 
 __device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNeeds needs,
@@ -81,8 +69,8 @@ __device__ int2 place_spans(const PrepareArgs& args, const PlanView& plan, int n
   for (int begin = 0; begin < num_spans; begin += kThreads) {
     const int i = begin + threadIdx.x;
     const SpanNeeds needs = i < num_spans ? span_needs(args.batch, plan.spans[i]) : SpanNeeds{};
-    const int rows = base.x + block_scan(needs.rows, scratch);
-    const int logits = base.y + block_scan(needs.logits, scratch);
+    const int rows = base.x + block_scan<kThreads>(needs.rows, scratch);
+    const int logits = base.y + block_scan<kThreads>(needs.logits, scratch);
     if (i < num_spans) {
       store_span(args, i, plan.spans[i].slot, needs, rows - needs.rows, logits - needs.logits);
     }

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
   const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
   const int half = args.inv_freq == nullptr ? 0 : args.rotary_dim / 2;
-  const float position = static_cast<float>(args.positions[row]);
+  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
   for (int i = threadIdx.x; i < half; i += kThreads) {
     float sine, cosine;
     sincosf(__fmul_rn(position, args.inv_freq[i]), &sine, &cosine);

@@ -37,6 +37,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.computed = init.computed;
       slot.finished = static_cast<int32_t>(DeviceFinish::kNone);
       slot.num_drafts = 0;
+      slot.draft = DraftState{};
     }
   }
 }
@@ -68,8 +69,10 @@ __device__ void apply_block_updates(const BatchState& batch, const BlockUpdate* 
     int32_t* table = update.windowed != 0 ? batch.window_tables : batch.block_tables;
     table[int64_t{update.slot} * batch.max_blocks + update.index] = update.block;
     if (update.epoch > 0 && update.windowed == 0) {
-      batch.page_headers[update.block].epoch = update.epoch;
-      batch.page_headers[update.block].count = 0;
+      PageHeader& header = batch.page_headers[update.block];
+      header.epoch = update.epoch;
+      header.count = 0;
+      for (int16_t& count : header.draft_counts) count = 0;
     }
   }
   __syncthreads();

@@ -1,0 +1,76 @@
+#include "kernels/pair_rows.h"
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+
+// Sum over the block in a fixed order; every thread gets it.
+__device__ float block_sum(float value) {
+  __shared__ float warp_sums[kThreads / 32];
+  for (int offset = 16; offset > 0; offset /= 2) {
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  }
+  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = value;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < kThreads / 32; ++i) sum += warp_sums[i];
+  return sum;
+}
+
+// out[c] = from[c] * scale, normed where a weight is given.
+template <class From, class To>
+__device__ void write_half(const From* from, float scale, const float* weight, float eps, To* out,
+                           int hidden) {
+  float factor = 1.0f;
+  if (weight != nullptr) {
+    float squares = 0;
+    for (int c = threadIdx.x; c < hidden; c += kThreads) {
+      const float value = to_float(from[c]) * scale;
+      squares = fmaf(value, value, squares);
+    }
+    factor = 1.0f / sqrtf(block_sum(squares) / static_cast<float>(hidden) + eps);
+  }
+  for (int c = threadIdx.x; c < hidden; c += kThreads) {
+    const float value = to_float(from[c]) * scale;
+    out[c] = from_float<To>(weight == nullptr ? value : value * factor * weight[c]);
+  }
+}
+
+// One block: one half of one row.
+template <class T, class State>
+__global__ void __launch_bounds__(kThreads) pair_rows_kernel(PairRowsArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const int row = blockIdx.x;
+  if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
+  T* out = static_cast<T*>(args.out) + (int64_t{row} * 2 + blockIdx.y) * args.hidden;
+  if (blockIdx.y == 0) {
+    const int id = args.token_ids[row];
+    const int64_t at = id >= 0 && id < args.vocab ? id : 0;
+    write_half(static_cast<const T*>(args.table) + at * args.hidden, args.scale, args.embed_norm,
+               args.eps, out, args.hidden);
+  } else {
+    write_half(static_cast<const State*>(args.states) + int64_t{row} * args.hidden, 1.0f,
+               args.states_norm, args.eps, out, args.hidden);
+  }
+}
+
+template <class T>
+void launch(const PairRowsArgs& args, cudaStream_t stream) {
+  const auto kernel = args.states_dtype == DType::kBF16 ? pair_rows_kernel<T, __nv_bfloat16>
+                                                        : pair_rows_kernel<T, float>;
+  launch_kernel(kernel, dim3(args.max_rows, 2), kThreads, 0, stream, args);
+}
+
+}  // namespace
+
+void launch_pair_rows(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<PairRowsArgs>(packed);
+  args.dtype == DType::kBF16 ? launch<__nv_bfloat16>(args, stream) : launch<float>(args, stream);
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "conformance/drafter_cases.h"
+#include "engine/engine_impl.h"
+
+// The bonus token is kept: with synthetic rates p, p^2, ..., p^K a step emits 1 + p + ... + p^K
+// tokens; without the bonus p^K fewer, which the test must be able to see.
+
+namespace foretoken {
+namespace {
+
+constexpr double kRate = 0.8;
+
+struct Case {
+  int num_drafts = 1;
+  bool drop_bonus = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.num_drafts << c.drop_bonus; }
+
+class Bonus : public ::testing::TestWithParam<Case> {};
+
+EngineConfig synthetic_config(int num_drafts) {
+  EngineConfig config = config_of({.steps_in_flight = 2}, bundled_folder("foretoken-7m-draft"));
+  config.max_num_seqs = 1;
+  config.max_model_len = 2048;
+  SpeculativeConfig drafter;
+  drafter.method = "draft_model";
+  drafter.model = bundled_folder("foretoken-7m-draft");
+  drafter.num_speculative_tokens = num_drafts;
+  drafter.length_policy = "fixed";
+  drafter.rejection_sample_method = "synthetic";
+  for (int i = 1; i <= num_drafts; ++i) {
+    drafter.synthetic_acceptance_rates.push_back(std::pow(kRate, i));
+  }
+  config.speculative = {drafter};
+  return config;
+}
+
+TEST_P(Bonus, TokensOfAStep) {
+  const auto [num_drafts, drop_bonus] = GetParam();
+  const bool all = num_test_prompts(200) == 200;
+  const int64_t wanted_steps = all ? 40000 : 1500;
+  auto engine = EngineImpl::create(synthetic_config(num_drafts), {.drop_bonus = drop_bonus});
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  RequestStats sum;
+  for (uint64_t seed = 0; sum.num_drafts < wanted_steps; ++seed) {
+    Request request;
+    request.prompt_token_ids = {20, 21, 22};
+    request.sampling.max_tokens = 2000;
+    request.sampling.ignore_eos = true;
+    request.sampling.seed = seed;
+    const RequestOutput output = std::move(engine.value()->generate({request})[0]);
+    ASSERT_TRUE(output.status.ok()) << output.status.message();
+    EXPECT_EQ(output.finish_reason, FinishReason::kLength);
+    EXPECT_EQ(output.token_ids.size(), 2000u);
+    sum += output.stats;
+  }
+  double expected = 1;
+  for (int i = 1; i <= num_drafts; ++i) expected += std::pow(kRate, i);
+  if (drop_bonus) expected -= std::pow(kRate, num_drafts);
+  // The first step of a request has no drafts, and emits one token.
+  const double steps = static_cast<double>(sum.num_drafts);
+  const double emitted =
+      static_cast<double>(sum.num_output_tokens - (sum.num_steps - sum.num_drafts));
+  std::cout << "device=" << test_device_name() << " K=" << num_drafts
+            << (drop_bonus ? " without bonus" : "") << ": " << emitted / steps
+            << " tokens a step, expected " << expected << ", " << sum.num_drafts << " steps\n";
+  EXPECT_NEAR(emitted / steps, expected, expected * (all ? 0.01 : 0.05));
+  for (int i = 0; i < num_drafts; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const double rate = static_cast<double>(sum.num_accepted_tokens_per_pos[at]) / steps;
+    EXPECT_NEAR(rate, std::pow(kRate, i + 1), all ? 0.01 : 0.05) << "position " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Bonus,
+                         ::testing::Values(Case{1, false}, Case{3, false}, Case{5, false},
+                                           Case{1, true}, Case{3, true}, Case{5, true}),
+                         [](const auto& param) {
+                           return "K" + std::to_string(param.param.num_drafts) +
+                                  (param.param.drop_bonus ? "Dropped" : "Kept");
+                         });
+
+}  // namespace
+}  // namespace foretoken

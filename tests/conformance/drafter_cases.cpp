@@ -1,0 +1,77 @@
+#include "conformance/drafter_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "draft/registry.h"
+
+namespace foretoken {
+namespace {
+
+// Folder of models/ that a drafter of the registry reads for the bundled target; empty: none.
+std::string folder_of(const std::string& drafter) {
+  if (drafter == "ngram") return "";
+  if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
+  return bundled_folder("foretoken-7m-" + drafter);
+}
+
+}  // namespace
+
+std::string bundled_folder(const std::string& name) {
+  return std::string(FORETOKEN_SOURCE_DIR) + "/models/" + name;
+}
+
+std::vector<DrafterCase> bundled_drafters(int num_drafts) {
+  std::vector<DrafterCase> cases;
+  for (const DrafterEntry& entry : drafters()) {
+    SpeculativeConfig config;
+    config.method = entry.name;
+    config.model = folder_of(entry.name);
+    config.num_speculative_tokens = num_drafts;
+    config.length_policy = "fixed";
+    if (config.method == "ngram") {
+      config.prompt_lookup_min = 1;
+      config.prompt_lookup_max = 4;
+    } else {
+      EXPECT_TRUE(std::ifstream(config.model + "/config.json").good())
+          << "drafter '" << entry.name << "' has no bundled model at " << config.model;
+    }
+    cases.push_back({entry.name, std::move(config)});
+  }
+  return cases;
+}
+
+DrafterCase bundled_drafter(const std::string& name, int num_drafts) {
+  for (DrafterCase& drafter : bundled_drafters(num_drafts)) {
+    if (drafter.name == name) return std::move(drafter);
+  }
+  ADD_FAILURE() << "no drafter '" << name << "'";
+  return {};
+}
+
+std::vector<std::string> drafter_names() {
+  std::vector<std::string> names;
+  for (const DrafterEntry& entry : drafters()) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> math500_prompts() {
+  std::ifstream in(std::string(FORETOKEN_SOURCE_DIR) + "/bench/prompts/math500/problems.jsonl");
+  std::vector<std::string> prompts;
+  for (std::string line; std::getline(in, line);) {
+    prompts.push_back(nlohmann::json::parse(line).at("prompt"));
+  }
+  EXPECT_EQ(prompts.size(), 500u);
+  return prompts;
+}
+
+RunResult run_with_drafters(const Variant& variant, std::vector<SpeculativeConfig> drafters,
+                            const std::vector<std::string>& prompts, bool sampled, int max_tokens) {
+  EngineConfig config = config_of(variant, bundled_model());
+  config.speculative = std::move(drafters);
+  return run_config(config, variant, prompts, sampled, max_tokens);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,32 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <string>
+#include <vector>
+
+#include "conformance/harness.h"
+
+namespace foretoken {
+
+// A drafter of the registry, configured for a target of the tests.
+struct DrafterCase {
+  std::string name;
+  SpeculativeConfig config;
+};
+
+// Every drafter of the registry with the bundled target and the drafter that ships for it; a row of
+// the registry without a case is a failure. Lengths are fixed unless the caller changes that.
+std::vector<DrafterCase> bundled_drafters(int num_drafts);
+// The one of this name.
+DrafterCase bundled_drafter(const std::string& name, int num_drafts);
+std::vector<std::string> drafter_names();
+
+// The folders of models/ by name, and the texts of MATH-500.
+std::string bundled_folder(const std::string& name);
+std::vector<std::string> math500_prompts();
+
+// run_variant with these drafters instead of the variant's.
+RunResult run_with_drafters(const Variant& variant, std::vector<SpeculativeConfig> drafters,
+                            const std::vector<std::string>& prompts, bool sampled, int max_tokens);
+
+}  // namespace foretoken

@@ -1,0 +1,170 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "conformance/drafter_cases.h"
+
+// Every drafter of the registry leaves the ids as they are without speculation: each alone, with
+// all that can run beside it, preempted, in random combinations, and on MATH-500 as a whole.
+
+namespace foretoken {
+namespace {
+
+constexpr int kTokens = 64;
+constexpr int kFewBlocks = 26;  // hardly more than one sequence at full length
+
+struct Case {
+  std::string drafter;
+  bool sampled = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.drafter << (c.sampled ? " sampled" : "");
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const std::string& name : drafter_names()) {
+    for (const bool sampled : {false, true}) cases.push_back({name, sampled});
+  }
+  return cases;
+}
+
+class DrafterIdentity : public ::testing::TestWithParam<Case> {
+ protected:
+  static const RunResult& base(bool sampled) {
+    static std::map<bool, RunResult> results;
+    if (!results.contains(sampled)) {
+      results[sampled] = run_variant({.batch = 32}, bundled_model(),
+                                     bench_prompts(num_test_prompts(200)), sampled, kTokens);
+    }
+    return results[sampled];
+  }
+
+  RunResult expect_same(const Variant& variant, const SpeculativeConfig& config) {
+    const bool sampled = GetParam().sampled;
+    const RunResult other = run_with_drafters(
+        variant, {config}, bench_prompts(num_test_prompts(200)), sampled, kTokens);
+    const std::string what = GetParam().drafter + ", " + variant.describe();
+    const int differing = count_differences(base(sampled), other, what);
+    std::cout << "device=" << test_device_name() << " " << what << ": " << differing << " of "
+              << other.ids.size() << " prompts differ, drafted " << other.stats.num_draft_tokens
+              << ", accepted " << other.stats.num_accepted_tokens << ", preemptions "
+              << other.stats.num_preemptions << ", cached tokens " << other.stats.num_cached_tokens
+              << "\n";
+    EXPECT_EQ(differing, 0);
+    EXPECT_GT(other.stats.num_accepted_tokens, 0);
+    EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens);
+    return other;
+  }
+
+  SpeculativeConfig drafter(int num_drafts) const {
+    return bundled_drafter(GetParam().drafter, num_drafts).config;
+  }
+};
+
+TEST_P(DrafterIdentity, Alone) { expect_same({.name = "alone"}, drafter(3)); }
+
+TEST_P(DrafterIdentity, Everything) {
+  const RunResult result = expect_same({.name = "everything",
+                                        .steps_in_flight = 2,
+                                        .batch = 32,
+                                        .max_batched_tokens = 64,
+                                        .num_blocks = 4096,
+                                        .prefix_caching = true,
+                                        .warm = true},
+                                       drafter(4));
+  EXPECT_GT(result.stats.num_cached_tokens, 0);
+}
+
+TEST_P(DrafterIdentity, Preempted) {
+  const RunResult result = expect_same({.name = "preempted",
+                                        .steps_in_flight = 2,
+                                        .batch = 32,
+                                        .num_blocks = kFewBlocks,
+                                        .prefix_caching = true},
+                                       drafter(4));
+  EXPECT_GT(result.stats.num_preemptions, 0);
+}
+
+TEST_P(DrafterIdentity, Adaptive) {
+  SpeculativeConfig config = drafter(5);
+  config.length_policy = "adaptive";
+  const Variant variant{.name = "adaptive", .steps_in_flight = 2, .batch = 8};
+  const RunResult other = run_with_drafters(variant, {config}, bench_prompts(num_test_prompts(200)),
+                                            GetParam().sampled, kTokens);
+  EXPECT_EQ(count_differences(base(GetParam().sampled), other, "adaptive"), 0);
+}
+
+TEST_P(DrafterIdentity, ProbabilisticDrafts) {
+  if (GetParam().drafter == "ngram") GTEST_SKIP() << "n-gram drafts have no distribution";
+  SpeculativeConfig config = drafter(3);
+  config.draft_sample_method = "probabilistic";
+  expect_same({.name = "probabilistic", .steps_in_flight = 2, .batch = 16}, config);
+}
+
+TEST_P(DrafterIdentity, ReducedVocabulary) {
+  if (GetParam().drafter == "ngram") GTEST_SKIP() << "n-gram drafts have no output matrix";
+  SpeculativeConfig config = drafter(3);
+  config.draft_vocab_size = 700;
+  expect_same({.name = "reduced vocabulary", .steps_in_flight = 2, .batch = 16}, config);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DrafterIdentity, ::testing::ValuesIn(all_cases()),
+                         [](const auto& param) {
+                           return param.param.drafter +
+                                  (param.param.sampled ? "Sampled" : "Greedy");
+                         });
+
+TEST(DrafterIdentityCombinations, RandomOnes) {
+  const std::vector<std::string> prompts = bench_prompts(num_test_prompts(20));
+  const RunResult bases[2] = {run_variant({}, bundled_model(), prompts, false, kTokens),
+                              run_variant({}, bundled_model(), prompts, true, kTokens)};
+  std::mt19937 random(11);
+  const auto pick = [&](std::initializer_list<int> values) {
+    return values.begin()[random() % values.size()];
+  };
+  const std::vector<std::string> names = drafter_names();
+  const int num_combinations = num_test_prompts(200) < 200 ? 6 : 30;
+  for (int i = 0; i < num_combinations; ++i) {
+    const Variant variant{.name = "combination " + std::to_string(i),
+                          .steps_in_flight = pick({1, 2, 3}),
+                          .batch = pick({1, 5, 20}),
+                          .max_batched_tokens = pick({16, 37, 512}),
+                          .num_blocks = pick({0, kFewBlocks}),
+                          .prefix_caching = pick({0, 1}) == 1,
+                          .warm = pick({0, 0, 1}) == 1,
+                          .eager = pick({0, 1}) == 1};
+    const std::string& name = names[random() % names.size()];
+    SpeculativeConfig config = bundled_drafter(name, pick({1, 3, 8, 16})).config;
+    config.length_policy = pick({0, 1}) == 1 ? "adaptive" : "fixed";
+    if (name != "ngram" && pick({0, 1}) == 1) config.draft_sample_method = "probabilistic";
+    const bool sampled = pick({0, 1}) == 1;
+    const RunResult other = run_with_drafters(variant, {config}, prompts, sampled, kTokens);
+    EXPECT_EQ(count_differences(bases[sampled], other, name + ", " + variant.describe()), 0);
+  }
+}
+
+TEST(DrafterIdentityMath500, Whole) {
+  std::vector<std::string> prompts = math500_prompts();
+  prompts.resize(static_cast<size_t>(num_test_prompts(500)));
+  const Variant variant{.name = "MATH-500", .steps_in_flight = 2, .batch = 32};
+  constexpr int kFewTokens = 32;
+  const RunResult base = run_variant(variant, bundled_model(), prompts, false, kFewTokens);
+  for (const DrafterCase& drafter : bundled_drafters(3)) {
+    const RunResult other =
+        run_with_drafters(variant, {drafter.config}, prompts, false, kFewTokens);
+    const int differing = count_differences(base, other, drafter.name);
+    std::cout << "device=" << test_device_name() << " MATH-500, " << drafter.name << ": "
+              << differing << " of " << other.ids.size() << " differ, acceptance "
+              << static_cast<double>(other.stats.num_accepted_tokens) /
+                     static_cast<double>(other.stats.num_draft_tokens)
+              << "\n";
+    EXPECT_EQ(differing, 0);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

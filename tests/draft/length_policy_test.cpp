@@ -1,0 +1,314 @@
+#include "draft/length_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "draft/policy_world.h"
+
+namespace foretoken {
+namespace {
+
+TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
+  TimeCurve made;
+  for (const auto& [size, ns] : points) made.add(size, ns);
+  return made;
+}
+
+// A CPU: rows cost from the first on. The head costs a twelfth of the target.
+StepTimes cpu_times() {
+  StepTimes times;
+  times.target = curve({{1, 30000000},
+                        {2, 31000000},
+                        {4, 34000000},
+                        {8, 42000000},
+                        {16, 62000000},
+                        {32, 105000000},
+                        {64, 200000000},
+                        {512, 1560000000}});
+  times.drafters = {
+      {.name = "eagle3",
+       .catch_up = curve({{1, 2500000}, {16, 5500000}, {64, 16000000}, {512, 100000000}}),
+       .pass = curve({{1, 2500000}, {16, 5500000}, {64, 16000000}})}};
+  return times;
+}
+
+// A GPU: rows cost next to nothing up to 64.
+StepTimes gpu_times() {
+  StepTimes times;
+  times.target = curve({{1, 6000000},
+                        {8, 6100000},
+                        {32, 6400000},
+                        {64, 7000000},
+                        {128, 9000000},
+                        {256, 14000000},
+                        {512, 26000000},
+                        {2048, 100000000}});
+  times.drafters = {{.name = "eagle3",
+                     .catch_up = curve({{1, 400000}, {64, 450000}, {256, 800000}, {2048, 5000000}}),
+                     .pass = curve({{1, 350000}, {64, 380000}, {256, 500000}})}};
+  return times;
+}
+
+LengthPolicyConfig policy_config(LengthMode mode, int num_drafts) {
+  return {.mode = mode,
+          .steps_in_flight = 2,
+          .drafters = {{.num_drafts = num_drafts, .has_kv = true, .max_catch_up_rows = 2048}}};
+}
+
+BatchDemand decoding(int num_ready) {
+  BatchDemand demand;
+  demand.num_sequences = demand.num_decoding = num_ready;
+  demand.drafters[0].num_decoding = demand.drafters[0].num_ready = num_ready;
+  return demand;
+}
+
+TEST(LengthPolicy, SchedulesAreChecked) {
+  EXPECT_TRUE(check_schedule({{1, 4, 5}, {5, 8, 3}, {16, 64, 0}}).ok());
+  for (const std::vector<DraftSchedule>& bad : std::vector<std::vector<DraftSchedule>>{
+           {}, {{2, 4, 1}}, {{1, 4, 1}, {4, 8, 1}}, {{1, 0, 1}}, {{1, 4, -1}}, {{1, 4, 17}}}) {
+    const Status status = check_schedule(bad);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("num_speculative_tokens_per_batch_size"), std::string::npos);
+  }
+}
+
+TEST(LengthPolicy, FixedGrantsAllAndOffNothing) {
+  const StepTimes none;
+  LengthPolicy fixed(policy_config(LengthMode::kFixed, 5), none);
+  const DraftGrant grant = fixed.decide(0, decoding(3))[0];
+  EXPECT_EQ(grant.limit, 5);
+  EXPECT_EQ(grant.catch_up_rows, 2048);
+  EXPECT_EQ(grant.max_class, kNumCatchUpClasses - 1);
+  LengthPolicy off(policy_config(LengthMode::kOff, 5), none);
+  EXPECT_EQ(off.decide(0, decoding(3))[0].limit, 0);
+  EXPECT_EQ(off.decide(0, decoding(3))[0].catch_up_rows, 0);
+}
+
+TEST(LengthPolicy, SchedulesGoByTheNumberOfSequencesAndFillGaps) {
+  const StepTimes none;
+  LengthPolicyConfig config = policy_config(LengthMode::kSchedule, 4);
+  config.schedule = {{1, 2, 9}, {3, 4, 3}, {8, 16, 0}, {20, 30, 2}};
+  LengthPolicy policy(config, none);
+  const std::vector<std::pair<int, int>> wanted = {{0, 4}, {1, 4},  {2, 4},  {3, 3},   {7, 3},
+                                                   {8, 0}, {19, 0}, {20, 2}, {1000, 2}};
+  for (const auto& [batch, limit] : wanted) {
+    const DraftGrant grant = policy.decide(0, decoding(batch))[0];
+    EXPECT_EQ(grant.limit, limit) << batch;
+    EXPECT_EQ(grant.catch_up_rows, limit > 0 ? 2048 : 0) << batch;
+  }
+}
+
+TEST(LengthPolicy, ResultsAreLookedAtTwoStepsLater) {
+  const StepTimes times = cpu_times();
+  LengthPolicyConfig config = policy_config(LengthMode::kAdaptive, 3);
+  config.steps_in_flight = 1;
+  LengthPolicy policy(config, times);
+  for (uint64_t step = 0; step < 60; ++step) {
+    const int limit = policy.decide(step, decoding(1))[0].limit;
+    // As if all of a hundred sequences of step 9 had been refused.
+    EXPECT_EQ(limit > 0, step < 11) << step;
+    policy.planned(step, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}});
+    for (int i = 0; i < (step == 9 ? 100 : 1) && limit > 0; ++i) {
+      policy.observe(step, 0, limit, limit, step == 9 ? 0 : limit);
+    }
+    (void)policy.decide(step, decoding(1));
+  }
+}
+
+// The same results give the same limits, whether one or two steps are in flight.
+TEST(LengthPolicy, OneAndTwoStepsInFlightDecideAlike) {
+  const StepTimes times = cpu_times();
+  std::vector<std::vector<int>> limits(2);
+  for (int in_flight = 1; in_flight <= 2; ++in_flight) {
+    LengthPolicyConfig config = policy_config(LengthMode::kAdaptive, 5);
+    config.steps_in_flight = in_flight;
+    PolicyWorld world(times, config,
+                      {.batch = 3,
+                       .num_requests = 3,
+                       .prompt_len = 20,
+                       .output_len = 900,
+                       .acceptance = [](int, int position) { return .8 - .1 * position; }});
+    limits[static_cast<size_t>(in_flight - 1)] = world.run().limits;
+  }
+  for (auto& each : limits) each.resize(200);
+  EXPECT_EQ(limits[0], limits[1]);
+}
+
+TEST(LengthPolicy, NothingIsGrantedWhereNobodyCanDraft) {
+  const StepTimes times = cpu_times();
+  LengthPolicy policy(policy_config(LengthMode::kAdaptive, 3), times);
+  const DraftGrant grant = policy.decide(0, BatchDemand{})[0];
+  EXPECT_EQ(grant.limit, 0);
+  EXPECT_EQ(grant.catch_up_rows, 0);
+}
+
+// While the drafter rests: at most one probe in 64 steps, one draft, the fewest missing entries,
+// and not before the budget has it.
+TEST(LengthPolicy, ProbesAreRareSmallAndPaidFor) {
+  const StepTimes times = cpu_times();
+  LengthPolicy policy(policy_config(LengthMode::kAdaptive, 3), times);
+  BatchDemand demand = decoding(1);
+  uint64_t last_probe = 0;
+  int num_probes = 0;
+  int64_t probe_ns = 0;
+  int64_t all_ns = 0;
+  int missing = 0;
+  constexpr uint64_t kSteps = 5000;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    const DraftGrant grant = policy.decide(step, demand)[0];
+    const bool rests = grant.max_class < 0;
+    DraftUse use;
+    if (grant.limit > 0) use = {grant.limit, grant.limit + 1, 1};
+    if (grant.limit > 0 && rests) {
+      EXPECT_TRUE(num_probes == 0 || step >= last_probe + 64) << step;
+      ++num_probes;
+      last_probe = step;
+      EXPECT_EQ(grant.limit, 1);
+      EXPECT_EQ(grant.max_spans, 1);
+      EXPECT_EQ(grant.max_missing, missing);
+      use.catch_up_rows = std::max(2, missing);
+      EXPECT_LE(use.catch_up_rows, grant.catch_up_rows);
+      probe_ns += times.draft_ns(0, use) + times.target.at(2) - times.target.at(1);
+    }
+    all_ns += times.target.at(1 + use.num_passes);
+    policy.planned(step, 1 + use.num_passes, 0, {use});
+    if (use.num_passes > 0) policy.observe(step, 0, use.num_passes, use.num_passes, 0);
+    missing = use.num_passes > 0 ? 0 : missing + 1;
+    demand.drafters[0].num_ready = missing == 0 ? 1 : 0;
+    demand.drafters[0].fewest_missing = missing;
+    // Class 12: nobody would catch it up for its own sake.
+    demand.drafters[0].num_resting[12] = missing == 0 ? 0 : 1;
+    demand.drafters[0].num_missing[12] = missing;
+  }
+  EXPECT_GT(num_probes, 20);
+  EXPECT_LE(probe_ns * 100, all_ns);
+}
+
+TEST(LengthPolicy, SequencesOfOtherDraftersCountAsLoad) {
+  // Rows beyond eight are dear: with the other's drafts there is no room for any.
+  StepTimes times;
+  times.target = curve({{8, 10000000}, {16, 40000000}});
+  times.drafters = {{.name = "a", .one_pass = true, .catch_up = {}, .pass = curve({{1, 1000}})},
+                    {.name = "b", .one_pass = true, .catch_up = {}, .pass = curve({{1, 1000}})}};
+  LengthPolicyConfig config = policy_config(LengthMode::kAdaptive, 3);
+  config.drafters = {{.num_drafts = 3}, {.num_drafts = 3}};
+  BatchDemand demand = decoding(2);
+  {
+    LengthPolicy alone(config, times);
+    EXPECT_EQ(alone.decide(0, demand)[0].limit, 3);
+  }
+  demand.num_decoding = demand.num_sequences = 8;
+  demand.drafters[1].num_decoding = demand.drafters[1].num_ready = 6;
+  LengthPolicy both(config, times);
+  EXPECT_EQ(both.decide(0, demand)[0].limit, 0);
+  EXPECT_EQ(both.decide(0, demand)[1].limit, 0);
+}
+
+TEST(LengthPolicy, BesideFullPromptChunksRowsAreNotFree) {
+  const StepTimes times = gpu_times();
+  LengthPolicy policy(policy_config(LengthMode::kAdaptive, 3), times);
+  const BatchDemand demand = decoding(64);
+  uint64_t step = 0;
+  const auto run = [&](int num_prompt_rows) {
+    for (int i = 0; i < 40; ++i, ++step) {
+      const int limit = policy.decide(step, demand)[0].limit;
+      policy.planned(step, 64 * (1 + limit) + num_prompt_rows, num_prompt_rows,
+                     {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}});
+      for (int n = 0; n < 64 && limit > 0; ++n) {
+        policy.observe(step, 0, limit, limit, n % 2 == 0 ? limit : 0);
+      }
+    }
+    return policy.decide(step, demand)[0].limit;
+  };
+  EXPECT_GT(run(0), 0);
+  EXPECT_EQ(run(1500), 0);
+  EXPECT_GT(run(0), 0);
+}
+
+struct Case {
+  const char* name;
+  StepTimes times;
+  int batch;
+  int prompt_len;
+  std::function<double(int, int)> acceptance;
+  bool changes = false;
+};
+
+PolicyWorld::Totals simulate(const Case& one, LengthMode mode, int num_drafts) {
+  PolicyWorld world(one.times, policy_config(mode, num_drafts),
+                    {.batch = one.batch,
+                     .num_requests = std::max(8, one.batch * 3),
+                     .prompt_len = one.prompt_len,
+                     .output_len = 400,
+                     .acceptance = one.acceptance});
+  return world.run();
+}
+
+std::vector<Case> cases() {
+  const auto always = [](double chance) { return [chance](int, int) { return chance; }; };
+  std::vector<Case> all;
+  for (const int batch : {1, 4, 16, 64, 256}) {
+    const StepTimes times = batch < 16 ? cpu_times() : gpu_times();
+    for (const double chance : {0.0, 0.3, 0.6, 0.9}) {
+      if (batch == 256 && chance == 0.3) continue;
+      all.push_back({"constant", times, batch, 64, always(chance)});
+    }
+  }
+  all.push_back({"falls with the position", gpu_times(), 4, 64,
+                 [](int, int position) { return .8 - .15 * position; }});
+  all.push_back({"long prompts", gpu_times(), 16, 800, always(0.6)});
+  for (const int batch : {1, 4, 16}) {
+    const StepTimes times = batch == 1 ? cpu_times() : gpu_times();
+    all.push_back({"becomes bad", times, batch, 64,
+                   [](int percent, int) { return percent < 50 ? .9 : 0.; }, true});
+    all.push_back({"becomes good", times, batch, 64,
+                   [](int percent, int) { return percent < 50 ? 0. : .9; }, true});
+  }
+  return all;
+}
+
+TEST(LengthPolicy, AdaptiveIsNeverBelowOffAndCloseToTheBestFixedLength) {
+  constexpr int kMost = 3;
+  for (const Case& one : cases()) {
+    const double off = simulate(one, LengthMode::kOff, kMost).tokens_per_second();
+    double best = 0;
+    for (int drafts = 1; drafts <= kMost; ++drafts) {
+      best = std::max(best, simulate(one, LengthMode::kFixed, drafts).tokens_per_second());
+    }
+    const PolicyWorld::Totals totals = simulate(one, LengthMode::kAdaptive, kMost);
+    const double adaptive = totals.tokens_per_second();
+    const std::string name = std::string(one.name) + ", batch " + std::to_string(one.batch) +
+                             ", adaptive/off " + std::to_string(adaptive / off) + ", best/off " +
+                             std::to_string(best / off);
+    EXPECT_GE(adaptive, 0.98 * off) << name;
+    EXPECT_TRUE(one.changes || adaptive >= 0.95 * best) << name;
+  }
+}
+
+// A drafter that was useless and becomes good is noticed, and the other way round.
+TEST(LengthPolicy, ARestingDrafterWakesUpAndAUselessOneIsPutToRest) {
+  const auto mean = [](std::span<const int> limits) {
+    double sum = 0;
+    for (const int limit : limits) sum += limit;
+    return sum / static_cast<double>(limits.size());
+  };
+  for (const auto& times : {cpu_times(), gpu_times()}) {
+    Case one{"becomes good",
+             times,
+             1,
+             16,
+             [](int percent, int) { return percent < 30 ? 0. : .9; },
+             true};
+    std::vector<int> limits = simulate(one, LengthMode::kAdaptive, 3).limits;
+    EXPECT_LT(mean(std::span(limits).subspan(50, 500)), 0.1);
+    EXPECT_GT(mean(std::span(limits).last(100)), 2.5);
+    one.acceptance = [](int percent, int) { return percent < 70 ? .9 : 0.; };
+    limits = simulate(one, LengthMode::kAdaptive, 3).limits;
+    EXPECT_GT(mean(std::span(limits).first(300)), 2.5);
+    EXPECT_LT(mean(std::span(limits).last(500)), 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

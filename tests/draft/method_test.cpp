@@ -1,0 +1,73 @@
+#include "draft/method.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "draft/drafter_cases.h"
+
+namespace foretoken::test {
+namespace {
+
+TEST(Method, OfNames) {
+  const char* const names[][2] = {
+      {"ngram", "ngram"},
+      {"[ngram]", "ngram"},
+      {"ngram_gpu", "ngram"},
+      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"},
+      {"someone/model-eagle-3", "eagle3"},
+      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},
+      {"some/DeepSeek-MTP/", "mtp"},
+      {"/models/eagle/llama-68m", "draft_model"},
+      {"JackFram/llama-68m", "draft_model"},
+  };
+  for (const auto& [name, method] : names) EXPECT_EQ(method_of_name(name).method, method) << name;
+  EXPECT_TRUE(method_of_name("ngram").certain);
+  EXPECT_FALSE(method_of_name("a/eagle").certain);
+}
+
+TEST(Method, OfTensors) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
+    const SpeculativeConfig config =
+        DrafterCase{.name = method, .method = method, .num_modules = 1}.config(1);
+    const MethodGuess guess = method_of_files(config.model);
+    EXPECT_EQ(guess.method, method);
+    EXPECT_TRUE(guess.certain);
+  }
+  const std::string heads = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/";
+  EXPECT_EQ(method_of_files(heads + "eagle3-speculators").method, "eagle3");
+  EXPECT_EQ(method_of_files(heads + "mtp-2").method, "mtp");
+  // A target with modules can be used either way.
+  DialledShape shape = dialled_target();
+  shape.num_mtp_modules = 1;
+  EXPECT_EQ(method_of_files(dialled_folder(shape)).method, "mtp");
+  EXPECT_FALSE(method_of_files(dialled_folder(shape)).certain);
+}
+
+TEST(Method, OfConfigsAlone) {
+  const std::string folder = testing::TempDir() + "/foretoken_method";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const char* const configs[][2] = {
+      {R"({"architectures": ["LlamaForCausalLMEagle3"]})", "eagle3"},
+      {R"({"architectures": ["EagleLlamaForCausalLM"]})", "eagle"},
+      {R"({"architectures": ["Eagle3Speculator"], "speculators_model_type": "eagle3"})", "eagle3"},
+      {R"({"architectures": ["LlamaForCausalLM"], "draft_vocab_size": 32000})", "eagle3"},
+      {R"({"architectures": ["DeepSeekMTPModel"]})", "mtp"},
+      {R"({"model_type": "qwen3_next_mtp"})", "mtp"},
+      {R"({"architectures": ["LlamaForCausalLM"]})", ""},
+      {"not json", ""},
+  };
+  for (const auto& [config, method] : configs) {
+    std::ofstream(folder + "/config.json", std::ios::trunc) << config;
+    EXPECT_EQ(method_of_files(folder).method, method) << config;
+    EXPECT_FALSE(method_of_files(folder).certain);
+  }
+  EXPECT_EQ(method_of_files("/nowhere").method, "");
+  EXPECT_EQ(method_of_files("").method, "");
+}
+
+}  // namespace
+}  // namespace foretoken::test

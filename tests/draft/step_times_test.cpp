@@ -1,0 +1,148 @@
+#include "draft/step_times.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace foretoken {
+namespace {
+
+TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
+  TimeCurve made;
+  for (const auto& [size, ns] : points) made.add(size, ns);
+  return made;
+}
+
+StepTimes some_times() {
+  StepTimes times;
+  times.target = curve({{1, 1000}, {8, 1700}, {64, 12900}});
+  times.drafters.push_back({.name = "eagle3",
+                            .one_pass = false,
+                            .catch_up = curve({{1, 100}, {64, 730}}),
+                            .pass = curve({{1, 80}, {16, 230}})});
+  times.drafters.push_back(
+      {.name = "ngram", .one_pass = true, .catch_up = {}, .pass = curve({{1, 7}})});
+  return times;
+}
+
+TEST(StepTimes, CurvesAreLinearBetweenPointsAndBeyondTheLast) {
+  const TimeCurve times = curve({{2, 100}, {4, 300}, {8, 340}});
+  EXPECT_EQ(times.at(0), 0);
+  EXPECT_EQ(times.at(1), 100);
+  EXPECT_EQ(times.at(2), 100);
+  EXPECT_EQ(times.at(3), 200);
+  EXPECT_EQ(times.at(4), 300);
+  EXPECT_EQ(times.at(5), 310);
+  EXPECT_EQ(times.at(8), 340);
+  EXPECT_EQ(times.at(16), 420);
+  EXPECT_EQ(TimeCurve().at(5), 0);
+  EXPECT_EQ(curve({{4, 50}}).at(400), 50);
+}
+
+TEST(StepTimes, CurvesNeverFall) {
+  TimeCurve times = curve({{1, 500}, {2, 400}, {4, 450}, {8, 900}});
+  int64_t last = 0;
+  for (int size = 0; size < 40; ++size) {
+    EXPECT_GE(times.at(size), last);
+    last = times.at(size);
+  }
+  EXPECT_EQ(times.at(4), 500);
+}
+
+TEST(StepTimes, DraftsCostTheCatchUpAndThePassesBehindIt) {
+  const StepTimes times = some_times();
+  EXPECT_EQ(times.draft_ns(0, {}), 0);
+  EXPECT_EQ(times.draft_ns(0, {.num_passes = 0, .catch_up_rows = 64}), 730);
+  EXPECT_EQ(times.draft_ns(0, {.num_passes = 1, .catch_up_rows = 1, .num_spans = 1}), 100);
+  EXPECT_EQ(times.draft_ns(0, {.num_passes = 4, .catch_up_rows = 64, .num_spans = 16}),
+            730 + 3 * 230);
+  EXPECT_EQ(times.draft_ns(1, {.num_passes = 5, .catch_up_rows = 0, .num_spans = 3}), 7);
+}
+
+TEST(StepTimes, TheDevicesArrayHoldsOneTimeARow) {
+  const std::vector<int32_t> row_ns = some_times().row_ns(64);
+  ASSERT_EQ(row_ns.size(), 65u);
+  EXPECT_EQ(row_ns[0], 0);
+  EXPECT_EQ(row_ns[1], 1000);
+  EXPECT_EQ(row_ns[9], 1900);
+  EXPECT_EQ(row_ns[64], 12900);
+  StepTimes slow;
+  slow.target = curve({{1, int64_t{1} << 35}});
+  EXPECT_EQ(slow.row_ns(1)[1], INT32_MAX);
+}
+
+TEST(StepTimes, JsonComesBackAsItWas) {
+  const StepTimes times = some_times();
+  const auto read = parse_step_times(step_times_to_json(times), "table");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read.value(), times);
+  EXPECT_EQ(step_times_to_json(read.value()), step_times_to_json(times));
+}
+
+TEST(StepTimes, TheTextHasALineForEachPoint) {
+  const std::string text = some_times().text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);
+  EXPECT_NE(text.find("eagle3 catch-up"), std::string::npos);
+  EXPECT_NE(text.find("ngram proposal"), std::string::npos);
+  EXPECT_NE(text.find("0.012 ms"), std::string::npos) << text;
+}
+
+void expect_refused(const std::string& json, const std::string& part) {
+  const auto read = parse_step_times(json, "--step-time-table x.json");
+  ASSERT_FALSE(read.ok()) << json;
+  EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument);
+  const std::string& message = read.status().message();
+  EXPECT_EQ(message.rfind("--step-time-table x.json", 0), 0u) << message;
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+TEST(StepTimes, BadTablesAreRefusedInOneLine) {
+  expect_refused("{", "");
+  expect_refused("[]", "");
+  expect_refused("{}", "lacks 'format'");
+  expect_refused(R"({"format": 2, "target": [[1, 5]], "drafters": []})", "format 2");
+  expect_refused(R"({"format": 1, "target": [], "drafters": []})", "target: is empty");
+  expect_refused(R"({"format": 1, "target": 5, "drafters": []})", "target: is not a list");
+  expect_refused(R"({"format": 1, "target": [[1, 5]], "drafters": [], "x": 1})", "unknown key 'x'");
+  for (const char* pair : {"[1]", "[1, 2.5]", "[0, 5]", "[1, -5]", "[1, 99999999999999]", "7",
+                           "[1, 5], [1, 6]", "[2, 5], [1, 6]", "[1, 5], [2, 4]"}) {
+    const std::string json =
+        std::string(R"({"format": 1, "target": [)") + pair + R"(], "drafters": []})";
+    expect_refused(json, "target: '");
+  }
+  const std::string head = R"({"format": 1, "target": [[1, 5]], "drafters": )";
+  expect_refused(head + "[1]}", "drafter 0 must be a JSON object");
+  expect_refused(head + "[{}]}", "drafter 0 lacks 'name'");
+  expect_refused(head + R"([{"name": 1, "one_pass": true, "catch_up": [], "pass": []}]})",
+                 "'name'");
+  expect_refused(head + R"([{"name": "a", "one_pass": 1, "catch_up": [], "pass": []}]})",
+                 "'one_pass'");
+  expect_refused(head + R"([{"name": "a", "one_pass": true, "catch_up": [[0, 0]], "pass": []}]})",
+                 "drafter 0, catch_up");
+  expect_refused(head + "[0, 0, 0, 0, 0]}", "at most 4");
+}
+
+TEST(StepTimes, FilesAreReadForTheDraftersTheyWereMeasuredWith) {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("step_times_" + std::to_string(getpid()) + ".json"))
+                               .string();
+  const StepTimes times = some_times();
+  ASSERT_TRUE(write_step_times(times, path).ok());
+  const std::vector<std::string> names = {"eagle3", "ngram"};
+  const auto read = read_step_times(path, names);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read.value(), times);
+  const auto other = read_step_times(path, std::vector<std::string>{"mtp"});
+  EXPECT_EQ(other.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(other.status().message().find("eagle3, ngram"), std::string::npos);
+  EXPECT_NE(other.status().message().find("mtp"), std::string::npos);
+  std::filesystem::remove(path);
+  EXPECT_EQ(read_step_times(path, names).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(write_step_times(times, path + "/none/x.json").ok());
+}
+
+}  // namespace
+}  // namespace foretoken
