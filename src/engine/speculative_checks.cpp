@@ -32,8 +32,8 @@ Status check_fields(const SpeculativeConfig& config) {
                  "; give a positive number of tokens, or leave it out");
   }
   FT_RETURN_IF_ERROR(samples_drafts(config).status());
-  if (config.method.empty()) return {};
-  FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(config.method));
+  if (config.method.empty() && !config.model.empty()) return {};
+  FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, choose_drafter(config, ""));
   return check_config(config, entry->name);
 }
 
@@ -195,7 +195,10 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
 LengthPolicyConfig length_policy_config(const EngineConfig& config) {
   LengthPolicyConfig policy;
   policy.steps_in_flight = config.steps_in_flight;
-  if (config.speculative.empty()) return policy;
+  if (config.speculative.empty()) {
+    policy.mode = LengthMode::kOff;
+    return policy;
+  }
   const SpeculativeConfig& first = config.speculative.front();
   policy.schedule = first.num_speculative_tokens_per_batch_size;
   policy.mode = !policy.schedule.empty()         ? LengthMode::kSchedule
