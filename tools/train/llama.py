@@ -53,14 +53,16 @@ def rotate(x, cos, sin):
 
 
 class Attention(nn.Module):
-    def __init__(self, config):
+    """`input_width`: of the queries', keys' and values' input, where it is not the hidden size."""
+
+    def __init__(self, config, input_width=None):
         super().__init__()
         self.config = config
-        width, head = config.hidden_size, config.head_dim
+        width, head = input_width or config.hidden_size, config.head_dim
         self.q_proj = nn.Linear(width, config.num_attention_heads * head, bias=False)
         self.k_proj = nn.Linear(width, config.num_key_value_heads * head, bias=False)
         self.v_proj = nn.Linear(width, config.num_key_value_heads * head, bias=False)
-        self.o_proj = nn.Linear(config.num_attention_heads * head, width, bias=False)
+        self.o_proj = nn.Linear(config.num_attention_heads * head, config.hidden_size, bias=False)
 
     def forward(self, x, cos, sin):
         batch, length, _ = x.shape
@@ -126,13 +128,22 @@ class Llama(nn.Module):
                 scale = (2 * config.num_hidden_layers) ** -0.5 if narrow else 1.0
                 nn.init.normal_(weight, std=0.02 * scale)
 
-    def forward(self, ids):
+    def states(self, ids, taps=()):
+        """The state after the final norm, and for each index in `taps` the residual stream that enters that layer."""
         cos, sin = rotary_table(self.config, ids.device)
         cos, sin = cos[:ids.shape[1]], sin[:ids.shape[1]]
-        x = self.dropout(self.embed_tokens(ids))
-        for layer in self.layers:
+        x, tapped = self.dropout(self.embed_tokens(ids)), {}
+        for index, layer in enumerate(self.layers):
+            if index in taps:
+                tapped[index] = x
             x = layer(x, cos, sin)
-        return functional.linear(self.norm(x), self.embed_tokens.weight)
+        return self.norm(x), [tapped[index] for index in taps]
+
+    def logits(self, states):
+        return functional.linear(states, self.embed_tokens.weight)
+
+    def forward(self, ids):
+        return self.logits(self.states(ids)[0])
 
     def hugging_face_weights(self, dtype=torch.bfloat16):
         return {"model." + name: weight.detach().to("cpu", dtype).contiguous()
