@@ -12,25 +12,9 @@ import types
 import torch
 from safetensors.torch import load_file
 
-from heads import Eagle, Eagle3, Mtp, unroll
-from llama import Config
+from heads import load_head, unroll
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
-
-
-def load_head(name, taps):
-    config = Config.from_hugging_face(GOLDEN / "heads" / name / "config.json")
-    weights = load_file(GOLDEN / "heads" / name / "model.safetensors")
-    if name == "eagle3":
-        head = Eagle3(config, taps, weights["t2d"].nonzero()[:, 0])
-    elif name == "eagle":
-        head = Eagle(config)
-    else:
-        head = Mtp(config, config.num_hidden_layers, 2 if name == "mtp-2" else 1)
-        weights = {f"layers.{int(key.split('.')[2]) - config.num_hidden_layers}." + key.split(".", 3)[3]: weight
-                   for key, weight in weights.items()}
-    head.load_state_dict(weights)
-    return head.float().eval()
 
 
 def entries(head, target, ids, states, steps):
@@ -41,10 +25,10 @@ def entries(head, target, ids, states, steps):
 
 
 def check(name, golden, tensors, target):
-    head, ids = load_head(name, golden["taps"]), golden["ids"]
+    head, ids = load_head(GOLDEN / "heads" / name), golden["ids"]
     states = {"final": tensors["target.final"], "taps": [tensors[f"target.tap{tap}"] for tap in golden["taps"]]}
     worst = 0.0
-    for module, logits in entries(head, target, ids, states, head.modules):
+    for module, logits in entries(head, target, ids, states, head.num_modules):
         wanted = tensors[f"{name}.module{module + 1}.logits" if name == "mtp-2" else f"{name}.logits"]
         worst = max(worst, ((logits[module:] - wanted).norm() / wanted.norm()).item())
     cases = next(row["drafts"] for row in golden["heads"] if row["name"] == name)

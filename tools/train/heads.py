@@ -9,12 +9,14 @@ would see: entries made from the target's states for the accepted text, chained 
 """
 
 import dataclasses
+import json
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
-from llama import Attention, Mlp, RmsNorm, rotary_table, rotate
+from llama import Attention, Config, Mlp, RmsNorm, rotary_table, rotate
 
 KINDS = ("eagle3", "eagle", "mtp")
 
@@ -91,9 +93,9 @@ class MtpModule(Block):
 
 
 class Head(nn.Module):
-    """What the three kinds share. `taps`: target layers whose inputs are read; `modules`: of an MTP head."""
+    """What the three kinds share. `taps`: target layers whose inputs are read; `num_modules`: of an MTP head."""
 
-    taps, modules = (), 1
+    taps, num_modules = (), 1
 
     def __init__(self, config):
         super().__init__()
@@ -110,6 +112,9 @@ class Head(nn.Module):
     def draft_ids(self, choices):
         """Target's ids of indices into this head's logits."""
         return choices
+
+    def fold(self):
+        """Puts what only training needs into the weights."""
 
     def parameter_count(self):
         return sum(weight.numel() for weight in self.parameters())
@@ -150,16 +155,26 @@ class Eagle3(Head):
 
 
 class Eagle(Head):
-    def __init__(self, config):
+    """`scales`: of the embedding and of the hidden state while training, which has no norm to bring them to one size;
+    fold() puts them into fc."""
+
+    def __init__(self, config, scales=(1.0, 1.0)):
         super().__init__(config)
+        self.scales = scales
         self.fc = nn.Linear(2 * config.hidden_size, config.hidden_size)
         self.layers = nn.ModuleList([Block(config)])
         self.initialise()
         nn.init.zeros_(self.fc.bias)
 
     def entries(self, module, embedding, hidden, table, levels):
-        x = self.fc(torch.cat((embedding, hidden), -1))
+        x = self.fc(torch.cat((embedding * self.scales[0], hidden * self.scales[1]), -1))
         return self.layers[0].run(x, x, table, levels)
+
+    def fold(self):
+        with torch.no_grad():
+            for part, scale in zip(self.fc.weight.chunk(2, 1), self.scales):
+                part.mul_(scale)
+        self.scales = (1.0, 1.0)
 
     def logits(self, module, out, target):
         return target.logits(out)
@@ -168,7 +183,7 @@ class Eagle(Head):
 class Mtp(Head):
     def __init__(self, config, target_layers, modules=1):
         super().__init__(config)
-        self.modules, self.target_layers = modules, target_layers
+        self.num_modules, self.target_layers = modules, target_layers
         self.layers = nn.ModuleList(MtpModule(config) for _ in range(modules))
         self.initialise()
 
@@ -195,10 +210,26 @@ def unroll(head, embedding, final, taps, steps):
     embedding: of tokens 1..length; final, taps: the target's states of tokens 0..length - 1.
     """
     cos, sin = (part[:final.shape[1]] for part in rotary_table(head.config, final.device))
-    hidden, caches = head.first_hidden(final, taps), [[] for _ in range(head.modules)]
+    hidden, caches = head.first_hidden(final, taps), [[] for _ in range(head.num_modules)]
     for step in range(steps):
-        module = min(step, head.modules - 1)
+        module = min(step, head.num_modules - 1)
         table = tuple(functional.pad(part[:len(part) - module], (0, 0, module, 0)) for part in (cos, sin))
         out = head.entries(module, embedding, hidden, table, caches[module])
         yield module, out
         hidden = later(out)
+
+
+def load_head(folder):
+    """A head from its published folder, in fp32 and ready for evaluation."""
+    values = json.loads((folder / "config.json").read_text())
+    config, weights = Config.from_hugging_face(folder / "config.json"), load_file(folder / "model.safetensors")
+    if "eagle_config" in values:
+        head = Eagle3(config, values["eagle_config"]["eagle_aux_hidden_state_layer_ids"], weights["t2d"].nonzero()[:, 0])
+    elif "num_nextn_predict_layers" in values:
+        head, layers = Mtp(config, config.num_hidden_layers, values["num_nextn_predict_layers"]), config.num_hidden_layers
+        local = lambda index, rest: f"layers.{int(index) - layers}.{rest}"
+        weights = {local(*name.removeprefix("model.layers.").split(".", 1)): weight for name, weight in weights.items()}
+    else:
+        head = Eagle(config)
+    head.load_state_dict(weights)
+    return head.float().eval()
