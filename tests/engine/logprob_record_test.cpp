@@ -82,10 +82,12 @@ TEST(LogprobRecord, ReadsTheRowsOfASpan) {
                           .num_committed = 2,
                           .num_drafted = 0,
                           .num_accepted = 0,
+                          .draft_missing = 0,
                           .finish = 0,
                           .logits_begin = 2,
                           .num_scored = 3,
-                          .ids = {55, 56}};
+                          .ids = {55, 56},
+                          .drafts = {}};
   record_logprobs(span, result, view, limits, record);
   ASSERT_TRUE(record.prompt_complete());
   EXPECT_EQ(record.prompt(1).token.id, 12);

@@ -9,8 +9,11 @@
 namespace foretoken {
 namespace {
 
-const RequestLimits kLimits{
-    .max_model_len = 100, .vocab_size = 70, .max_logprobs = 10, .eos_token_ids = {}};
+const RequestLimits kLimits{.max_model_len = 100,
+                            .vocab_size = 70,
+                            .drafters = {},
+                            .max_logprobs = 10,
+                            .eos_token_ids = {}};
 constexpr SlotLengths kLengths{.prompt_len = 5, .max_len = 21, .max_drafts = 3};
 
 SlotWishes wishes_of(const Request& request, const std::vector<int32_t>& bad_words = {}) {
