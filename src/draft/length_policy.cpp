@@ -16,7 +16,8 @@ constexpr int64_t kFirstWeight = 4;
 constexpr int64_t kMemory = 64;         // observations that a rate looks back on
 constexpr int64_t kRestingMemory = 12;  // the same from probes alone
 constexpr int kRecovery = 256;          // steps in which a rate without observations comes back
-constexpr int kIdleDecay = 64;          // steps without any draft that take a rate down
+constexpr int kShareRecovery = 2048;    // steps of rest in which that share comes back
+constexpr int kShareMemory = 12;        // spans that the share of drafting ones looks back on
 constexpr int kFirstSeen = 8;           // verifications before costs are taken at their word
 constexpr int kFirstClass = 8;          // until then a sequence may lack 16 entries a token to come
 constexpr int kLearning = 32;           // verifications of a few, before all follow
@@ -121,10 +122,6 @@ void LengthPolicy::take_in(uint64_t step) {
     auto& results = results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
       fold(results[i], states_[i], config_.drafters[i].num_drafts);
-      if (!config_.drafters[i].has_kv) continue;
-      // The device had reasons to draft nothing at all.
-      int64_t& rate = states_[i].rates[0];
-      if (results[i].num_idle > 0 && results[i].reached[0] == 0) rate -= rate / kIdleDecay;
     }
     results = {};
   }
@@ -134,6 +131,13 @@ void LengthPolicy::fold(const Results& results, State& state, int num_drafts) co
   const int64_t memory = state.limit == 0 ? kRestingMemory : kMemory;
   state.num_seen = std::min(state.num_seen + results.reached[0], kLearning);
   state.num_ever = std::min(state.num_ever + results.reached[0], kFirstSeen);
+  const int64_t num_spans = results.reached[0] + results.num_idle;
+  if (state.limit == 0) {
+    state.share += (kOne - state.share) / kShareRecovery;
+  } else {
+    state.share += (results.reached[0] * kOne - state.share * num_spans) /
+                   std::max<int64_t>(num_spans, kShareMemory);
+  }
   for (size_t i = 0; i < static_cast<size_t>(num_drafts); ++i) {
     const int64_t reached = results.reached[i];
     int64_t& rate = state.rates[i];
@@ -146,7 +150,7 @@ void LengthPolicy::fold(const Results& results, State& state, int num_drafts) co
   }
 }
 
-// Of `limit` drafts, those that are accepted, in 1/65536.
+// Of `limit` drafts, those that are accepted where any are verified, in 1/65536.
 int64_t LengthPolicy::expected_drafts(const State& state, int limit) const {
   int64_t sum = 0;
   int64_t survival = kOne;
@@ -176,8 +180,9 @@ LengthPolicy::Load LengthPolicy::load_beside(int drafter, const BatchDemand& dem
     num_plain -= other.num_decoding;
     if (static_cast<int>(i) == drafter) continue;
     const int limit = states_[i].limit;
-    load.rows += other.num_decoding + other.num_ready * limit;
-    load.tokens += other.num_decoding * kOne + other.num_ready * expected_drafts(states_[i], limit);
+    const int64_t drafting = other.num_ready * states_[i].share;
+    load.rows += other.num_decoding + static_cast<int>(drafting * limit / kOne);
+    load.tokens += other.num_decoding * kOne + drafting * expected_drafts(states_[i], limit) / kOne;
   }
   load.rows += num_plain;
   load.tokens += num_plain * kOne;
@@ -198,9 +203,12 @@ LengthPolicy::Choice LengthPolicy::choose(int drafter, int num_sequences, const 
     const DraftUse use{.num_passes = limit,
                        .catch_up_rows = limit > 0 ? rows_of(traits, num_sequences, limit) : 0,
                        .num_spans = limit > 0 ? num_sequences : 0};
-    const int64_t tokens = load.tokens + num_sequences * (kOne + expected_drafts(state, limit));
-    const int64_t ns = ring_ns(load.rows + num_sequences * (1 + limit)) +
-                       kRingSize * times_.draft_ns(drafter, use);
+    const int64_t drafting = num_sequences * state.share;
+    const int64_t tokens =
+        load.tokens + num_sequences * kOne + drafting * expected_drafts(state, limit) / kOne;
+    const auto num_drafts = static_cast<int>((drafting * limit + kOne - 1) / kOne);
+    const int64_t ns =
+        ring_ns(load.rows + num_sequences + num_drafts) + kRingSize * times_.draft_ns(drafter, use);
     const auto at = static_cast<size_t>(limit);
     speeds[at] = (tokens << 32) / ns;
     token_ns[at] = ns / kRingSize * kOne / tokens;

@@ -86,6 +86,9 @@ class LengthPolicy {
     // that it rests on.
     std::array<int64_t, kMaxDrafts> rates{};
     std::array<int64_t, kMaxDrafts> weights{};
+    // Of the sequences that might have drafts verified, those that do: the device gives none to
+    // slots where they would not pay, and a look-up finds none for some. In 1/65536.
+    int64_t share = 65536;
     int num_seen = 0;  // verifications since the drafter last rested
     int num_ever = 0;  // verifications, of which the first few matter
     int limit = 0;     // 0: it rests

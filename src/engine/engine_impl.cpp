@@ -262,7 +262,7 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config) {
     info_.step_times = step_times_.text();
   }
   policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
-  return runner_->capture_plain_steps();
+  return runner_->capture_usual_steps();
 }
 
 void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {

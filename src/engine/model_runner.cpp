@@ -69,11 +69,16 @@ Status ModelRunner::start() {
   return queue_.drain();
 }
 
-Status ModelRunner::capture_plain_steps() {
+Status ModelRunner::capture_usual_steps() {
   if (!config_.graphs) return {};
-  for (const int rows : shapes_.row_buckets()) {
-    if (graph_of({.max_rows = rows}) != nullptr) continue;
-    return internal_error("cannot capture the graph of " + std::to_string(rows) +
+  std::vector<StepShape> shapes;
+  for (const int rows : shapes_.row_buckets()) shapes.push_back({.max_rows = rows});
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    for (const StepShape& shape : shapes_.of_decoding(static_cast<int>(i))) shapes.push_back(shape);
+  }
+  for (const StepShape& shape : shapes) {
+    if (graph_of(shape) != nullptr) continue;
+    return internal_error("cannot capture the graph of " + std::to_string(shape.max_rows) +
                           " rows; try --enforce-eager");
   }
   return queue_.drain();

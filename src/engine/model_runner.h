@@ -43,10 +43,10 @@ class ModelRunner {
 
   // Takes the scratch. Nothing can be submitted before.
   Status start();
-  // Captures one graph of plain sampling per row bucket, and those of decoding with `drafts` a
-  // sequence for each drafter that proposes as many. All others are captured when they are first
-  // needed. Does nothing without graphs.
-  Status capture_plain_steps();
+  // Captures one graph of plain sampling per row bucket, and those of sequences that all decode
+  // with as many drafts as each drafter makes. All others are captured when they are first needed.
+  // Does nothing without graphs.
+  Status capture_usual_steps();
 
   // The costs by which drafts are chosen from here on; null: every slot gets the most that it can
   // use. `times` must outlive the runner. Forgets the graphs that draft.

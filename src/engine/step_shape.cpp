@@ -55,6 +55,23 @@ DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) cons
   return shape;
 }
 
+// The entries of a step are those of the ids that it commits; a drafter that keeps what it wrote
+// lacks two of them.
+std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
+  const DrafterTraits& traits = traits_[static_cast<size_t>(drafter)];
+  const int rows_each = traits.max_drafts + 1;
+  const int entries_each = traits.keeps_written ? std::min(rows_each, 2) : rows_each;
+  std::vector<StepShape> shapes;
+  for (int seqs = 1; seqs <= max_spans_ && seqs * rows_each <= max_rows_; seqs *= 2) {
+    StepShape& shape = shapes.emplace_back();
+    shape.max_rows = bucket(seqs * rows_each, max_rows_);
+    shape.drafts[static_cast<size_t>(drafter)] = of(
+        {.num_passes = traits.max_drafts, .catch_up_rows = seqs * entries_each, .num_spans = seqs},
+        traits);
+  }
+  return shapes;
+}
+
 StepShape StepShapes::of(const StepPlan& plan) const {
   StepShape shape;
   shape.max_rows = bucket(plan.num_rows, max_rows_);

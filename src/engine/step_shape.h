@@ -31,6 +31,9 @@ class StepShapes {
 
   StepShape of(const StepPlan& plan) const;
   DraftShape of(const DraftUse& use, const DrafterTraits& traits) const;
+  // Of steps in which 1, 2, 4, ... sequences decode with all drafts of one drafter, and there are
+  // enough rows for that.
+  std::vector<StepShape> of_decoding(int drafter) const;
   // 1, 2, 4, ... max_rows.
   const std::vector<int>& row_buckets() const { return row_buckets_; }
 

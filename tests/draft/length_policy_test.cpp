@@ -232,7 +232,8 @@ struct Case {
   int batch;
   int prompt_len;
   std::function<double(int, int)> acceptance;
-  bool changes = false;
+  bool changes = false;  // no fixed length to compare with
+  int drafting = 8;
 };
 
 PolicyWorld::Totals simulate(const Case& one, LengthMode mode, int num_drafts) {
@@ -241,7 +242,8 @@ PolicyWorld::Totals simulate(const Case& one, LengthMode mode, int num_drafts) {
                      .num_requests = std::max(8, one.batch * 3),
                      .prompt_len = one.prompt_len,
                      .output_len = 400,
-                     .acceptance = one.acceptance});
+                     .acceptance = one.acceptance,
+                     .drafting = one.drafting});
   return world.run();
 }
 
@@ -265,6 +267,13 @@ std::vector<Case> cases() {
     all.push_back({"becomes good", times, batch, 64,
                    [](int percent, int) { return percent < 50 ? 0. : .9; }, true});
   }
+  // The device drafts for few sequences, or for none.
+  for (const int batch : {1, 8, 64}) {
+    const StepTimes times = batch < 16 ? cpu_times() : gpu_times();
+    for (const int drafting : {0, 1, 4}) {
+      all.push_back({"partly", times, batch, 64, always(0.9), true, drafting});
+    }
+  }
   return all;
 }
 
@@ -279,7 +288,8 @@ TEST(LengthPolicy, AdaptiveIsNeverBelowOffAndCloseToTheBestFixedLength) {
     const PolicyWorld::Totals totals = simulate(one, LengthMode::kAdaptive, kMost);
     const double adaptive = totals.tokens_per_second();
     const std::string name = std::string(one.name) + ", batch " + std::to_string(one.batch) +
-                             ", adaptive/off " + std::to_string(adaptive / off) + ", best/off " +
+                             ", drafting " + std::to_string(one.drafting) + ", adaptive/off " +
+                             std::to_string(adaptive / off) + ", best/off " +
                              std::to_string(best / off);
     EXPECT_GE(adaptive, 0.98 * off) << name;
     EXPECT_TRUE(one.changes || adaptive >= 0.95 * best) << name;

@@ -69,7 +69,10 @@ bool PolicyWorld::plan() {
   policy_.planned(num_planned_, plan.num_rows, plan.num_new_ids, plan.drafts);
   totals_.limits.push_back(policy_.last_limit(0));
   Step step{num_planned_++, {}, plan.drafts[0]};
-  for (const Span& span : plan.spans) step.work.push_back({span, span.max_drafts});
+  for (const Span& span : plan.spans) {
+    const bool drafts = static_cast<int>(span.sequence->arrival % 8) < workload_.drafting;
+    step.work.push_back({span, drafts ? span.max_drafts : 0});
+  }
   in_flight_.push_back(std::move(step));
   return true;
 }

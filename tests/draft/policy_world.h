@@ -22,6 +22,7 @@ class PolicyWorld {
     // Chance that draft `position` is accepted when those before it are, once so many percent of
     // all tokens are out.
     std::function<double(int percent, int position)> acceptance;
+    int drafting = 8;  // of eight sequences, those for which the device drafts what it may
   };
   struct Totals {
     int64_t ns = 0;

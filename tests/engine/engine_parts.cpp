@@ -80,7 +80,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                         .graphs = graphs,
                         .hooks = {}});
   FT_RETURN_IF_ERROR(parts->runner->start());
-  FT_RETURN_IF_ERROR(parts->runner->capture_plain_steps());
+  FT_RETURN_IF_ERROR(parts->runner->capture_usual_steps());
   parts->limits = {.max_model_len = kMaxLen,
                    .max_blocks = kMaxLen / kBlockSize,
                    .vocab_size = parts->model->config().vocab_size,

@@ -49,6 +49,26 @@ TEST_F(LocateModel, IdsBecomeSnapshots) {
   EXPECT_GT(num_calls, 0);
 }
 
+TEST_F(LocateModel, DraftersHaveTheirOwnModelsAndRevisions) {
+  test::HubServerRepo head = repo;
+  head.commit = std::string(40, 'b');
+  head.revisions = {"main", "v2"};
+  server.set_repo("org/head", head);
+  config.model = scratch.path();
+  config.revision = "dev";
+  SpeculativeConfig drafter;
+  drafter.model = "org/head";
+  drafter.revision = "v2";
+  config.speculative = {drafter, SpeculativeConfig()};
+  const auto folders = locate_drafters(config);
+  ASSERT_TRUE(folders.ok()) << folders.status().message();
+  EXPECT_EQ(folders.value(),
+            (std::vector<std::string>{
+                scratch.file("cache/models--org--head/snapshots/" + head.commit), scratch.path()}));
+  config.speculative[0].model = scratch.file("nowhere");
+  EXPECT_FALSE(locate_drafters(config).ok());
+}
+
 TEST_F(LocateModel, DummyWeightsAreNotFetched) {
   config.load_format = "dummy";
   ASSERT_TRUE(locate_model(config).ok());

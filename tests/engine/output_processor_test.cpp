@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <numeric>
 #include <thread>
 
 #include "base/result.h"
@@ -25,6 +26,8 @@ class OutputEvents : public testing::Test {
     auto* request = new RequestState();  // destroyed by the processor with its last event
     request->group->callback = [this](const RequestOutput& output) { seen_.push_back(output); };
     request->stats.num_prompt_tokens = 4;
+    request->sequence.max_drafts = 4;
+    request->sequence.drafter = 1;
     return request;
   }
 
@@ -77,6 +80,14 @@ TEST_F(OutputEvents, AreCountedByRequestAndInAll) {
   EXPECT_EQ(stats.num_draft_tokens, 4);
   EXPECT_EQ(stats.num_accepted_tokens, 2);
   EXPECT_EQ(stats.num_preemptions, 1);
+  for (int i = 0; i < kMaxSpeculativeTokens; ++i) {
+    EXPECT_EQ(stats.num_draft_tokens_per_pos[i], i < 4 ? 1 : 0);
+    EXPECT_EQ(stats.num_accepted_tokens_per_pos[i], i < 2 ? 1 : 0);
+  }
+  EXPECT_EQ(outputs_.totals_of(0).num_output_tokens, 0);
+  EXPECT_EQ(outputs_.totals_of(1).num_output_tokens, 5);
+  EXPECT_EQ(outputs_.totals_of(1).num_prompt_tokens, 4);
+  EXPECT_EQ(outputs_.totals_of(1).num_accepted_tokens_per_pos[1], 1);
   EXPECT_EQ(outputs_.totals().num_output_tokens, 5);
   EXPECT_EQ(outputs_.totals().num_prompt_tokens, 4);
   EXPECT_EQ(outputs_.num_finished(), 1);
@@ -263,6 +274,8 @@ TEST_F(OutputOfDrafts, CountsBehindAStopStringAreDropped) {
     EXPECT_EQ(num_ids, at + 1);
     EXPECT_EQ(stats.num_output_tokens, static_cast<int64_t>(at) + 1);
     EXPECT_EQ(stats.num_accepted_tokens, num_accepted);
+    const auto& by_position = stats.num_accepted_tokens_per_pos;
+    EXPECT_EQ(std::accumulate(by_position.begin(), by_position.end(), int64_t{0}), num_accepted);
     // Every step gives one token that is no draft, unless the text ended among its drafts.
     const int64_t at_least = stats.num_output_tokens - stats.num_steps;
     EXPECT_GE(num_accepted, at_least);

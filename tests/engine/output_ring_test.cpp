@@ -29,6 +29,21 @@ TEST(OutputRing, KeepsOrderAndEndsWhenClosedAndEmpty) {
   EXPECT_FALSE(ring.pop(event));
 }
 
+TEST(OutputRing, WaitsNoLongerThanUntilTheDeadline) {
+  using Popped = OutputRing::Popped;
+  OutputRing ring(4);
+  OutputEvent event;
+  const auto soon = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(5); };
+  EXPECT_EQ(ring.pop_until(event, soon()), Popped::kLate);
+  ring.push(event_of(3));
+  EXPECT_EQ(ring.pop_until(event, soon()), Popped::kEvent);
+  EXPECT_EQ(event.ids[0], 3);
+  ring.push(event_of(4));
+  ring.close();
+  EXPECT_EQ(ring.pop_until(event, soon()), Popped::kEvent);
+  EXPECT_EQ(ring.pop_until(event, soon()), Popped::kClosed);
+}
+
 // Smaller than what passes through: the sender waits for the receiver and nothing is overwritten.
 TEST(OutputRing, ASmallRingPassesManyEvents) {
   constexpr int kEvents = 20000;

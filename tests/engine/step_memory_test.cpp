@@ -96,5 +96,37 @@ TEST_F(StepMemoryTest, NamesWhatDoesNotFit) {
   EXPECT_EQ(made.status().code(), StatusCode::kResourceExhausted);
 }
 
+TEST_F(StepMemoryTest, AResetForgetsSequencesAndSteps) {
+  const auto made = StepMemory::make(*device_, kConfig);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  StepMemory& memory = *made.value();
+  auto queue = device_->make_queue();
+  ASSERT_TRUE(queue.ok());
+  constexpr size_t kSlots = 4;
+  constexpr size_t kTable = kSlots * 4;
+  queue.value()->fill(memory.batch.slots, 1, kSlots * sizeof(SlotState));
+  queue.value()->fill(memory.batch.block_tables, 1, kTable * sizeof(int32_t));
+  queue.value()->fill(memory.batch.page_headers, 1, 9 * sizeof(PageHeader));
+  queue.value()->fill(memory.step_counter, 1, sizeof(uint64_t));
+  queue.value()->record(memory.published, 7);
+  memory.reset(*queue.value());
+  SlotState slot{};
+  slot.len = 1;
+  std::vector<int32_t> table(kTable, 1);
+  PageHeader header{};
+  header.count = 1;
+  uint64_t step = 1;
+  queue.value()->copy(&slot, memory.batch.slots + kSlots - 1, sizeof(slot));
+  queue.value()->copy(table.data(), memory.batch.block_tables, kTable * sizeof(int32_t));
+  queue.value()->copy(&header, memory.batch.page_headers + 8, sizeof(header));
+  queue.value()->copy(&step, memory.step_counter, sizeof(step));
+  ASSERT_TRUE(queue.value()->drain().ok());
+  EXPECT_EQ(slot.len, 0);
+  EXPECT_EQ(table, std::vector<int32_t>(kTable));
+  EXPECT_EQ(header.count, 0);
+  EXPECT_EQ(step, 0u);
+  EXPECT_EQ(memory.published.word->load(), 0u);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -43,6 +43,20 @@ TEST(StepShapes, ADrafterWithoutKvHasOneShape) {
   EXPECT_EQ(of({.num_passes = 1, .catch_up_rows = 0, .num_spans = 1}).num_passes, 5);
 }
 
+TEST(StepShapes, TheUsualStepsOfADrafter) {
+  test::FakeDrafter head({.has_kv = true, .max_drafts = 3});
+  test::FakeDrafter model({.has_kv = true, .keeps_written = true, .max_drafts = 3});
+  const StepShapes shapes(30, 8, 38, {&head, &model});
+  const auto heads = shapes.of_decoding(0);
+  ASSERT_EQ(heads.size(), 3u);  // 8 sequences want 32 rows
+  EXPECT_EQ(heads[0].max_rows, 4);
+  EXPECT_EQ(heads[0].drafts[0], (DraftShape{3, 4, 1}));
+  EXPECT_EQ(heads[2].max_rows, 16);
+  EXPECT_EQ(heads[2].drafts[0], (DraftShape{3, 16, 4}));
+  EXPECT_EQ(shapes.of_decoding(1)[2].drafts[1], (DraftShape{3, 8, 4}));
+  EXPECT_EQ(shapes.of_decoding(1)[2].drafts[0], DraftShape{});
+}
+
 TEST(StepShapes, EveryFieldTellsShapesApart) {
   const StepShape base{.max_rows = 8, .features = 1, .drafts = {DraftShape{2, 8, 4}}};
   std::vector<StepShape> others(6, base);

@@ -1,0 +1,142 @@
+#include "engine/step_profile.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "engine/dialled_engine.h"
+#include "engine/engine_parts.h"
+#include "support/dialled_set.h"
+
+namespace foretoken {
+namespace {
+
+class StepProfileTest : public DialledEngine {
+ protected:
+  static StepProfileConfig profile_config(const EngineParts& parts, double seconds) {
+    std::vector<std::string> names;
+    if (parts.drafter != nullptr) names.emplace_back(parts.drafter->name());
+    return {
+        .drafter_names = names,
+        .max_len = EngineParts::kMaxLen,
+        .max_rows = EngineParts::kMaxRows,
+        .num_blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1,
+        .seconds = seconds};
+  }
+  static StepTimes measure(EngineParts& parts, double seconds) {
+    std::vector<Drafter*> drafters;
+    if (parts.drafter != nullptr) drafters.push_back(parts.drafter.get());
+    StepProfile profile(*parts.device, *parts.queue, *parts.runner, *parts.memory, drafters,
+                        profile_config(parts, seconds));
+    auto times = profile.measure();
+    EXPECT_TRUE(times.ok()) << times.status().message();
+    return times.ok() ? std::move(times).value() : StepTimes();
+  }
+  static std::vector<int> sizes_of(const TimeCurve& curve) {
+    std::vector<int> sizes;
+    for (const TimeCurve::Point& point : curve.points()) sizes.push_back(point.size);
+    return sizes;
+  }
+};
+
+TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
+  const auto parts = EngineParts::make(folder(), 3, true);
+  ASSERT_TRUE(parts.ok()) << parts.status().message();
+  const StepTimes times = measure(*parts.value(), 20);
+  EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 2, 4, 8, 16}));  // 4 sequences, 3 drafts
+  ASSERT_EQ(times.drafters.size(), 1u);
+  EXPECT_EQ(times.drafters[0].name, "ngram");
+  EXPECT_TRUE(times.drafters[0].one_pass);
+  EXPECT_TRUE(times.drafters[0].catch_up.empty());
+  EXPECT_EQ(sizes_of(times.drafters[0].pass), (std::vector<int>{1, 2, 4}));
+  for (const TimeCurve::Point& point : times.target.points()) EXPECT_GT(point.ns, 1000);
+}
+
+// However short the time is, there is a slope.
+TEST_F(StepProfileTest, AShortTimeMeasuresFewSizesFarApart) {
+  const auto parts = EngineParts::make(folder(), 3, false);
+  ASSERT_TRUE(parts.ok()) << parts.status().message();
+  EXPECT_EQ(sizes_of(measure(*parts.value(), 0).target), (std::vector<int>{1, 4}));
+}
+
+template <class T>
+void expect_zero(Queue& queue, const T* at, size_t count, const char* what) {
+  std::vector<T> copy(count);
+  queue.copy(copy.data(), at, count * sizeof(T));
+  ASSERT_TRUE(queue.drain().ok());
+  const auto* bytes = reinterpret_cast<const char*>(copy.data());
+  EXPECT_TRUE(std::all_of(bytes, bytes + count * sizeof(T), [](char c) { return c == 0; })) << what;
+}
+
+TEST_F(StepProfileTest, LeavesNoTrace) {
+  const auto made = EngineParts::make(folder(), 3, true);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EngineParts& parts = *made.value();
+  (void)measure(parts, 20);
+  const BatchState& batch = parts.memory->batch;
+  const auto slots = static_cast<size_t>(batch.num_slots) + 1;
+  const size_t blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1;
+  Queue& queue = *parts.queue;
+  expect_zero(queue, batch.slots, slots, "slots");
+  expect_zero(queue, batch.params, slots, "parameters");
+  expect_zero(queue, batch.block_tables, slots * static_cast<size_t>(batch.max_blocks), "tables");
+  expect_zero(queue, batch.page_headers, blocks, "page headers");
+  expect_zero(queue, batch.token_pages, blocks * EngineParts::kBlockSize, "token pages");
+  expect_zero(queue, parts.memory->step_counter, 1, "step counter");
+  EXPECT_EQ(parts.memory->published.word->load(), 0u);
+}
+
+class ProfiledDrafter : public testing::TestWithParam<std::string> {};
+
+// Through the engine, which measures when its policy is adaptive: the same text and, at fixed
+// lengths, the same counts as an engine that never measured.
+TEST_P(ProfiledDrafter, TheEngineRunsAsIfItHadNotMeasured) {
+  const test::DialledSet& set = test::DialledSet::of();
+  const auto run = [&](const std::string& policy) {
+    EngineConfig config;
+    config.model = set.target(GetParam());
+    config.device = engine_test_device();
+    config.max_model_len = 256;
+    config.max_num_seqs = 4;
+    config.max_num_batched_tokens = 64;
+    config.num_gpu_blocks_override = 64;
+    config.speculative = {set.drafter(GetParam(), 3)};
+    config.speculative[0].length_policy = policy;
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(config, &engine);
+    EXPECT_TRUE(made.ok()) << made.message();
+    Request request;
+    const DialledCycle cycle(set.shape().vocab_size, set.shape().seed);
+    for (int i = 0; i < 40; ++i) request.prompt_token_ids.push_back(cycle.at(i));
+    request.sampling.max_tokens = 60;
+    request.sampling.temperature = 0;
+    return engine->generate({request, request, request})[2].token_ids;
+  };
+  EXPECT_EQ(run("adaptive"), run("off"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProfiledDrafter, testing::ValuesIn(test::DialledSet::kinds()),
+                         [](const auto& kind) { return kind.param; });
+
+// Pinned costs: written once, then read, so that two runs decide alike.
+TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
+  const std::string file = folder() + "/step_times.json";
+  EngineConfig adaptive = config(3);
+  adaptive.speculative[0].length_policy = "adaptive";
+  adaptive.step_time_table = file;
+  const std::string measured = make(adaptive)->info().step_times;
+  EXPECT_NE(measured, "");
+  ASSERT_TRUE(std::filesystem::exists(file));
+  EXPECT_EQ(make(adaptive)->info().step_times, measured);
+  EngineConfig other = adaptive;
+  other.speculative[0].length_policy = "fixed";
+  EXPECT_EQ(make(other)->info().step_times, "");
+  std::ofstream(file) << "{\"target\": 3}";
+  std::unique_ptr<Engine> engine;
+  EXPECT_NE(make_engine(adaptive, &engine).message().find(file), std::string::npos);
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace foretoken
