@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "default_model.h"
@@ -329,6 +330,14 @@ void check_method_fields(JsonFields& fields, const SpeculativeConfig& config) {
   }
 }
 
+// Without a file, the one that lies beside the target.
+void find_vocab(const std::string& target, SpeculativeConfig* config) {
+  if (config->draft_vocab_size == 0 || !config->draft_vocab_file.empty()) return;
+  const std::filesystem::path ranked = std::filesystem::path(target) / "draft_vocab.txt";
+  std::error_code error;
+  if (std::filesystem::exists(ranked, error)) config->draft_vocab_file = ranked.string();
+}
+
 // The model: a bundled one by its name, or where none is named.
 void find_model(JsonFields& fields, const std::string& target, SpeculativeConfig* config) {
   if (config->method == "ngram") return;
@@ -395,6 +404,7 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   FT_RETURN_IF_ERROR(fields.status());
   check_method_fields(fields, config);
   find_model(fields, target, &config);
+  find_vocab(target, &config);
   FT_RETURN_IF_ERROR(fields.status());
   return config;
 }

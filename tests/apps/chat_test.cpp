@@ -6,7 +6,8 @@ namespace foretoken {
 namespace {
 
 constexpr const char* kNgram =
-    R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1})";
+    R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1,
+        "length_policy":"fixed"})";
 
 std::vector<std::string> chat(const std::vector<std::string>& more) {
   std::vector<std::string> all = {"chat",
@@ -167,7 +168,8 @@ TEST(Chat, DraftersAreChosenAndTold) {
       "/spec ngram 2\n/set max_tokens 40\nTom and Tom and Tom and\n/stats\n/spec off\n/spec "
       "7\n/spec eagle\n/spec draft_model\n/params\n",
       {"-sc", R"([{"method":"draft_model","num_speculative_tokens":3,"length_policy":"fixed"},
-                       {"method":"ngram","num_speculative_tokens":4}])"});
+                       {"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,
+                        "prompt_lookup_min":1}])"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(has(result.out, "speculation on, ngram, at most 2 drafts")) << result.out;
   EXPECT_TRUE(has(result.out, "\nngram: draft acceptance rate ")) << result.out;

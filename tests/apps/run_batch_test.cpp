@@ -203,7 +203,7 @@ TEST_F(RunBatch, SpeculationOfEachRequest) {
   }
   std::vector<std::string> all = arguments(input(text));
   all.insert(all.end(), {"--per-request-spec-decode-metrics", "summary", "-sc",
-                         R"({"method":"ngram","num_speculative_tokens":3,
+                         R"({"method":"ngram","num_speculative_tokens":3,"prompt_lookup_min":1,
                              "length_policy":"fixed"})"});
   const CommandResult result = run_command(all);
   ASSERT_EQ(result.exit_code, 0) << result.err;

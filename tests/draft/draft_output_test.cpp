@@ -59,6 +59,10 @@ class DraftOutputTest : public DeviceTest {
     BatchState made{};
     made.params = to_device(params);
     made.slots = to_device(std::vector<SlotState>(4));
+    made.block_tables = to_device(std::vector<int32_t>(4));
+    made.token_pages = to_device(std::vector<int32_t>(16));
+    made.max_blocks = 1;
+    made.block_size = 16;
     made.num_slots = 3;
     return made;
   }

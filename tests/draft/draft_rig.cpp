@@ -97,6 +97,7 @@ void DraftRig::take_step() {
   ring_ = array<char>(static_cast<size_t>(entry_bytes_) * kStepRingSize);
   plan_ = array<char>(static_cast<size_t>(entry_bytes_));
   result_ = array<char>(static_cast<size_t>(result_bytes(result_limits_)));
+  entry_ = array<std::byte>(kEntryBytes);
   logits_ = array<float>(rows * static_cast<size_t>(target_->config().vocab_size));
 }
 
@@ -290,7 +291,7 @@ std::vector<int32_t> DraftRig::tokens(int32_t slot) const {
 
 std::vector<std::byte> DraftRig::entry(const KvCache& cache, int32_t slot, int32_t position) {
   const int32_t block = blocks(slot).at(static_cast<size_t>(position / kBlockSize));
-  std::vector<std::byte> bytes;
+  size_t total = 0;
   for (int32_t i = 0; i < cache.num_layers(); ++i) {
     const KvLayer& layer = cache.layer(i);
     const size_t size = static_cast<size_t>(layer.head_dim) * dtype_size(layer.dtype);
@@ -298,17 +299,15 @@ std::vector<std::byte> DraftRig::entry(const KvCache& cache, int32_t slot, int32
       for (int32_t head = 0; head < layer.num_kv_heads; ++head) {
         const int64_t row =
             (int64_t{block} * layer.num_kv_heads + head) * kBlockSize + position % kBlockSize;
-        void* staging = device_.allocate(size, MemoryKind::kPinned);
-        queue_->copy(staging, static_cast<std::byte*>(part) + row * static_cast<int64_t>(size),
-                     size);
-        run();
-        const auto* begin = static_cast<const std::byte*>(staging);
-        bytes.insert(bytes.end(), begin, begin + size);
-        device_.deallocate(staging, MemoryKind::kPinned);
+        FT_CHECK(total + size <= kEntryBytes);
+        queue_->copy(entry_ + total,
+                     static_cast<std::byte*>(part) + row * static_cast<int64_t>(size), size);
+        total += size;
       }
     }
   }
-  return bytes;
+  run();
+  return {entry_, entry_ + total};
 }
 
 }  // namespace foretoken::test

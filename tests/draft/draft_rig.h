@@ -1,6 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -111,6 +112,8 @@ class DraftRig {
   void* plan_ = nullptr;
   void* result_ = nullptr;
   float* logits_ = nullptr;
+  static constexpr size_t kEntryBytes = 16384;
+  std::byte* entry_ = nullptr;  // room for one
   std::vector<int32_t> free_blocks_;
   std::vector<std::vector<int32_t>> blocks_;  // by slot
   std::vector<size_t> num_hits_;              // leading blocks of those that belong to others

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 END_OF_TEXT, USER, ASSISTANT, END_OF_TURN = range(4)
+OWN_MARKS = {"end_of_text": END_OF_TEXT, "assistant": [ASSISTANT]}
 
 
 class Corpus:
@@ -20,6 +21,7 @@ class Corpus:
     def __init__(self, folder, seed):
         self.summary = json.loads((folder / "summary.json").read_text())
         self.generator = np.random.default_rng(seed)
+        self.marks = self.summary.get("marks", OWN_MARKS)
         arrays = np.load(folder / "tokens.npz")
         self.names = list(self.summary["train"])
         self.sources = [(arrays[f"train/{name}/tokens"], arrays[f"train/{name}/offsets"]) for name in self.names]
@@ -37,7 +39,7 @@ class Corpus:
     def add_source(self, name, documents, share):
         """Adds documents (lists of ids) that take `share` of the tokens from now on."""
         offsets = np.cumsum([0] + [len(document) for document in documents])
-        self.sources.append((np.concatenate([np.asarray(row, np.uint16) for row in documents]), offsets))
+        self.sources.append((np.concatenate([np.asarray(row, self.sources[0][0].dtype) for row in documents]), offsets))
         self.names.append(name)
         total = sum(self.weights)
         self.weights = [weight / total * (1 - share) for weight in self.weights] + [share]
@@ -57,8 +59,8 @@ class Corpus:
         return tokens[offsets[index]:offsets[index + 1]]
 
     def batch(self, rows, length):
-        """uint16 [rows, length + 1]: inputs and, shifted by one, targets."""
-        result = np.empty((rows, length + 1), dtype=np.uint16)
+        """Ids [rows, length + 1]: inputs and, shifted by one, targets."""
+        result = np.empty((rows, length + 1), dtype=self.sources[0][0].dtype)
         for row in result:
             filled = 0
             while filled <= length:
@@ -84,9 +86,9 @@ def windows(tokens, length):
     return inputs.reshape(count, length), targets.reshape(count, length)
 
 
-def split_documents(tokens):
+def split_documents(tokens, end_of_text=END_OF_TEXT):
     """Documents of a held-out array, without their end marks."""
-    ends = np.flatnonzero(tokens == END_OF_TEXT)
+    ends = np.flatnonzero(tokens == end_of_text)
     starts = np.concatenate(([0], ends[:-1] + 1))
     return [tokens[start:end].tolist() for start, end in zip(starts, ends)]
 

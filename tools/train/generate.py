@@ -66,7 +66,7 @@ def generate(model, prompts, new_tokens, device, temperatures=None, seed=1, leng
     lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
     finished = torch.zeros(rows, dtype=torch.bool, device=device)
     cache, table = Cache(model.config, rows, length, device, dtype), rotary_table(model.config, device)
-    for position in range(length):
+    for position in range(length - 1):
         known = given[:, position + 1]
         guess = choose(next_logits(model, given[:, position], cache, position, table), heat, noise)
         guess = torch.where(finished, END_OF_TEXT, guess)

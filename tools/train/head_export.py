@@ -8,17 +8,17 @@ from safetensors.torch import save_file
 from export import write_json
 
 ARCHITECTURES = {"eagle3": "LlamaForCausalLMEagle3", "eagle": "EagleLlamaForCausalLM", "mtp": "LlamaForCausalLMMTP"}
-TARGET_ONLY = ("auto_map", "transformers_version", "_name_or_path", "quantization_config")
 
 
 def head_config(kind, head, target_config):
-    """The target's sizes, with those of the head."""
-    config = {name: value for name, value in target_config.items() if name not in TARGET_ONLY}
-    config |= {"architectures": [ARCHITECTURES[kind]], "model_type": "llama", "dtype": "bfloat16",
-               "torch_dtype": "bfloat16", "intermediate_size": head.config.intermediate_size}
+    """A Llama's config.json: the head has plain rotary embeddings and no biases, whatever the target has."""
+    config = head.config.to_hugging_face()
+    ends = {name: target_config[name] for name in ("bos_token_id", "eos_token_id") if name in target_config}
+    config |= {"architectures": [ARCHITECTURES[kind]], **ends}
     if kind == "mtp":
-        return {**config, "num_nextn_predict_layers": head.num_modules}
-    config |= {"num_hidden_layers": 1, "tie_word_embeddings": False}
+        return {**config, "num_hidden_layers": head.target_layers, "num_nextn_predict_layers": head.num_modules,
+                "tie_word_embeddings": target_config.get("tie_word_embeddings", False)}
+    config["tie_word_embeddings"] = False
     if kind == "eagle3":
         config |= {"draft_vocab_size": len(head.d2t), "target_model_type": target_config["model_type"],
                    "eagle_config": {"eagle_aux_hidden_state_layer_ids": list(head.taps), "use_aux_hidden_state": True}}

@@ -34,7 +34,10 @@ class Config:
 
     @staticmethod
     def from_hugging_face(path):
-        values = json.loads(path.read_text())
+        return Config.from_values(json.loads(path.read_text()))
+
+    @staticmethod
+    def from_values(values):
         names = [field.name for field in dataclasses.fields(Config) if field.name in values]
         return Config(**{name: values[name] for name in names})
 
@@ -153,9 +156,9 @@ class Llama(nn.Module):
         return sum(weight.numel() for weight in self.parameters())
 
 
-def load(folder, device="cpu", dtype=torch.float32):
+def load(folder, device="cpu", dtype=torch.float32, kind=Llama):
     """A model of this folder's making, ready for evaluation."""
-    model = Llama(Config.from_hugging_face(folder / "config.json"))
+    model = kind(Config.from_hugging_face(folder / "config.json"))
     weights = load_file(folder / "model.safetensors")
     model.load_state_dict({name.removeprefix("model."): weight for name, weight in weights.items()})
     return model.to(device, dtype).eval()

@@ -26,7 +26,6 @@ import smalltalk
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 SPECIAL = ["<|endoftext|>", "<|user|>", "<|assistant|>", "<|end|>"]
-END_OF_TEXT = 0
 QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "...",
                         "\u2029": "\n", "\u2003": " ", "\u00a0": " ", "\u2060": "", "\r": ""})
 
@@ -198,11 +197,28 @@ def train_tokenizer(texts, vocab_size):
     return tokenizer
 
 
-def encode(tokenizer, documents):
-    ids = [encoding.ids + [END_OF_TEXT] for encoding in tokenizer.encode_batch_fast(documents)]
-    offsets = np.cumsum([0] + [len(row) for row in ids]).astype(np.int64)
-    flat = np.fromiter((token for row in ids for token in row), dtype=np.uint16, count=offsets[-1])
-    return flat, offsets
+class Encoder:
+    """A tokenizer, and the marks that stand for <|user|>, <|assistant|> and <|end|> where it is another model's."""
+
+    def __init__(self, tokenizer, marks=SPECIAL):
+        self.tokenizer, self.marks = tokenizer, marks
+        ids = [tokenizer.encode(mark, add_special_tokens=False).ids for mark in marks]
+        if len(ids[0]) != 1:
+            raise SystemExit(f"--marks: {marks[0]!r} must be one token of the tokenizer, not {len(ids[0])}")
+        self.summary = {"end_of_text": ids[0][0], "assistant": ids[2]}
+        self.end, self.dtype = ids[0][0], np.uint16 if tokenizer.get_vocab_size() <= 2**16 else np.uint32
+
+    def marked(self, text):
+        for own, mark in zip(SPECIAL[1:], self.marks[1:]):
+            text = text.replace(own, mark)
+        return text
+
+    def encode(self, documents):
+        """All ids, each document closed by the end-of-text mark, and where each begins."""
+        encodings = self.tokenizer.encode_batch_fast([self.marked(text) for text in documents], add_special_tokens=False)
+        ids = [encoding.ids + [self.end] for encoding in encodings]
+        offsets = np.cumsum([0] + [len(row) for row in ids]).astype(np.int64)
+        return np.fromiter((token for row in ids for token in row), dtype=self.dtype, count=offsets[-1]), offsets
 
 
 def split_source(source, documents, share, held_text):
@@ -260,34 +276,44 @@ def main():
     parser.add_argument("--mix", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--vocab-size", type=int, default=3072)
+    parser.add_argument("--tokenizer", type=pathlib.Path, help="an existing model's tokenizer.json, rather than a new one")
+    parser.add_argument("--marks", nargs=4, metavar=("END_OF_TEXT", "USER", "ASSISTANT", "END"),
+                        help="what that model writes after a text, before and after the turns of a chat; \\n is a line end")
     parser.add_argument("--held-out", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=20261121)
     args = parser.parse_args()
 
+    if bool(args.tokenizer) != bool(args.marks):
+        parser.error("--tokenizer and --marks belong together")
+
     mix = json.loads(args.mix.read_text()) if args.mix else default_mix(args.corpus)
     sources = collect(args.corpus, mix, args.held_out, args.seed)
-    tokenizer = train_tokenizer(tokenizer_sample(sources, mix, args.seed), args.vocab_size)
+    if args.tokenizer:
+        encoder = Encoder(Tokenizer.from_file(str(args.tokenizer)), [mark.replace("\\n", "\n") for mark in args.marks])
+    else:
+        encoder = Encoder(train_tokenizer(tokenizer_sample(sources, mix, args.seed), args.vocab_size))
 
-    arrays, summary = {}, {"vocab_size": tokenizer.get_vocab_size(), "train": {}, "evaluate": {}}
+    arrays, summary = {}, {"vocab_size": encoder.tokenizer.get_vocab_size(), "marks": encoder.summary, "train": {},
+                           "evaluate": {}}
     for source in mix["sources"]:
         name, (train, held) = source["name"], sources[source["name"]]
-        flat, offsets = encode(tokenizer, train)
+        flat, offsets = encoder.encode(train)
         arrays[f"train/{name}/tokens"], arrays[f"train/{name}/offsets"] = flat, offsets
         summary["train"][name] = {"weight": source["weight"], "documents": len(train),
                                   "bytes": sum(len(text.encode()) for text in train),
                                   "tokens": len(flat)}
         if held:
-            arrays[f"evaluate/{name}/tokens"], _ = encode(tokenizer, held)
+            arrays[f"evaluate/{name}/tokens"], _ = encoder.encode(held)
             summary["evaluate"][name] = {"documents": len(held),
                                          "bytes": sum(len(text.encode()) for text in held)}
     for source in mix["evaluate"]:
         documents = load_source(args.corpus, source)
-        arrays[f"evaluate/{source['name']}/tokens"], _ = encode(tokenizer, documents)
+        arrays[f"evaluate/{source['name']}/tokens"], _ = encoder.encode(documents)
         summary["evaluate"][source["name"]] = {
             "documents": len(documents), "bytes": sum(len(text.encode()) for text in documents)}
 
     args.out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(args.out / "tokenizer.json"), pretty=False)
+    encoder.tokenizer.save(str(args.out / "tokenizer.json"), pretty=False)
     np.savez_compressed(args.out / "tokens.npz", **arrays)
     (args.out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     print(json.dumps(summary, indent=1))

@@ -19,11 +19,11 @@ def ranked(counts):
     return np.argsort(-np.asarray(counts, dtype=np.float64), kind="stable")
 
 
-def corpus_frequencies(corpus):
-    """Share of each token in the rows that a Corpus draws."""
-    total = np.zeros(corpus.summary["vocab_size"])
+def corpus_frequencies(corpus, vocab_size=0):
+    """Share of each token in the rows that a Corpus draws; of `vocab_size` ids where a model has more than its tokenizer."""
+    total = np.zeros(max(corpus.summary["vocab_size"], vocab_size))
     for (tokens, _), weight in zip(corpus.sources, corpus.weights):
-        counts = np.bincount(tokens, minlength=len(total))
+        counts = np.bincount(tokens.astype(np.int64), minlength=len(total))
         total += weight * counts / counts.sum()
     return total / total.sum()
 
@@ -52,7 +52,7 @@ def main():
         parser.error("--text needs --tokenizer")
     if args.data:
         from data import Corpus
-        shares = corpus_frequencies(Corpus(args.data, 0))
+        shares = corpus_frequencies(Corpus(args.data, 0), args.vocab_size)
     else:
         shares = text_frequencies(args.text, args.tokenizer)
     shares = np.pad(shares, (0, max(0, args.vocab_size - len(shares))))

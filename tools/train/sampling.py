@@ -3,32 +3,37 @@
 import math
 import time
 
-from data import ASSISTANT, END_OF_TEXT, END_OF_TURN, split_documents
-from generate import generate
+from data import OWN_MARKS, split_documents
 
 
-def opening(document, generator):
+def answers_begin(document, mark):
+    """Indices after each occurrence of the assistant's mark (a list of ids)."""
+    return [index + len(mark) for index in range(len(document) - len(mark) + 1)
+            if mark and document[index:index + len(mark)] == mark]
+
+
+def opening(document, generator, marks=OWN_MARKS):
     """A prompt: a chat up to one of its answers, or the first words of a text."""
-    answers = [index for index, token in enumerate(document) if token == ASSISTANT]
-    if answers:
-        return document[:generator.choice(answers) + 1]
-    return document[:generator.randint(1, 24)]
+    answers = answers_begin(document, marks["assistant"])
+    return document[:generator.choice(answers) if answers else generator.randint(1, 24)]
 
 
-def usual_end(prompt, output):
+def usual_end(prompt, output, marks=OWN_MARKS):
     """The sampled text as a training document: chats and texts end with the end-of-text mark."""
-    finished = output and output[-1] in (END_OF_TEXT, END_OF_TURN)
-    return prompt + output + ([END_OF_TEXT] if not finished or output[-1] == END_OF_TURN else [])
+    return prompt + output + ([] if output and output[-1] == marks["end_of_text"] else [marks["end_of_text"]])
 
 
-def sample_texts(target, prompts, args, seconds=math.inf):
-    """Documents of the target's own writing; a third greedy, the others at 0.5 to 1."""
+def sample_texts(write, prompts, args, seconds=math.inf, marks=OWN_MARKS):
+    """Documents of the target's own writing; a third greedy, the others at 0.5 to 1.
+
+    write(prompts, length, device, temperatures, seed) returns what follows each prompt.
+    """
     documents, start = [], time.monotonic()
     for first in range(0, len(prompts), args.sample_rows):
         part = prompts[first:first + args.sample_rows]
         heat = [(0.0, 0.5 + 0.5 * (row % 7) / 6, 1.0)[row % 3] for row in range(len(part))]
-        outputs = generate(target, part, args.sample_tokens, args.device, heat, args.seed + first, args.sample_tokens)
-        documents += [usual_end(prompt, output) for prompt, output in zip(part, outputs)]
+        outputs = write(part, args.sample_tokens, args.device, heat, args.seed + first)
+        documents += [usual_end(prompt, output, marks) for prompt, output in zip(part, outputs)]
         spent = time.monotonic() - start
         print(f"{len(documents)} texts sampled in {spent:.1f} s", flush=True)
         if spent * (1 + len(part) / len(documents)) > seconds:
@@ -37,10 +42,10 @@ def sample_texts(target, prompts, args, seconds=math.inf):
 
 
 def training_prompts(corpus, args, generator):
-    """Prompts of at most half of the sampled length, by the sources' shares; short ones lie together, for speed."""
+    """Prompts of at most half of the sampled length, by the sources' shares."""
     prompts = []
     while len(prompts) < args.samples:
-        prompt = opening(corpus.next_document(corpus.next_source()).tolist(), generator)
+        prompt = opening(corpus.next_document(corpus.next_source()).tolist(), generator, corpus.marks)
         if len(prompt) <= args.sample_tokens // 2:
             prompts.append(prompt)
     return prompts
@@ -50,7 +55,7 @@ def held_out_prompts(corpus, args, generator, each=40):
     """{source: prompts} of documents that no training saw."""
     result = {}
     for name, tokens in corpus.evaluation.items():
-        documents = [row for row in split_documents(tokens) if len(row) > 8]
-        prompts = [opening(row, generator) for row in generator.sample(documents, min(each, len(documents)))]
+        documents = [row for row in split_documents(tokens, corpus.marks["end_of_text"]) if len(row) > 8]
+        prompts = [opening(row, generator, corpus.marks) for row in generator.sample(documents, min(each, len(documents)))]
         result[name] = [prompt for prompt in prompts if len(prompt) <= args.sample_tokens // 2]
     return {name: prompts for name, prompts in result.items() if prompts}

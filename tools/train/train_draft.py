@@ -16,9 +16,9 @@ import torch
 from data import Corpus
 from evaluate import agreement, bits_per_byte
 from export import export
-from generate import generate
 from llama import Config, Llama, load
 from sampling import held_out_prompts, sample_texts, training_prompts, usual_end
+from targets import OwnTarget
 from trainer import Settings, train
 
 DRAFT = Config(hidden_size=128, intermediate_size=224, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
@@ -55,7 +55,7 @@ def acceptance(draft, target, corpus, args, generator):
         result["held_out_text"][name] = agreement(draft, target, tokens, args.device)
     prompts = held_out_prompts(corpus, args, generator)
     asked = [prompt for part in prompts.values() for prompt in part]
-    outputs = iter(generate(target, asked, args.sample_tokens, args.device, None, 7, args.sample_tokens))
+    outputs = iter(target.write(asked, args.sample_tokens, args.device, None, 7))
     for name, part in prompts.items():
         tokens = [token for prompt in part for token in usual_end(prompt, next(outputs))]
         result["target_text"][name] = agreement(draft, target, tokens, args.device)
@@ -67,9 +67,9 @@ def main():
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("high")
     generator, corpus = random.Random(args.seed), Corpus(args.data, args.seed)
-    target = load(args.target, args.device, torch.bfloat16 if args.device == "cuda" else torch.float32)
+    target = load(args.target, args.device, torch.bfloat16 if args.device == "cuda" else torch.float32, OwnTarget)
     target.requires_grad_(False)
-    documents = sample_texts(target, training_prompts(corpus, args, generator), args, args.sample_seconds)
+    documents = sample_texts(target.write, training_prompts(corpus, args, generator), args, args.sample_seconds)
     corpus.add_source("target-text", documents, args.sample_share)
 
     config = Config.from_hugging_face(args.config) if args.config else DRAFT

@@ -3,7 +3,7 @@
     python3 train_heads.py --data build/tokens --target models/foretoken-7m --out build --heads eagle3 eagle mtp
 
 Writes OUT/<target>-<head> for each in its published layout. The text is that of the corpus and what the target writes to
-prompts of it at temperatures 0 to 1. Needs torch, numpy, safetensors.
+prompts of it at temperatures 0 to 1. Needs torch, numpy, safetensors; transformers for targets that were not made here.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from torch.nn import functional
 
 from chains import acceptance, head_hits, model_hits
 from data import Batches, Corpus
-from generate import generate
 from head_export import export_head
 from heads import KINDS, Eagle, Eagle3, Mtp, unroll
 from llama import Mlp, RmsNorm, load
 from rank_vocab import corpus_frequencies, ranked
 from sampling import held_out_prompts, sample_texts, training_prompts
+from targets import load_target
 from trainer import Settings, compile_layers, make_optimizer, rate_at
 
 
@@ -49,7 +49,7 @@ def parse_arguments():
     parser.add_argument("--sample-seconds", type=float, default=math.inf)
     parser.add_argument("--sample-share", type=float, default=0.6, help="of the training tokens")
     parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--tokens", type=int, default=32768, help="tokens a step")
+    parser.add_argument("--tokens", type=int, default=65536, help="tokens a step")
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--short-share", type=float, default=0.9, help="of the schedule, in rows of 512 tokens")
     parser.add_argument("--learning-rate", type=float, default=6e-3)
@@ -62,20 +62,26 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def make_head(kind, target, args, order):
-    """`order`: the target's ids by falling frequency."""
+@torch.no_grad()
+def state_sizes(target, ids):
+    """Root mean squares of the embedding and of the state after the final norm, over some text."""
+    size = lambda x: x.float().square().mean().sqrt().item()
+    return size(target.embed_tokens(ids)), size(target.states(ids)[0])
+
+
+def make_head(kind, target, args, order, ids):
+    """`order`: the target's ids by falling frequency; `ids`: rows of text."""
     config = dataclasses.replace(target.config, dropout=0.0)
     layers = config.num_hidden_layers
     if kind == "mtp":
         return Mtp(config, layers, args.mtp_modules)
     config.intermediate_size = args.intermediate_size or config.intermediate_size
     if kind == "eagle":
-        size = lambda weight: weight.float().square().mean().sqrt().item()
-        return Eagle(config, (1 / size(target.embed_tokens.weight), 1 / size(target.norm.weight)))
+        return Eagle(config, tuple(1 / size for size in state_sizes(target, ids)))
     kept, _ = torch.tensor(order[:args.draft_vocab_size or len(order)]).sort()
     head = Eagle3(config, args.taps or (2, layers // 2, layers - 3), kept)
     with torch.no_grad():
-        head.lm_head.weight.copy_(target.embed_tokens.weight[kept.to(target.embed_tokens.weight.device)])
+        head.lm_head.weight.copy_(target.output_weight()[kept.to(target.output_weight().device)])
     return head
 
 
@@ -215,8 +221,11 @@ def held_out_texts(target, corpus, args, temperature):
     """{source: [(prompt, the target's answer), ..]} to openings of documents that no training saw."""
     prompts = held_out_prompts(corpus, args, random.Random(7), args.eval_prompts)
     asked = [prompt for part in prompts.values() for prompt in part]
-    outputs = iter(generate(target, asked, args.sample_tokens, args.device, [temperature] * len(asked), 7,
-                            args.sample_tokens))
+    outputs = []
+    for first in range(0, len(asked), args.sample_rows):
+        part = asked[first:first + args.sample_rows]
+        outputs += target.write(part, args.sample_tokens, args.device, [temperature] * len(part), 7)
+    outputs = iter(outputs)
     return {name: [(prompt, next(outputs)) for prompt in part] for name, part in prompts.items()}
 
 
@@ -236,17 +245,19 @@ def main():
     torch.set_float32_matmul_precision("high")
     generator, corpus = random.Random(args.seed), Corpus(args.data, args.seed)
     dtype = torch.bfloat16 if args.device == "cuda" else torch.float32
-    target = load(args.target, args.device, dtype)
-    target.requires_grad_(False)
+    target = load_target(args.target, args.device, dtype)
     texts = {"greedy": held_out_texts(target, corpus, args, 0.0), "temperature 0.8": held_out_texts(target, corpus, args, 0.8)}
-    documents = sample_texts(target, training_prompts(corpus, args, generator), args, args.sample_seconds)
+    documents = sample_texts(target.write, training_prompts(corpus, args, generator), args, args.sample_seconds,
+                             corpus.marks)
     corpus.add_source("target-text", documents, args.sample_share)
-    order = ranked(corpus_frequencies(corpus))
+    order = ranked(corpus_frequencies(corpus, target.config.vocab_size))
 
     settings = Settings(steps=args.steps, tokens=args.tokens, context=args.context, short_context=min(512, args.context),
                         short_share=args.short_share, learning_rate=args.learning_rate, weight_decay=0.05, average=0.998,
                         max_seconds=args.max_seconds, device=args.device, compile=not args.no_compile)
-    runs = {kind: HeadRun(make_head(kind, target, args, order).to(args.device), settings, args) for kind in args.heads}
+    ids = torch.from_numpy(corpus.batch(4, 128).astype("int64")).to(args.device)
+    runs = {kind: HeadRun(make_head(kind, target, args, order, ids).to(args.device), settings, args)
+            for kind in args.heads}
     log = train(runs, target, corpus, settings, args)
     report = {"torch": torch.__version__, "sampled_texts": len(documents), "sampled_tokens": sum(map(len, documents)),
               "arguments": {name: str(value) for name, value in vars(args).items()
