@@ -1,0 +1,325 @@
+#include "engine/engine_impl.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/log.h"
+#include "engine/locate_model.h"
+#include "engine/make_drafters.h"
+#include "engine/resolve_config.h"
+#include "engine/speculative_checks.h"
+#include "engine/step_profile.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kLogitsTile = 256;
+constexpr size_t kOutputRingSize = 8192;
+
+// Of a step whose prompts are not scored.
+int logits_rows(const EngineConfig& config) {
+  return std::min(config.max_num_batched_tokens, config.max_num_seqs * (most_drafts(config) + 1));
+}
+
+// Of a plan: four requests that use every variable parameter to the full, or many that use few.
+int max_init_words(int vocab_size) {
+  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
+                                                       const TestHooks& hooks) {
+  std::unique_ptr<EngineImpl> engine(new EngineImpl());
+  FT_RETURN_IF_ERROR(check_speculative(given));
+  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
+  FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model,
+                      read_model_config(config.model, {config.dtype, config.hf_overrides}));
+  FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
+  FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
+  FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
+  FT_RETURN_IF_ERROR(engine->load_text(resolved));
+  FT_ASSIGN_OR_RETURN(engine->generation_, load_generation_config(resolved));
+  FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders));
+  FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
+  FT_RETURN_IF_ERROR(engine->make_memory(resolved));
+  engine->make_scheduler(resolved);
+  FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
+  FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved));
+  engine->make_threads(resolved, hooks);
+  return engine;
+}
+
+Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_folders) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadOptions options;
+  options.config = {config.dtype, config.hf_overrides};
+  options.max_model_len = config.max_model_len;
+  if (config.load_format == "dummy") {
+    options.load_format = LoadFormat::kDummy;
+  } else if (config.load_format != "auto" && config.load_format != "safetensors") {
+    return invalid_argument("--load-format '" + config.load_format +
+                            "' is unknown; use auto, safetensors or dummy");
+  }
+  options.max_rows = config.max_num_batched_tokens;
+  options.max_logits_rows = std::min(kLogitsTile, logits_rows(config));
+  options.progress = config.on_load_progress;
+  options.cancelled = config.cancel_load;
+  const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
+  FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
+  FT_ASSIGN_OR_RETURN(model_, load_model(*device_, config.model, options));
+  FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
+                                                        .target = *model_,
+                                                        .tokenizer = tokenizer_.get(),
+                                                        .attention = options.attention,
+                                                        .folders = std::move(drafter_folders)}));
+  drafter_names_ = drafter_names(config);
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_drafts;
+  }
+  info_.load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fill_info(config, *options.attention);
+  return {};
+}
+
+Status EngineImpl::load_text(const EngineConfig& config) {
+  const bool optional =
+      config.skip_tokenizer_init ||
+      (config.load_format == "dummy" &&
+       !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
+  if (optional) return {};
+  FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
+  Result<ChatTemplate> chat = ChatTemplate::load(config.model, config.chat_template);
+  if (chat.ok()) {
+    chat_template_.emplace(std::move(chat).value());
+  } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
+    return chat.status();
+  }
+  return {};
+}
+
+// Both decisions look at the same budget, since free memory changes from call to call.
+Status EngineImpl::size_kv_cache(EngineConfig& config) {
+  DrafterDemand drafters{.max_drafts = most_drafts(config)};
+  for (const auto& drafter : drafters_) {
+    drafters.block_bytes += drafter->bytes_per_block(config.block_size);
+  }
+  const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
+  const int64_t budget = kv_budget(config, *device_);
+  if (config.max_model_len == -1) {
+    const int longest = model_->config().max_context;
+    FT_ASSIGN_OR_RETURN(config.max_model_len,
+                        choose_max_model_len(config, demand, budget, longest));
+    FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",
+           config.max_model_len, longest);
+    info_.max_model_len = config.max_model_len;
+  }
+  FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget));
+  return {};
+}
+
+Status EngineImpl::make_memory(const EngineConfig& config) {
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  const int num_groups = static_cast<int>(groups.size());
+  const int vocab_size = model_->config().vocab_size;
+  max_blocks_ = (config.max_model_len + config.block_size - 1) / config.block_size;
+  const int max_updates =
+      num_groups * (max_blocks_ + config.max_num_batched_tokens / config.block_size +
+                    2 * config.max_num_seqs + 64);
+  const StepMemoryConfig memory_config{
+      .num_slots = config.max_num_seqs,
+      .num_blocks = num_blocks_.full,
+      .block_size = config.block_size,
+      .max_blocks = max_blocks_,
+      .vocab_size = vocab_size,
+      .windowed = num_groups > 1,
+      .max_rows = config.max_num_batched_tokens,
+      .max_logits_rows = config.max_num_batched_tokens,
+      .limits = {config.max_num_seqs, config.max_num_batched_tokens + config.max_num_seqs,
+                 max_updates, max_init_words(vocab_size)},
+      .result_limits = {.max_spans = config.max_num_seqs,
+                        .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
+                        .max_top = config.max_logprobs,
+                        .hidden = model_->config().hidden_size}};
+  FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
+  FT_ASSIGN_OR_RETURN(kv_cache_,
+                      KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
+  if (num_groups > 1) {
+    FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
+                                                       config.block_size));
+  }
+  info_.num_blocks = num_blocks_.full - 1;
+  info_.kv_cache_bytes =
+      kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
+  info_.token_page_bytes = memory_->token_page_bytes();
+  info_.block_table_bytes = memory_->block_table_bytes();
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    Drafter& drafter = *drafters_[i];
+    FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
+    info_.drafters.push_back(
+        {.name = drafter_names_[i],
+         .num_speculative_tokens = drafter.traits().max_drafts,
+         .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
+         .memory_bytes = drafter.memory_bytes()});
+    info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;
+    info_.drafter_bytes += info_.drafters.back().memory_bytes;
+  }
+  return {};
+}
+
+void EngineImpl::make_scheduler(const EngineConfig& config) {
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  SchedulerConfig scheduler{.num_blocks = num_blocks_.full,
+                            .num_window_blocks = num_blocks_.windowed,
+                            .window = groups.size() > 1 ? groups[1].window : 0,
+                            .block_size = config.block_size,
+                            .max_num_seqs = config.max_num_seqs,
+                            .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .max_logits_rows = config.max_num_batched_tokens,
+                            .max_init_words = memory_->limits().max_words,
+                            .max_block_assignments = memory_->limits().max_block_updates,
+                            .prefix_caching = config.enable_prefix_caching,
+                            .policy = config.scheduling_policy == "priority"
+                                          ? SchedulingPolicy::kPriority
+                                          : SchedulingPolicy::kFcfs};
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
+    scheduler.drafters.push_back({.has_kv = traits.has_kv,
+                                  .keeps_written = traits.keeps_written,
+                                  .max_len = traits.max_len});
+  }
+  scheduler_ = std::make_unique<Scheduler>(scheduler);
+}
+
+Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hooks) {
+  const int max_logits_rows = logits_rows(config);
+  const bool synthetic = !config.speculative.empty() &&
+                         config.speculative.front().rejection_sample_method == "synthetic";
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  runner_ = std::make_unique<ModelRunner>(
+      *device_, *queue_, *model_, KvCaches{kv_cache_.get(), window_cache_.get()},
+      std::move(drafters), *memory_,
+      ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
+                        .max_logits_rows = max_logits_rows,
+                        .logits_tile = std::min(kLogitsTile, max_logits_rows),
+                        .max_processor_rows = config.max_processor_rows,
+                        .max_len = config.max_model_len,
+                        .max_catch_up_rows = max_catch_up_rows(config),
+                        .synthetic = synthetic,
+                        .synthetic_chances = synthetic
+                                                 ? synthetic_chances(config.speculative.front())
+                                                 : std::array<uint32_t, kMaxDrafts>{},
+                        .graphs = !config.enforce_eager,
+                        .hooks = hooks});
+  FT_RETURN_IF_ERROR(runner_->start());
+  info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
+  return {};
+}
+
+// From the file that the configuration names, where it exists; otherwise measured, and kept there.
+Status EngineImpl::find_step_times(const EngineConfig& config) {
+  const std::string& file = config.step_time_table;
+  std::error_code error;
+  if (!file.empty() && std::filesystem::exists(file, error)) {
+    FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
+    return {};
+  }
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters),
+                      {.drafter_names = drafter_names_,
+                       .max_len = config.max_model_len,
+                       .max_rows = config.max_num_batched_tokens,
+                       .num_blocks = num_blocks_.full,
+                       .num_window_blocks = num_blocks_.windowed,
+                       .graphs = !config.enforce_eager});
+  FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
+  return file.empty() ? Status() : write_step_times(step_times_, file);
+}
+
+Status EngineImpl::prepare_speculation(const EngineConfig& config) {
+  LengthPolicyConfig policy = length_policy_config(config);
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
+    policy.drafters.push_back({.num_drafts = traits.max_drafts,
+                               .has_kv = traits.has_kv,
+                               .keeps_written = traits.keeps_written,
+                               .max_catch_up_rows = max_catch_up_rows(config)});
+  }
+  if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
+    FT_RETURN_IF_ERROR(find_step_times(config));
+    FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
+    info_.step_times = step_times_.text();
+  }
+  policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
+  return runner_->capture_usual_steps();
+}
+
+void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
+  const ModelConfig& model = model_->config();
+  limits_ = {.max_model_len = config.max_model_len,
+             .max_blocks = max_blocks_,
+             .vocab_size = model.vocab_size,
+             .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
+             .drafters = {},
+             .max_logprobs = config.max_logprobs,
+             .max_processor_rows = config.max_processor_rows,
+             .hidden_size = model.hidden_size,
+             .has_priorities = config.scheduling_policy == "priority",
+             .seed = config.seed,
+             .eos_token_ids = generation_.eos_token_ids.value_or(model.eos_token_ids)};
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    limits_.drafters.push_back({drafter_names_[i], drafters_[i]->traits().max_drafts});
+  }
+  ring_ = std::make_unique<OutputRing>(kOutputRingSize);
+  loop_ = std::make_unique<EngineLoop>(EngineLoop::Parts{.queue = *queue_,
+                                                         .runner = *runner_,
+                                                         .scheduler = *scheduler_,
+                                                         .policy = *policy_,
+                                                         .outputs = *ring_,
+                                                         .memory = *memory_},
+                                       config.steps_in_flight, hooks);
+  outputs_ = std::make_unique<OutputProcessor>(
+      *ring_, loop_->intake(),
+      OutputProcessor::Hooks{.forget =
+                                 [this](const RequestGroup& group) {
+                                   std::lock_guard lock(requests_mutex_);
+                                   requests_.erase(group.request.request_id);
+                                 },
+                             .device_error = [this] { return loop_->error(); }});
+  outputs_->start();
+  loop_->start();
+}
+
+void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {
+  const ModelConfig& model = model_->config();
+  info_.device = device_->name();
+  info_.architecture = model.architecture;
+  info_.dtype = dtype_name(model.dtype);
+  info_.attention_backend = attention.traits().name;
+  for (const std::string& name : drafter_names_) {
+    info_.drafter += (info_.drafter.empty() ? "" : ", ") + name;
+  }
+  if (!drafters_.empty()) {
+    info_.rejection_sample_method = config.speculative.front().rejection_sample_method;
+  }
+  info_.weight_bytes = model_->weight_bytes();
+  info_.num_parameters = model_->weight_bytes() / static_cast<int64_t>(dtype_size(model.dtype));
+  // A tied head is a packed copy of the embedding.
+  if (model.tie_word_embeddings) {
+    info_.num_parameters -= int64_t{model.vocab_size} * model.hidden_size;
+  }
+  info_.vocab_size = model.vocab_size;
+  info_.max_model_len = config.max_model_len;
+  info_.max_num_seqs = config.max_num_seqs;
+  info_.max_num_batched_tokens = config.max_num_batched_tokens;
+  info_.block_size = config.block_size;
+}
+
+}  // namespace foretoken
