@@ -286,7 +286,8 @@ Status HeadLoader::ignore_other_tensors() {
     const bool is_layer = name.compare(begin, 7, "layers.") == 0;
     const int layer = is_layer ? std::atoi(name.c_str() + begin + 7) : -1;
     const int module = layer - config_.first_layer;
-    if (module < 0 || module >= config_.num_modules) loader_.ignore(name);
+    const bool unwanted = module >= config_.num_modules && module < layer_.num_mtp_modules;
+    if (module < 0 || unwanted) loader_.ignore(name);
   }
   return {};
 }
