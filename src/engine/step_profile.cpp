@@ -144,10 +144,10 @@ StepProfile::Written StepProfile::written(const Batch& batch) const {
   return {begin / size, std::min(end / size, memory_.batch.max_blocks - 1)};
 }
 
-// Sequences that find blocks of their own for what they write.
+// Sequences that find a row and blocks of their own for what they write.
 int StepProfile::most_seqs(const Batch& batch) const {
   const int each = written(batch).count();
-  int most = std::min(memory_.batch.num_slots, (config_.num_blocks - 1) / each);
+  int most = std::min({memory_.batch.num_slots, config_.max_rows, (config_.num_blocks - 1) / each});
   if (config_.num_window_blocks > 0) most = std::min(most, (config_.num_window_blocks - 1) / each);
   return std::max(most, 1);
 }
@@ -287,7 +287,7 @@ Status StepProfile::measure_drafter_curves(int index, DrafterTimes& times) {
     return {};
   }
   const int each = std::min(traits.max_drafts + 1, context_);
-  const int most_rows = each * most_seqs(batch_of(1, each, 0));
+  const int most_rows = std::min(each * most_seqs(batch_of(1, each, 0)), config_.max_catch_up_rows);
   FT_ASSIGN_OR_RETURN(times.catch_up, measure_curve(most_rows, seconds, [&](int rows) {
                         const int rows_each = std::min((rows + most - 1) / most, each);
                         return measure_drafter(batch_of(rows / rows_each, rows_each, 1));
