@@ -24,6 +24,7 @@ constexpr const char* kBundledPrompts = "bench/prompts/prompts.jsonl";
 struct TextPair {
   std::string prompt;
   std::string answer;
+  std::string messages_json;  // not empty: the chat template makes the prompt of it
 };
 
 int input_len(const DatasetOptions& options) {
@@ -60,10 +61,15 @@ Result<std::vector<TextPair>> read_json_lines(const std::string& path, const std
   for (const std::string& line : lines_of(text)) {
     const std::string origin = path + " entry " + std::to_string(pairs.size() + 1);
     FT_ASSIGN_OR_RETURN(const json object, parse_ordered_json_object(line, origin));
-    if (!object.contains("prompt") || !object["prompt"].is_string()) {
-      return invalid_argument(origin + ": 'prompt' must be a string");
+    const json messages = object.value("messages", json());
+    if (messages.is_array()) {
+      pairs.push_back({"", "", messages.dump()});
+      continue;
     }
-    pairs.push_back({object["prompt"].get<std::string>(), ""});
+    if (!object.contains("prompt") || !object["prompt"].is_string()) {
+      return invalid_argument(origin + ": 'prompt' must be a string, or 'messages' an array");
+    }
+    pairs.push_back({object["prompt"].get<std::string>(), "", ""});
   }
   return pairs;
 }
@@ -84,7 +90,7 @@ Result<std::vector<TextPair>> read_sharegpt(const std::string& path, const std::
     if (!entry.is_object() || turns == entry.end() || !turns->is_array() || turns->size() < 2) {
       continue;
     }
-    if (!value(0).empty() && !value(1).empty()) pairs.push_back({value(0), value(1)});
+    if (!value(0).empty() && !value(1).empty()) pairs.push_back({value(0), value(1), ""});
   }
   return pairs;
 }
@@ -129,7 +135,10 @@ Result<std::vector<BenchPrompt>> encode_pairs(const Engine& engine, const Datase
   std::vector<BenchPrompt> prompts;
   for (const TextPair& pair : pairs) {
     BenchPrompt prompt;
-    FT_RETURN_IF_ERROR(engine.encode(pair.prompt, true, &prompt.ids));
+    const bool chat = !pair.messages_json.empty();
+    std::string text = pair.prompt;
+    if (chat) FT_RETURN_IF_ERROR(engine.render_chat(pair.messages_json, "", &text));
+    FT_RETURN_IF_ERROR(engine.encode(text, !chat, &prompt.ids));
     if (options.name != "sonnet" && options.input_len > 0) {
       prompt.ids.resize(std::min(prompt.ids.size(), static_cast<size_t>(options.input_len)));
     }
@@ -151,7 +160,8 @@ Result<std::vector<BenchPrompt>> encode_pairs(const Engine& engine, const Datase
 void DatasetOptions::add_to(CLI::App& app) {
   const char* group = "Prompts";
   app.add_option("--dataset-name", name,
-                 "prompts (bundled), custom (JSON lines with \"prompt\"), sharegpt, sonnet (lines "
+                 "prompts (bundled), custom (JSON lines with \"prompt\" or \"messages\"), "
+                 "sharegpt, sonnet (lines "
                  "of a text) or random (ids)")
       ->group(group)
       ->capture_default_str()

@@ -12,7 +12,8 @@ namespace foretoken {
 
 // Where the prompts of a benchmark come from, by vLLM's flags.
 struct DatasetOptions {
-  // prompts: the bundled ones; custom: JSON lines with "prompt"; sharegpt: a JSON array of
+  // prompts: the bundled ones; custom: JSON lines with "prompt" or "messages"; sharegpt: a JSON
+  // array of
   // {"conversations": [{"value"}, ...]}; sonnet: a text file whose lines are drawn; random: ids.
   std::string name = "prompts";
   std::string path;

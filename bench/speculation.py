@@ -156,23 +156,35 @@ def workload(folder, name):
 SPEC_BENCH_TASKS = ("translation", "summarization", "qa", "math_reasoning", "rag")
 
 
+def plain_text(text):
+    return {"prompt": text}
+
+
+def question(text):
+    return {"messages": [{"role": "user", "content": text}]}
+
+
 def categories(args):
-    """Prompts by category: the held-out stories here, and public sets from a folder."""
+    """Requests by category: the held-out stories here, and public sets from a folder."""
     found = {}
     own = read_lines(ROOT / "bench" / "prompts" / "prompts.jsonl")
-    found["in-domain"] = [line["prompt"] for line in own if line["category"] == "story"]
+    of_category = {}
+    for line in own:
+        of_category.setdefault(line["category"], []).append(line["prompt"])
+    found["in-domain"] = list(map(plain_text, of_category["story"]))
     for path in sorted((ROOT / "bench" / "prompts").glob("held-out*.jsonl")):
-        found["in-domain"] += [line["prompt"] for line in read_lines(path)]
+        found["in-domain"] += [plain_text(line["prompt"]) for line in read_lines(path)]
     if not args.workloads:
-        for name in ("gsm8k", "humaneval", "mt-bench"):
-            found[name] = [line["prompt"] for line in own if line["category"] == name]
+        found["gsm8k"] = list(map(question, of_category["gsm8k"]))
+        found["mt-bench"] = list(map(question, of_category["mt-bench"]))
+        found["humaneval"] = list(map(plain_text, of_category["humaneval"]))
         return found
     folder = pathlib.Path(args.workloads)
     for line in workload(folder, "spec-bench/question.jsonl"):
         task = line["category"] if line["category"] in SPEC_BENCH_TASKS else "mt-bench"
-        found.setdefault(f"spec-bench {task}", []).append(line["turns"][0])
-    found["gsm8k"] = [line["question"] for line in workload(folder, "gsm8k/test.jsonl")]
-    found["humaneval"] = [line["prompt"] for line in workload(folder, "humaneval/HumanEval.jsonl")]
+        found.setdefault(f"spec-bench {task}", []).append(question(line["turns"][0]))
+    found["gsm8k"] = [question(line["question"]) for line in workload(folder, "gsm8k/test.jsonl")]
+    found["humaneval"] = [plain_text(line["prompt"]) for line in workload(folder, "humaneval/HumanEval.jsonl")]
     return found
 
 
@@ -212,14 +224,14 @@ def acceptance_of(outputs):
             "by_position": [a / d for a, d in zip(by_position, drafted) if d]}
 
 
-def speed_up(args, prompts, temperature, config):
+def speed_up(args, requests, temperature, config):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-        file.writelines(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts)
+        file.writelines(json.dumps(request) + "\n" for request in requests)
         file.flush()
         result = run_json(
             args, "bench", "pairs", "--model", TARGET, "--dataset-name", "custom",
             "--dataset-path", file.name, "--input-len", 512, "--output-len", args.output_len,
-            "--num-prompts", len(prompts), "--prompts-per-round", len(prompts),
+            "--num-prompts", len(requests), "--prompts-per-round", len(requests),
             "--num-pairs", args.pairs, "--temperature", temperature, "--batch-size", 1,
             "--num-gpu-blocks-override", 160, "-sc", json.dumps(config))
     return find_ratio(result, "adaptive", "off")
@@ -229,16 +241,15 @@ def acceptance(args):
     report = Report(args, "acceptance", ["drafter", "T", "category", "outputs", "left out",
                                          "mean length", "by position", "speed-up"])
     for temperature in args.temperatures:
-        for category, prompts in categories(args).items():
-            measure_category(args, report, temperature, category, prompts[:args.num_prompts])
+        for category, requests in categories(args).items():
+            measure_category(args, report, temperature, category, requests[:args.num_prompts])
     report.close(
         f"K = {args.num_drafts}, fixed, for the lengths; adaptive, batch 1, for the speed-up "
         f"(median of {args.pairs} rounds with its 95 % interval). Left out: outputs of which more "
         f"than {MOST_REPEATED:.0%} of the {NGRAM_SIZE}-grams were there before.")
 
 
-def measure_category(args, report, temperature, category, prompts):
-    requests = [{"prompt": prompt} for prompt in prompts]
+def measure_category(args, report, temperature, category, requests):
     plain = generate(args, requests, temperature, None)
     good = [i for i, output in enumerate(plain)
             if output["error"] is None and repeated_share(output["token_ids"]) <= MOST_REPEATED]
@@ -253,7 +264,7 @@ def measure_category(args, report, temperature, category, prompts):
                            {**config, "length_policy": "fixed"})
         differing = sum(output["token_ids"] != plain[i]["token_ids"]
                         for output, i in zip(outputs, good))
-        ratio = speed_up(args, [prompts[i] for i in good], temperature, config)
+        ratio = speed_up(args, [requests[i] for i in good], temperature, config)
         found = acceptance_of(outputs)
         report.add({"method": method, "temperature": temperature, "category": category,
                     "left_out": left_out, "differing_outputs": differing, **found,

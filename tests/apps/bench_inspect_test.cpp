@@ -131,7 +131,10 @@ TEST(Bench, ThroughputDatasets) {
       "chats.json",
       R"([{"conversations": [{"value": "A cat"}, {"value": "and a dog"}]}, {"conversations": []}])");
   const std::string lines = scratch.write("lines.txt", "The sun was up\n\nand the cat sat\n");
-  const std::string custom = scratch.write("custom.jsonl", "{\"prompt\": \"A cat\"}\n");
+  const std::string custom =
+      scratch.write("custom.jsonl",
+                    "{\"prompt\": \"A cat\"}\n"
+                    "{\"messages\": [{\"role\": \"user\", \"content\": \"A dog\"}]}\n");
   const std::vector<std::string> small = {"--num-prompts", "3"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), small.begin(), small.end());
