@@ -236,6 +236,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
                       {.drafter_names = drafter_names_,
                        .max_len = config.max_model_len,
                        .max_rows = config.max_num_batched_tokens,
+                       .max_catch_up_rows = max_catch_up_rows(config),
                        .num_blocks = num_blocks_.full,
                        .num_window_blocks = num_blocks_.windowed,
                        .graphs = !config.enforce_eager});

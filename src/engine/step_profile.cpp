@@ -1,8 +1,8 @@
 #include "engine/step_profile.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <iterator>
 #include <map>
 
 #include "kernels/plan_layout.h"
@@ -12,20 +12,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kContext = 256;               // known tokens of a made-up sequence, where they fit
-constexpr int kStepsASample = 3;            // enqueued together, so that the host's part overlaps
-constexpr int kNumSamples = 3;              // the median counts
-constexpr int64_t kSlowNs = 5000000;        // steps that take longer are timed one by one,
-constexpr int64_t kVerySlowNs = 100000000;  // and these only once
-constexpr size_t kFewestSizes = 2;          // measured whatever the time; a slope takes two
+constexpr int kContext = 256;  // known tokens of a made-up sequence, where they fit
+// How often a step is timed, by how long its first run took. Steps of a sample are enqueued
+// together, so that the host's part overlaps.
+struct Sampling {
+  int64_t below_ns;
+  size_t num_samples;
+  int num_steps;  // of a sample
+};
+constexpr Sampling kSamplings[] = {
+    {5'000'000, 8, 3}, {50'000'000, 4, 1}, {200'000'000, 2, 1}, {INT64_MAX, 1, 1}};
+constexpr int kRunsASize = 3;       // at least about so many, for the time that a size will take
+constexpr size_t kFewestSizes = 2;  // measured whatever the time; a slope takes two
 
 int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
 
-// Of what `run` enqueues.
+// Of what `run` enqueues: the lower quartile, since other work on the machine only adds time.
 template <class Run>
-Result<int64_t> median_ns(Queue& queue, Run&& run) {
+Result<int64_t> measured_ns(Queue& queue, Run&& run) {
   const auto timed = [&](int count) -> Result<int64_t> {
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < count; ++i) run();
@@ -35,13 +41,14 @@ Result<int64_t> median_ns(Queue& queue, Run&& run) {
   FT_RETURN_IF_ERROR(queue.drain());
   // The first run may capture a graph and touch memory for the first time.
   FT_ASSIGN_OR_RETURN(const int64_t first, timed(1));
-  std::array<int64_t, kNumSamples> samples{};
-  const size_t num_samples = first > kVerySlowNs ? 1 : samples.size();
-  for (size_t i = 0; i < num_samples; ++i) {
-    FT_ASSIGN_OR_RETURN(samples[i], timed(first > kSlowNs ? 1 : kStepsASample));
+  const Sampling& sampling = *std::find_if(std::begin(kSamplings), std::end(kSamplings),
+                                           [&](const Sampling& s) { return first < s.below_ns; });
+  std::vector<int64_t> samples(sampling.num_samples);
+  for (int64_t& sample : samples) {
+    FT_ASSIGN_OR_RETURN(sample, timed(sampling.num_steps));
   }
-  std::sort(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(num_samples));
-  return samples[num_samples / 2];
+  std::sort(samples.begin(), samples.end());
+  return samples[samples.size() / 4];
 }
 
 // 1, 2, 4, ... `most`, every second one first, so that a short time still spans the sizes.
@@ -70,8 +77,7 @@ Result<TimeCurve> measure_curve(int most, double seconds, Measure&& measure) {
   std::map<int, int64_t> measured;
   const Clock::time_point start = Clock::now();
   for (const int size : sizes_in_order(most)) {
-    // A warm-up and a sample at least.
-    const int64_t end = ns_since(start) + 2 * expected_ns(measured, size);
+    const int64_t end = ns_since(start) + kRunsASize * expected_ns(measured, size);
     if (measured.size() >= kFewestSizes && static_cast<double>(end) > seconds * 1e9) continue;
     FT_ASSIGN_OR_RETURN(measured[size], measure(size));
   }
@@ -144,10 +150,10 @@ StepProfile::Written StepProfile::written(const Batch& batch) const {
   return {begin / size, std::min(end / size, memory_.batch.max_blocks - 1)};
 }
 
-// Sequences that find blocks of their own for what they write.
+// Sequences that find a row and blocks of their own for what they write.
 int StepProfile::most_seqs(const Batch& batch) const {
   const int each = written(batch).count();
-  int most = std::min(memory_.batch.num_slots, (config_.num_blocks - 1) / each);
+  int most = std::min({memory_.batch.num_slots, config_.max_rows, (config_.num_blocks - 1) / each});
   if (config_.num_window_blocks > 0) most = std::min(most, (config_.num_window_blocks - 1) / each);
   return std::max(most, 1);
 }
@@ -239,7 +245,7 @@ Result<int64_t> StepProfile::measure_target(const Batch& batch) {
   FT_RETURN_IF_ERROR(queue_.drain());
   write_states(batch, false);
   copy_tables(batch);
-  return median_ns(queue_, [&] { submit(batch); });
+  return measured_ns(queue_, [&] { submit(batch); });
 }
 
 // Only part 9, upon what one step of the batch left.
@@ -257,7 +263,7 @@ Result<int64_t> StepProfile::measure_drafter(const Batch& batch) {
     runner_.propose(plan);
     graph = queue_.end_capture();
   }
-  return median_ns(queue_, [&] {
+  return measured_ns(queue_, [&] {
     copy_states(batch);
     if (graph != nullptr) {
       queue_.replay(*graph);
@@ -287,7 +293,7 @@ Status StepProfile::measure_drafter_curves(int index, DrafterTimes& times) {
     return {};
   }
   const int each = std::min(traits.max_drafts + 1, context_);
-  const int most_rows = each * most_seqs(batch_of(1, each, 0));
+  const int most_rows = std::min(each * most_seqs(batch_of(1, each, 0)), config_.max_catch_up_rows);
   FT_ASSIGN_OR_RETURN(times.catch_up, measure_curve(most_rows, seconds, [&](int rows) {
                         const int rows_each = std::min((rows + most - 1) / most, each);
                         return measure_drafter(batch_of(rows / rows_each, rows_each, 1));

@@ -16,6 +16,7 @@ struct StepProfileConfig {
   std::vector<std::string> drafter_names;
   int max_len = 0;            // of the longest sequence
   int max_rows = 0;           // of a step
+  int max_catch_up_rows = 0;  // of a drafter in a step
   int num_blocks = 0;         // of the full group, the null block included
   int num_window_blocks = 0;  // of the windowed group, likewise; 0: there is none
   double seconds = 1;         // for the target, and half of it for each drafter

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 #include "base/check.h"
 
@@ -9,7 +10,7 @@ namespace foretoken {
 namespace {
 
 int bucket(int count, int most) {
-  FT_CHECK(count <= most);
+  FT_CHECK_MSG(count <= most, std::to_string(count) + " of at most " + std::to_string(most));
   return std::min(static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(count, 1)))), most);
 }
 

@@ -138,5 +138,35 @@ TEST(Allocation, NoneInAThousandWarmSteps) {
   EXPECT_GT(engine->stats().num_finished_requests, 200);
 }
 
+// The same with drafters that have KV, two in one engine, and lengths that change.
+TEST(Allocation, NoneWithDraftersOfTheAdaptivePolicy) {
+  if (!FT_HOOK_MALLOC) GTEST_SKIP() << "sanitizers own malloc";
+  const test::DialledSet& set = test::DialledSet::of();
+  EngineConfig config = config_of({.steps_in_flight = 2, .max_batched_tokens = 64}, set.target());
+  config.max_num_seqs = 8;
+  config.speculative = {set.drafter("eagle", 3), set.drafter("draft_model", 4)};
+  for (SpeculativeConfig& drafter : config.speculative) drafter.length_policy = "adaptive";
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(config, &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+  const auto run = [&](int num_rounds) {
+    for (int round = 0; round < num_rounds; ++round) {
+      std::vector<Request> requests = dialled_requests(set, "eagle", 1 + round % 12, 40);
+      for (size_t i = 0; i < requests.size(); i += 2) {
+        requests[i].speculative.method = "draft_model";
+      }
+      for (const RequestOutput& output : engine->generate(std::move(requests))) {
+        ASSERT_TRUE(output.status.ok()) << output.status.message();
+      }
+    }
+  };
+  run(12);
+  counting.store(true);
+  run(60);
+  counting.store(false);
+  EXPECT_EQ(num_allocations.load(), 0);
+  EXPECT_GT(engine->stats().requests.num_accepted_tokens, 0);
+}
+
 }  // namespace
 }  // namespace foretoken

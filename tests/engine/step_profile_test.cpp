@@ -119,6 +119,33 @@ TEST_P(ProfiledDrafter, TheEngineRunsAsIfItHadNotMeasured) {
 INSTANTIATE_TEST_SUITE_P(All, ProfiledDrafter, testing::ValuesIn(test::DialledSet::kinds()),
                          [](const auto& kind) { return kind.param; });
 
+// Fewer rows than sequences, fewer blocks than they need, a context that hardly holds the drafts.
+TEST(StepProfileEdges, SmallEnginesAreMeasuredToo) {
+  const test::DialledSet& set = test::DialledSet::of();
+  for (const int max_len : {2, 20, 64}) {
+    for (const int blocks : {5, 200}) {
+      EngineConfig config;
+      config.model = set.target();
+      config.device = engine_test_device();
+      config.max_model_len = max_len;
+      config.max_num_seqs = 32;
+      config.max_num_batched_tokens = 8;
+      config.num_gpu_blocks_override = blocks;
+      config.speculative = {set.drafter("eagle", 16), set.drafter("ngram", 5),
+                            set.drafter("draft_model", 1)};
+      for (SpeculativeConfig& drafter : config.speculative) drafter.length_policy = "adaptive";
+      std::unique_ptr<Engine> engine;
+      const Status made = make_engine(config, &engine);
+      ASSERT_TRUE(made.ok()) << made.message();
+      Request request;
+      request.prompt_token_ids = {5};
+      request.sampling.max_tokens = max_len - 1;
+      const RequestOutput output = engine->generate({request})[0];
+      EXPECT_TRUE(output.status.ok()) << output.status.message();
+    }
+  }
+}
+
 // Pinned costs: written once, then read, so that two runs decide alike.
 TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
   const std::string file = folder() + "/step_times.json";
