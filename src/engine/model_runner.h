@@ -59,7 +59,8 @@ class ModelRunner {
   // Enqueues the step of `plan`, which stands in its ring entry, without waiting. Only its number
   // and bounds are looked at.
   void submit(const StepPlan& plan);
-  // Enqueues part 9 of the step before, of `plan`, once more. For measuring.
+  // For measuring: the first two parts of the step of `plan`, and its part 9.
+  void stage(const StepPlan& plan) { enqueue_inputs(shapes_.of(plan)); }
   void propose(const StepPlan& plan);
 
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }

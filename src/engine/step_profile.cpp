@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
-#include <map>
 
 #include "kernels/plan_layout.h"
 
@@ -13,42 +11,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kContext = 256;  // known tokens of a made-up sequence, where they fit
-// How often a step is timed, by how long its first run took. Steps of a sample are enqueued
-// together, so that the host's part overlaps.
-struct Sampling {
-  int64_t below_ns;
-  size_t num_samples;
-  int num_steps;  // of a sample
-};
-constexpr Sampling kSamplings[] = {
-    {5'000'000, 8, 3}, {50'000'000, 4, 1}, {200'000'000, 2, 1}, {INT64_MAX, 1, 1}};
-constexpr int kRunsASize = 3;       // at least about so many, for the time that a size will take
-constexpr size_t kFewestSizes = 2;  // measured whatever the time; a slope takes two
+// Every size is timed once a round and its shortest time counts: other work on the machine only
+// adds time, and what it adds changes from moment to moment rather than from size to size.
+constexpr int kMostRounds = 8;
+constexpr double kSearchShare = 0.6;  // of the time, for the first run of the sizes
+constexpr int kSlowEvery = 6;         // rounds in which slow sizes are timed too
+constexpr int64_t kSlowNs = 10'000'000;
+constexpr int64_t kSampleNs = 4'000'000;  // a sample is as many steps as fit into this,
+constexpr int kMostSteps = 16;            // but no more than these
+constexpr uint64_t kStepsInFlight = kStepRingSize - 1;
+constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
+constexpr size_t kFewestSizes = 2;  // timed whatever the budget; a slope takes two
 
 int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
-
-// Of what `run` enqueues: the lower quartile, since other work on the machine only adds time.
-template <class Run>
-Result<int64_t> measured_ns(Queue& queue, Run&& run) {
-  const auto timed = [&](int count) -> Result<int64_t> {
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < count; ++i) run();
-    FT_RETURN_IF_ERROR(queue.drain());
-    return ns_since(start) / count;
-  };
-  FT_RETURN_IF_ERROR(queue.drain());
-  // The first run may capture a graph and touch memory for the first time.
-  FT_ASSIGN_OR_RETURN(const int64_t first, timed(1));
-  const Sampling& sampling = *std::find_if(std::begin(kSamplings), std::end(kSamplings),
-                                           [&](const Sampling& s) { return first < s.below_ns; });
-  std::vector<int64_t> samples(sampling.num_samples);
-  for (int64_t& sample : samples) {
-    FT_ASSIGN_OR_RETURN(sample, timed(sampling.num_steps));
-  }
-  std::sort(samples.begin(), samples.end());
-  return samples[samples.size() / 4];
 }
 
 // 1, 2, 4, ... `most`, every second one first, so that a short time still spans the sizes.
@@ -61,29 +37,6 @@ std::vector<int> sizes_in_order(int most) {
     for (size_t i = begin; i < all.size(); i += 2) order.push_back(all[i]);
   }
   return order;
-}
-
-// What is to be expected of a larger size: at most proportional to the nearest one below.
-int64_t expected_ns(const std::map<int, int64_t>& measured, int size) {
-  const auto above = measured.upper_bound(size);
-  if (above == measured.begin()) return 0;
-  const auto& [below, ns] = *std::prev(above);
-  return ns * size / below;
-}
-
-// `measure(size)` gives the time; sizes that would pass the end of `seconds` are left out.
-template <class Measure>
-Result<TimeCurve> measure_curve(int most, double seconds, Measure&& measure) {
-  std::map<int, int64_t> measured;
-  const Clock::time_point start = Clock::now();
-  for (const int size : sizes_in_order(most)) {
-    const int64_t end = ns_since(start) + kRunsASize * expected_ns(measured, size);
-    if (measured.size() >= kFewestSizes && static_cast<double>(end) > seconds * 1e9) continue;
-    FT_ASSIGN_OR_RETURN(measured[size], measure(size));
-  }
-  TimeCurve curve;
-  for (const auto& [size, ns] : measured) curve.add(size, ns);
-  return curve;
 }
 
 SlotParams plain_params(int drafter, int max_len) {
@@ -118,18 +71,154 @@ StepProfile::StepProfile(Device& device, Queue& queue, ModelRunner& runner, Step
 
 Result<StepTimes> StepProfile::measure() {
   FT_RETURN_IF_ERROR(take_memory());
-  StepTimes times;
-  const int most_rows = std::min(config_.max_rows, target_batch(config_.max_rows).num_rows());
-  FT_ASSIGN_OR_RETURN(times.target, measure_curve(most_rows, config_.seconds, [&](int rows) {
-                        return measure_target(target_batch(rows));
-                      }));
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    DrafterTimes& drafter = times.drafters.emplace_back();
-    drafter.name = config_.drafter_names[i];
-    FT_RETURN_IF_ERROR(measure_drafter_curves(static_cast<int>(i), drafter));
+  add_curves();
+  const Clock::time_point start = Clock::now();
+  double seconds = 0;
+  for (Curve& curve : curves_) {
+    seconds += curve.seconds;
+    FT_RETURN_IF_ERROR(find_sizes(curve));
+  }
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (static_cast<double>(ns_since(start)) > seconds * 1e9) break;
+    FT_RETURN_IF_ERROR(run_round(round % kSlowEvery == 0));
   }
   memory_.reset(queue_);
   FT_RETURN_IF_ERROR(queue_.drain());
+  return step_times();
+}
+
+// The target by rows; each drafter's first pass by rows, with the drafts that it gives, and its
+// later passes by sequences, as the difference of all passes and one.
+void StepProfile::add_curves() {
+  const auto batch_of = [](int drafter, int num_seqs, int catch_up, int limit) {
+    return Batch{.num_seqs = num_seqs,
+                 .num_drafts = 0,
+                 .drafter = drafter,
+                 .draft_limit = limit,
+                 .catch_up = catch_up};
+  };
+  curves_.push_back({.most = std::min(config_.max_rows, target_batch(config_.max_rows).num_rows()),
+                     .seconds = config_.seconds,
+                     .batch_of = [this](int rows) { return target_batch(rows); }});
+  for (int i = 0; i < static_cast<int>(drafters_.size()); ++i) {
+    const DrafterTraits& traits = drafters_[static_cast<size_t>(i)]->traits();
+    const int catch_up = traits.has_kv ? 1 : 0;
+    const int most_seqs_here = most_seqs(batch_of(i, 1, catch_up, 0));
+    const auto passes = [=](int limit) {
+      return [=](int seqs) { return batch_of(i, seqs, catch_up, limit); };
+    };
+    const double seconds = config_.seconds / (traits.has_kv ? 6 : 2);
+    if (traits.has_kv) {
+      const int each = std::min(traits.max_drafts + 1, context_);
+      const int most_rows =
+          std::min(each * most_seqs(batch_of(i, 1, each, 0)), config_.max_catch_up_rows);
+      const auto rows_batch = [=](int rows) {
+        const int rows_each = std::min((rows + most_seqs_here - 1) / most_seqs_here, each);
+        return batch_of(i, rows / rows_each, rows_each, 1);
+      };
+      curves_.push_back({CurveKind::kCatchUp, i, most_rows, seconds, rows_batch, {}});
+      curves_.push_back({CurveKind::kOnePass, i, most_seqs_here, seconds, passes(1), {}});
+    }
+    curves_.push_back(
+        {CurveKind::kAllPasses, i, most_seqs_here, seconds, passes(traits.max_drafts), {}});
+  }
+}
+
+int StepProfile::size_of(CurveKind kind, const Batch& batch) {
+  switch (kind) {
+    case CurveKind::kTarget:
+      return batch.num_rows();
+    case CurveKind::kCatchUp:
+      return batch.num_seqs * batch.catch_up;
+    case CurveKind::kOnePass:
+    case CurveKind::kAllPasses:
+      break;
+  }
+  return batch.num_seqs;
+}
+
+// What a size will take, by the straight line through the two nearest smaller ones.
+int64_t StepProfile::expected_ns(const Curve& curve, int size) {
+  auto probe = curve.probes.upper_bound(size);
+  if (probe == curve.probes.begin()) return 0;
+  const auto& [b, at_b] = *--probe;
+  if (probe == curve.probes.begin()) return at_b.ns * size / b;
+  const auto& [a, at_a] = *--probe;
+  return at_b.ns + std::max<int64_t>(at_b.ns - at_a.ns, 0) * (size - b) / (b - a);
+}
+
+// Runs each size once that the curve's time is enough for, which also captures its graph.
+Status StepProfile::find_sizes(Curve& curve) {
+  const Clock::time_point start = Clock::now();
+  for (const int size : sizes_in_order(curve.most)) {
+    const auto end = static_cast<double>(ns_since(start) + expected_ns(curve, size));
+    const bool fits = end < kSearchShare * curve.seconds * 1e9;
+    if (!fits && curve.probes.size() >= kFewestSizes) continue;
+    const Batch batch = curve.batch_of(size);
+    const int key = size_of(curve.kind, batch);
+    if (curve.probes.contains(key)) continue;
+    Probe& probe = curve.probes[key];
+    probe.batch = batch;
+    FT_RETURN_IF_ERROR(sample(curve, probe));
+    probe.ns = probe.last_ns;
+  }
+  return {};
+}
+
+Status StepProfile::run_round(bool slow_too) {
+  for (Curve& curve : curves_) {
+    for (auto& [size, probe] : curve.probes) {
+      if (probe.ns > kSlowNs && !slow_too) continue;
+      FT_RETURN_IF_ERROR(sample(curve, probe));
+      probe.ns = std::min(probe.ns, probe.last_ns);
+    }
+  }
+  return {};
+}
+
+// A smaller step never takes longer than a larger one.
+std::map<int, int64_t> StepProfile::shortest(const Curve& curve) {
+  std::map<int, int64_t> times;
+  int64_t least = INT64_MAX;
+  for (auto probe = curve.probes.rbegin(); probe != curve.probes.rend(); ++probe) {
+    least = std::min(least, probe->second.ns);
+    times[probe->first] = least;
+  }
+  return times;
+}
+
+StepTimes StepProfile::step_times() const {
+  StepTimes times;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    DrafterTimes& drafter = times.drafters.emplace_back();
+    drafter.name = config_.drafter_names[i];
+    drafter.one_pass = drafters_[i]->traits().one_pass;
+  }
+  std::map<int, int64_t> one_pass;
+  for (const Curve& curve : curves_) {
+    const std::map<int, int64_t> found = shortest(curve);
+    if (curve.kind == CurveKind::kOnePass) {
+      one_pass = found;
+      continue;
+    }
+    if (curve.kind == CurveKind::kTarget) {
+      for (const auto& [size, ns] : found) times.target.add(size, ns);
+      continue;
+    }
+    DrafterTimes& drafter = times.drafters[static_cast<size_t>(curve.drafter)];
+    const DrafterTraits& traits = drafters_[static_cast<size_t>(curve.drafter)]->traits();
+    if (curve.kind == CurveKind::kCatchUp) {
+      for (const auto& [size, ns] : found) drafter.catch_up.add(size, ns);
+    } else if (!traits.has_kv) {
+      for (const auto& [size, ns] : found) drafter.pass.add(size, ns);
+    } else if (traits.max_drafts > 1) {
+      for (const auto& [size, ns] : found) {
+        const auto one = one_pass.find(size);
+        if (one == one_pass.end()) continue;
+        drafter.pass.add(size, std::max<int64_t>(ns - one->second, 0) / (traits.max_drafts - 1));
+      }
+    }
+  }
   return times;
 }
 
@@ -158,12 +247,13 @@ int StepProfile::most_seqs(const Batch& batch) const {
   return std::max(most, 1);
 }
 
-// About `num_rows` rows: as few drafts as the sequences allow.
+// About `num_rows` rows: what is to be decided is whether sequences shall have more drafts, so that
+// rows are those of few sequences with many.
 StepProfile::Batch StepProfile::target_batch(int num_rows) const {
   Batch batch;
   const int most = most_seqs(batch);
-  batch.num_drafts = std::min((num_rows + most - 1) / most - 1, max_drafts_);
-  batch.num_seqs = std::clamp(num_rows / (batch.num_drafts + 1), 1, most);
+  batch.num_seqs = std::clamp((num_rows + max_drafts_) / (max_drafts_ + 1), 1, most);
+  batch.num_drafts = std::clamp(num_rows / batch.num_seqs - 1, 0, max_drafts_);
   return batch;
 }
 
@@ -235,77 +325,50 @@ StepPlan StepProfile::encode(const Batch& batch) {
   return plan;
 }
 
-void StepProfile::submit(const Batch& batch) {
+Status StepProfile::sample(const Curve& curve, Probe& probe) {
+  const Batch& batch = probe.batch;
+  write_states(batch, false);
+  copy_tables(batch);
   copy_states(batch);
-  runner_.submit(encode(batch));
-  ++step_;
+  if (curve.kind != CurveKind::kTarget) FT_RETURN_IF_ERROR(stage(probe));
+  const int num_steps =
+      probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(kSampleNs / probe.ns, 1, kMostSteps)) : 1;
+  // Caches and threads as they are while one step follows another.
+  for (int i = 0; i < num_steps / 2; ++i) FT_RETURN_IF_ERROR(enqueue(curve.kind, probe));
+  FT_RETURN_IF_ERROR(queue_.drain());
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < num_steps; ++i) FT_RETURN_IF_ERROR(enqueue(curve.kind, probe));
+  FT_RETURN_IF_ERROR(queue_.drain());
+  probe.last_ns = std::max<int64_t>(ns_since(start) / num_steps, 1);
+  return {};
 }
 
-Result<int64_t> StepProfile::measure_target(const Batch& batch) {
-  FT_RETURN_IF_ERROR(queue_.drain());
-  write_states(batch, false);
-  copy_tables(batch);
-  return measured_ns(queue_, [&] { submit(batch); });
-}
-
-// Only part 9, upon what one step of the batch left.
-Result<int64_t> StepProfile::measure_drafter(const Batch& batch) {
-  FT_RETURN_IF_ERROR(queue_.drain());
-  write_states(batch, false);
-  copy_tables(batch);
-  submit(batch);
-  FT_RETURN_IF_ERROR(queue_.drain());
-  write_states(batch, true);
-  const StepPlan plan = encode(batch);
-  std::unique_ptr<Graph> graph;
-  if (config_.graphs) {
-    queue_.begin_capture();
-    runner_.propose(plan);
-    graph = queue_.end_capture();
-  }
-  return measured_ns(queue_, [&] {
-    copy_states(batch);
-    if (graph != nullptr) {
-      queue_.replay(*graph);
-    } else {
-      runner_.propose(plan);
+Status StepProfile::enqueue(CurveKind kind, const Probe& probe) {
+  copy_states(probe.batch);
+  if (kind == CurveKind::kTarget) {
+    if (step_ >= kStepsInFlight) {
+      FT_RETURN_IF_ERROR(queue_.wait(memory_.published, step_ - kStepsInFlight + 1, kWaitForEver));
     }
-  });
+    runner_.submit(encode(probe.batch));
+    ++step_;
+  } else if (probe.graph != nullptr) {
+    queue_.replay(*probe.graph);
+  } else {
+    runner_.propose(encode(probe.batch));
+  }
+  return {};
 }
 
-// The first pass by its rows, with the drafts that it gives; one later pass by sequences.
-Status StepProfile::measure_drafter_curves(int index, DrafterTimes& times) {
-  const DrafterTraits& traits = drafters_[static_cast<size_t>(index)]->traits();
-  times.one_pass = traits.one_pass;
-  const double seconds = config_.seconds / (traits.has_kv ? 4 : 2);
-  const auto batch_of = [&](int num_seqs, int catch_up, int limit) {
-    return Batch{.num_seqs = num_seqs,
-                 .num_drafts = 0,
-                 .drafter = index,
-                 .draft_limit = limit,
-                 .catch_up = catch_up};
-  };
-  const int most = most_seqs(batch_of(1, traits.has_kv ? 1 : 0, 0));
-  if (!traits.has_kv) {
-    FT_ASSIGN_OR_RETURN(times.pass, measure_curve(most, seconds, [&](int seqs) {
-                          return measure_drafter(batch_of(seqs, 0, traits.max_drafts));
-                        }));
-    return {};
-  }
-  const int each = std::min(traits.max_drafts + 1, context_);
-  const int most_rows = std::min(each * most_seqs(batch_of(1, each, 0)), config_.max_catch_up_rows);
-  FT_ASSIGN_OR_RETURN(times.catch_up, measure_curve(most_rows, seconds, [&](int rows) {
-                        const int rows_each = std::min((rows + most - 1) / most, each);
-                        return measure_drafter(batch_of(rows / rows_each, rows_each, 1));
-                      }));
-  if (traits.max_drafts == 1) return {};
-  FT_ASSIGN_OR_RETURN(times.pass, measure_curve(most, seconds, [&](int seqs) -> Result<int64_t> {
-                        FT_ASSIGN_OR_RETURN(const int64_t one,
-                                            measure_drafter(batch_of(seqs, 1, 1)));
-                        FT_ASSIGN_OR_RETURN(const int64_t all,
-                                            measure_drafter(batch_of(seqs, 1, traits.max_drafts)));
-                        return std::max<int64_t>(all - one, 0) / (traits.max_drafts - 1);
-                      }));
+// Brings the plan of a drafter's step onto the device, and the states to what its commit leaves.
+Status StepProfile::stage(Probe& probe) {
+  const StepPlan plan = encode(probe.batch);
+  runner_.stage(plan);
+  FT_RETURN_IF_ERROR(queue_.drain());
+  write_states(probe.batch, true);
+  if (!config_.graphs || probe.graph != nullptr) return {};
+  queue_.begin_capture();
+  runner_.propose(plan);
+  probe.graph = queue_.end_capture();
   return {};
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +21,7 @@ struct StepProfileConfig {
   int max_catch_up_rows = 0;  // of a drafter in a step
   int num_blocks = 0;         // of the full group, the null block included
   int num_window_blocks = 0;  // of the windowed group, likewise; 0: there is none
-  double seconds = 1;         // for the target, and half of it for each drafter
+  double seconds = 2;         // for the target, and half of it for each drafter, at most
   bool graphs = true;
 };
 
@@ -55,18 +57,42 @@ class StepProfile {
     int count() const { return last - first + 1; }
   };
 
+  // One size of a curve.
+  struct Probe {
+    Batch batch;
+    std::unique_ptr<Graph> graph;  // of a drafter's passes
+    int64_t ns = 0;                // the shortest time so far; 0: none yet
+    int64_t last_ns = 0;
+  };
+  enum class CurveKind : uint8_t { kTarget, kCatchUp, kOnePass, kAllPasses };
+  struct Curve {
+    CurveKind kind = CurveKind::kTarget;
+    int drafter = 0;
+    int most = 1;  // the largest size
+    double seconds = 0;
+    std::function<Batch(int size)> batch_of;
+    std::map<int, Probe> probes = {};  // by size
+  };
+
   Status take_memory();
+  void add_curves();
+  static int size_of(CurveKind kind, const Batch& batch);
+  static int64_t expected_ns(const Curve& curve, int size);
+  Status find_sizes(Curve& curve);
+  Status run_round(bool slow_too);
+  Status sample(const Curve& curve, Probe& probe);
+  Status stage(Probe& probe);
+  Status enqueue(CurveKind kind, const Probe& probe);
+  static std::map<int, int64_t> shortest(const Curve& curve);
+  StepTimes step_times() const;
+
+  Batch target_batch(int num_rows) const;
   Written written(const Batch& batch) const;
   int most_seqs(const Batch& batch) const;
   void write_states(const Batch& batch, bool committed);
   void copy_states(const Batch& batch);
   void copy_tables(const Batch& batch);
   StepPlan encode(const Batch& batch);
-  void submit(const Batch& batch);
-  Result<int64_t> measure_target(const Batch& batch);
-  Result<int64_t> measure_drafter(const Batch& batch);
-  Status measure_drafter_curves(int index, DrafterTimes& times);
-  Batch target_batch(int num_rows) const;
 
   Queue& queue_;
   ModelRunner& runner_;
@@ -80,6 +106,7 @@ class StepProfile {
   int max_drafts_ = 0;
   int context_ = 1;  // known tokens of each sequence
   uint64_t step_ = 0;
+  std::vector<Curve> curves_;
 };
 
 }  // namespace foretoken
