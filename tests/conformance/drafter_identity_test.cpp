@@ -152,10 +152,12 @@ TEST(DrafterIdentityMath500, Whole) {
   prompts.resize(static_cast<size_t>(num_test_prompts(500)));
   const Variant variant{.name = "MATH-500", .steps_in_flight = 2, .batch = 32};
   constexpr int kFewTokens = 32;
-  const RunResult base = run_variant(variant, bundled_model(), prompts, false, kFewTokens);
+  EngineConfig config = config_of(variant, bundled_model());
+  config.max_model_len = 2048;
+  const RunResult base = run_config(config, variant, prompts, false, kFewTokens);
   for (const DrafterCase& drafter : bundled_drafters(3)) {
-    const RunResult other =
-        run_with_drafters(variant, {drafter.config}, prompts, false, kFewTokens);
+    config.speculative = {drafter.config};
+    const RunResult other = run_config(config, variant, prompts, false, kFewTokens);
     const int differing = count_differences(base, other, drafter.name);
     std::cout << "device=" << test_device_name() << " MATH-500, " << drafter.name << ": "
               << differing << " of " << other.ids.size() << " differ, acceptance "
