@@ -45,14 +45,14 @@ struct RefusedField {
   const char* reason;
 };
 
+constexpr const char* kSuffix = "belongs to method suffix, which is not built yet; remove it";
+constexpr const char* kFly = "belongs to the lossy rule fly, which changes the text; remove it";
+constexpr const char* kTree = "asks for trees, which are not built yet; remove it";
+constexpr const char* kGone = "is gone from vLLM too and has no effect; remove it";
+constexpr const char* kTypical = "belongs to typical acceptance, which changes the text; remove it";
+constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";
+
 const std::vector<RefusedField>& refused_fields() {
-  constexpr const char* kSuffix = "belongs to method suffix, which is not built yet; remove it";
-  constexpr const char* kFly = "belongs to the lossy rule fly, which changes the text; remove it";
-  constexpr const char* kTree = "asks for trees, which are not built yet; remove it";
-  constexpr const char* kGone = "is gone from vLLM too and has no effect; remove it";
-  constexpr const char* kTypical =
-      "belongs to typical acceptance, which changes the text; remove it";
-  constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";
   static const std::vector<RefusedField> kRefused = {
       {"attention_backend", "auto",
        "is the engine's for all models; remove it and give --attention-backend"},
@@ -330,14 +330,6 @@ void check_method_fields(JsonFields& fields, const SpeculativeConfig& config) {
   }
 }
 
-// Without a file, the one that lies beside the target.
-void find_vocab(const std::string& target, SpeculativeConfig* config) {
-  if (config->draft_vocab_size == 0 || !config->draft_vocab_file.empty()) return;
-  const std::filesystem::path ranked = std::filesystem::path(target) / "draft_vocab.txt";
-  std::error_code error;
-  if (std::filesystem::exists(ranked, error)) config->draft_vocab_file = ranked.string();
-}
-
 // The model: a bundled one by its name, or where none is named.
 void find_model(JsonFields& fields, const std::string& target, SpeculativeConfig* config) {
   if (config->method == "ngram") return;
@@ -404,7 +396,6 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   FT_RETURN_IF_ERROR(fields.status());
   check_method_fields(fields, config);
   find_model(fields, target, &config);
-  find_vocab(target, &config);
   FT_RETURN_IF_ERROR(fields.status());
   return config;
 }

@@ -27,7 +27,8 @@ struct SpeculativeConfig {
   std::string draft_sample_method = "greedy";  // greedy | probabilistic (the target's noise)
   bool use_heterogeneous_vocab = false;        // draft_model: another vocabulary, by common tokens
   int draft_vocab_size = 0;      // > 0: only so many of the likeliest tokens are drafted
-  std::string draft_vocab_file;  // their ids, best first; empty: the lowest ids
+  std::string draft_vocab_file;  // their ids, best first; empty: draft_vocab.txt of
+                                 // the target, or the lowest ids
   // Engine-wide: drafters of one engine must agree.
   std::string length_policy = "adaptive";                            // adaptive | fixed | off
   std::vector<DraftSchedule> num_speculative_tokens_per_batch_size;  // instead of a policy

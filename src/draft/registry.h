@@ -29,7 +29,7 @@ struct DrafterContext {
   // Where the draft model has another vocabulary (engine/token_map.h); empty: the same ids.
   std::vector<int32_t> token_map;       // target id to a draft id, never negative
   std::vector<int32_t> token_map_back;  // draft id to the equal target id, -1: there is none
-  // Target ids of the reduced draft vocabulary, best first; empty: all.
+  // Target ids of the reduced draft vocabulary, ascending; empty: all.
   std::vector<int32_t> draft_vocab_ids;
 };
 

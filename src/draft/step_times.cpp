@@ -110,7 +110,8 @@ int64_t TimeCurve::at(int size) const {
                                [](const Point& point, int wanted) { return point.size < wanted; });
   if (high == points_.end()) --high;
   const Point& low = *std::prev(high);
-  return low.ns + (high->ns - low.ns) * (size - low.size) / (high->size - low.size);
+  const int64_t ns = low.ns + (high->ns - low.ns) * (size - low.size) / (high->size - low.size);
+  return std::min(ns, kMaxNs);
 }
 
 int64_t StepTimes::draft_ns(int index, const DraftUse& use) const {

@@ -81,6 +81,8 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
   for (size_t i = 0; i < drafters_.size(); ++i) {
     config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_drafts;
   }
+  // A drafter may have brought its number of drafts, which rates and schedules must fit.
+  FT_RETURN_IF_ERROR(check_speculative(config));
   info_.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fill_info(config, *options.attention);
@@ -228,6 +230,15 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
   std::error_code error;
   if (!file.empty() && std::filesystem::exists(file, error)) {
     FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
+    for (size_t i = 0; i < drafters_.size(); ++i) {
+      const DrafterTraits& traits = drafters_[i]->traits();
+      if (step_times_.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts))
+        continue;
+      return invalid_argument("--step-time-table " + file + " has no times for " +
+                              std::to_string(traits.max_drafts) + " drafts of '" +
+                              drafter_names_[i] +
+                              "'; name another file, or delete it to measure again");
+    }
     return {};
   }
   std::vector<Drafter*> drafters;

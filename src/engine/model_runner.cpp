@@ -23,7 +23,7 @@ namespace foretoken {
 namespace {
 
 // Graphs that find room without another allocation by the map itself.
-constexpr size_t kGraphReserve = 4096;
+constexpr size_t kMostGraphs = 1024;
 
 // Whether the step fills ResultView::rows.
 bool gives_logprobs(uint32_t features) {
@@ -56,7 +56,7 @@ ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCac
       shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_),
       scratch_(device, scratch_config(model, memory, config)) {
   FT_CHECK(drafters_.size() <= kMaxDrafters);
-  graphs_.reserve(kGraphReserve);
+  graphs_.reserve(kMostGraphs);
 }
 
 Status ModelRunner::start() {
@@ -105,12 +105,13 @@ int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
   return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));
 }
 
-// The graph of a shape, captured when it is first needed; null where graphs are off or the device
-// cannot capture it.
+// The graph of a shape, captured when it is first needed; null where graphs are off, or when there
+// are so many already that a further shape runs op by op.
 Graph* ModelRunner::graph_of(const StepShape& shape) {
   if (!config_.graphs) return nullptr;
   const auto found = graphs_.find(shape);
   if (found != graphs_.end()) return found->second.get();
+  if (graphs_.size() >= kMostGraphs) return nullptr;
   const ForeignAllocationScope once;
   queue_.begin_capture();
   enqueue_step(shape);

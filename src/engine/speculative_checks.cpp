@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -37,6 +38,19 @@ Status check_fields(const SpeculativeConfig& config) {
   return check_config(config, entry->name);
 }
 
+// Without a file, the one that lies beside the target.
+void find_ranked_vocab(const std::string& target_folder, SpeculativeConfig& config) {
+  if (config.draft_vocab_size == 0 || !config.draft_vocab_file.empty()) return;
+  const std::filesystem::path ranked = std::filesystem::path(target_folder) / "draft_vocab.txt";
+  std::error_code error;
+  if (std::filesystem::exists(ranked, error)) config.draft_vocab_file = ranked.string();
+}
+
+bool is_same_folder(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
+}
+
 Status check_policy(const SpeculativeConfig& config) {
   const std::string& policy = config.length_policy;
   if (policy != "adaptive" && policy != "fixed" && policy != "off") {
@@ -55,6 +69,11 @@ Status check_policy(const SpeculativeConfig& config) {
 Status check_rates(const SpeculativeConfig& config) {
   const std::vector<double>& rates = config.synthetic_acceptance_rates;
   const int k = config.num_speculative_tokens;
+  // An MTP drafter may leave K to its model: the rates are looked at again once that is known.
+  if (k == 0 && rates.size() > kMaxDrafts) {
+    return fault("synthetic_acceptance_rates has " + std::to_string(rates.size()) +
+                 " entries; at most " + std::to_string(kMaxDrafts) + " are possible");
+  }
   if (k > 0 && static_cast<int>(rates.size()) != k) {
     return fault("synthetic_acceptance_rates has " + std::to_string(rates.size()) +
                  " entries; give one for each of the " + std::to_string(k) +
@@ -177,10 +196,13 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
     all[i].method = entry->name;
     FT_RETURN_IF_ERROR(check_config(all[i], all[i].method));
     for (size_t j = 0; j < i; ++j) {
-      if (all[j].method != all[i].method || all[j].model != all[i].model) continue;
+      const bool reads_files = all[i].method != "ngram";
+      if (all[j].method != all[i].method) continue;
+      if (reads_files && !is_same_folder(folders[j], folders[i])) continue;
       return fault("'" + all[i].method +
                    "' with the same model is configured twice; leave one out");
     }
+    find_ranked_vocab(config.model, all[i]);
     FT_RETURN_IF_ERROR(
         choose_draft_vocab(all[i], target.vocab_size, target.eos_token_ids).status());
     if (config.max_model_len > 0 && all[i].max_model_len > config.max_model_len) {

@@ -112,9 +112,10 @@ void StepProfile::add_curves() {
       const int each = std::min(traits.max_drafts + 1, context_);
       const int most_rows =
           std::min(each * most_seqs(batch_of(i, 1, each, 0)), config_.max_catch_up_rows);
-      const auto rows_batch = [=](int rows) {
+      const auto rows_batch = [=, this](int rows) {
         const int rows_each = std::min((rows + most_seqs_here - 1) / most_seqs_here, each);
-        return batch_of(i, rows / rows_each, rows_each, 1);
+        const int most = most_seqs(batch_of(i, 1, rows_each, 0));
+        return batch_of(i, std::min(rows / rows_each, most), rows_each, 1);
       };
       curves_.push_back({CurveKind::kCatchUp, i, most_rows, seconds, rows_batch, {}});
       curves_.push_back({CurveKind::kOnePass, i, most_seqs_here, seconds, passes(1), {}});
@@ -274,7 +275,8 @@ void StepProfile::write_states(const Batch& batch, bool committed) {
 void StepProfile::copy_states(const Batch& batch) {
   const auto seqs = static_cast<size_t>(batch.num_seqs);
   queue_.copy(memory_.batch.slots, states_, seqs * sizeof(SlotState));
-  const auto num_blocks = seqs * static_cast<size_t>(written(batch).count());
+  const auto num_blocks = std::min(seqs * static_cast<size_t>(written(batch).count()),
+                                   static_cast<size_t>(config_.num_blocks - 1));
   queue_.fill(memory_.batch.page_headers + 1, 0, num_blocks * sizeof(PageHeader));
 }
 

@@ -47,7 +47,7 @@ struct DraftHeadOptions {
   int32_t max_logits_rows = 0;  // of any pass
   const AttentionBackend* attention = nullptr;
   bool dummy = false;  // random weights, config.json only
-  // Target ids that the output matrix is cut down to, best first; empty: all that it has.
+  // Target ids that the output matrix is cut down to, ascending; empty: all that it has.
   std::vector<int32_t> vocab_ids;
   std::string target_folder;  // for rows of the target's output matrix, with vocab_ids
 };
