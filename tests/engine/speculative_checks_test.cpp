@@ -90,6 +90,12 @@ TEST(SpeculativeChecks, SyntheticAcceptanceIsWhole) {
   refused({0.5, 0.6, 0.3}, 0, "rise from 0.5 to 0.6");
   refused({}, 0.5, "synthetic_acceptance_length is 0.5; use 1 to 4");
   refused({}, 4.5, "use 1 to 4");
+  // MTP may leave the number of drafts to its model.
+  SpeculativeConfig mtp;
+  mtp.method = "mtp";
+  mtp.rejection_sample_method = "synthetic";
+  mtp.synthetic_acceptance_rates.assign(kMaxDrafts + 1, 0.5);
+  expect_refused(engine_with({mtp}), "has 17 entries; at most 16 are possible");
   expect_refused([](SpeculativeConfig& c) { c.synthetic_acceptance_length = 2; },
                  "needs \"rejection_sample_method\": \"synthetic\"");
   expect_refused([](SpeculativeConfig& c) { c.synthetic_acceptance_rates = {1, 1, 1}; },

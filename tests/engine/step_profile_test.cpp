@@ -146,6 +146,23 @@ TEST(StepProfileEdges, SmallEnginesAreMeasuredToo) {
   }
 }
 
+// Sequences that need one block as they decode and two when they have more to catch up.
+TEST(StepProfileEdges, CatchUpThatReachesIntoOneMoreBlockStaysInsideTheMemory) {
+  const test::DialledSet& set = test::DialledSet::of();
+  EngineConfig config;
+  config.model = set.target();
+  config.device = engine_test_device();
+  config.max_model_len = 104;
+  config.max_num_seqs = 256;
+  config.max_num_batched_tokens = 512;
+  config.num_gpu_blocks_override = 169;
+  config.speculative = {set.drafter("draft_model", 5)};
+  config.speculative[0].length_policy = "adaptive";
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(config, &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+}
+
 // Pinned costs: written once, then read, so that two runs decide alike.
 TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
   const std::string file = folder() + "/step_times.json";
@@ -156,6 +173,21 @@ TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
   EXPECT_NE(measured, "");
   ASSERT_TRUE(std::filesystem::exists(file));
   EXPECT_EQ(make(adaptive)->info().step_times, measured);
+  // Times of one draft do not tell what more of them cost.
+  const test::DialledSet& set = test::DialledSet::of();
+  EngineConfig pinned = adaptive;
+  pinned.model = set.target();
+  pinned.step_time_table = folder() + "/one_draft.json";
+  pinned.speculative = {set.drafter("draft_model", 1)};
+  pinned.speculative[0].length_policy = "adaptive";
+  std::unique_ptr<Engine> first;
+  const Status made = make_engine(pinned, &first);
+  ASSERT_TRUE(made.ok()) << made.message();
+  first.reset();
+  pinned.speculative[0].num_speculative_tokens = 3;
+  EXPECT_NE(make_engine(pinned, &first).message().find("has no times for 3 drafts"),
+            std::string::npos);
+  std::filesystem::remove(pinned.step_time_table);
   EngineConfig other = adaptive;
   other.speculative[0].length_policy = "fixed";
   EXPECT_EQ(make(other)->info().step_times, "");
