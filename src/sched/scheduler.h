@@ -78,8 +78,8 @@ class Scheduler {
   // The published result of a planned span.
   struct Outcome {
     std::span<const int32_t> ids = {};  // committed
-    bool ended = false;            // the device finished the sequence
-    int draft_missing = 0;         // of its SpanResult
+    bool ended = false;                 // the device finished the sequence
+    int draft_missing = 0;              // of its SpanResult
   };
   // Applies it, in step order. Ids of a sequence that has ended on the host's side are dropped.
   SequenceEvent reconcile(const Span& span, const Outcome& outcome);
