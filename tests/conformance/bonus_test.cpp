@@ -43,20 +43,22 @@ EngineConfig synthetic_config(int num_drafts) {
 TEST_P(Bonus, TokensOfAStep) {
   const auto [num_drafts, drop_bonus] = GetParam();
   const bool all = num_test_prompts(200) == 200;
-  const int64_t wanted_steps = all ? 40000 : 1500;
+  // Sanitizer builds only look at the way.
+  const int64_t wanted_steps = all ? 40000 : 250;
+  const int num_tokens = all ? 2000 : 300;
   auto engine = EngineImpl::create(synthetic_config(num_drafts), {.drop_bonus = drop_bonus});
   ASSERT_TRUE(engine.ok()) << engine.status().message();
   RequestStats sum;
   for (uint64_t seed = 0; sum.num_drafts < wanted_steps; ++seed) {
     Request request;
     request.prompt_token_ids = {20, 21, 22};
-    request.sampling.max_tokens = 2000;
+    request.sampling.max_tokens = num_tokens;
     request.sampling.ignore_eos = true;
     request.sampling.seed = seed;
     const RequestOutput output = std::move(engine.value()->generate({request})[0]);
     ASSERT_TRUE(output.status.ok()) << output.status.message();
     EXPECT_EQ(output.finish_reason, FinishReason::kLength);
-    EXPECT_EQ(output.token_ids.size(), 2000u);
+    EXPECT_EQ(output.token_ids.size(), static_cast<size_t>(num_tokens));
     sum += output.stats;
   }
   double expected = 1;
@@ -69,11 +71,11 @@ TEST_P(Bonus, TokensOfAStep) {
   std::cout << "device=" << test_device_name() << " K=" << num_drafts
             << (drop_bonus ? " without bonus" : "") << ": " << emitted / steps
             << " tokens a step, expected " << expected << ", " << sum.num_drafts << " steps\n";
-  EXPECT_NEAR(emitted / steps, expected, expected * (all ? 0.01 : 0.05));
+  EXPECT_NEAR(emitted / steps, expected, expected * (all ? 0.01 : 0.12));
   for (int i = 0; i < num_drafts; ++i) {
     const auto at = static_cast<size_t>(i);
     const double rate = static_cast<double>(sum.num_accepted_tokens_per_pos[at]) / steps;
-    EXPECT_NEAR(rate, std::pow(kRate, i + 1), all ? 0.01 : 0.05) << "position " << i;
+    EXPECT_NEAR(rate, std::pow(kRate, i + 1), all ? 0.01 : 0.15) << "position " << i;
   }
 }
 
