@@ -16,10 +16,12 @@ foretoken::EngineConfig config_for(const char* model) {
   foretoken::EngineConfig config;
   config.model = model;
   config.max_num_seqs = 4;
-  config.speculative.method = "ngram";
-  config.speculative.num_speculative_tokens = 4;
-  config.speculative.prompt_lookup_max = 3;
-  config.speculative.prompt_lookup_min = 1;
+  foretoken::SpeculativeConfig drafter;
+  drafter.method = "ngram";
+  drafter.num_speculative_tokens = 4;
+  drafter.prompt_lookup_max = 3;
+  drafter.prompt_lookup_min = 1;
+  config.speculative = {drafter};
   return config;
 }
 
