@@ -136,20 +136,7 @@ TEST_P(DrafterEdges, CancelledAtEveryStepNumber) {
   for (size_t after = 0; after < 20; after += runs_all() ? 1 : 6) {
     Request victim = request_of(static_cast<int>(after), 30, 900);
     victim.sampling.ignore_eos = true;
-    victim.request_id = "victim";
-    std::atomic<size_t> num_tokens{0};
-    std::atomic<bool> done{false};
-    const Status status = engine->submit(victim, [&](const RequestOutput& output) {
-      num_tokens.fetch_add(output.token_ids.size());
-      if (num_tokens.load() >= after && !output.finished) engine->abort("victim");
-      if (output.finished) done.store(true);
-    });
-    ASSERT_TRUE(status.ok()) << status.message();
-    if (after == 0) engine->abort("victim");
-    EXPECT_EQ(engine->generate({neighbour})[0].token_ids, expected) << "after " << after;
-    while (!done.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    expect_all_free(*engine);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    expect_cancel_harms_nobody(*engine, victim, neighbour, expected, after);
   }
 }
 

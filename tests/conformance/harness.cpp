@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -191,6 +192,27 @@ RunResult run_config(const EngineConfig& config, const Variant& variant,
   RunResult result = run_once(*engine, variant, prompts, sampled, max_tokens);
   expect_all_free(*engine);
   return result;
+}
+
+size_t expect_cancel_harms_nobody(Engine& engine, Request victim, const Request& neighbour,
+                                  const std::vector<int32_t>& expected, size_t after) {
+  std::atomic<size_t> num_tokens{0};
+  std::atomic<bool> done{false};
+  victim.request_id = "victim";
+  const Status status = engine.submit(std::move(victim), [&](const RequestOutput& output) {
+    num_tokens.fetch_add(output.token_ids.size());
+    if (num_tokens.load() >= after && !output.finished) engine.abort("victim");
+    if (output.finished) done.store(true);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  if (!status.ok()) return 0;
+  if (after == 0) engine.abort("victim");
+  EXPECT_EQ(engine.generate({neighbour})[0].token_ids, expected) << "after " << after;
+  while (!done.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // The id is free again once the engine has let go of the request.
+  expect_all_free(engine);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return num_tokens.load();
 }
 
 void expect_all_free(const Engine& engine) {

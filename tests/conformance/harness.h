@@ -66,6 +66,12 @@ RunResult run_variant(const Variant& variant, const std::string& model,
 RunResult run_config(const EngineConfig& config, const Variant& variant,
                      const std::vector<std::string>& prompts, bool sampled, int max_tokens);
 
+// Aborts `victim` once it has given `after` tokens, while `neighbour` runs beside it, and fails
+// unless the neighbour's ids are `expected` and everything is free afterwards. Returns the tokens
+// that the victim gave.
+size_t expect_cancel_harms_nobody(Engine& engine, Request victim, const Request& neighbour,
+                                  const std::vector<int32_t>& expected, size_t after);
+
 // Fails unless every block and slot is free within ten seconds: the last step in flight may still
 // hold some when the last output arrives.
 void expect_all_free(const Engine& engine);

@@ -5,13 +5,14 @@
 #include <cstring>
 #include <string>
 
+#include "support/op_queue.h"
 #include "support/test_device.h"
 
 namespace foretoken {
 namespace {
 
 // Writes down what the passes of a step enqueue and run.
-class PassQueue final : public Queue {
+class PassQueue final : public test::OpQueue {
  public:
   void launch_op(uint16_t op, const void* args, size_t) override {
     if (op == static_cast<uint16_t>(Op::kDraftRows)) {
@@ -26,15 +27,6 @@ class PassQueue final : public Queue {
       ADD_FAILURE() << "op " << op;
     }
   }
-  void copy(void*, const void*, size_t) override { ADD_FAILURE(); }
-  void fill(void*, int, size_t) override { ADD_FAILURE(); }
-  void call_host(void (*)(void*), void*) override { ADD_FAILURE(); }
-  void record(Event, uint64_t) override { ADD_FAILURE(); }
-  void begin_capture() override {}
-  std::unique_ptr<Graph> end_capture() override { return nullptr; }
-  void replay(Graph&) override {}
-  Status wait(Event, uint64_t, std::chrono::milliseconds) override { return {}; }
-  Status drain() override { return {}; }
 
   std::string log;
   DraftRowsArgs rows{};

@@ -8,12 +8,13 @@
 
 #include "draft/draft_context.h"
 #include "kernels/ngram.h"
+#include "support/op_queue.h"
 
 namespace foretoken::test {
 namespace {
 
 // Keeps the arguments of the op that a drafter enqueues.
-class RecordingQueue final : public Queue {
+class RecordingQueue final : public test::OpQueue {
  public:
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override {
     ++num_ops;
@@ -21,15 +22,6 @@ class RecordingQueue final : public Queue {
     ASSERT_EQ(args_bytes, sizeof last);
     std::memcpy(&last, args, sizeof last);
   }
-  void copy(void*, const void*, size_t) override { ADD_FAILURE(); }
-  void fill(void*, int, size_t) override { ADD_FAILURE(); }
-  void call_host(void (*)(void*), void*) override { ADD_FAILURE(); }
-  void record(Event, uint64_t) override { ADD_FAILURE(); }
-  void begin_capture() override {}
-  std::unique_ptr<Graph> end_capture() override { return nullptr; }
-  void replay(Graph&) override {}
-  Status wait(Event, uint64_t, std::chrono::milliseconds) override { return {}; }
-  Status drain() override { return {}; }
 
   int num_ops = 0;
   NgramArgs last{};

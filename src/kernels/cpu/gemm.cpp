@@ -32,14 +32,10 @@ FT_HOT void write_row_bf16(const float* from, const float* bias, uint16_t* to, i
   write_row(from, bias, to, n);
 }
 
-// Rows [first, first + rows) of one slice's columns. The product goes through a tile of its own:
-// nothing is ever written beyond the live rows, and the type and the bias need no primitives.
-void multiply_tile(const GemmArgs& a, const PackedWeight& weight, int slice, int64_t first,
-                   int rows) {
-  alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
-  const auto* x =
-      static_cast<const std::byte*>(a.x) + first * a.k * static_cast<int64_t>(dtype_size(a.dtype));
-  weight.multiply(slice, x, tile, rows, a.max_rows - first);
+// The product goes through a tile of its own: nothing is ever written beyond the live rows, and the
+// type and the bias need no primitives.
+void write_tile(const GemmArgs& a, const PackedWeight& weight, int slice, int64_t first, int rows,
+                const float* tile) {
   const int col = weight.first_col(slice);
   const int cols = weight.cols(slice);
   const float* bias = a.bias != nullptr ? a.bias + col : nullptr;
@@ -61,13 +57,10 @@ void gemm(const void* args, CpuPool& pool) {
   const auto& weight = *static_cast<const PackedWeight*>(a.weight);
   FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype);
   const int rows = live_rows(*a.counts, a.row_kind, a.row_offset, a.max_rows);
-  const int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
-  // Tiles run fastest, so that a thread keeps a slice of the weight in its cache.
-  pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
-    const int64_t first = index % tiles * kMaxTileRows;
-    multiply_tile(a, weight, static_cast<int>(index / tiles), first,
-                  static_cast<int>(std::min<int64_t>(kMaxTileRows, rows - first)));
-  });
+  for_each_product_tile(pool, weight, a.x, rows, a.max_rows,
+                        [&](int slice, int64_t first, int count, const float* products) {
+                          write_tile(a, weight, slice, first, count, products);
+                        });
 }
 
 }  // namespace foretoken::cpu

@@ -90,11 +90,7 @@ void raise(uint64_t& best, uint64_t key) {
 
 // Rows [first, first + rows) against one slice of the weight. The products never leave the tile.
 void search_tile(const HeadArgmaxArgs& a, const PackedWeight& weight, int slice, int64_t first,
-                 int rows) {
-  alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
-  const auto* x =
-      static_cast<const std::byte*>(a.x) + first * a.k * static_cast<int64_t>(dtype_size(a.dtype));
-  weight.multiply(slice, x, tile, rows, a.max_rows - first);
+                 int rows, const float* tile) {
   const int col = weight.first_col(slice);
   const int cols = weight.cols(slice);
   const int32_t* map = a.id_map != nullptr ? a.id_map + col : nullptr;
@@ -117,14 +113,12 @@ void head_argmax(const void* args, CpuPool& pool) {
   const auto& weight = *static_cast<const PackedWeight*>(a.weight);
   FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype);
   const int rows = live_rows(*a.counts, RowKind::kLogits, 0, a.max_rows);
-  const int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
   auto* best = static_cast<uint64_t*>(a.workspace);
   std::fill_n(best, rows, uint64_t{0});
-  pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
-    const int64_t first = index % tiles * kMaxTileRows;
-    search_tile(a, weight, static_cast<int>(index / tiles), first,
-                static_cast<int>(std::min<int64_t>(kMaxTileRows, rows - first)));
-  });
+  for_each_product_tile(pool, weight, a.x, rows, a.max_rows,
+                        [&](int slice, int64_t first, int count, const float* products) {
+                          search_tile(a, weight, slice, first, count, products);
+                        });
   for (int row = 0; row < rows; ++row) {
     const auto n = static_cast<int32_t>(UINT32_MAX - static_cast<uint32_t>(best[row]));
     a.ids[row] = best[row] == 0 ? -1 : a.id_map != nullptr ? a.id_map[n] : n;

@@ -1,9 +1,12 @@
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "device/cpu/cpu_pool.h"
 #include "device/device.h"
 #include "kernels/cpu/gemm_onednn.h"
 
@@ -43,5 +46,25 @@ class PackedWeight {
   DType dtype_;
   std::vector<Slice> slices_;
 };
+
+// Products of rows [0, rows) of x with the weight, cut into tiles that the pool's threads share:
+// use(slice, first, count, products) gets those of rows [first, first + count) with a slice, dense
+// [count, cols(slice)] in memory that is the thread's until it returns. Tiles of a slice follow one
+// another, so that a thread keeps the slice in its cache. Of x `readable_rows` may be read.
+template <class Use>
+void for_each_product_tile(CpuPool& pool, const PackedWeight& weight, const void* x, int rows,
+                           int64_t readable_rows, Use&& use) {
+  const int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
+  const int64_t row_bytes = weight.k() * static_cast<int64_t>(dtype_size(weight.dtype()));
+  pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
+    alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
+    const int slice = static_cast<int>(index / tiles);
+    const int64_t first = index % tiles * kMaxTileRows;
+    const auto count = static_cast<int>(std::min<int64_t>(kMaxTileRows, rows - first));
+    weight.multiply(slice, static_cast<const std::byte*>(x) + first * row_bytes, tile, count,
+                    readable_rows - first);
+    use(slice, first, count, static_cast<const float*>(tile));
+  });
+}
 
 }  // namespace foretoken::cpu

@@ -1,5 +1,6 @@
 #include "kernels/pair_rows.h"
 
+#include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -7,19 +8,6 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-
-// Sum over the block in a fixed order; every thread gets it.
-__device__ float block_sum(float value) {
-  __shared__ float warp_sums[kThreads / 32];
-  for (int offset = 16; offset > 0; offset /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  }
-  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = value;
-  __syncthreads();
-  float sum = 0;
-  for (int i = 0; i < kThreads / 32; ++i) sum += warp_sums[i];
-  return sum;
-}
 
 // out[c] = from[c] * scale, normed where a weight is given.
 template <class From, class To>
@@ -32,7 +20,7 @@ __device__ void write_half(const From* from, float scale, const float* weight, f
       const float value = to_float(from[c]) * scale;
       squares = fmaf(value, value, squares);
     }
-    factor = 1.0f / sqrtf(block_sum(squares) / static_cast<float>(hidden) + eps);
+    factor = 1.0f / sqrtf(block_sum<kThreads>(squares) / static_cast<float>(hidden) + eps);
   }
   for (int c = threadIdx.x; c < hidden; c += kThreads) {
     const float value = to_float(from[c]) * scale;

@@ -1,5 +1,6 @@
 #include "kernels/rms_norm.h"
 
+#include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -7,19 +8,6 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-
-// Sum over the block in a fixed order; every thread gets it.
-__device__ float block_sum(float value) {
-  __shared__ float warp_sums[kThreads / 32];
-  for (int offset = 16; offset > 0; offset /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  }
-  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = value;
-  __syncthreads();
-  float sum = 0;
-  for (int i = 0; i < kThreads / 32; ++i) sum += warp_sums[i];
-  return sum;
-}
 
 // One block: one row. Values wait in registers for the sum, Cached of them in each thread; a longer
 // row is read again. Either way a thread adds the squares of its columns in ascending order.
@@ -54,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNormArgs args) {
     squares = fmaf(value, value, squares);
     if (delta != nullptr) residual[c] = value;
   }
-  const float mean = block_sum(squares) / static_cast<float>(args.hidden);
+  const float mean = block_sum<kThreads>(squares) / static_cast<float>(args.hidden);
   const float scale = 1.0f / sqrtf(mean + args.eps);
   T* out = static_cast<T*>(args.out) + int64_t{i} * args.hidden;
 #pragma unroll
