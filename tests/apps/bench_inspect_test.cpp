@@ -125,6 +125,56 @@ TEST(Bench, PairsCompareEnginesRoundByRound) {
   }
 }
 
+CommandResult decode(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {
+      "bench",       "decode", "--model",         bundled_model().string(),
+      "--log-level", "error",  "--max-model-len", "512"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_command(all);
+}
+
+TEST(Bench, DecodeMeasuresEverySizeWithEveryEngine) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "decode.json").string();
+  const CommandResult result =
+      decode({"--batch-sizes", "1,3", "--input-lens", "8,16", "--output-len", "40",
+              "--short-output-len", "4", "--num-iters", "2", "--variants", "off,fixed:2",
+              "--output-json", file, "-sc", R"({"method":"ngram","num_speculative_tokens":3})"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("prompt 16, batch 3, fixed:2: "), std::string::npos) << result.out;
+  const nlohmann::json all = nlohmann::json::parse(read_file(file));
+  ASSERT_EQ(all["sizes"].size(), 4u);
+  EXPECT_EQ(all["sizes"][1]["input_len"], 8);
+  EXPECT_EQ(all["sizes"][1]["batch_size"], 3);
+  for (const auto& size : all["sizes"]) {
+    ASSERT_EQ(size["variants"].size(), 2u);
+    EXPECT_EQ(size["ratios"].size(), 1u);
+    for (const auto& variant : size["variants"]) {
+      EXPECT_EQ(variant["long_seconds"].size(), 2u);
+      EXPECT_EQ(variant["drafts"]["output_tokens"], 2 * 40 * size["batch_size"].get<int>());
+    }
+    EXPECT_EQ(size["variants"][0]["drafts"]["drafts"], 0);
+  }
+}
+
+TEST(Bench, DecodeRefusesWhatItCannotRunAtOnce) {
+  const auto first_error = [](const std::vector<std::string>& more) {
+    const CommandResult result = decode(more);
+    EXPECT_EQ(result.exit_code, 1);
+    return result.errors().empty() ? std::string() : result.errors()[0];
+  };
+  EXPECT_NE(first_error({"--batch-sizes", "1,9", "--max-num-seqs", "8"}).find("--max-num-seqs"),
+            std::string::npos);
+  EXPECT_NE(
+      first_error({"--batch-sizes", "4", "--num-gpu-blocks-override", "30"}).find("KV blocks"),
+      std::string::npos);
+  EXPECT_NE(first_error({"--input-lens", "400"}).find("max_model_len"), std::string::npos);
+  EXPECT_NE(first_error({"--short-output-len", "272"}).find("--short-output-len"),
+            std::string::npos);
+  EXPECT_NE(first_error({"--variants", "off,fixed"}).find("--speculative-config"),
+            std::string::npos);
+}
+
 TEST(Bench, ThroughputDatasets) {
   const ScratchFolder scratch;
   const std::string chats = scratch.write(
