@@ -43,9 +43,14 @@ class Device {
 
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 
-  // Copies a weight matrix [n, k] (n = sum of the parts' rows) of type `dtype` into the layout
-  // that the gemm op of this device reads. The handle goes into GemmArgs::weight and is released
-  // with free_weight. Start-up only; blocks until done; nullptr when memory is short.
+  // Room for a weight matrix [n, k] of type `dtype` in the layout that the gemm op of this device
+  // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with
+  // free_weight. Start-up only; nullptr when memory is short.
+  virtual void* make_weight(int64_t n, int64_t k, DType dtype) = 0;
+  // Rows that are packed together: an op pack_rows begins at a multiple of them.
+  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype) const = 0;
+  // make_weight, filled from a matrix in host memory (n = sum of the parts' rows). Blocks until
+  // done.
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) = 0;
   virtual void free_weight(void* weight) = 0;
 };

@@ -34,6 +34,8 @@ enum class Op : uint16_t {
   kPairRows,
   kHeadArgmax,
   kSpreadLogits,
+  kFillRandom,
+  kPackRows,
   kCount,
 };
 

@@ -5,6 +5,8 @@
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "kernels/fill_random.h"
+#include "kernels/random_weight.h"
 
 namespace foretoken {
 namespace {
@@ -25,19 +27,6 @@ void for_each_float(const TensorView& tensor, Store store) {
       store(i, tensor.dtype == FileDType::kBF16 ? bf16_to_float(bits) : half_to_float(bits));
     }
   }
-}
-
-// The finaliser of SplitMix64 (Steele et al. 2014): a bijection that mixes all bits.
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-uint64_t hash_name(std::string_view name) {
-  uint64_t hash = 0xCBF29CE484222325ull;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-  return hash;
 }
 
 }  // namespace
@@ -87,12 +76,10 @@ Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
 }
 
 void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out) {
-  // A uniform variable on [-1, 1] has deviation 1 / sqrt(3).
-  const float scale = deviation * 1.7320508f * 0x1p-31f;
-  const uint64_t seed = hash_name(name);
+  const float scale = random_weight_scale(deviation);
+  const uint64_t seed = random_weight_seed(name);
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t word = mix(seed + static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15ull);
-    const float value = static_cast<float>(static_cast<int32_t>(word >> 32)) * scale;
+    const float value = random_weight(seed, static_cast<uint64_t>(i), scale);
     if (dtype == DType::kF32) {
       static_cast<float*>(out)[i] = value;
     } else {

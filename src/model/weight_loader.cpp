@@ -5,12 +5,15 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/fill_random.h"
+#include "kernels/pack_rows.h"
 #include "model/convert.h"
 
 namespace foretoken {
 namespace {
 
 constexpr size_t kStagingBytes = size_t{64} << 20;
+constexpr int64_t kScratchBytes = int64_t{32} << 20;
 
 Status out_of_memory(const Device& device, const std::string& what, int64_t bytes) {
   return resource_exhausted("not enough memory on " + device.name() + " for " + what + ": " +
@@ -33,6 +36,7 @@ WeightLoader::WeightLoader(Device& device, const Checkpoint* checkpoint, DType d
     : device_(device),
       checkpoint_(checkpoint),
       dtype_(dtype),
+      scratch_arena_(device, MemoryKind::kDevice),
       total_bytes_(total_bytes),
       progress_(std::move(progress)),
       cancelled_(cancelled) {}
@@ -51,25 +55,24 @@ Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
   return loader;
 }
 
+Status WeightLoader::check_cancelled(const std::string& name) const {
+  if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed)) return {};
+  return aborted("loading was cancelled before tensor '" + name + "'");
+}
+
 // Elements of a tensor in host memory as `dtype`: the mapped file itself where it has the right
 // type and alignment, otherwise `buffer`.
 Result<const void*> WeightLoader::fetch(const std::string& name, std::vector<int64_t> shape,
                                         DType dtype, float dummy_value,
                                         std::vector<std::byte>* buffer) {
-  if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
-    return aborted("loading was cancelled before tensor '" + name + "'");
-  }
+  FT_RETURN_IF_ERROR(check_cancelled(name));
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   const size_t bytes = static_cast<size_t>(count) * dtype_size(dtype);
   if (checkpoint_ == nullptr) {
+    FT_CHECK(shape.size() == 1);
     buffer->resize(bytes);
-    if (shape.size() == 1) {
-      std::fill_n(reinterpret_cast<float*>(buffer->data()), count, dummy_value);
-    } else {
-      const float deviation = 1.0f / std::sqrt(static_cast<float>(shape.back()));
-      fill_random(name, count, deviation, dtype, buffer->data());
-    }
+    std::fill_n(reinterpret_cast<float*>(buffer->data()), count, dummy_value);
     return static_cast<const void*>(buffer->data());
   }
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, shape));
@@ -102,7 +105,72 @@ void WeightLoader::finish_tensor(int64_t num_elements) {
   if (progress_) progress_(bytes_done_, total_bytes_);
 }
 
+// Device memory for `bytes` that ops fill one after the other.
+Result<void*> WeightLoader::scratch(int64_t bytes) {
+  if (bytes > scratch_bytes_) {
+    FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(static_cast<size_t>(bytes), "weights"));
+    scratch_bytes_ = bytes;
+  }
+  return scratch_;
+}
+
+// Random rows of `cols` elements are made where they are packed from.
+Result<PackedWeight> WeightLoader::random_matrix(std::span<const RowRun> runs, int64_t cols) {
+  int64_t rows = 0;
+  for (const RowRun& run : runs) rows += run.num_rows;
+  const auto element = static_cast<int64_t>(dtype_size(dtype_));
+  PackedWeight weight(device_, device_.make_weight(rows, cols, dtype_));
+  if (weight.get() == nullptr) {
+    return out_of_memory(device_, "tensor '" + runs[0].name + "'", rows * cols * element);
+  }
+  const int64_t slice = device_.weight_slice_rows(rows, cols, dtype_);
+  const int64_t most = std::max<int64_t>(kScratchBytes / (slice * cols * element), 1) * slice;
+  FT_ASSIGN_OR_RETURN(void* room, scratch(std::min(most, rows) * cols * element));
+  for (int64_t first = 0; first < rows; first += most) {
+    const int64_t end = std::min(first + most, rows);
+    int64_t at = 0;
+    for (const RowRun& run : runs) {
+      const int64_t begin_here = std::max(first, at);
+      const int64_t end_here = std::min(end, at + run.num_rows);
+      if (begin_here < end_here) {
+        enqueue_random(run.name, (run.first_row + begin_here - at) * cols,
+                       (end_here - begin_here) * cols, cols,
+                       static_cast<std::byte*>(room) + (begin_here - first) * cols * element);
+      }
+      at += run.num_rows;
+    }
+    pack_rows(*queue_, {.weight = weight.handle(),
+                        .rows = room,
+                        .scratch = nullptr,
+                        .first_row = first,
+                        .num_rows = end - first,
+                        .k = cols,
+                        .dtype = dtype_});
+  }
+  FT_RETURN_IF_ERROR(queue_->drain());
+  finish_tensor(rows * cols);
+  return weight;
+}
+
+// Elements first .. first + count - 1 of a random matrix of `cols` columns.
+void WeightLoader::enqueue_random(const std::string& name, int64_t first, int64_t count,
+                                  int64_t cols, void* to) {
+  const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
+  fill_random(*queue_, {.to = to,
+                        .first = first,
+                        .count = count,
+                        .seed = random_weight_seed(name),
+                        .scale = random_weight_scale(deviation),
+                        .dtype = dtype_});
+}
+
 Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols) {
+  if (checkpoint_ == nullptr) {
+    FT_RETURN_IF_ERROR(check_cancelled(parts[0].name));
+    std::vector<RowRun> runs;
+    for (const TensorPart& part : parts) runs.push_back({part.name, 0, part.rows});
+    return random_matrix(runs, cols);
+  }
   std::vector<std::vector<std::byte>> buffers(parts.size());
   std::vector<WeightPart> weights;
   int64_t rows = 0;
@@ -123,6 +191,16 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int
 
 Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
                                                std::span<const int32_t> ids) {
+  if (checkpoint_ == nullptr) {
+    FT_RETURN_IF_ERROR(check_cancelled(part.name));
+    std::vector<RowRun> runs;
+    for (const int32_t id : ids) {
+      FT_CHECK(id >= 0 && id < part.rows);
+      const bool follows = !runs.empty() && runs.back().first_row + runs.back().num_rows == id;
+      follows ? void(++runs.back().num_rows) : runs.push_back({part.name, id, 1});
+    }
+    return random_matrix(runs, cols);
+  }
   std::vector<std::byte> buffer;
   FT_ASSIGN_OR_RETURN(const void* data, fetch(part.name, {part.rows, cols}, dtype_, 0, &buffer));
   const size_t row_bytes = static_cast<size_t>(cols) * dtype_size(dtype_);
@@ -168,6 +246,15 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
 
 Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, int64_t rows,
                                         int64_t cols) {
+  if (checkpoint_ == nullptr) {
+    FT_RETURN_IF_ERROR(check_cancelled(name));
+    const auto bytes = static_cast<size_t>(rows * cols) * dtype_size(dtype_);
+    FT_ASSIGN_OR_RETURN(void* room, arena.take(bytes, "the embedding table"));
+    enqueue_random(name, 0, rows * cols, cols, room);
+    FT_RETURN_IF_ERROR(queue_->drain());
+    finish_tensor(rows * cols);
+    return static_cast<const void*>(room);
+  }
   std::vector<std::byte> buffer;
   FT_ASSIGN_OR_RETURN(const void* data, fetch(name, {rows, cols}, dtype_, 0, &buffer));
   FT_ASSIGN_OR_RETURN(void* memory,

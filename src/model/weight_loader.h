@@ -33,6 +33,7 @@ class PackedWeight {
     if (handle_ != nullptr) device_->free_weight(handle_);
   }
   const void* get() const { return handle_; }
+  void* handle() const { return handle_; }
 
  private:
   Device* device_ = nullptr;
@@ -92,12 +93,26 @@ class WeightLoader {
                Progress progress, const std::atomic<bool>* cancelled);
   Result<const void*> fetch(const std::string& name, std::vector<int64_t> shape, DType dtype,
                             float dummy_value, std::vector<std::byte>* buffer);
+  // Rows of a tensor that follow one another.
+  struct RowRun {
+    std::string name;
+    int64_t first_row;
+    int64_t num_rows;
+  };
+  Status check_cancelled(const std::string& name) const;
+  Result<PackedWeight> random_matrix(std::span<const RowRun> runs, int64_t cols);
+  void enqueue_random(const std::string& name, int64_t first, int64_t count, int64_t cols,
+                      void* to);
+  Result<void*> scratch(int64_t bytes);
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
   void finish_tensor(int64_t num_elements);
 
   Device& device_;
   const Checkpoint* checkpoint_;
   DType dtype_;
+  Arena scratch_arena_;
+  void* scratch_ = nullptr;
+  int64_t scratch_bytes_ = 0;
   int64_t total_bytes_;
   Progress progress_;
   const std::atomic<bool>* cancelled_;

@@ -24,6 +24,8 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
+  void* make_weight(int64_t n, int64_t k, DType dtype) override;
+  int64_t weight_slice_rows(int64_t, int64_t, DType) const override { return 1; }
   void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override;
   void free_weight(void* weight) override;
 
@@ -60,7 +62,7 @@ void* CudaDevice::allocate(size_t bytes, MemoryKind kind) {
     cudaGetLastError();
     return nullptr;
   }
-  if (cudaMemset(memory, 0, size) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) {
+  if (cudaMemset(memory, 0, size) != cudaSuccess || cudaStreamSynchronize(nullptr) != cudaSuccess) {
     cudaFree(memory);
     return nullptr;
   }
@@ -83,6 +85,11 @@ Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   *failure_ = PlanFailure{};
   kernels_.report_failures_to(failure_);
   return CudaQueue::make(kernels_, ordinal_, failure_);
+}
+
+void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype) {
+  cudaSetDevice(ordinal_);
+  return kernels_.make_weight(n, k, dtype);
 }
 
 void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {

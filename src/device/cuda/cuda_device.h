@@ -32,6 +32,7 @@ struct CudaKernels {
   const CudaOp* ops;
   int num_ops;
   void (*report_failures_to)(PlanFailure* failure);  // start-up only
+  void* (*make_weight)(int64_t n, int64_t k, DType dtype);
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype);
   void (*free_weight)(void* weight);
 };

@@ -26,6 +26,12 @@ int slice_width(int64_t n, int64_t k, DType dtype) {
   return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
 }
 
+int64_t total_rows(std::span<const WeightPart> parts) {
+  int64_t rows = 0;
+  for (const WeightPart& part : parts) rows += part.num_rows;
+  return rows;
+}
+
 // Rows of the matrix [first, first + count) as one block, gathered from the parts.
 std::vector<std::byte> gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count,
                                    size_t row_bytes) {
@@ -65,22 +71,30 @@ std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype
 
 }  // namespace
 
+PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype) : n_(n), k_(k), dtype_(dtype) {
+  FT_CHECK(n > 0 && k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
+  const int width = slice_width(n, k, dtype);
+  for (int64_t first = 0; first < n; first += width) {
+    const int cols = static_cast<int>(std::min<int64_t>(width, n - first));
+    slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
+  }
+}
+
 PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype)
-    : k_(k), dtype_(dtype) {
-  FT_CHECK(k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
-  for (const WeightPart& part : parts) n_ += part.num_rows;
-  FT_CHECK(n_ > 0);
-  const int width = slice_width(n_, k, dtype);
-  for (int64_t first = 0; first < n_; first += width) {
-    const int cols = static_cast<int>(std::min<int64_t>(width, n_ - first));
-    const auto rows = gather_rows(parts, first, cols, static_cast<size_t>(k) * dtype_size(dtype));
-    Slice slice{static_cast<int>(first), cols, nullptr, {}};
-    if (onednn_is_batch_invariant()) {
-      slice.onednn = pack_onednn_slice(rows.data(), cols, k, dtype);
-    } else {
-      slice.plain = pack_plain(rows.data(), cols, k, dtype);
-    }
-    slices_.push_back(std::move(slice));
+    : PackedWeight(total_rows(parts), k, dtype) {
+  for (int i = 0; i < num_slices(); ++i) {
+    const auto rows =
+        gather_rows(parts, first_col(i), cols(i), static_cast<size_t>(k) * dtype_size(dtype));
+    pack_slice(i, rows.data());
+  }
+}
+
+void PackedWeight::pack_slice(int i, const void* rows) {
+  Slice& slice = slices_[static_cast<size_t>(i)];
+  if (onednn_is_batch_invariant()) {
+    slice.onednn = pack_onednn_slice(rows, slice.cols, k_, dtype_);
+  } else {
+    slice.plain = pack_plain(rows, slice.cols, k_, dtype_);
   }
 }
 
@@ -118,6 +132,16 @@ void PackedWeight::multiply_plain_slice(const Slice& slice, const void* x, float
     }
   }
 }
+
+void* make_weight(int64_t n, int64_t k, DType dtype) {
+  try {
+    return new PackedWeight(n, k, dtype);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype) { return slice_width(n, k, dtype); }
 
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
   try {

@@ -16,8 +16,14 @@ namespace foretoken::cpu {
 // depends on n, k and the type alone. What a pack_weight handle points to.
 class PackedWeight {
  public:
+  // Room; each slice is to be packed before it is multiplied with.
+  PackedWeight(int64_t n, int64_t k, DType dtype);
   // Copies the stacked parts. Throws std::bad_alloc or oneDNN's exceptions.
   PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+
+  // Packs slice i from its rows, row-major [cols(i), k]. Slices may be packed by several threads at
+  // once. Throws std::bad_alloc or oneDNN's exceptions.
+  void pack_slice(int i, const void* rows);
 
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }

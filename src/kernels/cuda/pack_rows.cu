@@ -1,0 +1,57 @@
+#include "kernels/pack_rows.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/weight_layout.cuh"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = 8192;
+
+template <class T>
+__global__ void pack_rows_kernel(PackRowsArgs args) {
+  const auto* from = static_cast<const T*>(args.rows);
+  auto* to = static_cast<T*>(args.weight);
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+  const int64_t count = args.num_rows * args.k;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
+    to[packed_index(args.first_row + i / args.k, i % args.k, args.k, args.dtype)] = from[i];
+  }
+}
+
+}  // namespace
+
+void* make_weight(int64_t n, int64_t k, DType dtype) {
+  const size_t bytes = static_cast<size_t>(packed_elements(n, k, dtype)) * dtype_size(dtype);
+  void* weight = nullptr;
+  // Zeros up to whole tiles. Not the device: only the copy itself is waited for.
+  if (cudaMalloc(&weight, bytes) == cudaSuccess && cudaMemset(weight, 0, bytes) == cudaSuccess &&
+      cudaStreamSynchronize(nullptr) == cudaSuccess) {
+    return weight;
+  }
+  cudaFree(weight);
+  cudaGetLastError();
+  return nullptr;
+}
+
+void launch_pack_rows(const void* packed, cudaStream_t stream) {
+  PackRowsArgs args = op_args<PackRowsArgs>(packed);
+  const int64_t count = args.num_rows * args.k;
+  if (args.scratch != nullptr) {
+    cudaMemcpyAsync(args.scratch, args.rows, static_cast<size_t>(count) * dtype_size(args.dtype),
+                    cudaMemcpyDefault, stream);
+    args.rows = args.scratch;
+  }
+  const auto blocks = static_cast<int>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
+  if (args.dtype == DType::kBF16) {
+    pack_rows_kernel<uint16_t><<<blocks, kThreads, 0, stream>>>(args);
+  } else {
+    pack_rows_kernel<float><<<blocks, kThreads, 0, stream>>>(args);
+  }
+}
+
+}  // namespace foretoken::cuda
