@@ -24,6 +24,10 @@ struct WeightPart {
   int64_t num_rows;
 };
 
+// How the rows of a packed matrix lie. kGateUp: the matrix is [gate; up] of equal size, and the
+// gemm op finds row i of both together (GemmArgs::gated).
+enum class WeightOrder : uint8_t { kPlain, kGateUp };
+
 // The root of a device plug-in: owns memory and makes queues. Thread-safe. It outlives everything
 // made from it.
 class Device {
@@ -46,7 +50,8 @@ class Device {
   // Copies a weight matrix [n, k] (n = sum of the parts' rows) of type `dtype` into the layout
   // that the gemm op of this device reads. The handle goes into GemmArgs::weight and is released
   // with free_weight. Start-up only; blocks until done; nullptr when memory is short.
-  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) = 0;
+  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                            WeightOrder order = WeightOrder::kPlain) = 0;
   virtual void free_weight(void* weight) = 0;
 };
 

@@ -102,7 +102,8 @@ void WeightLoader::finish_tensor(int64_t num_elements) {
   if (progress_) progress_(bytes_done_, total_bytes_);
 }
 
-Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols) {
+Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols,
+                                          WeightOrder order) {
   std::vector<std::vector<std::byte>> buffers(parts.size());
   std::vector<WeightPart> weights;
   int64_t rows = 0;
@@ -112,7 +113,7 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int
     weights.push_back({data, parts[i].rows});
     rows += parts[i].rows;
   }
-  void* handle = device_.pack_weight(weights, cols, dtype_);
+  void* handle = device_.pack_weight(weights, cols, dtype_, order);
   if (handle == nullptr) {
     return out_of_memory(device_, "tensor '" + parts[0].name + "'",
                          rows * cols * static_cast<int64_t>(dtype_size(dtype_)));

@@ -60,7 +60,8 @@ class WeightLoader {
                                                       const std::atomic<bool>* cancelled);
 
   // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
-  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols);
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
+                              WeightOrder order = WeightOrder::kPlain);
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
   Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
                                    std::span<const int32_t> ids);

@@ -41,8 +41,9 @@ class CpuDevice final : public Device {
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
   }
-  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override {
-    return kernels_.pack_weight(parts, k, dtype);
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                    WeightOrder order) override {
+    return kernels_.pack_weight(parts, k, dtype, order);
   }
   void free_weight(void* weight) override { kernels_.free_weight(weight); }
 

@@ -24,7 +24,8 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
-  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override;
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                    WeightOrder order) override;
   void free_weight(void* weight) override;
 
  private:
@@ -85,10 +86,11 @@ Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   return CudaQueue::make(kernels_, ordinal_, failure_);
 }
 
-void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                              WeightOrder order) {
   std::lock_guard lock(mutex_);
   cudaSetDevice(ordinal_);
-  return kernels_.pack_weight(parts, k, dtype);
+  return kernels_.pack_weight(parts, k, dtype, order);
 }
 
 void CudaDevice::free_weight(void* weight) {

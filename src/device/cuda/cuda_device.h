@@ -32,7 +32,8 @@ struct CudaKernels {
   const CudaOp* ops;
   int num_ops;
   void (*report_failures_to)(PlanFailure* failure);  // start-up only
-  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype);
+  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                       WeightOrder order);
   void (*free_weight)(void* weight);
 };
 

@@ -37,7 +37,7 @@ void head_argmax(const void* args, CpuPool& pool);
 void spread_logits(const void* args, CpuPool& pool);
 
 // Device::pack_weight and Device::free_weight of the CPU.
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);
 void free_weight(void* weight);
 
 }  // namespace foretoken::cpu

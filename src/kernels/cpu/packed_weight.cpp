@@ -27,22 +27,20 @@ int slice_width(int64_t n, int64_t k, DType dtype) {
 }
 
 // Rows of the matrix [first, first + count) as one block, gathered from the parts.
-std::vector<std::byte> gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count,
-                                   size_t row_bytes) {
-  std::vector<std::byte> rows(static_cast<size_t>(count) * row_bytes);
+void gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count, size_t row_bytes,
+                 std::byte* rows) {
   int64_t part_begin = 0;
   for (const WeightPart& part : parts) {
     const int64_t begin = std::max(first, part_begin);
     const int64_t end = std::min(first + count, part_begin + part.num_rows);
     if (begin < end) {
-      std::memcpy(rows.data() + static_cast<size_t>(begin - first) * row_bytes,
+      std::memcpy(rows + static_cast<size_t>(begin - first) * row_bytes,
                   static_cast<const std::byte*>(part.data) +
                       static_cast<size_t>(begin - part_begin) * row_bytes,
                   static_cast<size_t>(end - begin) * row_bytes);
     }
     part_begin += part.num_rows;
   }
-  return rows;
 }
 
 float element(const void* data, DType dtype, int64_t index) {
@@ -65,15 +63,24 @@ std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype
 
 }  // namespace
 
-PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype)
-    : k_(k), dtype_(dtype) {
+PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                           WeightOrder order)
+    : k_(k), dtype_(dtype), order_(order) {
   FT_CHECK(k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
   for (const WeightPart& part : parts) n_ += part.num_rows;
-  FT_CHECK(n_ > 0);
-  const int width = slice_width(n_, k, dtype);
-  for (int64_t first = 0; first < n_; first += width) {
-    const int cols = static_cast<int>(std::min<int64_t>(width, n_ - first));
-    const auto rows = gather_rows(parts, first, cols, static_cast<size_t>(k) * dtype_size(dtype));
+  // Equal parts of the matrix whose rows a slice has side by side.
+  const int sides = order == WeightOrder::kGateUp ? 2 : 1;
+  FT_CHECK(n_ > 0 && n_ % sides == 0);
+  const int width = slice_width(n_, k, dtype) / sides;
+  const size_t row_bytes = static_cast<size_t>(k) * dtype_size(dtype);
+  for (int64_t first = 0; first < n_ / sides; first += width) {
+    const int64_t side_cols = std::min<int64_t>(width, n_ / sides - first);
+    const int cols = static_cast<int>(side_cols) * sides;
+    std::vector<std::byte> rows(static_cast<size_t>(cols) * row_bytes);
+    for (int side = 0; side < sides; ++side) {
+      gather_rows(parts, side * (n_ / sides) + first, side_cols, row_bytes,
+                  rows.data() + static_cast<size_t>(side * side_cols) * row_bytes);
+    }
     Slice slice{static_cast<int>(first), cols, nullptr, {}};
     if (onednn_is_batch_invariant()) {
       slice.onednn = pack_onednn_slice(rows.data(), cols, k, dtype);
@@ -119,9 +126,9 @@ void PackedWeight::multiply_plain_slice(const Slice& slice, const void* x, float
   }
 }
 
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order) {
   try {
-    return new PackedWeight(parts, k, dtype);
+    return new PackedWeight(parts, k, dtype, order);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }

@@ -41,9 +41,6 @@ void report_failures_to(PlanFailure* failure);
 
 // Copies a weight to the device in the layout that launch_gemm reads (weight_layout.cuh).
 // Blocks; nullptr when memory is short.
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);
-// kInterleaved takes two parts of equally many rows.
-enum class WeightOrder : uint8_t { kStacked, kInterleaved };
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);
 void free_weight(void* weight);
 
