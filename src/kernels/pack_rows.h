@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "device/device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/op.h"
@@ -19,8 +20,10 @@ struct PackRowsArgs {
   void* scratch;
   int64_t first_row;
   int64_t num_rows;
+  int64_t n;  // rows of the whole matrix
   int64_t k;
   DType dtype;  // kF32 or kBF16
+  WeightOrder order;
 };
 
 void pack_rows(Queue& queue, const PackRowsArgs& args);

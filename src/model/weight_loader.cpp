@@ -114,16 +114,43 @@ Result<void*> WeightLoader::scratch(int64_t bytes) {
   return scratch_;
 }
 
+// The rows of [gate; up] as the slices have them side by side.
+std::vector<WeightLoader::RowRun> WeightLoader::gate_up_slices(std::span<const RowRun> runs,
+                                                               int64_t rows, int64_t slice) {
+  std::vector<RowRun> sides;
+  const auto append = [&](int64_t first, int64_t count) {
+    int64_t at = 0;
+    for (const RowRun& run : runs) {
+      const int64_t begin = std::max(first, at);
+      const int64_t end = std::min(first + count, at + run.num_rows);
+      if (begin < end) sides.push_back({run.name, run.first_row + begin - at, end - begin});
+      at += run.num_rows;
+    }
+  };
+  for (int64_t first = 0; first < rows; first += slice) {
+    const int64_t count = std::min(slice, rows - first) / 2;
+    append(first / 2, count);
+    append(rows / 2 + first / 2, count);
+  }
+  return sides;
+}
+
 // Random rows of `cols` elements are made where they are packed from.
-Result<PackedWeight> WeightLoader::random_matrix(std::span<const RowRun> runs, int64_t cols) {
+Result<PackedWeight> WeightLoader::random_matrix(std::span<const RowRun> runs, int64_t cols,
+                                                 WeightOrder order) {
   int64_t rows = 0;
   for (const RowRun& run : runs) rows += run.num_rows;
   const auto element = static_cast<int64_t>(dtype_size(dtype_));
-  PackedWeight weight(device_, device_.make_weight(rows, cols, dtype_));
+  PackedWeight weight(device_, device_.make_weight(rows, cols, dtype_, order));
   if (weight.get() == nullptr) {
     return out_of_memory(device_, "tensor '" + runs[0].name + "'", rows * cols * element);
   }
-  const int64_t slice = device_.weight_slice_rows(rows, cols, dtype_);
+  const int64_t slice = device_.weight_slice_rows(rows, cols, dtype_, order);
+  std::vector<RowRun> in_slices;
+  if (order == WeightOrder::kGateUp) {
+    in_slices = gate_up_slices(runs, rows, slice);
+    runs = in_slices;
+  }
   const int64_t most = std::max<int64_t>(kScratchBytes / (slice * cols * element), 1) * slice;
   FT_ASSIGN_OR_RETURN(void* room, scratch(std::min(most, rows) * cols * element));
   for (int64_t first = 0; first < rows; first += most) {
@@ -144,8 +171,10 @@ Result<PackedWeight> WeightLoader::random_matrix(std::span<const RowRun> runs, i
                         .scratch = nullptr,
                         .first_row = first,
                         .num_rows = end - first,
+                        .n = rows,
                         .k = cols,
-                        .dtype = dtype_});
+                        .dtype = dtype_,
+                        .order = order});
   }
   FT_RETURN_IF_ERROR(queue_->drain());
   finish_tensor(rows * cols);
@@ -164,12 +193,13 @@ void WeightLoader::enqueue_random(const std::string& name, int64_t first, int64_
                         .dtype = dtype_});
 }
 
-Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols) {
+Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols,
+                                          WeightOrder order) {
   if (checkpoint_ == nullptr) {
     FT_RETURN_IF_ERROR(check_cancelled(parts[0].name));
     std::vector<RowRun> runs;
     for (const TensorPart& part : parts) runs.push_back({part.name, 0, part.rows});
-    return random_matrix(runs, cols);
+    return random_matrix(runs, cols, order);
   }
   std::vector<std::vector<std::byte>> buffers(parts.size());
   std::vector<WeightPart> weights;
@@ -180,7 +210,7 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int
     weights.push_back({data, parts[i].rows});
     rows += parts[i].rows;
   }
-  void* handle = device_.pack_weight(weights, cols, dtype_);
+  void* handle = device_.pack_weight(weights, cols, dtype_, order);
   if (handle == nullptr) {
     return out_of_memory(device_, "tensor '" + parts[0].name + "'",
                          rows * cols * static_cast<int64_t>(dtype_size(dtype_)));
@@ -199,7 +229,7 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
       const bool follows = !runs.empty() && runs.back().first_row + runs.back().num_rows == id;
       follows ? void(++runs.back().num_rows) : runs.push_back({part.name, id, 1});
     }
-    return random_matrix(runs, cols);
+    return random_matrix(runs, cols, WeightOrder::kPlain);
   }
   std::vector<std::byte> buffer;
   FT_ASSIGN_OR_RETURN(const void* data, fetch(part.name, {part.rows, cols}, dtype_, 0, &buffer));

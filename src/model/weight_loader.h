@@ -61,7 +61,8 @@ class WeightLoader {
                                                       const std::atomic<bool>* cancelled);
 
   // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
-  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols);
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
+                              WeightOrder order = WeightOrder::kPlain);
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
   Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
                                    std::span<const int32_t> ids);
@@ -100,7 +101,9 @@ class WeightLoader {
     int64_t num_rows;
   };
   Status check_cancelled(const std::string& name) const;
-  Result<PackedWeight> random_matrix(std::span<const RowRun> runs, int64_t cols);
+  static std::vector<RowRun> gate_up_slices(std::span<const RowRun> runs, int64_t rows,
+                                            int64_t slice);
+  Result<PackedWeight> random_matrix(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
   void enqueue_random(const std::string& name, int64_t first, int64_t count, int64_t cols,
                       void* to);
   Result<void*> scratch(int64_t bytes);

@@ -12,7 +12,8 @@ namespace foretoken::cpu {
 void pack_rows(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const PackRowsArgs*>(args);
   auto& weight = *static_cast<PackedWeight*>(a.weight);
-  FT_CHECK(weight.k() == a.k && weight.dtype() == a.dtype);
+  FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype &&
+           weight.order() == a.order);
   const int64_t width = weight.cols(0);
   const int64_t end = a.first_row + a.num_rows;
   FT_CHECK(a.first_row % width == 0 && (end % width == 0 || end == weight.n()) &&

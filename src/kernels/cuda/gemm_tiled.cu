@@ -193,7 +193,7 @@ using Rows128 = TileShape<128, 128, 2, 2, 64, 3, 2>;
 
 template <class Epilogue>
 void launch_for_shape(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
-  constexpr bool kStores = std::is_same_v<Epilogue, StoreOutput>;
+  constexpr bool kStores = !std::is_same_v<Epilogue, KeepBest>;
   const int num_sms = device_traits().num_sms;
   const auto blocks = [&](int rows, int columns) {
     return ceil_div(args.max_rows, rows) * ceil_div(args.n, columns);
@@ -217,8 +217,8 @@ void launch_for_shape(const GemmArgs& args, Epilogue& epilogue, cudaStream_t str
 }  // namespace
 
 void launch_gemm_tiled(const GemmArgs& args, cudaStream_t stream) {
-  StoreOutput epilogue;
-  launch_for_shape(args, epilogue, stream);
+  with_store(args,
+             [&](const GemmArgs& all, auto& epilogue) { launch_for_shape(all, epilogue, stream); });
 }
 
 void launch_gemm_tiled(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {

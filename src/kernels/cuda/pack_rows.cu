@@ -12,6 +12,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 8192;
 
+// Gates and ups come as the groups stand; only a last group that is not whole leaves places free.
+__device__ int64_t place_of_row(int64_t row, int64_t n, WeightOrder order) {
+  if (order == WeightOrder::kPlain) return row;
+  const int64_t first = row / (2 * kGroupRows) * (2 * kGroupRows);
+  const int64_t side = (n - first < 2 * kGroupRows ? n - first : 2 * kGroupRows) / 2;
+  return row - first < side ? row : row + kGroupRows - side;
+}
+
 template <class T>
 __global__ void pack_rows_kernel(PackRowsArgs args) {
   const auto* from = static_cast<const T*>(args.rows);
@@ -19,14 +27,20 @@ __global__ void pack_rows_kernel(PackRowsArgs args) {
   const int64_t step = int64_t{gridDim.x} * kThreads;
   const int64_t count = args.num_rows * args.k;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
-    to[packed_index(args.first_row + i / args.k, i % args.k, args.k, args.dtype)] = from[i];
+    const int64_t row = place_of_row(args.first_row + i / args.k, args.n, args.order);
+    to[packed_index(row, i % args.k, args.k, args.dtype)] = from[i];
   }
 }
 
 }  // namespace
 
-void* make_weight(int64_t n, int64_t k, DType dtype) {
-  const size_t bytes = static_cast<size_t>(packed_elements(n, k, dtype)) * dtype_size(dtype);
+int64_t weight_slice_rows(WeightOrder order) {
+  return order == WeightOrder::kGateUp ? 2 * kGroupRows : 1;
+}
+
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
+  const size_t bytes =
+      static_cast<size_t>(packed_elements(packed_rows(n, order), k, dtype)) * dtype_size(dtype);
   void* weight = nullptr;
   // Zeros up to whole tiles. Not the device: only the copy itself is waited for.
   if (cudaMalloc(&weight, bytes) == cudaSuccess && cudaMemset(weight, 0, bytes) == cudaSuccess &&

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "device/device.h"
 #include "kernels/cuda/common.cuh"
 
 namespace foretoken::cuda {
@@ -29,6 +30,19 @@ __host__ __device__ inline int64_t packed_elements(int64_t n, int64_t k, DType d
   return (n + kFloatTileN - 1) / kFloatTileN * kFloatTileN * k;
 }
 
+// [gate; up] of n rows in all, packed as WeightOrder::kGateUp: 8 gates, the 8 ups of the same
+// columns, the next 8 gates and so on. Where row `row` stands.
+__host__ __device__ constexpr int64_t gate_up_row(int64_t row, int64_t n) {
+  const int part = row < n / 2 ? 0 : 1;
+  const int64_t column = row - part * (n / 2);
+  return (column / kGroupRows * 2 + part) * kGroupRows + column % kGroupRows;
+}
+
+// Rows of the packed matrix [n, k]: whole groups of gates and of ups.
+__host__ __device__ constexpr int64_t packed_rows(int64_t n, WeightOrder order) {
+  return order == WeightOrder::kPlain ? n : 2 * kGroupRows * ceil_div(n / 2, kGroupRows);
+}
+
 // Where element (row, column) lies.
 __host__ __device__ inline int64_t packed_index(int64_t row, int64_t column, int64_t k,
                                                 DType dtype) {
@@ -39,12 +53,6 @@ __host__ __device__ inline int64_t packed_index(int64_t row, int64_t column, int
     return (atom * kAtomChunks + atom_chunk(r, c / 8)) * 8 + c % 8;
   }
   return (row / kFloatTileN * k + column) * kFloatTileN + row % kFloatTileN;
-}
-
-// Interleaved weights of two parts: [rows 0..7 of part 0][rows 0..7 of part 1][rows 8..15 of part
-// 0]... Where row `row` of part `part` stands.
-__host__ __device__ constexpr int64_t interleaved_row(int part, int64_t row) {
-  return (row / kGroupRows * 2 + part) * kGroupRows + row % kGroupRows;
 }
 
 }  // namespace foretoken::cuda
