@@ -12,5 +12,6 @@ void add_bench_throughput(CLI::App& bench, std::function<int()>* run);
 void add_bench_pairs(CLI::App& bench, std::function<int()>* run);
 void add_bench_decode(CLI::App& bench, std::function<int()>* run);
 void add_bench_forward(CLI::App& bench, std::function<int()>* run);
+void add_bench_kernels(CLI::App& bench, std::function<int()>* run);
 
 }  // namespace foretoken

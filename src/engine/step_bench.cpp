@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kNumSamples = 7;
 constexpr int kMostRuns = 10000;  // of a sample
+constexpr size_t kOpsOfAReplay = 32;
 
 SlotParams greedy_params(int max_len) {
   SlotParams params{};
@@ -214,6 +215,44 @@ Result<OpCost> StepBench::cost(const std::vector<ListedOp>& ops) {
     sum += op_cost(static_cast<Op>(op.op), args, live);
   }
   return sum;
+}
+
+// Equal ops have equal costs too: the logits of the last rows may be fewer than those before.
+Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<ListedOp>& ops) {
+  std::vector<OpGroup> groups;
+  LiveRows last;
+  for (const ListedOp& listed : ops) {
+    const auto op = static_cast<Op>(listed.op);
+    const void* args = listed.args.data();
+    FT_ASSIGN_OR_RETURN(const LiveRows live, live_rows(live_rows_place(op, args), &last));
+    OpTime time{.name = op_name(op), .shape = op_shape(op, args), .cost = op_cost(op, args, live)};
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const OpGroup& group) {
+      return group.time.name == time.name && group.time.shape == time.shape &&
+             group.time.cost == time.cost;
+    });
+    OpGroup& group = found != groups.end() ? *found : groups.emplace_back(OpGroup{time, {}});
+    ++group.time.count;
+    group.ops.push_back(listed);
+  }
+  return groups;
+}
+
+Result<std::vector<OpTime>> StepBench::op_times(const std::vector<ListedOp>& ops, double seconds) {
+  FT_ASSIGN_OR_RETURN(std::vector<OpGroup> groups, group_ops(ops));
+  std::vector<OpTime> times;
+  for (OpGroup& group : groups) {
+    if (op_repeats(static_cast<Op>(group.ops.front().op))) {
+      // What a replay costs is shared by many.
+      std::vector<ListedOp> many = group.ops;
+      while (many.size() < kOpsOfAReplay) {
+        many.insert(many.end(), group.ops.begin(), group.ops.end());
+      }
+      FT_ASSIGN_OR_RETURN(const double ns, time_ns(many, true, seconds));
+      group.time.ns = ns / static_cast<double>(many.size());
+    }
+    times.push_back(std::move(group.time));
+  }
+  return times;
 }
 
 Result<double> StepBench::sample_ns(const std::function<void()>& enqueue, int count) {

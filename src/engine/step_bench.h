@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "attention/kv_cache.h"
@@ -36,6 +37,16 @@ struct MadeUpSequence {
   int rows = 1;
 };
 
+// Ops of one name and size, and what one of them takes. Those of all layers run in turns, so that
+// weights come from memory as they do in a step.
+struct OpTime {
+  std::string name;
+  std::string shape;
+  int count = 0;
+  double ns = 0;  // of one; 0: the op cannot run without its step
+  OpCost cost;    // of one
+};
+
 // Measures parts of steps by the device's clock, on made-up sequences. Start-up thread; blocks.
 // What the engine's memory held before is lost.
 class StepBench {
@@ -54,7 +65,17 @@ class StepBench {
   // take about `seconds` in all. graph: recorded and replayed, otherwise enqueued one by one.
   Result<double> time_ns(const std::vector<ListedOp>& ops, bool graph, double seconds);
 
+  // The same for each kind of op among them, by itself, in the order of their first; `seconds` for
+  // each.
+  Result<std::vector<OpTime>> op_times(const std::vector<ListedOp>& ops, double seconds);
+
  private:
+  // The ops of one kind.
+  struct OpGroup {
+    OpTime time;
+    std::vector<ListedOp> ops;
+  };
+  Result<std::vector<OpGroup>> group_ops(const std::vector<ListedOp>& ops);
   Status take_memory();
   Status check_sequences(const std::vector<MadeUpSequence>& sequences) const;
   void write_states(const std::vector<MadeUpSequence>& sequences);

@@ -18,6 +18,7 @@ struct OpCost {
 
   int64_t bytes() const { return weight_bytes + kv_bytes + row_bytes; }
   OpCost& operator+=(const OpCost& other);
+  bool operator==(const OpCost&) const = default;
 };
 
 // The live rows of an op, as the device had them when it ran.

@@ -208,6 +208,28 @@ TEST(Bench, ForwardTimesEveryShapeWithGraphsAndWithout) {
   }
 }
 
+TEST(Bench, KernelsAreComparedWithTheLimits) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "kernels.json").string();
+  const CommandResult result =
+      run_command({"bench", "kernels", "--model", bundled_model().string(), "--seconds", "0.001",
+                   "--max-model-len", "512", "--batch-sizes", "1,3", "--rows-per-seq", "2",
+                   "--read-tb-s", "0.05", "--tflops", "0.5", "--output-json", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("attention"), std::string::npos) << result.out;
+  const nlohmann::json shapes = nlohmann::json::parse(read_file(file))["shapes"];
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[1]["batch_size"], 3);
+  for (const auto& op : shapes[1]["ops"]) {
+    const double us = op["us"];
+    const double limit_us =
+        std::max(op["bytes"].get<double>() / 0.05e12, op["flops"].get<double>() / 0.5e12) * 1e6;
+    EXPECT_NEAR(op["percent_of_limit"].get<double>(), 100 * limit_us / us,
+                1e-6 * 100 * limit_us / us)
+        << op;
+  }
+}
+
 TEST(Bench, ThroughputDatasets) {
   const ScratchFolder scratch;
   const std::string chats = scratch.write(

@@ -86,6 +86,26 @@ TEST_F(StepBenchTest, TimesBothWays) {
   }
 }
 
+TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
+  const ModelConfig& model = parts_->model->config();
+  ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
+  const std::vector<ListedOp> ops = bench_->forward_ops(true);
+  const auto times = bench_->op_times(ops, 0.002);
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  int count = 0;
+  OpCost sum;
+  for (const OpTime& time : times.value()) {
+    count += time.count;
+    for (int i = 0; i < time.count; ++i) sum += time.cost;
+    EXPECT_GT(time.ns, 1) << time.name;
+    EXPECT_LT(time.ns, 1e8) << time.name;
+    if (time.name != "attention") continue;
+    EXPECT_EQ(time.count, model.num_layers);
+  }
+  EXPECT_EQ(count, static_cast<int>(ops.size()));
+  EXPECT_EQ(sum, bench_->cost(ops).value());
+}
+
 TEST_F(StepBenchTest, WhatDoesNotFitIsRefused) {
   EXPECT_NE(error_of({{250, 7}}).find("max_model_len"), std::string::npos);
   EXPECT_NE(error_of(std::vector<MadeUpSequence>(5)).find("max_num_seqs"), std::string::npos);
