@@ -57,6 +57,19 @@ void TraceLane::add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t
   ++num_added_;
 }
 
+void TraceLane::extend(const char* name, int64_t begin_ns, int64_t end_ns, int64_t most_gap_ns,
+                       uint64_t number) {
+  if (num_added_ > 0) {
+    Event& newest = events_[(num_added_ - 1) % capacity_];
+    const bool same = newest.name == name && newest.number == number;
+    if (same && begin_ns - newest.end_ns <= most_gap_ns) {
+      newest.end_ns = end_ns;
+      return;
+    }
+  }
+  add(name, begin_ns, end_ns, number);
+}
+
 std::vector<TraceLane::Event> TraceLane::events() const {
   std::vector<Event> ordered = events_;
   const auto oldest = static_cast<std::ptrdiff_t>(num_dropped() % capacity_);

@@ -32,6 +32,11 @@ class TraceLane {
   // Times of now_ns().
   void add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t number = kNoNumber);
 
+  // The same, but makes the newest event longer where that has this name and number and ended at
+  // most `most_gap_ns` before: for many small things in a row.
+  void extend(const char* name, int64_t begin_ns, int64_t end_ns, int64_t most_gap_ns,
+              uint64_t number = kNoNumber);
+
   const std::string& name() const { return name_; }
   const Ranges& ranges() const { return ranges_; }
   // Oldest first.

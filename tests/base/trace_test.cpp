@@ -65,6 +65,21 @@ TEST_F(TraceTest, AFullLaneKeepsTheNewest) {
   EXPECT_EQ(lane.num_dropped(), 6u);
 }
 
+TEST_F(TraceTest, SmallThingsInARowAreOneEvent) {
+  TraceLane lane("output", 2, {});
+  const char* name = "output";
+  lane.extend(name, 10, 20, 5);
+  lane.extend(name, 25, 30, 5);
+  lane.extend(name, 36, 40, 5);
+  lane.extend(name, 42, 50, 5, 1);
+  const std::vector<TraceLane::Event> events = lane.events();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(lane.num_dropped(), 1u);
+  EXPECT_EQ(events[0].begin_ns, 36);
+  EXPECT_EQ(events[0].end_ns, 40);
+  EXPECT_EQ(events[1].number, 1u);
+}
+
 TEST_F(TraceTest, ScopesOpenRangesAndNothingWithoutALane) {
   const TraceLane::Ranges ranges{
       .begin =
