@@ -11,6 +11,8 @@ void add_bench_command(CLI::App& app, std::function<int()>* run) {
   add_bench_throughput(*bench, run);
   add_bench_pairs(*bench, run);
   add_bench_decode(*bench, run);
+  add_bench_forward(*bench, run);
+  add_bench_kernels(*bench, run);
 }
 
 }  // namespace foretoken

@@ -17,6 +17,7 @@
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
 #include "engine/request_builder.h"
+#include "engine/step_bench.h"
 #include "engine/step_memory.h"
 #include "sched/scheduler.h"
 #include "text/chat_template.h"
@@ -26,9 +27,12 @@ namespace foretoken {
 // Owns the parts of an engine and connects them. See include/foretoken/engine.h for the contract.
 class EngineImpl final : public Engine {
  public:
+  // kIdle: without a loop and threads, for measuring steps; it takes no requests.
+  enum class Start : uint8_t { kServing, kIdle };
   // `hooks` plants faults for tests.
   static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
-                                                    const TestHooks& hooks);
+                                                    const TestHooks& hooks,
+                                                    Start start = Start::kServing);
   ~EngineImpl() override;
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -44,6 +48,8 @@ class EngineImpl final : public Engine {
                 std::string* text) const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
+  // Of an idle engine, which outlives them.
+  StepBenchParts bench_parts();
 
  private:
   EngineImpl() = default;

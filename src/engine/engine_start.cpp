@@ -31,7 +31,7 @@ int max_init_words(int vocab_size) {
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
-                                                       const TestHooks& hooks) {
+                                                       const TestHooks& hooks, Start start) {
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_RETURN_IF_ERROR(check_speculative(given));
   FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
@@ -50,7 +50,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   engine->make_scheduler(resolved);
   FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
   FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved));
-  engine->make_threads(resolved, hooks);
+  if (start == Start::kServing) engine->make_threads(resolved, hooks);
   return engine;
 }
 
@@ -307,6 +307,20 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                              .device_error = [this] { return loop_->error(); }});
   outputs_->start();
   loop_->start();
+}
+
+StepBenchParts EngineImpl::bench_parts() {
+  return {.device = *device_,
+          .queue = *queue_,
+          .model = *model_,
+          .caches = {kv_cache_.get(), window_cache_.get()},
+          .runner = *runner_,
+          .memory = *memory_,
+          .max_len = info_.max_model_len,
+          .max_rows = info_.max_num_batched_tokens,
+          .max_logits_rows = runner_->logits_tile(),
+          .num_blocks = num_blocks_.full,
+          .num_window_blocks = window_cache_ != nullptr ? num_blocks_.windowed : 0};
 }
 
 void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {

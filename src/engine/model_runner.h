@@ -65,6 +65,7 @@ class ModelRunner {
 
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
   int num_graphs() const { return static_cast<int>(graphs_.size()); }
+  int logits_tile() const { return config_.logits_tile; }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
 
  private:

@@ -175,6 +175,61 @@ TEST(Bench, DecodeRefusesWhatItCannotRunAtOnce) {
             std::string::npos);
 }
 
+CommandResult forward(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {
+      "bench",     "forward", "--model",         bundled_model().string(),
+      "--seconds", "0.002",   "--max-model-len", "512"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_command(all);
+}
+
+TEST(Bench, ForwardTimesEveryShapeWithGraphsAndWithout) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "forward.json").string();
+  const CommandResult result =
+      forward({"--batch-sizes", "2,3", "--rows-per-seq", "1,2", "--bonus", "1..BS", "--read-tb-s",
+               "0.05", "--tflops", "0.5", "--output-json", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json shapes = nlohmann::json::parse(read_file(file))["shapes"];
+  std::vector<int> rows;
+  for (const auto& shape : shapes) {
+    rows.push_back(shape["rows"]);
+    for (const char* what : {"forward", "with_logits"}) {
+      EXPECT_GT(shape[what]["graph_ms"], 0.0);
+      EXPECT_GT(shape[what]["eager_ms"], 0.0);
+      EXPECT_GT(shape[what]["percent_of_floor"], 0.0);
+    }
+    EXPECT_LT(shape["forward"]["floor_ms"], shape["with_logits"]["floor_ms"]);
+  }
+  EXPECT_EQ(rows, (std::vector<int>{2, 4, 3, 4, 3, 6, 4, 5, 6}));
+  for (const char* wrong : {"0..2", "x", "1..", "BS..x"}) {
+    const CommandResult refused = forward({std::string("--bonus=") + wrong});
+    EXPECT_NE(refused.exit_code, 0) << wrong;
+  }
+}
+
+TEST(Bench, KernelsAreComparedWithTheLimits) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "kernels.json").string();
+  const CommandResult result =
+      run_command({"bench", "kernels", "--model", bundled_model().string(), "--seconds", "0.001",
+                   "--max-model-len", "512", "--batch-sizes", "1,3", "--rows-per-seq", "2",
+                   "--read-tb-s", "0.05", "--tflops", "0.5", "--output-json", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("attention"), std::string::npos) << result.out;
+  const nlohmann::json shapes = nlohmann::json::parse(read_file(file))["shapes"];
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[1]["batch_size"], 3);
+  for (const auto& op : shapes[1]["ops"]) {
+    const double us = op["us"];
+    const double limit_us =
+        std::max(op["bytes"].get<double>() / 0.05e12, op["flops"].get<double>() / 0.5e12) * 1e6;
+    EXPECT_NEAR(op["percent_of_limit"].get<double>(), 100 * limit_us / us,
+                1e-6 * 100 * limit_us / us)
+        << op;
+  }
+}
+
 TEST(Bench, ThroughputDatasets) {
   const ScratchFolder scratch;
   const std::string chats = scratch.write(

@@ -8,6 +8,7 @@ CpuKernels cpu_kernels() {
   CpuKernels kernels;
   const auto set = [&](Op op, OpFn fn) { kernels.ops[static_cast<size_t>(op)] = fn; };
   set(Op::kDelay, delay);
+  set(Op::kMarkTime, mark_time);
   set(Op::kUpload, upload);
   set(Op::kPrepare, prepare);
   set(Op::kEmbed, embed);

@@ -9,6 +9,7 @@ CpuKernels cpu_kernels();
 // The ops. `args` points to the op's argument block (kernels/<op>.h). They run on the queue's
 // worker thread, spread work over `pool` and do not allocate.
 void delay(const void* args, CpuPool& pool);
+void mark_time(const void* args, CpuPool& pool);
 void upload(const void* args, CpuPool& pool);
 void prepare(const void* args, CpuPool& pool);
 void embed(const void* args, CpuPool& pool);

@@ -9,6 +9,7 @@
 namespace foretoken::cuda {
 
 void launch_delay(const void* args, cudaStream_t stream);
+void launch_mark_time(const void* args, cudaStream_t stream);
 void launch_upload(const void* args, cudaStream_t stream);
 void launch_prepare(const void* args, cudaStream_t stream);
 void launch_embed(const void* args, cudaStream_t stream);

@@ -19,6 +19,7 @@ constexpr void set(Ops& ops, Op op, LaunchFn launch, const char* name) {
 constexpr Ops make_ops() {
   Ops ops{};
   set(ops, Op::kDelay, launch_delay, "delay");
+  set(ops, Op::kMarkTime, launch_mark_time, "mark_time");
   set(ops, Op::kUpload, launch_upload, "upload");
   set(ops, Op::kPrepare, launch_prepare, "prepare");
   set(ops, Op::kEmbed, launch_embed, "embed");
