@@ -287,6 +287,9 @@ constexpr OpViews make_views() {
   set(Op::kPairRows, counted<PairRowsArgs>("pair_rows"));
   set(Op::kHeadArgmax, counted<HeadArgmaxArgs>("head_argmax"));
   set(Op::kSpreadLogits, counted<SpreadLogitsArgs>("spread_logits"));
+  set(Op::kFillRandom, {"fill_random"});
+  set(Op::kPackRows, {"pack_rows"});
+  set(Op::kStamp, {"stamp", true});
   return views;
 }
 
