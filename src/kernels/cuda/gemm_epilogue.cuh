@@ -52,11 +52,10 @@ struct StoreOutput {
   }
 };
 
-// For a weight whose rows are paired (WeightOrder): pair.store(args, row, index, first, second)
-// with the products of both rows of pair `index`, which stand 8 rows apart in a tile of 16.
-template <class Pair>
-struct StorePairs {
-  Pair pair;
+// y[row, j] = activation(gate) * up of a weight packed as WeightOrder::kGateUp: the gate and the up
+// of a column stand 8 rows apart in a tile of 16.
+struct StoreGated {
+  int size;  // columns of y
 
   template <int TilesW, int TilesX>
   __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int,
@@ -64,13 +63,13 @@ struct StorePairs {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int w = 0; w < TilesW; ++w) {
-      const int index = n / 2 + w * (kTileN / 2) + lane / 4;
+      const int column = n / 2 + w * (kTileN / 2) + lane / 4;
 #pragma unroll
       for (int x = 0; x < TilesX; ++x) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const int r = row + x * 8 + lane % 4 * 2 + i;
-          if (r < live) pair.store(args, r, index, c[w][x][i], c[w][x][i + 2]);
+          if (r < live && column < size) store(args, r, column, c[w][x][i], c[w][x][i + 2]);
         }
       }
     }
@@ -79,39 +78,38 @@ struct StorePairs {
   template <int Rows>
   __device__ void take_column(const GemmArgs& args, int live, int row, int n, int,
                               const float (&sums)[Rows]) const {
-    const int index = n / 16 * 8 + n % 8;
+    const int column = n / 16 * 8 + n % 8;
 #pragma unroll
     for (int r = 0; r < Rows; ++r) {
-      const float second = __shfl_xor_sync(0xffffffffu, sums[r], 8);
-      if (n % 16 < 8 && row + r < live) pair.store(args, row + r, index, sums[r], second);
+      const float up = __shfl_xor_sync(0xffffffffu, sums[r], 8);
+      if (n % 16 < 8 && row + r < live && column < size) {
+        store(args, row + r, column, sums[r], up);
+      }
+    }
+  }
+
+ private:
+  __device__ float value(const GemmArgs& args, int column, float gate, float up) const {
+    if (args.bias != nullptr && column < size) {
+      gate += args.bias[column];
+      up += args.bias[size + column];
+    }
+    return activation_math::gated(args.activation, gate, up);
+  }
+
+  __device__ void store(const GemmArgs& args, int row, int column, float gate, float up) const {
+    put(args, row, column, value(args, column, gate, up));
+  }
+
+  __device__ void put(const GemmArgs& args, int row, int column, float value) const {
+    const int64_t at = int64_t{row} * size + column;
+    if (args.out_dtype == DType::kBF16) {
+      static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
+    } else {
+      static_cast<float*>(args.y)[at] = value;
     }
   }
 };
-
-template <class T>
-__device__ void store_as(void* to, int64_t at, float value) {
-  static_cast<T*>(to)[at] = from_float<T>(value);
-}
-
-__device__ inline void store_as(DType dtype, void* to, int64_t at, float value) {
-  dtype == DType::kBF16 ? store_as<__nv_bfloat16>(to, at, value) : store_as<float>(to, at, value);
-}
-
-// y[row, index] = activation(gate) * up.
-struct GatedPair {
-  int size;  // columns of y
-
-  __device__ void store(const GemmArgs& args, int row, int index, float gate, float up) const {
-    if (index >= size) return;
-    if (args.bias != nullptr) {
-      gate += args.bias[index];
-      up += args.bias[size + index];
-    }
-    store_as(args.out_dtype, args.y, int64_t{row} * size + index,
-             activation_math::gated(args.activation, gate, up));
-  }
-};
-using StoreGated = StorePairs<GatedPair>;
 
 // Nothing is stored but each warp's best product of each row of x, as a key that orders like
 // (product, lower n); 0: it has none.
@@ -178,7 +176,7 @@ void with_store(const GemmArgs& args, const Launch& launch) {
   }
   GemmArgs all = args;
   all.n = static_cast<int32_t>(packed_rows(args.n, WeightOrder::kGateUp));
-  StoreGated epilogue{{args.n / 2}};
+  StoreGated epilogue{args.n / 2};
   launch(all, epilogue);
 }
 
