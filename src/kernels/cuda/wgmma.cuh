@@ -81,10 +81,10 @@ __device__ inline uint64_t evict_first_policy() {
   return policy;
 }
 
-// L2 policy for data that is read again soon.
-__device__ inline uint64_t evict_last_policy() {
+// L2 policy for data that other blocks read too.
+__device__ inline uint64_t evict_normal_policy() {
   uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 
@@ -126,6 +126,27 @@ __device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(shared)),
       "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier)), "h"(ranks)
+      : "memory");
+}
+
+// The same of a three-dimensional map, with an L2 policy.
+__device__ inline void copy_box(void* shared, const void* map, int3 at, uint64_t* barrier,
+                                uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+}
+
+__device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map, int3 at,
+                                   uint64_t* barrier, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(
+          shared_address(shared)),
+      "l"(map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(shared_address(barrier)), "h"(ranks),
+      "l"(policy)
       : "memory");
 }
 
