@@ -38,8 +38,9 @@ struct WideShape {
 
 // Which tiles there are and in which order: along x first within bands of rows, so that the blocks
 // at work share tiles of both in the L2 cache.
+template <class Shape>
 struct WideTiles {
-  static constexpr int kBand = 8;
+  static constexpr int kBand = 16 / Shape::kClusterX;
   int num_x;  // of clusters
   int num_w;
 
@@ -229,6 +230,7 @@ struct WideProducts {
 template <class Shape, class Epilogue>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     gemm_wide_kernel(GemmArgs args, Epilogue epilogue, const __grid_constant__ WideMaps maps) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   WideRing<Shape> ring(shared);
   const int rank = Shape::kCluster == 1 ? 0 : cluster_rank();
@@ -236,11 +238,15 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   const int rank_w = rank / Shape::kClusterX;
   const bool loads = threadIdx.x == Shape::kWarpgroups * 128;
   if (threadIdx.x == 0) ring.init();
+  if (loads) {
+    prefetch_map(&maps.x);
+    prefetch_map(&maps.w);
+  }
   if constexpr (Shape::kCluster > 1) sync_cluster();
   __syncthreads();
   int num_stages = ceil_div(args.k, Shape::kAtoms * kAtomK);
-  WideTiles tiles{ceil_div(args.max_rows, Shape::kRows * Shape::kClusterX),
-                  ceil_div(args.n, Shape::kN * Shape::kClusterW)};
+  WideTiles<Shape> tiles{ceil_div(args.max_rows, Shape::kRows * Shape::kClusterX),
+                         ceil_div(args.n, Shape::kN * Shape::kClusterW)};
   const WideLoader<Shape> loader{maps, ring, rank_x, rank_w,
                                  tiles.num_x == 1 ? evict_first_policy() : evict_normal_policy()};
   // The weight is constant: where the first tile does not depend on the live rows, it is fetched
@@ -286,6 +292,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   }
   __syncwarp();
   if constexpr (Shape::kCluster > 1) sync_cluster();
+#endif
 }
 
 template <class Shape, class Epilogue>

@@ -22,12 +22,13 @@ __device__ inline void arrive(uint64_t* barrier) {
                : "memory");
 }
 
-// Arrives at the same barrier of block `rank` of the cluster.
+// Arrives at the same barrier of block `rank` of the cluster. Orders no writes: a wider release
+// would cost a fence of the whole device at every stage.
 __device__ inline void arrive_at(uint64_t* barrier, int rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(
           shared_address(barrier)),
       "r"(rank)
       : "memory");
@@ -68,9 +69,9 @@ __device__ inline uint32_t cluster_rank() {
   return rank;
 }
 
-// Barrier of all threads of a cluster.
+// Barrier of all threads of a cluster. Orders mbarriers that were published, no other memory.
 __device__ inline void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                    : "memory");
 }
 
