@@ -135,22 +135,29 @@ struct KeepBest {
 
   template <int Half>
   __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int column,
-                            const float (&c)[Half]) const {
+                            float (&c)[Half]) const {
     const int lane = threadIdx.x % 32;
+    const int from = n + lane % 4 * 2;
+    if (id_map != nullptr || n + Half * 2 > args.n) drop_others(args, from, c);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      uint64_t best = 0;
+      float product = -INFINITY;
+      int place = 0;
 #pragma unroll
-      for (int j = 0; j < Half / 4; ++j) {
-        const int from = n + j * 8 + lane % 4 * 2;
-        best = max(best, key_of(args, from, c[j * 4 + i * 2]));
-        best = max(best, key_of(args, from + 1, c[j * 4 + i * 2 + 1]));
+      for (int j = 0; j < Half / 2; ++j) {
+        const float other = c[j / 2 * 4 + i * 2 + j % 2];
+        if (other > product) {  // the first of equal ones
+          product = other;
+          place = from + j / 2 * 8 + j % 2;
+        }
       }
+      uint64_t best = key_of(args, place, product);
       for (int offset = 1; offset < 4; offset *= 2) {
         best = max(best, __shfl_xor_sync(0xffffffffu, best, offset));
       }
-      if (lane % 4 == 0)
+      if (lane % 4 == 0) {
         keep(live, row + threadIdx.x % 128 / 32 * 16 + lane / 4 + i * 8, column, best);
+      }
     }
   }
 
@@ -191,9 +198,22 @@ struct KeepBest {
   }
 
  private:
+  __device__ bool admits(const GemmArgs& args, int n) const {
+    return n < args.n && (id_map == nullptr || id_map[n] >= 0);
+  }
+
+  template <int Half>
+  __device__ void drop_others(const GemmArgs& args, int from, float (&c)[Half]) const {
+#pragma unroll
+    for (int j = 0; j < Half / 2; ++j) {
+      if (admits(args, from + j / 2 * 8 + j % 2)) continue;
+      c[j / 2 * 4 + j % 2] = -INFINITY;
+      c[j / 2 * 4 + j % 2 + 2] = -INFINITY;
+    }
+  }
+
   __device__ uint64_t key_of(const GemmArgs& args, int n, float product) const {
-    if (n >= args.n || !(product > -INFINITY)) return 0;
-    if (id_map != nullptr && id_map[n] < 0) return 0;
+    if (!(product > -INFINITY) || !admits(args, n)) return 0;
     return (uint64_t{sample_math::ordered_key(product)} << 32) | ~static_cast<uint32_t>(n);
   }
 
