@@ -29,6 +29,7 @@ struct DeviceTraits {
   int num_sms;
   bool dependent_launch;  // programmatic dependent launch
   bool clusters;          // thread block clusters
+  bool wgmma;             // Hopper's asynchronous products
 };
 const DeviceTraits& device_traits();
 
