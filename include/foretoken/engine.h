@@ -30,6 +30,12 @@ struct DrafterInfo {
   int64_t memory_bytes = 0;        // its share of EngineInfo::drafter_bytes
 };
 
+// A part of the start-up.
+struct StartPhase {
+  std::string name;
+  double seconds = 0;
+};
+
 // What the start-up decided, for banners and `foretoken inspect`.
 struct EngineInfo {
   std::string device;
@@ -55,6 +61,7 @@ struct EngineInfo {
   int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
+  std::vector<StartPhase> start_phases;  // in order; together from the call to the engine
 };
 
 // An engine that runs requests on one device. Thread-safe. Several engines can live in one process.

@@ -36,6 +36,8 @@ class Device {
   virtual int num_workers() const = 0;
   // Bytes that can still be allocated, as the system reports them now.
   virtual int64_t free_memory() const = 0;
+  // Bytes of memory that the device has.
+  virtual int64_t total_memory() const = 0;
 
   // Zero-filled memory aligned to 256 bytes, or nullptr when there is none left.
   virtual void* allocate(size_t bytes, MemoryKind kind) = 0;
