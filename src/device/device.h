@@ -24,6 +24,10 @@ struct WeightPart {
   int64_t num_rows;
 };
 
+// How the rows of a packed matrix lie. kGateUp: the matrix is [gate; up] of equal size, and the
+// gemm op finds row i of both together (GemmArgs::gated).
+enum class WeightOrder : uint8_t { kPlain, kGateUp };
+
 // The root of a device plug-in: owns memory and makes queues. Thread-safe. It outlives everything
 // made from it.
 class Device {
@@ -48,12 +52,13 @@ class Device {
   // Room for a weight matrix [n, k] of type `dtype` in the layout that the gemm op of this device
   // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with
   // free_weight. Start-up only; nullptr when memory is short.
-  virtual void* make_weight(int64_t n, int64_t k, DType dtype) = 0;
-  // Rows that are packed together: an op pack_rows begins at a multiple of them.
-  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype) const = 0;
+  virtual void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) = 0;
+  // Rows that are packed together, even by kGateUp (kernels/pack_rows.h).
+  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const = 0;
   // make_weight, filled from a matrix in host memory (n = sum of the parts' rows). Blocks until
   // done.
-  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) = 0;
+  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                            WeightOrder order = WeightOrder::kPlain) = 0;
   virtual void free_weight(void* weight) = 0;
 };
 

@@ -159,7 +159,7 @@ int ModelRunner::max_logits_rows(const StepShape& shape) const {
 void ModelRunner::enqueue_step(const StepShape& shape) {
   enqueue_inputs(shape);
   model_.forward(queue_, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
-  if ((shape.features & kPools) != 0) enqueue_pooling();
+  if ((shape.features & kPools) != 0) enqueue_pooling(shape.max_rows);
   enqueue_logits(shape);
   enqueue_outputs(shape.features);
   enqueue_drafts(shape);
@@ -181,8 +181,8 @@ void ModelRunner::enqueue_inputs(const StepShape& shape) {
                    .max_logits_rows = max_logits_rows(shape)});
 }
 
-void ModelRunner::enqueue_pooling() {
-  pool(queue_, {.states = model_.hidden_states(),
+void ModelRunner::enqueue_pooling(int max_rows) {
+  pool(queue_, {.states = model_.hidden_states(queue_, memory_.tensors, max_rows),
                 .tensors = memory_.tensors,
                 .batch = memory_.batch,
                 .accumulators = scratch_.accumulators,

@@ -77,7 +77,7 @@ class ModelRunner {
   Graph* graph_of(const StepShape& shape);
   void enqueue_step(const StepShape& shape);
   void enqueue_inputs(const StepShape& shape);
-  void enqueue_pooling();
+  void enqueue_pooling(int max_rows);
   void enqueue_logits(const StepShape& shape);
   void enqueue_processors(int row_offset, int rows);
   void enqueue_sampling(int row_offset, int rows, uint32_t features);

@@ -7,10 +7,11 @@
 namespace foretoken {
 
 // Residual add and root mean square norm (Zhang and Sennrich 2019):
-//   residual[r] += delta[r]                                   (when delta is given)
-//   out[i] = residual[r] / sqrt(mean(residual[r]^2) + eps) * weight
-// with r = i, over the live token rows; or, when row_index is given, r = row_index[row_offset + i]
-// over the live logits rows from row_offset on (delta must then be null).
+//   x = residual[r] + delta[r]                                (delta: when given)
+//   out[i] = x / sqrt(mean(x^2) + eps) * weight
+// with r = i, over the live token rows, where x is stored to residual[r]; or, when row_index is
+// given, r = row_index[row_offset + i] over the live logits rows from row_offset on, where the
+// residual stays as it is. Rows of residual and delta up to max_rows are readable memory.
 // The order of the sum does not depend on the number of rows.
 struct RmsNormArgs {
   static constexpr Op kOp = Op::kRmsNorm;

@@ -62,16 +62,16 @@ Status LayerLoader::load_mlp(const std::string& base, DecoderLayerWeights* layer
                             ? Parts{{base + "gate_up_proj", 2 * inner}}
                             : Parts{{base + "gate_proj", inner}, {base + "up_proj", inner}};
   FT_RETURN_IF_ERROR(load_linear(gate_up, config_.hidden_size, config_.mlp_bias, &layer->gate_up,
-                                 &layer->gate_up_bias));
+                                 &layer->gate_up_bias, WeightOrder::kGateUp));
   return load_linear({{base + "down_proj", config_.hidden_size}}, inner, config_.mlp_bias,
                      &layer->down, &layer->down_bias);
 }
 
 Status LayerLoader::load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
-                                PackedWeight* weight, const float** bias) {
+                                PackedWeight* weight, const float** bias, WeightOrder order) {
   std::vector<TensorPart> biases = parts;
   for (TensorPart& part : parts) part.name += ".weight";
-  FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols));
+  FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols, order));
   if (!has_bias) return {};
   for (TensorPart& part : biases) part.name += ".bias";
   FT_ASSIGN_OR_RETURN(*bias, loader_.vector(arena_, biases, 0));

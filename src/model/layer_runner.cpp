@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "kernels/attention.h"
-#include "kernels/gated_act.h"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
 #include "model/rope_table.h"
@@ -34,7 +33,6 @@ Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
   if (post_norms) {
     FT_ASSIGN_OR_RETURN(added_, arena.take_array<float>(rows * hidden, what));
   }
-  FT_ASSIGN_OR_RETURN(gate_up_, arena.take_array<float>(rows * 2 * inner, what));
   FT_ASSIGN_OR_RETURN(gated_, arena.take(rows * inner * act, what));
   workspace_floats_ =
       attention_.workspace_floats(device_, max_rows_, config_.num_heads, config_.head_dim);
@@ -89,15 +87,20 @@ const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
 }
 
 const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer) {
-  multiply(rows, normed_, layer.gate_up, layer.gate_up_bias, gate_up_,
-           2 * config_.intermediate_size, config_.hidden_size);
-  gated_act(rows.queue, {.counts = rows.counts,
-                         .gate_up = gate_up_,
-                         .out = gated_,
-                         .max_rows = rows.max_rows,
-                         .size = config_.intermediate_size,
-                         .activation = config_.activation,
-                         .out_dtype = config_.dtype});
+  gemm(rows.queue, {.counts = rows.counts,
+                    .x = normed_,
+                    .weight = layer.gate_up.get(),
+                    .y = gated_,
+                    .bias = layer.gate_up_bias,
+                    .row_kind = RowKind::kToken,
+                    .row_offset = 0,
+                    .max_rows = rows.max_rows,
+                    .n = 2 * config_.intermediate_size,
+                    .k = config_.hidden_size,
+                    .dtype = config_.dtype,
+                    .out_dtype = config_.dtype,
+                    .gated = 1,
+                    .activation = config_.activation});
   multiply(rows, gated_, layer.down, layer.down_bias, delta_, config_.hidden_size,
            config_.intermediate_size);
   return norm_delta(rows, layer.mlp_post_norm);

@@ -100,7 +100,6 @@ class LayerRunner {
   void* attended_ = nullptr;    // [max_rows, q size] act
   float* delta_ = nullptr;      // [max_rows, hidden] output of a block
   float* added_ = nullptr;      // [max_rows, hidden] the same after its own norm, where it has one
-  float* gate_up_ = nullptr;    // [max_rows, 2 * intermediate]
   void* gated_ = nullptr;       // [max_rows, intermediate] act
   float* workspace_ = nullptr;  // [workspace_floats] of attention
   int64_t workspace_floats_ = 0;

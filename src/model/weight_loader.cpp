@@ -107,14 +107,15 @@ Status WeightLoader::finish() {
   return {};
 }
 
-Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols) {
+Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols,
+                                          WeightOrder order) {
   std::vector<RowRun> runs;
   for (const TensorPart& part : parts) {
     const int64_t shape[] = {part.rows, cols};
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
     runs.push_back({part.name, tensor, 0, part.rows});
   }
-  return load_rows(runs, cols);
+  return load_rows(runs, cols, order);
 }
 
 Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
@@ -131,33 +132,59 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
       runs.push_back({part.name, tensor, id, 1});
     }
   }
-  return load_rows(runs, cols);
+  return load_rows(runs, cols, WeightOrder::kPlain);
 }
 
-Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols) {
-  int64_t rows = 0;
-  for (const RowRun& run : runs) rows += run.num_rows;
+Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
+                                             WeightOrder order) {
+  PackRowsArgs pack;
+  pack.n = num_rows(runs);
+  pack.k = cols;
+  pack.dtype = dtype_;
+  pack.order = order;
+  pack.slice_rows = device_.weight_slice_rows(pack.n, cols, dtype_, order);
+  pack.weight = device_.make_weight(pack.n, cols, dtype_, order);
   const auto row_bytes = cols * static_cast<int64_t>(dtype_size(dtype_));
-  PackedWeight weight(device_, device_.make_weight(rows, cols, dtype_));
-  Status status;
-  if (weight.get() == nullptr) {
-    status = out_of_memory(device_, "tensor '" + runs[0].name + "'", rows * row_bytes);
+  if (pack.weight == nullptr) {
+    stream_->stop();
+    return out_of_memory(device_, "tensor '" + runs[0].name + "'", pack.n * row_bytes);
   }
+  PackedWeight weight(device_, pack.weight);
+  const std::vector<RowRun> ordered = in_packing_order(runs, pack);
   const int64_t room = checkpoint_ != nullptr ? stream_->piece_bytes() : kScratchBytes;
-  const int64_t slice = device_.weight_slice_rows(rows, cols, dtype_);
-  const int64_t most = std::max<int64_t>(room / (slice * row_bytes), 1) * slice;
-  for (int64_t first = 0; first < rows && status.ok(); first += most) {
-    const int64_t count = std::min(most, rows - first);
-    const std::vector<RowRun> piece = rows_between(runs, first, first + count);
-    status = checkpoint_ != nullptr ? stream_rows(piece, first, cols, weight.handle())
-                                    : make_random_rows(piece, first, cols, weight.handle());
-  }
-  if (!status.ok()) {
+  const int64_t most = std::max<int64_t>(room / (pack.slice_rows * row_bytes), 1) * pack.slice_rows;
+  for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {
+    pack.num_rows = std::min(most, pack.n - pack.first_row);
+    const auto piece = rows_between(ordered, pack.first_row, pack.first_row + pack.num_rows);
+    const Status status =
+        checkpoint_ != nullptr ? stream_rows(piece, pack) : make_random_rows(piece, pack);
+    if (status.ok()) continue;
     stream_->stop();  // nothing may go on filling a weight that is given up
     return status;
   }
-  count_tensor(rows * cols, checkpoint_ != nullptr);
+  count_tensor(pack.n * cols, checkpoint_ != nullptr);
   return weight;
+}
+
+int64_t WeightLoader::num_rows(std::span<const RowRun> runs) {
+  int64_t rows = 0;
+  for (const RowRun& run : runs) rows += run.num_rows;
+  return rows;
+}
+
+std::vector<WeightLoader::RowRun> WeightLoader::in_packing_order(std::span<const RowRun> runs,
+                                                                 const PackRowsArgs& pack) {
+  if (pack.order == WeightOrder::kPlain) return {runs.begin(), runs.end()};
+  std::vector<RowRun> ordered;
+  const int64_t side = pack.n / 2;
+  const int64_t half = pack.slice_rows / 2;
+  for (int64_t first = 0; first < side; first += half) {
+    for (const int64_t begin : {first, side + first}) {
+      const auto found = rows_between(runs, begin, begin + std::min(half, side - first));
+      ordered.insert(ordered.end(), found.begin(), found.end());
+    }
+  }
+  return ordered;
 }
 
 // Rows [first, end) of all runs together.
@@ -177,48 +204,31 @@ std::vector<WeightLoader::RowRun> WeightLoader::rows_between(std::span<const Row
   return found;
 }
 
-Status WeightLoader::stream_rows(std::span<const RowRun> runs, int64_t first_row, int64_t cols,
-                                 void* weight) {
-  WeightPiece piece{.runs = {},
-                    .dtype = dtype_,
-                    .offset = 0,
-                    .to = nullptr,
-                    .weight = weight,
-                    .first_row = first_row,
-                    .num_rows = 0,
-                    .k = cols};
+Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack) {
+  WeightPiece piece;
+  piece.dtype = dtype_;
+  piece.pack = pack;
   for (const RowRun& run : runs) {
-    piece.runs.push_back({run.tensor, run.first_row * cols, run.num_rows * cols});
-    piece.num_rows += run.num_rows;
+    piece.runs.push_back({run.tensor, run.first_row * pack.k, run.num_rows * pack.k});
   }
   return stream_->add(std::move(piece));
 }
 
 // Made in device memory and packed from there.
-Status WeightLoader::make_random_rows(std::span<const RowRun> runs, int64_t first_row, int64_t cols,
-                                      void* weight) {
-  int64_t rows = 0;
-  for (const RowRun& run : runs) rows += run.num_rows;
-  const int64_t row_bytes = cols * static_cast<int64_t>(dtype_size(dtype_));
-  if (rows * row_bytes > scratch_bytes_) {
-    const auto bytes = static_cast<size_t>(rows * row_bytes);
+Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack) {
+  const int64_t row_bytes = pack.k * static_cast<int64_t>(dtype_size(dtype_));
+  if (pack.num_rows * row_bytes > scratch_bytes_) {
+    const auto bytes = static_cast<size_t>(pack.num_rows * row_bytes);
     FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(bytes, "random weights"));
-    scratch_bytes_ = rows * row_bytes;
+    scratch_bytes_ = pack.num_rows * row_bytes;
   }
   auto* to = static_cast<std::byte*>(scratch_);
   for (const RowRun& run : runs) {
-    make_random(run.name, run.first_row * cols, run.num_rows * cols, cols, to);
+    make_random(run.name, run.first_row * pack.k, run.num_rows * pack.k, pack.k, to);
     to += run.num_rows * row_bytes;
   }
-  stream_->with_queue([&](Queue& queue) {
-    pack_rows(queue, {.weight = weight,
-                      .rows = scratch_,
-                      .scratch = nullptr,
-                      .first_row = first_row,
-                      .num_rows = rows,
-                      .k = cols,
-                      .dtype = dtype_});
-  });
+  pack.rows = scratch_;
+  stream_->with_queue([&](Queue& queue) { pack_rows(queue, pack); });
   return {};
 }
 
@@ -244,14 +254,9 @@ Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int
 
 Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,
                                           float dummy_value, float offset) {
-  WeightPiece piece{.runs = {},
-                    .dtype = DType::kF32,
-                    .offset = offset,
-                    .to = nullptr,
-                    .weight = nullptr,
-                    .first_row = 0,
-                    .num_rows = 0,
-                    .k = 0};
+  WeightPiece piece;
+  piece.dtype = DType::kF32;
+  piece.offset = offset;
   int64_t count = 0;
   for (const TensorPart& part : parts) {
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, {&part.rows, 1}));
@@ -287,14 +292,11 @@ Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, i
     if (tensor == nullptr) {
       make_random(name, first, here, cols, to);
     } else {
-      FT_RETURN_IF_ERROR(stream_->add({.runs = {{tensor, first, here}},
-                                       .dtype = dtype_,
-                                       .offset = 0,
-                                       .to = to,
-                                       .weight = nullptr,
-                                       .first_row = 0,
-                                       .num_rows = 0,
-                                       .k = 0}));
+      WeightPiece piece;
+      piece.runs = {{tensor, first, here}};
+      piece.dtype = dtype_;
+      piece.to = to;
+      FT_RETURN_IF_ERROR(stream_->add(std::move(piece)));
     }
   }
   count_tensor(count, tensor != nullptr);

@@ -64,7 +64,8 @@ class WeightLoader {
                                                       const std::atomic<bool>* cancelled);
 
   // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
-  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols);
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
+                              WeightOrder order = WeightOrder::kPlain);
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
   Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
                                    std::span<const int32_t> ids);
@@ -127,11 +128,13 @@ class WeightLoader {
   Status check_cancelled(const std::string& name) const;
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
-  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols);
+  static int64_t num_rows(std::span<const RowRun> runs);
   static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);
-  Status stream_rows(std::span<const RowRun> runs, int64_t first_row, int64_t cols, void* weight);
-  Status make_random_rows(std::span<const RowRun> runs, int64_t first_row, int64_t cols,
-                          void* weight);
+  static std::vector<RowRun> in_packing_order(std::span<const RowRun> runs,
+                                              const PackRowsArgs& pack);
+  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
+  Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack);
+  Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
   void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
   void count_tensor(int64_t num_elements, bool streamed);
   void report_progress();

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/thread_role.h"
-#include "kernels/pack_rows.h"
 #include "model/convert.h"
 
 namespace foretoken {
@@ -181,14 +180,11 @@ Status WeightStream::read(const WeightPiece& piece, std::byte* to, std::vector<s
 
 void WeightStream::enqueue(const WeightPiece& piece, Slot& slot) {
   with_queue([&](Queue& queue) {
-    if (piece.weight != nullptr) {
-      pack_rows(queue, {.weight = piece.weight,
-                        .rows = slot.pinned,
-                        .scratch = slot.scratch,
-                        .first_row = piece.first_row,
-                        .num_rows = piece.num_rows,
-                        .k = piece.k,
-                        .dtype = piece.dtype});
+    if (piece.pack.weight != nullptr) {
+      PackRowsArgs pack = piece.pack;
+      pack.rows = slot.pinned;
+      pack.scratch = slot.scratch;
+      pack_rows(queue, pack);
     } else {
       queue.copy(piece.to, slot.pinned, static_cast<size_t>(piece.num_bytes()));
     }

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
+#include "kernels/pack_rows.h"
 #include "model/safetensors.h"
 
 namespace foretoken {
@@ -29,12 +30,8 @@ struct WeightPiece {
   std::vector<TensorRun> runs;
   DType dtype = DType::kF32;  // kF32 or kBF16
   float offset = 0;           // only with kF32
-  void* to = nullptr;         // device memory, where `weight` is null
-  // Of Device::make_weight; the elements are its rows first_row .. first_row + num_rows - 1.
-  void* weight = nullptr;
-  int64_t first_row = 0;
-  int64_t num_rows = 0;
-  int64_t k = 0;
+  void* to = nullptr;         // device memory, or
+  PackRowsArgs pack;          // without rows and scratch, where `weight` is not null
 
   int64_t num_elements() const;
   int64_t num_bytes() const { return num_elements() * static_cast<int64_t>(dtype_size(dtype)); }

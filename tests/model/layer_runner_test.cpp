@@ -48,14 +48,15 @@ class LayerRunnerTest : public DeviceTest {
     layer_.attention_inputs = kInputs;
     layer_.qkv = packed(qkv_);
     layer_.o = packed(o_);
-    layer_.gate_up = packed(gate_up_);
+    layer_.gate_up = packed(gate_up_, WeightOrder::kGateUp);
     layer_.down = packed(down_);
     layer_.mlp_norm = to_device(norm_.values);
   }
 
-  PackedWeight packed(const Matrix& matrix) {
+  PackedWeight packed(const Matrix& matrix, WeightOrder order = WeightOrder::kPlain) {
     const WeightPart part{matrix.values.data(), matrix.rows};
-    return PackedWeight(device(), device().pack_weight({&part, 1}, matrix.cols, DType::kF32));
+    return PackedWeight(device(),
+                        device().pack_weight({&part, 1}, matrix.cols, DType::kF32, order));
   }
 
   // The residual and what the MLP adds to it, both rows.

@@ -41,7 +41,7 @@ class WeightLoaderTest : public testing::Test {
   }
 
   // One row times a packed matrix [n, k] of floats.
-  std::vector<float> product(const void* weight, int64_t n, int64_t k) {
+  std::vector<float> product(const void* weight, int64_t n, int64_t k, int gated = 0) {
     const auto queue = model_device().make_queue().value();
     auto* counts = arena_.take_array<StepCounts>(1, "test").value();
     auto* x = arena_.take_array<float>(static_cast<size_t>(k), "test").value();
@@ -58,9 +58,10 @@ class WeightLoaderTest : public testing::Test {
     args.n = static_cast<int32_t>(n);
     args.k = static_cast<int32_t>(k);
     args.dtype = args.out_dtype = DType::kF32;
+    args.gated = gated;
     gemm(*queue, args);
     EXPECT_TRUE(queue->drain().ok());
-    return {y, y + n};
+    return {y, y + (n >> gated)};
   }
 
   ScratchFolder folder_;
@@ -177,16 +178,21 @@ TEST_F(WeightLoaderTest, MatricesHaveTheirRows) {
   const WeightPart parts[] = {{p.data(), kRows}, {q.data(), kRows}};
   PackedWeight want(model_device(), model_device().pack_weight(parts, kCols, DType::kF32));
   const auto expected = product(want.get(), 2 * kRows, kCols);
+  const auto pairs = WeightOrder::kGateUp;
+  PackedWeight gates(model_device(), model_device().pack_weight(parts, kCols, DType::kF32, pairs));
+  const auto gated = product(gates.get(), 2 * kRows, kCols, 1);
   const TensorPart names[] = {{"p", kRows}, {"q", kRows}};
   std::vector<int32_t> ids(kRows);
   for (int32_t i = 0; i < kRows; ++i) ids[static_cast<size_t>(i)] = i / 50 % 2 == 0 ? i : kRows - i;
   for (WeightLoader* source : {random.get(), stored.get()}) {
     const auto matrix = source->matrix(names, kCols);
+    const auto gate_up = source->matrix(names, kCols, pairs);
     const auto rows = source->matrix_rows({"q", kRows}, kCols, ids);
     const auto table = source->table(arena_, "p", kRows, kCols);
-    ASSERT_TRUE(matrix.ok() && rows.ok() && table.ok());
+    ASSERT_TRUE(matrix.ok() && gate_up.ok() && rows.ok() && table.ok());
     ASSERT_TRUE(source->finish().ok());
     EXPECT_EQ(product(matrix.value().get(), 2 * kRows, kCols), expected);
+    EXPECT_EQ(product(gate_up.value().get(), 2 * kRows, kCols, 1), gated);
     const auto picked = product(rows.value().get(), kRows, kCols);
     for (size_t i = 0; i < ids.size(); ++i) {
       ASSERT_EQ(picked[i], expected[static_cast<size_t>(kRows + ids[i])]) << i;

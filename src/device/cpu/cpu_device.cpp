@@ -54,14 +54,15 @@ class CpuDevice final : public Device {
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
   }
-  void* make_weight(int64_t n, int64_t k, DType dtype) override {
-    return kernels_.make_weight(n, k, dtype);
+  void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override {
+    return kernels_.make_weight(n, k, dtype, order);
   }
-  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype) const override {
-    return kernels_.weight_slice_rows(n, k, dtype);
+  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
+    return kernels_.weight_slice_rows(n, k, dtype, order);
   }
-  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override {
-    return kernels_.pack_weight(parts, k, dtype);
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                    WeightOrder order) override {
+    return kernels_.pack_weight(parts, k, dtype, order);
   }
   void free_weight(void* weight) override { kernels_.free_weight(weight); }
 

@@ -25,9 +25,12 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
-  void* make_weight(int64_t n, int64_t k, DType dtype) override;
-  int64_t weight_slice_rows(int64_t, int64_t, DType) const override { return 1; }
-  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override;
+  void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;
+  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
+    return kernels_.weight_slice_rows(n, k, dtype, order);
+  }
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                    WeightOrder order) override;
   void free_weight(void* weight) override;
 
  private:
@@ -93,15 +96,16 @@ Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   return CudaQueue::make(kernels_, ordinal_, failure_);
 }
 
-void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype) {
+void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
   cudaSetDevice(ordinal_);
-  return kernels_.make_weight(n, k, dtype);
+  return kernels_.make_weight(n, k, dtype, order);
 }
 
-void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                              WeightOrder order) {
   std::lock_guard lock(mutex_);
   cudaSetDevice(ordinal_);
-  return kernels_.pack_weight(parts, k, dtype);
+  return kernels_.pack_weight(parts, k, dtype, order);
 }
 
 void CudaDevice::free_weight(void* weight) {

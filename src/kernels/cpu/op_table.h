@@ -39,9 +39,9 @@ void fill_random(const void* args, CpuPool& pool);
 void pack_rows(const void* args, CpuPool& pool);
 
 // The weight functions of Device for the CPU.
-void* make_weight(int64_t n, int64_t k, DType dtype);
-int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype);
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order);
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);
 void free_weight(void* weight);
 
 }  // namespace foretoken::cpu

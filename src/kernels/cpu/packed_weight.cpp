@@ -33,22 +33,20 @@ int64_t total_rows(std::span<const WeightPart> parts) {
 }
 
 // Rows of the matrix [first, first + count) as one block, gathered from the parts.
-std::vector<std::byte> gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count,
-                                   size_t row_bytes) {
-  std::vector<std::byte> rows(static_cast<size_t>(count) * row_bytes);
+void gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count, size_t row_bytes,
+                 std::byte* rows) {
   int64_t part_begin = 0;
   for (const WeightPart& part : parts) {
     const int64_t begin = std::max(first, part_begin);
     const int64_t end = std::min(first + count, part_begin + part.num_rows);
     if (begin < end) {
-      std::memcpy(rows.data() + static_cast<size_t>(begin - first) * row_bytes,
+      std::memcpy(rows + static_cast<size_t>(begin - first) * row_bytes,
                   static_cast<const std::byte*>(part.data) +
                       static_cast<size_t>(begin - part_begin) * row_bytes,
                   static_cast<size_t>(end - begin) * row_bytes);
     }
     part_begin += part.num_rows;
   }
-  return rows;
 }
 
 float element(const void* data, DType dtype, int64_t index) {
@@ -71,20 +69,30 @@ std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype
 
 }  // namespace
 
-PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype) : n_(n), k_(k), dtype_(dtype) {
+PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order)
+    : n_(n), k_(k), dtype_(dtype), order_(order) {
   FT_CHECK(n > 0 && k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
-  const int width = slice_width(n, k, dtype);
-  for (int64_t first = 0; first < n; first += width) {
-    const int cols = static_cast<int>(std::min<int64_t>(width, n - first));
+  // Equal parts of the matrix whose rows a slice has side by side.
+  const int sides = num_sides();
+  FT_CHECK(n % sides == 0);
+  const int width = slice_width(n, k, dtype) / sides;
+  for (int64_t first = 0; first < n / sides; first += width) {
+    const int cols = static_cast<int>(std::min<int64_t>(width, n / sides - first)) * sides;
     slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
   }
 }
 
-PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype)
-    : PackedWeight(total_rows(parts), k, dtype) {
+PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                           WeightOrder order)
+    : PackedWeight(total_rows(parts), k, dtype, order) {
+  const size_t row_bytes = static_cast<size_t>(k) * dtype_size(dtype);
   for (int i = 0; i < num_slices(); ++i) {
-    const auto rows =
-        gather_rows(parts, first_col(i), cols(i), static_cast<size_t>(k) * dtype_size(dtype));
+    std::vector<std::byte> rows(static_cast<size_t>(cols(i)) * row_bytes);
+    const int side_cols = cols(i) / num_sides();
+    for (int side = 0; side < num_sides(); ++side) {
+      gather_rows(parts, side * (n_ / num_sides()) + first_col(i), side_cols, row_bytes,
+                  rows.data() + static_cast<size_t>(side * side_cols) * row_bytes);
+    }
     pack_slice(i, rows.data());
   }
 }
@@ -133,19 +141,22 @@ void PackedWeight::multiply_plain_slice(const Slice& slice, const void* x, float
   }
 }
 
-void* make_weight(int64_t n, int64_t k, DType dtype) {
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
   try {
-    return new PackedWeight(n, k, dtype);
+    return new PackedWeight(n, k, dtype, order);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype) { return slice_width(n, k, dtype); }
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) {
+  const int sides = order == WeightOrder::kGateUp ? 2 : 1;
+  return slice_width(n, k, dtype) / sides * sides;
+}
 
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order) {
   try {
-    return new PackedWeight(parts, k, dtype);
+    return new PackedWeight(parts, k, dtype, order);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }

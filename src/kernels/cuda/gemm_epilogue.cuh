@@ -1,5 +1,7 @@
 #pragma once
+#include "kernels/activation_math.h"
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/weight_layout.cuh"
 #include "kernels/sample_math.h"
 
@@ -41,6 +43,58 @@ struct StoreOutput {
   __device__ static void store(const GemmArgs& args, int row, int n, float value) {
     if (args.bias != nullptr) value += args.bias[n];
     const int64_t at = int64_t{row} * args.n + n;
+    if (args.out_dtype == DType::kBF16) {
+      static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
+    } else {
+      static_cast<float*>(args.y)[at] = value;
+    }
+  }
+};
+
+// y[row, j] = activation(gate) * up of a weight packed as WeightOrder::kGateUp: the gate of a
+// lane's tile of 16 rows is in its upper half, the up of the same column in its lower one.
+struct StoreGated {
+  int size;  // columns of y
+
+  template <int TilesW, int TilesX>
+  __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int,
+                             const float (&c)[TilesW][TilesX][4]) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int w = 0; w < TilesW; ++w) {
+      const int column = n / 2 + w * (kTileN / 2) + lane / 4;
+#pragma unroll
+      for (int x = 0; x < TilesX; ++x) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int r = row + x * 8 + lane % 4 * 2 + i;
+          if (r < live && column < size) store(args, r, column, c[w][x][i], c[w][x][i + 2]);
+        }
+      }
+    }
+  }
+
+  template <int Rows>
+  __device__ void take_column(const GemmArgs& args, int live, int row, int n, int,
+                              const float (&sums)[Rows]) const {
+    const int column = n / 16 * 8 + n % 8;
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) {
+      const float up = __shfl_xor_sync(0xffffffffu, sums[r], 8);
+      if (n % 16 < 8 && row + r < live && column < size) {
+        store(args, row + r, column, sums[r], up);
+      }
+    }
+  }
+
+ private:
+  __device__ void store(const GemmArgs& args, int row, int column, float gate, float up) const {
+    if (args.bias != nullptr) {
+      gate += args.bias[column];
+      up += args.bias[size + column];
+    }
+    const float value = activation_math::gated(args.activation, gate, up);
+    const int64_t at = int64_t{row} * size + column;
     if (args.out_dtype == DType::kBF16) {
       static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
     } else {
@@ -104,8 +158,23 @@ struct KeepBest {
   }
 };
 
+// Calls launch(args, epilogue) with what gemm stores. The args of a gated product count the rows of
+// the packed matrix in n.
+template <class Launch>
+void with_store(const GemmArgs& args, const Launch& launch) {
+  if (args.gated == 0) {
+    StoreOutput epilogue;
+    return launch(args, epilogue);
+  }
+  GemmArgs all = args;
+  all.n = static_cast<int32_t>(packed_rows(args.n, WeightOrder::kGateUp));
+  StoreGated epilogue{args.n / 2};
+  launch(all, epilogue);
+}
+
 // Tells the epilogue that a warp takes `width` rows of the weight.
 inline void set_width(StoreOutput&, const GemmArgs&, int) {}
+inline void set_width(StoreGated&, const GemmArgs&, int) {}
 inline void set_width(KeepBest& best, const GemmArgs& args, int width) {
   best.num_columns = ceil_div(args.n, width);
 }

@@ -60,9 +60,9 @@ extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
-  auto device =
-      open_device({kOps.data(), kNumOps, report_failures_to, make_weight, pack_weight, free_weight},
-                  ordinal, reason);
+  auto device = open_device({kOps.data(), kNumOps, report_failures_to, make_weight,
+                             weight_slice_rows, pack_weight, free_weight},
+                            ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());
   }
