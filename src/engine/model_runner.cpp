@@ -297,4 +297,11 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const DraftShape& sha
                   shape);
 }
 
+int64_t ModelRunner::device_bytes(const Model& model, const StepMemoryConfig& memory,
+                                  const ModelRunnerConfig& config) {
+  const std::unique_ptr<StepMemory> counted = StepMemory::count(memory);
+  return counted->device_bytes() +
+         StepScratch::device_bytes(scratch_config(model, *counted, config));
+}
+
 }  // namespace foretoken

@@ -41,6 +41,10 @@ class ModelRunner {
   ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
               std::vector<Drafter*> drafters, StepMemory& memory, const ModelRunnerConfig& config);
 
+  // Device memory of the step memory and the scratch of a runner for such steps.
+  static int64_t device_bytes(const Model& model, const StepMemoryConfig& memory,
+                              const ModelRunnerConfig& config);
+
   // Takes the scratch. Nothing can be submitted before.
   Status start();
   // Records the usual steps (StepShapes::usual). All others are recorded when they are first
