@@ -34,6 +34,7 @@ enum class Op : uint16_t {
   kPairRows,
   kHeadArgmax,
   kSpreadLogits,
+  kStamp,
   kCount,
 };
 
