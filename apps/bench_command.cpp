@@ -10,6 +10,7 @@ void add_bench_command(CLI::App& app, std::function<int()>* run) {
   add_bench_latency(*bench, run);
   add_bench_throughput(*bench, run);
   add_bench_pairs(*bench, run);
+  add_bench_host(*bench, run);
 }
 
 }  // namespace foretoken

@@ -10,5 +10,6 @@ namespace foretoken {
 void add_bench_latency(CLI::App& bench, std::function<int()>* run);
 void add_bench_throughput(CLI::App& bench, std::function<int()>* run);
 void add_bench_pairs(CLI::App& bench, std::function<int()>* run);
+void add_bench_host(CLI::App& bench, std::function<int()>* run);
 
 }  // namespace foretoken
