@@ -171,9 +171,9 @@ def categories(args):
     of_category = {}
     for line in own:
         of_category.setdefault(line["category"], []).append(line["prompt"])
-    found["in-domain"] = list(map(plain_text, of_category["story"]))
-    for path in sorted((ROOT / "bench" / "prompts").glob("held-out*.jsonl")):
-        found["in-domain"] += [plain_text(line["prompt"]) for line in read_lines(path)]
+    for line in read_lines(ROOT / "bench" / "prompts" / "held-out.jsonl"):
+        request = {key: line[key] for key in ("prompt", "messages") if key in line}
+        found.setdefault(line["category"], []).append(request)
     if not args.workloads:
         found["gsm8k"] = list(map(question, of_category["gsm8k"]))
         found["mt-bench"] = list(map(question, of_category["mt-bench"]))

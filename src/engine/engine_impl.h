@@ -62,6 +62,7 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config);
+  void abandon_device();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
@@ -84,6 +85,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
 
+  GraphConfig graphs_;
   GenerationConfig generation_;
   RequestLimits limits_;
   int max_blocks_ = 0;

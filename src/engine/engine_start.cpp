@@ -42,6 +42,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
+  if (hooks.wrap_queue) engine->queue_ = hooks.wrap_queue(std::move(engine->queue_));
   FT_RETURN_IF_ERROR(engine->load_text(resolved));
   FT_ASSIGN_OR_RETURN(engine->generation_, load_generation_config(resolved));
   FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders));
@@ -71,6 +72,7 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
   options.cancelled = config.cancel_load;
   const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
   FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
+  FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
   FT_ASSIGN_OR_RETURN(model_, load_model(*device_, config.model, options));
   FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
                                                         .target = *model_,
@@ -217,7 +219,7 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .synthetic_chances = synthetic
                                                  ? synthetic_chances(config.speculative.front())
                                                  : std::array<uint32_t, kMaxDrafts>{},
-                        .graphs = !config.enforce_eager,
+                        .graphs = graphs_,
                         .hooks = hooks});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
@@ -249,8 +251,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
                        .max_rows = config.max_num_batched_tokens,
                        .max_catch_up_rows = max_catch_up_rows(config),
                        .num_blocks = num_blocks_.full,
-                       .num_window_blocks = num_blocks_.windowed,
-                       .graphs = !config.enforce_eager});
+                       .num_window_blocks = num_blocks_.windowed});
   FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
   return file.empty() ? Status() : write_step_times(step_times_, file);
 }
@@ -270,7 +271,10 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config) {
     info_.step_times = step_times_.text();
   }
   policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
-  return runner_->capture_usual_steps();
+  FT_RETURN_IF_ERROR(runner_->capture_usual_steps());
+  info_.num_graphs = runner_->graphs().size();
+  info_.graph_seconds = static_cast<double>(runner_->graphs().capture_ns()) / 1e9;
+  return {};
 }
 
 void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
@@ -296,7 +300,8 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                                                          .policy = *policy_,
                                                          .outputs = *ring_,
                                                          .memory = *memory_},
-                                       config.steps_in_flight, hooks);
+                                       config.steps_in_flight, hooks,
+                                       std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =
@@ -346,6 +351,7 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.max_num_seqs = config.max_num_seqs;
   info_.max_num_batched_tokens = config.max_num_batched_tokens;
   info_.block_size = config.block_size;
+  info_.cudagraph_mode = graph_mode_name(graphs_.mode);
 }
 
 }  // namespace foretoken

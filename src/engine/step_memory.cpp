@@ -79,6 +79,7 @@ Status StepMemory::take_rings() {
                       pinned_.take_array<char>(plan_entry_bytes * kStepRingSize, "step plan ring"));
   FT_ASSIGN_OR_RETURN(result_ring, pinned_.take_array<char>(result_entry_bytes * kStepRingSize,
                                                             "step result ring"));
+  FT_ASSIGN_OR_RETURN(stamps, pinned_.take_array<StepStamps>(kStepRingSize, "step times"));
   FT_ASSIGN_OR_RETURN(void* word, pinned_.take(sizeof(uint64_t), "publish word"));
   published.word = new (word) std::atomic<uint64_t>(0);
   return {};

@@ -35,6 +35,7 @@ enum class Op : uint16_t {
   kPairRows,
   kHeadArgmax,
   kSpreadLogits,
+  kStamp,
   kCount,
 };
 

@@ -20,7 +20,7 @@ std::string Variant::describe() const {
          std::to_string(num_drafts) + ", in flight " + std::to_string(steps_in_flight) +
          ", batch " + std::to_string(batch) + ", rows " + std::to_string(max_batched_tokens) +
          ", blocks " + std::to_string(num_blocks) + (prefix_caching ? ", prefix cache" : "") +
-         (warm ? ", warm" : "") + (eager ? ", eager" : "") + "]";
+         (warm ? ", warm" : "") + (eager ? ", eager" : ", " + graph_mode) + "]";
 }
 
 std::string test_device_name() {
@@ -67,6 +67,7 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
   config.num_gpu_blocks_override = variant.num_blocks > 0 ? variant.num_blocks : 32 * 64;
   config.enable_prefix_caching = variant.prefix_caching;
   config.enforce_eager = variant.eager;
+  config.cudagraph_mode = variant.graph_mode;
   config.steps_in_flight = variant.steps_in_flight;
   config.batch_invariant = "on";
   if (variant.num_drafts == 0) return config;

@@ -24,6 +24,7 @@ struct Variant {
   bool prefix_caching = false;
   bool warm = false;  // the second of two runs in one engine counts
   bool eager = false;
+  std::string graph_mode = "FULL";
 
   std::string describe() const;
 };

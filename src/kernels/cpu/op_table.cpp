@@ -35,6 +35,7 @@ CpuKernels cpu_kernels() {
   set(Op::kPairRows, pair_rows);
   set(Op::kHeadArgmax, head_argmax);
   set(Op::kSpreadLogits, spread_logits);
+  set(Op::kStamp, stamp);
   kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
   kernels.pack_weight = pack_weight;
   kernels.free_weight = free_weight;

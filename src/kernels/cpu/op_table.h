@@ -36,6 +36,7 @@ void move_rows(const void* args, CpuPool& pool);
 void pair_rows(const void* args, CpuPool& pool);
 void head_argmax(const void* args, CpuPool& pool);
 void spread_logits(const void* args, CpuPool& pool);
+void stamp(const void* args, CpuPool& pool);
 
 // Device::pack_weight and Device::free_weight of the CPU.
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);

@@ -36,6 +36,7 @@ void launch_move_rows(const void* args, cudaStream_t stream);
 void launch_pair_rows(const void* args, cudaStream_t stream);
 void launch_head_argmax(const void* args, cudaStream_t stream);
 void launch_spread_logits(const void* args, cudaStream_t stream);
+void launch_stamp(const void* args, cudaStream_t stream);
 
 // Where the upload op reports a plan that it cannot run.
 void report_failures_to(PlanFailure* failure);

@@ -46,6 +46,7 @@ constexpr Ops make_ops() {
   set(ops, Op::kPairRows, launch_pair_rows, "pair_rows");
   set(ops, Op::kHeadArgmax, launch_head_argmax, "head_argmax");
   set(ops, Op::kSpreadLogits, launch_spread_logits, "spread_logits");
+  set(ops, Op::kStamp, launch_stamp, "stamp");
   return ops;
 }
 
