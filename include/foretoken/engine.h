@@ -82,9 +82,9 @@ struct EngineInfo {
   int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
-  std::string cudagraph_mode;  // as EngineConfig, but what the attention backend allows
-  int num_graphs = 0;          // steps recorded at start
-  double graph_seconds = 0;    // that this took
+  std::string cudagraph_mode;            // as EngineConfig, but what the attention backend allows
+  int num_graphs = 0;                    // steps recorded at start
+  double graph_seconds = 0;              // that this took
   std::vector<StartPhase> start_phases;  // in order; together from the call to the engine
 };
 
