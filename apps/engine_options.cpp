@@ -91,9 +91,14 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
       ->capture_default_str();
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", config.enable_prefix_caching,
                "Share KV blocks of equal prefixes (default: on)");
-  app.add_flag("--enforce-eager", config.enforce_eager, "Run without recorded graphs");
+  app.add_flag("--enforce-eager", config.enforce_eager,
+               "Run without recorded graphs, as --cudagraph-mode NONE");
   app.add_option("--steps-in-flight", config.steps_in_flight, "Steps queued ahead: 1 to 3")
       ->capture_default_str();
+  app.add_option("--step-timeout-seconds", config.step_timeout_seconds,
+                 "Give a device up that finishes no step for so long; 0: never")
+      ->capture_default_str()
+      ->check(at_least(0));
 }
 
 std::string load_text(int64_t done, int64_t total) {
@@ -106,6 +111,7 @@ std::string load_text(int64_t done, int64_t total) {
 void EngineOptions::add_to(CLI::App& app) {
   add_model_flags(app, config);
   add_batch_flags(app, config);
+  graphs.add_to(app);
   speculative.add_to(app);
   app.add_option(
          "--step-time-table", config.step_time_table,
@@ -124,6 +130,7 @@ Result<EngineConfig> EngineOptions::resolve() const {
         std::pair{"--override-generation-config", &config.override_generation_config}}) {
     if (!text->empty()) FT_RETURN_IF_ERROR(parse_json_object(*text, flag).status());
   }
+  FT_RETURN_IF_ERROR(graphs.apply_to(resolved));
   resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {
     return not_found("the bundled model models/" + bundled_model_name() +

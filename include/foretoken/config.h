@@ -62,9 +62,15 @@ struct EngineConfig {
   int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves
   double gpu_memory_utilization = 0.9;
   bool enable_prefix_caching = true;
-  bool enforce_eager = false;              // true: no graphs
-  int steps_in_flight = 2;                 // 1..3
-  std::string scheduling_policy = "fcfs";  // fcfs | priority
+  int step_timeout_seconds = 300;  // a device that ends no step for so long has failed; 0: none
+  bool enforce_eager = false;      // true: as cudagraph_mode NONE
+  // Steps recorded as graphs: NONE | PIECEWISE (all but attention) | FULL | FULL_DECODE_ONLY |
+  // FULL_AND_PIECEWISE (FULL where no prompt is computed).
+  std::string cudagraph_mode = "FULL";
+  std::vector<int> cudagraph_capture_sizes;  // token rows of graphs; empty: 1, 2, 4, ...
+  int max_cudagraph_capture_size = 0;        // steps of more rows run without; 0: none
+  int steps_in_flight = 2;                   // 1..3
+  std::string scheduling_policy = "fcfs";    // fcfs | priority
   int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: no logprobs
   int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;

@@ -18,6 +18,7 @@
 #include "engine/output_processor.h"
 #include "engine/request_builder.h"
 #include "engine/start_clock.h"
+#include "engine/step_bench.h"
 #include "engine/step_memory.h"
 #include "sched/scheduler.h"
 #include "text/chat_template.h"
@@ -27,9 +28,12 @@ namespace foretoken {
 // Owns the parts of an engine and connects them. See include/foretoken/engine.h for the contract.
 class EngineImpl final : public Engine {
  public:
+  // kIdle: without a loop and threads, for measuring steps; it takes no requests.
+  enum class Start : uint8_t { kServing, kIdle };
   // `hooks` plants faults for tests.
   static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
-                                                    const TestHooks& hooks);
+                                                    const TestHooks& hooks,
+                                                    Start start = Start::kServing);
   ~EngineImpl() override;
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -45,6 +49,8 @@ class EngineImpl final : public Engine {
                 std::string* text) const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
+  // Of an idle engine, which outlives them.
+  StepBenchParts bench_parts();
 
  private:
   EngineImpl() = default;
@@ -59,6 +65,7 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config, StartClock& clock);
+  void abandon_device();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
@@ -81,6 +88,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
 
+  GraphConfig graphs_;
   GenerationConfig generation_;
   RequestLimits limits_;
   int64_t free_at_start_ = 0;  // bytes of the device

@@ -22,7 +22,7 @@ constexpr size_t kOutputRingSize = 8192;
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
-                                                       const TestHooks& hooks) {
+                                                       const TestHooks& hooks, Start start) {
   StartClock clock;
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_RETURN_IF_ERROR(check_speculative(given));
@@ -36,6 +36,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
+  if (hooks.wrap_queue) engine->queue_ = hooks.wrap_queue(std::move(engine->queue_));
   clock.end_phase("configuration");
   FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders, clock));
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
@@ -44,7 +45,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
   clock.end_phase("memory");
   FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved, clock));
-  engine->make_threads(resolved, hooks);
+  if (start == Start::kServing) engine->make_threads(resolved, hooks);
   clock.end_phase("threads");
   engine->info_.start_phases = clock.phases();
   FT_LOG(info, "started in {}", clock.text());
@@ -71,6 +72,7 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
   options.cancelled = config.cancel_load;
   const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
   FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
+  FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
   Result<std::unique_ptr<Model>> model = load_model(*device_, config.model, options);
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
@@ -153,7 +155,7 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .synthetic_chances = synthetic
                                                  ? synthetic_chances(config.speculative.front())
                                                  : std::array<uint32_t, kMaxDrafts>{},
-                        .graphs = !config.enforce_eager,
+                        .graphs = graphs_,
                         .hooks = hooks});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
@@ -185,8 +187,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
                        .max_rows = config.max_num_batched_tokens,
                        .max_catch_up_rows = max_catch_up_rows(config),
                        .num_blocks = num_blocks_.full,
-                       .num_window_blocks = num_blocks_.windowed,
-                       .graphs = !config.enforce_eager});
+                       .num_window_blocks = num_blocks_.windowed});
   FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
   return file.empty() ? Status() : write_step_times(step_times_, file);
 }
@@ -209,6 +210,8 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& c
   policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
   const int64_t free_before = device_->free_memory();
   FT_RETURN_IF_ERROR(runner_->capture_usual_steps());
+  info_.num_graphs = runner_->graphs().size();
+  info_.graph_seconds = static_cast<double>(runner_->graphs().capture_ns()) / 1e9;
   clock.end_phase("graphs");
   FT_LOG(debug, "graphs took {} MiB of the device", (free_before - device_->free_memory()) >> 20);
   return {};
@@ -237,7 +240,8 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                                                          .policy = *policy_,
                                                          .outputs = *ring_,
                                                          .memory = *memory_},
-                                       config.steps_in_flight, hooks);
+                                       config.steps_in_flight, hooks,
+                                       std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =
@@ -248,6 +252,20 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                              .device_error = [this] { return loop_->error(); }});
   outputs_->start();
   loop_->start();
+}
+
+StepBenchParts EngineImpl::bench_parts() {
+  return {.device = *device_,
+          .queue = *queue_,
+          .model = *model_,
+          .caches = {kv_cache_.get(), window_cache_.get()},
+          .runner = *runner_,
+          .memory = *memory_,
+          .max_len = info_.max_model_len,
+          .max_rows = info_.max_num_batched_tokens,
+          .max_logits_rows = runner_->logits_tile(),
+          .num_blocks = num_blocks_.full,
+          .num_window_blocks = window_cache_ != nullptr ? num_blocks_.windowed : 0};
 }
 
 void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {
@@ -273,6 +291,7 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.max_num_seqs = config.max_num_seqs;
   info_.max_num_batched_tokens = config.max_num_batched_tokens;
   info_.block_size = config.block_size;
+  info_.cudagraph_mode = graph_mode_name(graphs_.mode);
 }
 
 }  // namespace foretoken

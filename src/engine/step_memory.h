@@ -41,7 +41,8 @@ class StepMemory {
   char* result_ring = nullptr;       // pinned, kStepRingSize entries
   int64_t plan_entry_bytes = 0;
   int64_t result_entry_bytes = 0;
-  Event published;  // number of published steps
+  Event published;               // number of published steps
+  StepStamps* stamps = nullptr;  // pinned, kStepRingSize entries
 
   // Enqueues what makes the device state as it was at the start: no sequences, empty pages, step 0.
   void reset(Queue& queue);

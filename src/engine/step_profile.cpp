@@ -358,8 +358,8 @@ Status StepProfile::enqueue(CurveKind kind, const Probe& probe) {
     }
     runner_.submit(encode(probe.batch));
     ++step_;
-  } else if (probe.graph != nullptr) {
-    queue_.replay(*probe.graph);
+  } else if (probe.recording) {
+    probe.recording->replay(queue_);
   } else {
     runner_.propose(encode(probe.batch));
   }
@@ -372,10 +372,7 @@ Status StepProfile::stage(Probe& probe) {
   runner_.stage(plan);
   FT_RETURN_IF_ERROR(queue_.drain());
   write_states(probe.batch, true);
-  if (!config_.graphs || probe.graph != nullptr) return {};
-  queue_.begin_capture();
-  runner_.propose(plan);
-  probe.graph = queue_.end_capture();
+  if (!probe.recording) probe.recording = runner_.record_proposal(plan);
   return {};
 }
 

@@ -12,6 +12,7 @@ enum class RowKind : int32_t { kToken, kLogits };
 
 // y = x * weight^T (+ bias), accumulated in float. Batch-invariant: the bits of a row of y depend
 // on that row of x alone, whatever max_rows and the live count are.
+// With add = 1 (y then of kF32) the products and the bias are added to what y holds.
 // With gated = 1 the weight is [gate; up], n / 2 rows each, packed as WeightOrder::kGateUp, and
 // y = activation(gate) * up [max_rows, n / 2] of these products, which are not rounded before.
 // Live rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows).
@@ -30,6 +31,7 @@ struct GemmArgs {
   int32_t k;
   DType dtype;      // kF32 or kBF16
   DType out_dtype;  // kF32 or kBF16
+  int32_t add = 0;
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
 };

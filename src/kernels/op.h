@@ -8,6 +8,7 @@ namespace foretoken {
 // changes from step to step is read from device memory.
 enum class Op : uint16_t {
   kDelay,
+  kMarkTime,
   kUpload,
   kPrepare,
   kEmbed,
@@ -36,6 +37,7 @@ enum class Op : uint16_t {
   kSpreadLogits,
   kFillRandom,
   kPackRows,
+  kStamp,
   kCount,
 };
 

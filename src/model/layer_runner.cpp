@@ -7,6 +7,11 @@
 #include "model/rope_table.h"
 
 namespace foretoken {
+namespace {
+
+constexpr int32_t kFewRows = 64;
+
+}  // namespace
 
 Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Arena& arena,
                                WeightLoader& loader) {
@@ -50,7 +55,7 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv,
 
 const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                                  const DecoderLayerWeights& layer, const void* x) {
-  multiply(rows, x, layer.qkv, layer.qkv_bias, qkv_, qkv_size(), layer.attention_inputs);
+  multiply(rows, x, layer.qkv, layer.qkv_bias, {qkv_}, qkv_size(), layer.attention_inputs);
   rope_kv(rows.queue, {.counts = rows.counts,
                        .qkv = qkv_,
                        .q_out = q_,
@@ -82,8 +87,7 @@ const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                               .scale = config_.attention_scale,
                               .softcap = config_.attention_softcap,
                               .kv_begin = kv.kv_begin});
-  multiply(rows, attended_, layer.o, layer.o_bias, delta_, config_.hidden_size, q_size());
-  return norm_delta(rows, layer.attention_post_norm);
+  return add_block(rows, {attended_, layer.o, layer.o_bias, q_size(), layer.attention_post_norm});
 }
 
 const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer) {
@@ -101,15 +105,23 @@ const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeigh
                     .out_dtype = config_.dtype,
                     .gated = 1,
                     .activation = config_.activation});
-  multiply(rows, gated_, layer.down, layer.down_bias, delta_, config_.hidden_size,
-           config_.intermediate_size);
-  return norm_delta(rows, layer.mlp_post_norm);
+  return add_block(
+      rows, {gated_, layer.down, layer.down_bias, config_.intermediate_size, layer.mlp_post_norm});
 }
 
-// The output of a block, normed where the architecture wants that.
-const float* LayerRunner::norm_delta(const LayerRows& rows, const float* weight) {
-  if (weight == nullptr) return delta_;
-  norm_rows(rows, delta_, nullptr, weight, {added_, DType::kF32});
+// Adds what a block leaves to the residual, normed where the architecture wants that, or returns
+// what is to be added with the next norm. The sums have the same bits either way: with many rows
+// the product saves the memory traffic, with few the norm reads both while the product's last
+// blocks end.
+const float* LayerRunner::add_block(const LayerRows& rows, const BlockOutput& block) {
+  const int32_t hidden = config_.hidden_size;
+  if (block.post_norm == nullptr && rows.max_rows > kFewRows) {
+    multiply(rows, block.x, block.weight, block.bias, {residual_, true}, hidden, block.inputs);
+    return nullptr;
+  }
+  multiply(rows, block.x, block.weight, block.bias, {delta_}, hidden, block.inputs);
+  if (block.post_norm == nullptr) return delta_;
+  norm_rows(rows, delta_, nullptr, block.post_norm, {added_, DType::kF32});
   return added_;
 }
 
@@ -133,11 +145,11 @@ void LayerRunner::norm_rows(const LayerRows& rows, float* residual, const float*
 }
 
 void LayerRunner::multiply(const LayerRows& rows, const void* x, const PackedWeight& weight,
-                           const float* bias, float* y, int32_t n, int32_t k) {
+                           const float* bias, Product y, int32_t n, int32_t k) {
   gemm(rows.queue, {.counts = rows.counts,
                     .x = x,
                     .weight = weight.get(),
-                    .y = y,
+                    .y = y.rows,
                     .bias = bias,
                     .row_kind = RowKind::kToken,
                     .row_offset = 0,
@@ -145,7 +157,8 @@ void LayerRunner::multiply(const LayerRows& rows, const void* x, const PackedWei
                     .n = n,
                     .k = k,
                     .dtype = config_.dtype,
-                    .out_dtype = DType::kF32});
+                    .out_dtype = DType::kF32,
+                    .add = y.adds ? 1 : 0});
 }
 
 }  // namespace foretoken

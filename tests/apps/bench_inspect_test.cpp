@@ -86,6 +86,8 @@ TEST(Bench, PairsCompareEnginesRoundByRound) {
                                            "2",
                                            "--num-pairs",
                                            "3",
+                                           "--min-round-ms",
+                                           "20",
                                            "--output-len",
                                            "12",
                                            "--max-model-len",
@@ -107,7 +109,10 @@ TEST(Bench, PairsCompareEnginesRoundByRound) {
     EXPECT_EQ(variant["seconds"].size(), 3u);
     EXPECT_EQ(variant["drafts"]["output_tokens"], all["variants"][0]["drafts"]["output_tokens"])
         << "speculation changes no text";
+    EXPECT_EQ(variant["differing_outputs"], 0);
+    for (const double seconds : variant["seconds"]) EXPECT_GT(seconds, 0);
   }
+  EXPECT_GE(all["turns_per_round"], 1);
   EXPECT_EQ(all["variants"][0]["drafts"]["drafts"], 0);
   ASSERT_EQ(all["ratios"].size(), 3u);
   EXPECT_EQ(all["ratios"][2]["over"], "fixed:2");
@@ -122,6 +127,111 @@ TEST(Bench, PairsCompareEnginesRoundByRound) {
     EXPECT_EQ(refused.exit_code, 1);
     ASSERT_EQ(refused.errors().size(), 1u) << refused.err;
     EXPECT_NE(refused.errors()[0].find("fixed:K with K from 1 to 3"), std::string::npos);
+  }
+}
+
+CommandResult decode(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {
+      "bench",       "decode", "--model",         bundled_model().string(),
+      "--log-level", "error",  "--max-model-len", "512"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_command(all);
+}
+
+TEST(Bench, DecodeMeasuresEverySizeWithEveryEngine) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "decode.json").string();
+  const CommandResult result =
+      decode({"--batch-sizes", "1,3", "--input-lens", "8,16", "--output-len", "40",
+              "--short-output-len", "4", "--num-iters", "2", "--variants", "off,fixed:2",
+              "--output-json", file, "-sc", R"({"method":"ngram","num_speculative_tokens":3})"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("prompt 16, batch 3, fixed:2: "), std::string::npos) << result.out;
+  const nlohmann::json all = nlohmann::json::parse(read_file(file));
+  ASSERT_EQ(all["sizes"].size(), 4u);
+  EXPECT_EQ(all["sizes"][1]["input_len"], 8);
+  EXPECT_EQ(all["sizes"][1]["batch_size"], 3);
+  for (const auto& size : all["sizes"]) {
+    ASSERT_EQ(size["variants"].size(), 2u);
+    EXPECT_EQ(size["ratios"].size(), 1u);
+    for (const auto& variant : size["variants"]) {
+      EXPECT_EQ(variant["long_seconds"].size(), 2u);
+      EXPECT_EQ(variant["drafts"]["output_tokens"], 2 * 40 * size["batch_size"].get<int>());
+    }
+    EXPECT_EQ(size["variants"][0]["drafts"]["drafts"], 0);
+  }
+}
+
+TEST(Bench, DecodeRefusesWhatItCannotRunAtOnce) {
+  const auto first_error = [](const std::vector<std::string>& more) {
+    const CommandResult result = decode(more);
+    EXPECT_EQ(result.exit_code, 1);
+    return result.errors().empty() ? std::string() : result.errors()[0];
+  };
+  EXPECT_NE(first_error({"--batch-sizes", "1,9", "--max-num-seqs", "8"}).find("--max-num-seqs"),
+            std::string::npos);
+  EXPECT_NE(
+      first_error({"--batch-sizes", "4", "--num-gpu-blocks-override", "30"}).find("KV blocks"),
+      std::string::npos);
+  EXPECT_NE(first_error({"--input-lens", "400"}).find("max_model_len"), std::string::npos);
+  EXPECT_NE(first_error({"--short-output-len", "272"}).find("--short-output-len"),
+            std::string::npos);
+  EXPECT_NE(first_error({"--variants", "off,fixed"}).find("--speculative-config"),
+            std::string::npos);
+}
+
+CommandResult forward(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {
+      "bench",     "forward", "--model",         bundled_model().string(),
+      "--seconds", "0.002",   "--max-model-len", "512"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_command(all);
+}
+
+TEST(Bench, ForwardTimesEveryShapeWithGraphsAndWithout) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "forward.json").string();
+  const CommandResult result =
+      forward({"--batch-sizes", "2,3", "--rows-per-seq", "1,2", "--bonus", "1..BS", "--read-tb-s",
+               "0.05", "--tflops", "0.5", "--output-json", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json shapes = nlohmann::json::parse(read_file(file))["shapes"];
+  std::vector<int> rows;
+  for (const auto& shape : shapes) {
+    rows.push_back(shape["rows"]);
+    for (const char* what : {"forward", "with_logits"}) {
+      EXPECT_GT(shape[what]["graph_ms"], 0.0);
+      EXPECT_GT(shape[what]["eager_ms"], 0.0);
+      EXPECT_GT(shape[what]["percent_of_floor"], 0.0);
+    }
+    EXPECT_LT(shape["forward"]["floor_ms"], shape["with_logits"]["floor_ms"]);
+  }
+  EXPECT_EQ(rows, (std::vector<int>{2, 4, 3, 4, 3, 6, 4, 5, 6}));
+  for (const char* wrong : {"0..2", "x", "1..", "BS..x"}) {
+    const CommandResult refused = forward({std::string("--bonus=") + wrong});
+    EXPECT_NE(refused.exit_code, 0) << wrong;
+  }
+}
+
+TEST(Bench, KernelsAreComparedWithTheLimits) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "kernels.json").string();
+  const CommandResult result =
+      run_command({"bench", "kernels", "--model", bundled_model().string(), "--seconds", "0.001",
+                   "--max-model-len", "512", "--batch-sizes", "1,3", "--rows-per-seq", "2",
+                   "--read-tb-s", "0.05", "--tflops", "0.5", "--output-json", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("attention"), std::string::npos) << result.out;
+  const nlohmann::json shapes = nlohmann::json::parse(read_file(file))["shapes"];
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[1]["batch_size"], 3);
+  for (const auto& op : shapes[1]["ops"]) {
+    const double us = op["us"];
+    const double limit_us =
+        std::max(op["bytes"].get<double>() / 0.05e12, op["flops"].get<double>() / 0.5e12) * 1e6;
+    EXPECT_NEAR(op["percent_of_limit"].get<double>(), 100 * limit_us / us,
+                1e-6 * 100 * limit_us / us)
+        << op;
   }
 }
 

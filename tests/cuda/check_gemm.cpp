@@ -176,7 +176,7 @@ void check_gemm(Gpu& gpu) {
                                                                {50, 20},
                                                                {77, 333},
                                                                {640, 256}}) {
-      for (const int rows : {1, 3, 8, 9, 16, 17, 40, 70, 130, 300}) {
+      for (const int rows : {1, 3, 8, 9, 16, 17, 40, 70, 130, 200, 300, 520}) {
         for (const DType out : {DType::kF32, DType::kBF16}) {
           check_shape(gpu, rows, n, k, dtype, out, rows % 2 == 0);
           ++count;

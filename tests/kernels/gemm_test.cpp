@@ -153,6 +153,26 @@ TEST_P(GemmTest, GatesItsOwnProducts) {
   }
 }
 
+TEST_P(GemmTest, AddsToY) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 14, 0.1f), dtype);
+  const void* weight = pack(w.data(), n, k, dtype);
+  const void* x = upload_typed(typed_data(random_floats(size_t(70) * k, 15), dtype));
+  const float* bias = to_device(random_floats(n, 16));
+  const std::vector<float> before = random_floats(size_t(70) * n, 17);
+  for (const int rows : {1, 6, 70}) {
+    const auto sums = to_floats(multiply(x, weight, rows, 70, DType::kF32, bias), DType::kF32);
+    float* y = to_device(before);
+    GemmArgs args{counts(rows), x, weight, y,     bias,       RowKind::kToken, 0,
+                  70,           n, k,      dtype, DType::kF32};
+    args.add = 1;
+    gemm(queue(), args);
+    const std::vector<float> got = read(y, before.size());
+    for (size_t i = 0; i < size_t(rows) * n; ++i) ASSERT_EQ(got[i], before[i] + sums[i]) << i;
+    for (size_t i = size_t(rows) * n; i < got.size(); ++i) ASSERT_EQ(got[i], before[i]) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, GemmTest,
                          testing::Values(Case{64, 192, DType::kF32}, Case{576, 192, DType::kF32},
                                          Case{7, 24, DType::kF32}, Case{1000, 512, DType::kF32},

@@ -89,6 +89,20 @@ TEST_P(RmsNormTest, AddsDeltaToGatheredRowsOnly) {
   EXPECT_EQ(std::memcmp(got.data() + row_bytes, want.data(), row_bytes), 0);
 }
 
+TEST_P(RmsNormTest, WithoutWeightOnlyAdds) {
+  const auto [hidden, dtype] = GetParam();
+  const auto x = random_floats(2 * hidden, 9);
+  const auto delta = random_floats(2 * hidden, 10);
+  float* residual = to_device(x);
+  uint8_t* out = marked(2 * hidden * dtype_size(dtype));
+  rms_norm(queue(), {counts(2), residual, to_device(delta), nullptr, out, nullptr, 0, 2, hidden,
+                     kEps, dtype});
+  std::vector<float> sums = x;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += delta[i];
+  EXPECT_EQ(read(residual, sums.size()), sums);
+  EXPECT_EQ(read(out, sums.size() * dtype_size(dtype)), typed_data(sums, dtype).bytes);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, RmsNormTest,
                          testing::Values(std::pair{5, DType::kF32}, std::pair{192, DType::kF32},
                                          std::pair{1000, DType::kBF16}, std::pair{768, DType::kF32},

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "device/cuda/cuda_device.h"
 #include "device/queue.h"
+#include "device/wait_pacer.h"
 
 namespace foretoken::cuda {
 
@@ -36,6 +37,7 @@ class CudaQueue final : public Queue {
   void record(Event event, uint64_t value) override;
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
+  Status capture_error() const override { return capture_error_; }
   void replay(Graph& graph) override;
   Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override;
   Status drain() override;
@@ -50,9 +52,11 @@ class CudaQueue final : public Queue {
   const int ordinal_;
   PlanFailure* const failure_;
   const cudaStream_t stream_;
+  WaitPacer pacer_;
   const char* last_op_ = "start";
   bool capturing_ = false;
   Status error_;
+  Status capture_error_;  // of the last capture
 };
 
 }  // namespace foretoken::cuda

@@ -26,6 +26,9 @@ FT_INLINE void write_row(const float* from, const float* bias, Out* to, int n) {
   for (; i < n; ++i) store_one(to + i, bias != nullptr ? from[i] + bias[i] : from[i]);
 }
 
+FT_HOT void add_row(const float* from, const float* bias, float* to, int n) {
+  for (int i = 0; i < n; ++i) to[i] += bias != nullptr ? from[i] + bias[i] : from[i];
+}
 FT_HOT void write_row_f32(const float* from, const float* bias, float* to, int n) {
   write_row(from, bias, to, n);
 }
@@ -43,7 +46,9 @@ void write_tile(const GemmArgs& a, const PackedWeight& weight, int slice, int64_
   for (int r = 0; r < rows; ++r) {
     const float* from = tile + int64_t{r} * cols;
     const int64_t to = (first + r) * a.n + col;
-    if (a.out_dtype == DType::kF32) {
+    if (a.add != 0) {
+      add_row(from, bias, static_cast<float*>(a.y) + to, cols);
+    } else if (a.out_dtype == DType::kF32) {
       write_row_f32(from, bias, static_cast<float*>(a.y) + to, cols);
     } else {
       write_row_bf16(from, bias, static_cast<uint16_t*>(a.y) + to, cols);

@@ -38,11 +38,16 @@ FT_INLINE void scale_row(const NormRow& row, const float* weight, float factor, 
   for (; i + kLanes <= row.size; i += kLanes) {
     Lanes lanes, w;
     load_sum(lanes, row, i);
-    load(w, weight + i);
-    lanes = lanes * factor * w;
+    if (weight != nullptr) {
+      load(w, weight + i);
+      lanes = lanes * factor * w;
+    }
     store(out + i, lanes);
   }
-  for (; i < row.size; ++i) store_one(out + i, sum_at(row, i) * factor * weight[i]);
+  for (; i < row.size; ++i) {
+    const float x = sum_at(row, i);
+    store_one(out + i, weight == nullptr ? x : x * factor * weight[i]);
+  }
 }
 
 FT_HOT void scale_row_f32(const NormRow& row, const float* w, float factor, float* out) {
@@ -52,17 +57,18 @@ FT_HOT void scale_row_bf16(const NormRow& row, const float* w, float factor, uin
   scale_row(row, w, factor, out);
 }
 
-float factor_of(const NormRow& row, float eps) {
+float factor_of(const NormRow& row, const float* weight, float eps) {
+  if (weight == nullptr) return 1;
   return 1.0f / std::sqrt(row_squares(row) / static_cast<float>(row.size) + eps);
 }
 
 }  // namespace
 
 void write_normed(const NormRow& row, const float* weight, float eps, float* out) {
-  scale_row_f32(row, weight, factor_of(row, eps), out);
+  scale_row_f32(row, weight, factor_of(row, weight, eps), out);
 }
 void write_normed(const NormRow& row, const float* weight, float eps, uint16_t* out) {
-  scale_row_bf16(row, weight, factor_of(row, eps), out);
+  scale_row_bf16(row, weight, factor_of(row, weight, eps), out);
 }
 
 }  // namespace foretoken::cpu

@@ -11,7 +11,7 @@ struct NormRow {
 };
 
 // out = row / sqrt(mean(row^2) + eps) * weight; uint16_t is bfloat16. The order of the sum depends
-// on the size alone.
+// on the size alone. weight null: out = row.
 void write_normed(const NormRow& row, const float* weight, float eps, float* out);
 void write_normed(const NormRow& row, const float* weight, float eps, uint16_t* out);
 

@@ -8,6 +8,7 @@ CpuKernels cpu_kernels() {
   CpuKernels kernels;
   const auto set = [&](Op op, OpFn fn) { kernels.ops[static_cast<size_t>(op)] = fn; };
   set(Op::kDelay, delay);
+  set(Op::kMarkTime, mark_time);
   set(Op::kUpload, upload);
   set(Op::kPrepare, prepare);
   set(Op::kEmbed, embed);
@@ -36,6 +37,7 @@ CpuKernels cpu_kernels() {
   set(Op::kSpreadLogits, spread_logits);
   set(Op::kFillRandom, fill_random);
   set(Op::kPackRows, pack_rows);
+  set(Op::kStamp, stamp);
   kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
   kernels.make_weight = make_weight;
   kernels.weight_slice_rows = weight_slice_rows;

@@ -9,6 +9,7 @@ CpuKernels cpu_kernels();
 // The ops. `args` points to the op's argument block (kernels/<op>.h). They run on the queue's
 // worker thread, spread work over `pool` and do not allocate.
 void delay(const void* args, CpuPool& pool);
+void mark_time(const void* args, CpuPool& pool);
 void upload(const void* args, CpuPool& pool);
 void prepare(const void* args, CpuPool& pool);
 void embed(const void* args, CpuPool& pool);
@@ -37,6 +38,7 @@ void head_argmax(const void* args, CpuPool& pool);
 void spread_logits(const void* args, CpuPool& pool);
 void fill_random(const void* args, CpuPool& pool);
 void pack_rows(const void* args, CpuPool& pool);
+void stamp(const void* args, CpuPool& pool);
 
 // The weight functions of Device for the CPU.
 void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);

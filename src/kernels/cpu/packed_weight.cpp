@@ -26,6 +26,9 @@ int slice_width(int64_t n, int64_t k, DType dtype) {
   return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
 }
 
+// Equal parts of a matrix whose rows a slice has side by side.
+int sides_of(WeightOrder order) { return order == WeightOrder::kGateUp ? 2 : 1; }
+
 int64_t total_rows(std::span<const WeightPart> parts) {
   int64_t rows = 0;
   for (const WeightPart& part : parts) rows += part.num_rows;

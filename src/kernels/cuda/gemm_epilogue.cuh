@@ -7,11 +7,54 @@
 
 // What becomes of the products of a gemm kernel. take_tiles gets a warp's m16n8k16 chains: TilesW x
 // 16 rows of the weight from n on, TilesX x 8 rows of x from `row` on. take_column gets one row n
-// of the weight for each lane and Rows rows of x from `row` on. `column` counts the warps along n.
+// of the weight for each lane and Rows rows of x from `row` on. take_rows gets a warpgroup's wgmma
+// chains: 64 rows of x from `row` on, Half * 2 rows of the weight from n on. `column` counts the
+// warps (the warpgroups) along n.
 namespace foretoken::cuda {
 
-// y[row, n] = product + bias[n].
+// Lanes 4 g .. 4 g + 3 hold a 4 x 4 matrix, a row each; afterwards a column each.
+__device__ inline void transpose_quad(uint32_t (&words)[4]) {
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool upper = (threadIdx.x & bit) != 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if ((i & bit) != 0) continue;
+      const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? words[i] : words[i | bit], bit);
+      (upper ? words[i] : words[i | bit]) = got;
+    }
+  }
+}
+
+// y[row, n] = product + bias[n], or added to it.
 struct StoreOutput {
+  template <int Half>
+  __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int,
+                            float (&c)[Half]) const {
+    const int lane = threadIdx.x % 32;
+    const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    if (args.bias != nullptr) add_bias(args, n, c);
+    int done = 0;  // of groups of 8 columns
+    if (args.out_dtype == DType::kBF16 && args.n % 8 == 0) {
+#pragma unroll
+      for (int j = 0; j + 4 <= Half / 4; j += 4) {
+        for (int i = 0; i < 2; ++i)
+          store_groups(args, live, low + i * 8, n + j * 8, c + j * 4 + i * 2);
+      }
+      done = Half / 16 * 4;
+    }
+#pragma unroll
+    for (int j = 0; j < Half / 4; ++j) {
+      if (j < done) continue;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int r = low + i / 2 * 8;
+        const int to = n + j * 8 + lane % 4 * 2 + i % 2;
+        if (r < live && to < args.n) put(args, r, to, c[j * 4 + i]);
+      }
+    }
+  }
+
   template <int TilesW, int TilesX>
   __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int,
                              const float (&c)[TilesW][TilesX][4]) const {
@@ -40,21 +83,91 @@ struct StoreOutput {
   }
 
  private:
+  template <int Half>
+  __device__ static void add_bias(const GemmArgs& args, int n, float (&c)[Half]) {
+#pragma unroll
+    for (int j = 0; j < Half / 4; ++j) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int from = n + j * 8 + threadIdx.x % 4 * 2 + i;
+        const float bias = from < args.n ? args.bias[from] : 0.0f;
+        c[j * 4 + i] += bias;
+        c[j * 4 + i + 2] += bias;
+      }
+    }
+  }
+
+  // Four groups of 8 columns of one row: 16 bytes a lane.
+  __device__ static void store_groups(const GemmArgs& args, int live, int row, int n,
+                                      const float* c) {
+    uint32_t words[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const __nv_bfloat162 pair = __floats2bfloat162_rn(c[j * 4], c[j * 4 + 1]);
+      memcpy(&words[j], &pair, sizeof pair);
+    }
+    transpose_quad(words);
+    const int to = n + static_cast<int>(threadIdx.x) % 4 * 8;
+    if (row >= live || to >= args.n) return;
+    *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(args.y) + int64_t{row} * args.n + to) =
+        uint4{words[0], words[1], words[2], words[3]};
+  }
+
   __device__ static void store(const GemmArgs& args, int row, int n, float value) {
     if (args.bias != nullptr) value += args.bias[n];
+    put(args, row, n, value);
+  }
+
+  __device__ static void put(const GemmArgs& args, int row, int n, float value) {
     const int64_t at = int64_t{row} * args.n + n;
     if (args.out_dtype == DType::kBF16) {
       static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
     } else {
-      static_cast<float*>(args.y)[at] = value;
+      float& y = static_cast<float*>(args.y)[at];
+      y = args.add != 0 ? y + value : value;
     }
   }
 };
 
-// y[row, j] = activation(gate) * up of a weight packed as WeightOrder::kGateUp: the gate of a
-// lane's tile of 16 rows is in its upper half, the up of the same column in its lower one.
+// y[row, j] = activation(gate) * up of a weight packed as WeightOrder::kGateUp: the gate and the up
+// of a column stand 8 rows apart in a tile of 16.
 struct StoreGated {
   int size;  // columns of y
+
+  // c: 8 gates, their 8 ups, the next 8 gates, ...
+  template <int Half>
+  __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int,
+                            float (&c)[Half]) const {
+    constexpr int kGroups = Half / 8;  // of 8 columns of y
+    const int lane = threadIdx.x % 32;
+    const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int column = n / 2 + g * 8 + lane % 4 * 2 + i % 2;
+        c[g * 8 + i] = value(args, column, c[g * 8 + i], c[g * 8 + 4 + i]);
+      }
+    }
+    const bool wide_stores = args.out_dtype == DType::kBF16 && size % 8 == 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (wide_stores && g < kGroups / 4 * 4) {
+        if (g % 4 != 0) continue;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          store_groups(args, low + i * 8 < live, low + i * 8, n / 2 + g * 8, c + g * 8 + i * 2);
+        }
+        continue;
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int r = low + i / 2 * 8;
+        const int column = n / 2 + g * 8 + lane % 4 * 2 + i % 2;
+        if (r < live && column < size) put(args, r, column, c[g * 8 + i]);
+      }
+    }
+  }
 
   template <int TilesW, int TilesX>
   __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int,
@@ -88,12 +201,35 @@ struct StoreGated {
   }
 
  private:
-  __device__ void store(const GemmArgs& args, int row, int column, float gate, float up) const {
-    if (args.bias != nullptr) {
+  // Four groups of 8 columns of one row, 8 values apart: 16 bytes a lane.
+  __device__ void store_groups(const GemmArgs& args, bool live, int row, int column,
+                               const float* c) const {
+    uint32_t words[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const __nv_bfloat162 pair = __floats2bfloat162_rn(c[j * 8], c[j * 8 + 1]);
+      memcpy(&words[j], &pair, sizeof pair);
+    }
+    transpose_quad(words);
+    const int to = column + static_cast<int>(threadIdx.x) % 4 * 8;
+    if (!live || to >= size) return;
+    *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(args.y) + int64_t{row} * size + to) =
+        uint4{words[0], words[1], words[2], words[3]};
+  }
+
+  __device__ float value(const GemmArgs& args, int column, float gate, float up) const {
+    if (args.bias != nullptr && column < size) {
       gate += args.bias[column];
       up += args.bias[size + column];
     }
-    const float value = activation_math::gated(args.activation, gate, up);
+    return activation_math::gated(args.activation, gate, up);
+  }
+
+  __device__ void store(const GemmArgs& args, int row, int column, float gate, float up) const {
+    put(args, row, column, value(args, column, gate, up));
+  }
+
+  __device__ void put(const GemmArgs& args, int row, int column, float value) const {
     const int64_t at = int64_t{row} * size + column;
     if (args.out_dtype == DType::kBF16) {
       static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
@@ -109,6 +245,34 @@ struct KeepBest {
   const int32_t* id_map;  // [n] or null: rows of the weight with a negative entry do not count
   uint64_t* keys;         // [max_rows, num_columns]
   int num_columns;        // warps along n; those beyond hold nothing
+
+  template <int Half>
+  __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int column,
+                            float (&c)[Half]) const {
+    const int lane = threadIdx.x % 32;
+    const int from = n + lane % 4 * 2;
+    if (id_map != nullptr || n + Half * 2 > args.n) drop_others(args, from, c);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float product = -INFINITY;
+      int place = 0;
+#pragma unroll
+      for (int j = 0; j < Half / 2; ++j) {
+        const float other = c[j / 2 * 4 + i * 2 + j % 2];
+        if (other > product) {  // the first of equal ones
+          product = other;
+          place = from + j / 2 * 8 + j % 2;
+        }
+      }
+      uint64_t best = key_of(args, place, product);
+      for (int offset = 1; offset < 4; offset *= 2) {
+        best = max(best, __shfl_xor_sync(0xffffffffu, best, offset));
+      }
+      if (lane % 4 == 0) {
+        keep(live, row + threadIdx.x % 128 / 32 * 16 + lane / 4 + i * 8, column, best);
+      }
+    }
+  }
 
   template <int TilesW, int TilesX>
   __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int column,
@@ -147,9 +311,22 @@ struct KeepBest {
   }
 
  private:
+  __device__ bool admits(const GemmArgs& args, int n) const {
+    return n < args.n && (id_map == nullptr || id_map[n] >= 0);
+  }
+
+  template <int Half>
+  __device__ void drop_others(const GemmArgs& args, int from, float (&c)[Half]) const {
+#pragma unroll
+    for (int j = 0; j < Half / 2; ++j) {
+      if (admits(args, from + j / 2 * 8 + j % 2)) continue;
+      c[j / 2 * 4 + j % 2] = -INFINITY;
+      c[j / 2 * 4 + j % 2 + 2] = -INFINITY;
+    }
+  }
+
   __device__ uint64_t key_of(const GemmArgs& args, int n, float product) const {
-    if (n >= args.n || !(product > -INFINITY)) return 0;
-    if (id_map != nullptr && id_map[n] < 0) return 0;
+    if (!(product > -INFINITY) || !admits(args, n)) return 0;
     return (uint64_t{sample_math::ordered_key(product)} << 32) | ~static_cast<uint32_t>(n);
   }
 
@@ -161,7 +338,7 @@ struct KeepBest {
 // Calls launch(args, epilogue) with what gemm stores. The args of a gated product count the rows of
 // the packed matrix in n.
 template <class Launch>
-void with_store(const GemmArgs& args, const Launch& launch) {
+auto with_store(const GemmArgs& args, const Launch& launch) {
   if (args.gated == 0) {
     StoreOutput epilogue;
     return launch(args, epilogue);
@@ -169,7 +346,7 @@ void with_store(const GemmArgs& args, const Launch& launch) {
   GemmArgs all = args;
   all.n = static_cast<int32_t>(packed_rows(args.n, WeightOrder::kGateUp));
   StoreGated epilogue{args.n / 2};
-  launch(all, epilogue);
+  return launch(all, epilogue);
 }
 
 // Tells the epilogue that a warp takes `width` rows of the weight.

@@ -9,6 +9,7 @@
 namespace foretoken::cuda {
 
 void launch_delay(const void* args, cudaStream_t stream);
+void launch_mark_time(const void* args, cudaStream_t stream);
 void launch_upload(const void* args, cudaStream_t stream);
 void launch_prepare(const void* args, cudaStream_t stream);
 void launch_embed(const void* args, cudaStream_t stream);
@@ -37,6 +38,7 @@ void launch_head_argmax(const void* args, cudaStream_t stream);
 void launch_spread_logits(const void* args, cudaStream_t stream);
 void launch_fill_random(const void* args, cudaStream_t stream);
 void launch_pack_rows(const void* args, cudaStream_t stream);
+void launch_stamp(const void* args, cudaStream_t stream);
 
 // Where the upload op reports a plan that it cannot run.
 void report_failures_to(PlanFailure* failure);

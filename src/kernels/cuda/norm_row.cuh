@@ -43,6 +43,7 @@ struct NormRow {
 template <int Threads, int Vectors>
 __device__ NormRow<Threads, Vectors> load_norm_weight(const float* weight, int size) {
   NormRow<Threads, Vectors> row{size, {}};
+  if (weight == nullptr) return row;
   row.for_each([&](int at, float4& v) { v = *reinterpret_cast<const float4*>(weight + at); });
   return row;
 }

@@ -12,6 +12,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 8192;
 
+// Gates and ups come as the groups stand; only a last group that is not whole leaves places free.
+__device__ int64_t place_of_row(int64_t row, int64_t n, WeightOrder order) {
+  if (order == WeightOrder::kPlain) return row;
+  const int64_t first = row / (2 * kGroupRows) * (2 * kGroupRows);
+  const int64_t side = (n - first < 2 * kGroupRows ? n - first : 2 * kGroupRows) / 2;
+  return row - first < side ? row : row + kGroupRows - side;
+}
+
 template <class T>
 __global__ void pack_rows_kernel(PackRowsArgs args) {
   const auto* from = static_cast<const T*>(args.rows);

@@ -19,6 +19,7 @@ constexpr void set(Ops& ops, Op op, LaunchFn launch, const char* name) {
 constexpr Ops make_ops() {
   Ops ops{};
   set(ops, Op::kDelay, launch_delay, "delay");
+  set(ops, Op::kMarkTime, launch_mark_time, "mark_time");
   set(ops, Op::kUpload, launch_upload, "upload");
   set(ops, Op::kPrepare, launch_prepare, "prepare");
   set(ops, Op::kEmbed, launch_embed, "embed");
@@ -47,6 +48,7 @@ constexpr Ops make_ops() {
   set(ops, Op::kSpreadLogits, launch_spread_logits, "spread_logits");
   set(ops, Op::kFillRandom, launch_fill_random, "fill_random");
   set(ops, Op::kPackRows, launch_pack_rows, "pack_rows");
+  set(ops, Op::kStamp, launch_stamp, "stamp");
   return ops;
 }
 

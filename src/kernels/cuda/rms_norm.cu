@@ -40,7 +40,15 @@ __global__ void __launch_bounds__(Threads) rms_norm_kernel(RmsNormArgs args) {
     values.for_each([&](int at, float4& v) { *reinterpret_cast<float4*>(residual + at) = v; });
   }
   T* out = static_cast<T*>(args.out) + int64_t{i} * args.hidden;
-  store_normed(values, weight, values.scale(args.eps), out);
+  if (args.weight == nullptr) {
+    values.for_each([&](int at, float4& v) { store4(out + at, v); });
+  } else {
+    store_normed(values, weight, values.scale(args.eps), out);
+  }
+}
+
+__device__ float normed(const RmsNormArgs& args, float value, float scale, int c) {
+  return args.weight == nullptr ? value : value * scale * args.weight[c];
 }
 
 // The same for rows of any length. Values wait in registers for the sum, kCached of them in each
@@ -81,12 +89,12 @@ __global__ void __launch_bounds__(kThreads) rms_norm_any_kernel(RmsNormArgs args
 #pragma unroll
   for (int j = 0; j < kCached; ++j) {
     const int c = threadIdx.x + j * kThreads;
-    if (c < args.hidden) out[c] = from_float<T>(cached[j] * scale * args.weight[c]);
+    if (c < args.hidden) out[c] = from_float<T>(normed(args, cached[j], scale, c));
   }
   for (int c = threadIdx.x + kCached * kThreads; c < args.hidden; c += kThreads) {
     const float value = value_at(c);
     if (writes) residual[c] = value;
-    out[c] = from_float<T>(value * scale * args.weight[c]);
+    out[c] = from_float<T>(normed(args, value, scale, c));
   }
 }
 

@@ -22,12 +22,13 @@ __device__ inline void arrive(uint64_t* barrier) {
                : "memory");
 }
 
-// Arrives at the same barrier of block `rank` of the cluster.
+// Arrives at the same barrier of block `rank` of the cluster. Orders no writes: a wider release
+// would cost a fence of the whole device at every stage.
 __device__ inline void arrive_at(uint64_t* barrier, int rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(
           shared_address(barrier)),
       "r"(rank)
       : "memory");
@@ -68,9 +69,9 @@ __device__ inline uint32_t cluster_rank() {
   return rank;
 }
 
-// Barrier of all threads of a cluster.
+// Barrier of all threads of a cluster. Orders mbarriers that were published, no other memory.
 __device__ inline void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                    : "memory");
 }
 
@@ -81,10 +82,10 @@ __device__ inline uint64_t evict_first_policy() {
   return policy;
 }
 
-// L2 policy for data that is read again soon.
-__device__ inline uint64_t evict_last_policy() {
+// L2 policy for data that other blocks read too.
+__device__ inline uint64_t evict_normal_policy() {
   uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
 
@@ -126,6 +127,27 @@ __device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(shared)),
       "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier)), "h"(ranks)
+      : "memory");
+}
+
+// The same of a three-dimensional map, with an L2 policy.
+__device__ inline void copy_box(void* shared, const void* map, int3 at, uint64_t* barrier,
+                                uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+}
+
+__device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map, int3 at,
+                                   uint64_t* barrier, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(
+          shared_address(shared)),
+      "l"(map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(shared_address(barrier)), "h"(ranks),
+      "l"(policy)
       : "memory");
 }
 

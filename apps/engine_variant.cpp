@@ -1,0 +1,55 @@
+#include "engine_variant.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+// Drafts that none of the rates speaks of are cut off with them.
+void fix_length(int num_drafts, EngineConfig* config) {
+  for (SpeculativeConfig& drafter : config->speculative) {
+    drafter.length_policy = "fixed";
+    drafter.num_speculative_tokens_per_batch_size.clear();
+    if (num_drafts == 0) continue;
+    drafter.num_speculative_tokens = num_drafts;
+    std::vector<double>& rates = drafter.synthetic_acceptance_rates;
+    rates.resize(std::min(rates.size(), static_cast<size_t>(num_drafts)));
+  }
+}
+
+}  // namespace
+
+Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name) {
+  EngineConfig config = base;
+  if (name == "off") {
+    config.speculative.clear();
+    config.step_time_table.clear();
+    return config;
+  }
+  if (name == "as-given") return config;
+  if (base.speculative.empty()) {
+    return invalid_argument("--variants " + name + " needs --speculative-config");
+  }
+  if (name == "adaptive") {
+    for (SpeculativeConfig& drafter : config.speculative) {
+      drafter.length_policy = "adaptive";
+      drafter.num_speculative_tokens_per_batch_size.clear();
+    }
+    return config;
+  }
+  const std::string digits = name.rfind("fixed:", 0) == 0 ? name.substr(6) : "";
+  const bool number = !digits.empty() && digits.size() < 3 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  const int most = base.speculative.front().num_speculative_tokens;
+  if (name != "fixed" && (!number || std::stoi(digits) < 1 || std::stoi(digits) > most)) {
+    return invalid_argument(fmt::format(
+        "--variants '{}': must be off, adaptive, as-given, fixed or fixed:K with K from 1 to {}",
+        name, most));
+  }
+  fix_length(number ? std::stoi(digits) : 0, &config);
+  return config;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""ms per output token on a GPU by batch size, with and without speculation, beside another engine.
+
+    bench/gpu_table.py --bin build/cuda-release/foretoken --out OUT
+
+Writes OUT/gpu-table.jsonl, .md and .svg; each engine's lines as soon as it is through. Random weights of the
+shapes in bench/configs, synthetic acceptance 0.8 / 0.6 / 0.4; (time for 272 tokens - time for 16) / 256 after
+prompts of 128 random tokens, best of --iters, greedy, all sequences at once. The engines of a run stand in one
+process and take turns. Standard library only.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import chart
+import floor
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CONFIGS = ROOT / "bench" / "configs"
+PEER = ROOT / "bench" / "peers" / "vllm-0.26.0-h200.jsonl"
+RATES = [0.8, 0.6, 0.4]
+INPUT_LEN = 128
+OUTPUT_LEN = 272
+SHORT_LEN = 16
+
+# By name: target, drafter, engines in turns with the peer's name of each, batch sizes of its own.
+RUNS = {
+    "eagle": {"target": "llama-3-8b", "drafter": ("eagle", "llama-3-8b-eagle"),
+              "variants": {"off": "l8", "fixed": "l8_eagle3x", "adaptive": "l8_eagle3x"}},
+    "draft": {"target": "llama-3-8b", "drafter": ("draft_model", "llama-68m-128k"),
+              "variants": {"fixed": "l8_draft68", "adaptive": "l8_draft68"}},
+    "68m": {"target": "llama-68m", "drafter": None, "variants": {"off": "l68"},
+            "batches": [1, 5, 10, 64, 256]},
+    "none": {"target": "llama-3-8b", "drafter": None, "variants": {"off": "l8"}},
+}
+DEFAULT_RUNS = ["eagle", "draft", "68m"]  # `none` is the `off` of `eagle`
+LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3"}
+TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape"}
+
+
+def label_of(name, variant):
+    target = TARGET_LABELS[RUNS[name]["target"]]
+    return f"{target}, none" if variant == "off" else f"{target}, {LABELS[name]}, {variant}"
+
+
+def peer_figures(path):
+    if not path:
+        return {}
+    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    return {line["name"]: line for line in map(json.loads, filter(None, lines))}
+
+
+def speculation(run):
+    if run["drafter"] is None:
+        return []
+    method, model = run["drafter"]
+    return ["-sc", json.dumps({
+        "method": method, "model": str(CONFIGS / model), "num_speculative_tokens": len(RATES),
+        "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": RATES})]
+
+
+def decode(args, name, variants, batches):
+    """The JSON of `foretoken bench decode`; what was measured before an error counts."""
+    run = RUNS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "decode.json"
+        words = [args.bin, "bench", "decode", "--device", args.device, "--model",
+                 str(CONFIGS / run["target"]), "--load-format", "dummy", "--skip-tokenizer-init",
+                 "--max-model-len", "2048", "--max-num-seqs", str(max(256, *batches)),
+                 "--batch-sizes", ",".join(map(str, batches)), "--input-lens", str(INPUT_LEN),
+                 "--output-len", str(OUTPUT_LEN), "--short-output-len", str(SHORT_LEN),
+                 "--num-iters", str(args.iters), "--variants", ",".join(variants),
+                 "--log-level", "error", "--output-json", str(file), *speculation(run),
+                 *args.more]
+        try:
+            result = subprocess.run(words, check=False, timeout=args.timeout,
+                                    stdout=subprocess.DEVNULL)
+            if result.returncode != 0:
+                print(f"{name}: failed with code {result.returncode}", file=sys.stderr)
+        except subprocess.TimeoutExpired:
+            print(f"{name}: longer than {args.timeout} s", file=sys.stderr)
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def floor_ms(args, name, variant, batch, drafts):
+    """The least ms per token: of the steps as they were, with the drafts that they made."""
+    run = RUNS[name]
+    target = floor.Shape(CONFIGS / run["target"])
+    steps = max(drafts["steps"], 1)
+    drafted = drafts["drafted_tokens"] / steps
+    context = INPUT_LEN + (SHORT_LEN + OUTPUT_LEN) / 2
+    cost = target.forward(batch, 1 + drafted, context)
+    if variant != "off":
+        drafter = floor.Shape(CONFIGS / run["drafter"][1])
+        cost += drafter.forward(batch, 1, context) * drafted
+    tokens = drafts["output_tokens"] / steps
+    return cost.seconds(args.read_tb_s, args.tflops) * 1e3 / tokens
+
+
+def records_of(args, name, result, peer, seconds):
+    for size in result["sizes"]:
+        batch = size["batch_size"]
+        for variant in size["variants"]:
+            what = variant["name"]
+            known = peer.get(RUNS[name]["variants"][what], {}).get(f"bs{batch}_ms_per_tok")
+            ms = variant["ms_per_token"]
+            least = floor_ms(args, name, what, batch, variant["drafts"])
+            ratio = next((r for r in size["ratios"] if r["of"] == what), None)
+            yield {"run": name, "label": label_of(name, what), "variant": what, "batch": batch,
+                   "ms_per_token": ms, "floor_ms": least, "percent_of_floor": 100 * least / ms,
+                   "ms_for_16": 1e3 * min(variant["short_seconds"]), "over_off": ratio,
+                   "peer_ms_per_token": known, "load_seconds": result["load_seconds"][what],
+                   "process_seconds": seconds, "device": result["device"],
+                   "short_seconds": variant["short_seconds"],
+                   "long_seconds": variant["long_seconds"], "drafts": variant["drafts"]}
+
+
+def cell(record):
+    text = f"**{record['ms_per_token']:.3f}**, {record['percent_of_floor']:.0f} %"
+    known = record["peer_ms_per_token"]
+    return text + (f" ({known:.3f})" if known is not None else "")
+
+
+def table(records, peer_name):
+    batches = sorted({record["batch"] for record in records})
+    rows = {}
+    for record in records:
+        rows.setdefault(record["label"], {})[record["batch"]] = cell(record)
+    lines = ["| run | " + " | ".join(f"bs {batch}" for batch in batches) + " | load s |",
+             "|" + "---|" * (len(batches) + 2)]
+    loads = {record["label"]: record["load_seconds"] for record in records}
+    for label, cells in rows.items():
+        lines.append("| " + " | ".join([label, *(cells.get(batch, "-") for batch in batches),
+                                        f"{loads[label]:.1f}"]) + " |")
+    device = records[0]["device"] if records else ""
+    lines += ["", f"{device}: ms per output token and sequence, percent of the floor ({peer_name}). "
+              "Random weights of the models' shapes; synthetic acceptance 0.8 / 0.6 / 0.4; "
+              "(time for 272 tokens - time for 16) / 256 after prompts of 128 random tokens, "
+              "greedy, best of the rounds. Floor: bytes / read bandwidth or FLOPs / rate, the "
+              "larger, of the steps and draft passes that were made."]
+    return "\n".join(lines) + "\n"
+
+
+def series(records, peer_name):
+    """Lines of the chart: ours without and with adaptive drafts, and the peer's beside each."""
+    lines = {}
+    for record in records:
+        if RUNS[record["run"]]["target"] != "llama-3-8b" or record["variant"] == "fixed":
+            continue
+        what = record["label"].split(", ")[1]
+        points = {f"Foretoken, {what}": record["ms_per_token"],
+                  f"{peer_name}, {what}": record["peer_ms_per_token"]}
+        for name, ms in points.items():
+            entry = {"group": what, "dashed": name.startswith(peer_name), "points": []}
+            if ms is not None:
+                lines.setdefault(name, entry)["points"].append((record["batch"], ms))
+    return lines
+
+
+def write(args, records):
+    folder = pathlib.Path(args.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (folder / "gpu-table.jsonl").write_text(text, encoding="utf-8")
+    (folder / "gpu-table.md").write_text(table(records, args.peer_name), encoding="utf-8")
+    lines = series(records, args.peer_name)
+    if lines:
+        title = "Llama-3-8B shape, ms per output token of a sequence"
+        (folder / "gpu-table.svg").write_text(chart.svg(title, "sequences", lines),
+                                              encoding="utf-8")
+
+
+def main():
+    names = lambda text: text.split(",")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", help="the foretoken command")
+    parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--runs", type=names, default=DEFAULT_RUNS,
+                        help="of " + ", ".join(RUNS))
+    parser.add_argument("--variants", type=names, help="only these of off, fixed, adaptive")
+    parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",")],
+                        help="instead of 1,16,64,256 (68m: and 5, 10)")
+    parser.add_argument("--iters", type=int, default=2, help="rounds of each size")
+    parser.add_argument("--timeout", type=float, default=240, help="seconds of a process")
+    parser.add_argument("--peer", default=str(PEER), help="the other engine's figures, or empty")
+    parser.add_argument("--peer-name", default="vLLM 0.26.0")
+    parser.add_argument("--read-tb-s", type=float, default=4.2, help="read bandwidth, TB/s")
+    parser.add_argument("--tflops", type=float, default=747, help="rate of matrix products")
+    parser.add_argument("--only-draw", action="store_true",
+                        help="make table and chart of the gpu-table.jsonl in --out again")
+    parser.add_argument("more", nargs="*", help="after --: more options of bench decode")
+    args = parser.parse_args()
+    peer = peer_figures(args.peer)
+    if args.only_draw:
+        lines = (pathlib.Path(args.out) / "gpu-table.jsonl").read_text(encoding="utf-8")
+        write(args, [json.loads(line) for line in lines.splitlines()])
+        return
+    if not args.bin:
+        parser.error("--bin is missing")
+    records = []
+    for name in args.runs:
+        variants = [v for v in RUNS[name]["variants"] if not args.variants or v in args.variants]
+        if not variants:
+            continue
+        start = time.monotonic()
+        result = decode(args, name, variants,
+                        args.batches or RUNS[name].get("batches", [1, 16, 64, 256]))
+        if result is None:
+            continue
+        seconds = time.monotonic() - start
+        for record in records_of(args, name, result, peer, seconds):
+            records.append(record)
+            print(f"{record['label']}, batch {record['batch']}: {cell(record)}", flush=True)
+        print(f"{name}: {seconds:.0f} s in all", flush=True)
+        write(args, records)
+    if not records:
+        sys.exit("nothing was measured")
+    print(table(records, args.peer_name))
+
+
+if __name__ == "__main__":
+    main()

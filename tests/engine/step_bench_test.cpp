@@ -1,0 +1,117 @@
+#include "engine/step_bench.h"
+
+#include <cstring>
+
+#include "engine/dialled_engine.h"
+#include "engine/engine_parts.h"
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+
+namespace foretoken {
+namespace {
+
+class StepBenchTest : public DialledEngine {
+ protected:
+  void SetUp() override {
+    auto made = EngineParts::make(folder(), 0, true);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    parts_ = std::move(made).value();
+    bench_ = std::make_unique<StepBench>(StepBenchParts{
+        .device = *parts_->device,
+        .queue = *parts_->queue,
+        .model = *parts_->model,
+        .caches = {parts_->kv_cache.get(), nullptr},
+        .runner = *parts_->runner,
+        .memory = *parts_->memory,
+        .max_len = EngineParts::kMaxLen,
+        .max_rows = EngineParts::kMaxRows,
+        .max_logits_rows = EngineParts::kMaxRows,
+        .num_blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1});
+  }
+  void TearDown() override { bench_.reset(); }
+
+  // Of the first op of a kind.
+  Result<OpCost> cost_of_first(Op op, bool with_logits) {
+    for (const ListedOp& listed : bench_->forward_ops(with_logits)) {
+      if (listed.op == static_cast<uint16_t>(op)) return bench_->cost({listed});
+    }
+    return not_found("no such op");
+  }
+  std::string error_of(const std::vector<MadeUpSequence>& sequences) {
+    return bench_->stage(sequences).message();
+  }
+
+  std::unique_ptr<EngineParts> parts_;
+  std::unique_ptr<StepBench> bench_;
+};
+
+TEST_F(StepBenchTest, StagesTheRowsThatWereAskedFor) {
+  const ModelConfig& model = parts_->model->config();
+  ASSERT_TRUE(bench_->stage({{100, 3}, {40, 1}}).ok());
+  const auto attention = cost_of_first(Op::kAttention, false);
+  ASSERT_TRUE(attention.ok()) << attention.status().message();
+  const int64_t q = int64_t{model.num_heads} * model.head_dim;
+  const int64_t kv =
+      int64_t{2} * model.num_kv_heads * model.head_dim * int64_t(dtype_size(model.dtype));
+  EXPECT_EQ(attention.value().kv_bytes, (103 + 41) * kv);
+  EXPECT_EQ(attention.value().flops, 4 * (101 + 102 + 103 + 41) * q);
+
+  ASSERT_TRUE(bench_->stage({{16, 32}}).ok()) << "a prompt's chunk";
+  const auto prompt = cost_of_first(Op::kAttention, false);
+  ASSERT_TRUE(prompt.ok()) << prompt.status().message();
+  EXPECT_EQ(prompt.value().kv_bytes, 48 * kv);
+}
+
+TEST_F(StepBenchTest, LogitsAreOfRowsThatSample) {
+  const ModelConfig& model = parts_->model->config();
+  const int64_t head = int64_t{2} * model.vocab_size * model.hidden_size;
+  const auto head_flops = [&](const std::vector<MadeUpSequence>& sequences) {
+    EXPECT_TRUE(bench_->stage(sequences).ok());
+    const auto with = bench_->cost(bench_->forward_ops(true));
+    const auto without = bench_->cost(bench_->forward_ops(false));
+    return with.value().flops - without.value().flops;
+  };
+  EXPECT_EQ(head_flops({{10, 1}, {10, 4}}), 5 * head);
+  EXPECT_EQ(head_flops({{10, 30}}), head);
+}
+
+TEST_F(StepBenchTest, TimesBothWays) {
+  ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
+  const std::vector<ListedOp> ops = bench_->forward_ops(true);
+  for (const bool graph : {true, false}) {
+    const Result<double> ns = bench_->time_ns(ops, graph, 0.01);
+    ASSERT_TRUE(ns.ok()) << ns.status().message();
+    EXPECT_GT(ns.value(), 100);
+    EXPECT_LT(ns.value(), 1e9);
+  }
+}
+
+TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
+  const ModelConfig& model = parts_->model->config();
+  ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
+  const std::vector<ListedOp> ops = bench_->forward_ops(true);
+  const auto times = bench_->op_times(ops, 0.002);
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  int count = 0;
+  OpCost sum;
+  for (const OpTime& time : times.value()) {
+    count += time.count;
+    for (int i = 0; i < time.count; ++i) sum += time.cost;
+    EXPECT_GT(time.ns, 1) << time.name;
+    EXPECT_LT(time.ns, 1e8) << time.name;
+    if (time.name != "attention") continue;
+    EXPECT_EQ(time.count, model.num_layers);
+  }
+  EXPECT_EQ(count, static_cast<int>(ops.size()));
+  EXPECT_EQ(sum, bench_->cost(ops).value());
+}
+
+TEST_F(StepBenchTest, WhatDoesNotFitIsRefused) {
+  EXPECT_NE(error_of({{250, 7}}).find("max_model_len"), std::string::npos);
+  EXPECT_NE(error_of(std::vector<MadeUpSequence>(5)).find("max_num_seqs"), std::string::npos);
+  EXPECT_NE(error_of({{0, 49}}).find("max_num_batched_tokens"), std::string::npos);
+  EXPECT_EQ(error_of({{200, 17}, {239, 17}}), "");
+}
+
+}  // namespace
+}  // namespace foretoken
