@@ -153,7 +153,7 @@ void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
 }
 
 int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) {
-  const int sides = order == WeightOrder::kGateUp ? 2 : 1;
+  const int sides = sides_of(order);
   return slice_width(n, k, dtype) / sides * sides;
 }
 
