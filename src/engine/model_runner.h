@@ -71,7 +71,6 @@ class ModelRunner {
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
   const GraphCache& graphs() const { return graphs_; }
   int logits_tile() const { return config_.logits_tile; }
-  const GraphCache& graphs() const { return graphs_; }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
 
  private:
