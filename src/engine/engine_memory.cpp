@@ -44,12 +44,13 @@ StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
 int64_t EngineImpl::bytes_beside_kv(const EngineConfig& config) const {
   const int max_len =
       config.max_model_len == -1 ? model_->config().max_context : config.max_model_len;
-  return ModelRunner::device_bytes(*model_, step_memory_config(config, max_len),
-                                   {.max_rows = config.max_num_batched_tokens,
-                                    .max_logits_rows = max_logits_rows(config),
-                                    .logits_tile = logits_tile(config),
-                                    .max_processor_rows = config.max_processor_rows,
-                                    .max_len = max_len});
+  ModelRunnerConfig runner;
+  runner.max_rows = config.max_num_batched_tokens;
+  runner.max_logits_rows = max_logits_rows(config);
+  runner.logits_tile = logits_tile(config);
+  runner.max_processor_rows = config.max_processor_rows;
+  runner.max_len = max_len;
+  return ModelRunner::device_bytes(*model_, step_memory_config(config, max_len), runner);
 }
 
 // Both decisions look at the same budget, since free memory changes from call to call.
