@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/profiler_ranges.h"
 #include "base/result.h"
 #include "device/dtype.h"
 #include "device/queue.h"
@@ -42,6 +43,11 @@ class Device {
   virtual void deallocate(void* pointer, MemoryKind kind) = 0;
 
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
+
+  // Ranges in the profiler of the device's vendor (NVTX). Queues made later open one around each op
+  // that they enqueue. Null functions where there are none, and, unless `always`, where no profiler
+  // is attached.
+  virtual ProfilerRanges use_profiler_ranges(bool) { return {}; }
 
   // Copies a weight matrix [n, k] (n = sum of the parts' rows) of type `dtype` into the layout
   // that the gemm op of this device reads. The handle goes into GemmArgs::weight and is released

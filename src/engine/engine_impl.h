@@ -19,6 +19,7 @@
 #include "engine/request_builder.h"
 #include "engine/step_bench.h"
 #include "engine/step_memory.h"
+#include "engine/step_trace.h"
 #include "sched/scheduler.h"
 #include "text/chat_template.h"
 
@@ -58,17 +59,23 @@ class EngineImpl final : public Engine {
   Status size_kv_cache(EngineConfig& config);
   Status make_memory(const EngineConfig& config);
   void make_scheduler(const EngineConfig& config);
+  // Before the runner, which keeps the queue.
+  Status start_trace(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config);
   void abandon_device();
+  void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
   std::unique_ptr<Device> device_;
+  ProfilerRanges profiler_ranges_;
   std::unique_ptr<Queue> queue_;
+  OpTracer* op_tracer_ = nullptr;     // the queue, where ops are traced
+  std::unique_ptr<StepTrace> trace_;  // null: none is wanted
   std::unique_ptr<Model> model_;
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;

@@ -65,7 +65,6 @@ class ModelRunner {
   std::optional<Recording> record_proposal(const StepPlan& plan);
 
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
-  int num_graphs() const { return static_cast<int>(graphs_.size()); }
   int logits_tile() const { return config_.logits_tile; }
   const GraphCache& graphs() const { return graphs_; }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/cuda/cuda_queue.h"
+#include "device/cuda/nvtx_ranges.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -24,6 +25,7 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
+  ProfilerRanges use_profiler_ranges(bool always) override;
   void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) override;
   void free_weight(void* weight) override;
 
@@ -33,6 +35,7 @@ class CudaDevice final : public Device {
   const std::string name_;
   std::mutex mutex_;  // of start-up work
   PlanFailure* failure_ = nullptr;
+  ProfilerRanges ranges_;
 };
 
 int64_t CudaDevice::free_memory() const {
@@ -82,7 +85,13 @@ Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   }
   *failure_ = PlanFailure{};
   kernels_.report_failures_to(failure_);
-  return CudaQueue::make(kernels_, ordinal_, failure_);
+  return CudaQueue::make(kernels_, ordinal_, failure_, ranges_);
+}
+
+ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {
+  std::lock_guard lock(mutex_);
+  ranges_ = nvtx_ranges(always);
+  return ranges_;
 }
 
 void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
