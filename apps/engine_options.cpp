@@ -118,6 +118,12 @@ void EngineOptions::add_to(CLI::App& app) {
          "JSON file of the costs that the length policy adaptive reckons with: read where it "
          "exists, otherwise measured at start and written (default: measured)")
       ->group("Speculation");
+  app.add_option("--profile", config.profile,
+                 "File for what the engine's threads and the device did, step by step, as "
+                 "chrome://tracing and ui.perfetto.dev show it; with --enforce-eager op by op")
+      ->type_name("FILE");
+  app.add_flag("--enable-layerwise-nvtx-tracing", config.enable_layerwise_nvtx_tracing,
+               "NVTX ranges of steps and ops even where no profiler is attached (cuda)");
   app.add_option("--log-level", log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));

@@ -80,6 +80,11 @@ struct EngineConfig {
   // measured at start and written there; empty: measured.
   std::string step_time_table;
 
+  // Chrome trace of the engine's steps, written when it ends; empty: none.
+  std::string profile;
+  // NVTX ranges of host phases and ops, also where no profiler is attached (CUDA).
+  bool enable_layerwise_nvtx_tracing = false;
+
   // Progress while weights load: bytes done and in all. Called by the loading thread.
   std::function<void(int64_t, int64_t)> on_load_progress;
   // Progress while a Hub model is fetched: file, bytes done and in all; once with 0 done when a

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/profiler_ranges.h"
 #include "base/result.h"
 #include "device/dtype.h"
 #include "device/queue.h"
@@ -48,6 +49,11 @@ class Device {
   virtual void deallocate(void* pointer, MemoryKind kind) = 0;
 
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
+
+  // Ranges in the profiler of the device's vendor (NVTX). Queues made later open one around each op
+  // that they enqueue. Null functions where there are none, and, unless `always`, where no profiler
+  // is attached.
+  virtual ProfilerRanges use_profiler_ranges(bool) { return {}; }
 
   // Room for a weight matrix [n, k] of type `dtype` in the layout that the gemm op of this device
   // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with

@@ -23,7 +23,15 @@ EngineImpl::~EngineImpl() {
     abandon_device();
   } else if (queue_ != nullptr) {
     (void)queue_->drain();
+    write_trace();
   }
+}
+
+// There is nobody left to return an error to.
+void EngineImpl::write_trace() {
+  if (trace_ == nullptr || loop_ == nullptr) return;
+  const Status status = trace_->finish(op_tracer_);
+  if (!status.ok()) FT_LOG(error, "{}", status.message());
 }
 
 // A wait for the device would not end, and what it still uses cannot be freed.

@@ -20,6 +20,7 @@
 #include "engine/start_clock.h"
 #include "engine/step_bench.h"
 #include "engine/step_memory.h"
+#include "engine/step_trace.h"
 #include "sched/scheduler.h"
 #include "text/chat_template.h"
 
@@ -61,17 +62,23 @@ class EngineImpl final : public Engine {
   int64_t bytes_beside_kv(const EngineConfig& config) const;
   Status make_memory(const EngineConfig& config);
   void make_scheduler(const EngineConfig& config);
+  // Before the runner, which keeps the queue.
+  Status start_trace(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config, StartClock& clock);
   void abandon_device();
+  void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
   std::unique_ptr<Device> device_;
+  ProfilerRanges profiler_ranges_;
   std::unique_ptr<Queue> queue_;
+  OpTracer* op_tracer_ = nullptr;     // the queue, where ops are traced
+  std::unique_ptr<StepTrace> trace_;  // null: none is wanted
   std::unique_ptr<Model> model_;
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/thread_role.h"
 #include "engine/logprob_record.h"
+#include "engine/phase_scope.h"
 #include "engine/plan_encoder.h"
 #include "kernels/publish.h"
 
@@ -56,6 +57,7 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       limits_(parts.memory.limits()),
       result_limits_(parts.memory.result_limits()),
       stamps_(parts.memory.stamps),
+      trace_(parts.trace),
       steps_in_flight_(steps_in_flight),
       step_timeout_(step_timeout),
       hooks_(hooks) {
@@ -153,7 +155,11 @@ std::span<const DraftGrant> EngineLoop::grant_drafts() {
 }
 
 bool EngineLoop::plan_next(StepPlan& plan) {
-  if (!scheduler_.plan(plan, grant_drafts())) return false;
+  PhaseScope scope(clock_, lane(), HostPhase::kPlan, num_submitted_);
+  if (!scheduler_.plan(plan, grant_drafts())) {
+    scope.drop();
+    return false;
+  }
   plan.step = num_submitted_;
   policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
   return true;
@@ -161,19 +167,19 @@ bool EngineLoop::plan_next(StepPlan& plan) {
 
 bool EngineLoop::plan_and_submit() {
   if (failed_.load()) return false;
-  const int64_t begin = now_ns();
   StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
   if (!plan_next(plan)) {
     rested_ = true;
     return false;
   }
-  const int64_t planned = now_ns();
-  encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
-  const int64_t encoded = now_ns();
-  runner_.submit(plan);
-  clock_.note_phase(HostPhase::kPlan, planned - begin);
-  clock_.note_phase(HostPhase::kEncode, encoded - planned);
-  clock_.note_phase(HostPhase::kSubmit, now_ns() - encoded);
+  {
+    const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
+    encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
+  }
+  {
+    const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
+    runner_.submit(plan);
+  }
   clock_.count_planned();
   follows_[num_submitted_ % kStepRingSize] = !rested_;
   rested_ = false;
@@ -183,16 +189,14 @@ bool EngineLoop::plan_and_submit() {
 
 // Ok as well after a failure, when nothing is waited for any more.
 Status EngineLoop::wait_for_step() {
+  const PhaseScope scope(clock_, lane(), HostPhase::kWait, num_reconciled_);
   const int64_t begin = now_ns();
   const bool is_short = step_timeout_.count() > 0 && step_timeout_ < kWaitSlice;
   const std::chrono::milliseconds slice = is_short ? step_timeout_ : kWaitSlice;
   while (!failed_.load()) {
     Status status = queue_.wait(published_, num_reconciled_ + 1, slice);
     const int64_t waited = now_ns() - begin;
-    if (status.code() != StatusCode::kAborted) {
-      clock_.note_phase(HostPhase::kWait, waited);
-      return status;
-    }
+    if (status.code() != StatusCode::kAborted) return status;
     if (step_timeout_.count() == 0 || waited < step_timeout_.count() * 1'000'000) continue;
     device_hangs_.store(true);
     return hanging_device(num_reconciled_, step_timeout_);
@@ -203,15 +207,22 @@ Status EngineLoop::wait_for_step() {
 void EngineLoop::wait_and_reconcile() {
   const Status status = wait_for_step();
   if (!status.ok()) fail_everything(status);
-  const int64_t begin = now_ns();
   const uint64_t step = num_reconciled_;
+  const PhaseScope scope(clock_, lane(), HostPhase::kReconcile, step);
   const StepPlan& plan = plans_[step % kStepRingSize];
   const ResultView result = runner_.result(step);
-  if (!failed_.load()) clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
+  if (!failed_.load()) note_step(step);
   for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
   ++num_reconciled_;
   num_steps_.fetch_add(1, std::memory_order_relaxed);
-  clock_.note_phase(HostPhase::kReconcile, now_ns() - begin);
+}
+
+// The stamps of the step before `step` are complete.
+void EngineLoop::note_step(uint64_t step) {
+  clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
+  if (trace_ == nullptr || step == 0) return;
+  const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
+  trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }
 
 void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {

@@ -12,6 +12,7 @@
 #include "engine/model_runner.h"
 #include "engine/output_ring.h"
 #include "engine/step_clock.h"
+#include "engine/step_trace.h"
 #include "sched/scheduler.h"
 
 namespace foretoken {
@@ -28,6 +29,7 @@ class EngineLoop {
     LengthPolicy& policy;
     OutputRing& outputs;
     const StepMemory& memory;
+    StepTrace* trace = nullptr;  // null: none is kept
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -66,6 +68,8 @@ class EngineLoop {
   bool plan_next(StepPlan& plan);
   Status wait_for_step();
   void wait_and_reconcile();
+  void note_step(uint64_t step);
+  TraceLane* lane() const { return trace_ != nullptr ? trace_->engine() : nullptr; }
   void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
   void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);
@@ -82,6 +86,7 @@ class EngineLoop {
   const PlanLimits limits_;
   const ResultLimits result_limits_;
   const StepStamps* const stamps_;
+  StepTrace* const trace_;
   const int steps_in_flight_;
   const std::chrono::milliseconds step_timeout_;
   const TestHooks hooks_;

@@ -18,6 +18,7 @@ namespace foretoken {
 namespace {
 
 constexpr size_t kOutputRingSize = 8192;
+constexpr size_t kTracedOps = 131072;
 
 }  // namespace
 
@@ -35,6 +36,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
+  engine->profiler_ranges_ =
+      engine->device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
   if (hooks.wrap_queue) engine->queue_ = hooks.wrap_queue(std::move(engine->queue_));
   clock.end_phase("configuration");
@@ -42,6 +45,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(engine->make_memory(resolved));
   engine->make_scheduler(resolved);
+  FT_RETURN_IF_ERROR(engine->start_trace(resolved));
   FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
   clock.end_phase("memory");
   FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved, clock));
@@ -135,6 +139,18 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
                                   .max_len = traits.max_len});
   }
   scheduler_ = std::make_unique<Scheduler>(scheduler);
+}
+
+Status EngineImpl::start_trace(const EngineConfig& config) {
+  if (config.profile.empty() && profiler_ranges_.begin == nullptr) return {};
+  FT_ASSIGN_OR_RETURN(trace_,
+                      StepTrace::start(config.profile, *device_, *queue_, profiler_ranges_));
+  if (config.profile.empty() || !config.enforce_eager) return {};
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<OpTracer> tracer,
+                      OpTracer::create(*device_, std::move(queue_), kTracedOps));
+  op_tracer_ = tracer.get();
+  queue_ = std::move(tracer);
+  return {};
 }
 
 Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hooks) {
@@ -239,7 +255,8 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                                                          .scheduler = *scheduler_,
                                                          .policy = *policy_,
                                                          .outputs = *ring_,
-                                                         .memory = *memory_},
+                                                         .memory = *memory_,
+                                                         .trace = trace_.get()},
                                        config.steps_in_flight, hooks,
                                        std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
@@ -249,7 +266,9 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                                    std::lock_guard lock(requests_mutex_);
                                    requests_.erase(group.request.request_id);
                                  },
-                             .device_error = [this] { return loop_->error(); }});
+                             .device_error = [this] { return loop_->error(); }},
+      trace_ != nullptr ? trace_->output() : nullptr);
+  if (op_tracer_ != nullptr) op_tracer_->start(static_cast<uint16_t>(Op::kUpload));
   outputs_->start();
   loop_->start();
 }

@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace foretoken {
+
+const char* host_phase_name(HostPhase phase) {
+  constexpr const char* kNames[] = {"plan", "encode", "submit", "wait", "reconcile"};
+  static_assert(std::size(kNames) == static_cast<size_t>(HostPhase::kCount));
+  return kNames[static_cast<size_t>(phase)];
+}
 
 void StepClock::note_step(uint64_t step, bool follows, const StepStamps* stamps) {
   if (step == 0) return;

@@ -11,6 +11,7 @@ namespace foretoken {
 
 // What the engine thread does for a step.
 enum class HostPhase : uint8_t { kPlan, kEncode, kSubmit, kWait, kReconcile, kCount };
+const char* host_phase_name(HostPhase phase);
 
 // Adds up where the time of steps goes. Written by the engine thread, read by any.
 class StepClock {

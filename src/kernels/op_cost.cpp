@@ -269,6 +269,7 @@ constexpr OpViews make_views() {
   const auto set = [&](Op op, const OpView& view) { views[static_cast<size_t>(op)] = view; };
   set(Op::kDelay, {"delay", true});
   set(Op::kMarkTime, {"mark_time", true});
+  set(Op::kStamp, {"stamp"});
   set(Op::kUpload, {"upload"});
   set(Op::kPrepare, {"prepare"});
   set(Op::kEmbed, counted<EmbedArgs>("embed"));

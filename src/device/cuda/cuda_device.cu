@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/cuda/cuda_queue.h"
+#include "device/cuda/nvtx_ranges.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -25,6 +26,7 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
+  ProfilerRanges use_profiler_ranges(bool always) override;
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;
   int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
     return kernels_.weight_slice_rows(n, k, dtype, order);
@@ -45,6 +47,7 @@ class CudaDevice final : public Device {
   const std::string name_;
   std::mutex mutex_;  // of start-up work
   PlanFailure* failure_ = nullptr;
+  ProfilerRanges ranges_;
 };
 
 CudaDevice::Memory CudaDevice::memory() const {
@@ -93,7 +96,13 @@ Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   }
   *failure_ = PlanFailure{};
   kernels_.report_failures_to(failure_);
-  return CudaQueue::make(kernels_, ordinal_, failure_);
+  return CudaQueue::make(kernels_, ordinal_, failure_, ranges_);
+}
+
+ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {
+  std::lock_guard lock(mutex_);
+  ranges_ = nvtx_ranges(always);
+  return ranges_;
 }
 
 void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {

@@ -37,7 +37,7 @@ void rest(int64_t ns) {
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }
 
 Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int ordinal,
-                                               PlanFailure* failure) {
+                                               PlanFailure* failure, const ProfilerRanges& ranges) {
   cudaStream_t stream = nullptr;
   cudaError_t status = cudaSetDevice(ordinal);
   if (status == cudaSuccess) status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -45,12 +45,13 @@ Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int o
     return internal_error(std::string("cannot create a CUDA stream: ") +
                           cudaGetErrorString(status));
   }
-  return std::unique_ptr<Queue>(std::make_unique<CudaQueue>(kernels, ordinal, failure, stream));
+  return std::unique_ptr<Queue>(
+      std::make_unique<CudaQueue>(kernels, ordinal, failure, ranges, stream));
 }
 
 CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure,
-                     cudaStream_t stream)
-    : kernels_(kernels), ordinal_(ordinal), failure_(failure), stream_(stream) {}
+                     const ProfilerRanges& ranges, cudaStream_t stream)
+    : kernels_(kernels), ordinal_(ordinal), failure_(failure), ranges_(ranges), stream_(stream) {}
 
 CudaQueue::~CudaQueue() {
   cudaSetDevice(ordinal_);
@@ -91,7 +92,9 @@ void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
   FT_CHECK(args_bytes <= kMaxOpArgs);
   if (!ready()) return;
   last_op_ = kernels_.ops[op].name;
+  if (ranges_.begin != nullptr) ranges_.begin(last_op_, kNoRangeNumber);
   kernels_.ops[op].launch(args, stream_);
+  if (ranges_.end != nullptr) ranges_.end();
   check(cudaGetLastError(), last_op_);
 }
 

@@ -26,8 +26,9 @@ class CudaQueue final : public Queue {
  public:
   // `failure` is pinned memory that the kernels report to; it outlives the queue.
   static Result<std::unique_ptr<Queue>> make(const CudaKernels& kernels, int ordinal,
-                                             PlanFailure* failure);
-  CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure, cudaStream_t stream);
+                                             PlanFailure* failure, const ProfilerRanges& ranges);
+  CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure,
+            const ProfilerRanges& ranges, cudaStream_t stream);
   ~CudaQueue() override;
 
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
@@ -51,6 +52,7 @@ class CudaQueue final : public Queue {
   const CudaKernels kernels_;
   const int ordinal_;
   PlanFailure* const failure_;
+  const ProfilerRanges ranges_;
   const cudaStream_t stream_;
   WaitPacer pacer_;
   const char* last_op_ = "start";
