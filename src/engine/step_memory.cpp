@@ -31,6 +31,7 @@ Status StepMemory::take_batch() {
                       arena_.take_array<int32_t>(blocks * config_.block_size, "token pages"));
   FT_ASSIGN_OR_RETURN(batch.page_headers,
                       arena_.take_array<PageHeader>(blocks, "token page headers"));
+  FT_ASSIGN_OR_RETURN(batch.priors, arena_.take_array<DraftRates>(kMaxDrafters, "draft rates"));
   batch.max_blocks = config_.max_blocks;
   batch.block_size = config_.block_size;
   batch.num_slots = config_.num_slots;
@@ -95,6 +96,7 @@ void StepMemory::reset(Queue& queue) {
   queue.fill(batch.token_pages, 0,
              blocks * static_cast<size_t>(config_.block_size) * sizeof(int32_t));
   queue.fill(batch.page_headers, 0, blocks * sizeof(PageHeader));
+  queue.fill(batch.priors, 0, kMaxDrafters * sizeof(DraftRates));
   queue.fill(step_counter, 0, sizeof(*step_counter));
   queue.record(published, 0);
 }
