@@ -94,6 +94,8 @@ Result<EngineConfig> variant_config(const EngineConfig& base, const std::string&
 Result<std::vector<Variant>> start_variants(const PairOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig base, prepare_engine(options.engine));
   base.max_num_seqs = options.batch_size;
+  // The engines share what the flag grants.
+  base.gpu_memory_utilization /= static_cast<double>(options.variants.size());
   std::vector<EngineConfig> configs;
   for (const std::string& name : options.variants) {
     FT_ASSIGN_OR_RETURN(EngineConfig config, variant_config(base, name));
