@@ -13,7 +13,7 @@ namespace {
 class StepBenchTest : public DialledEngine {
  protected:
   void SetUp() override {
-    auto made = EngineParts::make(folder(), 0, true);
+    auto made = EngineParts::make(folder(), 0);
     ASSERT_TRUE(made.ok()) << made.status().message();
     parts_ = std::move(made).value();
     bench_ = std::make_unique<StepBench>(StepBenchParts{
