@@ -8,28 +8,45 @@
 
 namespace foretoken {
 
+namespace {
+
+Result<BenchRun> sum_of(RequestBatch& batch) {
+  BenchRun run;
+  Status status;
+  batch.look([&](const std::vector<OutputSum>& outputs) {
+    for (const OutputSum& output : outputs) {
+      if (status.ok()) status = output.status();
+      run.stats += output.stats();
+      std::vector<int32_t>& ids = run.token_ids.emplace_back();
+      for (const RequestOutput& choice : output.choices()) {
+        ids.insert(ids.end(), choice.token_ids.begin(), choice.token_ids.end());
+      }
+    }
+  });
+  FT_RETURN_IF_ERROR(status);
+  run.seconds = batch.seconds();
+  return run;
+}
+
+}  // namespace
+
 Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& requests,
                                     const std::function<void(size_t num_done)>& on_progress) {
   RequestBatch batch(engine, requests.size());
   for (size_t i = 0; i < requests.size(); ++i) batch.submit(i, requests[i]);
-  BenchRun run;
-  Status status;
   for (bool done = false; !done;) {
-    size_t num_done = 0;
-    done = batch.look([&](const std::vector<OutputSum>& outputs) {
-      for (const OutputSum& output : outputs) num_done += output.finished() ? 1 : 0;
-      if (num_done < outputs.size()) return;
-      for (const OutputSum& output : outputs) {
-        if (status.ok()) status = output.status();
-        run.stats += output.stats();
-      }
-    });
+    if (on_progress) {
+      size_t num_done = 0;
+      done = batch.look([&](const std::vector<OutputSum>& outputs) {
+        for (const OutputSum& output : outputs) num_done += output.finished() ? 1 : 0;
+      });
+      on_progress(num_done);
+    } else {
+      done = batch.wait_for_end();
+    }
     if (interrupt_flag().load()) return aborted("interrupted");
-    if (on_progress) on_progress(num_done);
   }
-  FT_RETURN_IF_ERROR(status);
-  run.seconds = batch.seconds();
-  return run;
+  return sum_of(batch);
 }
 
 nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& info) {

@@ -82,12 +82,12 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
                  "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));
   app.add_option("--kv-cache-memory-bytes", config.kv_cache_memory_bytes,
-                 "Memory of the KV cache (default: --gpu-memory-utilization of what is free)")
+                 "Memory of the KV cache (default: what --gpu-memory-utilization leaves)")
       ->check(at_least(1))
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
-                 "Share of free memory for the KV cache")
+                 "Share of a GPU's memory for weights, scratch and KV cache")
       ->capture_default_str();
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", config.enable_prefix_caching,
                "Share KV blocks of equal prefixes (default: on)");

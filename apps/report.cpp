@@ -40,6 +40,10 @@ std::string engine_banner(const EngineInfo& info, const std::string& model) {
       info.device, folder, info.architecture, info.dtype, info.attention_backend,
       info.drafter.empty() ? "none" : info.drafter, info.batch_invariant ? "on" : "off",
       info.num_blocks, info.block_size);
+  line += "; graphs " + info.cudagraph_mode;
+  if (info.num_graphs > 0) {
+    line += fmt::format(", {} made in {:.2f} s", info.num_graphs, info.graph_seconds);
+  }
   if (!info.drafter.empty()) {
     line += fmt::format(
         "; drafter memory beyond KV cache, token pages and block tables: {:.2f} MiB; acceptance {}",

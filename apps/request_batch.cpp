@@ -47,7 +47,7 @@ void RequestBatch::receive(size_t i, const RequestOutput& output) {
   last_ = std::chrono::steady_clock::now();
   changed_ = true;
   if (sum.finished()) --num_open_;
-  news_.notify_all();
+  if (!waits_for_end_ || num_open_ == 0) news_.notify_all();
 }
 
 bool RequestBatch::look(const std::function<void(const std::vector<OutputSum>&)>& look) {
@@ -56,6 +56,14 @@ bool RequestBatch::look(const std::function<void(const std::vector<OutputSum>&)>
                  [this] { return changed_ || num_open_ == 0; });
   changed_ = false;
   look(outputs_);
+  return num_open_ == 0;
+}
+
+bool RequestBatch::wait_for_end() {
+  std::unique_lock lock(mutex_);
+  waits_for_end_ = true;
+  news_.wait_for(lock, std::chrono::milliseconds(50), [this] { return num_open_ == 0; });
+  waits_for_end_ = false;
   return num_open_ == 0;
 }
 

@@ -29,6 +29,9 @@ class RequestBatch {
   // Waits until an output changed, but at most 50 ms, and calls `look` with all outputs (text and
   // tokens so far), during which they stand still. True when all are finished.
   bool look(const std::function<void(const std::vector<OutputSum>&)>& look);
+  // Waits until all are finished, but at most 50 ms, without waking up for every token. True when
+  // they are.
+  bool wait_for_end();
 
   void abort_all();
 
@@ -43,6 +46,7 @@ class RequestBatch {
   mutable std::mutex mutex_;
   std::condition_variable news_;
   bool changed_ = false;
+  bool waits_for_end_ = false;
   std::vector<std::string> names_;  // of submitted requests
   std::vector<OutputSum> outputs_;
   size_t num_open_;

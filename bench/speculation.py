@@ -91,6 +91,24 @@ def verdict(ratio, bound):
     return "broken" if ratio["high"] < bound else "holds"
 
 
+def rounds(args):
+    return "--num-pairs", args.pairs, "--min-round-ms", args.min_round_ms
+
+
+def step_times(args, method, batch):
+    """One table for all runs of a drafter and batch: they decide alike, and only the first measures."""
+    folder = pathlib.Path(args.step_times)
+    folder.mkdir(parents=True, exist_ok=True)
+    return "--step-time-table", folder / f"{method}-k{args.num_drafts}-batch{batch}.json"
+
+
+def warn_of_differing(result, what):
+    for variant in result["variants"]:
+        if variant["differing_outputs"]:
+            print(f"{what}: {variant['differing_outputs']} outputs of {variant['name']} differ from "
+                  f"those of {result['variants'][0]['name']}", file=sys.stderr)
+
+
 def policy(args):
     report = Report(args, "policy", ["drafter", "batch", "adaptive over off", ">= 0.98",
                                      "best fixed K", "adaptive over it", ">= 0.95"])
@@ -99,16 +117,18 @@ def policy(args):
         for batch in args.batches:
             result = run_json(
                 args, "bench", "pairs", "--model", TARGET, "--batch-size", batch,
-                "--prompts-per-round", args.rounds * batch, "--num-pairs", args.pairs,
+                "--prompts-per-turn", args.turn_prompts * batch, *rounds(args),
                 "--output-len", args.output_len, "--num-gpu-blocks-override", 64 * batch + 64,
                 "--max-model-len", 1024, "-sc", json.dumps(config),
+                *step_times(args, method, batch),
                 "--variants", ",".join(["off", "adaptive", *fixed]))
+            warn_of_differing(result, f"{method}, batch {batch}")
             off = find_ratio(result, "adaptive", "off")
             best = find_ratio(result, "adaptive", "fixed")
             report.add({"method": method, **result}, method, batch, interval(off),
                        verdict(off, 0.98), best["over"], interval(best), verdict(best, 0.95))
-    report.close(f"Speed ratios: median of {args.pairs} interleaved rounds and its 95 % interval; "
-                 "greedy, bundled prompts.")
+    report.close(f"Speed ratios: median of {args.pairs} rounds of at least {args.min_round_ms} ms a "
+                 "variant, in turns, and its 95 % interval; greedy, bundled prompts.")
 
 
 def shape(args):
@@ -121,7 +141,7 @@ def shape(args):
         for batch in args.batches:
             result = run_json(
                 args, "bench", "pairs", "--model", CONFIGS / "llama-1b", "--load-format", "dummy",
-                "--skip-tokenizer-init", "--batch-size", batch, "--num-pairs", args.pairs,
+                "--skip-tokenizer-init", "--batch-size", batch, *rounds(args),
                 "--dataset-name", "random", "--input-len", 32, "--output-len", args.output_len,
                 "--num-gpu-blocks-override", 64 * batch + 64, "--max-model-len", 1024,
                 "-sc", json.dumps(config))
@@ -194,63 +214,47 @@ def repeated_share(ids):
     return 1 - len(set(pieces)) / len(pieces) if pieces else 0.0
 
 
-def generate(args, requests, temperature, config):
+def generate(args, requests, temperature):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps(request) + "\n" for request in requests)
         file.flush()
-        speculation = [] if config is None else ["-sc", json.dumps(config)]
         text = run(args, "generate", "--model", TARGET, "--jsonl", file.name, "--json",
                    "--max-tokens", args.output_len, "--temperature", temperature,
-                   "--sampling-seed", 1, "--truncate-prompt-tokens", 512, *speculation)
+                   "--sampling-seed", 1, "--truncate-prompt-tokens", 512)
     return [json.loads(line) for line in text.splitlines()]
 
 
-def sum_positions(outputs, name):
-    lists = [output["usage"][name] for output in outputs]
-    most = max(map(len, lists), default=0)
-    return [sum(row[i] for row in lists if i < len(row)) for i in range(most)]
-
-
-def acceptance_of(outputs):
-    drafts = sum(output["usage"]["drafts"] for output in outputs)
-    accepted = sum(output["usage"]["accepted_tokens"] for output in outputs)
-    drafted = sum_positions(outputs, "drafted_by_position")
-    by_position = sum_positions(outputs, "accepted_by_position") + [0] * len(drafted)
-    tokens = sum(output["usage"]["completion_tokens"] for output in outputs)
-    steps = sum(output["usage"]["steps"] for output in outputs)
-    return {"outputs": len(outputs), "drafts": drafts, "accepted": accepted,
-            "mean_length": 1 + accepted / drafts if drafts else 1.0,
-            "tokens_per_step": tokens / steps if steps else 0.0,
-            "by_position": [a / d for a, d in zip(by_position, drafted) if d]}
-
-
-def speed_up(args, requests, temperature, config):
+def measure_drafter(args, requests, temperature, method, config):
+    """Speeds without drafts, with the policy's number and with all, whose lengths tell more."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps(request) + "\n" for request in requests)
         file.flush()
         result = run_json(
             args, "bench", "pairs", "--model", TARGET, "--dataset-name", "custom",
             "--dataset-path", file.name, "--input-len", 512, "--output-len", args.output_len,
-            "--num-prompts", len(requests), "--prompts-per-round", len(requests),
-            "--num-pairs", args.pairs, "--temperature", temperature, "--batch-size", 1,
-            "--num-gpu-blocks-override", 160, "-sc", json.dumps(config))
-    return find_ratio(result, "adaptive", "off")
+            "--num-prompts", len(requests), "--prompts-per-turn", len(requests), *rounds(args),
+            "--temperature", temperature, "--sampling-seed", 1, "--batch-size", 1, "--num-gpu-blocks-override", 160,
+            "-sc", json.dumps(config), *step_times(args, method, 1),
+            "--variants", "off,adaptive,fixed")
+    warn_of_differing(result, method)
+    return result
 
 
 def acceptance(args):
     report = Report(args, "acceptance", ["drafter", "T", "category", "outputs", "left out",
-                                         "mean length", "by position", "speed-up"])
+                                         "mean length", "by position", "adaptive over off",
+                                         "fixed over off"])
     for temperature in args.temperatures:
         for category, requests in categories(args).items():
             measure_category(args, report, temperature, category, requests[:args.num_prompts])
     report.close(
-        f"K = {args.num_drafts}, fixed, for the lengths; adaptive, batch 1, for the speed-up "
-        f"(median of {args.pairs} rounds with its 95 % interval). Left out: outputs of which more "
+        f"K = {args.num_drafts}, fixed, for the lengths; batch 1 for the speed-ups (median of "
+        f"{args.pairs} rounds with its 95 % interval). Left out: outputs of which more "
         f"than {MOST_REPEATED:.0%} of the {NGRAM_SIZE}-grams were there before.")
 
 
 def measure_category(args, report, temperature, category, requests):
-    plain = generate(args, requests, temperature, None)
+    plain = generate(args, requests, temperature)
     good = [i for i, output in enumerate(plain)
             if output["error"] is None and repeated_share(output["token_ids"]) <= MOST_REPEATED]
     left_out = len(plain) - len(good)
@@ -258,23 +262,18 @@ def measure_category(args, report, temperature, category, requests):
         if not good:
             report.add({"method": method, "temperature": temperature, "category": category,
                         "outputs": 0, "left_out": left_out},
-                       method, temperature, category, 0, left_out, "-", "-", "-")
+                       method, temperature, category, 0, left_out, "-", "-", "-", "-")
             continue
-        outputs = generate(args, [requests[i] for i in good], temperature,
-                           {**config, "length_policy": "fixed"})
-        differing = sum(output["token_ids"] != plain[i]["token_ids"]
-                        for output, i in zip(outputs, good))
-        ratio = speed_up(args, [requests[i] for i in good], temperature, config)
-        found = acceptance_of(outputs)
+        result = measure_drafter(args, [requests[i] for i in good], temperature, method, config)
+        ratio, fixed_ratio = (find_ratio(result, of, "off") for of in ("adaptive", "fixed"))
+        found = result["variants"][-1]["drafts"]
         report.add({"method": method, "temperature": temperature, "category": category,
-                    "left_out": left_out, "differing_outputs": differing, **found,
-                    "speed_up": ratio},
+                    "outputs": len(good), "left_out": left_out, **found, "speed_up": ratio,
+                    "fixed_speed_up": fixed_ratio, "variants": result["variants"]},
                    method, temperature, category, len(good), left_out,
-                   f"{found['mean_length']:.2f}",
-                   " ".join(f"{rate:.2f}" for rate in found["by_position"]), interval(ratio))
-        if differing:
-            print(f"{method}, {category}: {differing} outputs differ from those without "
-                  "speculation", file=sys.stderr)
+                   f"{found['mean_acceptance_length']:.2f}",
+                   " ".join(f"{rate:.2f}" for rate in found["acceptance_by_position"]),
+                   interval(ratio), interval(fixed_ratio))
 
 
 GPU_RUNS = {
@@ -332,20 +331,25 @@ def main():
     parser.add_argument("--methods", type=lambda text: text.split(","), default=list(METHODS))
     parser.add_argument("--batches", type=numbers, default=[1, 4, 16])
     parser.add_argument("--gpu-batches", type=numbers, default=[1, 16, 64, 256])
-    parser.add_argument("--fixed", type=numbers, default=[1, 2, 3, 4],
+    parser.add_argument("--fixed", type=numbers, default=[1, 3],
                         help="fixed K that policy compares with")
     parser.add_argument("--num-drafts", type=int, default=4, help="K of each drafter")
     parser.add_argument("--pairs", type=int, default=15, help="interleaved rounds")
-    parser.add_argument("--rounds", type=int, default=2, help="policy: prompts of a round, x batch")
+    parser.add_argument("--min-round-ms", type=int, default=500, help="of each variant in a round")
+    parser.add_argument("--turn-prompts", type=int, default=2, help="policy: of a turn, x batch")
+    parser.add_argument("--step-times", help="folder of step-time tables to read, and to keep those "
+                        "that are measured; without it they last for this run")
     parser.add_argument("--output-len", type=int, default=96)
-    parser.add_argument("--num-prompts", type=int, default=40, help="of a category")
+    parser.add_argument("--num-prompts", type=int, default=24, help="of a category")
     parser.add_argument("--temperatures", type=lambda text: [float(t) for t in text.split(",")],
                         default=[0.0, 0.8])
     parser.add_argument("--workloads", help="folder with spec-bench/question.jsonl, "
                         "gsm8k/test.jsonl, humaneval/HumanEval.jsonl, plain or .gz")
     parser.add_argument("--peer", help="JSON lines of another engine: name, bs1_ms_per_tok, ...")
     args = parser.parse_args()
-    parts[args.part](args)
+    with tempfile.TemporaryDirectory() as folder:
+        args.step_times = args.step_times or folder
+        parts[args.part](args)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ struct EngineConfig {
   int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA
   int block_size = 16;
   int num_gpu_blocks_override = 0;    // 0: from memory
-  int64_t kv_cache_memory_bytes = 0;  // 0: from free memory
+  int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves
   double gpu_memory_utilization = 0.9;
   bool enable_prefix_caching = true;
   int step_timeout_seconds = 300;  // a device that ends no step for so long has failed; 0: none

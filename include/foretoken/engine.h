@@ -51,6 +51,12 @@ struct DrafterInfo {
   int64_t memory_bytes = 0;        // its share of EngineInfo::drafter_bytes
 };
 
+// A part of the start-up.
+struct StartPhase {
+  std::string name;
+  double seconds = 0;
+};
+
 // What the start-up decided, for banners and `foretoken inspect`.
 struct EngineInfo {
   std::string device;
@@ -76,9 +82,10 @@ struct EngineInfo {
   int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
-  std::string cudagraph_mode;  // as EngineConfig, but what the attention backend allows
-  int num_graphs = 0;          // steps recorded at start
-  double graph_seconds = 0;    // that this took
+  std::string cudagraph_mode;            // as EngineConfig, but what the attention backend allows
+  int num_graphs = 0;                    // steps recorded at start
+  double graph_seconds = 0;              // that this took
+  std::vector<StartPhase> start_phases;  // in order; together from the call to the engine
 };
 
 // An engine that runs requests on one device. Thread-safe. Several engines can live in one process.

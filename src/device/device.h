@@ -25,6 +25,10 @@ struct WeightPart {
   int64_t num_rows;
 };
 
+// How the rows of a packed matrix lie. kGateUp: the matrix is [gate; up] of equal size, and the
+// gemm op finds row i of both together (GemmArgs::gated).
+enum class WeightOrder : uint8_t { kPlain, kGateUp };
+
 // The root of a device plug-in: owns memory and makes queues. Thread-safe. It outlives everything
 // made from it.
 class Device {
@@ -37,6 +41,8 @@ class Device {
   virtual int num_workers() const = 0;
   // Bytes that can still be allocated, as the system reports them now.
   virtual int64_t free_memory() const = 0;
+  // Bytes of memory that the device has.
+  virtual int64_t total_memory() const = 0;
 
   // Zero-filled memory aligned to 256 bytes, or nullptr when there is none left.
   virtual void* allocate(size_t bytes, MemoryKind kind) = 0;
@@ -49,10 +55,16 @@ class Device {
   // is attached.
   virtual ProfilerRanges use_profiler_ranges(bool) { return {}; }
 
-  // Copies a weight matrix [n, k] (n = sum of the parts' rows) of type `dtype` into the layout
-  // that the gemm op of this device reads. The handle goes into GemmArgs::weight and is released
-  // with free_weight. Start-up only; blocks until done; nullptr when memory is short.
-  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) = 0;
+  // Room for a weight matrix [n, k] of type `dtype` in the layout that the gemm op of this device
+  // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with
+  // free_weight. Start-up only; nullptr when memory is short.
+  virtual void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) = 0;
+  // Rows that are packed together, even by kGateUp (kernels/pack_rows.h).
+  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const = 0;
+  // make_weight, filled from a matrix in host memory (n = sum of the parts' rows). Blocks until
+  // done.
+  virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                            WeightOrder order = WeightOrder::kPlain) = 0;
   virtual void free_weight(void* weight) = 0;
 };
 

@@ -40,6 +40,7 @@ void Recorder::close() {
   std::unique_ptr<Graph> graph = queue_.end_capture();
   if (graph == nullptr) {
     error_ = queue_.capture_error();
+    if (error_.ok()) error_ = internal_error("the device recorded nothing");
     return;
   }
   recording_.pieces_.emplace_back(std::move(graph));

@@ -171,7 +171,9 @@ void HeadDrafter::forward(const Pass& pass, int module, const DraftHead::Source&
 }
 
 void HeadDrafter::draw(const Pass& pass, int module) {
-  const void* states = head_->head_input(pass.queue, module, pass.tensors, pass.max_logits_rows);
+  // A pass after the first has one row a slot, which drafts.
+  const void* states =
+      head_->head_input(pass.queue, pass.tensors, pass.max_logits_rows, pass.number > 0);
   output_->draw(pass.queue, matrix(module), states, pass.tensors.rows, pass.step.batch,
                 pass.max_logits_rows);
 }

@@ -1,7 +1,6 @@
 #include "draft/length_policy.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -16,6 +15,7 @@ constexpr int64_t kFirstWeight = 4;
 constexpr int64_t kMemory = 64;         // observations that a rate looks back on
 constexpr int64_t kRestingMemory = 12;  // the same from probes alone
 constexpr int kRecovery = 256;          // steps in which a rate without observations comes back
+constexpr int kRestingRecovery = 12;    // probes in which it does
 constexpr int kShareRecovery = 2048;    // steps of rest in which that share comes back
 constexpr int kShareMemory = 12;        // spans that the share of drafting ones looks back on
 constexpr int kFirstSeen = 8;           // verifications before costs are taken at their word
@@ -40,7 +40,7 @@ int rows_of(const LengthPolicyConfig::PolicyDrafter& drafter, int num_sequences,
 
 Status check_schedule(const std::vector<DraftSchedule>& schedule) {
   const std::string name = "num_speculative_tokens_per_batch_size";
-  int next = 1;
+  int64_t next = 1;
   for (const DraftSchedule& range : schedule) {
     const std::string text =
         "[" + std::to_string(range.first) + ", " + std::to_string(range.last) + "]";
@@ -56,8 +56,7 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule) {
                               std::to_string(range.num_speculative_tokens) + " drafts; use 0 to " +
                               std::to_string(kMaxDrafts));
     }
-    if (range.last == std::numeric_limits<int>::max()) break;
-    next = range.last + 1;
+    next = int64_t{range.last} + 1;
   }
   return schedule.empty() ? invalid_argument(name + " is empty; give at least one range")
                           : Status();
@@ -129,6 +128,7 @@ void LengthPolicy::take_in(uint64_t step) {
 
 void LengthPolicy::fold(const Results& results, State& state, int num_drafts) const {
   const int64_t memory = state.limit == 0 ? kRestingMemory : kMemory;
+  const int recovery = state.limit == 0 ? kRestingRecovery : kRecovery;
   state.num_seen = std::min(state.num_seen + results.reached[0], kLearning);
   state.num_ever = std::min(state.num_ever + results.reached[0], kFirstSeen);
   const int64_t num_spans = results.reached[0] + results.num_idle;
@@ -145,7 +145,7 @@ void LengthPolicy::fold(const Results& results, State& state, int num_drafts) co
       state.weights[i] = std::max(reached, std::min(state.weights[i] + reached, memory));
       rate += (results.accepted[i] * kOne - rate * reached) / state.weights[i];
     } else if (i > 0 && results.reached[0] > 0 && rate < state.rates[i - 1]) {
-      rate += (state.rates[i - 1] - rate) / kRecovery;
+      rate += (state.rates[i - 1] - rate) / recovery;
     }
   }
 }
@@ -277,7 +277,9 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
   }
   if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
   if (grant.limit == 0 && state.limit > 0) {
-    state.next_probe = step + kProbeSteps;
+    // A rest that ended without a draft, as none of the sequences that were to come paid for its
+    // prompt, has told nothing: the next probe stays where it was.
+    if (state.num_seen > 0) state.next_probe = step + kProbeSteps;
     if (state.num_ever > 0) state.num_ever = kFirstSeen;
   }
   state.limit = grant.limit;

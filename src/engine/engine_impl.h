@@ -17,6 +17,7 @@
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
 #include "engine/request_builder.h"
+#include "engine/start_clock.h"
 #include "engine/step_bench.h"
 #include "engine/step_memory.h"
 #include "engine/step_trace.h"
@@ -54,9 +55,11 @@ class EngineImpl final : public Engine {
 
  private:
   EngineImpl() = default;
-  Status load(EngineConfig& config, std::vector<std::string> drafter_folders);
+  Status load(EngineConfig& config, std::vector<std::string> drafter_folders, StartClock& clock);
   Status load_text(const EngineConfig& config);
   Status size_kv_cache(EngineConfig& config);
+  StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
+  int64_t bytes_beside_kv(const EngineConfig& config) const;
   Status make_memory(const EngineConfig& config);
   void make_scheduler(const EngineConfig& config);
   // Before the runner, which keeps the queue.
@@ -64,7 +67,7 @@ class EngineImpl final : public Engine {
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
-  Status prepare_speculation(const EngineConfig& config);
+  Status prepare_speculation(const EngineConfig& config, StartClock& clock);
   void abandon_device();
   void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
@@ -95,6 +98,7 @@ class EngineImpl final : public Engine {
   GraphConfig graphs_;
   GenerationConfig generation_;
   RequestLimits limits_;
+  int64_t free_at_start_ = 0;  // bytes of the device
   int max_blocks_ = 0;
   KvBlockCounts num_blocks_;
   EngineInfo info_;

@@ -141,7 +141,7 @@ int ModelRunner::max_logits_rows(const StepShape& shape) const {
 void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
   enqueue_inputs(queue, shape);
   model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
-  if ((shape.features & kPools) != 0) enqueue_pooling(queue);
+  if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
   enqueue_logits(queue, shape);
   enqueue_outputs(queue, shape.features);
   enqueue_drafts(queue, shape);
@@ -164,8 +164,8 @@ void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
                   .max_logits_rows = max_logits_rows(shape)});
 }
 
-void ModelRunner::enqueue_pooling(Queue& queue) {
-  pool(queue, {.states = model_.hidden_states(),
+void ModelRunner::enqueue_pooling(Queue& queue, int max_rows) {
+  pool(queue, {.states = model_.hidden_states(queue, memory_.tensors, max_rows),
                .tensors = memory_.tensors,
                .batch = memory_.batch,
                .accumulators = scratch_.accumulators,
@@ -295,6 +295,13 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const DraftShape& sha
                    .tensors = memory_.tensors,
                    .index = index},
                   shape);
+}
+
+int64_t ModelRunner::device_bytes(const Model& model, const StepMemoryConfig& memory,
+                                  const ModelRunnerConfig& config) {
+  const std::unique_ptr<StepMemory> counted = StepMemory::count(memory);
+  return counted->device_bytes() +
+         StepScratch::device_bytes(scratch_config(model, *counted, config));
 }
 
 }  // namespace foretoken

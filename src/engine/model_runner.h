@@ -41,6 +41,10 @@ class ModelRunner {
   ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
               std::vector<Drafter*> drafters, StepMemory& memory, const ModelRunnerConfig& config);
 
+  // Device memory of the step memory and the scratch of a runner for such steps.
+  static int64_t device_bytes(const Model& model, const StepMemoryConfig& memory,
+                              const ModelRunnerConfig& config);
+
   // Takes the scratch. Nothing can be submitted before.
   Status start();
   // Records the usual steps (StepShapes::usual). All others are recorded when they are first
@@ -67,8 +71,8 @@ class ModelRunner {
   void enqueue(Queue& queue, const StepPlan& plan) { enqueue_step(queue, shapes_.of(plan)); }
 
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
-  int logits_tile() const { return config_.logits_tile; }
   const GraphCache& graphs() const { return graphs_; }
+  int logits_tile() const { return config_.logits_tile; }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
 
  private:
@@ -77,7 +81,7 @@ class ModelRunner {
   const Recording* recording_of(const StepShape& shape);
   void enqueue_step(Queue& queue, const StepShape& shape);
   void enqueue_inputs(Queue& queue, const StepShape& shape);
-  void enqueue_pooling(Queue& queue);
+  void enqueue_pooling(Queue& queue, int max_rows);
   void enqueue_logits(Queue& queue, const StepShape& shape);
   void enqueue_processors(Queue& queue, int row_offset, int rows);
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);

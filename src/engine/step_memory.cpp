@@ -8,12 +8,22 @@ namespace foretoken {
 
 Result<std::unique_ptr<StepMemory>> StepMemory::make(Device& device,
                                                      const StepMemoryConfig& config) {
-  std::unique_ptr<StepMemory> memory(new StepMemory(device, config));
-  FT_RETURN_IF_ERROR(memory->take_batch());
-  FT_RETURN_IF_ERROR(memory->take_lists());
-  FT_RETURN_IF_ERROR(memory->take_tensors());
-  FT_RETURN_IF_ERROR(memory->take_rings());
+  std::unique_ptr<StepMemory> memory(new StepMemory(&device, config));
+  FT_RETURN_IF_ERROR(memory->take_all());
   return memory;
+}
+
+std::unique_ptr<StepMemory> StepMemory::count(const StepMemoryConfig& config) {
+  std::unique_ptr<StepMemory> memory(new StepMemory(nullptr, config));
+  FT_CHECK(memory->take_all().ok());
+  return memory;
+}
+
+Status StepMemory::take_all() {
+  FT_RETURN_IF_ERROR(take_batch());
+  FT_RETURN_IF_ERROR(take_lists());
+  FT_RETURN_IF_ERROR(take_tensors());
+  return take_rings();
 }
 
 Status StepMemory::take_batch() {
@@ -31,6 +41,7 @@ Status StepMemory::take_batch() {
                       arena_.take_array<int32_t>(blocks * config_.block_size, "token pages"));
   FT_ASSIGN_OR_RETURN(batch.page_headers,
                       arena_.take_array<PageHeader>(blocks, "token page headers"));
+  FT_ASSIGN_OR_RETURN(batch.priors, arena_.take_array<DraftRates>(kMaxDrafters, "draft rates"));
   batch.max_blocks = config_.max_blocks;
   batch.block_size = config_.block_size;
   batch.num_slots = config_.num_slots;
@@ -81,7 +92,7 @@ Status StepMemory::take_rings() {
                                                             "step result ring"));
   FT_ASSIGN_OR_RETURN(stamps, pinned_.take_array<StepStamps>(kStepRingSize, "step times"));
   FT_ASSIGN_OR_RETURN(void* word, pinned_.take(sizeof(uint64_t), "publish word"));
-  published.word = new (word) std::atomic<uint64_t>(0);
+  if (word != nullptr) published.word = new (word) std::atomic<uint64_t>(0);
   return {};
 }
 
@@ -96,6 +107,7 @@ void StepMemory::reset(Queue& queue) {
   queue.fill(batch.token_pages, 0,
              blocks * static_cast<size_t>(config_.block_size) * sizeof(int32_t));
   queue.fill(batch.page_headers, 0, blocks * sizeof(PageHeader));
+  queue.fill(batch.priors, 0, kMaxDrafters * sizeof(DraftRates));
   queue.fill(step_counter, 0, sizeof(*step_counter));
   queue.record(published, 0);
 }

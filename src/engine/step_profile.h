@@ -35,8 +35,8 @@ class StepProfile {
   StepProfile(Device& device, Queue& queue, ModelRunner& runner, StepMemory& memory,
               std::vector<Drafter*> drafters, const StepProfileConfig& config);
 
-  // Blocks for about as long as configured. The runner must have no step times yet, and no step in
-  // flight. An error is the queue's.
+  // Blocks for about as long as configured at most, and less when rounds bring nothing new. The
+  // runner must have no step times yet, and no step in flight. An error is the queue's.
   Result<StepTimes> measure();
 
  private:
@@ -79,7 +79,7 @@ class StepProfile {
   static int size_of(CurveKind kind, const Batch& batch);
   static int64_t expected_ns(const Curve& curve, int size);
   Status find_sizes(Curve& curve);
-  Status run_round(bool slow_too);
+  Result<bool> run_round(bool slow_too);
   Status sample(const Curve& curve, Probe& probe);
   Status stage(Probe& probe);
   Status enqueue(CurveKind kind, const Probe& probe);

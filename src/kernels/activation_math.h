@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/activation.h"
 #include "kernels/sample_math.h"
 
 // Functions of the models' activations, shared by the CPU and the CUDA kernels. As in sample_math.h
@@ -63,6 +64,14 @@ FT_HD_INLINE float gelu_share(float x) {
 FT_HD_INLINE float gelu_tanh_share(float x) {
   const float slope = add(mul(mul(x, x), 0.0713548162726f), 1.59576912160573f);
   return sigmoid(mul(x, slope));
+}
+
+// activation(gate) * up.
+FT_HD_INLINE float gated(Activation activation, float gate, float up) {
+  const float share = activation == Activation::kSilu   ? sigmoid(gate)
+                      : activation == Activation::kGelu ? gelu_share(gate)
+                                                        : gelu_tanh_share(gate);
+  return mul(mul(gate, share), up);
 }
 
 }  // namespace foretoken::activation_math

@@ -12,13 +12,16 @@ namespace foretoken {
 //    towards 65535 (i < a) or 0 (i == a) by 1 / min(num_rated + 4, 32) of the distance, rounded
 //    towards the old value; num_rated += 1. Where the commit was cut, so that no id took the place
 //    of draft a, rates[a] stays. With a == d the rates at and beyond d, reached but not offered,
-//    rise by 1/64 of the distance to the rate before them where that is higher. The null slot's
-//    state keeps such rates over all slots, those of one step taken together, by
-//    1 / min(num_rated + 4, 64) a verification; a slot whose num_rated is 0 starts from them, or
-//    from 0.7 where there are none.
+//    rise by 1 / min(num_rated + 4, 64) of the distance to the rate before them where that is
+//    higher. The drafter's prior keeps such rates over all its slots, those of one step taken
+//    together, by 1 / min(num_rated + 4, 64) a verification; a slot whose num_rated is 0 starts
+//    from them, or from 0.7 where there are none.
 //  - the most that it can use: min(draft_limit, its max_drafts, max_len - len - 1,
 //    draft_max_len - len + 1); 0 when it has ended, pools or has not sampled. A slot at 0 drafts
-//    for 64 tokens or more gets at least one where it can use one (probe).
+//    for 64 tokens or more gets at least one where it can use one (probe). Where the slots of the
+//    drafter had none for 64 tokens together, the one of them that goes longest without gets one
+//    too, the first of equals: no sequence may live long enough for a probe of its own. What was
+//    seen before a probe counts no more than 4 verifications.
 //  - `adaptive`: over all those slots the drafts are chosen that maximise
 //    (slots + sum of survival) / (row_ns[slots + drafts] + draft_ns), `slots` counting those of the
 //    whole plan that sampled and go on, whatever their drafter; survival of draft i = product

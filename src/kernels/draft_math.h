@@ -16,10 +16,12 @@ inline constexpr int32_t kRateOne = 65535;
 inline constexpr int32_t kFirstRate =
     45875;  // 0.7: every draft of a drafter that nothing is known of
 inline constexpr int32_t kSlotWindow = 32;      // verifications that a slot's rates look back on
-inline constexpr int32_t kPriorWindow = 64;     // those that the null slot's look back on
+inline constexpr int32_t kPriorWindow = 64;     // those that a drafter's prior looks back on
 inline constexpr int32_t kUnseenWindow = 64;    // of rates whose drafts are not offered
-inline constexpr int32_t kMostRated = 1 << 20;  // num_rated stays there
+inline constexpr int32_t kProbeRated = 4;       // most verifications that count beside a probe's
+inline constexpr int32_t kMostRated = 1 << 20;  // num_rated and since_draft stay there
 inline constexpr int32_t kProbeTokens = 64;     // without a draft before one is tried
+inline constexpr int32_t kMostSpans = 1 << 20;  // more than a step has
 inline constexpr int32_t kNumLevels = 256;      // of survival
 inline constexpr int32_t kTokenGain = 512;      // gain of a sure token
 
@@ -31,9 +33,10 @@ FT_HD inline bool coin_accepts(uint32_t chance, int32_t position, const SlotPara
              .v[0] < chance;
 }
 
-// DraftState::since_draft after a commit.
+// DraftRates::since_draft after a commit.
 FT_HD inline int32_t since_draft_after(int32_t before, int32_t num_drafted, int32_t num_committed) {
-  return num_drafted > 0 ? 0 : before + num_committed;
+  if (num_drafted > 0) return 0;
+  return num_committed < kMostRated - before ? before + num_committed : kMostRated;
 }
 
 // --- Rates ---
@@ -64,16 +67,17 @@ FT_HD inline int32_t rate_share(int32_t num_rated, int32_t window) {
 }
 
 // Rates of drafts from `first` on, which were reached and not offered, rise towards the one before.
-FT_HD inline void raise_unseen(DraftState& state, int32_t first) {
+FT_HD inline void raise_unseen(DraftRates& state, int32_t first) {
+  const int32_t share = rate_share(state.num_rated, kUnseenWindow);
   for (int32_t i = first > 0 ? first : 1; i < kMaxDrafts; ++i) {
     if (state.rates[i] < state.rates[i - 1]) {
-      state.rates[i] = moved_rate(state.rates[i], state.rates[i - 1], kUnseenWindow);
+      state.rates[i] = moved_rate(state.rates[i], state.rates[i - 1], share);
     }
   }
 }
 
-// Rates of a state that has none yet: those of the null slot, or where it has none kFirstRate.
-FT_HD inline void start_rates(DraftState& state, const DraftState& prior) {
+// Rates that are not set yet: those of the prior, or where it has none kFirstRate.
+FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior) {
   for (int32_t i = 0; i < kMaxDrafts; ++i) {
     state.rates[i] = prior.num_rated > 0 ? prior.rates[i] : static_cast<uint16_t>(kFirstRate);
   }
@@ -84,7 +88,7 @@ FT_HD inline int32_t more_rated(int32_t num_rated, int32_t more) {
 }
 
 // A slot takes in one verification of v.drafted > 0 drafts.
-FT_HD inline void rate_slot(DraftState& state, const Verification& v) {
+FT_HD inline void rate_slot(DraftRates& state, const Verification& v) {
   const int32_t share = rate_share(state.num_rated, kSlotWindow);
   for (int32_t i = 0; i < v.accepted; ++i) {
     state.rates[i] = moved_rate(state.rates[i], kRateOne, share);
@@ -100,12 +104,14 @@ struct StepVerifications {
   int32_t accepted[kMaxDrafts];  // how often draft i was accepted
   int32_t rejected[kMaxDrafts];
   int32_t count;
+  int32_t committed;     // tokens, of all its slots
   int32_t first_unseen;  // least number of drafts that were all accepted; kMaxDrafts: none were
 };
 
-// The null slot takes in those of a step: each rate moves by one share a verification, towards
-// their mean.
-FT_HD inline void rate_prior(DraftState& prior, const StepVerifications& step) {
+// The prior takes in those of a step: each rate moves by one share a verification, towards their
+// mean.
+FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step) {
+  prior.since_draft = since_draft_after(prior.since_draft, step.count, step.committed);
   if (step.count == 0) return;
   if (prior.num_rated == 0) start_rates(prior, prior);
   const int32_t share = rate_share(prior.num_rated, kPriorWindow);
@@ -138,9 +144,25 @@ FT_HD inline int32_t most_drafts(const SlotState& state, const SlotParams& param
   return most > 0 ? static_cast<int32_t>(most) : 0;
 }
 
-// Drafts that a slot gets whatever they cost: a probe after a long rest.
+// Whether what the rates say is so old that a draft is tried whatever it costs.
+FT_HD inline bool wants_probe(const DraftRates& rates) { return rates.since_draft >= kProbeTokens; }
+
+// What was seen before a rest counts little beside what a probe will tell.
+FT_HD inline void expect_probe(DraftRates& rates) {
+  if (wants_probe(rates) && rates.num_rated > kProbeRated) rates.num_rated = kProbeRated;
+}
+
+// Drafts that a slot gets whatever they cost.
 FT_HD inline int32_t least_drafts(const SlotState& state, int32_t most) {
-  return most > 0 && state.draft.since_draft >= kProbeTokens ? 1 : 0;
+  return most > 0 && wants_probe(state.draft) ? 1 : 0;
+}
+
+// Which slot is the probe of a drafter that wants one and whose slots are all too young for one of
+// their own: the one with the highest rank, which goes longest without drafts, the first among
+// equals. 0: it cannot be.
+FT_HD inline int32_t probe_rank(const SlotState& state, int32_t most, int32_t span) {
+  if (most == 0 || wants_probe(state.draft)) return 0;
+  return (state.draft.since_draft + 1) * kMostSpans - span;
 }
 
 // Chance, in 1/65535, that a draft is accepted whose predecessor survives with `survival`

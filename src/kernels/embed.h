@@ -7,7 +7,8 @@
 namespace foretoken {
 
 // out[r] = table[token_ids[r]] * scale, in float, for the live rows. An id outside [0, vocab) reads
-// row 0.
+// row 0. With norm_weight also normed[r] = out[r] / sqrt(mean(out[r]^2) + eps) * norm_weight, as
+// the op rms_norm makes it.
 struct EmbedArgs {
   static constexpr Op kOp = Op::kEmbed;
   const StepCounts* counts;
@@ -17,8 +18,11 @@ struct EmbedArgs {
   int32_t max_rows;
   int32_t vocab;
   int32_t hidden;
-  DType dtype;      // kF32 or kBF16
-  float scale = 1;  // 1: off
+  DType dtype;                         // kF32 or kBF16
+  float scale = 1;                     // 1: off
+  const float* norm_weight = nullptr;  // [hidden] or null
+  void* normed = nullptr;              // [max_rows, hidden] of `dtype`
+  float eps = 0;
 };
 
 void embed(Queue& queue, const EmbedArgs& args);

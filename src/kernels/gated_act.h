@@ -1,16 +1,11 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/activation.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
-
-enum class Activation : int32_t {
-  kSilu,      // x / (1 + exp(-x))
-  kGelu,      // x * (1 + erf(x / sqrt(2))) / 2
-  kGeluTanh,  // x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
-};
 
 // out = activation(gate) * up for the live token rows, gate_up[r] = [gate | up].
 struct GatedActArgs {

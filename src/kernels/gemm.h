@@ -1,6 +1,7 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/activation.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -11,6 +12,9 @@ enum class RowKind : int32_t { kToken, kLogits };
 
 // y = x * weight^T (+ bias), accumulated in float. Batch-invariant: the bits of a row of y depend
 // on that row of x alone, whatever max_rows and the live count are.
+// With add = 1 (y then of kF32) the products and the bias are added to what y holds.
+// With gated = 1 the weight is [gate; up], n / 2 rows each, packed as WeightOrder::kGateUp, and
+// y = activation(gate) * up [max_rows, n / 2] of these products, which are not rounded before.
 // Live rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows).
 // Rows of y beyond the live ones may be overwritten; rows of x beyond them are readable memory.
 struct GemmArgs {
@@ -18,8 +22,8 @@ struct GemmArgs {
   const StepCounts* counts;
   const void* x;       // [max_rows, k] of dtype
   const void* weight;  // handle of Device::pack_weight, [n, k] of dtype
-  void* y;             // [max_rows, n] of out_dtype
-  const float* bias;   // [n] or null
+  void* y;             // [max_rows, n] of out_dtype, or n / 2
+  const float* bias;   // [n] or null; [gate | up] where gated
   RowKind row_kind;
   int32_t row_offset;
   int32_t max_rows;
@@ -27,6 +31,9 @@ struct GemmArgs {
   int32_t k;
   DType dtype;      // kF32 or kBF16
   DType out_dtype;  // kF32 or kBF16
+  int32_t add = 0;
+  int32_t gated = 0;
+  Activation activation = Activation::kSilu;
 };
 
 void gemm(Queue& queue, const GemmArgs& args);

@@ -35,6 +35,8 @@ enum class Op : uint16_t {
   kPairRows,
   kHeadArgmax,
   kSpreadLogits,
+  kFillRandom,
+  kPackRows,
   kStamp,
   kCount,
 };

@@ -6,15 +6,15 @@
 
 namespace foretoken {
 
-// Input of a draft head: out[r] = [ embedding(token_ids[r]) * scale | hidden[r] ] of the live token
-// rows, each half root-mean-square normed with its weight where one is given. An id outside
-// [0, vocab) reads row 0.
+// Input of a draft head: out[r] = [ embedding(token_ids[r]) * scale | states[from(r)] ] of the live
+// token rows, from(r) = from[r], or r without, each half root-mean-square normed with its weight
+// where one is given. An id outside [0, vocab) reads row 0.
 struct PairRowsArgs {
   static constexpr Op kOp = Op::kPairRows;
   const StepCounts* counts;
   const int32_t* token_ids;  // [max_rows]
   const void* table;         // [vocab, hidden] of `dtype`
-  const void* states;        // [max_rows, hidden] of states_dtype
+  const void* states;        // rows of `hidden` elements of states_dtype
   const float* embed_norm;   // [hidden] or null
   const float* states_norm;  // [hidden] or null
   void* out;                 // [max_rows, 2 * hidden] of `dtype`
@@ -24,7 +24,8 @@ struct PairRowsArgs {
   float scale;
   float eps;
   DType states_dtype;
-  DType dtype;  // kF32 or kBF16
+  DType dtype;                    // kF32 or kBF16
+  const int32_t* from = nullptr;  // [max_rows] or null
 };
 
 void pair_rows(Queue& queue, const PairRowsArgs& args);

@@ -7,17 +7,18 @@
 namespace foretoken {
 
 // Residual add and root mean square norm (Zhang and Sennrich 2019):
-//   residual[r] += delta[r]                                   (when delta is given)
-//   out[i] = residual[r] / sqrt(mean(residual[r]^2) + eps) * weight
-// with r = i, over the live token rows; or, when row_index is given, r = row_index[row_offset + i]
-// over the live logits rows from row_offset on (delta must then be null).
+//   x = residual[r] + delta[r]                                (delta: when given)
+//   out[i] = x / sqrt(mean(x^2) + eps) * weight               (weight null: out[i] = x)
+// with r = i, over the live token rows, where x is stored to residual[r]; or, when row_index is
+// given, r = row_index[row_offset + i] over the live logits rows from row_offset on, where the
+// residual stays as it is. Rows of residual and delta up to max_rows are readable memory.
 // The order of the sum does not depend on the number of rows.
 struct RmsNormArgs {
   static constexpr Op kOp = Op::kRmsNorm;
   const StepCounts* counts;
   float* residual;           // [token rows, hidden]
   const float* delta;        // [token rows, hidden] or null
-  const float* weight;       // [hidden]
+  const float* weight;       // [hidden] or null
   void* out;                 // [max_rows, hidden] of out_dtype
   const int32_t* row_index;  // [logits rows] or null
   int32_t row_offset;

@@ -69,16 +69,20 @@ struct SlotLists {
   int32_t mask_words;     // ceil(vocab / 32)
 };
 
+// How often drafts were accepted of late.
+struct DraftRates {
+  int32_t since_draft;         // tokens committed since drafts were last verified
+  int32_t num_rated;           // verifications that shaped `rates`; 0: they are not set yet
+  uint16_t rates[kMaxDrafts];  // chance, in 1/65535, that draft i is accepted when those before are
+};
+
 // What a slot's drafter knows of it. "Entry i" is the drafter's KV entry at KV position i; an exact
 // entry is the one that a fresh prefill of the committed tokens would write.
-struct DraftState {
-  int32_t computed;     // entries before it are exact; 0 also: to be found in the page headers
-  int32_t written;      // entries [computed, written) belong to the drafts of the last proposal and
-                        // are exact where those are accepted; 0: none
-  int32_t wanted;       // drafts to propose at the end of this step; set by choose_lengths
-  int32_t since_draft;  // tokens committed since drafts were last verified
-  int32_t num_rated;    // verifications that shaped `rates`; 0: they are not set yet
-  uint16_t rates[kMaxDrafts];  // chance, in 1/65535, that draft i is accepted when those before are
+struct DraftState : DraftRates {
+  int32_t computed;  // entries before it are exact; 0 also: to be found in the page headers
+  int32_t written;   // entries [computed, written) belong to the drafts of the last proposal and
+                     // are exact where those are accepted; 0: none
+  int32_t wanted;    // drafts to propose at the end of this step; set by choose_lengths
 };
 
 // The truth about a sequence; lives on the device and is written only by queue ops.
@@ -111,6 +115,7 @@ struct BatchState {
   int32_t* window_tables;    // the same of windowed layers, stale behind the window; or null
   int32_t* token_pages;      // [num_blocks, block_size]
   PageHeader* page_headers;  // [num_blocks]
+  DraftRates* priors;        // [kMaxDrafters] over all sequences of a drafter; new ones start there
   int32_t max_blocks;        // blocks of the longest sequence
   int32_t block_size;
   int32_t num_slots;

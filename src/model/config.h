@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "device/dtype.h"
-#include "kernels/gated_act.h"
+#include "kernels/activation.h"
 #include "model/layer_pattern.h"
 #include "model/rope_config.h"
 

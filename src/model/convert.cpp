@@ -5,39 +5,26 @@
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "kernels/fill_random.h"
+#include "kernels/random_weight.h"
 
 namespace foretoken {
 namespace {
 
 // Calls store(i, value as float) for every element; the source may be unaligned.
 template <class Store>
-void for_each_float(const TensorView& tensor, Store store) {
-  const int64_t count = tensor.num_elements();
-  const std::byte* data = tensor.data;
+void for_each_float(FileDType dtype, const std::byte* data, int64_t count, Store store) {
   for (int64_t i = 0; i < count; ++i) {
-    if (tensor.dtype == FileDType::kF32) {
+    if (dtype == FileDType::kF32) {
       float value;
       std::memcpy(&value, data + 4 * i, sizeof value);
       store(i, value);
     } else {
       uint16_t bits;
       std::memcpy(&bits, data + 2 * i, sizeof bits);
-      store(i, tensor.dtype == FileDType::kBF16 ? bf16_to_float(bits) : half_to_float(bits));
+      store(i, dtype == FileDType::kBF16 ? bf16_to_float(bits) : half_to_float(bits));
     }
   }
-}
-
-// The finaliser of SplitMix64 (Steele et al. 2014): a bijection that mixes all bits.
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-uint64_t hash_name(std::string_view name) {
-  uint64_t hash = 0xCBF29CE484222325ull;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-  return hash;
 }
 
 }  // namespace
@@ -53,27 +40,39 @@ float half_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | ((rest << 13) + ((127u - 15u) << 23)));
 }
 
-Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
-  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
-  if (tensor.dtype != FileDType::kF32 && tensor.dtype != FileDType::kBF16 &&
-      tensor.dtype != FileDType::kF16) {
-    return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
-                       tensor.dtype_name + "; convert the model to F32, BF16 or F16");
+bool has_type(const TensorView& tensor, DType dtype) {
+  return (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
+         (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16);
+}
+
+Status check_convertible(const TensorView& tensor) {
+  if (tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
+      tensor.dtype == FileDType::kF16) {
+    return {};
   }
-  const bool same = (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
-                    (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16);
-  if (same) {
-    if (tensor.num_bytes > 0) {
-      std::memcpy(out, tensor.data, static_cast<size_t>(tensor.num_bytes));
-    }
+  return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
+                     "; convert the model to F32, BF16 or F16");
+}
+
+Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
+                        void* out) {
+  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  FT_RETURN_IF_ERROR(check_convertible(tensor));
+  if (has_type(tensor, dtype)) {
+    if (count > 0) std::memcpy(out, data, static_cast<size_t>(count) * dtype_size(dtype));
   } else if (dtype == DType::kF32) {
-    for_each_float(tensor, [out = static_cast<float*>(out)](int64_t i, float v) { out[i] = v; });
+    for_each_float(tensor.dtype, data, count,
+                   [out = static_cast<float*>(out)](int64_t i, float v) { out[i] = v; });
   } else {
-    for_each_float(tensor, [out = static_cast<uint16_t*>(out)](int64_t i, float v) {
-      out[i] = bf16_from_float(v);
-    });
+    for_each_float(
+        tensor.dtype, data, count,
+        [out = static_cast<uint16_t*>(out)](int64_t i, float v) { out[i] = bf16_from_float(v); });
   }
   return {};
+}
+
+Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
+  return convert_elements(tensor, tensor.data, tensor.num_elements(), dtype, out);
 }
 
 Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
@@ -87,12 +86,10 @@ Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
 }
 
 void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out) {
-  // A uniform variable on [-1, 1] has deviation 1 / sqrt(3).
-  const float scale = deviation * 1.7320508f * 0x1p-31f;
-  const uint64_t seed = hash_name(name);
+  const float scale = random_weight_scale(deviation);
+  const uint64_t seed = random_weight_seed(name);
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t word = mix(seed + static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15ull);
-    const float value = static_cast<float>(static_cast<int32_t>(word >> 32)) * scale;
+    const float value = random_weight(seed, static_cast<uint64_t>(i), scale);
     if (dtype == DType::kF32) {
       static_cast<float*>(out)[i] = value;
     } else {

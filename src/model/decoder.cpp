@@ -1,5 +1,6 @@
 #include "model/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -49,7 +50,7 @@ class Decoder final : public Model {
   }
   void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                const KvCaches& caches, int32_t max_rows) override;
-  const void* hidden_states() const override { return layers_.normed(); }
+  const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
   void add_tap(const TapSink& sink) override;
   SharedWeights shared_weights() const override {
     return {weights_.embedding, embedding_scale_, weights_.head.get()};
@@ -71,6 +72,7 @@ class Decoder final : public Model {
   Status upload_ropes(WeightLoader& loader);
   void check_caches(const Pass& pass) const;
   void embed_tokens(const Pass& pass);
+  bool taps_final_norm() const;
   LayerKv layer_kv(const Pass& pass, const LayerPlan& plan) const;
   void tap(const Pass& pass, int32_t layer);
 
@@ -88,13 +90,15 @@ class Decoder final : public Model {
   LayerRunner layers_;
   void* head_input_ = nullptr;  // [max_logits_rows, hidden] of the model's type
   std::vector<TapSink> taps_;
+  const float* last_delta_ = nullptr;  // what the last forward has yet to add to its residual
 };
 
 Status Decoder::load(const DecoderTraits& traits, WeightLoader& loader) {
+  WeightLoader::Guard guard(loader);
   FT_RETURN_IF_ERROR(upload_ropes(loader));
   FT_ASSIGN_OR_RETURN(weights_, load_decoder_weights(weight_arena_, config_, traits, loader));
   weight_bytes_ = loader.bytes_loaded();
-  return {};
+  return guard.finish();
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {
@@ -135,16 +139,28 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
                   {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows}};
   check_caches(pass);
   embed_tokens(pass);
-  const float* delta = nullptr;
   for (size_t i = 0; i < plan_.layers.size(); ++i) {
     const DecoderLayerWeights& layer = weights_.layers[i];
-    layers_.add_and_norm(pass.rows, delta, layer.input_norm);
+    if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.input_norm);
     tap(pass, static_cast<int32_t>(i));
-    delta = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, layers_.normed());
+    last_delta_ = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, layers_.normed());
   }
-  // Completes the residual; `head_input` norms only the rows that want logits.
-  layers_.add_and_norm(pass.rows, delta, weights_.final_norm);
+  if (!taps_final_norm()) return;
+  hidden_states(queue, tensors, max_rows);
   tap(pass, TapSink::kFinalNorm);
+}
+
+// `head_input` adds the last layer's output to the rows that want logits; only here all get it.
+const void* Decoder::hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) {
+  const LayerRows rows{queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows};
+  layers_.add_and_norm(rows, std::exchange(last_delta_, nullptr), weights_.final_norm);
+  return layers_.normed();
+}
+
+bool Decoder::taps_final_norm() const {
+  return std::any_of(taps_.begin(), taps_.end(), [](const TapSink& sink) {
+    return std::count(sink.layers.begin(), sink.layers.end(), TapSink::kFinalNorm) > 0;
+  });
 }
 
 LayerKv Decoder::layer_kv(const Pass& pass, const LayerPlan& plan) const {
@@ -194,7 +210,7 @@ const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_
   FT_CHECK(row_offset >= 0 && max_rows > 0 && max_rows <= max_logits_rows_);
   rms_norm(queue, {.counts = tensors.counts,
                    .residual = layers_.residual(),
-                   .delta = nullptr,
+                   .delta = last_delta_,
                    .weight = weights_.final_norm,
                    .out = head_input_,
                    .row_index = tensors.logits_rows,
@@ -239,7 +255,10 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .vocab = config_.vocab_size,
                           .hidden = config_.hidden_size,
                           .dtype = config_.dtype,
-                          .scale = embedding_scale_});
+                          .scale = embedding_scale_,
+                          .norm_weight = weights_.layers.front().input_norm,
+                          .normed = layers_.normed(),
+                          .eps = config_.rms_norm_eps});
 }
 
 }  // namespace

@@ -62,16 +62,16 @@ Status LayerLoader::load_mlp(const std::string& base, DecoderLayerWeights* layer
                             ? Parts{{base + "gate_up_proj", 2 * inner}}
                             : Parts{{base + "gate_proj", inner}, {base + "up_proj", inner}};
   FT_RETURN_IF_ERROR(load_linear(gate_up, config_.hidden_size, config_.mlp_bias, &layer->gate_up,
-                                 &layer->gate_up_bias));
+                                 &layer->gate_up_bias, WeightOrder::kGateUp));
   return load_linear({{base + "down_proj", config_.hidden_size}}, inner, config_.mlp_bias,
                      &layer->down, &layer->down_bias);
 }
 
 Status LayerLoader::load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
-                                PackedWeight* weight, const float** bias) {
+                                PackedWeight* weight, const float** bias, WeightOrder order) {
   std::vector<TensorPart> biases = parts;
   for (TensorPart& part : parts) part.name += ".weight";
-  FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols));
+  FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols, order));
   if (!has_bias) return {};
   for (TensorPart& part : biases) part.name += ".bias";
   FT_ASSIGN_OR_RETURN(*bias, loader_.vector(arena_, biases, 0));
@@ -120,6 +120,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   }
 
   DecoderWeights weights;
+  WeightLoader::Guard guard(loader);
   FT_ASSIGN_OR_RETURN(weights.embedding,
                       loader.table(arena, embedding, config.vocab_size, config.hidden_size));
   LayerLoader layers(arena, config, traits, loader);
@@ -133,6 +134,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const TensorPart head[] = {{output_matrix_name(config, place), config.vocab_size}};
   FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(head, config.hidden_size));
   if (config.tie_word_embeddings) loader.ignore(place.head);
+  FT_RETURN_IF_ERROR(guard.finish());
   return weights;
 }
 

@@ -23,7 +23,7 @@ struct DecoderLayerWeights {
   const float* o_bias = nullptr;
   const float* attention_post_norm = nullptr;  // [hidden] of what attention adds
   const float* mlp_norm = nullptr;             // [hidden]
-  PackedWeight gate_up;                        // [2 * intermediate, hidden]
+  PackedWeight gate_up;                        // [2 * intermediate, hidden] as kGateUp
   const float* gate_up_bias = nullptr;
   PackedWeight down;  // [hidden, intermediate]
   const float* down_bias = nullptr;
@@ -49,7 +49,8 @@ class LayerLoader {
   Status load_norm(const std::string& name, int32_t size, const float** out);
   // `parts` without the endings ".weight" and ".bias".
   Status load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
-                     PackedWeight* weight, const float** bias);
+                     PackedWeight* weight, const float** bias,
+                     WeightOrder order = WeightOrder::kPlain);
 
  private:
   Status load_norms(const std::string& base, const LayerForm& form, DecoderLayerWeights* layer);

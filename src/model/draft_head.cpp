@@ -9,7 +9,6 @@
 #include "device/arena.h"
 #include "kernels/move_rows.h"
 #include "kernels/pair_rows.h"
-#include "kernels/rms_norm.h"
 #include "model/checkpoint.h"
 #include "model/draft_head_weights.h"
 #include "model/layer_runner.h"
@@ -45,8 +44,8 @@ class Head final : public DraftHead {
   void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
                const KvCache& cache, const Source& source, int32_t max_rows) override;
   const float* states() const override { return layers_.residual(); }
-  const void* head_input(Queue& queue, int32_t module, const DraftTensors& tensors,
-                         int32_t max_rows) override;
+  const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,
+                         bool every_row) override;
   DraftHead::Head head(int32_t module) const override { return weights_of(module).head; }
 
  private:
@@ -61,7 +60,7 @@ class Head final : public DraftHead {
   // What the layer's attention reads, while its residual is set.
   const void* enter(const Pass& pass);
   const void* enter_paired(const Pass& pass);
-  void pair(const Pass& pass);
+  void pair(const Pass& pass, const Source& source, const int32_t* from);
   struct RowsIn {
     const void* rows;
     const int32_t* index;
@@ -94,7 +93,7 @@ class Head final : public DraftHead {
   LayerRunner layers_;
   // "act" stands for the type of the layer.
   void* taps_ = nullptr;        // [max_rows, tap width] act; of EAGLE-3
-  float* state_ = nullptr;      // [max_rows, hidden] what the rows pair with
+  float* state_ = nullptr;      // [max_rows, hidden] what the rows pair with; of EAGLE-3
   void* paired_ = nullptr;      // [max_rows, 2 * hidden] act
   void* entered_ = nullptr;     // [max_rows, hidden] act; of EAGLE
   void* head_input_ = nullptr;  // [max_logits_rows, hidden] act
@@ -112,10 +111,12 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
                            draft_head_weight_bytes(config_, target_.config()), {}, nullptr));
   const int32_t max_len =
       options.max_model_len > 0 ? options.max_model_len : target_.config().max_context;
+  WeightLoader::Guard guard(*loader);
   FT_ASSIGN_OR_RETURN(rope_, upload_rope(config_.layer.rope.full, max_len, weight_arena_, *loader));
   const SharedWeights shared = target_.shared_weights();
   const DraftHeadSource source{device_, config_, options, target_.config(), shared, files};
   FT_ASSIGN_OR_RETURN(weights_, load_draft_head_weights(weight_arena_, source, *loader));
+  FT_RETURN_IF_ERROR(guard.finish());
   weight_bytes_ = loader->bytes_loaded();
   return loader->check_all_used("the draft head");
 }
@@ -127,9 +128,9 @@ Status Head::take_scratch() {
   const size_t act = dtype_size(config_.layer.dtype);
   Arena& arena = scratch_arena_;
   FT_RETURN_IF_ERROR(layers_.take_scratch(arena, weights_of(0).layer.mlp_post_norm != nullptr));
-  FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
   FT_ASSIGN_OR_RETURN(paired_, arena.take(rows * 2 * hidden * act, what));
   if (config_.kind == HeadKind::kEagle3) {
+    FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
     FT_ASSIGN_OR_RETURN(taps_, arena.take(rows * static_cast<size_t>(tap_width()) * act, what));
   }
   if (config_.kind == HeadKind::kEagle) {
@@ -160,18 +161,16 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
                    .position_shift = -1 - module};
   const DraftModuleWeights& weights = pass.weights;
   const float* delta = layers_.run(pass.rows, kv, weights.layer, x);
-  // Completes the residual; the normed rows are of no use, so that any weight does.
-  layers_.add_and_norm(pass.rows, delta, weights.layer.mlp_norm);
+  // Completes the residual, and what the output matrix reads of each row.
+  layers_.add_and_norm(pass.rows, delta, weights.output_norm);
 }
 
 const void* Head::enter(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
   if (config_.kind == HeadKind::kEagle3) return enter_paired(pass);
-  move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
-       {state_, DType::kF32});
-  pair(pass);
-  layers_.multiply(pass.rows, paired_, weights.fc, weights.fc_bias, layers_.residual(), hidden,
+  pair(pass, pass.source, pass.tensors.source);
+  layers_.multiply(pass.rows, paired_, weights.fc, weights.fc_bias, {layers_.residual()}, hidden,
                    weights.fc_inputs);
   if (config_.kind == HeadKind::kMtp) {
     layers_.add_and_norm(pass.rows, nullptr, weights.layer.input_norm);
@@ -188,13 +187,13 @@ const void* Head::enter_paired(const Pass& pass) {
   if (pass.source.tapped) {
     move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, tap_width()},
          {taps_, config_.layer.dtype});
-    layers_.multiply(pass.rows, taps_, weights.fc, weights.fc_bias, state_, hidden,
+    layers_.multiply(pass.rows, taps_, weights.fc, weights.fc_bias, {state_}, hidden,
                      weights.fc_inputs);
   } else {
     move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
          {state_, DType::kF32});
   }
-  pair(pass);
+  pair(pass, {.rows = state_, .dtype = DType::kF32}, nullptr);
   if (config_.norm_before_residual) {
     layers_.norm_rows(pass.rows, state_, nullptr, weights.state_norm,
                       {layers_.residual(), DType::kF32});
@@ -205,12 +204,12 @@ const void* Head::enter_paired(const Pass& pass) {
 }
 
 // Published heads read the embedding as it is stored, where the target scales it too.
-void Head::pair(const Pass& pass) {
+void Head::pair(const Pass& pass, const Source& source, const int32_t* from) {
   const ModelConfig& layer = config_.layer;
   pair_rows(pass.rows.queue, {.counts = pass.rows.counts,
                               .token_ids = pass.tensors.rows.token_ids,
                               .table = pass.weights.embedding,
-                              .states = state_,
+                              .states = source.rows,
                               .embed_norm = pass.weights.embed_norm,
                               .states_norm = pass.weights.state_norm,
                               .out = paired_,
@@ -219,8 +218,9 @@ void Head::pair(const Pass& pass) {
                               .hidden = layer.hidden_size,
                               .scale = 1,
                               .eps = layer.rms_norm_eps,
-                              .states_dtype = DType::kF32,
-                              .dtype = layer.dtype});
+                              .states_dtype = source.dtype,
+                              .dtype = layer.dtype,
+                              .from = from});
 }
 
 void Head::move(const Pass& pass, const RowsIn& in, const RowsOut& out) {
@@ -238,37 +238,23 @@ void Head::move(const Pass& pass, const RowsIn& in, const RowsOut& out) {
                               .out_dtype = out.dtype});
 }
 
-const void* Head::head_input(Queue& queue, int32_t module, const DraftTensors& tensors,
-                             int32_t max_rows) {
+const void* Head::head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,
+                             bool every_row) {
   FT_CHECK(max_rows > 0 && max_rows <= max_logits_rows_);
+  if (every_row) return layers_.normed();
   const ModelConfig& layer = config_.layer;
-  const float* norm = weights_of(module).output_norm;
-  if (norm == nullptr) {
-    move_rows(queue, {.counts = tensors.rows.counts,
-                      .in = layers_.residual(),
-                      .out = head_input_,
-                      .from = tensors.rows.logits_rows,
-                      .to = nullptr,
-                      .row_kind = RowKind::kLogits,
-                      .max_rows = max_rows,
-                      .width = layer.hidden_size,
-                      .out_stride = layer.hidden_size,
-                      .out_offset = 0,
-                      .in_dtype = DType::kF32,
-                      .out_dtype = layer.dtype});
-    return head_input_;
-  }
-  rms_norm(queue, {.counts = tensors.rows.counts,
-                   .residual = layers_.residual(),
-                   .delta = nullptr,
-                   .weight = norm,
-                   .out = head_input_,
-                   .row_index = tensors.rows.logits_rows,
-                   .row_offset = 0,
-                   .max_rows = max_rows,
-                   .hidden = layer.hidden_size,
-                   .eps = layer.rms_norm_eps,
-                   .out_dtype = layer.dtype});
+  move_rows(queue, {.counts = tensors.rows.counts,
+                    .in = layers_.normed(),
+                    .out = head_input_,
+                    .from = tensors.rows.logits_rows,
+                    .to = nullptr,
+                    .row_kind = RowKind::kLogits,
+                    .max_rows = max_rows,
+                    .width = layer.hidden_size,
+                    .out_stride = layer.hidden_size,
+                    .out_offset = 0,
+                    .in_dtype = layer.dtype,
+                    .out_dtype = layer.dtype});
   return head_input_;
 }
 

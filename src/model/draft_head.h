@@ -77,10 +77,10 @@ class DraftHead {
   // The output of the forward before: [max_rows, hidden] floats, what the next draft pairs with.
   virtual const float* states() const = 0;
 
-  // Enqueues what the output matrix reads for the logits rows of the forward before:
-  // [max_rows, hidden] of config().layer.dtype, normed as module `module` wants it.
-  virtual const void* head_input(Queue& queue, int32_t module, const DraftTensors& tensors,
-                                 int32_t max_rows) = 0;
+  // Enqueues what the output matrix of the forward's module reads for the logits rows of the
+  // forward before: [max_rows, hidden] of config().layer.dtype. every_row: logits row i is row i.
+  virtual const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,
+                                 bool every_row) = 0;
   // The output matrix of that module: packed [head_rows, hidden], and in device memory the target
   // id of each row, or null where rows are target ids.
   struct Head {

@@ -2,12 +2,16 @@
 
 #include "base/check.h"
 #include "kernels/attention.h"
-#include "kernels/gated_act.h"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
 #include "model/rope_table.h"
 
 namespace foretoken {
+namespace {
+
+constexpr int32_t kFewRows = 64;
+
+}  // namespace
 
 Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Arena& arena,
                                WeightLoader& loader) {
@@ -34,7 +38,6 @@ Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
   if (post_norms) {
     FT_ASSIGN_OR_RETURN(added_, arena.take_array<float>(rows * hidden, what));
   }
-  FT_ASSIGN_OR_RETURN(gate_up_, arena.take_array<float>(rows * 2 * inner, what));
   FT_ASSIGN_OR_RETURN(gated_, arena.take(rows * inner * act, what));
   workspace_floats_ =
       attention_.workspace_floats(device_, max_rows_, config_.num_heads, config_.head_dim);
@@ -52,7 +55,7 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv,
 
 const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                                  const DecoderLayerWeights& layer, const void* x) {
-  multiply(rows, x, layer.qkv, layer.qkv_bias, qkv_, qkv_size(), layer.attention_inputs);
+  multiply(rows, x, layer.qkv, layer.qkv_bias, {qkv_}, qkv_size(), layer.attention_inputs);
   rope_kv(rows.queue, {.counts = rows.counts,
                        .qkv = qkv_,
                        .q_out = q_,
@@ -84,29 +87,41 @@ const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                               .scale = config_.attention_scale,
                               .softcap = config_.attention_softcap,
                               .kv_begin = kv.kv_begin});
-  multiply(rows, attended_, layer.o, layer.o_bias, delta_, config_.hidden_size, q_size());
-  return norm_delta(rows, layer.attention_post_norm);
+  return add_block(rows, {attended_, layer.o, layer.o_bias, q_size(), layer.attention_post_norm});
 }
 
 const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer) {
-  multiply(rows, normed_, layer.gate_up, layer.gate_up_bias, gate_up_,
-           2 * config_.intermediate_size, config_.hidden_size);
-  gated_act(rows.queue, {.counts = rows.counts,
-                         .gate_up = gate_up_,
-                         .out = gated_,
-                         .max_rows = rows.max_rows,
-                         .size = config_.intermediate_size,
-                         .activation = config_.activation,
-                         .out_dtype = config_.dtype});
-  multiply(rows, gated_, layer.down, layer.down_bias, delta_, config_.hidden_size,
-           config_.intermediate_size);
-  return norm_delta(rows, layer.mlp_post_norm);
+  gemm(rows.queue, {.counts = rows.counts,
+                    .x = normed_,
+                    .weight = layer.gate_up.get(),
+                    .y = gated_,
+                    .bias = layer.gate_up_bias,
+                    .row_kind = RowKind::kToken,
+                    .row_offset = 0,
+                    .max_rows = rows.max_rows,
+                    .n = 2 * config_.intermediate_size,
+                    .k = config_.hidden_size,
+                    .dtype = config_.dtype,
+                    .out_dtype = config_.dtype,
+                    .gated = 1,
+                    .activation = config_.activation});
+  return add_block(
+      rows, {gated_, layer.down, layer.down_bias, config_.intermediate_size, layer.mlp_post_norm});
 }
 
-// The output of a block, normed where the architecture wants that.
-const float* LayerRunner::norm_delta(const LayerRows& rows, const float* weight) {
-  if (weight == nullptr) return delta_;
-  norm_rows(rows, delta_, nullptr, weight, {added_, DType::kF32});
+// Adds what a block leaves to the residual, normed where the architecture wants that, or returns
+// what is to be added with the next norm. The sums have the same bits either way: with many rows
+// the product saves the memory traffic, with few the norm reads both while the product's last
+// blocks end.
+const float* LayerRunner::add_block(const LayerRows& rows, const BlockOutput& block) {
+  const int32_t hidden = config_.hidden_size;
+  if (block.post_norm == nullptr && rows.max_rows > kFewRows) {
+    multiply(rows, block.x, block.weight, block.bias, {residual_, true}, hidden, block.inputs);
+    return nullptr;
+  }
+  multiply(rows, block.x, block.weight, block.bias, {delta_}, hidden, block.inputs);
+  if (block.post_norm == nullptr) return delta_;
+  norm_rows(rows, delta_, nullptr, block.post_norm, {added_, DType::kF32});
   return added_;
 }
 
@@ -130,11 +145,11 @@ void LayerRunner::norm_rows(const LayerRows& rows, float* residual, const float*
 }
 
 void LayerRunner::multiply(const LayerRows& rows, const void* x, const PackedWeight& weight,
-                           const float* bias, float* y, int32_t n, int32_t k) {
+                           const float* bias, Product y, int32_t n, int32_t k) {
   gemm(rows.queue, {.counts = rows.counts,
                     .x = x,
                     .weight = weight.get(),
-                    .y = y,
+                    .y = y.rows,
                     .bias = bias,
                     .row_kind = RowKind::kToken,
                     .row_offset = 0,
@@ -142,7 +157,8 @@ void LayerRunner::multiply(const LayerRows& rows, const void* x, const PackedWei
                     .n = n,
                     .k = k,
                     .dtype = config_.dtype,
-                    .out_dtype = DType::kF32});
+                    .out_dtype = DType::kF32,
+                    .add = y.adds ? 1 : 0});
 }
 
 }  // namespace foretoken

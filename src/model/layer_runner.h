@@ -71,19 +71,34 @@ class LayerRunner {
                  NormOutput out);
 
   // Attention over x [max_rows, layer.attention_inputs] of the config's type, added to the
-  // residual, then the MLP. Returns what the MLP adds to the residual, valid until the next call.
+  // residual, then the MLP. Returns what is still to be added to the residual, valid until the next
+  // call; null: nothing.
   const float* run(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer,
                    const void* x);
 
-  // y = x weight^T + bias: y [max_rows, n] floats, x [max_rows, k] of the config's type.
+  // y = x weight^T + bias, or added to y: y [max_rows, n] floats, x [max_rows, k] of the config's
+  // type.
+  struct Product {
+    float* rows;
+    bool adds = false;
+  };
   void multiply(const LayerRows& rows, const void* x, const PackedWeight& weight, const float* bias,
-                float* y, int32_t n, int32_t k);
+                Product y, int32_t n, int32_t k);
 
  private:
   const float* attend(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer,
                       const void* x);
   const float* run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer);
-  const float* norm_delta(const LayerRows& rows, const float* weight);
+  // What attention or the MLP adds to the residual: x weight^T + bias, normed by post_norm (or
+  // not).
+  struct BlockOutput {
+    const void* x;
+    const PackedWeight& weight;
+    const float* bias;
+    int32_t inputs;
+    const float* post_norm;
+  };
+  const float* add_block(const LayerRows& rows, const BlockOutput& block);
 
   int32_t q_size() const { return config_.num_heads * config_.head_dim; }
   int32_t qkv_size() const { return q_size() + 2 * config_.num_kv_heads * config_.head_dim; }
@@ -100,7 +115,6 @@ class LayerRunner {
   void* attended_ = nullptr;    // [max_rows, q size] act
   float* delta_ = nullptr;      // [max_rows, hidden] output of a block
   float* added_ = nullptr;      // [max_rows, hidden] the same after its own norm, where it has one
-  float* gate_up_ = nullptr;    // [max_rows, 2 * intermediate]
   void* gated_ = nullptr;       // [max_rows, intermediate] act
   float* workspace_ = nullptr;  // [workspace_floats] of attention
   int64_t workspace_floats_ = 0;

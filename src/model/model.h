@@ -40,13 +40,15 @@ class Model {
 
   // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `caches` at
   // tensors.kv_slot and tensors.window_slot. Leaves the residual stream of each live row inside the
-  // model, for `logits`. max_rows: upper bound of the live rows, at most LoadOptions::max_rows.
+  // model, for the functions below. max_rows: upper bound of the live rows, at most
+  // LoadOptions::max_rows.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                        const KvCaches& caches, int32_t max_rows) = 0;
 
-  // The live token rows of the forward before, after the final norm: [max_rows, hidden_size] of
-  // config().dtype in device memory, valid until the next forward.
-  virtual const void* hidden_states() const = 0;
+  // Enqueues the final norm of the live token rows of the forward before and returns where it
+  // leaves them: [max_rows, hidden_size] of config().dtype in device memory, valid until the next
+  // forward.
+  virtual const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) = 0;
 
   // Every later forward also keeps hidden states there. Start-up only, before graphs are captured.
   virtual void add_tap(const TapSink& sink) = 0;

@@ -86,6 +86,8 @@ TEST(Bench, PairsCompareEnginesRoundByRound) {
                                            "2",
                                            "--num-pairs",
                                            "3",
+                                           "--min-round-ms",
+                                           "20",
                                            "--output-len",
                                            "12",
                                            "--max-model-len",
@@ -107,7 +109,10 @@ TEST(Bench, PairsCompareEnginesRoundByRound) {
     EXPECT_EQ(variant["seconds"].size(), 3u);
     EXPECT_EQ(variant["drafts"]["output_tokens"], all["variants"][0]["drafts"]["output_tokens"])
         << "speculation changes no text";
+    EXPECT_EQ(variant["differing_outputs"], 0);
+    for (const double seconds : variant["seconds"]) EXPECT_GT(seconds, 0);
   }
+  EXPECT_GE(all["turns_per_round"], 1);
   EXPECT_EQ(all["variants"][0]["drafts"]["drafts"], 0);
   ASSERT_EQ(all["ratios"].size(), 3u);
   EXPECT_EQ(all["ratios"][2]["over"], "fixed:2");

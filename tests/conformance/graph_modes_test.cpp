@@ -46,7 +46,7 @@ TEST_P(GraphModes, EqualIds) {
 INSTANTIATE_TEST_SUITE_P(All, GraphModes, testing::ValuesIn(drafter_names()),
                          [](const auto& test) { return test.param; });
 
-class GraphModeCounts : public ::testing::TestWithParam<std::string> {};
+class GraphModeCounts : public ::testing::TestWithParam<const char*> {};
 
 // On dialled checkpoints, for 1, 2 and 3 steps in flight.
 TEST_P(GraphModeCounts, EqualForEveryNumberOfStepsInFlight) {

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -36,19 +35,10 @@ int num_test_prompts(int most) {
 std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m"; }
 
 std::vector<std::string> bench_prompts(int count) {
-  const std::filesystem::path folder =
-      std::filesystem::path(FORETOKEN_SOURCE_DIR) / "bench" / "prompts";
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::ifstream in(std::string(FORETOKEN_SOURCE_DIR) + "/bench/prompts/prompts.jsonl");
   std::vector<std::string> prompts;
-  for (const auto& file : files) {
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) {
-      prompts.push_back(nlohmann::json::parse(line).at("prompt"));
-    }
+  for (std::string line; std::getline(in, line);) {
+    prompts.push_back(nlohmann::json::parse(line).at("prompt"));
   }
   if (static_cast<int>(prompts.size()) <= count) return prompts;
   // Evenly spread, so that a short run sees every category.

@@ -78,12 +78,13 @@ class Pool {
     gpu_.drain("upload");
     return pointer;
   }
-  void* weight(const void* data, int64_t n, int64_t k, DType dtype) {
+  void* weight(const void* data, int64_t n, int64_t k, DType dtype,
+               WeightOrder order = WeightOrder::kPlain) {
     const WeightPart parts[2] = {
         {data, n / 2},
         {static_cast<const char*>(data) + n / 2 * k * static_cast<int64_t>(dtype_size(dtype)),
          n - n / 2}};
-    void* handle = gpu_.device->pack_weight(parts, k, dtype);
+    void* handle = gpu_.device->pack_weight(parts, k, dtype, order);
     if (handle == nullptr) std::exit(1);
     weights_.push_back(handle);
     return handle;

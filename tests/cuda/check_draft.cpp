@@ -106,6 +106,7 @@ struct ManySlots {
   std::vector<char> plan, result;
   std::vector<SlotParams> params;
   std::vector<SlotState> slots;
+  std::vector<DraftRates> priors;
   std::vector<int32_t> tables, pages, row_ns, drafted;
   std::vector<PageHeader> headers;
   std::vector<SpanState> spans;
@@ -117,12 +118,18 @@ struct ManySlots {
         result(result_bytes(result_limits)),
         params(num_slots + 1),
         slots(num_slots + 1),
+        priors(kMaxDrafters),
         tables((num_slots + 1) * kMaxBlocks),
         headers(num_slots * kMaxBlocks + 1),
         spans(num_slots) {
     std::mt19937 random(seed);
     pages.resize(headers.size() * kBlock);
     for (int32_t& id : pages) id = static_cast<int32_t>(random() % kVocab);
+    for (DraftRates& prior : priors) {
+      prior.since_draft = static_cast<int>(random() % 130);
+      prior.num_rated = static_cast<int>(random() % 100);
+      for (uint16_t& rate : prior.rates) rate = static_cast<uint16_t>(random());
+    }
     for (int i = 0; i < num_slots; ++i) add_slot(random, i, shared && i > 0 && random() % 3 == 0);
     const PlanView view = plan_view(plan.data(), limits);
     *view.header = {7, num_slots, 0, 0, 0, 0};
@@ -181,6 +188,7 @@ struct ManySlots {
 // What a device makes of them: everything that the ops write.
 struct Outcome {
   std::vector<SlotState> slots;
+  std::vector<DraftRates> priors;
   std::vector<PageHeader> headers;
   std::vector<int32_t> rows;
   StepCounts first;
@@ -189,7 +197,8 @@ struct Outcome {
     const auto same = [](const auto& a, const auto& b) {
       return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
     };
-    return same(slots, other.slots) && same(headers, other.headers) && same(rows, other.rows);
+    return same(slots, other.slots) && same(priors, other.priors) && same(headers, other.headers) &&
+           same(rows, other.rows);
   }
 };
 
@@ -202,6 +211,7 @@ Outcome run_many(Gpu& on, const ManySlots& many, bool adaptive, bool pairs) {
   batch.block_tables = pool.upload(many.tables);
   batch.token_pages = pool.upload(many.pages);
   batch.page_headers = pool.upload(many.headers);
+  batch.priors = pool.upload(many.priors);
   batch.max_blocks = ManySlots::kMaxBlocks;
   batch.block_size = ManySlots::kBlock;
   batch.num_slots = num_slots;
@@ -237,6 +247,7 @@ Outcome run_many(Gpu& on, const ManySlots& many, bool adaptive, bool pairs) {
     }
   }
   outcome.slots = download(on, batch.slots, num_slots + 1);
+  outcome.priors = download(on, batch.priors, kMaxDrafters);
   outcome.headers = download(on, batch.page_headers, many.headers.size());
   return outcome;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "kernels/gated_act.h"
 
 namespace foretoken::check {
 namespace {
@@ -117,6 +118,91 @@ void check_bits(Gpu& gpu, const BitsCase& shape, DType dtype) {
               error));
 }
 
+// A gated product has the bits of the product and the activation one after the other.
+void check_gated(Gpu& gpu, int size, int k, DType dtype) {
+  Pool pool(gpu);
+  constexpr int kMaxRows = 1024;
+  const int n = 2 * size;
+  const Stored w = store_as(random_floats(int64_t{n} * k, 31, 2 / std::sqrt(float(k))), dtype);
+  void* x = pool.upload(store_as(random_floats(int64_t{kMaxRows} * k, 32), dtype).bytes);
+  const float* bias = pool.upload(random_floats(n, 33));
+  const void* plain = pool.weight(w.bytes.data(), n, k, dtype);
+  const void* pairs = pool.weight(w.bytes.data(), n, k, dtype, WeightOrder::kGateUp);
+  auto* products = pool.array<float>(int64_t{kMaxRows} * n);
+  const int64_t bytes = int64_t{kMaxRows} * size * static_cast<int64_t>(dtype_size(dtype));
+  auto* want = pool.array<uint8_t>(bytes);
+  auto* got = pool.array<uint8_t>(bytes);
+  int64_t different = 0;
+  int cases = 0;
+  for (const int max_rows : {1, 3, 8, 9, 16, 17, 32, 40, 64, 65, 128, 130, 256, 300, 1024}) {
+    const int live = max_rows > 8 ? max_rows - 3 : max_rows;
+    const auto activation = static_cast<Activation>(cases % 3);
+    const StepCounts* counts = device_counts(pool, live, 0);
+    gpu.queue->fill(got, 0xff, bytes);
+    GemmArgs args{counts,          x,          plain,    products, cases % 2 == 0 ? bias : nullptr,
+                  RowKind::kToken, 0,          max_rows, n,        k,
+                  dtype,           DType::kF32};
+    gpu.queue->launch(args);
+    gpu.queue->launch(GatedActArgs{counts, products, want, max_rows, size, activation, dtype});
+    args.weight = pairs;
+    args.y = got;
+    args.out_dtype = dtype;
+    args.gated = 1;
+    args.activation = activation;
+    gpu.queue->launch(args);
+    const auto live_bytes = static_cast<size_t>(live) * size * dtype_size(dtype);
+    if (download(gpu, want, live_bytes) != download(gpu, got, live_bytes)) ++different;
+    const auto dead = download(gpu, got + live_bytes, bytes - live_bytes);
+    for (const uint8_t byte : dead) different += byte != 0xff;
+    ++cases;
+  }
+  report(different == 0, "gated gemm",
+         text("%s size %d k %d: %d cases, %lld differ from gemm and gated_act", dtype_name(dtype),
+              size, k, cases, static_cast<long long>(different)));
+}
+
+// Products that are added to y: the bits of the sum of both.
+void check_added(Gpu& gpu, int n, int k, DType dtype) {
+  Pool pool(gpu);
+  constexpr int kMaxRows = 300;
+  const Stored w = store_as(random_floats(int64_t{n} * k, 41), dtype);
+  void* x = pool.upload(store_as(random_floats(int64_t{kMaxRows} * k, 42), dtype).bytes);
+  const float* bias = pool.upload(random_floats(n, 43));
+  const auto before = random_floats(int64_t{kMaxRows} * n, 44);
+  const void* weight = pool.weight(w.bytes.data(), n, k, dtype);
+  auto* products = pool.array<float>(before.size());
+  int64_t different = 0;
+  for (const int max_rows : {1, 8, 16, 32, 64, 65, 130, 300}) {
+    const int live = max_rows > 8 ? max_rows - 3 : max_rows;
+    float* y = pool.upload(before);
+    GemmArgs args{device_counts(pool, live, 0),
+                  x,
+                  weight,
+                  products,
+                  max_rows % 2 == 0 ? bias : nullptr,
+                  RowKind::kToken,
+                  0,
+                  max_rows,
+                  n,
+                  k,
+                  dtype,
+                  DType::kF32};
+    gpu.queue->launch(args);
+    args.y = y;
+    args.add = 1;
+    gpu.queue->launch(args);
+    const auto sums = download(gpu, products, before.size());
+    const auto got = download(gpu, y, before.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool is_live = i < static_cast<size_t>(live) * n;
+      different += got[i] != (is_live ? before[i] + sums[i] : before[i]);
+    }
+  }
+  report(different == 0, "added gemm",
+         text("%s n %d k %d: %lld differ", dtype_name(dtype), n, k,
+              static_cast<long long>(different)));
+}
+
 }  // namespace
 
 void check_gemm(Gpu& gpu) {
@@ -132,7 +218,7 @@ void check_gemm(Gpu& gpu) {
                                                                {50, 20},
                                                                {77, 333},
                                                                {640, 256}}) {
-      for (const int rows : {1, 3, 8, 9, 16, 17, 40, 70, 130, 300}) {
+      for (const int rows : {1, 3, 8, 9, 16, 17, 40, 70, 130, 200, 300, 520}) {
         for (const DType out : {DType::kF32, DType::kBF16}) {
           check_shape(gpu, rows, n, k, dtype, out, rows % 2 == 0);
           ++count;
@@ -141,6 +227,14 @@ void check_gemm(Gpu& gpu) {
     }
   }
   report(num_failures == before, "gemm", text("%d cases against double", count));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [size, k] : std::vector<std::pair<int, int>>{
+             {1, 8}, {8, 32}, {12, 40}, {100, 72}, {77, 333}, {344, 256}, {1376, 512}}) {
+      check_gated(gpu, size, k, dtype);
+    }
+    check_added(gpu, 100, 72, dtype);
+    check_added(gpu, 1024, 512, dtype);
+  }
 }
 
 void check_gemm_bits(Gpu& gpu, bool large) {

@@ -181,8 +181,9 @@ void check_rows(Gpu& gpu) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     check_embed(gpu, dtype);
     check_rms_norm(gpu, dtype, 75, false);
-    check_rms_norm(gpu, dtype, 4096, false);
-    check_rms_norm(gpu, dtype, 4096, true);
+    for (const int hidden : {768, 2048, 4096, 8192, 9000}) {
+      for (const bool gather : {false, true}) check_rms_norm(gpu, dtype, hidden, gather);
+    }
     for (const auto activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
       check_gated_act(gpu, dtype, activation);
     }

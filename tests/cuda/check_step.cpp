@@ -165,6 +165,7 @@ bool same_state(StepSide& a, StepSide& b, uint64_t n) {
   const auto& s = a.tensors;
   const auto& t = b.tensors;
   return same_drafts(a, b, n) & same(a, b, a.batch.slots, b.batch.slots, kSlots + 1, "slots", n) &
+         same(a, b, a.batch.priors, b.batch.priors, kMaxDrafters, "priors", n) &
          same(a, b, a.batch.params, b.batch.params, kSlots, "params", n) &
          same(a, b, a.batch.block_tables, b.batch.block_tables, kSlots * kMaxBlocks, "tables", n) &
          same(a, b, a.batch.window_tables, b.batch.window_tables, kSlots * kMaxBlocks, "windows",

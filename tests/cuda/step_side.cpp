@@ -48,6 +48,7 @@ StepSide::StepSide(Device& owner, Queue& its_queue) : device(owner), queue(its_q
       take<int32_t>((kSlots + 1) * kMaxBlocks),
       take<int32_t>(kNumBlocks * kBlockSize),
       take<PageHeader>(kNumBlocks),
+      take<DraftRates>(kMaxDrafters),
       kMaxBlocks,
       kBlockSize,
       kSlots,

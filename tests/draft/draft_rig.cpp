@@ -79,6 +79,7 @@ void DraftRig::take_batch() {
             array<int32_t>(slots * kMaxBlocks),
             array<int32_t>(blocks * kBlockSize),
             array<PageHeader>(blocks),
+            array<DraftRates>(kMaxDrafters),
             kMaxBlocks,
             kBlockSize,
             kSlots,

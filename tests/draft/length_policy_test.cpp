@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "draft/policy_world.h"
@@ -65,8 +66,16 @@ BatchDemand decoding(int num_ready) {
 
 TEST(LengthPolicy, SchedulesAreChecked) {
   EXPECT_TRUE(check_schedule({{1, 4, 5}, {5, 8, 3}, {16, 64, 0}}).ok());
-  for (const std::vector<DraftSchedule>& bad : std::vector<std::vector<DraftSchedule>>{
-           {}, {{2, 4, 1}}, {{1, 4, 1}, {4, 8, 1}}, {{1, 0, 1}}, {{1, 4, -1}}, {{1, 4, 17}}}) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  EXPECT_TRUE(check_schedule({{1, kMost, 5}}).ok());
+  for (const std::vector<DraftSchedule>& bad :
+       std::vector<std::vector<DraftSchedule>>{{},
+                                               {{2, 4, 1}},
+                                               {{1, 4, 1}, {4, 8, 1}},
+                                               {{1, 0, 1}},
+                                               {{1, 4, -1}},
+                                               {{1, 4, 17}},
+                                               {{1, kMost, 1}, {3, 4, 1}}}) {
     const Status status = check_schedule(bad);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_NE(status.message().find("num_speculative_tokens_per_batch_size"), std::string::npos);
@@ -318,6 +327,40 @@ TEST(LengthPolicy, ARestingDrafterWakesUpAndAUselessOneIsPutToRest) {
     EXPECT_GT(mean(std::span(limits).first(300)), 2.5);
     EXPECT_LT(mean(std::span(limits).last(500)), 0.1);
   }
+}
+
+// Requests end before 64 steps have passed, and at each start the drafter wakes up for prompts that
+// then do not pay: it is probed all the same.
+TEST(LengthPolicy, ShortRequestsDoNotKeepProbesAway) {
+  const StepTimes times = cpu_times();
+  LengthPolicy policy(policy_config(LengthMode::kAdaptive, 3), times);
+  uint64_t step = 0;
+  int num_wakes = 0;
+  int num_probes = 0;
+  for (int request = 0; request < 400; ++request) {
+    for (int i = 0; i < 40; ++i, ++step) {
+      BatchDemand demand;
+      demand.num_sequences = 1;
+      demand.num_decoding = i > 0 ? 1 : 0;
+      DraftDemand& own = demand.drafters[0];
+      own.num_coming = 1 - demand.num_decoding;
+      own.num_decoding = demand.num_decoding;
+      own.fewest_missing = i > 0 ? 30 + i : 0;
+      own.num_resting[kNumCatchUpClasses - 1] = demand.num_decoding;
+      own.num_missing[kNumCatchUpClasses - 1] = own.fewest_missing;
+      const DraftGrant grant = policy.decide(step, demand)[0];
+      const bool probes = grant.limit > 0 && i > 0 && grant.max_missing >= own.fewest_missing;
+      num_wakes += grant.limit > 0 && i == 0 ? 1 : 0;
+      num_probes += probes ? 1 : 0;
+      DraftUse use;
+      if (probes) use = {1, own.fewest_missing, 1};
+      policy.planned(step, 1 + use.num_passes, 0, {use});
+      // Good enough to wake up for prompts.
+      if (probes) policy.observe(step, 0, 1, 1, num_probes % 8 > 0 ? 1 : 0);
+    }
+  }
+  EXPECT_GT(num_wakes, 100);
+  EXPECT_GT(num_probes, 60);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -97,7 +98,8 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
       const int accepted = static_cast<int>(random() % (drafted + 1));
       set_result(d, s, drafted, accepted, accepted + static_cast<int>(random() % 4 > 0));
     }
-    DraftState& prior = d.slots[d.sizes.num_slots].draft;
+    DraftRates& prior = d.priors[1];
+    prior.since_draft = static_cast<int32_t>(random() % 60);
     prior.num_rated = round % 3 == 0 ? 0 : round * 5;
     for (uint16_t& rate : prior.rates) rate = static_cast<uint16_t>(random());
 
@@ -109,6 +111,7 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
       DraftState& draft = want[s].draft;
       if (draft.num_rated == 0) draft_math::start_rates(draft, prior);
       const SpanResult& r = d.results[s];
+      step.committed += r.num_committed;
       if (r.num_drafted == 0) continue;
       draft_math::rate_slot(draft, draft_math::verification_of(r));
       for (int i = 0; i < r.num_accepted; ++i) ++step.accepted[i];
@@ -120,8 +123,12 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
       }
       ++step.count;
     }
-    draft_math::rate_prior(want[d.sizes.num_slots].draft, step);
+    const DraftRates other = d.priors[0];
+    DraftRates want_prior = prior;
+    draft_math::rate_prior(want_prior, step);
     run_fixed(d, 1);
+    EXPECT_EQ(std::memcmp(&d.priors[1], &want_prior, sizeof want_prior), 0) << round;
+    EXPECT_EQ(std::memcmp(&d.priors[0], &other, sizeof other), 0) << "another drafter's";
     for (size_t s = 0; s < want.size(); ++s) {
       const DraftState &got = d.slots[s].draft, &expected = want[s].draft;
       ASSERT_EQ(got.num_rated, expected.num_rated) << "round " << round << " slot " << s;
@@ -134,11 +141,11 @@ TEST_F(ChooseLengthsTest, ANewSlotStartsFromAllOthers) {
   StepData d{StepSizes{}};
   add_slot(d, 0, 3);
   d.slots[0].draft.num_rated = 0;
-  DraftState& prior = d.slots[d.sizes.num_slots].draft;
+  DraftRates& prior = d.priors[0];
   prior.num_rated = 1;
   std::fill_n(prior.rates, kMaxDrafts, uint16_t{65000});
   StepData hopeless = d;
-  std::fill_n(hopeless.slots[d.sizes.num_slots].draft.rates, kMaxDrafts, uint16_t{600});
+  std::fill_n(hopeless.priors[0].rates, kMaxDrafts, uint16_t{600});
   const std::vector<int32_t> row_ns = {0, 1000, 1300, 1600, 1900};
   run(d, row_ns, 50);
   EXPECT_EQ(d.slots[0].draft.wanted, 3);
@@ -161,6 +168,43 @@ TEST_F(ChooseLengthsTest, ARestingSlotIsProbed) {
     EXPECT_EQ(d.slots[1].draft.wanted, 0) << "none is granted";
     EXPECT_EQ(d.slots[2].draft.wanted, 0) << "it opted out";
   }
+}
+
+// Where no sequence lives for 64 tokens, the drafter as a whole is probed: one slot a step.
+TEST_F(ChooseLengthsTest, ARestingDrafterIsProbed) {
+  std::vector<int32_t> row_ns = {0};  // no draft pays
+  while (row_ns.size() < 30) row_ns.push_back(row_ns.back() + 1000);
+  for (const auto& [since, probed] : {std::pair{63, false}, {64, true}, {1 << 20, true}}) {
+    StepData d{many_spans(5)};
+    for (int s = 0; s < 5; ++s) {
+      add_slot(d, s, s == 0 ? 0 : 3, 9000);
+      d.slots[s].draft.since_draft = 20;
+    }
+    d.slots[2].draft.since_draft = d.slots[3].draft.since_draft = 30;
+    d.params[4].drafter = 1;
+    d.slots[4].draft.since_draft = 50;
+    d.priors[0].since_draft = since;
+    d.priors[0].num_rated = 500;
+    run(d, row_ns, 10);
+    Ids wanted;
+    for (int s = 0; s < 5; ++s) wanted.push_back(d.slots[s].draft.wanted);
+    EXPECT_EQ(wanted, (Ids{0, 0, probed ? 1 : 0, 0, -7})) << since;
+    EXPECT_EQ(d.priors[0].num_rated, probed ? 4 : 500);
+    EXPECT_EQ(d.slots[2].draft.num_rated, 10) << "what it saw itself is young";
+  }
+}
+
+TEST_F(ChooseLengthsTest, WhatWasSeenBeforeARestCountsLittle) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 3, 9000);
+  add_slot(d, 1, 3, 9000);
+  d.slots[0].draft.since_draft = 64;
+  d.slots[0].draft.num_rated = 900;
+  d.slots[1].draft.since_draft = 63;
+  d.slots[1].draft.num_rated = 900;
+  run(d, {0, 1000, 2000, 3000}, 10);
+  EXPECT_EQ(d.slots[0].draft.num_rated, 4);
+  EXPECT_EQ(d.slots[1].draft.num_rated, 900);
 }
 
 TEST_F(ChooseLengthsTest, RowsOfOtherDraftersCount) {

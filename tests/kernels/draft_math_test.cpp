@@ -62,6 +62,7 @@ TEST(DraftMath, ACutCommitTellsNothingOfTheDraftBehind) {
 
 TEST(DraftMath, UnofferedRatesRiseAfterFullAcceptance) {
   DraftState state = state_with(6400);
+  state.num_rated = 60;
   state.rates[0] = 60000;
   state.rates[1] = 64000;
   rate_slot(state, {2, 2, false});
@@ -73,8 +74,9 @@ TEST(DraftMath, UnofferedRatesRiseAfterFullAcceptance) {
   EXPECT_EQ(state.rates[2], third) << "not reached";
   DraftState falling = state_with(60000);
   falling.rates[1] = 10000;
+  falling.num_rated = 4;
   rate_slot(falling, {1, 1, false});
-  EXPECT_GT(falling.rates[1], 10000);
+  EXPECT_EQ(falling.rates[1], 10000 + (falling.rates[0] - 10000) / 8) << "the window opens";
   EXPECT_EQ(falling.rates[2], 60000) << "never lowered";
   DraftState full = state_with(100);
   rate_slot(full, {kMaxDrafts, kMaxDrafts, false});
@@ -236,6 +238,16 @@ TEST(DraftMath, CoinsHaveTheirChance) {
 TEST(DraftMath, TokensSinceTheLastVerification) {
   EXPECT_EQ(since_draft_after(9, 0, 1), 10);
   EXPECT_EQ(since_draft_after(9, 2, 3), 0);
+  EXPECT_EQ(since_draft_after(kMostRated - 1, 0, 3), kMostRated);
+  DraftRates prior{};
+  StepVerifications step{};
+  step.committed = 5;
+  rate_prior(prior, step);
+  rate_prior(prior, step);
+  EXPECT_EQ(prior.since_draft, 10);
+  step.count = step.accepted[0] = 1;
+  rate_prior(prior, step);
+  EXPECT_EQ(prior.since_draft, 0);
 }
 
 }  // namespace

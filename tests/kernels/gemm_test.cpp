@@ -3,6 +3,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "kernels/gated_act.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -115,6 +116,60 @@ TEST_P(GemmTest, FollowsTheLogitsRowsFromAnOffset) {
                    k, dtype, DType::kF32});
     const auto got = read(y, bytes);
     ASSERT_EQ(std::memcmp(got.data(), all.data(), size_t(live) * n * sizeof(float)), 0) << live;
+  }
+}
+
+// A gated product has the bits of the product and the activation one after the other.
+TEST_P(GemmTest, GatesItsOwnProducts) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w =
+      typed_data(random_floats(size_t(2) * n * k, 11, 2 / std::sqrt(float(k))), dtype);
+  const void* plain = pack(w.data(), 2 * n, k, dtype);
+  const void* pairs = pack(w.data(), 2 * n, k, dtype, WeightOrder::kGateUp);
+  const void* x = upload_typed(typed_data(random_floats(size_t(70) * k, 12), dtype));
+  const float* bias = to_device(random_floats(size_t(2) * n, 13));
+  float* products = allocate<float>(size_t(70) * 2 * n);
+  for (const auto activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
+    for (const auto& [rows, max_rows] : {std::pair{1, 1}, std::pair{6, 8}, std::pair{70, 70}}) {
+      const float* add = rows == 6 ? bias : nullptr;
+      const size_t bytes = size_t(max_rows) * n * dtype_size(dtype);
+      uint8_t* want = marked(bytes);
+      uint8_t* got = marked(bytes);
+      const StepCounts* live = counts(rows);
+      GemmArgs args{live, x,        plain, products, add,   RowKind::kToken,
+                    0,    max_rows, 2 * n, k,        dtype, DType::kF32};
+      gemm(queue(), args);
+      gated_act(queue(), {live, products, want, max_rows, n, activation, dtype});
+      args.weight = pairs;
+      args.y = got;
+      args.out_dtype = dtype;
+      args.gated = 1;
+      args.activation = activation;
+      gemm(queue(), args);
+      const size_t live_bytes = size_t(rows) * n * dtype_size(dtype);
+      const auto a = read(want, bytes), b = read(got, bytes);
+      ASSERT_EQ(std::memcmp(a.data(), b.data(), live_bytes), 0) << rows;
+    }
+  }
+}
+
+TEST_P(GemmTest, AddsToY) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 14, 0.1f), dtype);
+  const void* weight = pack(w.data(), n, k, dtype);
+  const void* x = upload_typed(typed_data(random_floats(size_t(70) * k, 15), dtype));
+  const float* bias = to_device(random_floats(n, 16));
+  const std::vector<float> before = random_floats(size_t(70) * n, 17);
+  for (const int rows : {1, 6, 70}) {
+    const auto sums = to_floats(multiply(x, weight, rows, 70, DType::kF32, bias), DType::kF32);
+    float* y = to_device(before);
+    GemmArgs args{counts(rows), x, weight, y,     bias,       RowKind::kToken, 0,
+                  70,           n, k,      dtype, DType::kF32};
+    args.add = 1;
+    gemm(queue(), args);
+    const std::vector<float> got = read(y, before.size());
+    for (size_t i = 0; i < size_t(rows) * n; ++i) ASSERT_EQ(got[i], before[i] + sums[i]) << i;
+    for (size_t i = size_t(rows) * n; i < got.size(); ++i) ASSERT_EQ(got[i], before[i]) << i;
   }
 }
 

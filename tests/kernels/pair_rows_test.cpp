@@ -111,6 +111,45 @@ TEST_P(PairRowsTest, NormsLikeTheNormOp) {
   }
 }
 
+TEST_P(PairRowsTest, GathersStates) {
+  const Case c = GetParam();
+  const std::vector<int32_t> ids = {3, 1, 8}, from = {4, 0, 4};
+  const size_t bytes = ids.size() * 2 * c.hidden * dtype_size(c.dtype);
+  uint8_t* out = marked(bytes);
+  PairRowsArgs args{counts(3),
+                    to_device(ids),
+                    upload_typed(table_),
+                    upload_typed(states_),
+                    to_device(embed_norm_),
+                    to_device(states_norm_),
+                    out,
+                    3,
+                    kVocab,
+                    c.hidden,
+                    1.0f,
+                    kEps,
+                    c.states_dtype,
+                    c.dtype,
+                    to_device(from)};
+  pair_rows(queue(), args);
+  const auto got = read(out, bytes);
+  for (size_t r = 0; r < ids.size(); ++r) {
+    const size_t row_bytes = c.hidden * dtype_size(c.states_dtype);
+    const auto* row = static_cast<const uint8_t*>(args.states) + from[r] * row_bytes;
+    uint8_t* one = marked(bytes);
+    PairRowsArgs alone = args;
+    alone.counts = counts(1);
+    alone.token_ids = args.token_ids + r;
+    alone.states = row;
+    alone.out = one;
+    alone.max_rows = 1;
+    alone.from = nullptr;
+    pair_rows(queue(), alone);
+    const size_t size = bytes / ids.size();
+    ASSERT_EQ(std::memcmp(read(one, size).data(), got.data() + r * size, size), 0) << r;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, PairRowsTest,
                          testing::Values(Case{DType::kF32, DType::kF32, false, false, 37},
                                          Case{DType::kF32, DType::kBF16, true, false, 64},

@@ -67,9 +67,48 @@ TEST_P(RmsNormTest, GathersLogitsRowsFromAnOffset) {
   expect_marked(bytes, 2 * hidden * dtype_size(dtype));
 }
 
+// With a delta the gathered rows are those of the sum, and the residual stays as it is.
+TEST_P(RmsNormTest, AddsDeltaToGatheredRowsOnly) {
+  const auto [hidden, dtype] = GetParam();
+  const std::vector<int32_t> index = {2, 0};
+  const auto x = random_floats(3 * hidden, 6);
+  const auto delta = random_floats(3 * hidden, 7);
+  const float* weight = to_device(random_floats(hidden, 8));
+  float* residual = to_device(x);
+  const size_t row_bytes = hidden * dtype_size(dtype);
+  uint8_t* gathered = marked(2 * row_bytes);
+  rms_norm(queue(), {counts(3, 2), residual, to_device(delta), weight, gathered, to_device(index),
+                     0, 2, hidden, kEps, dtype});
+  const auto got = read(gathered, 2 * row_bytes);
+  EXPECT_EQ(read(residual, x.size()), x);
+  uint8_t* all = marked(3 * row_bytes);
+  rms_norm(queue(), {counts(3), residual, to_device(delta), weight, all, nullptr, 0, 3, hidden,
+                     kEps, dtype});
+  const auto want = read(all, 3 * row_bytes);
+  EXPECT_EQ(std::memcmp(got.data(), want.data() + 2 * row_bytes, row_bytes), 0);
+  EXPECT_EQ(std::memcmp(got.data() + row_bytes, want.data(), row_bytes), 0);
+}
+
+TEST_P(RmsNormTest, WithoutWeightOnlyAdds) {
+  const auto [hidden, dtype] = GetParam();
+  const auto x = random_floats(2 * hidden, 9);
+  const auto delta = random_floats(2 * hidden, 10);
+  float* residual = to_device(x);
+  uint8_t* out = marked(2 * hidden * dtype_size(dtype));
+  rms_norm(queue(), {counts(2), residual, to_device(delta), nullptr, out, nullptr, 0, 2, hidden,
+                     kEps, dtype});
+  std::vector<float> sums = x;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += delta[i];
+  EXPECT_EQ(read(residual, sums.size()), sums);
+  EXPECT_EQ(read(out, sums.size() * dtype_size(dtype)), typed_data(sums, dtype).bytes);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, RmsNormTest,
                          testing::Values(std::pair{5, DType::kF32}, std::pair{192, DType::kF32},
-                                         std::pair{1000, DType::kBF16},
+                                         std::pair{1000, DType::kBF16}, std::pair{768, DType::kF32},
+                                         std::pair{2048, DType::kBF16},
+                                         std::pair{8192, DType::kF32},
+                                         std::pair{9000, DType::kBF16},
                                          std::pair{4096, DType::kBF16}));
 
 }  // namespace

@@ -66,6 +66,7 @@ class ForwardHarness {
               array<int32_t>(slots * static_cast<size_t>(max_blocks)),
               array<int32_t>(blocks * kBlockSize),
               array<PageHeader>(blocks),
+              nullptr,
               max_blocks,
               kBlockSize,
               kSlots,

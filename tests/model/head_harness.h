@@ -88,7 +88,7 @@ class HeadHarness {
     queue.copy(states_, head_.states(), rows.size() * hidden_ * sizeof(float));
     const DraftHead::Head matrix = head_.head(module);
     gemm(queue, {.counts = step.counts,
-                 .x = head_.head_input(queue, module, tensors_, max_rows_),
+                 .x = head_.head_input(queue, tensors_, max_rows_, false),
                  .weight = matrix.weight,
                  .y = logits_,
                  .bias = nullptr,

@@ -48,36 +48,45 @@ class LayerRunnerTest : public DeviceTest {
     layer_.attention_inputs = kInputs;
     layer_.qkv = packed(qkv_);
     layer_.o = packed(o_);
-    layer_.gate_up = packed(gate_up_);
+    layer_.gate_up = packed(gate_up_, WeightOrder::kGateUp);
     layer_.down = packed(down_);
     layer_.mlp_norm = to_device(norm_.values);
   }
 
-  PackedWeight packed(const Matrix& matrix) {
+  PackedWeight packed(const Matrix& matrix, WeightOrder order = WeightOrder::kPlain) {
     const WeightPart part{matrix.values.data(), matrix.rows};
-    return PackedWeight(device(), device().pack_weight({&part, 1}, matrix.cols, DType::kF32));
+    return PackedWeight(device(),
+                        device().pack_weight({&part, 1}, matrix.cols, DType::kF32, order));
   }
 
-  // The residual and what the MLP adds to it, both rows.
-  std::pair<Row, Row> run(int32_t kv_begin) {
+  // The residual and what is still to be added to it, both rows.
+  std::pair<Row, Row> run(int32_t kv_begin, int32_t max_rows = 2) {
     Arena scratch(device(), MemoryKind::kDevice);
     const auto* backend = find_attention_backend("auto", device().type()).value();
-    LayerRunner runner(device(), config_, *backend, 2);
+    LayerRunner runner(device(), config_, *backend, max_rows);
     EXPECT_TRUE(runner.take_scratch(scratch, false).ok());
     const size_t cache = 2 * 4 * kKv;
-    const LayerRows rows{queue(), to_device(std::vector<StepCounts>{{2, 0, 0, 0}}),
-                         to_device(std::vector<int32_t>{0, 1}),
-                         to_device(std::vector<int32_t>{0, 0}), 2};
+    const auto padded = [&](int32_t first, int32_t second) {
+      std::vector<int32_t> values(static_cast<size_t>(max_rows), 0);
+      values[0] = first;
+      values[1] = second;
+      return to_device(values);
+    };
+    const LayerRows rows{queue(), to_device(std::vector<StepCounts>{{2, 0, 0, 0}}), padded(0, 1),
+                         padded(0, 0), max_rows};
     const LayerKv kv{
         .kv = {allocate<float>(cache), allocate<float>(cache), kKvHeads, 4, kHeadDim, DType::kF32},
-        .kv_slot = to_device(std::vector<int32_t>{4, 5}),
+        .kv_slot = padded(4, 5),
         .block_tables = to_device(std::vector<int32_t>{1}),
         .max_blocks = 1,
         .rope = {},
         .kv_begin = kv_begin};
     write(runner.residual(), residual_.values);
-    const float* delta = runner.run(rows, kv, layer_, to_device(x_.values));
-    return {read(runner.residual(), 2 * kHidden), read(delta, 2 * kHidden)};
+    Row x = x_.values;
+    x.resize(static_cast<size_t>(max_rows) * kInputs);
+    const float* delta = runner.run(rows, kv, layer_, to_device(x));
+    return {read(runner.residual(), 2 * kHidden),
+            delta == nullptr ? Row() : read(delta, 2 * kHidden)};
   }
 
   // The same for a row that sees itself alone, whose attention is its own value.
@@ -123,6 +132,15 @@ TEST_F(LayerRunnerTest, ARowThatSeesItselfAlone) {
   const auto result = run(1);
   expect_alone(result, 0);
   expect_alone(result, 1);
+}
+
+// With many rows the products are added to the residual where they arise.
+TEST_F(LayerRunnerTest, ManyRowsHaveTheSameBits) {
+  const auto few = run(0), many = run(0, 65);
+  ASSERT_TRUE(many.second.empty());
+  for (size_t i = 0; i < 2 * kHidden; ++i) {
+    EXPECT_EQ(many.first[i], few.first[i] + few.second[i]) << i;
+  }
 }
 
 TEST_F(LayerRunnerTest, LaterRowsSeeEarlierOnes) {

@@ -16,6 +16,7 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   allowed_ids.resize(rows * static_cast<size_t>((sizes.vocab + 31) / 32));
   token_pages.resize(blocks * static_cast<size_t>(sizes.block_size));
   page_headers.resize(blocks, PageHeader{-1, 0, 1, 0, {}});
+  priors.resize(kMaxDrafters);
   span_states.resize(static_cast<size_t>(sizes.limits.max_spans));
   results.resize(span_states.size());
   for (auto* vector : {&token_ids, &positions, &row_slot, &kv_slot, &window_slot}) {
@@ -110,6 +111,7 @@ void StepTest::push(const StepData& d) {
             to_device(d.window_tables),
             to_device(d.token_pages),
             to_device(d.page_headers),
+            to_device(d.priors),
             sizes_.max_blocks,
             sizes_.block_size,
             sizes_.num_slots,
@@ -146,6 +148,7 @@ void StepTest::pull(StepData& d) {
   d.allowed_ids = read(batch_.lists.allowed_ids, d.allowed_ids.size());
   d.token_pages = read(batch_.token_pages, d.token_pages.size());
   d.page_headers = read(batch_.page_headers, d.page_headers.size());
+  d.priors = read(batch_.priors, d.priors.size());
   d.counts = read(tensors_.counts, 1)[0];
   d.span_states = read(tensors_.spans, d.span_states.size());
   d.token_ids = read(tensors_.token_ids, d.token_ids.size());

@@ -51,6 +51,7 @@ struct StepData {
   std::vector<int32_t> window_tables;  // block of the full table plus 100
   std::vector<int32_t> token_pages;
   std::vector<PageHeader> page_headers;
+  std::vector<DraftRates> priors;
   std::vector<LogitBias> logit_bias;  // rows of kMaxLogitBias
   std::vector<int32_t> bad_words;     // rows of kMaxBadWordInts
   std::vector<uint32_t> allowed_ids;  // rows of ceil(vocab / 32)

@@ -57,9 +57,9 @@ void* DeviceTest::allocate_bytes(size_t bytes, MemoryKind kind) {
   return memory;
 }
 
-void* DeviceTest::pack(const void* rows, int64_t n, int64_t k, DType dtype) {
+void* DeviceTest::pack(const void* rows, int64_t n, int64_t k, DType dtype, WeightOrder order) {
   const WeightPart part{rows, n};
-  void* weight = device_->pack_weight({&part, 1}, k, dtype);
+  void* weight = device_->pack_weight({&part, 1}, k, dtype, order);
   EXPECT_NE(weight, nullptr);
   weights_.push_back(weight);
   return weight;

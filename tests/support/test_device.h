@@ -52,7 +52,8 @@ class DeviceTest : public testing::Test {
     return values;
   }
 
-  void* pack(const void* rows, int64_t n, int64_t k, DType dtype);
+  void* pack(const void* rows, int64_t n, int64_t k, DType dtype,
+             WeightOrder order = WeightOrder::kPlain);
   void drain();
 
  private:

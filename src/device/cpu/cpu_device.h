@@ -18,7 +18,10 @@ inline constexpr size_t kMaxOps = 64;
 struct CpuKernels {
   std::array<OpFn, kMaxOps> ops{};
   std::array<bool, kMaxOps> stores_event{};  // ops after which a waiting host must be looked for
-  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype) = nullptr;
+  void* (*make_weight)(int64_t n, int64_t k, DType dtype, WeightOrder order) = nullptr;
+  int64_t (*weight_slice_rows)(int64_t n, int64_t k, DType dtype, WeightOrder order) = nullptr;
+  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                       WeightOrder order) = nullptr;
   void (*free_weight)(void* weight) = nullptr;
 };
 

@@ -19,12 +19,18 @@ struct Lengths {
   }
   SlotState& state(int span) const { return a.batch.slots[plan.spans[span].slot]; }
   bool goes_on(int span) const { return draft_math::goes_on(a.spans[span], state(span)); }
+  DraftRates& prior() const { return a.batch.priors[a.drafter]; }
   int most(int span) const {
     const SpanPlan& s = plan.spans[span];
     return goes_on(span) ? draft_math::most_drafts(state(span), a.batch.params[s.slot],
                                                    s.draft_limit, a.draft_max_len)
                          : 0;
   }
+  int least(int span, int most) const {
+    return span == probe ? 1 : draft_math::least_drafts(state(span), most);
+  }
+
+  int probe = -1;  // the span that is the drafter's own probe
 };
 
 void note(draft_math::StepVerifications& step, const draft_math::Verification& v) {
@@ -37,19 +43,36 @@ void note(draft_math::StepVerifications& step, const draft_math::Verification& v
 void update_rates(const Lengths& lengths) {
   const ChooseLengthsArgs& a = lengths.a;
   const ResultView result = result_view(const_cast<void*>(a.result), a.result_limits);
-  DraftState& prior = a.batch.slots[a.batch.num_slots].draft;
   draft_math::StepVerifications step{};
   step.first_unseen = kMaxDrafts;
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
     DraftState& draft = lengths.state(i).draft;
-    if (draft.num_rated == 0) draft_math::start_rates(draft, prior);
+    if (draft.num_rated == 0) draft_math::start_rates(draft, lengths.prior());
+    step.committed += result.spans[i].num_committed;
     const draft_math::Verification v = draft_math::verification_of(result.spans[i]);
     if (v.drafted == 0) continue;
     draft_math::rate_slot(draft, v);
     note(step, v);
   }
-  draft_math::rate_prior(prior, step);
+  draft_math::rate_prior(lengths.prior(), step);
+}
+
+// Makes the next verifications of what rested long count.
+int expect_probes(const Lengths& lengths) {
+  const bool wants_probe = draft_math::wants_probe(lengths.prior());
+  draft_math::expect_probe(lengths.prior());
+  int32_t highest = 0;
+  int probe = -1;
+  for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
+    if (!lengths.is_served(i)) continue;
+    draft_math::expect_probe(lengths.state(i).draft);
+    const int32_t rank = draft_math::probe_rank(lengths.state(i), lengths.most(i), i);
+    if (!wants_probe || rank <= highest) continue;
+    highest = rank;
+    probe = i;
+  }
+  return probe;
 }
 
 // The lowest level of survival at which drafts pay.
@@ -61,7 +84,7 @@ int choose_level(const Lengths& lengths) {
     if (!lengths.is_served(i)) continue;
     const SlotState& state = lengths.state(i);
     const int most = lengths.most(i);
-    const int least = draft_math::least_drafts(state, most);
+    const int least = lengths.least(i, most);
     int32_t survival = draft_math::kRateOne;
     for (int k = 0; k < most; ++k) {
       survival = draft_math::next_survival(survival, state.draft.rates[k]);
@@ -83,14 +106,15 @@ int choose_level(const Lengths& lengths) {
 
 void choose_lengths(const void* args, CpuPool&) {
   const auto& a = *static_cast<const ChooseLengthsArgs*>(args);
-  const Lengths lengths{a, plan_view(const_cast<void*>(a.plan), a.limits)};
+  Lengths lengths{a, plan_view(const_cast<void*>(a.plan), a.limits)};
   update_rates(lengths);
+  lengths.probe = expect_probes(lengths);
   const int level = a.row_ns != nullptr ? choose_level(lengths) : 0;
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
     SlotState& state = lengths.state(i);
     const int most = lengths.most(i);
-    const int least = draft_math::least_drafts(state, most);
+    const int least = lengths.least(i, most);
     state.draft.wanted = draft_math::drafts_down_to(state.draft, least, most, level);
   }
 }

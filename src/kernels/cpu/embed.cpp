@@ -1,6 +1,7 @@
 #include "kernels/embed.h"
 
 #include "kernels/cpu/hot.h"
+#include "kernels/cpu/norm_row.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 
@@ -35,10 +36,15 @@ void embed(const void* args, CpuPool& pool) {
     const int32_t id = a.token_ids[row];
     const int64_t from = (id >= 0 && id < a.vocab ? int64_t{id} : 0) * a.hidden;
     float* to = a.out + row * a.hidden;
+    const NormRow values{to, nullptr, a.hidden};
     if (a.dtype == DType::kF32) {
       widen_f32(static_cast<const float*>(a.table) + from, a.scale, to, a.hidden);
+      if (a.norm_weight == nullptr) return;
+      write_normed(values, a.norm_weight, a.eps, static_cast<float*>(a.normed) + row * a.hidden);
     } else {
       widen_bf16(static_cast<const uint16_t*>(a.table) + from, a.scale, to, a.hidden);
+      if (a.norm_weight == nullptr) return;
+      write_normed(values, a.norm_weight, a.eps, static_cast<uint16_t*>(a.normed) + row * a.hidden);
     }
   });
 }

@@ -35,8 +35,12 @@ CpuKernels cpu_kernels() {
   set(Op::kPairRows, pair_rows);
   set(Op::kHeadArgmax, head_argmax);
   set(Op::kSpreadLogits, spread_logits);
+  set(Op::kFillRandom, fill_random);
+  set(Op::kPackRows, pack_rows);
   set(Op::kStamp, stamp);
   kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
+  kernels.make_weight = make_weight;
+  kernels.weight_slice_rows = weight_slice_rows;
   kernels.pack_weight = pack_weight;
   kernels.free_weight = free_weight;
   static_assert(static_cast<size_t>(Op::kCount) <= kMaxOps);

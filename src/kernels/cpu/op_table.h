@@ -36,10 +36,14 @@ void move_rows(const void* args, CpuPool& pool);
 void pair_rows(const void* args, CpuPool& pool);
 void head_argmax(const void* args, CpuPool& pool);
 void spread_logits(const void* args, CpuPool& pool);
+void fill_random(const void* args, CpuPool& pool);
+void pack_rows(const void* args, CpuPool& pool);
 void stamp(const void* args, CpuPool& pool);
 
-// Device::pack_weight and Device::free_weight of the CPU.
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+// The weight functions of Device for the CPU.
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order);
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);
 void free_weight(void* weight);
 
 }  // namespace foretoken::cpu

@@ -26,23 +26,30 @@ int slice_width(int64_t n, int64_t k, DType dtype) {
   return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
 }
 
+// Equal parts of a matrix whose rows a slice has side by side.
+int sides_of(WeightOrder order) { return order == WeightOrder::kGateUp ? 2 : 1; }
+
+int64_t total_rows(std::span<const WeightPart> parts) {
+  int64_t rows = 0;
+  for (const WeightPart& part : parts) rows += part.num_rows;
+  return rows;
+}
+
 // Rows of the matrix [first, first + count) as one block, gathered from the parts.
-std::vector<std::byte> gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count,
-                                   size_t row_bytes) {
-  std::vector<std::byte> rows(static_cast<size_t>(count) * row_bytes);
+void gather_rows(std::span<const WeightPart> parts, int64_t first, int64_t count, size_t row_bytes,
+                 std::byte* rows) {
   int64_t part_begin = 0;
   for (const WeightPart& part : parts) {
     const int64_t begin = std::max(first, part_begin);
     const int64_t end = std::min(first + count, part_begin + part.num_rows);
     if (begin < end) {
-      std::memcpy(rows.data() + static_cast<size_t>(begin - first) * row_bytes,
+      std::memcpy(rows + static_cast<size_t>(begin - first) * row_bytes,
                   static_cast<const std::byte*>(part.data) +
                       static_cast<size_t>(begin - part_begin) * row_bytes,
                   static_cast<size_t>(end - begin) * row_bytes);
     }
     part_begin += part.num_rows;
   }
-  return rows;
 }
 
 float element(const void* data, DType dtype, int64_t index) {
@@ -65,22 +72,40 @@ std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype
 
 }  // namespace
 
-PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype)
-    : k_(k), dtype_(dtype) {
-  FT_CHECK(k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
-  for (const WeightPart& part : parts) n_ += part.num_rows;
-  FT_CHECK(n_ > 0);
-  const int width = slice_width(n_, k, dtype);
-  for (int64_t first = 0; first < n_; first += width) {
-    const int cols = static_cast<int>(std::min<int64_t>(width, n_ - first));
-    const auto rows = gather_rows(parts, first, cols, static_cast<size_t>(k) * dtype_size(dtype));
-    Slice slice{static_cast<int>(first), cols, nullptr, {}};
-    if (onednn_is_batch_invariant()) {
-      slice.onednn = pack_onednn_slice(rows.data(), cols, k, dtype);
-    } else {
-      slice.plain = pack_plain(rows.data(), cols, k, dtype);
+PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order)
+    : n_(n), k_(k), dtype_(dtype), order_(order) {
+  FT_CHECK(n > 0 && k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
+  // Equal parts of the matrix whose rows a slice has side by side.
+  const int sides = num_sides();
+  FT_CHECK(n % sides == 0);
+  const int width = slice_width(n, k, dtype) / sides;
+  for (int64_t first = 0; first < n / sides; first += width) {
+    const int cols = static_cast<int>(std::min<int64_t>(width, n / sides - first)) * sides;
+    slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
+  }
+}
+
+PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+                           WeightOrder order)
+    : PackedWeight(total_rows(parts), k, dtype, order) {
+  const size_t row_bytes = static_cast<size_t>(k) * dtype_size(dtype);
+  for (int i = 0; i < num_slices(); ++i) {
+    std::vector<std::byte> rows(static_cast<size_t>(cols(i)) * row_bytes);
+    const int side_cols = cols(i) / num_sides();
+    for (int side = 0; side < num_sides(); ++side) {
+      gather_rows(parts, side * (n_ / num_sides()) + first_col(i), side_cols, row_bytes,
+                  rows.data() + static_cast<size_t>(side * side_cols) * row_bytes);
     }
-    slices_.push_back(std::move(slice));
+    pack_slice(i, rows.data());
+  }
+}
+
+void PackedWeight::pack_slice(int i, const void* rows) {
+  Slice& slice = slices_[static_cast<size_t>(i)];
+  if (onednn_is_batch_invariant()) {
+    slice.onednn = pack_onednn_slice(rows, slice.cols, k_, dtype_);
+  } else {
+    slice.plain = pack_plain(rows, slice.cols, k_, dtype_);
   }
 }
 
@@ -119,9 +144,22 @@ void PackedWeight::multiply_plain_slice(const Slice& slice, const void* x, float
   }
 }
 
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
   try {
-    return new PackedWeight(parts, k, dtype);
+    return new PackedWeight(n, k, dtype, order);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) {
+  const int sides = sides_of(order);
+  return slice_width(n, k, dtype) / sides * sides;
+}
+
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order) {
+  try {
+    return new PackedWeight(parts, k, dtype, order);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }

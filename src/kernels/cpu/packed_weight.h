@@ -16,14 +16,24 @@ namespace foretoken::cpu {
 // depends on n, k and the type alone. What a pack_weight handle points to.
 class PackedWeight {
  public:
+  // Room; each slice is to be packed before it is multiplied with.
+  PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order);
   // Copies the stacked parts. Throws std::bad_alloc or oneDNN's exceptions.
-  PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype);
+  PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
+               WeightOrder order = WeightOrder::kPlain);
+
+  // Packs slice i from its rows, row-major [cols(i), k]. Slices may be packed by several threads at
+  // once. Throws std::bad_alloc or oneDNN's exceptions.
+  void pack_slice(int i, const void* rows);
 
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
   DType dtype() const { return dtype_; }
+  WeightOrder order() const { return order_; }
+  int num_sides() const { return order_ == WeightOrder::kGateUp ? 2 : 1; }
   int num_slices() const { return static_cast<int>(slices_.size()); }
-  // Columns of y in slice i: [first_col, first_col + cols), at most kMaxSliceCols.
+  // Columns of y in slice i: [first_col, first_col + cols), at most kMaxSliceCols. By kGateUp: the
+  // gates [first_col, first_col + cols / 2), then the ups of the same columns.
   int first_col(int i) const { return slices_[static_cast<size_t>(i)].first_col; }
   int cols(int i) const { return slices_[static_cast<size_t>(i)].cols; }
 
@@ -44,6 +54,7 @@ class PackedWeight {
   int64_t n_ = 0;
   int64_t k_;
   DType dtype_;
+  WeightOrder order_;
   std::vector<Slice> slices_;
 };
 

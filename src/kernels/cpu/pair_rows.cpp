@@ -101,7 +101,7 @@ void pair_rows(const void* args, CpuPool& pool) {
     const int32_t id = a.token_ids[row];
     const int64_t to = row * 2 * a.hidden;
     write_any(a, embedding, id >= 0 && id < a.vocab ? id : 0, to);
-    write_any(a, states, row, to + a.hidden);
+    write_any(a, states, a.from == nullptr ? row : a.from[row], to + a.hidden);
   });
 }
 

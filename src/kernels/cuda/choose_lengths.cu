@@ -26,6 +26,7 @@ struct Shared {
   int num_slots;
   int least_drafts;
   int least_gain;
+  int probe_rank;  // of the span that is the drafter's own probe
   int scratch[kThreads];
   Candidate candidates[dm::kNumLevels];
 };
@@ -41,13 +42,16 @@ __device__ bool is_served(const ChooseLengthsArgs& args, const SpanPlan& span) {
   return args.batch.params[span.slot].drafter == args.drafter;
 }
 
-__device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, int i) {
+// `probe_rank`: 0, or of the span that is the drafter's own probe.
+__device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, int i,
+                         int probe_rank) {
   SlotState& state = args.batch.slots[span.slot];
   const int most = dm::goes_on(args.spans[i], state)
                        ? dm::most_drafts(state, args.batch.params[span.slot], span.draft_limit,
                                          args.draft_max_len)
                        : 0;
-  return {state, most, dm::least_drafts(state, most)};
+  const bool is_probe = probe_rank > 0 && dm::probe_rank(state, most, i) == probe_rank;
+  return {state, most, is_probe ? 1 : dm::least_drafts(state, most)};
 }
 
 __device__ void clear(Shared& shared) {
@@ -57,10 +61,12 @@ __device__ void clear(Shared& shared) {
   }
   if (threadIdx.x == 0) {
     shared.step.count = 0;
+    shared.step.committed = 0;
     shared.step.first_unseen = kMaxDrafts;
     shared.num_slots = 0;
     shared.least_drafts = 0;
     shared.least_gain = 0;
+    shared.probe_rank = 0;
   }
   if (threadIdx.x < dm::kNumLevels) shared.counts[threadIdx.x] = 0;
   __syncthreads();
@@ -76,11 +82,12 @@ __device__ void note(dm::StepVerifications& step, const dm::Verification& v) {
 __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan, int num_spans,
                              dm::StepVerifications& step) {
   const ResultView result = result_view(const_cast<void*>(args.result), args.result_limits);
-  DraftState& prior = args.batch.slots[args.batch.num_slots].draft;
+  DraftRates& prior = args.batch.priors[args.drafter];
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     DraftState& draft = args.batch.slots[plan.spans[i].slot].draft;
     if (draft.num_rated == 0) dm::start_rates(draft, prior);
+    atomicAdd(&step.committed, result.spans[i].num_committed);
     const dm::Verification v = dm::verification_of(result.spans[i]);
     if (v.drafted == 0) continue;
     dm::rate_slot(draft, v);
@@ -88,6 +95,22 @@ __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan
   }
   __syncthreads();
   if (threadIdx.x == 0) dm::rate_prior(prior, step);
+  __syncthreads();
+}
+
+// Makes the next verifications of what rested long count, and finds the drafter's own probe.
+__device__ void expect_probes(const ChooseLengthsArgs& args, const PlanView& plan, int num_spans,
+                              int& probe_rank) {
+  DraftRates& prior = args.batch.priors[args.drafter];
+  const bool wants_probe = dm::wants_probe(prior);
+  for (int i = threadIdx.x; i < num_spans; i += kThreads) {
+    if (!is_served(args, plan.spans[i])) continue;
+    const Served slot = served(args, plan.spans[i], i, 0);
+    dm::expect_probe(slot.state.draft);
+    if (wants_probe) atomicMax(&probe_rank, dm::probe_rank(slot.state, slot.most, i));
+  }
+  if (threadIdx.x == 0) dm::expect_probe(prior);
+  __syncthreads();
 }
 
 // Counts the drafts of every level.
@@ -97,7 +120,7 @@ __device__ void count_drafts(const ChooseLengthsArgs& args, const PlanView& plan
     const SpanPlan& span = plan.spans[i];
     if (dm::goes_on(args.spans[i], args.batch.slots[span.slot])) atomicAdd(&shared.num_slots, 1);
     if (!is_served(args, span)) continue;
-    const Served slot = served(args, span, i);
+    const Served slot = served(args, span, i, shared.probe_rank);
     int survival = dm::kRateOne;
     for (int k = 0; k < slot.most; ++k) {
       survival = dm::next_survival(survival, slot.state.draft.rates[k]);
@@ -154,6 +177,7 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
   const int num_spans = min(plan.header->num_spans, args.limits.max_spans);
   clear(shared);
   update_rates(args, plan, num_spans, shared.step);
+  expect_probes(args, plan, num_spans, shared.probe_rank);
   int level = 0;
   if (args.row_ns != nullptr) {
     count_drafts(args, plan, num_spans, shared);
@@ -161,7 +185,7 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
   }
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
-    const Served slot = served(args, plan.spans[i], i);
+    const Served slot = served(args, plan.spans[i], i, shared.probe_rank);
     slot.state.draft.wanted = dm::drafts_down_to(slot.state.draft, slot.least, slot.most, level);
   }
 }

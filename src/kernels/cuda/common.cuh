@@ -10,18 +10,28 @@
 
 namespace foretoken::cuda {
 
-// Programmatic dependent launch: a kernel may become resident while the kernel before it drains.
-// Every kernel calls `wait_for_previous` before it touches memory that another op writes, so that
-// the order of the queue holds; `let_next_start` only says that the next kernel may be set up.
-__device__ inline void wait_for_previous() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+// Programmatic dependent launch: a kernel may become resident as soon as every block of the kernel
+// before it is, long before that one ends. So several kernels of a queue wait on the device, and a
+// product fetches its weight meanwhile. Every kernel calls `wait_for_previous` before it touches
+// memory that another op writes: the kernel before it, and so every earlier one, has then ended.
+// `let_next_start` allows the next kernel to become resident; wait_for_previous begins with it.
 __device__ inline void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+__device__ inline void wait_for_previous() {
+  let_next_start();
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The device's clock; it moves in steps of up to about a microsecond.
+__device__ inline int64_t global_nanoseconds() {
+  int64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
 }
 
 // The device's clock; it moves in steps of up to about a microsecond.
@@ -36,6 +46,7 @@ struct DeviceTraits {
   int num_sms;
   bool dependent_launch;  // programmatic dependent launch
   bool clusters;          // thread block clusters
+  bool wgmma;             // Hopper's asynchronous products
 };
 const DeviceTraits& device_traits();
 

@@ -10,17 +10,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 4;
 
-template <Activation kActivation>
-__device__ float share_of(float x) {
-  if constexpr (kActivation == Activation::kSilu) {
-    return activation_math::sigmoid(x);
-  } else if constexpr (kActivation == Activation::kGelu) {
-    return activation_math::gelu_share(x);
-  } else {
-    return activation_math::gelu_tanh_share(x);
-  }
-}
-
 template <Activation kActivation, class T>
 __global__ void gated_act_kernel(GatedActArgs args) {
   wait_for_previous();
@@ -35,8 +24,7 @@ __global__ void gated_act_kernel(GatedActArgs args) {
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
     if (i >= args.size) break;
-    const float x = gate[i];
-    out[i] = from_float<T>(x * share_of<kActivation>(x) * up[i]);
+    out[i] = from_float<T>(activation_math::gated(kActivation, gate[i], up[i]));
   }
 }
 

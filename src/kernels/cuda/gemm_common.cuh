@@ -15,6 +15,10 @@ void launch_gemm_tiled(const GemmArgs& args, KeepBest& best, cudaStream_t stream
 void launch_gemm_float(const GemmArgs& args, cudaStream_t stream);
 void launch_gemm_float(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
 
+// More than kFewRows rows; false when the device or the operands do not allow it.
+bool launch_gemm_wide(const GemmArgs& args, cudaStream_t stream);
+bool launch_gemm_wide(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
+
 inline constexpr int kSkinnyRows = 16;
 inline constexpr int kFewRows = 64;
 
@@ -22,12 +26,20 @@ inline bool uses_skinny(const GemmArgs& args) {
   return args.max_rows <= kSkinnyRows && args.k % 8 == 0;
 }
 
-// Adds a block of 32 k to c: `low` and `high` are this lane's chunks of weight rows g and g + 8,
-// `x` its chunk of x row g.
-__device__ inline void multiply_block(float (&c)[4], const uint4& low, const uint4& high,
-                                      const uint4& x) {
-  mma_bf16(c, low.x, high.x, low.y, high.y, x.x, x.y);
-  mma_bf16(c, low.z, high.z, low.w, high.w, x.z, x.w);
+// The two lanes' views of ldmatrix: lane i gives the address of row i % 8 of matrix i / 8.
+// A: 16 weight rows x 16 k from two groups of atoms, `group_chunks` apart; step counts 16 k in the
+// atom.
+__device__ inline void load_weight_step(uint32_t (&a)[4], const uint4* atom, int group_chunks,
+                                        int step) {
+  const int matrix = threadIdx.x % 32 / 8;
+  const uint4* from =
+      atom + matrix % 2 * group_chunks + atom_chunk(threadIdx.x % 8, step * 2 + matrix / 2);
+  load_matrices(a, shared_address(from));
+}
+
+__device__ inline void multiply_step(float (&c)[4], const uint32_t (&a)[4], uint32_t x_low,
+                                     uint32_t x_high) {
+  mma_bf16(c, a[0], a[1], a[2], a[3], x_low, x_high);
 }
 
 }  // namespace foretoken::cuda

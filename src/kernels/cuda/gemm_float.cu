@@ -57,8 +57,8 @@ void launch_for_rows(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stre
 }  // namespace
 
 void launch_gemm_float(const GemmArgs& args, cudaStream_t stream) {
-  StoreOutput epilogue;
-  launch_for_rows(args, epilogue, stream);
+  with_store(args,
+             [&](const GemmArgs& all, auto& epilogue) { launch_for_rows(all, epilogue, stream); });
 }
 
 void launch_gemm_float(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {

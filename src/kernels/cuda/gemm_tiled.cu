@@ -17,22 +17,22 @@ struct TileShape {
   static constexpr int kStages = Stages_;
   static constexpr int kBlocksPerSm = BlocksPerSm_;
   static constexpr int kThreads = kWarpsX * WarpsW_ * 32;
-  static constexpr int kTilesK = kBlockK / kTileK;
-  static constexpr int kRowChunks = kBlockK / 8;                // of a row of x
-  static constexpr int kTileRowChunks = kTilesK * kTileChunks;  // of 16 weight rows
+  static constexpr int kAtoms = kBlockK / kAtomK;
+  static constexpr int kRowChunks = kBlockK / 8;             // of a row of x
+  static constexpr int kGroupChunks = kAtoms * kAtomChunks;  // of 8 weight rows
   static constexpr int kChunksX = kRowsX * kRowChunks;
-  static constexpr int kChunksW = kRowsW / kTileN * kTileRowChunks;
+  static constexpr int kChunksW = kRowsW / kGroupRows * kGroupChunks;
   static constexpr int kTilesX = kRowsX / kWarpsX / 8;       // of a warp
   static constexpr int kTilesW = kRowsW / WarpsW_ / kTileN;  // of a warp
   static constexpr int kBytes = kStages * (kChunksX + kChunksW) * 16;
   static_assert(kThreads % kRowChunks == 0 && kChunksX % kThreads == 0 && kChunksW % kThreads == 0);
-  static_assert(kTileRowChunks % kThreads == 0 || kThreads % kTileRowChunks == 0);
+  static_assert(kThreads % kGroupChunks == 0 && kTilesX % 2 == 0);
 };
 
-// Place of the 16-byte chunk c of x row r: neighbouring rows use opposite halves of the banks.
+// Place of the 16-byte chunk c of x row r: 8 rows use different banks.
 template <class Shape>
 __device__ int x_chunk(int r, int c) {
-  return r * Shape::kRowChunks + (c ^ ((r & 1) << 2));
+  return r * Shape::kRowChunks + (c ^ (r & 7));
 }
 
 // Chunks of x that do not start on 16 bytes (k not a multiple of 8) are put together by hand.
@@ -47,16 +47,16 @@ __device__ inline uint4 gather_chunk(const __nv_bfloat16* row, int k, int limit)
   return chunk;
 }
 
-// Fills the stages. Each thread has one chunk column of x and one place in the weight tiles; what
+// Fills the stages. Each thread has one chunk column of x and one place in the weight groups; what
 // lies beyond k or the last row is zero.
 template <class Shape>
 struct TileLoader {
   const GemmArgs& args;
   uint4* stages;
-  int first_row;   // of x
-  int first_tile;  // of 16 weight rows
-  int num_k_tiles;
-  int num_n_tiles;
+  int first_row;    // of x
+  int first_group;  // of 8 weight rows
+  int num_k_atoms;
+  int num_groups;
 
   __device__ uint4* x_of(int stage) const {
     return stages + stage % Shape::kStages * (Shape::kChunksX + Shape::kChunksW);
@@ -64,22 +64,18 @@ struct TileLoader {
   __device__ uint4* w_of(int stage) const { return x_of(stage) + Shape::kChunksX; }
 
   __device__ void load_weight(int stage) const {
-    constexpr int kTilesAtOnce =
-        Shape::kThreads > Shape::kTileRowChunks ? Shape::kThreads / Shape::kTileRowChunks : 1;
-    constexpr int kCopies = Shape::kChunksW / Shape::kThreads;
-    constexpr int kCopiesATile = kCopies * kTilesAtOnce * kTileN / Shape::kRowsW;
-    const int place = threadIdx.x % Shape::kTileRowChunks;
-    const int tile = first_tile + threadIdx.x / Shape::kTileRowChunks;
-    const int k_tile = stage * Shape::kTilesK + place / kTileChunks;
+    constexpr int kGroupsAtOnce = Shape::kThreads / Shape::kGroupChunks;
+    const int place = threadIdx.x % Shape::kGroupChunks;
+    const int group = first_group + threadIdx.x / Shape::kGroupChunks;
+    const bool in_k = stage * Shape::kAtoms + place / kAtomChunks < num_k_atoms;
     const auto* from = static_cast<const uint4*>(args.weight) +
-                       (int64_t{tile} * num_k_tiles + stage * Shape::kTilesK) * kTileChunks + place;
+                       (int64_t{group} * num_k_atoms + stage * Shape::kAtoms) * kAtomChunks + place;
     uint4* to = w_of(stage) + threadIdx.x;
 #pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      const int tiles = i / kCopiesATile * kTilesAtOnce;
-      const int part = i % kCopiesATile * Shape::kThreads;
-      const bool valid = k_tile + part / kTileChunks < num_k_tiles && tile + tiles < num_n_tiles;
-      const int64_t offset = int64_t{tiles} * num_k_tiles * kTileChunks + part;
+    for (int i = 0; i < Shape::kChunksW / Shape::kThreads; ++i) {
+      const int groups = i * kGroupsAtOnce;
+      const bool valid = in_k && group + groups < num_groups;
+      const int64_t offset = int64_t{groups} * num_k_atoms * kAtomChunks;
       copy16_async(to + i * Shape::kThreads, valid ? from + offset : args.weight, valid);
     }
   }
@@ -111,23 +107,26 @@ __device__ void multiply_stage(float (&c)[Shape::kTilesW][Shape::kTilesX][4], co
                                const uint4* w) {
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
-  const int row = warp % Shape::kWarpsX * Shape::kTilesX * 8 + lane / 4;
-  const int n_tile = warp / Shape::kWarpsX * Shape::kTilesW;
+  const int x_row = warp % Shape::kWarpsX * Shape::kTilesX * 8 + lane / 16 * 8 + lane % 8;
+  const uint4* groups = w + warp / Shape::kWarpsX * Shape::kTilesW * 2 * Shape::kGroupChunks;
 #pragma unroll
-  for (int kt = 0; kt < Shape::kTilesK; ++kt) {
-    uint4 low[Shape::kTilesW];
-    uint4 high[Shape::kTilesW];
+  for (int step = 0; step < Shape::kBlockK / 16; ++step) {
+    uint32_t a[Shape::kTilesW][4];
 #pragma unroll
     for (int i = 0; i < Shape::kTilesW; ++i) {
-      const uint4* tile = w + ((n_tile + i) * Shape::kTilesK + kt) * kTileChunks;
-      low[i] = tile[lane];
-      high[i] = tile[lane + 32];
+      load_weight_step(a[i], groups + i * 2 * Shape::kGroupChunks + step / 4 * kAtomChunks,
+                       Shape::kGroupChunks, step % 4);
     }
 #pragma unroll
-    for (int j = 0; j < Shape::kTilesX; ++j) {
-      const uint4 chunk = x[x_chunk<Shape>(row + j * 8, kt * 4 + lane % 4)];
+    for (int j = 0; j < Shape::kTilesX; j += 2) {
+      uint32_t b[4];
+      const uint4* from = x + x_chunk<Shape>(x_row + j * 8, step * 2 + lane / 8 % 2);
+      load_matrices(b, shared_address(from));
 #pragma unroll
-      for (int i = 0; i < Shape::kTilesW; ++i) multiply_block(c[i][j], low[i], high[i], chunk);
+      for (int i = 0; i < Shape::kTilesW; ++i) {
+        multiply_step(c[i][j], a[i], b[0], b[1]);
+        multiply_step(c[i][j + 1], a[i], b[2], b[3]);
+      }
     }
   }
 }
@@ -140,9 +139,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
   const TileLoader<Shape> loader{args,
                                  stages,
                                  static_cast<int>(blockIdx.x) * Shape::kRowsX,
-                                 static_cast<int>(blockIdx.y) * Shape::kRowsW / kTileN,
-                                 ceil_div(args.k, kTileK),
-                                 ceil_div(args.n, kTileN)};
+                                 static_cast<int>(blockIdx.y) * Shape::kRowsW / kGroupRows,
+                                 num_atoms(args.k),
+                                 ceil_div(args.n, kGroupRows)};
   // The weight is constant: its first part is fetched while the op before still runs.
   for (int stage = 0; stage < Shape::kStages - 1; ++stage) loader.load_weight(stage);
   wait_for_previous();
@@ -168,7 +167,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
   wait_copies<0>();
   const int warp = threadIdx.x / 32;
   const int row = loader.first_row + warp % Shape::kWarpsX * Shape::kTilesX * 8;
-  const int n = (loader.first_tile + warp / Shape::kWarpsX * Shape::kTilesW) * kTileN;
+  const int n = loader.first_group * kGroupRows + warp / Shape::kWarpsX * Shape::kTilesW * kTileN;
   epilogue.take_tiles(args, live, row, n, n / (Shape::kTilesW * kTileN), c);
 }
 
@@ -194,7 +193,7 @@ using Rows128 = TileShape<128, 128, 2, 2, 64, 3, 2>;
 
 template <class Epilogue>
 void launch_for_shape(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
-  constexpr bool kStores = std::is_same_v<Epilogue, StoreOutput>;
+  constexpr bool kStores = !std::is_same_v<Epilogue, KeepBest>;
   const int num_sms = device_traits().num_sms;
   const auto blocks = [&](int rows, int columns) {
     return ceil_div(args.max_rows, rows) * ceil_div(args.n, columns);
@@ -218,8 +217,8 @@ void launch_for_shape(const GemmArgs& args, Epilogue& epilogue, cudaStream_t str
 }  // namespace
 
 void launch_gemm_tiled(const GemmArgs& args, cudaStream_t stream) {
-  StoreOutput epilogue;
-  launch_for_shape(args, epilogue, stream);
+  with_store(args,
+             [&](const GemmArgs& all, auto& epilogue) { launch_for_shape(all, epilogue, stream); });
 }
 
 void launch_gemm_tiled(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {

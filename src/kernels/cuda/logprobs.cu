@@ -177,8 +177,9 @@ __global__ void __launch_bounds__(kTeamThreads) logprobs_kernel(LogprobsArgs arg
 }  // namespace
 
 void launch_logprobs(const void* args, cudaStream_t stream) {
-  launch_teams(logprobs_kernel<kClusterBlocks>, logprobs_kernel<1>, op_args<LogprobsArgs>(args),
-               stream);
+  launch_teams<LogprobsArgs>(
+      {logprobs_kernel<8>, logprobs_kernel<4>, logprobs_kernel<2>, logprobs_kernel<1>},
+      op_args<LogprobsArgs>(args), stream);
 }
 
 }  // namespace foretoken::cuda

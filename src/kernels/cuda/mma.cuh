@@ -3,6 +3,8 @@
 
 namespace foretoken::cuda {
 
+inline constexpr int kTileN = 16;  // weight rows of an m16n8k16 product
+
 // c += a * b for a 16 x 16 tile a (row-major), a 16 x 8 tile b (column-major), bfloat16 in, float
 // accumulators.
 __device__ inline void mma_bf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,

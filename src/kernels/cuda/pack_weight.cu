@@ -9,19 +9,31 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kStagingBytes = int64_t{64} << 20;
 
+// The matrix [n, k] that is packed.
+struct Matrix {
+  int64_t n;
+  int64_t k;
+  DType dtype;
+  WeightOrder order;
+};
+
 // Moves rows first_row .. first_row + num_rows - 1 from row-major `from` to their packed places.
 template <class T>
-__global__ void pack_kernel(T* to, const T* from, int64_t first_row, int64_t num_rows, int64_t k,
-                            DType dtype) {
+__global__ void pack_kernel(T* to, const T* from, int64_t first_row, int64_t num_rows,
+                            Matrix matrix) {
+  const int64_t k = matrix.k;
   const int64_t step = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < num_rows * k; i += step) {
-    to[packed_index(first_row + i / k, i % k, k, dtype)] = from[i];
+    int64_t row = first_row + i / k;
+    if (matrix.order == WeightOrder::kGateUp) row = gate_up_row(row, matrix.n);
+    to[packed_index(row, i % k, k, matrix.dtype)] = from[i];
   }
 }
 
-bool pack_rows(void* packed, void* staging, const WeightPart& part, int64_t first_row, int64_t k,
-               DType dtype) {
-  const int64_t row_bytes = k * static_cast<int64_t>(dtype_size(dtype));
+bool pack_rows(void* packed, void* staging, const WeightPart& part, int64_t first_row,
+               const Matrix& matrix) {
+  const int64_t k = matrix.k;
+  const int64_t row_bytes = k * static_cast<int64_t>(dtype_size(matrix.dtype));
   const int64_t rows_at_once = std::max<int64_t>(1, kStagingBytes / row_bytes);
   for (int64_t row = 0; row < part.num_rows; row += rows_at_once) {
     const int64_t rows = std::min(rows_at_once, part.num_rows - row);
@@ -31,14 +43,14 @@ bool pack_rows(void* packed, void* staging, const WeightPart& part, int64_t firs
     }
     const int blocks =
         static_cast<int>(std::min<int64_t>((rows * k + kThreads - 1) / kThreads, int64_t{8192}));
-    if (dtype == DType::kBF16) {
+    if (matrix.dtype == DType::kBF16) {
       pack_kernel<<<blocks, kThreads>>>(static_cast<uint16_t*>(packed),
                                         static_cast<const uint16_t*>(staging), first_row + row,
-                                        rows, k, dtype);
+                                        rows, matrix);
     } else {
       pack_kernel<<<blocks, kThreads>>>(static_cast<float*>(packed),
                                         static_cast<const float*>(staging), first_row + row, rows,
-                                        k, dtype);
+                                        matrix);
     }
     if (cudaGetLastError() != cudaSuccess) return false;
   }
@@ -47,7 +59,7 @@ bool pack_rows(void* packed, void* staging, const WeightPart& part, int64_t firs
 
 }  // namespace
 
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order) {
   int64_t n = 0;
   int64_t largest = 0;
   for (const WeightPart& part : parts) {
@@ -55,7 +67,7 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
     largest = std::max(largest, part.num_rows);
   }
   const int64_t element = static_cast<int64_t>(dtype_size(dtype));
-  const int64_t bytes = packed_elements(n, k, dtype) * element;
+  const int64_t bytes = packed_elements(packed_rows(n, order), k, dtype) * element;
   void* packed = nullptr;
   void* staging = nullptr;
   bool ok = cudaMalloc(&packed, bytes) == cudaSuccess &&
@@ -64,7 +76,7 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype) {
             cudaMemset(packed, 0, bytes) == cudaSuccess;
   int64_t row = 0;
   for (const WeightPart& part : parts) {
-    ok = ok && pack_rows(packed, staging, part, row, k, dtype);
+    ok = ok && pack_rows(packed, staging, part, row, {n, k, dtype, order});
     row += part.num_rows;
   }
   ok = ok && cudaDeviceSynchronize() == cudaSuccess;

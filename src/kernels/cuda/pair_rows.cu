@@ -42,8 +42,9 @@ __global__ void __launch_bounds__(kThreads) pair_rows_kernel(PairRowsArgs args) 
     write_half(static_cast<const T*>(args.table) + at * args.hidden, args.scale, args.embed_norm,
                args.eps, out, args.hidden);
   } else {
-    write_half(static_cast<const State*>(args.states) + int64_t{row} * args.hidden, 1.0f,
-               args.states_norm, args.eps, out, args.hidden);
+    const int64_t from = args.from == nullptr ? row : args.from[row];
+    write_half(static_cast<const State*>(args.states) + from * args.hidden, 1.0f, args.states_norm,
+               args.eps, out, args.hidden);
   }
 }
 

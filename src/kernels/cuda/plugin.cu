@@ -46,6 +46,8 @@ constexpr Ops make_ops() {
   set(ops, Op::kPairRows, launch_pair_rows, "pair_rows");
   set(ops, Op::kHeadArgmax, launch_head_argmax, "head_argmax");
   set(ops, Op::kSpreadLogits, launch_spread_logits, "spread_logits");
+  set(ops, Op::kFillRandom, launch_fill_random, "fill_random");
+  set(ops, Op::kPackRows, launch_pack_rows, "pack_rows");
   set(ops, Op::kStamp, launch_stamp, "stamp");
   return ops;
 }
@@ -60,7 +62,8 @@ extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
-  auto device = open_device({kOps.data(), kNumOps, report_failures_to, pack_weight, free_weight},
+  auto device = open_device({kOps.data(), kNumOps, report_failures_to, make_weight,
+                             weight_slice_rows, pack_weight, free_weight},
                             ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());

@@ -8,7 +8,6 @@
 // Passes of a team over a row of logits, and the search for a threshold in it.
 namespace foretoken::cuda {
 
-inline constexpr int kClusterBlocks = 8;  // of a team on a long row
 inline constexpr int kAtOnce = 4;  // blocks of 4 ids that a thread reads before it uses the first
 
 // One row's logits with the stop ids masked while the sequence is too short to stop.
@@ -17,6 +16,14 @@ struct MaskedRow {
   const int32_t* stop_ids;  // shared memory
   int num_masked;
   int vocab;
+
+  // The logits of ids id .. id + 3; beyond the vocabulary -inf. id is a multiple of 4.
+  __device__ float4 four(int id) const {
+    if (vocab % 4 == 0 && id < vocab) return *reinterpret_cast<const float4*>(logits + id);
+    return {at(id), at(id + 1), at(id + 2), at(id + 3)};
+  }
+
+  __device__ float at(int id) const { return id < vocab ? logits[id] : -INFINITY; }
 
   __device__ float masked(int id, float logit) const {
     for (int i = 0; i < num_masked; ++i) {
@@ -36,11 +43,11 @@ __device__ void for_each_block(const MaskedRow& row, const Visit& visit) {
     float logits[kAtOnce][4];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const int id = (first + i * stride) * 4 + j;
-        logits[i][j] = id < row.vocab ? row.logits[id] : -INFINITY;
-      }
+      const float4 four = row.four((first + i * stride) * 4);
+      logits[i][0] = four.x;
+      logits[i][1] = four.y;
+      logits[i][2] = four.z;
+      logits[i][3] = four.w;
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -78,6 +85,24 @@ struct CoarseBins {
   }
 };
 
+// Copies this block's logits that `wanted` names to its candidates; false, for the whole team,
+// where a block has more than fit.
+template <int Size, class Wanted>
+__device__ bool keep_candidates(const MaskedRow& row, const Team<Size>& team,
+                                const Wanted& wanted) {
+  TeamShared& shared = team.shared;
+  if (threadIdx.x == 0) shared.num_candidates = 0;
+  __syncthreads();
+  for_each_logit<Size>(row, [&](float logit) {
+    if (!wanted(logit)) return;
+    const int place = atomicAdd(&shared.num_candidates, 1);
+    if (place < kMaxCandidates) shared.candidates[place] = logit;
+  });
+  __syncthreads();
+  const auto most = [](uint64_t a, uint64_t b) { return a > b ? a : b; };
+  return team.reduce(static_cast<uint64_t>(shared.num_candidates), most) <= kMaxCandidates;
+}
+
 // Key of the highest logit such that the amounts of the ids at or above it reach
 // target(all amounts).
 template <int Size, class Amount, class Target>
@@ -106,16 +131,25 @@ __device__ uint32_t highest_threshold(const MaskedRow& row, const CoarseBins& co
   team.find_bin(target);
   const int coarse_bin = static_cast<int>(team.shared.answer_bin);
   uint64_t rest = team.shared.answer_rest;
+  const bool kept = keep_candidates<Size>(
+      row, team, [&](float logit) { return coarse.of(logit) == coarse_bin && amount(logit) != 0; });
   uint32_t prefix = 0;
   uint32_t known = 0;  // mask of the bits found so far
   for (const int shift : {22, 12, 2, 0}) {
     const uint32_t digits = shift == 0 ? 3u : 1023u;
     team.clear_bins();
-    for_each_logit<Size>(row, [&](float logit) {
+    const auto add_digit = [&](float logit) {
       const uint32_t key = sample_math::ordered_key(logit);
       if ((key & known) != prefix || coarse.of(logit) != coarse_bin) return;
       add(static_cast<int>(key >> shift & digits), amount(logit));
-    });
+    };
+    if (kept) {
+      for (int i = threadIdx.x; i < team.shared.num_candidates; i += kTeamThreads) {
+        add_digit(team.shared.candidates[i]);
+      }
+    } else {
+      for_each_logit<Size>(row, add_digit);
+    }
     team.find_bin([=](uint64_t) { return rest; });
     prefix |= static_cast<uint32_t>(team.shared.answer_bin) << shift;
     known |= digits << shift;
@@ -124,18 +158,28 @@ __device__ uint32_t highest_threshold(const MaskedRow& row, const CoarseBins& co
   return prefix;
 }
 
-// Launches the teams of an op with one logits row a team: clusters where rows are few and long.
+// The kernels of an op for teams of 8, 4, 2 and 1 blocks.
 template <class Args>
-void launch_teams(void (*cluster_kernel)(Args), void (*block_kernel)(Args), const Args& args,
-                  cudaStream_t stream) {
-  constexpr int kFewRows = 64;
+struct TeamKernels {
+  void (*of_8)(Args);
+  void (*of_4)(Args);
+  void (*of_2)(Args);
+  void (*of_1)(Args);
+};
+
+// Launches the teams of an op with one logits row a team: as many blocks a row as the device runs
+// at once, a block having a multiprocessor for itself.
+template <class Args>
+void launch_teams(const TeamKernels<Args>& kernels, const Args& args, cudaStream_t stream) {
   constexpr int kLongRow = 16384;
-  if (device_traits().clusters && args.max_rows <= kFewRows && args.vocab >= kLongRow) {
-    launch_cluster(cluster_kernel, args.max_rows * kClusterBlocks, kClusterBlocks, kTeamThreads, 0,
-                   stream, args);
-  } else {
-    launch_kernel(block_kernel, args.max_rows, kTeamThreads, 0, stream, args);
-  }
+  const bool clusters = device_traits().clusters && args.vocab >= kLongRow;
+  const auto launch = [&](auto kernel, int size) {
+    launch_cluster(kernel, args.max_rows * size, size, kTeamThreads, 0, stream, args);
+  };
+  if (clusters && args.max_rows <= 8) return launch(kernels.of_8, 8);
+  if (clusters && args.max_rows <= 24) return launch(kernels.of_4, 4);
+  if (clusters && args.max_rows <= 64) return launch(kernels.of_2, 2);
+  launch(kernels.of_1, 1);
 }
 
 }  // namespace foretoken::cuda

@@ -46,25 +46,28 @@ __device__ uint64_t race(const MaskedRow& row, const SlotParams& params, float m
                          uint32_t threshold, int position) {
   uint64_t best = ~uint64_t{0};
   float best_score = INFINITY;
+  const float inverse = fminf(1.0f / params.temperature, 3e38f);
   for_each_block<Size>(row, [&](int id, const float(&logits)[4]) {
-    float weights[4];
+    float most[4];  // that the weights can be
     bool any = false;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const bool kept = sm::ordered_key(logits[j]) >= threshold;
-      weights[j] = kept ? sm::weight_of(logits[j], max, params.temperature) : 0.0f;
-      if (weights[j] < params.min_p) weights[j] = 0.0f;
-      any |= weights[j] > 0.0f;
+      most[j] = kept ? fmaf(__expf((logits[j] - max) * inverse), 1.01f, 1e-37f) : 0.0f;
+      any |= most[j] > 0.0f;
     }
     if (!any) return;
     const Philox4 noise =
         sm::noise_words(id / 4, position, params.choice, kSampleTarget, params.seed);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      // -log1p(-v) >= v: most ids lose before the logarithm; the margin covers the rounding.
+      // -log1p(-v) >= v: most ids lose before the weight and the logarithm; the margins cover the
+      // rounding.
       const float bound = sm::unit_from_word(noise.v[j]) * 0.999f;
-      if (weights[j] <= 0.0f || bound > best_score * weights[j]) continue;
-      const float score = sm::race_score(noise.v[j], weights[j]);
+      if (most[j] <= 0.0f || bound > best_score * most[j]) continue;
+      const float weight = sm::weight_of(logits[j], max, params.temperature);
+      if (weight <= 0.0f || weight < params.min_p) continue;
+      const float score = sm::race_score(noise.v[j], weight);
       const uint64_t key = (uint64_t{sm::bits_of(score)} << 32) | static_cast<uint32_t>(id + j);
       if (key < best) {
         best = key;
@@ -108,8 +111,9 @@ __global__ void __launch_bounds__(kTeamThreads) sample_kernel(SampleArgs args) {
   wait_for_previous();
   let_next_start();
   const int i = blockIdx.x / Size;
-  if (i >= live_rows(args.tensors.counts, RowKind::kLogits, args.row_offset, args.max_rows)) return;
+  const int live = live_rows(args.tensors.counts, RowKind::kLogits, args.row_offset, args.max_rows);
   const LogitsRow at = logits_row(args.tensors, args.batch.slots, args.row_offset + i);
+  if (i >= live) return;
   int32_t& sampled = args.tensors.sampled[args.row_offset + i];
   const int position = at.position + 1;
   const bool writes = threadIdx.x == 0 && Team<Size>::rank() == 0;
@@ -129,7 +133,8 @@ __global__ void __launch_bounds__(kTeamThreads) sample_kernel(SampleArgs args) {
 }  // namespace
 
 void launch_sample(const void* args, cudaStream_t stream) {
-  launch_teams(sample_kernel<kClusterBlocks>, sample_kernel<1>, op_args<SampleArgs>(args), stream);
+  launch_teams<SampleArgs>({sample_kernel<8>, sample_kernel<4>, sample_kernel<2>, sample_kernel<1>},
+                           op_args<SampleArgs>(args), stream);
 }
 
 }  // namespace foretoken::cuda

@@ -7,14 +7,17 @@ namespace foretoken::cuda {
 
 inline constexpr int kTeamThreads = 1024;  // of a block
 inline constexpr int kTeamBins = kTeamThreads;
+inline constexpr int kMaxCandidates = 2048;  // of a block
 
 // Shared memory of one block of a team.
 struct TeamShared {
   unsigned long long bins[kTeamBins];
-  uint64_t scan[kTeamThreads];
+  uint64_t scan[kTeamThreads / 32];
   uint64_t block_value;
   uint64_t answer_bin;
   uint64_t answer_rest;
+  int num_candidates;  // may exceed those that are kept
+  float candidates[kMaxCandidates];
 };
 
 // The blocks that work on one row: a thread block cluster of `Size` blocks. Only integers are
@@ -83,17 +86,13 @@ class Team {
     const int bin = kTeamBins - 1 - static_cast<int>(threadIdx.x);
     uint64_t own = 0;
     for (int i = 0; i < Size; ++i) own += of(shared.bins[bin], i);
-    uint64_t sum = own;
-    shared.scan[threadIdx.x] = sum;
+    uint64_t sum = scan_warp(own);
+    if (threadIdx.x % 32 == 31) shared.scan[threadIdx.x / 32] = sum;
     __syncthreads();
-    for (int offset = 1; offset < kTeamThreads; offset *= 2) {
-      const uint64_t before = threadIdx.x >= offset ? shared.scan[threadIdx.x - offset] : 0;
-      __syncthreads();
-      sum += before;
-      shared.scan[threadIdx.x] = sum;
-      __syncthreads();
-    }
-    const uint64_t wanted = target(shared.scan[kTeamThreads - 1]);
+    const uint64_t warps = scan_warp(shared.scan[threadIdx.x % 32]);
+    const uint64_t before = __shfl_sync(0xffffffffu, warps, (threadIdx.x / 32 + 31) % 32);
+    if (threadIdx.x >= 32) sum += before;
+    const uint64_t wanted = target(__shfl_sync(0xffffffffu, warps, 31));
     const bool reached_here = sum >= wanted && sum - own < wanted;
     if (reached_here || (bin == 0 && sum < wanted)) {
       shared.answer_bin = static_cast<uint64_t>(bin);
@@ -103,6 +102,15 @@ class Team {
   }
 
  private:
+  // Sum over the lanes up to this one.
+  __device__ static uint64_t scan_warp(uint64_t value) {
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const uint64_t before = __shfl_up_sync(0xffffffffu, value, offset);
+      if (static_cast<int>(threadIdx.x % 32) >= offset) value += before;
+    }
+    return value;
+  }
+
   // combine() over the threads of each block, every value once, into block_value.
   template <class Combine>
   __device__ uint64_t combine_block(uint64_t value, const Combine& combine) const {

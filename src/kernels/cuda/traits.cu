@@ -12,6 +12,7 @@ const DeviceTraits& device_traits() {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
     found.dependent_launch = major >= 9;
     found.clusters = major >= 9;
+    found.wgmma = major == 9;
     return found;
   }();
   return traits;

@@ -1,0 +1,58 @@
+#include "kernels/cuda/tensor_map.cuh"
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/weight_layout.cuh"
+
+namespace foretoken::cuda {
+namespace {
+
+// Through the runtime, so that nothing links with the driver's library.
+PFN_cuTensorMapEncodeTiled_v12000 find_encoder() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                              12000, cudaEnableDefault, &found);
+  const bool ok = status == cudaSuccess && found == cudaDriverEntryPointSuccess;
+  return ok ? reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function) : nullptr;
+}
+
+PFN_cuTensorMapEncodeTiled_v12000 encoder() {
+  static const PFN_cuTensorMapEncodeTiled_v12000 encode = find_encoder();
+  return encode;
+}
+
+}  // namespace
+
+bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t columns, int box_rows) {
+  const auto encode = encoder();
+  if (encode == nullptr) return false;
+  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(columns) * 2};
+  const cuuint32_t box[2] = {kAtomK, static_cast<cuuint32_t>(box_rows)};
+  const cuuint32_t steps[2] = {1, 1};
+  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(data), sizes, strides,
+                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,
+                     int box_groups) {
+  const auto encode = encoder();
+  if (encode == nullptr) return false;
+  constexpr cuuint32_t kWords = kAtomBytes / 8;  // an atom is one row of 8-byte elements
+  const auto atoms = static_cast<cuuint64_t>(num_atoms(k));
+  const cuuint64_t sizes[3] = {kWords, atoms, static_cast<cuuint64_t>(ceil_div(n, kGroupRows))};
+  const cuuint64_t strides[2] = {kAtomBytes, atoms * kAtomBytes};
+  const cuuint32_t box[3] = {kWords, static_cast<cuuint32_t>(box_atoms),
+                             static_cast<cuuint32_t>(box_groups)};
+  const cuuint32_t steps[3] = {1, 1, 1};
+  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 3, const_cast<void*>(weight), sizes, strides,
+                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,18 @@
+#pragma once
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace foretoken::cuda {
+
+// Describes row-major bfloat16 [rows, columns] to copy_box: boxes of box_rows x 64 columns in the
+// 128-byte swizzle, zero beyond the edges. `data` lies on 16 bytes and columns is a multiple of 8.
+// False when the driver does not know such maps.
+bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t columns, int box_rows);
+
+// Describes a packed bfloat16 weight [n, k]: boxes of box_groups groups x box_atoms atoms at (0,
+// atom, group), which stay as they are, zero beyond the edges.
+bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,
+                     int box_groups);
+
+}  // namespace foretoken::cuda
