@@ -29,7 +29,7 @@ json line_json(const OpTime& time, const DeviceLimits& limits) {
   const auto flops = static_cast<double>(time.cost.flops);
   json line = {{"op", time.name},      {"shape", time.shape},        {"count", time.count},
                {"us", time.ns * 1e-3}, {"bytes", time.cost.bytes()}, {"flops", time.cost.flops}};
-  if (time.ns <= 0) return line;
+  if (time.ns <= 0 || time.cost.bytes() == 0) return line;
   line["gb_per_second"] = bytes / time.ns;
   line["tflop_per_second"] = flops / time.ns * 1e-3;
   line["percent_of_limit"] = 100 * limits.seconds(bytes, flops) * 1e9 / time.ns;
@@ -40,10 +40,10 @@ Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
                            const KernelShape& shape) {
   FT_RETURN_IF_ERROR(run.bench->stage(std::vector<MadeUpSequence>(
       static_cast<size_t>(shape.batch), {options.steps.context, shape.rows})));
-  const std::vector<ListedOp> ops = run.bench->forward_ops(true);
+  const std::vector<ListedOp> ops = run.bench->step_ops();
   FT_ASSIGN_OR_RETURN(const std::vector<OpTime> times,
                       run.bench->op_times(ops, options.steps.seconds));
-  FT_ASSIGN_OR_RETURN(const double graph_ns, run.bench->time_ns(ops, true, options.steps.seconds));
+  FT_ASSIGN_OR_RETURN(const double graph_ns, run.bench->step_ns(ops));
   json all = {{"batch_size", shape.batch},
               {"rows_per_seq", shape.rows},
               {"context", options.steps.context}};
@@ -78,19 +78,18 @@ void print_shape(const json& all) {
     const double us_in_all = us * line["count"].get<int>();
     text += fmt::format("{:<14} {:<22} {:>5} ", line["op"].get<std::string>(),
                         line["shape"].get<std::string>(), line["count"].get<int>());
-    if (!line.contains("gb_per_second")) {
-      text += "        -\n";
-      continue;
+    text += fmt::format("{:9.2f} {:9.1f} {:4.1f} %", us, us_in_all, 100 * us_in_all / sum);
+    if (line.contains("gb_per_second")) {
+      text += fmt::format(" {:9.1f} {:8.2f} {:6.1f} %", line["gb_per_second"].get<double>(),
+                          line["tflop_per_second"].get<double>(),
+                          line["percent_of_limit"].get<double>());
     }
-    text +=
-        fmt::format("{:9.2f} {:9.1f} {:4.1f} % {:9.1f} {:8.2f} {:6.1f} %\n", us, us_in_all,
-                    100 * us_in_all / sum, line["gb_per_second"].get<double>(),
-                    line["tflop_per_second"].get<double>(), line["percent_of_limit"].get<double>());
+    text += "\n";
   }
   const double graph = all["graph_us"].get<double>();
   const double limit = all["limit_us"].get<double>();
   text += fmt::format(
-      "sum of the ops {:.1f} us; together in one graph {:.1f} us, {:.1f} GB/s, {:.2f} TFLOP/s, "
+      "sum of the ops {:.1f} us; the step as one graph {:.1f} us, {:.1f} GB/s, {:.2f} TFLOP/s, "
       "{:.1f} % of the limit ({:.1f} us)\n",
       sum, graph, all["gb_per_second"].get<double>(), all["tflop_per_second"].get<double>(),
       100 * limit / graph, limit);

@@ -67,6 +67,8 @@ class ModelRunner {
   void stage(const StepPlan& plan) { enqueue_inputs(queue_, shapes_.of(plan)); }
   void propose(const StepPlan& plan) { enqueue_drafts(queue_, shapes_.of(plan)); }
   std::optional<Recording> record_proposal(const StepPlan& plan);
+  // All ops of the step, into any queue.
+  void enqueue(Queue& queue, const StepPlan& plan) { enqueue_step(queue, shapes_.of(plan)); }
 
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
   const GraphCache& graphs() const { return graphs_; }

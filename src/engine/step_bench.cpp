@@ -12,6 +12,7 @@ namespace {
 constexpr int kNumSamples = 7;
 constexpr int kMostRuns = 10000;  // of a sample
 constexpr size_t kOpsOfAReplay = 32;
+constexpr int kNumSteps = 21;  // whole ones
 
 SlotParams greedy_params(int max_len) {
   SlotParams params{};
@@ -22,6 +23,11 @@ SlotParams greedy_params(int max_len) {
   params.max_drafts = kMaxDrafts;
   params.num_logprobs = kNoLogprobs;
   return params;
+}
+
+double median_of(std::vector<double>& samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples[samples.size() / 2];
 }
 
 bool is_prompt(const MadeUpSequence& sequence) { return sequence.rows > kMaxDrafts + 1; }
@@ -47,6 +53,7 @@ Status StepBench::take_memory() {
   FT_ASSIGN_OR_RETURN(tables_, pinned_.take_array<int32_t>(table, what));
   FT_ASSIGN_OR_RETURN(window_tables_, pinned_.take_array<int32_t>(table, what));
   FT_ASSIGN_OR_RETURN(marks_, pinned_.take_array<int64_t>(2, what));
+  FT_ASSIGN_OR_RETURN(op_marks_, pinned_.take_array<int64_t>(2 * kMostMarkedOps, what));
   FT_ASSIGN_OR_RETURN(counts_, pinned_.take_array<StepCounts>(1, what));
   FT_ASSIGN_OR_RETURN(rows_,
                       pinned_.take_array<int32_t>(static_cast<size_t>(parts_.max_rows), what));
@@ -123,16 +130,20 @@ void StepBench::write_tables(const std::vector<MadeUpSequence>& sequences) {
   }
 }
 
-void StepBench::write_plan(const std::vector<MadeUpSequence>& sequences) {
-  const PlanView entry = parts_.runner.entry(0);
-  *entry.header = {0, static_cast<int32_t>(sequences.size()), 0, 0, 0, 0};
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const bool prompt = is_prompt(sequences[i]);
+void StepBench::write_plan(uint64_t step) {
+  const PlanView entry = parts_.runner.entry(step);
+  *entry.header = {step, static_cast<int32_t>(sequences_.size()), 0, 0, 0, 0};
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    const bool prompt = is_prompt(sequences_[i]);
     entry.spans[i] = {};
     entry.spans[i].slot = static_cast<int32_t>(i);
-    entry.spans[i].num_tokens = prompt ? sequences[i].rows : 1;
-    entry.spans[i].max_drafts = prompt ? 0 : sequences[i].rows - 1;
+    entry.spans[i].num_tokens = prompt ? sequences_[i].rows : 1;
+    entry.spans[i].max_drafts = prompt ? 0 : sequences_[i].rows - 1;
   }
+}
+
+void StepBench::copy_states() {
+  parts_.queue.copy(parts_.memory.batch.slots, states_, sequences_.size() * sizeof(SlotState));
 }
 
 Status StepBench::stage(const std::vector<MadeUpSequence>& sequences) {
@@ -141,27 +152,34 @@ Status StepBench::stage(const std::vector<MadeUpSequence>& sequences) {
   const BatchState& batch = parts_.memory.batch;
   parts_.memory.reset(parts_.queue);
   FT_RETURN_IF_ERROR(parts_.queue.drain());
+  sequences_ = sequences;
   write_states(sequences);
   write_tables(sequences);
-  write_plan(sequences);
+  write_plan(0);
   const size_t count = sequences.size();
   const size_t table_bytes = count * static_cast<size_t>(batch.max_blocks) * sizeof(int32_t);
-  parts_.queue.copy(batch.slots, states_, count * sizeof(SlotState));
+  copy_states();
   parts_.queue.copy(batch.params, params_, count * sizeof(SlotParams));
   parts_.queue.copy(batch.block_tables, tables_, table_bytes);
   if (batch.window_tables != nullptr) {
     parts_.queue.copy(batch.window_tables, window_tables_, table_bytes);
   }
-  StepPlan plan;
   num_rows_ = num_logits_rows_ = 0;
   for (const MadeUpSequence& sequence : sequences) {
     num_rows_ += sequence.rows;
     num_logits_rows_ += logits_rows_of(sequence);
   }
-  plan.num_rows = num_rows_;
-  plan.num_logits_rows = num_logits_rows_;
-  parts_.runner.stage(plan);
+  plan_ = {};
+  plan_.num_rows = num_rows_;
+  plan_.num_logits_rows = num_logits_rows_;
+  parts_.runner.stage(plan_);
   return parts_.queue.drain();
+}
+
+std::vector<ListedOp> StepBench::step_ops() {
+  OpList list;
+  parts_.runner.enqueue(list, plan_);
+  return list.ops();
 }
 
 // As StepShapes rounds rows up.
@@ -221,6 +239,7 @@ Result<OpCost> StepBench::cost(const std::vector<ListedOp>& ops) {
 Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<ListedOp>& ops) {
   std::vector<OpGroup> groups;
   LiveRows last;
+  size_t num_in_step = 0;
   for (const ListedOp& listed : ops) {
     const auto op = static_cast<Op>(listed.op);
     const void* args = listed.args.data();
@@ -230,18 +249,24 @@ Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<L
       return group.time.name == time.name && group.time.shape == time.shape &&
              group.time.cost == time.cost;
     });
-    OpGroup& group = found != groups.end() ? *found : groups.emplace_back(OpGroup{time, {}});
+    OpGroup& group = found != groups.end() ? *found : groups.emplace_back(OpGroup{time, {}, {}});
     ++group.time.count;
     group.ops.push_back(listed);
+    if (!op_repeats(op)) group.places.push_back(num_in_step++);
   }
   return groups;
 }
 
 Result<std::vector<OpTime>> StepBench::op_times(const std::vector<ListedOp>& ops, double seconds) {
   FT_ASSIGN_OR_RETURN(std::vector<OpGroup> groups, group_ops(ops));
+  FT_ASSIGN_OR_RETURN(const std::vector<double> in_step, in_step_ns(ops));
   std::vector<OpTime> times;
   for (OpGroup& group : groups) {
-    if (op_repeats(static_cast<Op>(group.ops.front().op))) {
+    if (!op_repeats(static_cast<Op>(group.ops.front().op))) {
+      double sum = 0;
+      for (int i = 0; i < group.time.count; ++i) sum += in_step.at(group.places.at(i));
+      group.time.ns = sum / group.time.count;
+    } else {
       // What a replay costs is shared by many.
       std::vector<ListedOp> many = group.ops;
       while (many.size() < kOpsOfAReplay) {
@@ -253,6 +278,58 @@ Result<std::vector<OpTime>> StepBench::op_times(const std::vector<ListedOp>& ops
     times.push_back(std::move(group.time));
   }
   return times;
+}
+
+// The plan's number must be that of the device's counter, which each step raises.
+Status StepBench::run_step(Graph& graph) {
+  write_plan(parts_.memory.published.word->load());
+  copy_states();
+  parts_.queue.replay(graph);
+  return parts_.queue.drain();
+}
+
+Result<double> StepBench::step_ns(const std::vector<ListedOp>& ops) {
+  parts_.queue.begin_capture();
+  mark_time(parts_.queue, {&marks_[0]});
+  launch_ops(parts_.queue, ops);
+  mark_time(parts_.queue, {&marks_[1]});
+  const std::unique_ptr<Graph> graph = parts_.queue.end_capture();
+  if (graph == nullptr) return parts_.queue.capture_error();
+  std::vector<double> samples;
+  for (int i = 0; i < kNumSteps; ++i) {
+    FT_RETURN_IF_ERROR(run_step(*graph));
+    samples.push_back(static_cast<double>(marks_[1] - marks_[0]));
+  }
+  return median_of(samples);
+}
+
+// A pair of marks with nothing between them tells what marks cost.
+Result<std::vector<double>> StepBench::in_step_ns(const std::vector<ListedOp>& ops) {
+  size_t num_marked = 1;
+  parts_.queue.begin_capture();
+  mark_time(parts_.queue, {&op_marks_[0]});
+  mark_time(parts_.queue, {&op_marks_[1]});
+  for (const ListedOp& op : ops) {
+    const bool marked = !op_repeats(static_cast<Op>(op.op)) && num_marked < kMostMarkedOps;
+    if (marked) mark_time(parts_.queue, {&op_marks_[2 * num_marked]});
+    launch_ops(parts_.queue, {&op, 1});
+    if (marked) mark_time(parts_.queue, {&op_marks_[2 * num_marked++ + 1]});
+  }
+  const std::unique_ptr<Graph> graph = parts_.queue.end_capture();
+  if (graph == nullptr) return parts_.queue.capture_error();
+  if (num_marked == 1) return std::vector<double>();
+  std::vector<std::vector<double>> samples(num_marked - 1);
+  for (int run = 0; run < kNumSteps; ++run) {
+    FT_RETURN_IF_ERROR(run_step(*graph));
+    const int64_t cost = op_marks_[1] - op_marks_[0];
+    for (size_t i = 1; i < num_marked; ++i) {
+      const int64_t ns = op_marks_[2 * i + 1] - op_marks_[2 * i] - cost;
+      samples[i - 1].push_back(static_cast<double>(std::max<int64_t>(ns, 0)));
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& of_op : samples) medians.push_back(median_of(of_op));
+  return medians;
 }
 
 Result<double> StepBench::sample_ns(const std::function<void()>& enqueue, int count) {
@@ -284,8 +361,7 @@ Result<double> StepBench::time_ns(const std::vector<ListedOp>& ops, bool graph, 
   for (int i = 0; i < kNumSamples; ++i) {
     FT_ASSIGN_OR_RETURN(samples.emplace_back(), sample_ns(enqueue, count));
   }
-  std::sort(samples.begin(), samples.end());
-  return samples[samples.size() / 2];
+  return median_of(samples);
 }
 
 }  // namespace foretoken

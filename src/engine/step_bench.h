@@ -43,7 +43,7 @@ struct OpTime {
   std::string name;
   std::string shape;
   int count = 0;
-  double ns = 0;  // of one; 0: the op cannot run without its step
+  double ns = 0;  // of one
   OpCost cost;    // of one
 };
 
@@ -65,26 +65,39 @@ class StepBench {
   // take about `seconds` in all. graph: recorded and replayed, otherwise enqueued one by one.
   Result<double> time_ns(const std::vector<ListedOp>& ops, bool graph, double seconds);
 
-  // The same for each kind of op among them, by itself, in the order of their first; `seconds` for
-  // each.
+  // All ops of the target's step, from its inputs to its result, without drafts.
+  std::vector<ListedOp> step_ops();
+  // The same as `time_ns` for each kind of op among those of a step, by itself, in the order of
+  // their first; `seconds` for each. Ops that change what they read are timed inside of whole
+  // steps.
   Result<std::vector<OpTime>> op_times(const std::vector<ListedOp>& ops, double seconds);
+  // The median of a few whole steps, each a graph, on the device.
+  Result<double> step_ns(const std::vector<ListedOp>& ops);
 
  private:
   // The ops of one kind.
   struct OpGroup {
     OpTime time;
     std::vector<ListedOp> ops;
+    std::vector<size_t> places;  // of those that do not repeat, among all such
   };
   Result<std::vector<OpGroup>> group_ops(const std::vector<ListedOp>& ops);
   Status take_memory();
   Status check_sequences(const std::vector<MadeUpSequence>& sequences) const;
   void write_states(const std::vector<MadeUpSequence>& sequences);
   void write_tables(const std::vector<MadeUpSequence>& sequences);
-  void write_plan(const std::vector<MadeUpSequence>& sequences);
+  void write_plan(uint64_t step);
+  void copy_states();
+  // Runs the recorded ops of a step on fresh states.
+  Status run_step(Graph& graph);
+  // For each op that does not repeat, in their order: nanoseconds inside of steps.
+  Result<std::vector<double>> in_step_ns(const std::vector<ListedOp>& ops);
   Result<LiveRows> live_rows(const LiveRowsPlace& place, LiveRows* last);
   Result<double> sample_ns(const std::function<void()>& enqueue, int count);
   int blocks_of(const MadeUpSequence& sequence) const;
   int row_bucket() const;
+
+  static constexpr size_t kMostMarkedOps = 256;
 
   const StepBenchParts parts_;
   Arena pinned_;
@@ -97,6 +110,9 @@ class StepBench {
   StepCounts* counts_ = nullptr;  // pinned, for what is read back
   int32_t* rows_ = nullptr;       // pinned [max_rows], likewise
   float* logits_ = nullptr;       // [max_logits_rows, vocab]
+  std::vector<MadeUpSequence> sequences_;
+  StepPlan plan_;
+  int64_t* op_marks_ = nullptr;  // pinned [2 * kMostMarkedOps]
   int num_rows_ = 0;
   int num_logits_rows_ = 0;
 };

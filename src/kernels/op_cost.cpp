@@ -298,7 +298,6 @@ constexpr OpViews make_views() {
   set(Op::kSpreadLogits, counted<SpreadLogitsArgs>("spread_logits"));
   set(Op::kFillRandom, {"fill_random"});
   set(Op::kPackRows, {"pack_rows"});
-  set(Op::kStamp, {"stamp", true});
   return views;
 }
 

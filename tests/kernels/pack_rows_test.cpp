@@ -17,22 +17,6 @@ struct Case {
   WeightOrder order;
 };
 
-// Rows of [gate; up] with each slice's gates and ups side by side.
-std::vector<uint8_t> in_slices(const std::vector<uint8_t>& rows, int n, size_t row_bytes,
-                               int slice) {
-  std::vector<uint8_t> sliced;
-  const auto append = [&](int first, int count) {
-    const auto begin = rows.begin() + static_cast<ptrdiff_t>(size_t(first) * row_bytes);
-    sliced.insert(sliced.end(), begin, begin + static_cast<ptrdiff_t>(size_t(count) * row_bytes));
-  };
-  for (int first = 0; first < n; first += slice) {
-    const int count = std::min(slice, n - first) / 2;
-    append(first / 2, count);
-    append(n / 2 + first / 2, count);
-  }
-  return sliced;
-}
-
 class PackRowsTest : public RowOpTest, public testing::WithParamInterface<Case> {
  protected:
   std::vector<uint8_t> multiply(const void* x, const void* weight) {
