@@ -81,6 +81,7 @@ Result<std::vector<Variant>> start_variants(const DecodeOptions& options) {
   std::vector<EngineConfig> configs;
   for (const std::string& name : options.variants) {
     FT_ASSIGN_OR_RETURN(EngineConfig config, engine_variant(base, name));
+    if (!config.profile.empty() && options.variants.size() > 1) config.profile += "." + name;
     configs.push_back(std::move(config));
   }
   std::vector<Variant> variants(configs.size());

@@ -99,6 +99,8 @@ void print_result(const LatencyResult& result, const LatencyOptions& options,
   text += fmt::format("{:.4f} ms per output token of a sequence, {:.1f} tokens/s in all\n",
                       1e3 * mean / options.output_len,
                       double{1} * options.batch_size * options.output_len / mean);
+  const std::string timing = timing_line(engine.stats().timing);
+  if (!timing.empty()) text += timing + "\n";
   if (!engine.info().drafter.empty()) text += bench_drafts_text(result.stats, engine.info());
   std::fputs(text.c_str(), stdout);
 }

@@ -1,10 +1,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "bench_command.h"
 #include "bench_dataset.h"
@@ -19,6 +21,8 @@ namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+constexpr std::chrono::milliseconds kPause(1);  // between the turns of two engines
 
 struct PairOptions {
   EngineOptions engine;
@@ -140,6 +144,8 @@ Result<std::vector<BenchRun>> run_turn(const PairOptions& options,
   for (int64_t i = 0; i < count; ++i) {
     const int64_t forward = (turn + i) % count;
     const auto at = static_cast<size_t>(turn / count % 2 == 0 ? forward : count - 1 - forward);
+    // The threads of the engine before go to sleep first.
+    std::this_thread::sleep_for(kPause);
     FT_ASSIGN_OR_RETURN(runs[at], run_bench_requests(*variants[at].engine, requests, {}));
   }
   return runs;

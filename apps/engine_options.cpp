@@ -82,18 +82,23 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
                  "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));
   app.add_option("--kv-cache-memory-bytes", config.kv_cache_memory_bytes,
-                 "Memory of the KV cache (default: --gpu-memory-utilization of what is free)")
+                 "Memory of the KV cache (default: what --gpu-memory-utilization leaves)")
       ->check(at_least(1))
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
-                 "Share of free memory for the KV cache")
+                 "Share of a GPU's memory for weights, scratch and KV cache")
       ->capture_default_str();
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", config.enable_prefix_caching,
                "Share KV blocks of equal prefixes (default: on)");
-  app.add_flag("--enforce-eager", config.enforce_eager, "Run without recorded graphs");
+  app.add_flag("--enforce-eager", config.enforce_eager,
+               "Run without recorded graphs, as --cudagraph-mode NONE");
   app.add_option("--steps-in-flight", config.steps_in_flight, "Steps queued ahead: 1 to 3")
       ->capture_default_str();
+  app.add_option("--step-timeout-seconds", config.step_timeout_seconds,
+                 "Give a device up that finishes no step for so long; 0: never")
+      ->capture_default_str()
+      ->check(at_least(0));
 }
 
 std::string load_text(int64_t done, int64_t total) {
@@ -106,12 +111,19 @@ std::string load_text(int64_t done, int64_t total) {
 void EngineOptions::add_to(CLI::App& app) {
   add_model_flags(app, config);
   add_batch_flags(app, config);
+  graphs.add_to(app);
   speculative.add_to(app);
   app.add_option(
          "--step-time-table", config.step_time_table,
          "JSON file of the costs that the length policy adaptive reckons with: read where it "
          "exists, otherwise measured at start and written (default: measured)")
       ->group("Speculation");
+  app.add_option("--profile", config.profile,
+                 "File for what the engine's threads and the device did, step by step, as "
+                 "chrome://tracing and ui.perfetto.dev show it; with --enforce-eager op by op")
+      ->type_name("FILE");
+  app.add_flag("--enable-layerwise-nvtx-tracing", config.enable_layerwise_nvtx_tracing,
+               "NVTX ranges of steps and ops even where no profiler is attached (cuda)");
   app.add_option("--log-level", log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
@@ -124,6 +136,7 @@ Result<EngineConfig> EngineOptions::resolve() const {
         std::pair{"--override-generation-config", &config.override_generation_config}}) {
     if (!text->empty()) FT_RETURN_IF_ERROR(parse_json_object(*text, flag).status());
   }
+  FT_RETURN_IF_ERROR(graphs.apply_to(resolved));
   resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {
     return not_found("the bundled model models/" + bundled_model_name() +

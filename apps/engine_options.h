@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "graph_options.h"
 #include "speculative_option.h"
 
 namespace foretoken {
@@ -14,6 +15,7 @@ namespace foretoken {
 struct EngineOptions {
   EngineConfig config;
   SpeculativeFlags speculative;
+  GraphFlags graphs;
   std::string log_level = "info";
 
   // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "graph_options.h"
 #include "report.h"
 #include "unknown_flag.h"
 
@@ -19,7 +20,8 @@ namespace foretoken {
 namespace {
 
 // As vLLM reads its flags: --max_model_len is --max-model-len, and -sc --speculative-config.
-std::string normalise_flag(std::string argument) {
+std::string normalise_flag(const std::string& given) {
+  std::string argument = expand_graph_flag(given);
   if (argument == "-sc" || argument.rfind("-sc=", 0) == 0) {
     return "--speculative-config" + argument.substr(3);
   }

@@ -25,6 +25,11 @@ std::string throughput_line(int64_t num_tokens, double seconds);
 // "drafts in 48 % of steps, mean acceptance length 2.1 (1 + accepted / drafts), 34 % fewer steps".
 std::string draft_line(const RequestStats& stats);
 
+// What a step costs the engine thread, and how long the device waits between steps: "host 38 us a
+// step (...); device 4.21 ms a step, idle between steps 2.1 us (...)". Empty before the second
+// step.
+std::string timing_line(const StepTiming& timing);
+
 // "draft acceptance rate 54.2 % (123 of 227 drafted tokens)".
 std::string acceptance_line(const RequestStats& stats);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <vector>
 
 #include "default_model.h"
@@ -124,10 +125,12 @@ void read_choice(JsonFields& fields, const char* name, const std::vector<std::st
               nearest_name_hint(*value, known, ""));
 }
 
+// 0 stands for a number that is not given, so one that is given as 0 is told here; the engine
+// judges all others.
 void read_count(JsonFields& fields, const char* name, int* value) {
   fields.read(name, value);
-  if (!fields.has(name) || !fields.status().ok() || *value >= 1) return;
-  fields.fail(fmt::format("'{}' must be at least 1, not {}", name, *value));
+  if (!fields.has(name) || !fields.status().ok() || *value != 0) return;
+  fields.fail(fmt::format("'{}' must be at least 1, not 0", name));
 }
 
 bool is_ngram(const std::string& name) {
@@ -159,68 +162,34 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
 // MTP modules tell their own number.
 void read_num_tokens(JsonFields& fields, SpeculativeConfig* config) {
   constexpr const char* kName = "num_speculative_tokens";
-  int& wanted = config->num_speculative_tokens;
-  fields.read(kName, &wanted);
-  if (!fields.status().ok()) return;
+  fields.read(kName, &config->num_speculative_tokens);
+  if (!fields.status().ok() || config->num_speculative_tokens != 0) return;
+  if (!fields.has(kName) && config->method == "mtp") return;
   const std::string range = fmt::format("1 to {}", kMaxSpeculativeTokens);
-  if (!fields.has(kName)) {
-    if (config->method == "mtp") return;
-    fields.fail(
-        fmt::format("'{}' (--spec-tokens) is missing; give {}, for example 4", kName, range));
-  } else if (wanted == 0) {
-    fields.fail(fmt::format("'{}' is 0; give {}, or leave speculation out", kName, range));
-  } else if (wanted < 0 || wanted > kMaxSpeculativeTokens) {
-    fields.fail(fmt::format("'{}' is {}; give {}", kName, wanted, range));
-  }
+  fields.fail(
+      fields.has(kName)
+          ? fmt::format("'{}' is 0; give {}, or leave speculation out", kName, range)
+          : fmt::format("'{}' (--spec-tokens) is missing; give {}, for example 4", kName, range));
 }
 
-void read_lookup(JsonFields& fields, SpeculativeConfig* config) {
-  read_count(fields, "prompt_lookup_min", &config->prompt_lookup_min);
-  read_count(fields, "prompt_lookup_max", &config->prompt_lookup_max);
-  if (config->prompt_lookup_max == 0 || config->prompt_lookup_min <= config->prompt_lookup_max) {
-    return;
-  }
-  fields.fail(fmt::format("'prompt_lookup_min' {} exceeds 'prompt_lookup_max' {}; lower it",
-                          config->prompt_lookup_min, config->prompt_lookup_max));
+bool is_int(const json& value) {
+  return value.is_number_integer() && value >= std::numeric_limits<int>::min() &&
+         value <= std::numeric_limits<int>::max();
 }
 
-bool is_small_int(const json& value) {
-  return value.is_number_integer() && value >= 0 && value <= 1000000;
-}
-
-// [[first, last, K], ...], as in vLLM: from 1 up, without overlaps; K is cut to the drafter's own.
+// [[first, last, K], ...], as in vLLM.
 void read_schedule(JsonFields& fields, SpeculativeConfig* config) {
   constexpr const char* kName = "num_speculative_tokens_per_batch_size";
   constexpr const char* kWanted = "a list of [first, last, K] like [[1, 8, 4], [9, 64, 0]]";
   const json* list = fields.raw(kName);
   if (list == nullptr) return;
   if (!list->is_array() || list->empty()) return fields.wrong_type(kName, kWanted, *list);
-  int before = 0;
   for (const json& entry : *list) {
-    const bool whole = entry.is_array() && entry.size() == 3 &&
-                       std::all_of(entry.begin(), entry.end(), is_small_int);
+    const bool whole =
+        entry.is_array() && entry.size() == 3 && std::all_of(entry.begin(), entry.end(), is_int);
     if (!whole) return fields.wrong_type(kName, kWanted, entry);
-    const DraftSchedule range = {entry[0].get<int>(), entry[1].get<int>(), entry[2].get<int>()};
-    if (before == 0 && range.first != 1) {
-      return fields.fail(
-          fmt::format("'{}' must start with batch size 1, not {}", kName, range.first));
-    }
-    if (range.last < range.first) {
-      return fields.fail(
-          fmt::format("'{}': [{}, {}, ...] ends before it begins", kName, range.first, range.last));
-    }
-    if (range.first <= before) {
-      return fields.fail(
-          fmt::format("'{}': [{}, {}, ...] must begin after {}, where the entry "
-                      "before it ends",
-                      kName, range.first, range.last, before));
-    }
-    before = range.last;
     config->num_speculative_tokens_per_batch_size.push_back(
-        {range.first, range.last,
-         config->num_speculative_tokens > 0
-             ? std::min(range.num_speculative_tokens, config->num_speculative_tokens)
-             : range.num_speculative_tokens});
+        {entry[0].get<int>(), entry[1].get<int>(), entry[2].get<int>()});
   }
 }
 
@@ -242,92 +211,13 @@ void read_policy(JsonFields& fields, SpeculativeConfig* config) {
   if (scheduled) config->length_policy = "fixed";
 }
 
-void read_rates(JsonFields& fields, SpeculativeConfig* config) {
+// Rules that are not built are known, so that the engine can say why.
+void read_rule(JsonFields& fields, SpeculativeConfig* config) {
+  read_choice(fields, "rejection_sample_method",
+              {"coupled", "synthetic", "standard", "block", "fly"},
+              &config->rejection_sample_method);
   fields.read("synthetic_acceptance_rates", &config->synthetic_acceptance_rates);
   fields.read("synthetic_acceptance_length", &config->synthetic_acceptance_length);
-  double before = 1;
-  for (const double rate : config->synthetic_acceptance_rates) {
-    if (!(rate >= 0 && rate <= 1)) {
-      return fields.fail(fmt::format("'synthetic_acceptance_rates': {} is not in [0, 1]", rate));
-    }
-    if (rate > before) {
-      return fields.fail(fmt::format(
-          "'synthetic_acceptance_rates' must not rise ({} after {}): position i counts only where "
-          "all before it were accepted",
-          rate, before));
-    }
-    before = rate;
-  }
-}
-
-void check_rates(JsonFields& fields, const SpeculativeConfig& config) {
-  const int most = config.num_speculative_tokens;
-  const std::vector<double>& rates = config.synthetic_acceptance_rates;
-  if (!rates.empty() && rates.size() != static_cast<size_t>(most)) {
-    return fields.fail(
-        fmt::format("'synthetic_acceptance_rates' has {} entries for 'num_speculative_tokens' {}; "
-                    "give one for each position",
-                    rates.size(), most));
-  }
-  const double length = config.synthetic_acceptance_length;
-  if (rates.empty() && !(length >= 1 && length <= most + 1)) {
-    fields.fail(fmt::format(
-        "'synthetic_acceptance_length' is {}; it must be in [1, {}] with 'num_speculative_tokens' "
-        "{}",
-        length, most + 1, most));
-  }
-}
-
-void read_rule(JsonFields& fields, SpeculativeConfig* config) {
-  std::string& rule = config->rejection_sample_method;
-  fields.read("rejection_sample_method", &rule);
-  if (rule == "standard" || rule == "block") {
-    return fields.fail("'rejection_sample_method' " + rule +
-                       " is not built yet; leave it out for coupled, which accepts greedy drafts "
-                       "exactly as often as standard");
-  }
-  if (rule == "fly") {
-    return fields.fail(
-        "'rejection_sample_method' fly changes the text; leave it out for coupled, which does not");
-  }
-  read_choice(fields, "rejection_sample_method", {"coupled", "synthetic"}, &rule);
-  read_rates(fields, config);
-  const bool rates = fields.has("synthetic_acceptance_rates");
-  const bool length = fields.has("synthetic_acceptance_length");
-  if (rule != "synthetic" && (rates || length)) {
-    fields.fail(std::string("'synthetic_acceptance_") + (rates ? "rates" : "length") +
-                "' needs \"rejection_sample_method\": \"synthetic\"");
-  } else if (rule == "synthetic" && rates == length) {
-    fields.fail(
-        "\"rejection_sample_method\": \"synthetic\" needs one of 'synthetic_acceptance_rates' and "
-        "'synthetic_acceptance_length'" +
-        std::string(rates ? ", not both" : ""));
-  } else if (rule == "synthetic" && config->num_speculative_tokens > 0) {
-    check_rates(fields, *config);
-  }
-}
-
-// Fields of one method among those of the others.
-void check_method_fields(JsonFields& fields, const SpeculativeConfig& config) {
-  const auto belongs_to = [&](const char* name, const std::string& owner, bool fits) {
-    if (!fields.has(name) || fits || config.method.empty()) return;
-    fields.fail("'" + std::string(name) + "' belongs to " + owner + ", not to " + config.method +
-                "; remove it");
-  };
-  const bool ngram = config.method == "ngram";
-  belongs_to("prompt_lookup_min", "ngram", ngram);
-  belongs_to("prompt_lookup_max", "ngram", ngram);
-  belongs_to("model", "drafters with weights", !ngram || config.model.empty());
-  for (const char* name : {"revision", "max_model_len", "draft_vocab_size", "draft_vocab_file"}) {
-    belongs_to(name, "drafters with weights", !ngram);
-  }
-  belongs_to("use_heterogeneous_vocab", "draft_model",
-             config.method == "draft_model" || !config.use_heterogeneous_vocab);
-  if (ngram && config.draft_sample_method == "probabilistic") {
-    fields.fail(
-        "'draft_sample_method' probabilistic needs a drafter with probabilities, which "
-        "ngram has not; remove it");
-  }
 }
 
 // The model: a bundled one by its name, or where none is named.
@@ -338,10 +228,6 @@ void find_model(JsonFields& fields, const std::string& target, SpeculativeConfig
   if (named) return;
   if (fields.has("revision")) return fields.fail("'revision' needs 'model'");
   config->model = bundled_drafter(config->method, target);
-  if (!config->model.empty() || config->method == "mtp") return;
-  fields.fail("method '" + config->method +
-              "' needs 'model' (--spec-model): the folder or Hub id of its " +
-              (config->method == "draft_model" ? "draft model" : "head"));
 }
 
 void read_drafter(JsonFields& fields, SpeculativeConfig* config) {
@@ -389,12 +275,12 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   refuse_unknown(object, fields);
   refuse_fields(fields);
   read_num_tokens(fields, &config);
-  read_lookup(fields, &config);
+  read_count(fields, "prompt_lookup_min", &config.prompt_lookup_min);
+  read_count(fields, "prompt_lookup_max", &config.prompt_lookup_max);
   read_drafter(fields, &config);
   read_policy(fields, &config);
   read_rule(fields, &config);
   FT_RETURN_IF_ERROR(fields.status());
-  check_method_fields(fields, config);
   find_model(fields, target, &config);
   FT_RETURN_IF_ERROR(fields.status());
   return config;

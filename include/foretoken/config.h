@@ -59,12 +59,18 @@ struct EngineConfig {
   int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA
   int block_size = 16;
   int num_gpu_blocks_override = 0;    // 0: from memory
-  int64_t kv_cache_memory_bytes = 0;  // 0: from free memory
+  int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves
   double gpu_memory_utilization = 0.9;
   bool enable_prefix_caching = true;
-  bool enforce_eager = false;              // true: no graphs
-  int steps_in_flight = 2;                 // 1..3
-  std::string scheduling_policy = "fcfs";  // fcfs | priority
+  int step_timeout_seconds = 300;  // a device that ends no step for so long has failed; 0: none
+  bool enforce_eager = false;      // true: as cudagraph_mode NONE
+  // Steps recorded as graphs: NONE | PIECEWISE (all but attention) | FULL | FULL_DECODE_ONLY |
+  // FULL_AND_PIECEWISE (FULL where no prompt is computed).
+  std::string cudagraph_mode = "FULL";
+  std::vector<int> cudagraph_capture_sizes;  // token rows of graphs; empty: 1, 2, 4, ...
+  int max_cudagraph_capture_size = 0;        // steps of more rows run without; 0: none
+  int steps_in_flight = 2;                   // 1..3
+  std::string scheduling_policy = "fcfs";    // fcfs | priority
   int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: no logprobs
   int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;
@@ -73,6 +79,11 @@ struct EngineConfig {
   // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise
   // measured at start and written there; empty: measured.
   std::string step_time_table;
+
+  // Chrome trace of the engine's steps, written when it ends; empty: none.
+  std::string profile;
+  // NVTX ranges of host phases and ops, also where no profiler is attached (CUDA).
+  bool enable_layerwise_nvtx_tracing = false;
 
   // Progress while weights load: bytes done and in all. Called by the loading thread.
   std::function<void(int64_t, int64_t)> on_load_progress;

@@ -11,9 +11,30 @@
 namespace foretoken {
 
 // Counters since the start, summed over requests.
+// Where the time of steps went, in nanoseconds, summed since the engine started. "Gap": between
+// steps of which the second was planned as soon as it could be, with a request at hand.
+struct StepTiming {
+  // The device, by its own clock.
+  int64_t num_steps = 0;
+  int64_t device_ns = 0;  // from the begin of a step to its end, drafts included
+  int64_t draft_ns = 0;   // of these, after the result was on its way to the host
+  int64_t num_gaps = 0;
+  int64_t idle_ns = 0;         // of the device in gaps
+  int64_t idle_median_ns = 0;  // of a gap, within 10 %
+  int64_t idle_p99_ns = 0;
+  // The engine thread.
+  int64_t num_planned = 0;
+  int64_t plan_ns = 0;  // what runs next, with lengths of drafts
+  int64_t encode_ns = 0;
+  int64_t submit_ns = 0;
+  int64_t wait_ns = 0;  // for results
+  int64_t reconcile_ns = 0;
+};
+
 struct EngineStats {
   int64_t num_steps = 0;  // of the engine, all sequences together
   int64_t num_finished_requests = 0;
+  StepTiming timing;
   RequestStats requests;
   std::vector<RequestStats> drafters;  // the same by drafter, in the order of EngineConfig
   int64_t num_free_blocks = 0;
@@ -28,6 +49,12 @@ struct DrafterInfo {
   int num_speculative_tokens = 0;  // most drafts of a sequence and step
   int64_t kv_cache_bytes = 0;      // its share of EngineInfo::kv_cache_bytes, tap pages included
   int64_t memory_bytes = 0;        // its share of EngineInfo::drafter_bytes
+};
+
+// A part of the start-up.
+struct StartPhase {
+  std::string name;
+  double seconds = 0;
 };
 
 // What the start-up decided, for banners and `foretoken inspect`.
@@ -55,6 +82,10 @@ struct EngineInfo {
   int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
+  std::string cudagraph_mode;            // as EngineConfig, but what the attention backend allows
+  int num_graphs = 0;                    // steps recorded at start
+  double graph_seconds = 0;              // that this took
+  std::vector<StartPhase> start_phases;  // in order; together from the call to the engine
 };
 
 // An engine that runs requests on one device. Thread-safe. Several engines can live in one process.

@@ -17,6 +17,7 @@ struct AttentionTraits {
   bool cpu;
   bool cuda;
   bool batch_invariant;
+  bool in_graphs = true;  // false: its ops cannot be captured
 };
 
 // Attention over the paged KV cache. Stateless and thread-safe; lives as long as the process.

@@ -41,7 +41,7 @@ Status cannot_write(const std::string& path) {
 
 }  // namespace
 
-TraceLane::TraceLane(std::string name, size_t capacity, const Ranges& ranges)
+TraceLane::TraceLane(std::string name, size_t capacity, const ProfilerRanges& ranges)
     : name_(std::move(name)), capacity_(capacity), ranges_(ranges) {
   FT_CHECK(capacity > 0);
   events_.reserve(capacity);
@@ -88,9 +88,9 @@ void TraceScope::end() {
 }
 
 Result<std::unique_ptr<Trace>> Trace::create(const std::string& path, size_t events_a_lane,
-                                             const TraceLane::Ranges& ranges) {
+                                             const ProfilerRanges& ranges) {
   // A path that cannot be written to shall not be found out at the end of a long run.
-  if (!std::ofstream(path, std::ios::app)) return cannot_write(path);
+  if (!path.empty() && !std::ofstream(path, std::ios::app)) return cannot_write(path);
   return std::unique_ptr<Trace>(new Trace(path, events_a_lane, ranges));
 }
 
@@ -100,6 +100,7 @@ TraceLane* Trace::add_lane(const std::string& name) {
 
 // One event after the other, so that the memory is that of one.
 Status Trace::write(const std::vector<Fact>& facts) const {
+  if (path_.empty()) return {};
   std::ofstream file(path_);
   int64_t origin_ns = INT64_MAX;
   json other = {{"program", "foretoken"}};

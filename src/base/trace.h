@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/profiler_ranges.h"
 #include "base/result.h"
 
 namespace foretoken {
@@ -14,20 +15,15 @@ namespace foretoken {
 // it was made. One thread adds; nobody reads meanwhile.
 class TraceLane {
  public:
-  // A range of something that goes on outside of the process, for its profilers; both may be null.
-  struct Ranges {
-    void (*begin)(const char* name, uint64_t number) = nullptr;
-    void (*end)() = nullptr;
-  };
   struct Event {
     const char* name;  // lives as long as the process
     int64_t begin_ns;
     int64_t end_ns;
     uint64_t number;  // of the step, or kNoNumber
   };
-  static constexpr uint64_t kNoNumber = ~uint64_t{0};
+  static constexpr uint64_t kNoNumber = kNoRangeNumber;
 
-  TraceLane(std::string name, size_t capacity, const Ranges& ranges);
+  TraceLane(std::string name, size_t capacity, const ProfilerRanges& ranges);
 
   // Times of now_ns().
   void add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t number = kNoNumber);
@@ -38,7 +34,7 @@ class TraceLane {
               uint64_t number = kNoNumber);
 
   const std::string& name() const { return name_; }
-  const Ranges& ranges() const { return ranges_; }
+  const ProfilerRanges& ranges() const { return ranges_; }
   // Oldest first.
   std::vector<Event> events() const;
   uint64_t num_dropped() const { return num_added_ > capacity_ ? num_added_ - capacity_ : 0; }
@@ -46,7 +42,7 @@ class TraceLane {
  private:
   const std::string name_;
   const size_t capacity_;
-  const Ranges ranges_;
+  const ProfilerRanges ranges_;
   std::vector<Event> events_;
   uint64_t num_added_ = 0;
 };
@@ -77,9 +73,10 @@ class TraceScope {
 // Lanes, and the file that they are written to, in the format of chrome://tracing and Perfetto.
 class Trace {
  public:
-  // InvalidArgument where the file cannot be written.
+  // InvalidArgument where the file cannot be written. Without a path there is none: the ranges
+  // alone are wanted.
   static Result<std::unique_ptr<Trace>> create(const std::string& path, size_t events_a_lane,
-                                               const TraceLane::Ranges& ranges = {});
+                                               const ProfilerRanges& ranges = {});
 
   // A new lane, which lives as long as the trace. Before its thread starts.
   TraceLane* add_lane(const std::string& name);
@@ -92,12 +89,12 @@ class Trace {
   const std::string& path() const { return path_; }
 
  private:
-  Trace(std::string path, size_t events_a_lane, const TraceLane::Ranges& ranges)
+  Trace(std::string path, size_t events_a_lane, const ProfilerRanges& ranges)
       : path_(std::move(path)), events_a_lane_(events_a_lane), ranges_(ranges) {}
 
   const std::string path_;
   const size_t events_a_lane_;
-  const TraceLane::Ranges ranges_;
+  const ProfilerRanges ranges_;
   std::vector<std::unique_ptr<TraceLane>> lanes_;
 };
 

@@ -5,15 +5,19 @@
 namespace foretoken {
 
 Arena::~Arena() {
-  for (void* block : blocks_) device_.deallocate(block, kind_);
+  for (void* block : blocks_) device_->deallocate(block, kind_);
 }
 
 Result<void*> Arena::take(size_t bytes, const char* what) {
-  void* memory = device_.allocate(bytes == 0 ? 1 : bytes, kind_);
+  if (device_ == nullptr) {
+    bytes_taken_ += bytes;
+    return static_cast<void*>(nullptr);
+  }
+  void* memory = device_->allocate(bytes == 0 ? 1 : bytes, kind_);
   if (memory == nullptr) {
     return resource_exhausted(
         "not enough memory for " + std::string(what) + ": " + std::to_string(bytes >> 20) +
-        " MiB wanted, " + std::to_string(device_.free_memory() >> 20) +
+        " MiB wanted, " + std::to_string(device_->free_memory() >> 20) +
         " MiB free; lower --max-model-len, --max-num-seqs or the KV cache size");
   }
   blocks_.push_back(memory);

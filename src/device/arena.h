@@ -12,7 +12,9 @@ namespace foretoken {
 // Not thread-safe: used by the start-up thread.
 class Arena {
  public:
-  Arena(Device& device, MemoryKind kind) : device_(device), kind_(kind) {}
+  Arena(Device& device, MemoryKind kind) : Arena(&device, kind) {}
+  // A null device: nothing is taken; `take` counts and gives null.
+  Arena(Device* device, MemoryKind kind) : device_(device), kind_(kind) {}
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -29,7 +31,7 @@ class Arena {
   size_t bytes_taken() const { return bytes_taken_; }
 
  private:
-  Device& device_;
+  Device* device_;
   MemoryKind kind_;
   std::vector<void*> blocks_;
   size_t bytes_taken_ = 0;

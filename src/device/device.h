@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/profiler_ranges.h"
 #include "base/result.h"
 #include "device/dtype.h"
 #include "device/queue.h"
@@ -40,6 +41,8 @@ class Device {
   virtual int num_workers() const = 0;
   // Bytes that can still be allocated, as the system reports them now.
   virtual int64_t free_memory() const = 0;
+  // Bytes of memory that the device has.
+  virtual int64_t total_memory() const = 0;
 
   // Zero-filled memory aligned to 256 bytes, or nullptr when there is none left.
   virtual void* allocate(size_t bytes, MemoryKind kind) = 0;
@@ -47,15 +50,17 @@ class Device {
 
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 
+  // Ranges in the profiler of the device's vendor (NVTX). Queues made later open one around each op
+  // that they enqueue. Null functions where there are none, and, unless `always`, where no profiler
+  // is attached.
+  virtual ProfilerRanges use_profiler_ranges(bool) { return {}; }
+
   // Room for a weight matrix [n, k] of type `dtype` in the layout that the gemm op of this device
   // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with
   // free_weight. Start-up only; nullptr when memory is short.
-  virtual void* make_weight(int64_t n, int64_t k, DType dtype,
-                            WeightOrder order = WeightOrder::kPlain) = 0;
-  // Rows that are packed together: an op pack_rows begins at a multiple of them. By kGateUp each
-  // such slice (the last one may be shorter) is half gates, half ups of the same columns.
-  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype,
-                                    WeightOrder order = WeightOrder::kPlain) const = 0;
+  virtual void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) = 0;
+  // Rows that are packed together, even by kGateUp (kernels/pack_rows.h).
+  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const = 0;
   // make_weight, filled from a matrix in host memory (n = sum of the parts' rows). Blocks until
   // done.
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,

@@ -54,9 +54,12 @@ class Queue {
   // Enqueues `event.word = value` with release order.
   virtual void record(Event event, uint64_t value) = 0;
 
-  // Between these two calls ops are recorded, not run. A queue records one graph at a time.
+  // Between these two calls ops are recorded, not run. A queue records one graph at a time. Null
+  // when the device could not record them; that alone is no error of the queue, which goes on.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<Graph> end_capture() = 0;
+  // Why the last `end_capture` gave null.
+  virtual Status capture_error() const { return {}; }
   // Enqueues the whole graph. The same graph may be enqueued again before it has run; it must
   // outlive its runs.
   virtual void replay(Graph& graph) = 0;

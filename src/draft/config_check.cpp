@@ -1,5 +1,6 @@
 #include "draft/config_check.h"
 
+#include "draft/ngram.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -32,7 +33,8 @@ Status check_ngram(const SpeculativeConfig& config) {
     return useless("draft_sample_method " + config.draft_sample_method, "ngram",
                    "which has no distribution");
   }
-  return {};
+  if (!config.revision.empty()) return useless("revision", "ngram", "which has no files");
+  return lookup_range(config).status();
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ Status check_config(const SpeculativeConfig& config, const std::string& method) 
   }
   if (config.model.empty() && method != "mtp") {
     return invalid_argument("speculative config: method " + method +
-                            " needs `model`, the folder or Hub id of its weights");
+                            " needs `model` (--spec-model), the folder or Hub id of its weights");
   }
   return {};
 }

@@ -68,7 +68,9 @@ Result<PackedWeight> load_rows(const DrafterContext& context, const ModelConfig&
   FT_ASSIGN_OR_RETURN(const auto loader, WeightLoader::create(context.device, nullptr, config.dtype,
                                                               bytes, {}, nullptr));
   const TensorPart part[] = {{"lm_head.weight", count}};
-  return loader->matrix(part, config.hidden_size);
+  FT_ASSIGN_OR_RETURN(PackedWeight matrix, loader->matrix(part, config.hidden_size));
+  FT_RETURN_IF_ERROR(loader->finish());
+  return matrix;
 }
 
 class DraftModelDrafter final : public Drafter {

@@ -1,7 +1,6 @@
 #include "draft/length_policy.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -41,7 +40,7 @@ int rows_of(const LengthPolicyConfig::PolicyDrafter& drafter, int num_sequences,
 
 Status check_schedule(const std::vector<DraftSchedule>& schedule) {
   const std::string name = "num_speculative_tokens_per_batch_size";
-  int next = 1;
+  int64_t next = 1;
   for (const DraftSchedule& range : schedule) {
     const std::string text =
         "[" + std::to_string(range.first) + ", " + std::to_string(range.last) + "]";
@@ -57,8 +56,7 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule) {
                               std::to_string(range.num_speculative_tokens) + " drafts; use 0 to " +
                               std::to_string(kMaxDrafts));
     }
-    if (range.last == std::numeric_limits<int>::max()) break;
-    next = range.last + 1;
+    next = int64_t{range.last} + 1;
   }
   return schedule.empty() ? invalid_argument(name + " is empty; give at least one range")
                           : Status();

@@ -42,8 +42,7 @@ class NgramDrafter final : public Drafter {
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context) {
-  const SpeculativeConfig& config = context.config;
+Result<LookupRange> lookup_range(const SpeculativeConfig& config) {
   int min_n = config.prompt_lookup_min;
   int max_n = config.prompt_lookup_max;
   if (min_n == 0 && max_n == 0) min_n = max_n = kDefaultLookup;
@@ -54,10 +53,16 @@ Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& contex
                             " and prompt_lookup_max " + std::to_string(max_n) +
                             " must satisfy 1 <= min <= max <= " + std::to_string(kMaxLookup));
   }
+  return LookupRange{min_n, max_n};
+}
+
+Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context) {
+  const SpeculativeConfig& config = context.config;
+  FT_ASSIGN_OR_RETURN(const LookupRange range, lookup_range(config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, context.max_model_len));
   const DrafterTraits traits{
       .one_pass = true, .max_drafts = config.num_speculative_tokens, .max_len = max_len};
-  return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(traits, min_n, max_n));
+  return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(traits, range.min_n, range.max_n));
 }
 
 }  // namespace foretoken

@@ -7,6 +7,15 @@
 
 namespace foretoken {
 
+// Tokens of the shortest and of the longest piece of text that is looked up.
+struct LookupRange {
+  int min_n;
+  int max_n;
+};
+// Of a configuration: 5 where nothing is given, and where one bound is missing the other one.
+// InvalidArgument unless 1 <= min <= max <= 64.
+Result<LookupRange> lookup_range(const SpeculativeConfig& config);
+
 // Prompt lookup (Saxena 2023): see kernels/ngram.h. It reads token pages through the block tables
 // and needs no memory of its own.
 Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context);

@@ -1,6 +1,7 @@
 #include "draft/step_times.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iomanip>
 #include <iterator>
@@ -55,7 +56,8 @@ Status check_keys(const nlohmann::json& json, std::initializer_list<const char*>
                   const std::string& where) {
   if (!json.is_object()) return invalid_argument(where + " must be a JSON object");
   for (const char* key : keys) {
-    if (!json.contains(key)) return invalid_argument(where + " lacks '" + key + "'");
+    if (json.contains(key)) continue;
+    return invalid_argument(where + " lacks '" + key + "'; delete the file to measure again");
   }
   for (const auto& [key, value] : json.items()) {
     const bool known =
@@ -182,9 +184,12 @@ Result<StepTimes> parse_step_times(std::string_view json, const std::string& wha
 }
 
 Result<StepTimes> read_step_times(const std::string& path, std::span<const std::string> drafters) {
-  std::ifstream file(path, std::ios::binary);
   const std::string what = "--step-time-table " + path;
-  if (!file) return not_found(what + " cannot be read; check the path and its permissions");
+  std::error_code error;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, error)) {
+    return not_found(what + " cannot be read; name a file, and check its permissions");
+  }
   const std::string json{std::istreambuf_iterator<char>(file), {}};
   FT_ASSIGN_OR_RETURN(StepTimes times, parse_step_times(json, what));
   std::vector<std::string> names;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 
+#include "base/log.h"
 #include "engine/chat_arguments.h"
 #include "engine/output_collector.h"
 
@@ -18,7 +19,40 @@ constexpr const char* kNoWaitInCallback =
 EngineImpl::~EngineImpl() {
   if (loop_ != nullptr) loop_->stop();
   if (outputs_ != nullptr) outputs_->join();
-  if (queue_ != nullptr) (void)queue_->drain();
+  if (loop_ != nullptr && loop_->device_hangs()) {
+    abandon_device();
+  } else if (queue_ != nullptr) {
+    (void)queue_->drain();
+    write_trace();
+  }
+}
+
+// There is nobody left to return an error to.
+void EngineImpl::write_trace() {
+  if (trace_ == nullptr || loop_ == nullptr) return;
+  const Status status = trace_->finish(op_tracer_);
+  if (!status.ok()) FT_LOG(error, "{}", status.message());
+}
+
+// A wait for the device would not end, and what it still uses cannot be freed.
+void EngineImpl::abandon_device() {
+  struct Parts {
+    std::unique_ptr<Device> device;
+    std::unique_ptr<Queue> queue;
+    std::unique_ptr<Model> model;
+    std::vector<std::unique_ptr<Drafter>> drafters;
+    std::unique_ptr<KvCache> kv_cache;
+    std::unique_ptr<KvCache> window_cache;
+    std::unique_ptr<StepMemory> memory;
+    std::unique_ptr<ModelRunner> runner;
+  };
+  static std::mutex mutex;
+  static auto* const abandoned = new std::vector<Parts>();
+  FT_LOG(warn, "the memory of a device that hangs is kept until the process ends");
+  std::lock_guard lock(mutex);
+  abandoned->push_back({std::move(device_), std::move(queue_), std::move(model_),
+                        std::move(drafters_), std::move(kv_cache_), std::move(window_cache_),
+                        std::move(memory_), std::move(runner_)});
 }
 
 Status EngineImpl::submit(Request request, OutputCallback callback, std::string* request_id) {
@@ -136,6 +170,7 @@ Status EngineImpl::decode(const std::vector<int32_t>& ids, bool skip_special_tok
 EngineStats EngineImpl::stats() const {
   EngineStats stats;
   stats.num_steps = loop_->num_steps();
+  stats.timing = loop_->timing();
   stats.num_finished_requests = outputs_->num_finished();
   stats.requests = outputs_->totals();
   for (size_t i = 0; i < drafters_.size(); ++i) {

@@ -17,8 +17,10 @@
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
 #include "engine/request_builder.h"
+#include "engine/start_clock.h"
 #include "engine/step_bench.h"
 #include "engine/step_memory.h"
+#include "engine/step_trace.h"
 #include "sched/scheduler.h"
 #include "text/chat_template.h"
 
@@ -53,21 +55,30 @@ class EngineImpl final : public Engine {
 
  private:
   EngineImpl() = default;
-  Status load(EngineConfig& config, std::vector<std::string> drafter_folders);
+  Status load(EngineConfig& config, std::vector<std::string> drafter_folders, StartClock& clock);
   Status load_text(const EngineConfig& config);
   Status size_kv_cache(EngineConfig& config);
+  StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
+  int64_t bytes_beside_kv(const EngineConfig& config) const;
   Status make_memory(const EngineConfig& config);
   void make_scheduler(const EngineConfig& config);
+  // Before the runner, which keeps the queue.
+  Status start_trace(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
-  Status prepare_speculation(const EngineConfig& config);
+  Status prepare_speculation(const EngineConfig& config, StartClock& clock);
+  void abandon_device();
+  void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
   std::unique_ptr<Device> device_;
+  ProfilerRanges profiler_ranges_;
   std::unique_ptr<Queue> queue_;
+  OpTracer* op_tracer_ = nullptr;     // the queue, where ops are traced
+  std::unique_ptr<StepTrace> trace_;  // null: none is wanted
   std::unique_ptr<Model> model_;
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;
@@ -84,8 +95,10 @@ class EngineImpl final : public Engine {
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
 
+  GraphConfig graphs_;
   GenerationConfig generation_;
   RequestLimits limits_;
+  int64_t free_at_start_ = 0;  // bytes of the device
   int max_blocks_ = 0;
   KvBlockCounts num_blocks_;
   EngineInfo info_;

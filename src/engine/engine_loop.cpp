@@ -2,15 +2,17 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/thread_role.h"
 #include "engine/logprob_record.h"
+#include "engine/phase_scope.h"
 #include "engine/plan_encoder.h"
 #include "kernels/publish.h"
 
 namespace foretoken {
 namespace {
 
-// A step that takes longer is looked at again; nothing is given up.
+// A step that takes longer is looked at again.
 constexpr std::chrono::milliseconds kWaitSlice{1000};
 constexpr size_t kLiveReserve = 65536;
 
@@ -18,6 +20,14 @@ RequestState& owner_of(Sequence& sequence) { return *static_cast<RequestState*>(
 
 bool shall_end(const RequestState& request) {
   return request.end_requested.load() || request.group->end_requested.load();
+}
+
+Status hanging_device(uint64_t step, std::chrono::milliseconds timeout) {
+  return internal_error(
+      "the device has not finished step " + std::to_string(step) + " within " +
+      std::to_string(timeout.count()) +
+      " ms and is given up; start the engine again, or raise --step-timeout-seconds if steps may "
+      "take so long");
 }
 
 FinishReason finish_reason(DeviceFinish finish) {
@@ -36,7 +46,8 @@ FinishReason finish_reason(DeviceFinish finish) {
 
 }  // namespace
 
-EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks)
+EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
+                       std::chrono::milliseconds step_timeout)
     : queue_(parts.queue),
       runner_(parts.runner),
       scheduler_(parts.scheduler),
@@ -45,7 +56,10 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       outputs_(parts.outputs),
       limits_(parts.memory.limits()),
       result_limits_(parts.memory.result_limits()),
+      stamps_(parts.memory.stamps),
+      trace_(parts.trace),
       steps_in_flight_(steps_in_flight),
+      step_timeout_(step_timeout),
       hooks_(hooks) {
   FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
   for (StepPlan& plan : plans_) {
@@ -140,29 +154,75 @@ std::span<const DraftGrant> EngineLoop::grant_drafts() {
   return {grants_.data(), grants.size()};
 }
 
+bool EngineLoop::plan_next(StepPlan& plan) {
+  PhaseScope scope(clock_, lane(), HostPhase::kPlan, num_submitted_);
+  if (!scheduler_.plan(plan, grant_drafts())) {
+    scope.drop();
+    return false;
+  }
+  plan.step = num_submitted_;
+  policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
+  return true;
+}
+
 bool EngineLoop::plan_and_submit() {
   if (failed_.load()) return false;
   StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
-  if (!scheduler_.plan(plan, grant_drafts())) return false;
-  plan.step = num_submitted_;
-  policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
-  encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
-  runner_.submit(plan);
+  if (!plan_next(plan)) {
+    rested_ = true;
+    return false;
+  }
+  {
+    const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
+    encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
+  }
+  {
+    const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
+    runner_.submit(plan);
+  }
+  clock_.count_planned();
+  follows_[num_submitted_ % kStepRingSize] = !rested_;
+  rested_ = false;
   ++num_submitted_;
   return true;
 }
 
+// Ok as well after a failure, when nothing is waited for any more.
+Status EngineLoop::wait_for_step() {
+  const PhaseScope scope(clock_, lane(), HostPhase::kWait, num_reconciled_);
+  const int64_t begin = now_ns();
+  const bool is_short = step_timeout_.count() > 0 && step_timeout_ < kWaitSlice;
+  const std::chrono::milliseconds slice = is_short ? step_timeout_ : kWaitSlice;
+  while (!failed_.load()) {
+    Status status = queue_.wait(published_, num_reconciled_ + 1, slice);
+    const int64_t waited = now_ns() - begin;
+    if (status.code() != StatusCode::kAborted) return status;
+    if (step_timeout_.count() == 0 || waited < step_timeout_.count() * 1'000'000) continue;
+    device_hangs_.store(true);
+    return hanging_device(num_reconciled_, step_timeout_);
+  }
+  return {};
+}
+
 void EngineLoop::wait_and_reconcile() {
-  Status status;
-  do {
-    status = failed_.load() ? Status() : queue_.wait(published_, num_reconciled_ + 1, kWaitSlice);
-  } while (status.code() == StatusCode::kAborted);
+  const Status status = wait_for_step();
   if (!status.ok()) fail_everything(status);
-  const StepPlan& plan = plans_[num_reconciled_ % kStepRingSize];
-  const ResultView result = runner_.result(num_reconciled_);
+  const uint64_t step = num_reconciled_;
+  const PhaseScope scope(clock_, lane(), HostPhase::kReconcile, step);
+  const StepPlan& plan = plans_[step % kStepRingSize];
+  const ResultView result = runner_.result(step);
+  if (!failed_.load()) note_step(step);
   for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
   ++num_reconciled_;
   num_steps_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The stamps of the step before `step` are complete.
+void EngineLoop::note_step(uint64_t step) {
+  clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
+  if (trace_ == nullptr || step == 0) return;
+  const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
+  trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }
 
 void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -10,6 +11,8 @@
 #include "engine/intake.h"
 #include "engine/model_runner.h"
 #include "engine/output_ring.h"
+#include "engine/step_clock.h"
+#include "engine/step_trace.h"
 #include "sched/scheduler.h"
 
 namespace foretoken {
@@ -26,8 +29,11 @@ class EngineLoop {
     LengthPolicy& policy;
     OutputRing& outputs;
     const StepMemory& memory;
+    StepTrace* trace = nullptr;  // null: none is kept
   };
-  EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks);
+  // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
+  EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
+             std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0));
   ~EngineLoop();
 
   void start();
@@ -38,6 +44,11 @@ class EngineLoop {
   // The device error that ended the loop; ok while it runs. Any thread.
   Status error() const;
   int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
+  // Whether it ended because the device does not answer: what it may still write must stay. Any
+  // thread.
+  bool device_hangs() const { return device_hangs_.load(); }
+  // Any thread.
+  StepTiming timing() const { return clock_.timing(); }
 
   // A snapshot made by the engine thread after each step. Any thread.
   struct Occupancy {
@@ -54,7 +65,11 @@ class EngineLoop {
   void end_requested();
   std::span<const DraftGrant> grant_drafts();
   bool plan_and_submit();
+  bool plan_next(StepPlan& plan);
+  Status wait_for_step();
   void wait_and_reconcile();
+  void note_step(uint64_t step);
+  TraceLane* lane() const { return trace_ != nullptr ? trace_->engine() : nullptr; }
   void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
   void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);
@@ -70,20 +85,27 @@ class EngineLoop {
   OutputRing& outputs_;
   const PlanLimits limits_;
   const ResultLimits result_limits_;
+  const StepStamps* const stamps_;
+  StepTrace* const trace_;
   const int steps_in_flight_;
+  const std::chrono::milliseconds step_timeout_;
   const TestHooks hooks_;
   Intake intake_;
   std::array<StepPlan, kStepRingSize> plans_;
   BatchDemand demand_;
   std::array<DraftGrant, kMaxDrafters> grants_{};
+  std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
+  bool rested_ = true;                         // there was nothing to plan since the last step
   uint64_t num_submitted_ = 0;
   uint64_t num_reconciled_ = 0;
   std::vector<Sequence*> live_;  // everything added and not released
   std::atomic<int64_t> num_steps_{0};
+  StepClock clock_;
   Occupancy occupancy_;
   mutable std::mutex error_mutex_;
   Status error_;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> device_hangs_{false};
   std::thread thread_;
 };
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <future>
 
 #include "base/log.h"
 #include "engine/locate_model.h"
+#include "engine/logits_rows.h"
 #include "engine/make_drafters.h"
 #include "engine/resolve_config.h"
 #include "engine/speculative_checks.h"
@@ -15,47 +17,50 @@
 namespace foretoken {
 namespace {
 
-constexpr int kLogitsTile = 256;
 constexpr size_t kOutputRingSize = 8192;
-
-// Of a step whose prompts are not scored.
-int logits_rows(const EngineConfig& config) {
-  return std::min(config.max_num_batched_tokens, config.max_num_seqs * (most_drafts(config) + 1));
-}
-
-// Of a plan: four requests that use every variable parameter to the full, or many that use few.
-int max_init_words(int vocab_size) {
-  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32);
-}
+constexpr size_t kTracedOps = 131072;
 
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks, Start start) {
+  StartClock clock;
   std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_RETURN_IF_ERROR(check_speculative(given));
   FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
+  engine->free_at_start_ = engine->device_->free_memory();
+  clock.end_phase("device");
   FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
                       read_model_config(config.model, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
+  engine->profiler_ranges_ =
+      engine->device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
-  FT_RETURN_IF_ERROR(engine->load_text(resolved));
-  FT_ASSIGN_OR_RETURN(engine->generation_, load_generation_config(resolved));
-  FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders));
+  if (hooks.wrap_queue) engine->queue_ = hooks.wrap_queue(std::move(engine->queue_));
+  clock.end_phase("configuration");
+  FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders, clock));
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(engine->make_memory(resolved));
   engine->make_scheduler(resolved);
+  FT_RETURN_IF_ERROR(engine->start_trace(resolved));
   FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
-  FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved));
+  clock.end_phase("memory");
+  FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved, clock));
   if (start == Start::kServing) engine->make_threads(resolved, hooks);
+  clock.end_phase("threads");
+  engine->info_.start_phases = clock.phases();
+  FT_LOG(info, "started in {}", clock.text());
   return engine;
 }
 
-Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_folders) {
+Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_folders,
+                        StartClock& clock) {
   const auto start = std::chrono::steady_clock::now();
+  // A large tokenizer takes as long to read as gigabytes of weights.
+  std::future<Status> text = std::async(std::launch::async, [&] { return load_text(config); });
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
@@ -66,12 +71,18 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
                             "' is unknown; use auto, safetensors or dummy");
   }
   options.max_rows = config.max_num_batched_tokens;
-  options.max_logits_rows = std::min(kLogitsTile, logits_rows(config));
+  options.max_logits_rows = logits_tile(config);
   options.progress = config.on_load_progress;
   options.cancelled = config.cancel_load;
   const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
   FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
-  FT_ASSIGN_OR_RETURN(model_, load_model(*device_, config.model, options));
+  FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
+  Result<std::unique_ptr<Model>> model = load_model(*device_, config.model, options);
+  clock.end_phase("weights");
+  FT_RETURN_IF_ERROR(text.get());
+  FT_ASSIGN_OR_RETURN(model_, std::move(model));
+  FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config));
+  clock.end_phase("tokenizer");
   FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
                                                         .target = *model_,
                                                         .tokenizer = tokenizer_.get(),
@@ -86,6 +97,7 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
   info_.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fill_info(config, *options.attention);
+  clock.end_phase("drafters");
   return {};
 }
 
@@ -101,75 +113,6 @@ Status EngineImpl::load_text(const EngineConfig& config) {
     chat_template_.emplace(std::move(chat).value());
   } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
     return chat.status();
-  }
-  return {};
-}
-
-// Both decisions look at the same budget, since free memory changes from call to call.
-Status EngineImpl::size_kv_cache(EngineConfig& config) {
-  DrafterDemand drafters{.max_drafts = most_drafts(config)};
-  for (const auto& drafter : drafters_) {
-    drafters.block_bytes += drafter->bytes_per_block(config.block_size);
-  }
-  const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
-  const int64_t budget = kv_budget(config, *device_);
-  if (config.max_model_len == -1) {
-    const int longest = model_->config().max_context;
-    FT_ASSIGN_OR_RETURN(config.max_model_len,
-                        choose_max_model_len(config, demand, budget, longest));
-    FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",
-           config.max_model_len, longest);
-    info_.max_model_len = config.max_model_len;
-  }
-  FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget));
-  return {};
-}
-
-Status EngineImpl::make_memory(const EngineConfig& config) {
-  const std::vector<KvGroupSpec> groups = model_->kv_groups();
-  const int num_groups = static_cast<int>(groups.size());
-  const int vocab_size = model_->config().vocab_size;
-  max_blocks_ = (config.max_model_len + config.block_size - 1) / config.block_size;
-  const int max_updates =
-      num_groups * (max_blocks_ + config.max_num_batched_tokens / config.block_size +
-                    2 * config.max_num_seqs + 64);
-  const StepMemoryConfig memory_config{
-      .num_slots = config.max_num_seqs,
-      .num_blocks = num_blocks_.full,
-      .block_size = config.block_size,
-      .max_blocks = max_blocks_,
-      .vocab_size = vocab_size,
-      .windowed = num_groups > 1,
-      .max_rows = config.max_num_batched_tokens,
-      .max_logits_rows = config.max_num_batched_tokens,
-      .limits = {config.max_num_seqs, config.max_num_batched_tokens + config.max_num_seqs,
-                 max_updates, max_init_words(vocab_size)},
-      .result_limits = {.max_spans = config.max_num_seqs,
-                        .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
-                        .max_top = config.max_logprobs,
-                        .hidden = model_->config().hidden_size}};
-  FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
-  FT_ASSIGN_OR_RETURN(kv_cache_,
-                      KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
-  if (num_groups > 1) {
-    FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
-                                                       config.block_size));
-  }
-  info_.num_blocks = num_blocks_.full - 1;
-  info_.kv_cache_bytes =
-      kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
-  info_.token_page_bytes = memory_->token_page_bytes();
-  info_.block_table_bytes = memory_->block_table_bytes();
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    Drafter& drafter = *drafters_[i];
-    FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
-    info_.drafters.push_back(
-        {.name = drafter_names_[i],
-         .num_speculative_tokens = drafter.traits().max_drafts,
-         .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
-         .memory_bytes = drafter.memory_bytes()});
-    info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;
-    info_.drafter_bytes += info_.drafters.back().memory_bytes;
   }
   return {};
 }
@@ -198,8 +141,19 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
   scheduler_ = std::make_unique<Scheduler>(scheduler);
 }
 
+Status EngineImpl::start_trace(const EngineConfig& config) {
+  if (config.profile.empty() && profiler_ranges_.begin == nullptr) return {};
+  FT_ASSIGN_OR_RETURN(trace_,
+                      StepTrace::start(config.profile, *device_, *queue_, profiler_ranges_));
+  if (config.profile.empty() || !config.enforce_eager) return {};
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<OpTracer> tracer,
+                      OpTracer::create(*device_, std::move(queue_), kTracedOps));
+  op_tracer_ = tracer.get();
+  queue_ = std::move(tracer);
+  return {};
+}
+
 Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hooks) {
-  const int max_logits_rows = logits_rows(config);
   const bool synthetic = !config.speculative.empty() &&
                          config.speculative.front().rejection_sample_method == "synthetic";
   std::vector<Drafter*> drafters;
@@ -208,8 +162,8 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
       *device_, *queue_, *model_, KvCaches{kv_cache_.get(), window_cache_.get()},
       std::move(drafters), *memory_,
       ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
-                        .max_logits_rows = max_logits_rows,
-                        .logits_tile = std::min(kLogitsTile, max_logits_rows),
+                        .max_logits_rows = max_logits_rows(config),
+                        .logits_tile = logits_tile(config),
                         .max_processor_rows = config.max_processor_rows,
                         .max_len = config.max_model_len,
                         .max_catch_up_rows = max_catch_up_rows(config),
@@ -217,7 +171,7 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .synthetic_chances = synthetic
                                                  ? synthetic_chances(config.speculative.front())
                                                  : std::array<uint32_t, kMaxDrafts>{},
-                        .graphs = !config.enforce_eager,
+                        .graphs = graphs_,
                         .hooks = hooks});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
@@ -249,13 +203,12 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
                        .max_rows = config.max_num_batched_tokens,
                        .max_catch_up_rows = max_catch_up_rows(config),
                        .num_blocks = num_blocks_.full,
-                       .num_window_blocks = num_blocks_.windowed,
-                       .graphs = !config.enforce_eager});
+                       .num_window_blocks = num_blocks_.windowed});
   FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
   return file.empty() ? Status() : write_step_times(step_times_, file);
 }
 
-Status EngineImpl::prepare_speculation(const EngineConfig& config) {
+Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& clock) {
   LengthPolicyConfig policy = length_policy_config(config);
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
@@ -268,9 +221,16 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config) {
     FT_RETURN_IF_ERROR(find_step_times(config));
     FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
     info_.step_times = step_times_.text();
+    clock.end_phase("step times");
   }
   policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
-  return runner_->capture_usual_steps();
+  const int64_t free_before = device_->free_memory();
+  FT_RETURN_IF_ERROR(runner_->capture_usual_steps());
+  info_.num_graphs = runner_->graphs().size();
+  info_.graph_seconds = static_cast<double>(runner_->graphs().capture_ns()) / 1e9;
+  clock.end_phase("graphs");
+  FT_LOG(debug, "graphs took {} MiB of the device", (free_before - device_->free_memory()) >> 20);
+  return {};
 }
 
 void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
@@ -295,8 +255,10 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                                                          .scheduler = *scheduler_,
                                                          .policy = *policy_,
                                                          .outputs = *ring_,
-                                                         .memory = *memory_},
-                                       config.steps_in_flight, hooks);
+                                                         .memory = *memory_,
+                                                         .trace = trace_.get()},
+                                       config.steps_in_flight, hooks,
+                                       std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =
@@ -304,7 +266,9 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                                    std::lock_guard lock(requests_mutex_);
                                    requests_.erase(group.request.request_id);
                                  },
-                             .device_error = [this] { return loop_->error(); }});
+                             .device_error = [this] { return loop_->error(); }},
+      trace_ != nullptr ? trace_->output() : nullptr);
+  if (op_tracer_ != nullptr) op_tracer_->start(static_cast<uint16_t>(Op::kUpload));
   outputs_->start();
   loop_->start();
 }
@@ -346,6 +310,7 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.max_num_seqs = config.max_num_seqs;
   info_.max_num_batched_tokens = config.max_num_batched_tokens;
   info_.block_size = config.block_size;
+  info_.cudagraph_mode = graph_mode_name(graphs_.mode);
 }
 
 }  // namespace foretoken

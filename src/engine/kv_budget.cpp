@@ -10,6 +10,8 @@ namespace {
 
 constexpr int64_t kMaxCpuKvBytes = int64_t{4} << 30;
 constexpr int64_t kShortSequence = 512;  // tokens
+// That the driver takes for the graphs of an engine, those captured later included.
+constexpr int64_t kGraphBytes = int64_t{512} << 20;
 
 // Block counts without the null blocks.
 class Shares {
@@ -106,6 +108,13 @@ std::string needed_mebibytes(int64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
+// Two digits behind the point, rounded down.
+std::string short_number(double value) {
+  const auto hundredths = static_cast<int64_t>(value * 100 + 1e-6);
+  const std::string digits = std::to_string(hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + (digits.size() == 1 ? "0" : "") + digits;
+}
+
 std::string mebibytes(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -124,11 +133,33 @@ KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size,
   return demand;
 }
 
-int64_t kv_budget(const EngineConfig& config, const Device& device) {
+Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use) {
   if (config.kv_cache_memory_bytes > 0) return config.kv_cache_memory_bytes;
-  const auto budget = static_cast<int64_t>(static_cast<double>(device.free_memory()) *
-                                           config.gpu_memory_utilization);
-  return device.type() == DeviceType::kCpu ? std::min(budget / 2, kMaxCpuKvBytes) : budget;
+  const double share = config.gpu_memory_utilization;
+  if (use.type == DeviceType::kCpu) {
+    const auto budget = static_cast<int64_t>(static_cast<double>(use.free_now) * share);
+    return std::min(budget / 2, kMaxCpuKvBytes);
+  }
+  const auto granted = static_cast<int64_t>(static_cast<double>(use.total) * share);
+  const int64_t graphs = config.enforce_eager ? 0 : kGraphBytes;
+  const int64_t taken = use.free_at_start - use.free_now + use.still_to_take + graphs;
+  if (config.num_gpu_blocks_override > 0) return std::max<int64_t>(granted - taken, 0);
+  if (granted > use.free_at_start) {
+    const double most = 0.99 * static_cast<double>(use.free_at_start);
+    return resource_exhausted(
+        "--gpu-memory-utilization " + short_number(share) + " asks for " + mebibytes(granted) +
+        " of " + use.device + ", but only " + mebibytes(use.free_at_start) + " of its " +
+        mebibytes(use.total) + " were free at start; lower it to " +
+        short_number(most / static_cast<double>(use.total)) + " or end other processes");
+  }
+  if (granted <= taken) {
+    return resource_exhausted(
+        "no memory is left for the KV cache on " + use.device + ": --gpu-memory-utilization " +
+        short_number(share) + " grants " + mebibytes(granted) + ", but weights and scratch take " +
+        mebibytes(taken) +
+        "; raise it, lower --max-num-batched-tokens or --max-num-seqs, or use a smaller model");
+  }
+  return granted - taken;
 }
 
 Result<int> choose_max_model_len(const EngineConfig& config, const KvDemand& demand, int64_t budget,
@@ -146,10 +177,11 @@ Result<int> choose_max_model_len(const EngineConfig& config, const KvDemand& dem
     }
   }
   if (low == 0) {
-    return resource_exhausted("one block of KV cache needs " +
-                              needed_mebibytes(bytes_alone(shares, demand, 1)) + ", but only " +
-                              mebibytes(budget) +
-                              " are available; raise --kv-cache-memory-bytes or free memory");
+    return resource_exhausted(
+        "one block of KV cache needs " + needed_mebibytes(bytes_alone(shares, demand, 1)) +
+        ", but only " + mebibytes(budget) +
+        " are available; raise --gpu-memory-utilization or --kv-cache-memory-bytes, or "
+        "free memory");
   }
   return static_cast<int>(std::min<int64_t>(longest, low * config.block_size));
 }
@@ -165,8 +197,8 @@ Result<KvBlockCounts> choose_num_blocks(const EngineConfig& config, const KvDema
     return resource_exhausted(
         "one sequence of max_model_len " + std::to_string(config.max_model_len) + " needs " +
         needed_mebibytes(alone) + " of KV cache, but only " + mebibytes(budget) +
-        " are available; lower --max-model-len (auto: as much as fits) or raise "
-        "--kv-cache-memory-bytes");
+        " are available; lower --max-model-len (auto: as much as fits), or raise "
+        "--gpu-memory-utilization or --kv-cache-memory-bytes");
   }
   return split_budget(shares, demand, budget - demand.block_bytes - demand.window_block_bytes);
 }

@@ -2,6 +2,7 @@
 #include <foretoken/config.h>
 
 #include <cstdint>
+#include <string>
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
@@ -35,9 +36,22 @@ struct KvBlockCounts {
   int windowed = 0;
 };
 
-// Bytes for keys, values, token pages and what drafters keep: kv_cache_memory_bytes, or the share
-// of free memory that the configuration grants. Call it when the weights are loaded.
-int64_t kv_budget(const EngineConfig& config, const Device& device);
+// The memory of a device while an engine starts, in bytes.
+struct MemoryUse {
+  std::string device;  // for messages
+  DeviceType type = DeviceType::kCpu;
+  int64_t total = 0;
+  int64_t free_at_start = 0;  // before the engine took any
+  int64_t free_now = 0;       // weights and the models' scratch are there
+  int64_t still_to_take = 0;  // by steps, beside the KV cache; graphs are added to it
+};
+
+// Bytes for keys, values, token pages and what drafters keep: kv_cache_memory_bytes where it is
+// given. Otherwise, on CUDA, what gpu_memory_utilization of the device's memory leaves beside what
+// the engine took and will take; on the CPU that share of half of what is free, at most 4 GiB.
+// ResourceExhausted, with the remedy, when other processes hold what was granted, or nothing is
+// left; not with num_gpu_blocks_override.
+Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use);
 
 // The largest max_model_len up to `longest` for which one sequence fits into `budget` (or into
 // num_gpu_blocks_override blocks). ResourceExhausted when not even two tokens do.

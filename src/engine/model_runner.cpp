@@ -17,13 +17,11 @@
 #include "kernels/publish.h"
 #include "kernels/sample.h"
 #include "kernels/shape_logits.h"
+#include "kernels/stamp.h"
 #include "kernels/upload.h"
 
 namespace foretoken {
 namespace {
-
-// Graphs that find room without another allocation by the map itself.
-constexpr size_t kMostGraphs = 1024;
 
 // Whether the step fills ResultView::rows.
 bool gives_logprobs(uint32_t features) {
@@ -53,10 +51,11 @@ ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCac
       drafters_(std::move(drafters)),
       memory_(memory),
       config_(config),
-      shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_),
-      scratch_(device, scratch_config(model, memory, config)) {
+      shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_,
+              config.graphs),
+      scratch_(device, scratch_config(model, memory, config)),
+      graphs_(queue) {
   FT_CHECK(drafters_.size() <= kMaxDrafters);
-  graphs_.reserve(kMostGraphs);
 }
 
 Status ModelRunner::start() {
@@ -70,25 +69,13 @@ Status ModelRunner::start() {
 }
 
 Status ModelRunner::capture_usual_steps() {
-  if (!config_.graphs) return {};
-  std::vector<StepShape> shapes;
-  for (const int rows : shapes_.row_buckets()) shapes.push_back({.max_rows = rows});
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    for (const StepShape& shape : shapes_.of_decoding(static_cast<int>(i))) shapes.push_back(shape);
-  }
-  for (const StepShape& shape : shapes) {
-    if (graph_of(shape) != nullptr) continue;
-    return internal_error("cannot capture the graph of " + std::to_string(shape.max_rows) +
-                          " rows; try --enforce-eager");
-  }
+  for (const StepShape& shape : shapes_.usual()) (void)recording_of(shape);
   return queue_.drain();
 }
 
 Status ModelRunner::set_step_times(const StepTimes* times) {
   FT_RETURN_IF_ERROR(queue_.drain());
-  std::erase_if(graphs_, [](const auto& entry) {
-    return entry.first.drafts != std::array<DraftShape, kMaxDrafters>{};
-  });
+  graphs_.forget_drafts();
   step_times_ = times;
   if (times == nullptr) return {};
   const std::vector<int32_t> row_ns = times->row_ns(config_.max_rows);
@@ -105,17 +92,14 @@ int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
   return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));
 }
 
-// The graph of a shape, captured when it is first needed; null where graphs are off, or when there
-// are so many already that a further shape runs op by op.
-Graph* ModelRunner::graph_of(const StepShape& shape) {
-  if (!config_.graphs) return nullptr;
-  const auto found = graphs_.find(shape);
-  if (found != graphs_.end()) return found->second.get();
-  if (graphs_.size() >= kMostGraphs) return nullptr;
-  const ForeignAllocationScope once;
-  queue_.begin_capture();
-  enqueue_step(shape);
-  return graphs_.emplace(shape, queue_.end_capture()).first->second.get();
+const Recording* ModelRunner::recording_of(const StepShape& shape) {
+  return graphs_.get(shape, [&](Queue& queue) { enqueue_step(queue, shape); });
+}
+
+std::optional<Recording> ModelRunner::record_proposal(const StepPlan& plan) {
+  const StepShape shape = shapes_.of(plan);
+  if (shape.launch == StepLaunch::kOps) return std::nullopt;
+  return graphs_.record(shape.launch, [&](Queue& queue) { enqueue_drafts(queue, shape); });
 }
 
 PlanView ModelRunner::entry(uint64_t step) const {
@@ -131,22 +115,20 @@ char* ModelRunner::entry_bytes(uint64_t step) const {
   return memory_.plan_ring + step % kStepRingSize * memory_.plan_entry_bytes;
 }
 
-void ModelRunner::propose(const StepPlan& plan) { enqueue_drafts(shapes_.of(plan)); }
-
 void ModelRunner::submit(const StepPlan& plan) {
   FT_CHECK(plan.features < kNumStepFeatureSets);
   if (config_.hooks.reuse_ring_entry && plan.step > 0) {
     std::memcpy(entry_bytes(plan.step - 1), entry_bytes(plan.step), memory_.plan_entry_bytes);
   }
   const StepShape shape = shapes_.of(plan);
-  Graph* graph = graph_of(shape);
+  const Recording* recording = recording_of(shape);
   // A driver may allocate for each host call, inside a graph too.
   std::optional<ForeignAllocationScope> host_calls;
   if ((plan.features & kHasProcessors) != 0) host_calls.emplace();
-  if (graph != nullptr) {
-    queue_.replay(*graph);
+  if (recording != nullptr) {
+    recording->replay(queue_);
   } else {
-    enqueue_step(shape);
+    enqueue_step(queue_, shape);
   }
 }
 
@@ -156,43 +138,44 @@ int ModelRunner::max_logits_rows(const StepShape& shape) const {
                                                : std::min(shape.max_rows, config_.max_logits_rows);
 }
 
-void ModelRunner::enqueue_step(const StepShape& shape) {
-  enqueue_inputs(shape);
-  model_.forward(queue_, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
-  if ((shape.features & kPools) != 0) enqueue_pooling(shape.max_rows);
-  enqueue_logits(shape);
-  enqueue_outputs(shape.features);
-  enqueue_drafts(shape);
+void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
+  enqueue_inputs(queue, shape);
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
+  if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
+  enqueue_logits(queue, shape);
+  enqueue_outputs(queue, shape.features);
+  enqueue_drafts(queue, shape);
 }
 
-void ModelRunner::enqueue_inputs(const StepShape& shape) {
-  if (config_.hooks.upload_delay_us > 0) delay(queue_, {config_.hooks.upload_delay_us});
-  upload(queue_, {.step = memory_.step_counter,
-                  .ring = memory_.plan_ring,
-                  .entry_bytes = memory_.plan_entry_bytes,
-                  .plan = memory_.plan,
+void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
+  if (config_.hooks.upload_delay_us > 0) delay(queue, {config_.hooks.upload_delay_us});
+  upload(queue, {.step = memory_.step_counter,
+                 .ring = memory_.plan_ring,
+                 .entry_bytes = memory_.plan_entry_bytes,
+                 .plan = memory_.plan,
+                 .limits = memory_.limits(),
+                 .batch = memory_.batch,
+                 .stamps = memory_.stamps});
+  prepare(queue, {.plan = memory_.plan,
                   .limits = memory_.limits(),
-                  .batch = memory_.batch});
-  prepare(queue_, {.plan = memory_.plan,
-                   .limits = memory_.limits(),
-                   .batch = memory_.batch,
-                   .tensors = memory_.tensors,
-                   .max_rows = shape.max_rows,
-                   .max_logits_rows = max_logits_rows(shape)});
+                  .batch = memory_.batch,
+                  .tensors = memory_.tensors,
+                  .max_rows = shape.max_rows,
+                  .max_logits_rows = max_logits_rows(shape)});
 }
 
-void ModelRunner::enqueue_pooling(int max_rows) {
-  pool(queue_, {.states = model_.hidden_states(queue_, memory_.tensors, max_rows),
-                .tensors = memory_.tensors,
-                .batch = memory_.batch,
-                .accumulators = scratch_.accumulators,
-                .result = memory_.result,
-                .limits = memory_.result_limits(),
-                .hidden = model_.config().hidden_size,
-                .dtype = model_.config().dtype});
+void ModelRunner::enqueue_pooling(Queue& queue, int max_rows) {
+  pool(queue, {.states = model_.hidden_states(queue, memory_.tensors, max_rows),
+               .tensors = memory_.tensors,
+               .batch = memory_.batch,
+               .accumulators = scratch_.accumulators,
+               .result = memory_.result,
+               .limits = memory_.result_limits(),
+               .hidden = model_.config().hidden_size,
+               .dtype = model_.config().dtype});
 }
 
-void ModelRunner::enqueue_logits(const StepShape& shape) {
+void ModelRunner::enqueue_logits(Queue& queue, const StepShape& shape) {
   const uint32_t features = shape.features;
   const int num_rows = max_logits_rows(shape);
   const bool has_processors = (features & kHasProcessors) != 0;
@@ -200,113 +183,125 @@ void ModelRunner::enqueue_logits(const StepShape& shape) {
                                   : config_.logits_tile;
   for (int offset = 0; offset < num_rows; offset += tile) {
     const int rows = std::min(tile, num_rows - offset);
-    model_.logits(queue_, memory_.tensors, offset, rows, scratch_.logits);
+    model_.logits(queue, memory_.tensors, offset, rows, scratch_.logits);
     if (gives_logprobs(features) && (features & (kShapesLogits | kHasProcessors)) != 0) {
-      keep_raw(queue_, {.logits = scratch_.logits,
-                        .raw = scratch_.raw,
+      keep_raw(queue, {.logits = scratch_.logits,
+                       .raw = scratch_.raw,
+                       .tensors = memory_.tensors,
+                       .batch = memory_.batch,
+                       .row_offset = offset,
+                       .max_rows = rows,
+                       .vocab = model_.config().vocab_size});
+    }
+    if (has_processors) enqueue_processors(queue, offset, rows);
+    enqueue_sampling(queue, offset, rows, features);
+  }
+}
+
+void ModelRunner::enqueue_processors(Queue& queue, int row_offset, int rows) {
+  const int32_t vocab = model_.config().vocab_size;
+  export_logits(queue, {.logits = scratch_.logits,
                         .tensors = memory_.tensors,
                         .batch = memory_.batch,
-                        .row_offset = offset,
+                        .host = scratch_.host,
+                        .row_offset = row_offset,
                         .max_rows = rows,
-                        .vocab = model_.config().vocab_size});
-    }
-    if (has_processors) enqueue_processors(offset, rows);
-    enqueue_sampling(offset, rows, features);
-  }
+                        .vocab = vocab});
+  queue.call_host(&run_processors, scratch_.processor_call(rows));
+  import_logits(queue, {.logits = scratch_.logits,
+                        .counts = memory_.tensors.counts,
+                        .host = scratch_.host,
+                        .row_offset = row_offset,
+                        .max_rows = rows,
+                        .vocab = vocab});
 }
 
-void ModelRunner::enqueue_processors(int row_offset, int rows) {
-  const int32_t vocab = model_.config().vocab_size;
-  export_logits(queue_, {.logits = scratch_.logits,
-                         .tensors = memory_.tensors,
-                         .batch = memory_.batch,
-                         .host = scratch_.host,
-                         .row_offset = row_offset,
-                         .max_rows = rows,
-                         .vocab = vocab});
-  queue_.call_host(&run_processors, scratch_.processor_call(rows));
-  import_logits(queue_, {.logits = scratch_.logits,
-                         .counts = memory_.tensors.counts,
-                         .host = scratch_.host,
-                         .row_offset = row_offset,
-                         .max_rows = rows,
-                         .vocab = vocab});
-}
-
-void ModelRunner::enqueue_sampling(int row_offset, int rows, uint32_t features) {
+void ModelRunner::enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features) {
   const int32_t vocab = model_.config().vocab_size;
   if ((features & kShapesLogits) != 0) {
-    shape_logits(queue_, {.logits = scratch_.logits,
-                          .tensors = memory_.tensors,
-                          .batch = memory_.batch,
-                          .seen = scratch_.seen,
-                          .row_offset = row_offset,
-                          .max_rows = rows,
-                          .vocab = vocab});
+    shape_logits(queue, {.logits = scratch_.logits,
+                         .tensors = memory_.tensors,
+                         .batch = memory_.batch,
+                         .seen = scratch_.seen,
+                         .row_offset = row_offset,
+                         .max_rows = rows,
+                         .vocab = vocab});
   }
-  sample(queue_, {.logits = scratch_.logits,
-                  .tensors = memory_.tensors,
-                  .batch = memory_.batch,
-                  .row_offset = row_offset,
-                  .max_rows = rows,
-                  .vocab = vocab});
+  sample(queue, {.logits = scratch_.logits,
+                 .tensors = memory_.tensors,
+                 .batch = memory_.batch,
+                 .row_offset = row_offset,
+                 .max_rows = rows,
+                 .vocab = vocab});
   if (!gives_logprobs(features)) return;
-  logprobs(queue_, {.logits = scratch_.logits,
-                    .raw = scratch_.raw,
-                    .tensors = memory_.tensors,
-                    .params = memory_.batch.params,
-                    .result = memory_.result,
-                    .limits = memory_.result_limits(),
-                    .row_offset = row_offset,
-                    .max_rows = rows,
-                    .vocab = vocab});
-}
-
-void ModelRunner::enqueue_outputs(uint32_t features) {
-  commit(queue_, {.plan = memory_.plan,
-                  .limits = memory_.limits(),
-                  .batch = memory_.batch,
-                  .tensors = memory_.tensors,
-                  .result = memory_.result,
-                  .result_limits = memory_.result_limits(),
-                  .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
-                  .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
-  publish(queue_, {.step = memory_.step_counter,
+  logprobs(queue, {.logits = scratch_.logits,
+                   .raw = scratch_.raw,
+                   .tensors = memory_.tensors,
+                   .params = memory_.batch.params,
                    .result = memory_.result,
                    .limits = memory_.result_limits(),
-                   .with_logprobs = gives_logprobs(features) ? 1 : 0,
-                   .with_pooled = (features & kPools) != 0 ? 1 : 0,
-                   .ring = memory_.result_ring,
-                   .entry_bytes = memory_.result_entry_bytes,
-                   .word = memory_.published.word});
+                   .row_offset = row_offset,
+                   .max_rows = rows,
+                   .vocab = vocab});
 }
 
-void ModelRunner::enqueue_drafts(const StepShape& shape) {
+void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
+  commit(queue, {.plan = memory_.plan,
+                 .limits = memory_.limits(),
+                 .batch = memory_.batch,
+                 .tensors = memory_.tensors,
+                 .result = memory_.result,
+                 .result_limits = memory_.result_limits(),
+                 .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
+                 .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
+  publish(queue, {.step = memory_.step_counter,
+                  .result = memory_.result,
+                  .limits = memory_.result_limits(),
+                  .with_logprobs = gives_logprobs(features) ? 1 : 0,
+                  .with_pooled = (features & kPools) != 0 ? 1 : 0,
+                  .ring = memory_.result_ring,
+                  .entry_bytes = memory_.result_entry_bytes,
+                  .word = memory_.published.word,
+                  .stamps = memory_.stamps});
+}
+
+void ModelRunner::enqueue_drafts(Queue& queue, const StepShape& shape) {
+  bool any = false;
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    if (shape.drafts[i] != DraftShape{}) enqueue_drafter(static_cast<int>(i), shape.drafts[i]);
+    if (shape.drafts[i] == DraftShape{}) continue;
+    enqueue_drafter(queue, static_cast<int>(i), shape.drafts[i]);
+    any = true;
   }
+  if (any) stamp(queue, {memory_.step_counter, memory_.stamps});
 }
 
-void ModelRunner::enqueue_drafter(int index, const DraftShape& shape) {
+void ModelRunner::enqueue_drafter(Queue& queue, int index, const DraftShape& shape) {
   Drafter& drafter = *drafters_[static_cast<size_t>(index)];
-  choose_lengths(queue_, {.plan = memory_.plan,
-                          .limits = memory_.limits(),
-                          .batch = memory_.batch,
-                          .spans = memory_.tensors.spans,
-                          .result = memory_.result,
-                          .result_limits = memory_.result_limits(),
-                          .row_ns = step_times_ != nullptr ? scratch_.row_ns : nullptr,
-                          .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
-                          .draft_ns = draft_ns(index, shape),
-                          .drafter = index,
-                          .draft_max_len = drafter.traits().max_len});
-  drafter.propose(queue_,
+  choose_lengths(queue, {.plan = memory_.plan,
+                         .limits = memory_.limits(),
+                         .batch = memory_.batch,
+                         .spans = memory_.tensors.spans,
+                         .result = memory_.result,
+                         .result_limits = memory_.result_limits(),
+                         .row_ns = step_times_ != nullptr ? scratch_.row_ns : nullptr,
+                         .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
+                         .draft_ns = draft_ns(index, shape),
+                         .drafter = index,
+                         .draft_max_len = drafter.traits().max_len});
+  drafter.propose(queue,
                   {.plan = memory_.plan,
                    .limits = memory_.limits(),
                    .batch = memory_.batch,
                    .tensors = memory_.tensors,
                    .index = index},
                   shape);
+}
+
+int64_t ModelRunner::device_bytes(const Model& model, const StepMemoryConfig& memory,
+                                  const ModelRunnerConfig& config) {
+  const std::unique_ptr<StepMemory> counted = StepMemory::count(memory);
+  return counted->device_bytes() +
+         StepScratch::device_bytes(scratch_config(model, *counted, config));
 }
 
 }  // namespace foretoken

@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
-#include <memory>
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
 #include "attention/kv_cache.h"
@@ -9,6 +8,7 @@
 #include "device/device.h"
 #include "draft/drafter.h"
 #include "draft/step_times.h"
+#include "engine/graph_cache.h"
 #include "engine/step_memory.h"
 #include "engine/step_scratch.h"
 #include "engine/step_shape.h"
@@ -29,7 +29,7 @@ struct ModelRunnerConfig {
   // Verification by the rule `synthetic`, with the chances of kernels/commit.h.
   bool synthetic = false;
   std::array<uint32_t, kMaxDrafts> synthetic_chances{};
-  bool graphs = true;
+  GraphConfig graphs;
   TestHooks hooks;
 };
 
@@ -41,11 +41,14 @@ class ModelRunner {
   ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
               std::vector<Drafter*> drafters, StepMemory& memory, const ModelRunnerConfig& config);
 
+  // Device memory of the step memory and the scratch of a runner for such steps.
+  static int64_t device_bytes(const Model& model, const StepMemoryConfig& memory,
+                              const ModelRunnerConfig& config);
+
   // Takes the scratch. Nothing can be submitted before.
   Status start();
-  // Captures one graph of plain sampling per row bucket, and those of sequences that all decode
-  // with as many drafts as each drafter makes. All others are captured when they are first needed.
-  // Does nothing without graphs.
+  // Records the usual steps (StepShapes::usual). All others are recorded when they are first
+  // needed.
   Status capture_usual_steps();
 
   // The costs by which drafts are chosen from here on; null: every slot gets the most that it can
@@ -59,28 +62,30 @@ class ModelRunner {
   // Enqueues the step of `plan`, which stands in its ring entry, without waiting. Only its number
   // and bounds are looked at.
   void submit(const StepPlan& plan);
-  // For measuring: the first two parts of the step of `plan`, and its part 9.
-  void stage(const StepPlan& plan) { enqueue_inputs(shapes_.of(plan)); }
-  void propose(const StepPlan& plan);
+  // For measuring: the first two parts of the step of `plan`, its part 9, and that part recorded as
+  // it would be in a step; none where such a step runs op by op.
+  void stage(const StepPlan& plan) { enqueue_inputs(queue_, shapes_.of(plan)); }
+  void propose(const StepPlan& plan) { enqueue_drafts(queue_, shapes_.of(plan)); }
+  std::optional<Recording> record_proposal(const StepPlan& plan);
 
   int num_buckets() const { return static_cast<int>(shapes_.row_buckets().size()); }
-  int num_graphs() const { return static_cast<int>(graphs_.size()); }
+  const GraphCache& graphs() const { return graphs_; }
   int logits_tile() const { return config_.logits_tile; }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
 
  private:
   char* entry_bytes(uint64_t step) const;
   int max_logits_rows(const StepShape& shape) const;
-  Graph* graph_of(const StepShape& shape);
-  void enqueue_step(const StepShape& shape);
-  void enqueue_inputs(const StepShape& shape);
-  void enqueue_pooling(int max_rows);
-  void enqueue_logits(const StepShape& shape);
-  void enqueue_processors(int row_offset, int rows);
-  void enqueue_sampling(int row_offset, int rows, uint32_t features);
-  void enqueue_outputs(uint32_t features);
-  void enqueue_drafts(const StepShape& shape);
-  void enqueue_drafter(int index, const DraftShape& shape);
+  const Recording* recording_of(const StepShape& shape);
+  void enqueue_step(Queue& queue, const StepShape& shape);
+  void enqueue_inputs(Queue& queue, const StepShape& shape);
+  void enqueue_pooling(Queue& queue, int max_rows);
+  void enqueue_logits(Queue& queue, const StepShape& shape);
+  void enqueue_processors(Queue& queue, int row_offset, int rows);
+  void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
+  void enqueue_outputs(Queue& queue, uint32_t features);
+  void enqueue_drafts(Queue& queue, const StepShape& shape);
+  void enqueue_drafter(Queue& queue, int index, const DraftShape& shape);
   int32_t draft_ns(int index, const DraftShape& shape) const;
 
   Queue& queue_;
@@ -92,7 +97,7 @@ class ModelRunner {
   const StepShapes shapes_;
   StepScratch scratch_;
   const StepTimes* step_times_ = nullptr;
-  std::unordered_map<StepShape, std::unique_ptr<Graph>, StepShapeHash> graphs_;
+  GraphCache graphs_;
 };
 
 }  // namespace foretoken

@@ -31,6 +31,7 @@ class OpTracer final : public Queue {
   void record(Event event, uint64_t value) override;
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
+  Status capture_error() const override { return queue_->capture_error(); }
   void replay(Graph& graph) override;
   Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override;
   Status drain() override;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/thread_role.h"
@@ -11,6 +12,8 @@
 
 namespace foretoken {
 namespace {
+
+constexpr int64_t kSameOutputsNs = 20'000;
 
 void add(RequestStats& sum, const OutputEvent& event) {
   if (event.num_ids > 0) ++sum.num_steps;
@@ -90,8 +93,8 @@ const char* finish_reason_name(FinishReason reason) {
   return "";
 }
 
-OutputProcessor::OutputProcessor(OutputRing& ring, Intake& intake, Hooks hooks)
-    : ring_(ring), intake_(intake), hooks_(std::move(hooks)) {}
+OutputProcessor::OutputProcessor(OutputRing& ring, Intake& intake, Hooks hooks, TraceLane* trace)
+    : ring_(ring), intake_(intake), hooks_(std::move(hooks)), trace_(trace) {}
 
 OutputProcessor::~OutputProcessor() { join(); }
 
@@ -135,11 +138,22 @@ void OutputProcessor::main() {
     const Popped popped = ring_.pop_until(event, acceptance_log_.due());
     if (popped == Popped::kClosed) return;
     if (popped == Popped::kEvent) {
-      handle(event);
+      handle_and_trace(event);
       if (event.released) delete event.request;
     }
     acceptance_log_.write_when_due(AcceptanceLog::Clock::now());
   }
+}
+
+// The outputs of a step come one after the other, and are one event of the trace.
+void OutputProcessor::handle_and_trace(const OutputEvent& event) {
+  if (trace_ == nullptr) {
+    handle(event);
+    return;
+  }
+  const int64_t begin = now_ns();
+  handle(event);
+  trace_->extend("outputs", begin, now_ns(), kSameOutputsNs);
 }
 
 void OutputProcessor::handle(const OutputEvent& event) {

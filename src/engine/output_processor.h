@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/trace.h"
 #include "engine/acceptance_log.h"
 #include "engine/intake.h"
 #include "engine/output_ring.h"
@@ -25,7 +26,8 @@ class OutputProcessor {
     std::function<Status()> device_error;
   };
 
-  OutputProcessor(OutputRing& ring, Intake& intake, Hooks hooks);
+  // `trace`: where to note when it is busy, or null.
+  OutputProcessor(OutputRing& ring, Intake& intake, Hooks hooks, TraceLane* trace = nullptr);
   ~OutputProcessor();
 
   void start();
@@ -43,6 +45,7 @@ class OutputProcessor {
 
  private:
   void main();
+  void handle_and_trace(const OutputEvent& event);
   void handle(const OutputEvent& event);
   void count(RequestState& request, const OutputEvent& event);
   void append_ids(RequestState& request, const OutputEvent& event);
@@ -62,6 +65,7 @@ class OutputProcessor {
   OutputRing& ring_;
   Intake& intake_;
   const Hooks hooks_;
+  TraceLane* const trace_;
   mutable std::mutex totals_mutex_;
   RequestStats totals_;
   std::array<RequestStats, kMaxDrafters> drafter_totals_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "engine/graph_mode.h"
 #include "kernels/open_device.h"
 #include "kernels/step_types.h"
 
@@ -38,6 +39,8 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
       check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));
   FT_RETURN_IF_ERROR(
       check_range("--steps-in-flight", config.steps_in_flight, 1, kStepRingSize - 1));
+  FT_RETURN_IF_ERROR(
+      check_range("--step-timeout-seconds", config.step_timeout_seconds, 0, 1'000'000));
   if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
     return invalid_argument("--block-size " + std::to_string(config.block_size) +
                             " is not supported; use 16, 32 or 64");
@@ -83,6 +86,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
+  FT_RETURN_IF_ERROR(resolve_graphs(resolved, true).status());
   if (config.batch_invariant != "auto" && config.batch_invariant != "on" &&
       config.batch_invariant != "off") {
     return invalid_argument("--batch-invariant '" + config.batch_invariant +

@@ -120,9 +120,14 @@ Status check_synthetic(const SpeculativeConfig& config) {
 Status check_rejection(const SpeculativeConfig& config) {
   const std::string& method = config.rejection_sample_method;
   if (method == "synthetic") return check_synthetic(config);
-  if (method == "standard" || method == "block" || method == "fly") {
+  if (method == "standard" || method == "block") {
     return fault("rejection_sample_method '" + method +
-                 "' is not built yet; use coupled or synthetic");
+                 "' is not built yet; leave it out for coupled, which accepts greedy drafts "
+                 "exactly as often as standard");
+  }
+  if (method == "fly") {
+    return fault(
+        "rejection_sample_method 'fly' changes the text; leave it out for coupled, which does not");
   }
   if (method != "coupled") {
     return fault("rejection_sample_method '" + method + "' is unknown; use coupled or synthetic");

@@ -270,6 +270,7 @@ Result<double> StepBench::time_ns(const std::vector<ListedOp>& ops, bool graph, 
     parts_.queue.begin_capture();
     launch_ops(parts_.queue, ops);
     recorded = parts_.queue.end_capture();
+    if (recorded == nullptr) return parts_.queue.capture_error();
   }
   const auto enqueue = [&] {
     recorded != nullptr ? parts_.queue.replay(*recorded) : launch_ops(parts_.queue, ops);

@@ -8,12 +8,22 @@ namespace foretoken {
 
 Result<std::unique_ptr<StepMemory>> StepMemory::make(Device& device,
                                                      const StepMemoryConfig& config) {
-  std::unique_ptr<StepMemory> memory(new StepMemory(device, config));
-  FT_RETURN_IF_ERROR(memory->take_batch());
-  FT_RETURN_IF_ERROR(memory->take_lists());
-  FT_RETURN_IF_ERROR(memory->take_tensors());
-  FT_RETURN_IF_ERROR(memory->take_rings());
+  std::unique_ptr<StepMemory> memory(new StepMemory(&device, config));
+  FT_RETURN_IF_ERROR(memory->take_all());
   return memory;
+}
+
+std::unique_ptr<StepMemory> StepMemory::count(const StepMemoryConfig& config) {
+  std::unique_ptr<StepMemory> memory(new StepMemory(nullptr, config));
+  FT_CHECK(memory->take_all().ok());
+  return memory;
+}
+
+Status StepMemory::take_all() {
+  FT_RETURN_IF_ERROR(take_batch());
+  FT_RETURN_IF_ERROR(take_lists());
+  FT_RETURN_IF_ERROR(take_tensors());
+  return take_rings();
 }
 
 Status StepMemory::take_batch() {
@@ -80,8 +90,9 @@ Status StepMemory::take_rings() {
                       pinned_.take_array<char>(plan_entry_bytes * kStepRingSize, "step plan ring"));
   FT_ASSIGN_OR_RETURN(result_ring, pinned_.take_array<char>(result_entry_bytes * kStepRingSize,
                                                             "step result ring"));
+  FT_ASSIGN_OR_RETURN(stamps, pinned_.take_array<StepStamps>(kStepRingSize, "step times"));
   FT_ASSIGN_OR_RETURN(void* word, pinned_.take(sizeof(uint64_t), "publish word"));
-  published.word = new (word) std::atomic<uint64_t>(0);
+  if (word != nullptr) published.word = new (word) std::atomic<uint64_t>(0);
   return {};
 }
 

@@ -27,6 +27,9 @@ class StepMemory {
  public:
   static Result<std::unique_ptr<StepMemory>> make(Device& device, const StepMemoryConfig& config);
 
+  // Takes nothing: every pointer is null, and device_bytes is what `make` would take.
+  static std::unique_ptr<StepMemory> count(const StepMemoryConfig& config);
+
   const PlanLimits& limits() const { return config_.limits; }
   const ResultLimits& result_limits() const { return config_.result_limits; }
   BatchState batch{};
@@ -38,19 +41,23 @@ class StepMemory {
   char* result_ring = nullptr;       // pinned, kStepRingSize entries
   int64_t plan_entry_bytes = 0;
   int64_t result_entry_bytes = 0;
-  Event published;  // number of published steps
+  Event published;               // number of published steps
+  StepStamps* stamps = nullptr;  // pinned, kStepRingSize entries
 
   // Enqueues what makes the device state as it was at the start: no sequences, empty pages, step 0.
   void reset(Queue& queue);
 
+  int64_t device_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
   int64_t token_page_bytes() const;
   int64_t block_table_bytes() const;  // of both groups
 
  private:
-  StepMemory(Device& device, const StepMemoryConfig& config)
+  // A null device: memory is only counted.
+  StepMemory(Device* device, const StepMemoryConfig& config)
       : config_(config),
         arena_(device, MemoryKind::kDevice),
         pinned_(device, MemoryKind::kPinned) {}
+  Status take_all();
   Status take_batch();
   Status take_lists();
   Status take_tensors();

@@ -14,6 +14,7 @@ constexpr int kContext = 256;  // known tokens of a made-up sequence, where they
 // Every size is timed once a round and its shortest time counts: other work on the machine only
 // adds time, and what it adds changes from moment to moment rather than from size to size.
 constexpr int kMostRounds = 8;
+constexpr int64_t kNoise = 50;        // a round that shortens no time by a 50th part is the last
 constexpr double kSearchShare = 0.6;  // of the time, for the first run of the sizes
 constexpr int kSlowEvery = 6;         // rounds in which slow sizes are timed too
 constexpr int64_t kSlowNs = 10'000'000;
@@ -80,7 +81,8 @@ Result<StepTimes> StepProfile::measure() {
   }
   for (int round = 0; round < kMostRounds; ++round) {
     if (static_cast<double>(ns_since(start)) > seconds * 1e9) break;
-    FT_RETURN_IF_ERROR(run_round(round % kSlowEvery == 0));
+    FT_ASSIGN_OR_RETURN(const bool shorter, run_round(round % kSlowEvery == 0));
+    if (round > 0 && !shorter) break;
   }
   memory_.reset(queue_);
   FT_RETURN_IF_ERROR(queue_.drain());
@@ -166,15 +168,18 @@ Status StepProfile::find_sizes(Curve& curve) {
   return {};
 }
 
-Status StepProfile::run_round(bool slow_too) {
+// Whether any time became shorter by more than the clock's noise.
+Result<bool> StepProfile::run_round(bool slow_too) {
+  bool shorter = false;
   for (Curve& curve : curves_) {
     for (auto& [size, probe] : curve.probes) {
       if (probe.ns > kSlowNs && !slow_too) continue;
       FT_RETURN_IF_ERROR(sample(curve, probe));
+      shorter = shorter || probe.last_ns < probe.ns - probe.ns / kNoise;
       probe.ns = std::min(probe.ns, probe.last_ns);
     }
   }
-  return {};
+  return shorter;
 }
 
 // A smaller step never takes longer than a larger one.
@@ -353,8 +358,8 @@ Status StepProfile::enqueue(CurveKind kind, const Probe& probe) {
     }
     runner_.submit(encode(probe.batch));
     ++step_;
-  } else if (probe.graph != nullptr) {
-    queue_.replay(*probe.graph);
+  } else if (probe.recording) {
+    probe.recording->replay(queue_);
   } else {
     runner_.propose(encode(probe.batch));
   }
@@ -367,10 +372,7 @@ Status StepProfile::stage(Probe& probe) {
   runner_.stage(plan);
   FT_RETURN_IF_ERROR(queue_.drain());
   write_states(probe.batch, true);
-  if (!config_.graphs || probe.graph != nullptr) return {};
-  queue_.begin_capture();
-  runner_.propose(plan);
-  probe.graph = queue_.end_capture();
+  if (!probe.recording) probe.recording = runner_.record_proposal(plan);
   return {};
 }
 

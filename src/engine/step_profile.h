@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,6 @@ struct StepProfileConfig {
   int num_blocks = 0;         // of the full group, the null block included
   int num_window_blocks = 0;  // of the windowed group, likewise; 0: there is none
   double seconds = 2;         // for the target, and half of it for each drafter, at most
-  bool graphs = true;
 };
 
 // Measures what steps cost, by running them on made-up sequences: at start, before the first
@@ -35,8 +35,8 @@ class StepProfile {
   StepProfile(Device& device, Queue& queue, ModelRunner& runner, StepMemory& memory,
               std::vector<Drafter*> drafters, const StepProfileConfig& config);
 
-  // Blocks for about as long as configured. The runner must have no step times yet, and no step in
-  // flight. An error is the queue's.
+  // Blocks for about as long as configured at most, and less when rounds bring nothing new. The
+  // runner must have no step times yet, and no step in flight. An error is the queue's.
   Result<StepTimes> measure();
 
  private:
@@ -60,8 +60,8 @@ class StepProfile {
   // One size of a curve.
   struct Probe {
     Batch batch;
-    std::unique_ptr<Graph> graph;  // of a drafter's passes
-    int64_t ns = 0;                // the shortest time so far; 0: none yet
+    std::optional<Recording> recording;  // of a drafter's passes
+    int64_t ns = 0;                      // the shortest time so far; 0: none yet
     int64_t last_ns = 0;
   };
   enum class CurveKind : uint8_t { kTarget, kCatchUp, kOnePass, kAllPasses };
@@ -79,7 +79,7 @@ class StepProfile {
   static int size_of(CurveKind kind, const Batch& batch);
   static int64_t expected_ns(const Curve& curve, int size);
   Status find_sizes(Curve& curve);
-  Status run_round(bool slow_too);
+  Result<bool> run_round(bool slow_too);
   Status sample(const Curve& curve, Probe& probe);
   Status stage(Probe& probe);
   Status enqueue(CurveKind kind, const Probe& probe);

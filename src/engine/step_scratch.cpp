@@ -2,6 +2,12 @@
 
 namespace foretoken {
 
+int64_t StepScratch::device_bytes(const StepScratchConfig& config) {
+  StepScratch scratch(nullptr, config);
+  FT_CHECK(scratch.take().ok());
+  return static_cast<int64_t>(scratch.arena_.bytes_taken());
+}
+
 Status StepScratch::take() {
   const auto rows = static_cast<size_t>(config_.logits_tile);
   const auto vocab = static_cast<size_t>(config_.vocab_size);

@@ -22,10 +22,9 @@ struct StepScratchConfig {
 // Memory between the ops of one step, taken at start-up and used by one step after the other.
 class StepScratch {
  public:
-  StepScratch(Device& device, const StepScratchConfig& config)
-      : config_(config),
-        arena_(device, MemoryKind::kDevice),
-        pinned_(device, MemoryKind::kPinned) {}
+  StepScratch(Device& device, const StepScratchConfig& config) : StepScratch(&device, config) {}
+  // What `take` takes of the device's memory.
+  static int64_t device_bytes(const StepScratchConfig& config);
   Status take();
 
   float* logits = nullptr;             // [logits_tile, vocab]
@@ -45,6 +44,11 @@ class StepScratch {
   }
 
  private:
+  // A null device: memory is only counted.
+  StepScratch(Device* device, const StepScratchConfig& config)
+      : config_(config),
+        arena_(device, MemoryKind::kDevice),
+        pinned_(device, MemoryKind::kPinned) {}
   Status take_host();
   Status take_tables();
 

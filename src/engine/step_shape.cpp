@@ -17,7 +17,8 @@ int bucket(int count, int most) {
 }  // namespace
 
 size_t StepShapeHash::operator()(const StepShape& shape) const {
-  uint64_t hash = static_cast<uint64_t>(shape.max_rows) << 32 | shape.features;
+  uint64_t hash = static_cast<uint64_t>(shape.max_rows) << 32 |
+                  static_cast<uint64_t>(shape.launch) << 24 | shape.features;
   for (const DraftShape& draft : shape.drafts) {
     const auto word = static_cast<uint64_t>(draft.num_passes) << 48 |
                       static_cast<uint64_t>(draft.max_catch_up_rows) << 16 |
@@ -29,13 +30,40 @@ size_t StepShapeHash::operator()(const StepShape& shape) const {
 }
 
 StepShapes::StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
-                       const std::vector<Drafter*>& drafters)
-    : max_rows_(max_rows), max_spans_(max_spans), max_catch_up_rows_(max_catch_up_rows) {
+                       const std::vector<Drafter*>& drafters, const GraphConfig& graphs)
+    : mode_(graphs.mode),
+      max_rows_(max_rows),
+      max_spans_(max_spans),
+      max_catch_up_rows_(max_catch_up_rows) {
   for (const Drafter* drafter : drafters) traits_.push_back(drafter->traits());
-  for (int rows = 1;; rows *= 2) {
+  for (const int size : graphs.sizes) {
+    if (size <= max_rows) row_buckets_.push_back(size);
+  }
+  most_graph_rows_ = row_buckets_.empty() ? max_rows : row_buckets_.back();
+  const int first = row_buckets_.empty() ? 1 : most_graph_rows_ + 1;
+  for (int rows = 1; first <= max_rows; rows *= 2) {
+    if (rows < first && rows < max_rows) continue;
     row_buckets_.push_back(std::min(rows, max_rows_));
     if (rows >= max_rows_) break;
   }
+}
+
+int StepShapes::row_bucket(int rows) const {
+  FT_CHECK_MSG(rows <= max_rows_,
+               std::to_string(rows) + " of at most " + std::to_string(max_rows_));
+  return *std::lower_bound(row_buckets_.begin(), row_buckets_.end(), rows);
+}
+
+StepLaunch StepShapes::launch_of(int rows, bool decodes) const {
+  return rows <= most_graph_rows_ ? foretoken::launch_of(mode_, decodes) : StepLaunch::kOps;
+}
+
+int StepShapes::most_decoding_rows() const {
+  int rows_each = 1;
+  for (const DrafterTraits& traits : traits_) {
+    rows_each = std::max(rows_each, traits.max_drafts + 1);
+  }
+  return std::min(max_spans_ * rows_each, max_rows_);
 }
 
 DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) const {
@@ -65,7 +93,8 @@ std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
   std::vector<StepShape> shapes;
   for (int seqs = 1; seqs <= max_spans_ && seqs * rows_each <= max_rows_; seqs *= 2) {
     StepShape& shape = shapes.emplace_back();
-    shape.max_rows = bucket(seqs * rows_each, max_rows_);
+    shape.max_rows = row_bucket(seqs * rows_each);
+    shape.launch = launch_of(shape.max_rows, true);
     shape.drafts[static_cast<size_t>(drafter)] = of(
         {.num_passes = traits.max_drafts, .catch_up_rows = seqs * entries_each, .num_spans = seqs},
         traits);
@@ -73,10 +102,29 @@ std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
   return shapes;
 }
 
+std::vector<StepShape> StepShapes::usual() const {
+  std::vector<StepShape> shapes;
+  const int most_decoding = row_bucket(most_decoding_rows());
+  for (const int rows : row_buckets_) {
+    const StepLaunch mixed = launch_of(rows, false), decoding = launch_of(rows, true);
+    shapes.push_back({.max_rows = rows, .launch = mixed});
+    if (decoding != mixed && rows <= most_decoding) {
+      shapes.push_back({.max_rows = rows, .launch = decoding});
+    }
+  }
+  for (int i = 0; i < static_cast<int>(traits_.size()); ++i) {
+    for (const StepShape& shape : of_decoding(i)) shapes.push_back(shape);
+  }
+  std::erase_if(shapes, [](const StepShape& shape) { return shape.launch == StepLaunch::kOps; });
+  return shapes;
+}
+
 StepShape StepShapes::of(const StepPlan& plan) const {
   StepShape shape;
-  shape.max_rows = bucket(plan.num_rows, max_rows_);
+  shape.max_rows = row_bucket(plan.num_rows);
   shape.features = plan.features;
+  // The ids of a decoding sequence are on the device.
+  shape.launch = launch_of(shape.max_rows, plan.num_new_ids == 0);
   for (size_t i = 0; i < traits_.size(); ++i) shape.drafts[i] = of(plan.drafts[i], traits_[i]);
   return shape;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "draft/drafter.h"
+#include "engine/graph_mode.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
@@ -13,6 +14,7 @@ namespace foretoken {
 struct StepShape {
   int max_rows = 0;       // token rows
   uint32_t features = 0;  // StepFeature bits
+  StepLaunch launch = StepLaunch::kOps;
   // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
   std::array<DraftShape, kMaxDrafters> drafts{};
   bool operator==(const StepShape&) const = default;
@@ -22,22 +24,31 @@ struct StepShapeHash {
   size_t operator()(const StepShape& shape) const;
 };
 
-// Rounds the bounds of plans up, so that few graphs serve all steps: rows and spans to powers of
-// two, at most their largest values.
+// Rounds the bounds of plans up, so that few graphs serve all steps: rows to the sizes of the
+// configuration, other bounds to powers of two, at most their largest values.
 class StepShapes {
  public:
   StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
-             const std::vector<Drafter*>& drafters);
+             const std::vector<Drafter*>& drafters, const GraphConfig& graphs = {});
 
   StepShape of(const StepPlan& plan) const;
   DraftShape of(const DraftUse& use, const DrafterTraits& traits) const;
   // Of steps in which 1, 2, 4, ... sequences decode with all drafts of one drafter, and there are
   // enough rows for that.
   std::vector<StepShape> of_decoding(int drafter) const;
-  // 1, 2, 4, ... max_rows.
+  // Those that are recorded at start: plain sampling for each number of rows, and `of_decoding` of
+  // each drafter.
+  std::vector<StepShape> usual() const;
+  // The configured sizes, and above them powers of two up to max_rows.
   const std::vector<int>& row_buckets() const { return row_buckets_; }
 
  private:
+  int row_bucket(int rows) const;
+  StepLaunch launch_of(int rows, bool decodes) const;
+  int most_decoding_rows() const;
+
+  const GraphMode mode_;
+  int most_graph_rows_;
   const int max_rows_;
   const int max_spans_;
   const int max_catch_up_rows_;

@@ -16,7 +16,7 @@ constexpr int kNumComparisons = 30;
 }  // namespace
 
 Result<std::unique_ptr<StepTrace>> StepTrace::start(const std::string& path, Device& device,
-                                                    Queue& queue, const TraceLane::Ranges& ranges) {
+                                                    Queue& queue, const ProfilerRanges& ranges) {
   std::unique_ptr<StepTrace> trace(new StepTrace());
   FT_ASSIGN_OR_RETURN(trace->trace_, Trace::create(path, kEventsOfALane, ranges));
   trace->engine_ = trace->trace_->add_lane("engine");
@@ -64,6 +64,7 @@ Status StepTrace::finish(const OpTracer* ops) {
     facts.push_back({"share of the time that the device was busy", share});
   }
   FT_RETURN_IF_ERROR(trace_->write(facts));
+  if (trace_->path().empty()) return {};
   FT_LOG(info, "wrote {} steps to {}; chrome://tracing and ui.perfetto.dev show it", num_steps_,
          trace_->path());
   return {};

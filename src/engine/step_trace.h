@@ -13,10 +13,10 @@ namespace foretoken {
 // file. Keeps the newest 262,144 events of each.
 class StepTrace {
  public:
-  // Compares the clocks of device and host, which takes some milliseconds. `ranges`: of the
-  // device's profiler.
+  // Compares the clocks of device and host, which takes some milliseconds. `path` as of
+  // Trace::create; `ranges`: of the device's profiler.
   static Result<std::unique_ptr<StepTrace>> start(const std::string& path, Device& device,
-                                                  Queue& queue, const TraceLane::Ranges& ranges);
+                                                  Queue& queue, const ProfilerRanges& ranges);
 
   TraceLane* engine() const { return engine_; }
   TraceLane* output() const { return output_; }

@@ -2,7 +2,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
+#include "device/queue.h"
 #include "kernels/step_types.h"
 #include "sched/step_plan.h"
 
@@ -12,7 +14,9 @@ namespace foretoken {
 struct TestHooks {
   bool reuse_ring_entry = false;  // a plan is also written over the entry of the step before
   int upload_delay_us = 0;        // the queue dawdles before it reads the entry
-  bool drop_bonus = false;        // the token behind drafts that are all accepted is not committed
+  // Stands between the engine and its queue.
+  std::function<std::unique_ptr<Queue>(std::unique_ptr<Queue> real)> wrap_queue = nullptr;
+  bool drop_bonus = false;  // the token behind drafts that are all accepted is not committed
   // Engine thread: changes what the length policy grants step `step`.
   std::function<void(uint64_t step, std::array<DraftGrant, kMaxDrafters>& grants)> grants = nullptr;
   // Engine thread: sees the published result of each span, before anything is made of it.

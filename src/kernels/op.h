@@ -37,6 +37,7 @@ enum class Op : uint16_t {
   kSpreadLogits,
   kFillRandom,
   kPackRows,
+  kStamp,
   kCount,
 };
 

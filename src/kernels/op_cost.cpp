@@ -48,9 +48,13 @@ struct Costs<EmbedArgs> {
   static LiveRowsPlace place(const EmbedArgs& a) { return {a.counts}; }
   static OpCost cost(const EmbedArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
-    return {.row_bytes = rows * a.hidden * (size_of(a.dtype) + kFloat)};
+    const bool norms = a.norm_weight != nullptr;
+    return {.weight_bytes = norms ? a.hidden * kFloat : 0,
+            .row_bytes = rows * a.hidden * ((norms ? 2 : 1) * size_of(a.dtype) + kFloat)};
   }
-  static std::string shape(const EmbedArgs& a) { return std::to_string(a.hidden); }
+  static std::string shape(const EmbedArgs& a) {
+    return std::to_string(a.hidden) + (a.norm_weight != nullptr ? ", norms" : "");
+  }
 };
 
 template <>
@@ -59,8 +63,9 @@ struct Costs<RmsNormArgs> {
   static OpCost cost(const RmsNormArgs& a, const LiveRows& live) {
     const RowKind kind = a.row_index != nullptr ? RowKind::kLogits : RowKind::kToken;
     const int64_t rows = live_count(live, kind, a.row_offset, a.max_rows);
-    const int64_t adds = a.delta != nullptr ? 2 : 0;
-    return {.weight_bytes = a.hidden * kFloat,
+    // Gathered rows are not stored back.
+    const int64_t adds = a.delta == nullptr ? 0 : a.row_index != nullptr ? 1 : 2;
+    return {.weight_bytes = a.weight != nullptr ? a.hidden * kFloat : 0,
             .row_bytes = rows * a.hidden * ((1 + adds) * kFloat + size_of(a.out_dtype))};
   }
   static std::string shape(const RmsNormArgs& a) {
@@ -74,11 +79,14 @@ struct Costs<GemmArgs> {
   static OpCost cost(const GemmArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, a.row_kind, a.row_offset, a.max_rows);
     const int64_t weight = int64_t{a.n} * a.k;
+    const int64_t out = a.gated != 0 ? a.n / 2 : a.add != 0 ? 2 * int64_t{a.n} : a.n;
     return {.weight_bytes = weight * size_of(a.dtype) + (a.bias != nullptr ? a.n * kFloat : 0),
-            .row_bytes = rows * (a.k * size_of(a.dtype) + a.n * size_of(a.out_dtype)),
+            .row_bytes = rows * (a.k * size_of(a.dtype) + out * size_of(a.out_dtype)),
             .flops = 2 * rows * weight};
   }
-  static std::string shape(const GemmArgs& a) { return product(a.n, a.k); }
+  static std::string shape(const GemmArgs& a) {
+    return product(a.n, a.k) + (a.gated != 0 ? ", gated" : a.add != 0 ? ", adds" : "");
+  }
 };
 
 template <>
@@ -261,6 +269,7 @@ constexpr OpViews make_views() {
   const auto set = [&](Op op, const OpView& view) { views[static_cast<size_t>(op)] = view; };
   set(Op::kDelay, {"delay", true});
   set(Op::kMarkTime, {"mark_time", true});
+  set(Op::kStamp, {"stamp"});
   set(Op::kUpload, {"upload"});
   set(Op::kPrepare, {"prepare"});
   set(Op::kEmbed, counted<EmbedArgs>("embed"));
@@ -287,6 +296,9 @@ constexpr OpViews make_views() {
   set(Op::kPairRows, counted<PairRowsArgs>("pair_rows"));
   set(Op::kHeadArgmax, counted<HeadArgmaxArgs>("head_argmax"));
   set(Op::kSpreadLogits, counted<SpreadLogitsArgs>("spread_logits"));
+  set(Op::kFillRandom, {"fill_random"});
+  set(Op::kPackRows, {"pack_rows"});
+  set(Op::kStamp, {"stamp", true});
   return views;
 }
 

@@ -25,6 +25,9 @@ struct PublishArgs {
   char* ring;             // kStepRingSize entries in pinned memory
   int64_t entry_bytes;
   void* word;  // Event::word: the number of published steps
+  // kStepRingSize entries in pinned memory: gets published_ns, also as the end until `stamp` says
+  // otherwise; or null.
+  StepStamps* stamps = nullptr;
 };
 
 void publish(Queue& queue, const PublishArgs& args);

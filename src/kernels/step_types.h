@@ -261,6 +261,13 @@ struct ResultLimits {
   int32_t hidden;    // floats of a pooled state; 0: nothing is pooled
 };
 
+// When a step ran, in nanoseconds of a clock of the device; an entry of a ring in pinned memory.
+struct StepStamps {
+  int64_t begin_ns;      // its inputs are looked at
+  int64_t published_ns;  // its result is on its way to the host
+  int64_t end_ns;        // its drafts are made; valid once a later step is published
+};
+
 struct ResultView {
   ResultHeader* header;
   SpanResult* spans;  // [max_spans], in the order of the plan

@@ -27,6 +27,7 @@ struct UploadArgs {
   void* plan;            // device copy (header and spans are valid after this op)
   PlanLimits limits;
   BatchState batch;
+  StepStamps* stamps = nullptr;  // kStepRingSize entries in pinned memory: gets begin_ns; or null
 };
 
 void upload(Queue& queue, const UploadArgs& args);

@@ -13,18 +13,16 @@ namespace {
 
 // Calls store(i, value as float) for every element; the source may be unaligned.
 template <class Store>
-void for_each_float(const TensorView& tensor, Store store) {
-  const int64_t count = tensor.num_elements();
-  const std::byte* data = tensor.data;
+void for_each_float(FileDType dtype, const std::byte* data, int64_t count, Store store) {
   for (int64_t i = 0; i < count; ++i) {
-    if (tensor.dtype == FileDType::kF32) {
+    if (dtype == FileDType::kF32) {
       float value;
       std::memcpy(&value, data + 4 * i, sizeof value);
       store(i, value);
     } else {
       uint16_t bits;
       std::memcpy(&bits, data + 2 * i, sizeof bits);
-      store(i, tensor.dtype == FileDType::kBF16 ? bf16_to_float(bits) : half_to_float(bits));
+      store(i, dtype == FileDType::kBF16 ? bf16_to_float(bits) : half_to_float(bits));
     }
   }
 }
@@ -42,27 +40,39 @@ float half_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | ((rest << 13) + ((127u - 15u) << 23)));
 }
 
-Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
-  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
-  if (tensor.dtype != FileDType::kF32 && tensor.dtype != FileDType::kBF16 &&
-      tensor.dtype != FileDType::kF16) {
-    return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
-                       tensor.dtype_name + "; convert the model to F32, BF16 or F16");
+bool has_type(const TensorView& tensor, DType dtype) {
+  return (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
+         (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16);
+}
+
+Status check_convertible(const TensorView& tensor) {
+  if (tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
+      tensor.dtype == FileDType::kF16) {
+    return {};
   }
-  const bool same = (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
-                    (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16);
-  if (same) {
-    if (tensor.num_bytes > 0) {
-      std::memcpy(out, tensor.data, static_cast<size_t>(tensor.num_bytes));
-    }
+  return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
+                     "; convert the model to F32, BF16 or F16");
+}
+
+Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
+                        void* out) {
+  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  FT_RETURN_IF_ERROR(check_convertible(tensor));
+  if (has_type(tensor, dtype)) {
+    if (count > 0) std::memcpy(out, data, static_cast<size_t>(count) * dtype_size(dtype));
   } else if (dtype == DType::kF32) {
-    for_each_float(tensor, [out = static_cast<float*>(out)](int64_t i, float v) { out[i] = v; });
+    for_each_float(tensor.dtype, data, count,
+                   [out = static_cast<float*>(out)](int64_t i, float v) { out[i] = v; });
   } else {
-    for_each_float(tensor, [out = static_cast<uint16_t*>(out)](int64_t i, float v) {
-      out[i] = bf16_from_float(v);
-    });
+    for_each_float(
+        tensor.dtype, data, count,
+        [out = static_cast<uint16_t*>(out)](int64_t i, float v) { out[i] = bf16_from_float(v); });
   }
   return {};
+}
+
+Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
+  return convert_elements(tensor, tensor.data, tensor.num_elements(), dtype, out);
 }
 
 Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {

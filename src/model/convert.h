@@ -12,8 +12,18 @@ namespace foretoken {
 // The value of a half-precision float given by its bits.
 float half_to_float(uint16_t bits);
 
-// Stores the elements of `tensor` at `out` as `dtype` (kF32 or kBF16, round to nearest even).
+// Whether the file holds the elements as `dtype`.
+bool has_type(const TensorView& tensor, DType dtype);
+
 // Unsupported, naming file and tensor, when the file's type is not F32, BF16 or F16.
+Status check_convertible(const TensorView& tensor);
+
+// Stores `count` elements at `data`, which have the tensor's type and need no alignment, at `out`
+// as `dtype` (kF32 or kBF16, round to nearest even). Errors as of check_convertible.
+Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
+                        void* out);
+
+// The same for all elements of the tensor.
 Status convert_tensor(const TensorView& tensor, DType dtype, void* out);
 
 // The elements of a tensor of integers. Unsupported, naming file and tensor, for other types.

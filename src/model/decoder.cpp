@@ -94,10 +94,11 @@ class Decoder final : public Model {
 };
 
 Status Decoder::load(const DecoderTraits& traits, WeightLoader& loader) {
+  WeightLoader::Guard guard(loader);
   FT_RETURN_IF_ERROR(upload_ropes(loader));
   FT_ASSIGN_OR_RETURN(weights_, load_decoder_weights(weight_arena_, config_, traits, loader));
   weight_bytes_ = loader.bytes_loaded();
-  return {};
+  return guard.finish();
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {

@@ -120,6 +120,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   }
 
   DecoderWeights weights;
+  WeightLoader::Guard guard(loader);
   FT_ASSIGN_OR_RETURN(weights.embedding,
                       loader.table(arena, embedding, config.vocab_size, config.hidden_size));
   LayerLoader layers(arena, config, traits, loader);
@@ -133,6 +134,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const TensorPart head[] = {{output_matrix_name(config, place), config.vocab_size}};
   FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(head, config.hidden_size));
   if (config.tie_word_embeddings) loader.ignore(place.head);
+  FT_RETURN_IF_ERROR(guard.finish());
   return weights;
 }
 

@@ -111,10 +111,12 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
                            draft_head_weight_bytes(config_, target_.config()), {}, nullptr));
   const int32_t max_len =
       options.max_model_len > 0 ? options.max_model_len : target_.config().max_context;
+  WeightLoader::Guard guard(*loader);
   FT_ASSIGN_OR_RETURN(rope_, upload_rope(config_.layer.rope.full, max_len, weight_arena_, *loader));
   const SharedWeights shared = target_.shared_weights();
   const DraftHeadSource source{device_, config_, options, target_.config(), shared, files};
   FT_ASSIGN_OR_RETURN(weights_, load_draft_head_weights(weight_arena_, source, *loader));
+  FT_RETURN_IF_ERROR(guard.finish());
   weight_bytes_ = loader->bytes_loaded();
   return loader->check_all_used("the draft head");
 }

@@ -73,11 +73,13 @@ std::string HeadLoader::layer_base(std::initializer_list<std::string> names) con
 }
 
 Result<DraftHeadWeights> HeadLoader::load() {
+  WeightLoader::Guard guard(loader_);
   weights_.modules.resize(static_cast<size_t>(config_.num_modules));
   for (int32_t i = 0; i < config_.num_modules; ++i) {
     FT_RETURN_IF_ERROR(load_module(i, &weights_.modules[static_cast<size_t>(i)]));
   }
   FT_RETURN_IF_ERROR(ignore_other_tensors());
+  FT_RETURN_IF_ERROR(guard.finish());
   return std::move(weights_);
 }
 
@@ -330,7 +332,10 @@ Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
   FT_ASSIGN_OR_RETURN(const auto loader,
                       WeightLoader::create(device, &checkpoint, config.dtype, bytes, {}, nullptr));
   const std::string name = output_matrix_name(config, find_place(architecture->decoder, *loader));
-  return loader->matrix_rows({name, config.vocab_size}, config.hidden_size, ids);
+  FT_ASSIGN_OR_RETURN(PackedWeight rows,
+                      loader->matrix_rows({name, config.vocab_size}, config.hidden_size, ids));
+  FT_RETURN_IF_ERROR(loader->finish());
+  return rows;
 }
 
 }  // namespace foretoken

@@ -31,10 +31,9 @@ struct LoadOptions {
   // models, whose KV shares the target's full block tables).
   bool one_kv_group = false;
   const AttentionBackend* attention = nullptr;  // null: the best for the device
-  // Called on the loading thread after each tensor with bytes loaded and bytes in all; may be
-  // empty.
+  // Called on the loading thread now and then with bytes loaded and bytes in all; may be empty.
   std::function<void(int64_t done, int64_t total)> progress;
-  const std::atomic<bool>* cancelled = nullptr;  // looked at between tensors; may be null
+  const std::atomic<bool>* cancelled = nullptr;  // looked at between pieces of tensors; may be null
 };
 
 std::span<const Architecture> architectures();

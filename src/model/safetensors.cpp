@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/check.h"
 #include "model/json_file.h"
 
 namespace foretoken {
@@ -93,6 +94,34 @@ int64_t TensorView::num_elements() const {
   return count;
 }
 
+int64_t TensorView::element_bytes() const {
+  const int64_t count = num_elements();
+  return count > 0 ? num_bytes / count : 0;
+}
+
+Status TensorView::read(int64_t first, int64_t count, void* to) const {
+  FT_CHECK(first >= 0 && count >= 0 && first + count <= num_bytes);
+  if (descriptor < 0) {
+    std::memcpy(to, data + first, static_cast<size_t>(count));
+    return {};
+  }
+  for (int64_t done = 0; done < count;) {
+    const ssize_t got = pread(descriptor, static_cast<std::byte*>(to) + done,
+                              static_cast<size_t>(count - done), file_offset + first + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return internal_error(file + ": tensor '" + name + "' cannot be read (" +
+                            std::strerror(errno) + "); check the disk or fetch the file again");
+    }
+    if (got == 0) {
+      return invalid_argument(file + ": the file became shorter and ends inside tensor '" + name +
+                              "'" + kFetchAgain);
+    }
+    done += got;
+  }
+  return {};
+}
+
 std::string TensorView::shape_text() const {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -110,24 +139,23 @@ Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string
 
 SafetensorsFile::~SafetensorsFile() {
   if (memory_ != nullptr) munmap(const_cast<std::byte*>(memory_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status SafetensorsFile::map_file() {
-  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) {
     return not_found("cannot open " + path_ + " (" + std::strerror(errno) +
                      "); check the path and the permissions");
   }
   struct stat info = {};
-  const bool known = fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+  const bool known = fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode);
   if (!known || info.st_size < 8) {
-    ::close(descriptor);
     return invalid_argument(path_ + ": shorter than the 8 bytes of a safetensors header length" +
                             kFetchAgain);
   }
   size_ = static_cast<size_t>(info.st_size);
-  void* memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  ::close(descriptor);
+  void* memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
   if (memory == MAP_FAILED) {
     return resource_exhausted("cannot map " + path_ + " (" + std::strerror(errno) +
                               "); raise the limit on virtual memory");
@@ -164,6 +192,8 @@ Status SafetensorsFile::read_header() {
                               kFetchAgain);
     }
     tensor.data = data + begin;
+    tensor.descriptor = descriptor_;
+    tensor.file_offset = tensor.data - memory_;
     tensors_.emplace(name, std::move(tensor));
   }
   return check_layout(data_bytes);

@@ -23,8 +23,14 @@ struct TensorView {
   std::vector<int64_t> shape;
   const std::byte* data = nullptr;
   int64_t num_bytes = 0;
+  int descriptor = -1;      // of the file, open as long as the file object; -1: `data` alone
+  int64_t file_offset = 0;  // of `data`
 
   int64_t num_elements() const;
+  int64_t element_bytes() const;  // 0: no elements
+  // Copies bytes [first, first + count) of the tensor by reading the file, so that one which was
+  // cut short or fails is an error that names it. Any thread.
+  Status read(int64_t first, int64_t count, void* to) const;
   // For messages: "[2, 3]".
   std::string shape_text() const;
 };
@@ -49,6 +55,7 @@ class SafetensorsFile {
   Status check_layout(int64_t data_bytes) const;
 
   std::string path_;
+  int descriptor_ = -1;
   const std::byte* memory_ = nullptr;
   size_t size_ = 0;
   std::map<std::string, TensorView> tensors_;

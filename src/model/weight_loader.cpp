@@ -12,8 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kStagingBytes = size_t{64} << 20;
-constexpr int64_t kScratchBytes = int64_t{32} << 20;
+constexpr int64_t kScratchBytes = int64_t{32} << 20;  // that random rows are made in
 
 Status out_of_memory(const Device& device, const std::string& what, int64_t bytes) {
   return resource_exhausted("not enough memory on " + device.name() + " for " + what + ": " +
@@ -36,10 +35,11 @@ WeightLoader::WeightLoader(Device& device, const Checkpoint* checkpoint, DType d
     : device_(device),
       checkpoint_(checkpoint),
       dtype_(dtype),
-      scratch_arena_(device, MemoryKind::kDevice),
       total_bytes_(total_bytes),
       progress_(std::move(progress)),
-      cancelled_(cancelled) {}
+      cancelled_(cancelled),
+      scratch_arena_(device, MemoryKind::kDevice),
+      upload_arena_(std::make_unique<Arena>(device, MemoryKind::kPinned)) {}
 
 Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
                                                            const Checkpoint* checkpoint,
@@ -52,38 +52,14 @@ Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
   std::unique_ptr<WeightLoader> loader(
       new WeightLoader(device, checkpoint, dtype, total_bytes, std::move(progress), cancelled));
   FT_ASSIGN_OR_RETURN(loader->queue_, device.make_queue());
+  loader->stream_ = std::make_unique<WeightStream>(device, *loader->queue_,
+                                                   weight_stream_config(total_bytes), cancelled);
   return loader;
 }
 
 Status WeightLoader::check_cancelled(const std::string& name) const {
   if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed)) return {};
   return aborted("loading was cancelled before tensor '" + name + "'");
-}
-
-// Elements of a tensor in host memory as `dtype`: the mapped file itself where it has the right
-// type and alignment, otherwise `buffer`.
-Result<const void*> WeightLoader::fetch(const std::string& name, std::vector<int64_t> shape,
-                                        DType dtype, float dummy_value,
-                                        std::vector<std::byte>* buffer) {
-  FT_RETURN_IF_ERROR(check_cancelled(name));
-  int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
-  const size_t bytes = static_cast<size_t>(count) * dtype_size(dtype);
-  if (checkpoint_ == nullptr) {
-    FT_CHECK(shape.size() == 1);
-    buffer->resize(bytes);
-    std::fill_n(reinterpret_cast<float*>(buffer->data()), count, dummy_value);
-    return static_cast<const void*>(buffer->data());
-  }
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, shape));
-  const bool same = (tensor->dtype == FileDType::kF32 && dtype == DType::kF32) ||
-                    (tensor->dtype == FileDType::kBF16 && dtype == DType::kBF16);
-  if (same && reinterpret_cast<uintptr_t>(tensor->data) % dtype_size(dtype) == 0) {
-    return static_cast<const void*>(tensor->data);
-  }
-  buffer->resize(bytes);
-  FT_RETURN_IF_ERROR(convert_tensor(*tensor, dtype, buffer->data()));
-  return static_cast<const void*>(buffer->data());
 }
 
 // The tensor, which now counts as used.
@@ -100,155 +76,174 @@ Result<const TensorView*> WeightLoader::find(const std::string& name,
   return tensor;
 }
 
-void WeightLoader::finish_tensor(int64_t num_elements) {
-  bytes_done_ += num_elements * static_cast<int64_t>(dtype_size(dtype_));
-  if (progress_) progress_(bytes_done_, total_bytes_);
+// Null for random weights. Unsupported when its elements are no numbers that weights can have.
+Result<const TensorView*> WeightLoader::find_weights(const std::string& name,
+                                                     std::span<const int64_t> shape) {
+  FT_RETURN_IF_ERROR(check_cancelled(name));
+  if (checkpoint_ == nullptr) return static_cast<const TensorView*>(nullptr);
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, shape));
+  FT_RETURN_IF_ERROR(check_convertible(*tensor));
+  return tensor;
 }
 
-// Device memory for `bytes` that ops fill one after the other.
-Result<void*> WeightLoader::scratch(int64_t bytes) {
-  if (bytes > scratch_bytes_) {
-    FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(static_cast<size_t>(bytes), "weights"));
-    scratch_bytes_ = bytes;
+void WeightLoader::count_tensor(int64_t num_elements, bool streamed) {
+  elements_ += num_elements;
+  if (streamed) elements_streamed_ += num_elements;
+  report_progress();
+}
+
+void WeightLoader::report_progress() {
+  const int64_t waiting = elements_streamed_ - stream_->elements_done();
+  const int64_t done = (elements_ - waiting) * static_cast<int64_t>(dtype_size(dtype_));
+  if (!progress_ || done <= reported_) return;
+  reported_ = done;
+  progress_(done, total_bytes_);
+}
+
+Status WeightLoader::finish() {
+  FT_RETURN_IF_ERROR(stream_->finish([this] { report_progress(); }));
+  upload_arena_ = std::make_unique<Arena>(device_, MemoryKind::kPinned);
+  report_progress();
+  return {};
+}
+
+Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols,
+                                          WeightOrder order) {
+  std::vector<RowRun> runs;
+  for (const TensorPart& part : parts) {
+    const int64_t shape[] = {part.rows, cols};
+    FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+    runs.push_back({part.name, tensor, 0, part.rows});
   }
-  return scratch_;
+  return load_rows(runs, cols, order);
 }
 
-// The rows of [gate; up] as the slices have them side by side.
-std::vector<WeightLoader::RowRun> WeightLoader::gate_up_slices(std::span<const RowRun> runs,
-                                                               int64_t rows, int64_t slice) {
-  std::vector<RowRun> sides;
-  const auto append = [&](int64_t first, int64_t count) {
-    int64_t at = 0;
-    for (const RowRun& run : runs) {
-      const int64_t begin = std::max(first, at);
-      const int64_t end = std::min(first + count, at + run.num_rows);
-      if (begin < end) sides.push_back({run.name, run.first_row + begin - at, end - begin});
-      at += run.num_rows;
+Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
+                                               std::span<const int32_t> ids) {
+  const int64_t shape[] = {part.rows, cols};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  std::vector<RowRun> runs;
+  for (const int32_t id : ids) {
+    FT_CHECK(id >= 0 && id < part.rows);
+    const bool follows = !runs.empty() && runs.back().first_row + runs.back().num_rows == id;
+    if (follows) {
+      ++runs.back().num_rows;
+    } else {
+      runs.push_back({part.name, tensor, id, 1});
     }
-  };
-  for (int64_t first = 0; first < rows; first += slice) {
-    const int64_t count = std::min(slice, rows - first) / 2;
-    append(first / 2, count);
-    append(rows / 2 + first / 2, count);
   }
-  return sides;
+  return load_rows(runs, cols, WeightOrder::kPlain);
 }
 
-// Random rows of `cols` elements are made where they are packed from.
-Result<PackedWeight> WeightLoader::random_matrix(std::span<const RowRun> runs, int64_t cols,
-                                                 WeightOrder order) {
-  int64_t rows = 0;
-  for (const RowRun& run : runs) rows += run.num_rows;
-  const auto element = static_cast<int64_t>(dtype_size(dtype_));
-  PackedWeight weight(device_, device_.make_weight(rows, cols, dtype_, order));
-  if (weight.get() == nullptr) {
-    return out_of_memory(device_, "tensor '" + runs[0].name + "'", rows * cols * element);
+Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
+                                             WeightOrder order) {
+  PackRowsArgs pack;
+  pack.n = num_rows(runs);
+  pack.k = cols;
+  pack.dtype = dtype_;
+  pack.order = order;
+  pack.slice_rows = device_.weight_slice_rows(pack.n, cols, dtype_, order);
+  pack.weight = device_.make_weight(pack.n, cols, dtype_, order);
+  const auto row_bytes = cols * static_cast<int64_t>(dtype_size(dtype_));
+  if (pack.weight == nullptr) {
+    stream_->stop();
+    return out_of_memory(device_, "tensor '" + runs[0].name + "'", pack.n * row_bytes);
   }
-  const int64_t slice = device_.weight_slice_rows(rows, cols, dtype_, order);
-  std::vector<RowRun> in_slices;
-  if (order == WeightOrder::kGateUp) {
-    in_slices = gate_up_slices(runs, rows, slice);
-    runs = in_slices;
+  PackedWeight weight(device_, pack.weight);
+  const std::vector<RowRun> ordered = in_packing_order(runs, pack);
+  const int64_t room = checkpoint_ != nullptr ? stream_->piece_bytes() : kScratchBytes;
+  const int64_t most = std::max<int64_t>(room / (pack.slice_rows * row_bytes), 1) * pack.slice_rows;
+  for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {
+    pack.num_rows = std::min(most, pack.n - pack.first_row);
+    const auto piece = rows_between(ordered, pack.first_row, pack.first_row + pack.num_rows);
+    const Status status =
+        checkpoint_ != nullptr ? stream_rows(piece, pack) : make_random_rows(piece, pack);
+    if (status.ok()) continue;
+    stream_->stop();  // nothing may go on filling a weight that is given up
+    return status;
   }
-  const int64_t most = std::max<int64_t>(kScratchBytes / (slice * cols * element), 1) * slice;
-  FT_ASSIGN_OR_RETURN(void* room, scratch(std::min(most, rows) * cols * element));
-  for (int64_t first = 0; first < rows; first += most) {
-    const int64_t end = std::min(first + most, rows);
-    int64_t at = 0;
-    for (const RowRun& run : runs) {
-      const int64_t begin_here = std::max(first, at);
-      const int64_t end_here = std::min(end, at + run.num_rows);
-      if (begin_here < end_here) {
-        enqueue_random(run.name, (run.first_row + begin_here - at) * cols,
-                       (end_here - begin_here) * cols, cols,
-                       static_cast<std::byte*>(room) + (begin_here - first) * cols * element);
-      }
-      at += run.num_rows;
-    }
-    pack_rows(*queue_, {.weight = weight.handle(),
-                        .rows = room,
-                        .scratch = nullptr,
-                        .first_row = first,
-                        .num_rows = end - first,
-                        .n = rows,
-                        .k = cols,
-                        .dtype = dtype_,
-                        .order = order});
-  }
-  FT_RETURN_IF_ERROR(queue_->drain());
-  finish_tensor(rows * cols);
+  count_tensor(pack.n * cols, checkpoint_ != nullptr);
   return weight;
 }
 
+int64_t WeightLoader::num_rows(std::span<const RowRun> runs) {
+  int64_t rows = 0;
+  for (const RowRun& run : runs) rows += run.num_rows;
+  return rows;
+}
+
+std::vector<WeightLoader::RowRun> WeightLoader::in_packing_order(std::span<const RowRun> runs,
+                                                                 const PackRowsArgs& pack) {
+  if (pack.order == WeightOrder::kPlain) return {runs.begin(), runs.end()};
+  std::vector<RowRun> ordered;
+  const int64_t side = pack.n / 2;
+  const int64_t half = pack.slice_rows / 2;
+  for (int64_t first = 0; first < side; first += half) {
+    for (const int64_t begin : {first, side + first}) {
+      const auto found = rows_between(runs, begin, begin + std::min(half, side - first));
+      ordered.insert(ordered.end(), found.begin(), found.end());
+    }
+  }
+  return ordered;
+}
+
+// Rows [first, end) of all runs together.
+std::vector<WeightLoader::RowRun> WeightLoader::rows_between(std::span<const RowRun> runs,
+                                                             int64_t first, int64_t end) {
+  std::vector<RowRun> found;
+  int64_t at = 0;
+  for (const RowRun& run : runs) {
+    const int64_t begin_here = std::max(first, at);
+    const int64_t end_here = std::min(end, at + run.num_rows);
+    if (begin_here < end_here) {
+      found.push_back(
+          {run.name, run.tensor, run.first_row + begin_here - at, end_here - begin_here});
+    }
+    at += run.num_rows;
+  }
+  return found;
+}
+
+Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack) {
+  WeightPiece piece;
+  piece.dtype = dtype_;
+  piece.pack = pack;
+  for (const RowRun& run : runs) {
+    piece.runs.push_back({run.tensor, run.first_row * pack.k, run.num_rows * pack.k});
+  }
+  return stream_->add(std::move(piece));
+}
+
+// Made in device memory and packed from there.
+Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack) {
+  const int64_t row_bytes = pack.k * static_cast<int64_t>(dtype_size(dtype_));
+  if (pack.num_rows * row_bytes > scratch_bytes_) {
+    const auto bytes = static_cast<size_t>(pack.num_rows * row_bytes);
+    FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(bytes, "random weights"));
+    scratch_bytes_ = pack.num_rows * row_bytes;
+  }
+  auto* to = static_cast<std::byte*>(scratch_);
+  for (const RowRun& run : runs) {
+    make_random(run.name, run.first_row * pack.k, run.num_rows * pack.k, pack.k, to);
+    to += run.num_rows * row_bytes;
+  }
+  pack.rows = scratch_;
+  stream_->with_queue([&](Queue& queue) { pack_rows(queue, pack); });
+  return {};
+}
+
 // Elements first .. first + count - 1 of a random matrix of `cols` columns.
-void WeightLoader::enqueue_random(const std::string& name, int64_t first, int64_t count,
-                                  int64_t cols, void* to) {
+void WeightLoader::make_random(const std::string& name, int64_t first, int64_t count, int64_t cols,
+                               void* to) {
   const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
-  fill_random(*queue_, {.to = to,
+  stream_->with_queue([&](Queue& queue) {
+    fill_random(queue, {.to = to,
                         .first = first,
                         .count = count,
                         .seed = random_weight_seed(name),
                         .scale = random_weight_scale(deviation),
                         .dtype = dtype_});
-}
-
-Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols,
-                                          WeightOrder order) {
-  if (checkpoint_ == nullptr) {
-    FT_RETURN_IF_ERROR(check_cancelled(parts[0].name));
-    std::vector<RowRun> runs;
-    for (const TensorPart& part : parts) runs.push_back({part.name, 0, part.rows});
-    return random_matrix(runs, cols, order);
-  }
-  std::vector<std::vector<std::byte>> buffers(parts.size());
-  std::vector<WeightPart> weights;
-  int64_t rows = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    FT_ASSIGN_OR_RETURN(const void* data,
-                        fetch(parts[i].name, {parts[i].rows, cols}, dtype_, 0, &buffers[i]));
-    weights.push_back({data, parts[i].rows});
-    rows += parts[i].rows;
-  }
-  void* handle = device_.pack_weight(weights, cols, dtype_, order);
-  if (handle == nullptr) {
-    return out_of_memory(device_, "tensor '" + parts[0].name + "'",
-                         rows * cols * static_cast<int64_t>(dtype_size(dtype_)));
-  }
-  finish_tensor(rows * cols);
-  return PackedWeight(device_, handle);
-}
-
-Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
-                                               std::span<const int32_t> ids) {
-  if (checkpoint_ == nullptr) {
-    FT_RETURN_IF_ERROR(check_cancelled(part.name));
-    std::vector<RowRun> runs;
-    for (const int32_t id : ids) {
-      FT_CHECK(id >= 0 && id < part.rows);
-      const bool follows = !runs.empty() && runs.back().first_row + runs.back().num_rows == id;
-      follows ? void(++runs.back().num_rows) : runs.push_back({part.name, id, 1});
-    }
-    return random_matrix(runs, cols, WeightOrder::kPlain);
-  }
-  std::vector<std::byte> buffer;
-  FT_ASSIGN_OR_RETURN(const void* data, fetch(part.name, {part.rows, cols}, dtype_, 0, &buffer));
-  const size_t row_bytes = static_cast<size_t>(cols) * dtype_size(dtype_);
-  std::vector<std::byte> rows(ids.size() * row_bytes);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    FT_CHECK(ids[i] >= 0 && ids[i] < part.rows);
-    std::memcpy(rows.data() + i * row_bytes,
-                static_cast<const std::byte*>(data) + static_cast<size_t>(ids[i]) * row_bytes,
-                row_bytes);
-  }
-  const WeightPart weight{rows.data(), static_cast<int64_t>(ids.size())};
-  void* handle = device_.pack_weight({&weight, 1}, cols, dtype_);
-  if (handle == nullptr) {
-    return out_of_memory(device_, "rows of tensor '" + part.name + "'",
-                         static_cast<int64_t>(rows.size()));
-  }
-  finish_tensor(weight.num_rows * cols);
-  return PackedWeight(device_, handle);
+  });
 }
 
 Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int64_t count) {
@@ -259,52 +254,61 @@ Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int
 
 Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,
                                           float dummy_value, float offset) {
-  std::vector<float> values;
+  WeightPiece piece;
+  piece.dtype = DType::kF32;
+  piece.offset = offset;
+  int64_t count = 0;
   for (const TensorPart& part : parts) {
-    std::vector<std::byte> buffer;
-    FT_ASSIGN_OR_RETURN(const void* data,
-                        fetch(part.name, {part.rows}, DType::kF32, dummy_value, &buffer));
-    const auto* floats = static_cast<const float*>(data);
-    values.insert(values.end(), floats, floats + part.rows);
+    FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, {&part.rows, 1}));
+    piece.runs.push_back({tensor, 0, part.rows});
+    count += part.rows;
   }
-  for (float& value : values) value += offset;
-  FT_ASSIGN_OR_RETURN(void* memory, upload(arena, values.data(), values.size() * sizeof(float),
-                                           "norm weights and biases"));
-  finish_tensor(static_cast<int64_t>(values.size()));
-  return static_cast<const float*>(memory);
+  const char* what = "norm weights and biases";
+  if (checkpoint_ == nullptr) {
+    const std::vector<float> values(static_cast<size_t>(count), dummy_value + offset);
+    FT_ASSIGN_OR_RETURN(piece.to,
+                        upload(arena, values.data(), values.size() * sizeof(float), what));
+  } else {
+    const auto size = static_cast<size_t>(count);
+    FT_ASSIGN_OR_RETURN(piece.to, arena.take_array<float>(size, what));
+    FT_RETURN_IF_ERROR(stream_->add(piece));
+  }
+  count_tensor(count, checkpoint_ != nullptr);
+  return static_cast<const float*>(piece.to);
 }
 
 Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, int64_t rows,
                                         int64_t cols) {
-  if (checkpoint_ == nullptr) {
-    FT_RETURN_IF_ERROR(check_cancelled(name));
-    const auto bytes = static_cast<size_t>(rows * cols) * dtype_size(dtype_);
-    FT_ASSIGN_OR_RETURN(void* room, arena.take(bytes, "the embedding table"));
-    enqueue_random(name, 0, rows * cols, cols, room);
-    FT_RETURN_IF_ERROR(queue_->drain());
-    finish_tensor(rows * cols);
-    return static_cast<const void*>(room);
-  }
-  std::vector<std::byte> buffer;
-  FT_ASSIGN_OR_RETURN(const void* data, fetch(name, {rows, cols}, dtype_, 0, &buffer));
+  const int64_t shape[] = {rows, cols};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, shape));
+  const auto element = static_cast<int64_t>(dtype_size(dtype_));
+  const int64_t count = rows * cols;
   FT_ASSIGN_OR_RETURN(void* memory,
-                      upload(arena, data, static_cast<size_t>(rows * cols) * dtype_size(dtype_),
-                             "the embedding table"));
-  finish_tensor(rows * cols);
+                      arena.take(static_cast<size_t>(count * element), "the embedding table"));
+  const int64_t most = tensor != nullptr ? stream_->piece_bytes() / element : count;
+  for (int64_t first = 0; first < count; first += most) {
+    const int64_t here = std::min(most, count - first);
+    void* to = static_cast<std::byte*>(memory) + first * element;
+    if (tensor == nullptr) {
+      make_random(name, first, here, cols, to);
+    } else {
+      WeightPiece piece;
+      piece.runs = {{tensor, first, here}};
+      piece.dtype = dtype_;
+      piece.to = to;
+      FT_RETURN_IF_ERROR(stream_->add(std::move(piece)));
+    }
+  }
+  count_tensor(count, tensor != nullptr);
   return static_cast<const void*>(memory);
 }
 
+// The pinned copy stays until finish.
 Result<void*> WeightLoader::upload(Arena& arena, const void* data, size_t bytes, const char* what) {
   FT_ASSIGN_OR_RETURN(void* memory, arena.take(bytes, what));
-  Arena staging(device_, MemoryKind::kPinned);
-  const size_t chunk = std::min(bytes, kStagingBytes);
-  FT_ASSIGN_OR_RETURN(void* pinned, staging.take(chunk, "a staging buffer"));
-  for (size_t at = 0; at < bytes; at += chunk) {
-    const size_t size = std::min(chunk, bytes - at);
-    std::memcpy(pinned, static_cast<const std::byte*>(data) + at, size);
-    queue_->copy(static_cast<std::byte*>(memory) + at, pinned, size);
-    FT_RETURN_IF_ERROR(queue_->drain());
-  }
+  FT_ASSIGN_OR_RETURN(void* pinned, upload_arena_->take(bytes, "a staging buffer"));
+  std::memcpy(pinned, data, bytes);
+  stream_->with_queue([&](Queue& queue) { queue.copy(memory, pinned, bytes); });
   return memory;
 }
 

@@ -14,6 +14,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "model/checkpoint.h"
+#include "model/weight_stream.h"
 
 namespace foretoken {
 
@@ -47,8 +48,10 @@ struct TensorPart {
 };
 
 // Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
-// shape on every run). Used by one thread, at start-up. Each function returns Aborted once
-// cancelled, ResourceExhausted when memory is short, and otherwise names file and tensor.
+// shape on every run and every device). Used by one thread, at start-up. What the functions return
+// is filled by `finish`; until then, or until `stop`, the memory must stay. Each function returns
+// Aborted once cancelled, ResourceExhausted when memory is short, and otherwise names file and
+// tensor; errors of reading a tensor may come from a later call.
 class WeightLoader {
  public:
   using Progress = std::function<void(int64_t done, int64_t total)>;
@@ -74,8 +77,29 @@ class WeightLoader {
   Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
   // A tensor of `count` integers, in host memory; not for random weights.
   Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
-  // Copies host data into new device memory.
+  // Copies host data into new device memory; small ones, since they are pinned until finish.
   Result<void*> upload(Arena& arena, const void* data, size_t bytes, const char* what);
+
+  // Waits until all of that is on the device; the first error. Nothing is in flight afterwards.
+  Status finish();
+  // Gives up; nothing is in flight afterwards.
+  void stop() { stream_->stop(); }
+  // Stops the loader at the end of a scope that ends early: declare it behind what the loader
+  // fills.
+  class Guard {
+   public:
+    explicit Guard(WeightLoader& loader) : loader_(&loader) {}
+    ~Guard() {
+      if (loader_ != nullptr) loader_->stop();
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    // Instead of stopping: WeightLoader::finish.
+    Status finish() { return std::exchange(loader_, nullptr)->finish(); }
+
+   private:
+    WeightLoader* loader_;
+  };
 
   // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
   Status check_all_used(const std::string& architecture) const;
@@ -87,41 +111,50 @@ class WeightLoader {
   // The same, but false for random weights: a tensor that may be left out is left out there.
   bool has_optional(const std::string& name) const { return checkpoint_ != nullptr && has(name); }
 
-  int64_t bytes_loaded() const { return bytes_done_; }
+  // Of all tensors so far, in `dtype`.
+  int64_t bytes_loaded() const { return elements_ * static_cast<int64_t>(dtype_size(dtype_)); }
 
  private:
-  WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
-               Progress progress, const std::atomic<bool>* cancelled);
-  Result<const void*> fetch(const std::string& name, std::vector<int64_t> shape, DType dtype,
-                            float dummy_value, std::vector<std::byte>* buffer);
-  // Rows of a tensor that follow one another.
+  // Rows of a tensor that follow one another; random ones without a tensor.
   struct RowRun {
     std::string name;
+    const TensorView* tensor;
     int64_t first_row;
     int64_t num_rows;
   };
+
+  WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
+               Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
-  static std::vector<RowRun> gate_up_slices(std::span<const RowRun> runs, int64_t rows,
-                                            int64_t slice);
-  Result<PackedWeight> random_matrix(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
-  void enqueue_random(const std::string& name, int64_t first, int64_t count, int64_t cols,
-                      void* to);
-  Result<void*> scratch(int64_t bytes);
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
-  void finish_tensor(int64_t num_elements);
+  Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
+  static int64_t num_rows(std::span<const RowRun> runs);
+  static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);
+  static std::vector<RowRun> in_packing_order(std::span<const RowRun> runs,
+                                              const PackRowsArgs& pack);
+  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
+  Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack);
+  Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
+  void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
+  void count_tensor(int64_t num_elements, bool streamed);
+  void report_progress();
 
   Device& device_;
   const Checkpoint* checkpoint_;
   DType dtype_;
-  Arena scratch_arena_;
-  void* scratch_ = nullptr;
-  int64_t scratch_bytes_ = 0;
   int64_t total_bytes_;
   Progress progress_;
   const std::atomic<bool>* cancelled_;
-  std::unique_ptr<Queue> queue_;
   std::set<std::string> used_;
-  int64_t bytes_done_ = 0;
+  int64_t elements_ = 0;
+  int64_t elements_streamed_ = 0;
+  int64_t reported_ = 0;  // bytes
+  std::unique_ptr<Queue> queue_;
+  Arena scratch_arena_;
+  void* scratch_ = nullptr;
+  int64_t scratch_bytes_ = 0;
+  std::unique_ptr<Arena> upload_arena_;
+  std::unique_ptr<WeightStream> stream_;  // last: it ends before what it uses
 };
 
 }  // namespace foretoken

@@ -55,8 +55,10 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
   expect_refused(
       {{R"({"method": "ngram"})", "'num_speculative_tokens' (--spec-tokens) is missing"},
        {R"({"method": "ngram", "num_speculative_tokens": 0})", "is 0; give 1 to 16, or leave"},
-       {R"({"method": "ngram", "num_speculative_tokens": -1})", "is -1; give 1 to 16"},
-       {R"({"method": "ngram", "num_speculative_tokens": 10000})", "is 10000; give 1 to 16"},
+       {R"({"method": "ngram", "num_speculative_tokens": -1})",
+        "is -1; give a number from 1 to 16"},
+       {R"({"method": "ngram", "num_speculative_tokens": 10000})",
+        "is 10000; give a number from 1 to 16"},
        {R"({"method": "ngram", "num_speculative_tokens": "4"})", "must be an integer"},
        {R"({"method": "ngram", "num_speculative_tokens": 4.5})", "must be an integer"},
        {R"({"method": "ngram", "num_speculative_token": 4})",
@@ -66,16 +68,16 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
 TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
   expect_refused(
       {{R"({"method": "ngram", "num_speculative_tokens": 3, "model": "some/model"})",
-        "'model' belongs to drafters with weights, not to ngram"},
+        "model does nothing with method ngram"},
        {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_vocab_size": 9})",
-        "'draft_vocab_size' belongs to drafters with weights"},
+        "draft_vocab_size does nothing with method ngram"},
        {R"({"method": "ngram", "num_speculative_tokens": 3, "use_heterogeneous_vocab": true})",
-        "'use_heterogeneous_vocab' belongs to draft_model"},
+        "use_heterogeneous_vocab goes with method draft_model only"},
        {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_sample_method":
             "probabilistic"})",
-        "'draft_sample_method' probabilistic needs a drafter with probabilities"},
+        "draft_sample_method probabilistic does nothing with method ngram"},
        {R"({"method": "draft_model", "num_speculative_tokens": 3, "prompt_lookup_max": 3})",
-        "'prompt_lookup_max' belongs to ngram, not to draft_model"},
+        "prompt_lookup_max does nothing with method draft_model"},
        {R"({"method": "draft_model", "num_speculative_tokens": 3, "revision": "main"})",
         "'revision' needs 'model'"}});
 }
@@ -111,7 +113,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("xpress_topc": 3)", "XPress"},
       {R"("rejection_sample_method": "standard")",
        "coupled, which accepts greedy drafts exactly as often as standard"},
-      {R"("rejection_sample_method": "block")", "is not built yet"},
+      {R"("rejection_sample_method": "block")", "'block' is not built yet"},
       {R"("rejection_sample_method": "fly")", "changes the text"},
       {R"("rejection_sample_method": "copled")", "did you mean 'coupled'?"},
       {R"("lookup": 1)", "'lookup' is unknown; remove it"}};
@@ -129,7 +131,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
 TEST(SpeculativeConfig, RangesAndContradictions) {
   const std::pair<const char*, const char*> refused[] = {
       {R"("prompt_lookup_max": 0)", "'prompt_lookup_max' must be at least 1, not 0"},
-      {R"("prompt_lookup_min": 5, "prompt_lookup_max": 4)", "exceeds 'prompt_lookup_max' 4"},
+      {R"("prompt_lookup_min": 5, "prompt_lookup_max": 4)", "must satisfy 1 <= min <= max <= 64"},
       {R"("length_policy": "adaptve")", "did you mean 'adaptive'?"},
       {R"("length_policy": "fixed", "enable_adaptive_verification": true)", "remove it"},
       {R"("synthetic_acceptance_rates": [0.8, 0.6, 0.4])", "needs \"rejection_sample_method\""},
@@ -139,15 +141,15 @@ TEST(SpeculativeConfig, RangesAndContradictions) {
 
 TEST(SpeculativeConfig, SyntheticRates) {
   const std::pair<const char*, const char*> refused[] = {
-      {R"("synthetic_acceptance_rates": [0.8, 0.6])", "has 2 entries for"},
-      {R"("synthetic_acceptance_rates": [0.8, 0.9, 0.1])", "must not rise"},
-      {R"("synthetic_acceptance_rates": [1.5, 0.9, 0.1])", "1.5 is not in [0, 1]"},
+      {R"("synthetic_acceptance_rates": [0.8, 0.6])", "has 2 entries; give one for each of the 3"},
+      {R"("synthetic_acceptance_rates": [0.8, 0.9, 0.1])", "rise from 0.8 to 0.9"},
+      {R"("synthetic_acceptance_rates": [1.5, 0.9, 0.1])", "has 1.5; rates lie in [0, 1]"},
       {R"("synthetic_acceptance_rates": 0.5)", "must be an array of numbers"},
-      {R"("synthetic_acceptance_length": 4.5)", "must be in [1, 4]"},
-      {R"("synthetic_acceptance_length": 0)", "must be in [1, 4]"},
+      {R"("synthetic_acceptance_length": 4.5)", "is 4.5; use 1 to 4"},
+      {R"("synthetic_acceptance_length": 0)", "needs synthetic_acceptance_rates or"},
       {R"("synthetic_acceptance_length": 2, "synthetic_acceptance_rates": [0.8, 0.6, 0.4])",
-       "not both"},
-      {R"("length_policy": "fixed")", "needs one of 'synthetic_acceptance_rates'"}};
+       "exclude each other"},
+      {R"("length_policy": "fixed")", "needs synthetic_acceptance_rates or"}};
   for (const auto& [field, part] : refused) {
     const std::string rule = R"("rejection_sample_method": "synthetic", )";
     expect_refused({"-sc", ngram_with(rule + field)}, part);
@@ -158,15 +160,22 @@ TEST(SpeculativeConfig, Schedules) {
   const std::pair<const char*, const char*> refused[] = {
       {"[]", "must be a list of [first, last, K]"},
       {"[[1, 4]]", "must be a list of [first, last, K]"},
-      {"[[1, 4, -1]]", "must be a list of [first, last, K]"},
-      {"[[2, 4, 1]]", "must start with batch size 1, not 2"},
-      {"[[1, 4, 1], [4, 8, 0]]", "must begin after 4"},
-      {"[[1, 4, 1], [8, 6, 0]]", "ends before it begins"}};
+      {"[[1, 4, 1.5]]", "must be a list of [first, last, K]"},
+      {"[[1, 4, 99999999999]]", "must be a list of [first, last, K]"},
+      {"[[1, 4, -1]]", "asks for -1 drafts; use 0 to 16"},
+      {"[[2, 4, 1]]", "the first range [2, 4] must begin with 1"},
+      {"[[1, 4, 1], [4, 8, 0]]", "[4, 8] is empty or overlaps the one before"},
+      {"[[1, 4, 1], [8, 6, 0]]", "[8, 6] is empty or overlaps the one before"}};
   const std::string name = R"("num_speculative_tokens_per_batch_size": )";
   for (const auto& [list, part] : refused) expect_refused({"-sc", ngram_with(name + list)}, part);
   expect_refused({"-sc", ngram_with(name + R"([[1, 4, 1]], "length_policy": "adaptive")")},
                  "contradict each other");
   EXPECT_EQ(start({"-sc", ngram_with(name + "[[1, 4, 9], [9, 64, 0]]")}).exit_code, 0);
+  // It holds for drafters of different lengths.
+  const std::string two =
+      R"([{"method": "ngram", "num_speculative_tokens": 2, )" + name +
+      R"([[1, 4, 3]]}, {"method": "draft_model", "num_speculative_tokens": 4}])";
+  EXPECT_EQ(start({"-sc", two}).exit_code, 0);
 }
 
 TEST(SpeculativeConfig, Lists) {

@@ -81,7 +81,7 @@ TEST_F(TraceTest, SmallThingsInARowAreOneEvent) {
 }
 
 TEST_F(TraceTest, ScopesOpenRangesAndNothingWithoutALane) {
-  const TraceLane::Ranges ranges{
+  const ProfilerRanges ranges{
       .begin =
           [](const char* name, uint64_t number) {
             calls.push_back(std::string(name) + " " + std::to_string(number));

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -20,7 +19,7 @@ std::string Variant::describe() const {
          std::to_string(num_drafts) + ", in flight " + std::to_string(steps_in_flight) +
          ", batch " + std::to_string(batch) + ", rows " + std::to_string(max_batched_tokens) +
          ", blocks " + std::to_string(num_blocks) + (prefix_caching ? ", prefix cache" : "") +
-         (warm ? ", warm" : "") + (eager ? ", eager" : "") + "]";
+         (warm ? ", warm" : "") + (eager ? ", eager" : ", " + graph_mode) + "]";
 }
 
 std::string test_device_name() {
@@ -36,19 +35,10 @@ int num_test_prompts(int most) {
 std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m"; }
 
 std::vector<std::string> bench_prompts(int count) {
-  const std::filesystem::path folder =
-      std::filesystem::path(FORETOKEN_SOURCE_DIR) / "bench" / "prompts";
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::ifstream in(std::string(FORETOKEN_SOURCE_DIR) + "/bench/prompts/prompts.jsonl");
   std::vector<std::string> prompts;
-  for (const auto& file : files) {
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) {
-      prompts.push_back(nlohmann::json::parse(line).at("prompt"));
-    }
+  for (std::string line; std::getline(in, line);) {
+    prompts.push_back(nlohmann::json::parse(line).at("prompt"));
   }
   if (static_cast<int>(prompts.size()) <= count) return prompts;
   // Evenly spread, so that a short run sees every category.
@@ -67,6 +57,7 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
   config.num_gpu_blocks_override = variant.num_blocks > 0 ? variant.num_blocks : 32 * 64;
   config.enable_prefix_caching = variant.prefix_caching;
   config.enforce_eager = variant.eager;
+  config.cudagraph_mode = variant.graph_mode;
   config.steps_in_flight = variant.steps_in_flight;
   config.batch_invariant = "on";
   if (variant.num_drafts == 0) return config;

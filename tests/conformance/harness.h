@@ -24,6 +24,7 @@ struct Variant {
   bool prefix_caching = false;
   bool warm = false;  // the second of two runs in one engine counts
   bool eager = false;
+  std::string graph_mode = "FULL";
 
   std::string describe() const;
 };
@@ -38,7 +39,7 @@ struct RunResult {
 std::string test_device_name();
 int num_test_prompts(int most);
 
-// The bundled model, and the first `count` prompts of bench/prompts.
+// The bundled model, and `count` of the prompts in bench/prompts/prompts.jsonl.
 std::string bundled_model();
 std::vector<std::string> bench_prompts(int count);
 

@@ -162,6 +162,48 @@ void check_gated(Gpu& gpu, int size, int k, DType dtype) {
               size, k, cases, static_cast<long long>(different)));
 }
 
+// Products that are added to y: the bits of the sum of both.
+void check_added(Gpu& gpu, int n, int k, DType dtype) {
+  Pool pool(gpu);
+  constexpr int kMaxRows = 300;
+  const Stored w = store_as(random_floats(int64_t{n} * k, 41), dtype);
+  void* x = pool.upload(store_as(random_floats(int64_t{kMaxRows} * k, 42), dtype).bytes);
+  const float* bias = pool.upload(random_floats(n, 43));
+  const auto before = random_floats(int64_t{kMaxRows} * n, 44);
+  const void* weight = pool.weight(w.bytes.data(), n, k, dtype);
+  auto* products = pool.array<float>(before.size());
+  int64_t different = 0;
+  for (const int max_rows : {1, 8, 16, 32, 64, 65, 130, 300}) {
+    const int live = max_rows > 8 ? max_rows - 3 : max_rows;
+    float* y = pool.upload(before);
+    GemmArgs args{device_counts(pool, live, 0),
+                  x,
+                  weight,
+                  products,
+                  max_rows % 2 == 0 ? bias : nullptr,
+                  RowKind::kToken,
+                  0,
+                  max_rows,
+                  n,
+                  k,
+                  dtype,
+                  DType::kF32};
+    gpu.queue->launch(args);
+    args.y = y;
+    args.add = 1;
+    gpu.queue->launch(args);
+    const auto sums = download(gpu, products, before.size());
+    const auto got = download(gpu, y, before.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool is_live = i < static_cast<size_t>(live) * n;
+      different += got[i] != (is_live ? before[i] + sums[i] : before[i]);
+    }
+  }
+  report(different == 0, "added gemm",
+         text("%s n %d k %d: %lld differ", dtype_name(dtype), n, k,
+              static_cast<long long>(different)));
+}
+
 }  // namespace
 
 void check_gemm(Gpu& gpu) {
@@ -191,6 +233,8 @@ void check_gemm(Gpu& gpu) {
              {1, 8}, {8, 32}, {12, 40}, {100, 72}, {77, 333}, {344, 256}, {1376, 512}}) {
       check_gated(gpu, size, k, dtype);
     }
+    check_added(gpu, 100, 72, dtype);
+    check_added(gpu, 1024, 512, dtype);
   }
 }
 

@@ -2,6 +2,26 @@
 #include "kernels/delay.h"
 
 namespace foretoken::check {
+namespace {
+
+// A wait and a fill of no memory cannot be recorded. The queue goes on all the same.
+void check_failed_capture(Queue& queue, Event event) {
+  using std::chrono::milliseconds;
+  for (const uint64_t value : {10, 11}) {
+    queue.begin_capture();
+    queue.launch(DelayArgs{50});
+    if (value == 10) (void)queue.wait(event, 1000, milliseconds(10));
+    if (value == 11) queue.fill(nullptr, 1, 1000);
+    queue.launch(DelayArgs{50});
+    const auto none = queue.end_capture();
+    const Status why = queue.capture_error();
+    queue.record(event, value);
+    const Status after = queue.wait(event, value, milliseconds(2000));
+    report(none == nullptr && !why.ok() && after.ok(), "failed capture", why.message());
+  }
+}
+
+}  // namespace
 
 void check_queue(Gpu& gpu) {
   Pool pool(gpu);
@@ -35,6 +55,7 @@ void check_queue(Gpu& gpu) {
   report(recorded_only && replayed.ok() && graph->num_nodes() == 4 && after[499] == 3 &&
              after[500] == 4 && after[510] == 3,
          "capture and replay", text("%d nodes", graph->num_nodes()));
+  check_failed_capture(queue, event);
 }
 
 }  // namespace foretoken::check

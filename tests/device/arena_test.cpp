@@ -18,6 +18,13 @@ TEST_F(ArenaTest, CountsBytesAndGivesZeroedMemory) {
   EXPECT_EQ(read(a.value(), 100), std::vector<int32_t>(100, 0));
 }
 
+TEST_F(ArenaTest, CountsWithoutADevice) {
+  Arena arena(nullptr, MemoryKind::kDevice);
+  EXPECT_EQ(arena.take_array<int32_t>(100, "a").value(), nullptr);
+  EXPECT_EQ(arena.take(size_t{1} << 52, "b").value(), nullptr);
+  EXPECT_EQ(arena.bytes_taken(), (size_t{1} << 52) + 400);
+}
+
 TEST_F(ArenaTest, NamesWhatDidNotFit) {
   Arena arena(device(), MemoryKind::kDevice);
   const auto taken = arena.take(size_t{1} << 52, "the KV cache");

@@ -141,6 +141,11 @@ TEST(StepTimes, FilesAreReadForTheDraftersTheyWereMeasuredWith) {
   EXPECT_NE(other.status().message().find("mtp"), std::string::npos);
   std::filesystem::remove(path);
   EXPECT_EQ(read_step_times(path, names).status().code(), StatusCode::kNotFound);
+  const std::string folder = std::filesystem::temp_directory_path().string();
+  const Status not_a_file = read_step_times(folder, names).status();
+  EXPECT_NE(not_a_file.message().find("--step-time-table " + folder + " cannot be read"),
+            std::string::npos)
+      << not_a_file.message();
   EXPECT_FALSE(write_step_times(times, path + "/none/x.json").ok());
 }
 

@@ -28,6 +28,37 @@ TEST_F(EngineTest, TellsWhatItDecided) {
   EXPECT_EQ(make(config(0))->info().drafter, "");
 }
 
+// Requests end, and so does the engine, while the device is still busy.
+TEST_F(EngineTest, ADeviceThatHangsIsGivenUp) {
+  EngineConfig slow = config(0);
+  slow.step_timeout_seconds = 1;
+  auto made = EngineImpl::create(slow, {.upload_delay_us = 2'500'000});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const RequestOutput output = made.value()->generate({request(0, 10, 5)})[0];
+  EXPECT_EQ(output.finish_reason, FinishReason::kError);
+  EXPECT_TRUE(contains(output.status.message(), "the device has not finished step 0"))
+      << output.status.message();
+  EXPECT_TRUE(contains(output.status.message(), "--step-timeout-seconds"));
+  EXPECT_FALSE(made.value()->submit(request(0, 10, 5), nullptr, nullptr).ok());
+  made = internal_error("gone");
+  const auto other = make(config(0));
+  EXPECT_EQ(other->generate({request(0, 10, 5)})[0].token_ids, expected(0, 10, 5));
+}
+
+TEST_F(EngineTest, GraphModes) {
+  EngineConfig with = config(4);
+  with.cudagraph_mode = "full_and_piecewise";
+  with.cudagraph_capture_sizes = {1, 5, 20};
+  const auto engine = make(with);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->info().cudagraph_mode, "FULL_AND_PIECEWISE");
+  EXPECT_GT(engine->info().num_graphs, 3);
+  EXPECT_GT(engine->info().graph_seconds, 0);
+  EXPECT_EQ(engine->generate({request(0, 40, 20)})[0].token_ids, expected(0, 40, 20));
+  with.enforce_eager = true;
+  EXPECT_EQ(make(with)->info().num_graphs, 0);
+}
+
 TEST_F(EngineTest, CountsWhatItRan) {
   const auto engine = make(config(4));
   const RequestOutput output = engine->generate({request(0, 40, 20)})[0];

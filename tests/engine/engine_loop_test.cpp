@@ -47,20 +47,44 @@ class BreakingQueue final : public Queue {
   bool timed_out_ = false;
 };
 
+// Never reaches a step from `first_lost` on.
+class HangingQueue final : public test::CountingQueue {
+ public:
+  HangingQueue(Queue& real, uint64_t first_lost) : CountingQueue(real), first_lost_(first_lost) {}
+  Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override {
+    if (value < first_lost_) return CountingQueue::wait(event, value, timeout);
+    std::this_thread::sleep_for(timeout);
+    return aborted("not yet");
+  }
+
+ private:
+  const uint64_t first_lost_;
+};
+
 class EngineLoopTest : public DialledEngine {
  protected:
   void start(int waits_until_broken, int steps_in_flight) {
-    auto parts = EngineParts::make(folder(), 3, true);
+    auto parts = EngineParts::make(folder(), 3);
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     parts_ = std::move(parts).value();
-    queue_ = std::make_unique<BreakingQueue>(*parts_->queue, waits_until_broken);
+    start_on(std::make_unique<BreakingQueue>(*parts_->queue, waits_until_broken), steps_in_flight);
+  }
+  void start_hanging(uint64_t first_lost, std::chrono::milliseconds step_timeout) {
+    auto parts = EngineParts::make(folder(), 3);
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    parts_ = std::move(parts).value();
+    start_on(std::make_unique<HangingQueue>(*parts_->queue, first_lost), 2, step_timeout);
+  }
+  void start_on(std::unique_ptr<Queue> queue, int steps_in_flight,
+                std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0)) {
+    queue_ = std::move(queue);
     loop_ = std::make_unique<EngineLoop>(EngineLoop::Parts{.queue = *queue_,
                                                            .runner = *parts_->runner,
                                                            .scheduler = *parts_->scheduler,
                                                            .policy = *parts_->policy,
                                                            .outputs = ring_,
                                                            .memory = *parts_->memory},
-                                         steps_in_flight, TestHooks{});
+                                         steps_in_flight, TestHooks{}, step_timeout);
     outputs_ = std::make_unique<OutputProcessor>(
         ring_, loop_->intake(),
         OutputProcessor::Hooks{.forget = [](const RequestGroup&) {},
@@ -91,7 +115,7 @@ class EngineLoopTest : public DialledEngine {
   }
 
   std::unique_ptr<EngineParts> parts_;
-  std::unique_ptr<BreakingQueue> queue_;
+  std::unique_ptr<Queue> queue_;
   OutputRing ring_{64};
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
@@ -133,6 +157,42 @@ TEST_P(EngineLoopError, EndsEveryRequest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(StepsInFlight, EngineLoopError, testing::Values(1, 2, 3));
+
+TEST_F(EngineLoopTest, ADeviceThatHangsIsGivenUp) {
+  start_hanging(3, std::chrono::milliseconds(200));
+  for (int i = 0; i < 6; ++i) loop_->intake().push(record(i, 100));
+  await_finished(6);
+  EXPECT_TRUE(loop_->device_hangs());
+  for (const auto& [id, sum] : sums_) {
+    EXPECT_EQ(sum.finish_reason, FinishReason::kError) << id;
+    EXPECT_NE(sum.status.message().find("the device has not finished step 2 within 200 ms"),
+              std::string::npos)
+        << sum.status.message();
+  }
+  loop_->intake().push(record(6, 100));
+  await_finished(7);
+  stop();
+  EXPECT_TRUE(parts_->scheduler->idle());
+}
+
+TEST_F(EngineLoopTest, TimesOfStepsAndPhases) {
+  start(1 << 20, 2);
+  for (int i = 0; i < 4; ++i) loop_->intake().push(record(i, 30));
+  await_finished(4);
+  stop();
+  const StepTiming timing = loop_->timing();
+  EXPECT_EQ(timing.num_planned, loop_->num_steps());
+  EXPECT_EQ(timing.num_steps, loop_->num_steps() - 1);
+  EXPECT_GT(timing.num_gaps, 0);
+  EXPECT_LE(timing.num_gaps, timing.num_steps);
+  EXPECT_GT(timing.device_ns, 0);
+  EXPECT_GT(timing.draft_ns, 0);
+  EXPECT_LT(timing.draft_ns, timing.device_ns);
+  for (const int64_t ns :
+       {timing.plan_ns, timing.encode_ns, timing.submit_ns, timing.wait_ns, timing.reconcile_ns}) {
+    EXPECT_GT(ns, 0);
+  }
+}
 
 TEST_F(EngineLoopTest, AnAbortAnnouncedBeforeTheRecordCameInIsNotLost) {
   start(1 << 20, 2);

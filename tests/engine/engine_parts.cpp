@@ -10,12 +10,15 @@
 namespace foretoken {
 
 Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_folder,
-                                                       int num_drafts, bool graphs) {
+                                                       int num_drafts, const GraphConfig& graphs,
+                                                       int captures_left) {
   auto parts = std::make_unique<EngineParts>();
   EngineConfig config;
   config.device = engine_test_device();
   FT_ASSIGN_OR_RETURN(parts->device, open_configured_device(config));
   FT_ASSIGN_OR_RETURN(parts->queue, parts->device->make_queue());
+  parts->counting = std::make_unique<test::CountingQueue>(*parts->queue);
+  parts->counting->captures_left = captures_left;
   const int num_blocks = kNumSlots * kMaxLen / kBlockSize + 1;
   LoadOptions options;
   options.max_rows = kMaxRows;
@@ -69,7 +72,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
   std::vector<Drafter*> drafters;
   if (parts->drafter != nullptr) drafters.push_back(parts->drafter.get());
   parts->runner = std::make_unique<ModelRunner>(
-      *parts->device, *parts->queue, *parts->model, KvCaches{parts->kv_cache.get(), nullptr},
+      *parts->device, *parts->counting, *parts->model, KvCaches{parts->kv_cache.get(), nullptr},
       std::move(drafters), *parts->memory,
       ModelRunnerConfig{.max_rows = kMaxRows,
                         .max_logits_rows = kMaxRows,

@@ -11,6 +11,7 @@
 #include "engine/request_builder.h"
 #include "engine/step_memory.h"
 #include "sched/scheduler.h"
+#include "support/counting_queue.h"
 
 namespace foretoken {
 
@@ -18,6 +19,7 @@ namespace foretoken {
 struct EngineParts {
   std::unique_ptr<Device> device;
   std::unique_ptr<Queue> queue;
+  std::unique_ptr<test::CountingQueue> counting;  // the runner's face of the queue
   std::unique_ptr<Model> model;
   std::unique_ptr<Drafter> drafter;  // n-gram, or null
   std::unique_ptr<KvCache> kv_cache;
@@ -36,7 +38,8 @@ struct EngineParts {
   static constexpr int kMaxTop = 5;
 
   static Result<std::unique_ptr<EngineParts>> make(const std::string& model_folder, int num_drafts,
-                                                   bool graphs);
+                                                   const GraphConfig& graphs = {},
+                                                   int captures_left = INT_MAX);
   ~EngineParts();
 
   // A record for `request`, owned by the caller; not yet added to the scheduler.

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "engine/dialled_engine.h"
-#include "kernels/open_device.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -208,14 +207,72 @@ TEST(KvBudget, TheAutomaticLengthStopsAtTheModelsAndAtTheOverride) {
   EXPECT_EQ(nothing.status().code(), StatusCode::kResourceExhausted);
 }
 
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+MemoryUse gpu_use() {
+  return {.device = "a GPU",
+          .type = DeviceType::kCuda,
+          .total = 100 * kGiB,
+          .free_at_start = 98 * kGiB,
+          .free_now = 80 * kGiB,
+          .still_to_take = 2 * kGiB};
+}
+
 TEST(KvBudget, TheConfiguredBytesGoFirst) {
-  auto device = open_device(DeviceType::kCpu, 0, 1);
-  ASSERT_TRUE(device.ok());
   EngineConfig config;
-  EXPECT_GT(kv_budget(config, *device.value()), 0);
-  EXPECT_LE(kv_budget(config, *device.value()), int64_t{4} << 30);
   config.kv_cache_memory_bytes = 12345;
-  EXPECT_EQ(kv_budget(config, *device.value()), 12345);
+  EXPECT_EQ(kv_budget(config, gpu_use()).value(), 12345);
+  MemoryUse full = gpu_use();
+  full.free_at_start = full.free_now = 1;
+  EXPECT_EQ(kv_budget(config, full).value(), 12345);
+}
+
+TEST(KvBudget, OnTheCpuAShareOfHalfOfWhatIsFree) {
+  EngineConfig config;
+  config.gpu_memory_utilization = 0.5;
+  MemoryUse use;
+  use.free_now = 4 * kGiB;
+  EXPECT_EQ(kv_budget(config, use).value(), kGiB);
+  use.free_now = 400 * kGiB;
+  EXPECT_EQ(kv_budget(config, use).value(), 4 * kGiB);
+}
+
+// The share is one of the whole device: weights, scratch and graphs come out of it.
+TEST(KvBudget, OnAGpuWhatTheShareLeaves) {
+  EngineConfig config;
+  config.gpu_memory_utilization = 0.5;
+  config.enforce_eager = true;
+  EXPECT_EQ(kv_budget(config, gpu_use()).value(), (50 - 18 - 2) * kGiB);
+  config.enforce_eager = false;
+  const int64_t with_graphs = kv_budget(config, gpu_use()).value();
+  EXPECT_LT(with_graphs, 30 * kGiB);
+  EXPECT_GT(with_graphs, 29 * kGiB);
+  // What other processes held at the start is not the engine's.
+  MemoryUse shared = gpu_use();
+  shared.free_at_start -= 20 * kGiB;
+  shared.free_now -= 20 * kGiB;
+  EXPECT_EQ(kv_budget(config, shared).value(), with_graphs);
+}
+
+TEST(KvBudget, SaysWhatToDoWhenAGpuIsTooSmallOrTooFull) {
+  EngineConfig config;
+  config.gpu_memory_utilization = 0.9;
+  MemoryUse use = gpu_use();
+  use.free_at_start = use.free_now = 40 * kGiB;
+  const Status held = kv_budget(config, use).status();
+  EXPECT_EQ(held.code(), StatusCode::kResourceExhausted);
+  for (const char* said : {"0.90", "a GPU", "40960 MiB", "lower it to 0.39", "other processes"}) {
+    EXPECT_NE(held.message().find(said), std::string::npos) << held.message();
+  }
+  config.gpu_memory_utilization = 0.2;
+  const Status nothing = kv_budget(config, gpu_use()).status();
+  EXPECT_EQ(nothing.code(), StatusCode::kResourceExhausted);
+  for (const char* said :
+       {"KV cache", "0.20", "20480 MiB", "raise it", "--max-num-batched-tokens"}) {
+    EXPECT_NE(nothing.message().find(said), std::string::npos) << nothing.message();
+  }
+  config.num_gpu_blocks_override = 8;
+  EXPECT_TRUE(kv_budget(config, gpu_use()).ok());
 }
 
 class KvBudgetEngine : public DialledEngine {};

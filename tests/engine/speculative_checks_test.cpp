@@ -59,10 +59,12 @@ TEST(SpeculativeChecks, WordsAreKnownOnes) {
   expect_refused([](SpeculativeConfig& c) { c.draft_sample_method = "lucky"; }, "'lucky'");
   expect_refused([](SpeculativeConfig& c) { c.length_policy = "best"; },
                  "use adaptive, fixed or off");
-  for (const char* method : {"standard", "block", "fly"}) {
+  for (const char* method : {"standard", "block"}) {
     expect_refused([method](SpeculativeConfig& c) { c.rejection_sample_method = method; },
-                   "is not built yet; use coupled or synthetic");
+                   "is not built yet; leave it out for coupled");
   }
+  expect_refused([](SpeculativeConfig& c) { c.rejection_sample_method = "fly"; },
+                 "changes the text");
   expect_refused([](SpeculativeConfig& c) { c.rejection_sample_method = "typical"; },
                  "is unknown; use coupled or synthetic");
   EngineConfig nothing = engine_with({SpeculativeConfig()});

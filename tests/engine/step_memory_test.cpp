@@ -80,6 +80,21 @@ TEST_F(StepMemoryTest, AWindowedGroupHasTablesOfItsOwn) {
   EXPECT_EQ(made.value()->block_table_bytes(), 2 * (3 + 1) * 4 * 4);
 }
 
+// What is counted before there is any memory is what is taken then.
+TEST_F(StepMemoryTest, CountsWhatItWouldTake) {
+  StepMemoryConfig config = kConfig;
+  const auto counted = StepMemory::count(config);
+  EXPECT_EQ(counted->batch.params, nullptr);
+  EXPECT_EQ(counted->plan_ring, nullptr);
+  EXPECT_EQ(counted->batch.num_slots, 3);
+  const auto made = StepMemory::make(*device_, config);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(counted->device_bytes(), made.value()->device_bytes());
+  config.num_blocks = 0;
+  EXPECT_EQ(StepMemory::count(config)->device_bytes(),
+            made.value()->device_bytes() - made.value()->token_page_bytes());
+}
+
 TEST_F(StepMemoryTest, ReportsItsSizes) {
   const auto made = StepMemory::make(*device_, kConfig);
   ASSERT_TRUE(made.ok()) << made.status().message();

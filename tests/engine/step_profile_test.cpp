@@ -41,7 +41,7 @@ class StepProfileTest : public DialledEngine {
 };
 
 TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
-  const auto parts = EngineParts::make(folder(), 3, true);
+  const auto parts = EngineParts::make(folder(), 3);
   ASSERT_TRUE(parts.ok()) << parts.status().message();
   const StepTimes times = measure(*parts.value(), 20);
   EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 2, 4, 8, 16}));  // 4 sequences, 3 drafts
@@ -55,7 +55,7 @@ TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
 
 // However short the time is, there is a slope.
 TEST_F(StepProfileTest, AShortTimeMeasuresFewSizesFarApart) {
-  const auto parts = EngineParts::make(folder(), 3, false);
+  const auto parts = EngineParts::make(folder(), 3, {GraphMode::kNone});
   ASSERT_TRUE(parts.ok()) << parts.status().message();
   EXPECT_EQ(sizes_of(measure(*parts.value(), 0).target), (std::vector<int>{1, 4}));
 }
@@ -70,7 +70,7 @@ void expect_zero(Queue& queue, const T* at, size_t count, const char* what) {
 }
 
 TEST_F(StepProfileTest, LeavesNoTrace) {
-  const auto made = EngineParts::make(folder(), 3, true);
+  const auto made = EngineParts::make(folder(), 3);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EngineParts& parts = *made.value();
   (void)measure(parts, 20);

@@ -28,6 +28,8 @@ TEST(StepScratch, HasACallForEveryNumberOfRows) {
     EXPECT_EQ(scratch.processor_call(rows)->vocab, 40);
   }
   EXPECT_GT(scratch.num_bytes(), 2 * 8 * 40 * 4);
+  EXPECT_GT(StepScratch::device_bytes(kConfig), 2 * 8 * 40 * 4);
+  EXPECT_LT(StepScratch::device_bytes(kConfig), scratch.num_bytes());
 }
 
 TEST(StepScratch, TakesOnlyWhatIsWanted) {

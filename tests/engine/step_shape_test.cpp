@@ -23,6 +23,46 @@ TEST(StepShapes, RowsDoubleUpToTheLargestStep) {
   EXPECT_EQ(shapes.of(plan).features, plan.features);
 }
 
+TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
+  const StepShapes shapes(48, 8, 56, {}, {GraphMode::kFullAndPiecewise, {1, 6, 20, 64}});
+  EXPECT_EQ(shapes.row_buckets(), (std::vector<int>{1, 6, 20, 32, 48}));
+  StepPlan plan;
+  const auto of = [&](int rows, int new_ids) {
+    plan.num_rows = rows;
+    plan.num_new_ids = new_ids;
+    const StepShape shape = shapes.of(plan);
+    return std::pair(shape.max_rows, shape.launch);
+  };
+  EXPECT_EQ(of(5, 0), std::pair(6, StepLaunch::kGraph));
+  EXPECT_EQ(of(20, 12), std::pair(20, StepLaunch::kPieces));
+  EXPECT_EQ(of(21, 0), std::pair(32, StepLaunch::kOps));
+  EXPECT_EQ(of(48, 9), std::pair(48, StepLaunch::kOps));
+}
+
+TEST(StepShapes, UsualStepsOfEveryMode) {
+  test::FakeDrafter drafter({.has_kv = true, .max_drafts = 3});
+  const auto usual = [&](GraphMode mode, std::vector<Drafter*> drafters, std::vector<int> sizes) {
+    std::vector<std::pair<int, StepLaunch>> found;
+    for (const StepShape& shape : StepShapes(48, 3, 56, drafters, {mode, sizes}).usual()) {
+      found.emplace_back(shape.max_rows, shape.launch);
+    }
+    return found;
+  };
+  using enum StepLaunch;
+  using Found = std::vector<std::pair<int, StepLaunch>>;
+  EXPECT_EQ(usual(GraphMode::kNone, {&drafter}, {}), Found{});
+  EXPECT_EQ(usual(GraphMode::kFull, {}, {2, 8}), (Found{{2, kGraph}, {8, kGraph}}));
+  EXPECT_EQ(usual(GraphMode::kPiecewise, {}, {2, 8}), (Found{{2, kPieces}, {8, kPieces}}));
+  // Three sequences decode at most.
+  EXPECT_EQ(usual(GraphMode::kFullDecodeOnly, {}, {}),
+            (Found{{1, kGraph}, {2, kGraph}, {4, kGraph}}));
+  EXPECT_EQ(usual(GraphMode::kFullAndPiecewise, {}, {2, 4, 8}),
+            (Found{{2, kPieces}, {2, kGraph}, {4, kPieces}, {4, kGraph}, {8, kPieces}}));
+  // One and two sequences with all drafts.
+  EXPECT_EQ(usual(GraphMode::kPiecewise, {&drafter}, {8}),
+            (Found{{8, kPieces}, {8, kPieces}, {8, kPieces}}));
+}
+
 TEST(StepShapes, ADrafterWithKvHasItsPassesAndRoundedBounds) {
   test::FakeDrafter drafter({.has_kv = true, .max_drafts = 5});
   const StepShapes shapes(48, 8, 56, {&drafter});
@@ -59,13 +99,14 @@ TEST(StepShapes, TheUsualStepsOfADrafter) {
 
 TEST(StepShapes, EveryFieldTellsShapesApart) {
   const StepShape base{.max_rows = 8, .features = 1, .drafts = {DraftShape{2, 8, 4}}};
-  std::vector<StepShape> others(6, base);
+  std::vector<StepShape> others(7, base);
   others[0].max_rows = 16;
   others[1].features = 3;
   others[2].drafts[0].num_passes = 3;
   others[3].drafts[0].max_catch_up_rows = 16;
   others[4].drafts[0].max_spans = 8;
   std::swap(others[5].drafts[0], others[5].drafts[1]);
+  others[6].launch = StepLaunch::kGraph;
   const StepShapeHash hash;
   for (const StepShape& other : others) {
     EXPECT_NE(other, base);

@@ -4,8 +4,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "engine/dialled_engine.h"
 #include "kernels/delay.h"
 #include "kernels/mark_time.h"
 #include "support/test_device.h"
@@ -64,6 +67,94 @@ TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsRefused) {
   const auto trace = StepTrace::start("/nonexistent/x.json", device(), queue(), {});
   ASSERT_FALSE(trace.ok());
   EXPECT_NE(trace.status().message().find("--profile"), std::string::npos);
+}
+
+class EngineTrace : public DialledEngine {
+ protected:
+  const std::string path_ =
+      testing::TempDir() + "/engine-trace-" + std::to_string(::getpid()) + ".json";
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  // The events of an engine that ran a few requests, by lane.
+  std::map<std::string, nlohmann::json> events_of(EngineConfig config) {
+    config.profile = path_;
+    std::vector<Request> requests;
+    for (int i = 0; i < 3; ++i) requests.push_back(request(i, 4, 12));
+    for (const RequestOutput& output : make(config)->generate(std::move(requests))) {
+      EXPECT_TRUE(output.status.ok());
+    }
+    std::ifstream file(path_);
+    const nlohmann::json all = nlohmann::json::parse(file);
+    std::map<int, std::string> names;
+    std::map<std::string, nlohmann::json> lanes;
+    for (const auto& event : all["traceEvents"]) {
+      const int lane = event["tid"];
+      if (event["ph"] == "M") {
+        names[lane] = event["args"]["name"];
+      } else {
+        EXPECT_GE(event["dur"].get<double>(), 0) << event;
+        lanes[names.at(lane)].push_back(event);
+      }
+    }
+    return lanes;
+  }
+  static std::set<std::string> names_in(const nlohmann::json& events) {
+    std::set<std::string> names;
+    for (const auto& event : events) names.insert(event["name"].get<std::string>());
+    return names;
+  }
+};
+
+TEST_F(EngineTrace, TellsWhatEachThreadAndTheDeviceDid) {
+  auto lanes = events_of(config(3));
+  EXPECT_EQ(names_in(lanes["engine"]),
+            (std::set<std::string>{"plan", "encode", "submit", "wait", "reconcile"}));
+  EXPECT_EQ(names_in(lanes["output"]), (std::set<std::string>{"outputs"}));
+  EXPECT_TRUE(names_in(lanes["device"]).contains("step"));
+  EXPECT_FALSE(lanes.contains("device ops"));
+  // A step is submitted before the device ends it, and reconciled after that.
+  std::map<uint64_t, double> submitted, reconciled;
+  for (const auto& event : lanes["engine"]) {
+    const uint64_t step = event["args"]["step"];
+    const double begin = event["ts"];
+    if (event["name"] == "submit") submitted[step] = begin;
+    if (event["name"] == "reconcile") reconciled[step] = begin + event["dur"].get<double>();
+  }
+  int num_steps = 0;
+  for (const auto& event : lanes["device"]) {
+    if (event["name"] != "step") continue;
+    const uint64_t step = event["args"]["step"];
+    EXPECT_EQ(step, static_cast<uint64_t>(num_steps++));
+    constexpr double kSlackUs = 1000;  // of the two clocks
+    EXPECT_GE(event["ts"].get<double>() + event["dur"].get<double>(),
+              submitted.at(step) - kSlackUs);
+    EXPECT_LE(event["ts"].get<double>(), reconciled.at(step) + kSlackUs);
+  }
+  EXPECT_EQ(num_steps + 1, static_cast<int>(submitted.size())) << "the last one may go on";
+}
+
+TEST_F(EngineTrace, WithoutGraphsOpByOp) {
+  EngineConfig eager = config(0);
+  eager.enforce_eager = true;
+  auto lanes = events_of(eager);
+  const std::set<std::string> ops = names_in(lanes["device ops"]);
+  for (const char* name :
+       {"upload", "prepare", "embed", "gemm", "attention", "sample", "publish"}) {
+    EXPECT_TRUE(ops.contains(name)) << name;
+  }
+  double end = -1e18;
+  for (const auto& event : lanes["device ops"]) {
+    EXPECT_GE(event["ts"].get<double>(), end - 1) << "ops do not overlap";
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+}
+
+TEST_F(EngineTrace, APathThatCannotBeWrittenStartsNoEngine) {
+  EngineConfig wrong = config(0);
+  wrong.profile = "/nonexistent/folder/trace.json";
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(wrong, &engine);
+  EXPECT_NE(status.message().find("--profile"), std::string::npos) << status.message();
 }
 
 }  // namespace

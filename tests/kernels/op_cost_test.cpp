@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/attention.h"
+#include "kernels/embed.h"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
 #include "kernels/sample.h"
@@ -41,6 +42,15 @@ TEST(OpCost, ProductsReadTheirWeightOnceForAllLiveRows) {
   EXPECT_EQ(op_cost(Op::kGemm, &args, {.counts = {9, 1, 1, 0}}).flops, 0) << "no row is live";
   EXPECT_EQ(op_cost(Op::kGemm, &args, {.counts = {99, 99, 1, 0}}).flops, 2 * 8 * 30 * 20);
   EXPECT_EQ(op_shape(Op::kGemm, &args), "30 x 20");
+  args.add = 1;
+  EXPECT_EQ(op_cost(Op::kGemm, &args, {.counts = {9, 7, 1, 0}}).row_bytes,
+            5 * (20 * 2 + 2 * 30 * 4));
+  EXPECT_EQ(op_shape(Op::kGemm, &args), "30 x 20, adds");
+  args.add = 0;
+  args.gated = 1;
+  args.out_dtype = DType::kBF16;
+  EXPECT_EQ(op_cost(Op::kGemm, &args, {.counts = {9, 7, 1, 0}}).row_bytes, 5 * (20 + 15) * 2);
+  EXPECT_EQ(op_shape(Op::kGemm, &args), "30 x 20, gated");
 }
 
 AttentionArgs attention_args() {
@@ -56,6 +66,20 @@ AttentionArgs attention_args() {
 // Slot 0 has one row at position 9; slot 3 has rows at 4, 5, 6.
 LiveRows four_rows() {
   return {.counts = {4, 4, 2, 0}, .positions = {9, 4, 5, 6}, .row_slot = {0, 3, 3, 3}};
+}
+
+TEST(OpCost, ANormWithTheEmbeddingIsWrittenToo) {
+  EmbedArgs args{};
+  args.max_rows = 4;
+  args.hidden = 10;
+  args.dtype = DType::kBF16;
+  EXPECT_EQ(op_cost(Op::kEmbed, &args, four_rows()).row_bytes, 4 * 10 * (2 + 4));
+  const float weight[10] = {};
+  args.norm_weight = weight;
+  const OpCost cost = op_cost(Op::kEmbed, &args, four_rows());
+  EXPECT_EQ(cost.row_bytes, 4 * 10 * (2 + 2 + 4));
+  EXPECT_EQ(cost.weight_bytes, 10 * 4);
+  EXPECT_EQ(op_shape(Op::kEmbed, &args), "10, norms");
 }
 
 TEST(OpCost, RowsOfOneSequenceShareItsKeysAndValues) {
@@ -79,7 +103,8 @@ TEST(OpCost, SumsAndOpsWithoutCost) {
   norm.max_rows = 4;
   norm.hidden = 10;
   norm.out_dtype = DType::kBF16;
-  const float delta = 0;
+  const float delta = 0, weight = 1;
+  norm.weight = &weight;
   const LiveRows live{.counts = {3, 1, 1, 0}};
   OpCost sum = op_cost(Op::kRmsNorm, &norm, live);
   EXPECT_EQ(sum.bytes(), 10 * 4 + 3 * 10 * (4 + 2));

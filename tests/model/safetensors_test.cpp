@@ -112,6 +112,10 @@ TEST(Safetensors, ReadsTypesShapesAndData) {
   float read = 0;
   std::memcpy(&read, a.data + 4, 4);
   EXPECT_EQ(read, value);
+  read = 0;
+  ASSERT_TRUE(a.read(4, 4, &read).ok());
+  EXPECT_EQ(read, value);
+  EXPECT_EQ(a.element_bytes(), 4);
   EXPECT_EQ(tensors.at("b").dtype, FileDType::kBF16);
 }
 

@@ -56,6 +56,39 @@ TEST(SafetensorsWriter, IdListsAndFlags) {
   EXPECT_EQ(flags.num_bytes, 2);
 }
 
+// Large enough for several threads.
+TEST(SafetensorsWriter, LargeFilesHaveEveryTensorInItsPlace) {
+  const test::ScratchFolder folder;
+  constexpr int64_t kCount = 1 << 20;
+  std::vector<TensorToWrite> tensors;
+  for (int i = 0; i < 12; ++i) {
+    tensors.push_back({"t" + std::to_string(i), FileDType::kF32, {kCount + i}, [i](std::byte* out) {
+                         auto* values = reinterpret_cast<float*>(out);
+                         for (int64_t k = 0; k < kCount + i; ++k) values[k] = float(k % 1000 + i);
+                       }});
+  }
+  const std::string path = folder.file("model.safetensors");
+  ASSERT_TRUE(write_safetensors(path, tensors).ok());
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  for (int i = 0; i < 12; ++i) {
+    const TensorView& tensor = file.value()->tensors().at("t" + std::to_string(i));
+    ASSERT_EQ(tensor.num_elements(), kCount + i);
+    for (int64_t k = 0; k < kCount + i; k += 997) {
+      float value = 0;
+      std::memcpy(&value, tensor.data + 4 * k, 4);
+      ASSERT_EQ(value, float(k % 1000 + i)) << i << " " << k;
+    }
+  }
+}
+
+TEST(SafetensorsWriter, FullDiskIsAnError) {
+  const TensorToWrite tensor{"t", FileDType::kF32, {1000}, [](std::byte*) {}};
+  const Status status = write_safetensors("/dev/full", {&tensor, 1});
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("room for"), std::string::npos) << status.message();
+}
+
 TEST(SafetensorsWriter, UnwritableFileIsNamed) {
   const Status status = write_safetensors("/nonexistent/x.safetensors", {});
   ASSERT_FALSE(status.ok());

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "base/bfloat16.h"
+#include "kernels/gemm.h"
+#include "model/convert.h"
 #include "model/forward_harness.h"
 #include "model/safetensors_writer.h"
 #include "model/scratch_folder.h"
@@ -36,6 +40,30 @@ class WeightLoaderTest : public testing::Test {
     return WeightLoader::create(model_device(), &*checkpoint_, dtype, 9 * 4, {}, nullptr).value();
   }
 
+  // One row times a packed matrix [n, k] of floats.
+  std::vector<float> product(const void* weight, int64_t n, int64_t k, int gated = 0) {
+    const auto queue = model_device().make_queue().value();
+    auto* counts = arena_.take_array<StepCounts>(1, "test").value();
+    auto* x = arena_.take_array<float>(static_cast<size_t>(k), "test").value();
+    auto* y = arena_.take_array<float>(static_cast<size_t>(n), "test").value();
+    counts->num_rows = 1;
+    for (int64_t i = 0; i < k; ++i) x[i] = 1.0f / float(i + 1);
+    GemmArgs args{};
+    args.counts = counts;
+    args.x = x;
+    args.weight = weight;
+    args.y = y;
+    args.row_kind = RowKind::kToken;
+    args.max_rows = 1;
+    args.n = static_cast<int32_t>(n);
+    args.k = static_cast<int32_t>(k);
+    args.dtype = args.out_dtype = DType::kF32;
+    args.gated = gated;
+    gemm(*queue, args);
+    EXPECT_TRUE(queue->drain().ok());
+    return {y, y + (n >> gated)};
+  }
+
   ScratchFolder folder_;
   std::optional<Checkpoint> checkpoint_;
   // Pinned, so that the test may read what was loaded.
@@ -46,10 +74,11 @@ TEST_F(WeightLoaderTest, TablesAndVectors) {
   const auto source = loader(DType::kF32);
   const auto table = source->table(arena_, "w", 2, 3);
   ASSERT_TRUE(table.ok()) << table.status().message();
-  EXPECT_EQ(static_cast<const float*>(table.value())[5], 6.0009765625f);
   const TensorPart parts[] = {{"a", 2}, {"b", 1}};
   const auto vector = source->vector(arena_, parts, 0);
   ASSERT_TRUE(vector.ok()) << vector.status().message();
+  ASSERT_TRUE(source->finish().ok());
+  EXPECT_EQ(static_cast<const float*>(table.value())[5], 6.0009765625f);
   EXPECT_EQ(vector.value()[0], 7);
   EXPECT_EQ(vector.value()[2], 9);
   EXPECT_EQ(source->bytes_loaded(), 9 * 4);
@@ -60,15 +89,19 @@ TEST_F(WeightLoaderTest, ConvertsToTheModelsType) {
   const auto source = loader(DType::kBF16);
   const auto table = source->table(arena_, "w", 2, 3);
   ASSERT_TRUE(table.ok()) << table.status().message();
-  EXPECT_EQ(static_cast<const uint16_t*>(table.value())[5], bf16_from_float(6));
   const TensorPart part[] = {{"w", 2}};
-  EXPECT_TRUE(source->matrix(part, 3).ok());
+  const auto matrix = source->matrix(part, 3);
+  EXPECT_TRUE(matrix.ok());
+  ASSERT_TRUE(source->finish().ok());
+  EXPECT_EQ(static_cast<const uint16_t*>(table.value())[5], bf16_from_float(6));
 }
 
 TEST_F(WeightLoaderTest, SingleRows) {
   const auto source = loader(DType::kF32);
   const int32_t ids[] = {1, 0, 1};
-  ASSERT_TRUE(source->matrix_rows({"w", 2}, 3, ids).ok());
+  const auto rows = source->matrix_rows({"w", 2}, 3, ids);
+  ASSERT_TRUE(rows.ok());
+  ASSERT_TRUE(source->finish().ok());
   EXPECT_EQ(source->bytes_loaded(), 9 * 4);
   EXPECT_FALSE(source->matrix_rows({"w", 3}, 2, ids).ok());
 }
@@ -123,6 +156,60 @@ TEST_F(WeightLoaderTest, ForeignTypeIsNamed) {
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.status().code(), StatusCode::kUnsupported);
   EXPECT_NE(table.status().message().find("tensor 'w' has dtype I16"), std::string::npos);
+}
+
+// Matrices of several parts and pieces, from a file and random, have the rows of their tensors.
+TEST_F(WeightLoaderTest, MatricesHaveTheirRows) {
+  constexpr int64_t kRows = 700, kCols = 2048;
+  const auto values = [](const std::string& name) {
+    std::vector<float> all(kRows * kCols);
+    fill_random(name, kRows * kCols, 1.0f / std::sqrt(float(kCols)), DType::kF32, all.data());
+    return all;
+  };
+  const std::vector<TensorToWrite> tensors = {floats("p", {kRows, kCols}, values("p")),
+                                              floats("q", {kRows, kCols}, values("q"))};
+  ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), tensors).ok());
+  checkpoint_.emplace(Checkpoint::open(folder_.path()).value());
+  const int64_t bytes = 2 * kRows * kCols * 4;
+  const auto random =
+      WeightLoader::create(model_device(), nullptr, DType::kF32, bytes, {}, nullptr).value();
+  const auto stored = loader(DType::kF32);
+  const std::vector<float> p = values("p"), q = values("q");
+  const WeightPart parts[] = {{p.data(), kRows}, {q.data(), kRows}};
+  PackedWeight want(model_device(), model_device().pack_weight(parts, kCols, DType::kF32));
+  const auto expected = product(want.get(), 2 * kRows, kCols);
+  const auto pairs = WeightOrder::kGateUp;
+  PackedWeight gates(model_device(), model_device().pack_weight(parts, kCols, DType::kF32, pairs));
+  const auto gated = product(gates.get(), 2 * kRows, kCols, 1);
+  const TensorPart names[] = {{"p", kRows}, {"q", kRows}};
+  std::vector<int32_t> ids(kRows);
+  for (int32_t i = 0; i < kRows; ++i) ids[static_cast<size_t>(i)] = i / 50 % 2 == 0 ? i : kRows - i;
+  for (WeightLoader* source : {random.get(), stored.get()}) {
+    const auto matrix = source->matrix(names, kCols);
+    const auto gate_up = source->matrix(names, kCols, pairs);
+    const auto rows = source->matrix_rows({"q", kRows}, kCols, ids);
+    const auto table = source->table(arena_, "p", kRows, kCols);
+    ASSERT_TRUE(matrix.ok() && gate_up.ok() && rows.ok() && table.ok());
+    ASSERT_TRUE(source->finish().ok());
+    EXPECT_EQ(product(matrix.value().get(), 2 * kRows, kCols), expected);
+    EXPECT_EQ(product(gate_up.value().get(), 2 * kRows, kCols, 1), gated);
+    const auto picked = product(rows.value().get(), kRows, kCols);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      ASSERT_EQ(picked[i], expected[static_cast<size_t>(kRows + ids[i])]) << i;
+    }
+    EXPECT_EQ(std::memcmp(table.value(), p.data(), kRows * kCols * sizeof(float)), 0);
+  }
+}
+
+// What reading finds out ends the load, and nothing goes on filling memory that is given back.
+TEST_F(WeightLoaderTest, FilesCutShortWhileLoading) {
+  std::filesystem::resize_file(folder_.file("model.safetensors"), 100);
+  const auto source = loader(DType::kF32);
+  const TensorPart part[] = {{"w", 2}};
+  const auto matrix = source->matrix(part, 3);
+  const Status status = matrix.ok() ? source->finish() : matrix.status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("became shorter"), std::string::npos) << status.message();
 }
 
 TEST_F(WeightLoaderTest, StopsWhenCancelled) {

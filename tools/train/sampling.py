@@ -6,6 +6,15 @@ import time
 from data import OWN_MARKS, split_documents
 
 
+def add_sampling_arguments(parser, share):
+    """What sample_texts and training_prompts read; `share`: the usual one of the training tokens."""
+    parser.add_argument("--samples", type=int, default=32768, help="texts to sample from the target")
+    parser.add_argument("--sample-rows", type=int, default=4096, help="texts sampled at once")
+    parser.add_argument("--sample-tokens", type=int, default=384, help="tokens of prompt and output together")
+    parser.add_argument("--sample-seconds", type=float, default=math.inf)
+    parser.add_argument("--sample-share", type=float, default=share, help="of the training tokens")
+
+
 def answers_begin(document, mark):
     """Indices after each occurrence of the assistant's mark (a list of ids)."""
     return [index + len(mark) for index in range(len(document) - len(mark) + 1)

@@ -17,7 +17,7 @@ from data import Corpus
 from evaluate import agreement, bits_per_byte
 from export import export
 from llama import Config, Llama, load
-from sampling import held_out_prompts, sample_texts, training_prompts, usual_end
+from sampling import add_sampling_arguments, held_out_prompts, sample_texts, training_prompts, usual_end
 from targets import OwnTarget
 from trainer import Settings, train
 
@@ -31,11 +31,7 @@ def parse_arguments():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--pack", type=pathlib.Path, help="a tar file to hold the folder as well")
     parser.add_argument("--config", type=pathlib.Path, help="a config.json to take sizes from")
-    parser.add_argument("--samples", type=int, default=32768, help="texts to sample from the target")
-    parser.add_argument("--sample-rows", type=int, default=4096, help="texts sampled at once")
-    parser.add_argument("--sample-tokens", type=int, default=384, help="tokens of prompt and output together")
-    parser.add_argument("--sample-seconds", type=float, default=math.inf)
-    parser.add_argument("--sample-share", type=float, default=0.5, help="of the training tokens")
+    add_sampling_arguments(parser, share=0.5)
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--tokens", type=int, default=65536, help="tokens a step")
     parser.add_argument("--context", type=int, default=2048)

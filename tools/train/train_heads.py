@@ -24,7 +24,7 @@ from head_export import export_head
 from heads import KINDS, Eagle, Eagle3, Mtp, unroll
 from llama import Mlp, RmsNorm, load
 from rank_vocab import corpus_frequencies, ranked
-from sampling import held_out_prompts, sample_texts, training_prompts
+from sampling import add_sampling_arguments, held_out_prompts, sample_texts, training_prompts
 from targets import load_target
 from trainer import Settings, compile_layers, make_optimizer, rate_at
 
@@ -43,11 +43,7 @@ def parse_arguments():
     parser.add_argument("--unroll", type=int, default=4, help="steps of a chain that training makes")
     parser.add_argument("--step-decay", type=float, default=0.8, help="weight of a step's loss over that of the step before")
     parser.add_argument("--feature-weight", type=float, default=0.1, help="of EAGLE's smooth L1 loss beside the tokens' loss")
-    parser.add_argument("--samples", type=int, default=32768, help="texts to sample from the target")
-    parser.add_argument("--sample-rows", type=int, default=4096, help="texts sampled at once")
-    parser.add_argument("--sample-tokens", type=int, default=384, help="tokens of prompt and output together")
-    parser.add_argument("--sample-seconds", type=float, default=math.inf)
-    parser.add_argument("--sample-share", type=float, default=0.6, help="of the training tokens")
+    add_sampling_arguments(parser, share=0.6)
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--tokens", type=int, default=65536, help="tokens a step")
     parser.add_argument("--context", type=int, default=2048)

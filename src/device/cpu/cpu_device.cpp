@@ -25,6 +25,18 @@ const char* instruction_set() {
   return "baseline";
 }
 
+// Bytes by a line of /proc/meminfo, or by the system's count of pages.
+int64_t memory_line(const char* wanted, int pages_name) {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  int64_t kib = 0;
+  while (meminfo >> key >> kib) {
+    if (key == wanted) return kib * 1024;
+    meminfo.ignore(256, '\n');
+  }
+  return static_cast<int64_t>(sysconf(pages_name)) * sysconf(_SC_PAGESIZE);
+}
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(const CpuKernels& kernels, int num_threads)
@@ -35,7 +47,8 @@ class CpuDevice final : public Device {
     return "cpu (" + std::to_string(num_threads_) + " threads, " + instruction_set() + ")";
   }
   int num_workers() const override { return num_threads_; }
-  int64_t free_memory() const override;
+  int64_t free_memory() const override { return memory_line("MemAvailable:", _SC_AVPHYS_PAGES); }
+  int64_t total_memory() const override { return memory_line("MemTotal:", _SC_PHYS_PAGES); }
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override {
@@ -59,17 +72,6 @@ class CpuDevice final : public Device {
   std::mutex mutex_;
   std::unordered_map<void*, size_t> sizes_;
 };
-
-int64_t CpuDevice::free_memory() const {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  while (meminfo >> key >> kib) {
-    if (key == "MemAvailable:") return kib * 1024;
-    meminfo.ignore(256, '\n');
-  }
-  return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
 
 void* CpuDevice::allocate(size_t bytes, MemoryKind) {
   // Fresh anonymous pages are zero and cost nothing until they are touched.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/cuda/cuda_queue.h"
+#include "device/cuda/nvtx_ranges.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -20,32 +21,40 @@ class CudaDevice final : public Device {
   DeviceType type() const override { return DeviceType::kCuda; }
   std::string name() const override { return name_; }
   int num_workers() const override { return 1; }
-  int64_t free_memory() const override;
+  int64_t free_memory() const override { return static_cast<int64_t>(memory().free); }
+  int64_t total_memory() const override { return static_cast<int64_t>(memory().total); }
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
+  ProfilerRanges use_profiler_ranges(bool always) override;
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;
-  int64_t weight_slice_rows(int64_t, int64_t, DType, WeightOrder order) const override {
-    return kernels_.weight_slice_rows(order);
+  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
+    return kernels_.weight_slice_rows(n, k, dtype, order);
   }
   void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                     WeightOrder order) override;
   void free_weight(void* weight) override;
 
  private:
+  struct Memory {
+    size_t free = 0;
+    size_t total = 0;
+  };
+  Memory memory() const;
+
   const CudaKernels kernels_;
   const int ordinal_;
   const std::string name_;
   std::mutex mutex_;  // of start-up work
   PlanFailure* failure_ = nullptr;
+  ProfilerRanges ranges_;
 };
 
-int64_t CudaDevice::free_memory() const {
+CudaDevice::Memory CudaDevice::memory() const {
   cudaSetDevice(ordinal_);
-  size_t free_bytes = 0;
-  size_t total_bytes = 0;
-  if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) return 0;
-  return static_cast<int64_t>(free_bytes);
+  Memory memory;
+  if (cudaMemGetInfo(&memory.free, &memory.total) != cudaSuccess) return {};
+  return memory;
 }
 
 void* CudaDevice::allocate(size_t bytes, MemoryKind kind) {
@@ -87,7 +96,13 @@ Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   }
   *failure_ = PlanFailure{};
   kernels_.report_failures_to(failure_);
-  return CudaQueue::make(kernels_, ordinal_, failure_);
+  return CudaQueue::make(kernels_, ordinal_, failure_, ranges_);
+}
+
+ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {
+  std::lock_guard lock(mutex_);
+  ranges_ = nvtx_ranges(always);
+  return ranges_;
 }
 
 void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {

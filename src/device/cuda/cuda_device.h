@@ -33,7 +33,7 @@ struct CudaKernels {
   int num_ops;
   void (*report_failures_to)(PlanFailure* failure);  // start-up only
   void* (*make_weight)(int64_t n, int64_t k, DType dtype, WeightOrder order);
-  int64_t (*weight_slice_rows)(WeightOrder order);
+  int64_t (*weight_slice_rows)(int64_t n, int64_t k, DType dtype, WeightOrder order);
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
                        WeightOrder order);
   void (*free_weight)(void* weight);

@@ -1,20 +1,35 @@
 #include "device/cuda/cuda_queue.h"
 
+#include <sys/prctl.h>
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/spin.h"
 
 namespace foretoken::cuda {
 namespace {
 
-constexpr auto kSpinTime = std::chrono::microseconds(50);
-constexpr auto kParkTime = std::chrono::microseconds(20);
-constexpr auto kPollInterval = std::chrono::milliseconds(2);
+constexpr int64_t kPollNs = 2'000'000;
 
 __global__ void record_kernel(unsigned long long* word, unsigned long long value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+// Sleeps end on time, not up to 50 us late as threads' sleeps do otherwise.
+void sleep_exactly(int64_t ns) {
+  thread_local const bool sharp = prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL) == 0;
+  (void)sharp;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+}
+
+// A pause of the host that goes on to look at errors now and then.
+void rest(int64_t ns) {
+  if (ns == 0) return spin_pause(0);
+  sleep_exactly(std::min(ns, kPollNs));
 }
 
 }  // namespace
@@ -22,7 +37,7 @@ __global__ void record_kernel(unsigned long long* word, unsigned long long value
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }
 
 Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int ordinal,
-                                               PlanFailure* failure) {
+                                               PlanFailure* failure, const ProfilerRanges& ranges) {
   cudaStream_t stream = nullptr;
   cudaError_t status = cudaSetDevice(ordinal);
   if (status == cudaSuccess) status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -30,12 +45,13 @@ Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int o
     return internal_error(std::string("cannot create a CUDA stream: ") +
                           cudaGetErrorString(status));
   }
-  return std::unique_ptr<Queue>(std::make_unique<CudaQueue>(kernels, ordinal, failure, stream));
+  return std::unique_ptr<Queue>(
+      std::make_unique<CudaQueue>(kernels, ordinal, failure, ranges, stream));
 }
 
 CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure,
-                     cudaStream_t stream)
-    : kernels_(kernels), ordinal_(ordinal), failure_(failure), stream_(stream) {}
+                     const ProfilerRanges& ranges, cudaStream_t stream)
+    : kernels_(kernels), ordinal_(ordinal), failure_(failure), ranges_(ranges), stream_(stream) {}
 
 CudaQueue::~CudaQueue() {
   cudaSetDevice(ordinal_);
@@ -47,14 +63,16 @@ CudaQueue::~CudaQueue() {
 bool CudaQueue::ready() {
   if (!look_for_failure().ok()) return false;
   check(cudaSetDevice(ordinal_), "set device");
-  return error_.ok();
+  return error_.ok() && (!capturing_ || capture_error_.ok());
 }
 
+// An error while ops are recorded spoils the graph, not the queue: nothing of it has run.
 void CudaQueue::check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess || !error_.ok()) return;
+  Status& kept = capturing_ ? capture_error_ : error_;
+  if (status == cudaSuccess || !kept.ok()) return;
   Status error = internal_error(std::string("CUDA error at ") + what + ": " +
                                 cudaGetErrorName(status) + ", " + cudaGetErrorString(status));
-  std::swap(error_, error);
+  std::swap(kept, error);
 }
 
 // The queue's status, after a look at what kernels reported.
@@ -74,7 +92,9 @@ void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
   FT_CHECK(args_bytes <= kMaxOpArgs);
   if (!ready()) return;
   last_op_ = kernels_.ops[op].name;
+  if (ranges_.begin != nullptr) ranges_.begin(last_op_, kNoRangeNumber);
   kernels_.ops[op].launch(args, stream_);
+  if (ranges_.end != nullptr) ranges_.end();
   check(cudaGetLastError(), last_op_);
 }
 
@@ -105,6 +125,7 @@ void CudaQueue::record(Event event, uint64_t value) {
 
 void CudaQueue::begin_capture() {
   FT_CHECK(!capturing_);
+  capture_error_ = look_for_failure();
   capturing_ = true;
   if (!ready()) return;
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin capture");
@@ -112,16 +133,20 @@ void CudaQueue::begin_capture() {
 
 std::unique_ptr<Graph> CudaQueue::end_capture() {
   FT_CHECK(capturing_);
-  capturing_ = false;
   cudaGraph_t graph = nullptr;
-  check(cudaStreamEndCapture(stream_, &graph), "end capture");
   cudaGraphExec_t exec = nullptr;
   size_t num_nodes = 0;
-  if (error_.ok()) check(cudaGraphGetNodes(graph, nullptr, &num_nodes), "capture");
-  if (error_.ok()) check(cudaGraphInstantiate(&exec, graph, 0), "graph instantiation");
-  if (error_.ok()) check(cudaGraphUpload(exec, stream_), "graph upload");
+  // Also ends a capture that failed.
+  check(cudaStreamEndCapture(stream_, &graph), "end capture");
+  if (capture_error_.ok()) check(cudaGraphGetNodes(graph, nullptr, &num_nodes), "capture");
+  if (capture_error_.ok()) check(cudaGraphInstantiate(&exec, graph, 0), "graph instantiation");
+  if (capture_error_.ok()) check(cudaGraphUpload(exec, stream_), "graph upload");
   if (graph != nullptr) cudaGraphDestroy(graph);
-  return std::make_unique<CudaGraph>(exec, static_cast<int>(num_nodes));
+  cudaGetLastError();
+  capturing_ = false;
+  if (capture_error_.ok()) return std::make_unique<CudaGraph>(exec, static_cast<int>(num_nodes));
+  if (exec != nullptr) cudaGraphExecDestroy(exec);
+  return nullptr;
 }
 
 void CudaQueue::replay(Graph& graph) {
@@ -139,29 +164,24 @@ void CudaQueue::poll() {
 }
 
 Status CudaQueue::wait(Event event, uint64_t value, std::chrono::milliseconds timeout) {
-  using Clock = std::chrono::steady_clock;
   const auto done = [&] { return event.word->load(std::memory_order_acquire) >= value; };
-  if (!error_.ok() || done()) return look_for_failure();
-  const Clock::time_point start = Clock::now();
-  Clock::time_point next_poll = start + kPollInterval;
+  if (!error_.ok()) return look_for_failure();
+  int64_t now = now_ns();
+  const int64_t deadline = now + std::chrono::nanoseconds(timeout).count();
+  int64_t next_poll = now + kPollNs;
+  pacer_.begin(now);
   while (!done()) {
-    const Clock::time_point now = Clock::now();
-    if (now - start > timeout) {
+    now = now_ns();
+    const bool late = now > deadline;
+    if (late || now >= next_poll) {
       poll();
       if (!error_.ok()) return error_;
-      return done() ? Status() : aborted("timed out waiting for the device queue");
+      if (late && !done()) return aborted("timed out waiting for the device queue");
+      next_poll = now + kPollNs;
     }
-    if (now >= next_poll) {
-      poll();
-      if (!error_.ok()) return error_;
-      next_poll = now + kPollInterval;
-    }
-    if (now - start < kSpinTime) {
-      spin_pause(0);
-    } else {
-      std::this_thread::sleep_for(kParkTime);
-    }
+    rest(pacer_.sleep_ns(now));
   }
+  pacer_.end(now_ns());
   return look_for_failure();
 }
 

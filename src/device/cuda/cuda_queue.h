@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "device/cuda/cuda_device.h"
 #include "device/queue.h"
+#include "device/wait_pacer.h"
 
 namespace foretoken::cuda {
 
@@ -25,8 +26,9 @@ class CudaQueue final : public Queue {
  public:
   // `failure` is pinned memory that the kernels report to; it outlives the queue.
   static Result<std::unique_ptr<Queue>> make(const CudaKernels& kernels, int ordinal,
-                                             PlanFailure* failure);
-  CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure, cudaStream_t stream);
+                                             PlanFailure* failure, const ProfilerRanges& ranges);
+  CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure,
+            const ProfilerRanges& ranges, cudaStream_t stream);
   ~CudaQueue() override;
 
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
@@ -36,6 +38,7 @@ class CudaQueue final : public Queue {
   void record(Event event, uint64_t value) override;
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
+  Status capture_error() const override { return capture_error_; }
   void replay(Graph& graph) override;
   Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override;
   Status drain() override;
@@ -49,10 +52,13 @@ class CudaQueue final : public Queue {
   const CudaKernels kernels_;
   const int ordinal_;
   PlanFailure* const failure_;
+  const ProfilerRanges ranges_;
   const cudaStream_t stream_;
+  WaitPacer pacer_;
   const char* last_op_ = "start";
   bool capturing_ = false;
   Status error_;
+  Status capture_error_;  // of the last capture
 };
 
 }  // namespace foretoken::cuda

@@ -37,6 +37,7 @@ CpuKernels cpu_kernels() {
   set(Op::kSpreadLogits, spread_logits);
   set(Op::kFillRandom, fill_random);
   set(Op::kPackRows, pack_rows);
+  set(Op::kStamp, stamp);
   kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
   kernels.make_weight = make_weight;
   kernels.weight_slice_rows = weight_slice_rows;

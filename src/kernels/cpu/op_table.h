@@ -38,6 +38,7 @@ void head_argmax(const void* args, CpuPool& pool);
 void spread_logits(const void* args, CpuPool& pool);
 void fill_random(const void* args, CpuPool& pool);
 void pack_rows(const void* args, CpuPool& pool);
+void stamp(const void* args, CpuPool& pool);
 
 // The weight functions of Device for the CPU.
 void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);

@@ -1,5 +1,6 @@
 #include "kernels/pack_rows.h"
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 
@@ -12,12 +13,9 @@ namespace foretoken::cpu {
 void pack_rows(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const PackRowsArgs*>(args);
   auto& weight = *static_cast<PackedWeight*>(a.weight);
-  FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype &&
-           weight.order() == a.order);
-  const int64_t width = weight.cols(0);
-  const int64_t end = a.first_row + a.num_rows;
-  FT_CHECK(a.first_row % width == 0 && (end % width == 0 || end == weight.n()) &&
-           end <= weight.n());
+  FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype);
+  FT_CHECK(weight.order() == a.order && weight.cols(0) == std::min(a.slice_rows, a.n));
+  const int64_t width = a.slice_rows;
   const int64_t row_bytes = a.k * static_cast<int64_t>(dtype_size(a.dtype));
   std::atomic<bool> failed = false;  // nothing may throw on the pool's threads
   pool.parallel_for((a.num_rows + width - 1) / width, [&](int64_t index, int) {

@@ -75,24 +75,25 @@ std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype
 PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order)
     : n_(n), k_(k), dtype_(dtype), order_(order) {
   FT_CHECK(n > 0 && k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
-  FT_CHECK(n % sides_of(order) == 0);
-  const int64_t width = weight_slice_rows(n, k, dtype, order);
-  for (int64_t first = 0; first < n; first += width) {
-    const int cols = static_cast<int>(std::min(width, n - first));
-    slices_.push_back({static_cast<int>(first / sides_of(order)), cols, nullptr, {}});
+  // Equal parts of the matrix whose rows a slice has side by side.
+  const int sides = num_sides();
+  FT_CHECK(n % sides == 0);
+  const int width = slice_width(n, k, dtype) / sides;
+  for (int64_t first = 0; first < n / sides; first += width) {
+    const int cols = static_cast<int>(std::min<int64_t>(width, n / sides - first)) * sides;
+    slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
   }
 }
 
 PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                            WeightOrder order)
     : PackedWeight(total_rows(parts), k, dtype, order) {
-  const int sides = sides_of(order);
   const size_t row_bytes = static_cast<size_t>(k) * dtype_size(dtype);
   for (int i = 0; i < num_slices(); ++i) {
     std::vector<std::byte> rows(static_cast<size_t>(cols(i)) * row_bytes);
-    const int side_cols = cols(i) / sides;
-    for (int side = 0; side < sides; ++side) {
-      gather_rows(parts, side * (n_ / sides) + first_col(i), side_cols, row_bytes,
+    const int side_cols = cols(i) / num_sides();
+    for (int side = 0; side < num_sides(); ++side) {
+      gather_rows(parts, side * (n_ / num_sides()) + first_col(i), side_cols, row_bytes,
                   rows.data() + static_cast<size_t>(side * side_cols) * row_bytes);
     }
     pack_slice(i, rows.data());

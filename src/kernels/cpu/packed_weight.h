@@ -17,7 +17,7 @@ namespace foretoken::cpu {
 class PackedWeight {
  public:
   // Room; each slice is to be packed before it is multiplied with.
-  PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order = WeightOrder::kPlain);
+  PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order);
   // Copies the stacked parts. Throws std::bad_alloc or oneDNN's exceptions.
   PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                WeightOrder order = WeightOrder::kPlain);
@@ -30,6 +30,7 @@ class PackedWeight {
   int64_t k() const { return k_; }
   DType dtype() const { return dtype_; }
   WeightOrder order() const { return order_; }
+  int num_sides() const { return order_ == WeightOrder::kGateUp ? 2 : 1; }
   int num_slices() const { return static_cast<int>(slices_.size()); }
   // Columns of y in slice i: [first_col, first_col + cols), at most kMaxSliceCols. By kGateUp: the
   // gates [first_col, first_col + cols / 2), then the ups of the same columns.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/clock.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/plan_layout.h"
 
@@ -44,6 +45,10 @@ void publish(const void* args, CpuPool&) {
   copy(to.spans, from.spans, from.header->num_spans);
   if (a.with_logprobs != 0) copy_logprobs(to, from, a.limits);
   if (a.with_pooled != 0) copy_pooled(to, from, a.limits);
+  if (a.stamps != nullptr) {
+    StepStamps& stamps = a.stamps[step % kStepRingSize];
+    stamps.published_ns = stamps.end_ns = now_ns();
+  }
   *a.step = step + 1;
   static_cast<std::atomic<uint64_t>*>(a.word)->store(step + 1, std::memory_order_seq_cst);
 }

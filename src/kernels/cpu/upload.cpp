@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/clock.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/token_page.h"
 #include "kernels/plan_check.h"
@@ -81,6 +82,7 @@ void apply_block_update(const BatchState& batch, const BlockUpdate& update) {
 void upload(const void* args, CpuPool&) {
   const auto& a = *static_cast<const UploadArgs*>(args);
   const uint64_t step = *a.step;
+  if (a.stamps != nullptr) a.stamps[step % kStepRingSize].begin_ns = now_ns();
   const char* entry = a.ring + static_cast<int64_t>(step % kStepRingSize) * a.entry_bytes;
   const PlanView from = plan_view(const_cast<char*>(entry), a.limits);
   const PlanView to = plan_view(a.plan, a.limits);

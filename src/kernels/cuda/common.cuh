@@ -27,6 +27,20 @@ __device__ inline void wait_for_previous() {
 #endif
 }
 
+// The device's clock; it moves in steps of up to about a microsecond.
+__device__ inline int64_t global_nanoseconds() {
+  int64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+// The device's clock; it moves in steps of up to about a microsecond.
+__device__ inline int64_t global_nanoseconds() {
+  int64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
 // Properties of the current device, read once.
 struct DeviceTraits {
   int num_sms;

@@ -6,16 +6,10 @@
 namespace foretoken::cuda {
 namespace {
 
-__device__ uint64_t global_nanoseconds() {
-  uint64_t now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
 __global__ void delay_kernel(DelayArgs args) {
   wait_for_previous();
-  const uint64_t start = global_nanoseconds();
-  while (global_nanoseconds() - start < uint64_t(args.microseconds) * 1000) __nanosleep(200);
+  const int64_t start = global_nanoseconds();
+  while (global_nanoseconds() - start < int64_t{args.microseconds} * 1000) __nanosleep(200);
 }
 
 }  // namespace

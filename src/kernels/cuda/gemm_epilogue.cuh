@@ -34,23 +34,18 @@ struct StoreOutput {
     const int lane = threadIdx.x % 32;
     const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
     if (args.bias != nullptr) add_bias(args, n, c);
-    int done = 0;  // of groups of 8 columns
-    if (args.out_dtype == DType::kBF16 && args.n % 8 == 0) {
+    constexpr int kGroups = Half / 4;  // of 8 columns
+    const bool bf16 = args.out_dtype == DType::kBF16;
 #pragma unroll
-      for (int j = 0; j + 4 <= Half / 4; j += 4) {
-        for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < kGroups; j += 4) {
+      if (bf16 && args.n % 8 == 0 && j + 4 <= kGroups) {
+        for (int i = 0; i < 2; ++i) {
           store_groups(args, live, low + i * 8, n + j * 8, c + j * 4 + i * 2);
-      }
-      done = Half / 16 * 4;
-    }
-#pragma unroll
-    for (int j = 0; j < Half / 4; ++j) {
-      if (j < done) continue;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = low + i / 2 * 8;
-        const int to = n + j * 8 + lane % 4 * 2 + i % 2;
-        if (r < live && to < args.n) put(args, r, to, c[j * 4 + i]);
+        }
+      } else if (!bf16 && args.n % 2 == 0) {
+        store_floats(args, live, low, n + lane % 4 * 2, c, j);
+      } else {
+        store_singly(args, live, low, n + lane % 4 * 2, c, j);
       }
     }
   }
@@ -94,6 +89,46 @@ struct StoreOutput {
         c[j * 4 + i] += bias;
         c[j * 4 + i + 2] += bias;
       }
+    }
+  }
+
+  // Up to 4 groups of 8 columns from `group` on, rows row and row + 8; n: this lane's first column.
+  // All loads go first: none may overtake a store.
+  template <int Half>
+  __device__ static void store_floats(const GemmArgs& args, int live, int row, int n,
+                                      const float (&c)[Half], int group) {
+    const auto place = [&](int i) {  // i: group and row
+      const int64_t r = row + i % 2 * 8;
+      const int to = n + (group + i / 2) * 8;
+      const bool valid = group + i / 2 < Half / 4 && r < live && to < args.n;
+      return valid ? reinterpret_cast<float2*>(static_cast<float*>(args.y) + r * args.n + to)
+                   : nullptr;
+    };
+    float2 sums[8] = {};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float2* from = place(i);
+      if (args.add != 0 && from != nullptr) sums[i] = *from;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      float2* to = place(i);
+      if (to == nullptr) continue;
+      const float2 products{c[(group + i / 2) * 4 + i % 2 * 2],
+                            c[(group + i / 2) * 4 + i % 2 * 2 + 1]};
+      *to = args.add != 0 ? float2{sums[i].x + products.x, sums[i].y + products.y} : products;
+    }
+  }
+
+  template <int Half>
+  __device__ static void store_singly(const GemmArgs& args, int live, int row, int n,
+                                      const float (&c)[Half], int group) {
+#pragma unroll
+    for (int i = group * 4; i < group * 4 + 16; ++i) {
+      if (i >= Half) continue;
+      const int r = row + i % 4 / 2 * 8;
+      const int to = n + i / 4 * 8 + i % 2;
+      if (r < live && to < args.n) put(args, r, to, c[i]);
     }
   }
 

@@ -1,6 +1,7 @@
 #include "kernels/keep_raw.h"
 
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/copy_piece.cuh"
 #include "kernels/cuda/launchers.h"
 
 namespace foretoken::cuda {
@@ -18,20 +19,9 @@ __global__ void __launch_bounds__(kThreads) keep_raw_kernel(KeepRawArgs args) {
   if (i >= live_rows(args.tensors.counts, RowKind::kLogits, args.row_offset, args.max_rows)) return;
   const int slot = args.tensors.row_slot[args.tensors.logits_rows[args.row_offset + i]];
   if (!keeps_raw(args.batch.params[slot])) return;
-  const float* from = args.logits + int64_t{i} * args.vocab;
-  float* to = args.raw + int64_t{i} * args.vocab;
-  const int begin = blockIdx.x * kPiece + threadIdx.x;
-  float values[kPerThread];
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    const int id = begin + j * kThreads;
-    if (id < args.vocab) values[j] = from[id];
-  }
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    const int id = begin + j * kThreads;
-    if (id < args.vocab) to[id] = values[j];
-  }
+  const int64_t row = int64_t{i} * args.vocab;
+  copy_piece<kThreads, kPerThread>(args.logits + row, args.raw + row, blockIdx.x * kPiece,
+                                   args.vocab);
 }
 
 }  // namespace

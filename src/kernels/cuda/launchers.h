@@ -38,13 +38,14 @@ void launch_head_argmax(const void* args, cudaStream_t stream);
 void launch_spread_logits(const void* args, cudaStream_t stream);
 void launch_fill_random(const void* args, cudaStream_t stream);
 void launch_pack_rows(const void* args, cudaStream_t stream);
+void launch_stamp(const void* args, cudaStream_t stream);
 
 // Where the upload op reports a plan that it cannot run.
 void report_failures_to(PlanFailure* failure);
 
 // Zero-filled room for a weight; nullptr when memory is short.
 void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);
-int64_t weight_slice_rows(WeightOrder order);
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order);
 // Copies a weight to the device in the layout that launch_gemm reads (weight_layout.cuh).
 // Blocks; nullptr when memory is short.
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);

@@ -1,6 +1,7 @@
 #include "kernels/move_rows.h"
 
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/copy_piece.cuh"
 #include "kernels/cuda/launchers.h"
 
 namespace foretoken::cuda {
@@ -21,18 +22,7 @@ __global__ void __launch_bounds__(kThreads) move_rows_kernel(MoveRowsArgs args) 
   const int64_t to = args.to == nullptr ? row : args.to[row];
   const In* in = static_cast<const In*>(args.in) + from * args.width;
   Out* out = static_cast<Out*>(args.out) + to * args.out_stride + args.out_offset;
-  const int begin = blockIdx.y * kPiece + threadIdx.x;
-  In values[kPerThread];
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    const int c = begin + j * kThreads;
-    if (c < args.width) values[j] = in[c];
-  }
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    const int c = begin + j * kThreads;
-    if (c < args.width) out[c] = from_float<Out>(to_float(values[j]));
-  }
+  copy_piece<kThreads, kPerThread>(in, out, blockIdx.y * kPiece, args.width);
 }
 
 template <class In>

@@ -27,20 +27,18 @@ __global__ void pack_rows_kernel(PackRowsArgs args) {
   const int64_t step = int64_t{gridDim.x} * kThreads;
   const int64_t count = args.num_rows * args.k;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
-    const int64_t row = place_of_row(args.first_row + i / args.k, args.n, args.order);
+    int64_t row =
+        row_in_packing_order(args.first_row + i / args.k, args.n, args.slice_rows, args.order);
+    if (args.order == WeightOrder::kGateUp) row = gate_up_row(row, args.n);
     to[packed_index(row, i % args.k, args.k, args.dtype)] = from[i];
   }
 }
 
 }  // namespace
 
-int64_t weight_slice_rows(WeightOrder order) {
-  return order == WeightOrder::kGateUp ? 2 * kGroupRows : 1;
-}
-
 void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
-  const size_t bytes =
-      static_cast<size_t>(packed_elements(packed_rows(n, order), k, dtype)) * dtype_size(dtype);
+  const int64_t elements = packed_elements(packed_rows(n, order), k, dtype);
+  const size_t bytes = static_cast<size_t>(elements) * dtype_size(dtype);
   void* weight = nullptr;
   // Zeros up to whole tiles. Not the device: only the copy itself is waited for.
   if (cudaMalloc(&weight, bytes) == cudaSuccess && cudaMemset(weight, 0, bytes) == cudaSuccess &&
@@ -50,6 +48,11 @@ void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
   cudaFree(weight);
   cudaGetLastError();
   return nullptr;
+}
+
+// Any number would do; both sides of a slice are read in one piece each.
+int64_t weight_slice_rows(int64_t, int64_t, DType, WeightOrder order) {
+  return order == WeightOrder::kGateUp ? 128 : 1;
 }
 
 void launch_pack_rows(const void* packed, cudaStream_t stream) {

@@ -48,6 +48,7 @@ constexpr Ops make_ops() {
   set(ops, Op::kSpreadLogits, launch_spread_logits, "spread_logits");
   set(ops, Op::kFillRandom, launch_fill_random, "fill_random");
   set(ops, Op::kPackRows, launch_pack_rows, "pack_rows");
+  set(ops, Op::kStamp, launch_stamp, "stamp");
   return ops;
 }
 

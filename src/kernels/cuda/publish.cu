@@ -52,6 +52,10 @@ __global__ void __launch_bounds__(kManyThreads) publish_kernel(PublishArgs args)
     if (args.with_logprobs != 0) copy_logprobs(target, source, args.limits);
     if (args.with_pooled != 0) copy_pooled(target, source, args.limits);
   }
+  if (args.stamps != nullptr && threadIdx.x == 0) {
+    StepStamps& stamps = args.stamps[step % kStepRingSize];
+    stamps.published_ns = stamps.end_ns = global_nanoseconds();
+  }
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0) {

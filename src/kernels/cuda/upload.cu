@@ -118,6 +118,9 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
   wait_for_previous();
   let_next_start();
   const uint64_t step = *args.step;
+  if (args.stamps != nullptr && threadIdx.x == 0) {
+    args.stamps[step % kStepRingSize].begin_ns = global_nanoseconds();
+  }
   char* entry = const_cast<char*>(args.ring) + (step % kStepRingSize) * args.entry_bytes;
   const PlanView from = plan_view(entry, args.limits);
   const PlanView to = plan_view(args.plan, args.limits);

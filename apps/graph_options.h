@@ -1,0 +1,33 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// The flags about graphs, named as in vLLM: --compilation-config (-cc) with JSON, and a flag for
+// each of its fields that this engine acts on.
+struct GraphFlags {
+  std::string config_json;
+  std::string mode;
+  std::vector<std::string> sizes;
+  std::optional<int> max_size;
+
+  // They write into this object, which must outlive the parsing.
+  void add_to(CLI::App& app);
+
+  // Writes what they say into `config`. A flag whose field the JSON has too is an error, and so is
+  // a field of vLLM's that means nothing here.
+  Status apply_to(EngineConfig& config) const;
+};
+
+// "--cudagraph-mode" for "-cc.cudagraph_mode" and "--compilation-config.cudagraph_mode", with what
+// follows a '='; "--compilation-config" for "-cc"; otherwise the argument as it is.
+std::string expand_graph_flag(const std::string& argument);
+
+}  // namespace foretoken

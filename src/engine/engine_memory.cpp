@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/engine_impl.h"
+#include "engine/logits_rows.h"
+
+namespace foretoken {
+namespace {
+
+// Of a plan: four requests that use every variable parameter to the full, or many that use few.
+int max_init_words(int vocab_size) {
+  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32);
+}
+
+}  // namespace
+
+// Without blocks.
+StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
+                                                int max_model_len) const {
+  const int num_groups = static_cast<int>(model_->kv_groups().size());
+  const int vocab_size = model_->config().vocab_size;
+  const int max_blocks = (max_model_len + config.block_size - 1) / config.block_size;
+  const int max_updates =
+      num_groups * (max_blocks + config.max_num_batched_tokens / config.block_size +
+                    2 * config.max_num_seqs + 64);
+  return {.num_slots = config.max_num_seqs,
+          .num_blocks = 0,
+          .block_size = config.block_size,
+          .max_blocks = max_blocks,
+          .vocab_size = vocab_size,
+          .windowed = num_groups > 1,
+          .max_rows = config.max_num_batched_tokens,
+          .max_logits_rows = config.max_num_batched_tokens,
+          .limits = {config.max_num_seqs, config.max_num_batched_tokens + config.max_num_seqs,
+                     max_updates, max_init_words(vocab_size)},
+          .result_limits = {.max_spans = config.max_num_seqs,
+                            .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
+                            .max_top = config.max_logprobs,
+                            .hidden = model_->config().hidden_size}};
+}
+
+// Tables, logits and other memory that steps take after the KV cache was sized, for the longest
+// sequences that there may be.
+int64_t EngineImpl::bytes_beside_kv(const EngineConfig& config) const {
+  const int max_len =
+      config.max_model_len == -1 ? model_->config().max_context : config.max_model_len;
+  ModelRunnerConfig runner;
+  runner.max_rows = config.max_num_batched_tokens;
+  runner.max_logits_rows = max_logits_rows(config);
+  runner.logits_tile = logits_tile(config);
+  runner.max_processor_rows = config.max_processor_rows;
+  runner.max_len = max_len;
+  return ModelRunner::device_bytes(*model_, step_memory_config(config, max_len), runner);
+}
+
+// Both decisions look at the same budget, since free memory changes from call to call.
+Status EngineImpl::size_kv_cache(EngineConfig& config) {
+  DrafterDemand drafters{.max_drafts = most_drafts(config)};
+  for (const auto& drafter : drafters_) {
+    drafters.block_bytes += drafter->bytes_per_block(config.block_size);
+  }
+  const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
+  FT_ASSIGN_OR_RETURN(const int64_t budget,
+                      kv_budget(config, {.device = device_->name(),
+                                         .type = device_->type(),
+                                         .total = device_->total_memory(),
+                                         .free_at_start = free_at_start_,
+                                         .free_now = device_->free_memory(),
+                                         .still_to_take = bytes_beside_kv(config)}));
+  if (config.max_model_len == -1) {
+    const int longest = model_->config().max_context;
+    FT_ASSIGN_OR_RETURN(config.max_model_len,
+                        choose_max_model_len(config, demand, budget, longest));
+    FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",
+           config.max_model_len, longest);
+    info_.max_model_len = config.max_model_len;
+  }
+  FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget));
+  return {};
+}
+
+Status EngineImpl::make_memory(const EngineConfig& config) {
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  StepMemoryConfig memory_config = step_memory_config(config, config.max_model_len);
+  memory_config.num_blocks = num_blocks_.full;
+  max_blocks_ = memory_config.max_blocks;
+  FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
+  FT_ASSIGN_OR_RETURN(kv_cache_,
+                      KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
+  if (groups.size() > 1) {
+    FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
+                                                       config.block_size));
+  }
+  info_.num_blocks = num_blocks_.full - 1;
+  info_.kv_cache_bytes =
+      kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
+  info_.token_page_bytes = memory_->token_page_bytes();
+  info_.block_table_bytes = memory_->block_table_bytes();
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    Drafter& drafter = *drafters_[i];
+    FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
+    info_.drafters.push_back(
+        {.name = drafter_names_[i],
+         .num_speculative_tokens = drafter.traits().max_drafts,
+         .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
+         .memory_bytes = drafter.memory_bytes()});
+    info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;
+    info_.drafter_bytes += info_.drafters.back().memory_bytes;
+  }
+  const int64_t tokens = int64_t{info_.num_blocks} * config.block_size;
+  FT_LOG(info, "KV cache: {} tokens in {} MiB, room for {:.1f} sequences of {} tokens", tokens,
+         info_.kv_cache_bytes >> 20,
+         static_cast<double>(tokens) / static_cast<double>(config.max_model_len),
+         config.max_model_len);
+  return {};
+}
+
+}  // namespace foretoken

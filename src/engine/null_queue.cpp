@@ -1,0 +1,148 @@
+#include "engine/null_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/spin.h"
+#include "kernels/plan_layout.h"
+#include "kernels/publish.h"
+#include "kernels/upload.h"
+
+namespace foretoken {
+namespace {
+
+// The two ops that make a step.
+struct StepOps {
+  UploadArgs upload{};
+  PublishArgs publish{};
+  bool complete = false;
+};
+
+class NullGraph final : public Graph {
+ public:
+  explicit NullGraph(const StepOps& ops) : ops_(ops) {}
+  int num_nodes() const override { return 1; }
+  const StepOps& ops() const { return ops_; }
+
+ private:
+  const StepOps ops_;
+};
+
+// One thread uses it; results are made when a step is enqueued and shown when its time has come.
+class NullQueue final : public Queue {
+ public:
+  explicit NullQueue(const NullQueueConfig& config) : config_(config) {}
+
+  void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
+  void copy(void*, const void*, size_t) override {}
+  void fill(void*, int, size_t) override {}
+  void call_host(void (*)(void*), void*) override {}
+  void record(Event event, uint64_t value) override { event.word->store(value); }
+  void begin_capture() override { capturing_ = true; }
+  std::unique_ptr<Graph> end_capture() override {
+    capturing_ = false;
+    return std::make_unique<NullGraph>(std::exchange(ops_, {}));
+  }
+  void replay(Graph& graph) override {
+    const StepOps& ops = static_cast<NullGraph&>(graph).ops();
+    if (ops.complete) run(ops);
+  }
+  Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override;
+  Status drain() override { return {}; }
+
+ private:
+  // What a device knows of a slot.
+  struct Slot {
+    int32_t len = 0;
+    int32_t computed = 0;
+    int32_t max_len = 0;
+    int32_t num_drafts = 0;
+    bool finished = false;
+  };
+
+  void run(const StepOps& ops);
+  SpanResult result_of(const SpanPlan& span);
+  Slot& slot(int32_t index);
+
+  const NullQueueConfig config_;
+  bool capturing_ = false;
+  StepOps ops_;
+  uint64_t step_ = 0;
+  std::array<int64_t, kStepRingSize> done_ns_{};  // by step
+  int64_t last_done_ns_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(4096);
+};
+
+void NullQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
+  if (op == static_cast<uint16_t>(Op::kUpload)) std::memcpy(&ops_.upload, args, args_bytes);
+  if (op != static_cast<uint16_t>(Op::kPublish)) return;
+  std::memcpy(&ops_.publish, args, args_bytes);
+  ops_.complete = true;
+  if (!capturing_) run(std::exchange(ops_, {}));
+}
+
+NullQueue::Slot& NullQueue::slot(int32_t index) { return slots_[static_cast<size_t>(index)]; }
+
+void NullQueue::run(const StepOps& ops) {
+  const auto at = static_cast<int64_t>(step_ % kStepRingSize);
+  const PlanView plan = plan_view(const_cast<char*>(ops.upload.ring) + at * ops.upload.entry_bytes,
+                                  ops.upload.limits);
+  FT_CHECK(plan.header->step == step_);
+  for (int i = 0; i < plan.header->num_inits; ++i) {
+    const SlotInit& init = plan.inits[i];
+    slot(init.slot) = {.len = init.len, .computed = init.computed, .max_len = init.params.max_len};
+  }
+  const ResultView result =
+      result_view(ops.publish.ring + at * ops.publish.entry_bytes, ops.publish.limits);
+  *result.header = {step_, plan.header->num_spans, 0, 0};
+  for (int i = 0; i < plan.header->num_spans; ++i) result.spans[i] = result_of(plan.spans[i]);
+  const int64_t begin = std::max(now_ns(), last_done_ns_);
+  last_done_ns_ = begin + config_.step_ns;
+  done_ns_[static_cast<size_t>(at)] = last_done_ns_;
+  ops.publish.stamps[at] = {begin, last_done_ns_, last_done_ns_};
+  ++step_;
+}
+
+SpanResult NullQueue::result_of(const SpanPlan& span) {
+  Slot& state = slot(span.slot);
+  SpanResult result{};
+  result.slot = span.slot;
+  if (state.finished) return result;
+  const int32_t known = std::min(state.computed + span.num_tokens, state.len);
+  if (known < state.len) {
+    state.computed = known;
+    return result;
+  }
+  result.num_drafted = std::min(state.num_drafts, span.max_drafts);
+  const int32_t accepted = std::min(result.num_drafted, config_.num_accepted);
+  result.num_committed = std::min(accepted + 1, state.max_len - state.len);
+  result.num_accepted = std::min(accepted, result.num_committed);
+  std::fill_n(result.ids, result.num_committed, config_.token_id);
+  state.len += result.num_committed;
+  state.computed = state.len - 1;
+  state.num_drafts = span.draft_limit;
+  state.finished = state.len == state.max_len;
+  if (state.finished) result.finish = static_cast<int32_t>(DeviceFinish::kLength);
+  return result;
+}
+
+Status NullQueue::wait(Event event, uint64_t value, std::chrono::milliseconds) {
+  FT_CHECK_MSG(value <= step_, "nothing enqueued would ever end this wait");
+  const int64_t done = done_ns_[(value - 1) % kStepRingSize];
+  while (now_ns() < done) spin_pause(0);
+  event.word->store(value);
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Queue> make_null_queue(const NullQueueConfig& config) {
+  return std::make_unique<NullQueue>(config);
+}
+
+}  // namespace foretoken

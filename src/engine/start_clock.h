@@ -1,0 +1,27 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+// Says where the time of a start went.
+class StartClock {
+ public:
+  // What happened since the phase before, or since the clock was made, is the phase `name`.
+  void end_phase(const char* name);
+
+  const std::vector<StartPhase>& phases() const { return phases_; }
+  double seconds() const;
+  // "1.20 s: weights 0.90, memory 0.30"; phases under 10 ms are left out.
+  std::string text() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+  std::vector<StartPhase> phases_;
+};
+
+}  // namespace foretoken

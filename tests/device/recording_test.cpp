@@ -1,0 +1,73 @@
+#include "device/recording.h"
+
+#include "kernels/delay.h"
+#include "kernels/op.h"
+#include "support/counting_queue.h"
+#include "support/test_device.h"
+
+namespace foretoken {
+namespace {
+
+class RecordingTest : public DeviceTest {
+ protected:
+  // Ones, a delay, twos over the first half: three ops, one of which may stay out.
+  void enqueue(Queue& on, uint8_t* bytes) {
+    on.fill(bytes, 1, 100);
+    delay(on, {10});
+    on.fill(bytes, 2, 50);
+  }
+  static bool is_delay(uint16_t op) { return op == static_cast<uint16_t>(Op::kDelay); }
+};
+
+TEST_F(RecordingTest, OneGraphOrGraphsWithOpsBetween) {
+  test::CountingQueue counting(queue());
+  for (const Recorder::StaysOut stays_out : {Recorder::StaysOut{nullptr}, &is_delay}) {
+    auto* bytes = allocate<uint8_t>(100);
+    Recorder recorder(counting, stays_out);
+    enqueue(recorder, bytes);
+    const auto recording = recorder.finish();
+    ASSERT_TRUE(recording.ok()) << recording.status().message();
+    EXPECT_EQ(read(bytes, 100)[0], 0) << "recording must not run anything";
+    EXPECT_EQ(recording.value().num_launches(), stays_out == nullptr ? 1 : 3);
+    EXPECT_EQ(recording.value().num_nodes(), 3);
+    counting.clear();
+    recording.value().replay(counting);
+    EXPECT_EQ(counting.num_replays, stays_out == nullptr ? 1 : 2);
+    EXPECT_EQ(counting.num_ops, stays_out == nullptr ? 0 : 1);
+    const auto after = read(bytes, 100);
+    EXPECT_EQ(after[49], 2);
+    EXPECT_EQ(after[50], 1);
+  }
+}
+
+TEST_F(RecordingTest, OpsAtTheEndsLeaveNoEmptyGraphs) {
+  Recorder recorder(queue(), &is_delay);
+  delay(recorder, {1});
+  delay(recorder, {1});
+  auto* bytes = allocate<uint8_t>(8);
+  recorder.fill(bytes, 7, 8);
+  delay(recorder, {1});
+  const auto recording = recorder.finish();
+  ASSERT_TRUE(recording.ok());
+  EXPECT_EQ(recording.value().num_launches(), 4);
+  recording.value().replay(queue());
+  recording.value().replay(queue());
+  EXPECT_EQ(read(bytes, 8)[7], 7);
+}
+
+TEST_F(RecordingTest, AFailedCaptureHarmsNothing) {
+  test::CountingQueue refusing(queue());
+  refusing.captures_left = 1;
+  auto* bytes = allocate<uint8_t>(100);
+  Recorder recorder(refusing, &is_delay);
+  enqueue(recorder, bytes);
+  const auto recording = recorder.finish();
+  EXPECT_FALSE(recording.ok());
+  EXPECT_EQ(recording.status().message(), test::CountingQueue::kRefusal);
+  EXPECT_EQ(read(bytes, 100)[0], 0);
+  enqueue(refusing, bytes);
+  EXPECT_EQ(read(bytes, 100)[0], 2);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,58 @@
+#include "engine/null_queue.h"
+
+#include "engine/dialled_engine.h"
+#include "engine/engine_impl.h"
+
+namespace foretoken {
+namespace {
+
+class NullQueueTest : public DialledEngine {
+ protected:
+  static std::unique_ptr<EngineImpl> make_with(const EngineConfig& config,
+                                               const NullQueueConfig& null) {
+    TestHooks hooks;
+    hooks.wrap_queue = [&](std::unique_ptr<Queue>) { return make_null_queue(null); };
+    auto engine = EngineImpl::create(config, hooks);
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    return engine.ok() ? std::move(engine).value() : nullptr;
+  }
+};
+
+// The engine cannot tell it from a device: drafts are granted, verified and accepted.
+TEST_F(NullQueueTest, RunsAnEngine) {
+  for (const bool eager : {false, true}) {
+    EngineConfig with = config(4);
+    with.enforce_eager = eager;
+    const auto engine = make_with(with, {.num_accepted = 2, .token_id = 7});
+    ASSERT_NE(engine, nullptr);
+    std::vector<Request> requests;
+    for (int i = 0; i < 5; ++i) requests.push_back(request(10 * i, 20 + 30 * i, 40));
+    for (const RequestOutput& output : engine->generate(requests)) {
+      ASSERT_TRUE(output.status.ok()) << output.status.message();
+      EXPECT_EQ(output.token_ids, std::vector<int32_t>(40, 7));
+      EXPECT_EQ(output.finish_reason, FinishReason::kLength);
+    }
+    const RequestStats stats = engine->stats().requests;
+    EXPECT_EQ(stats.num_draft_tokens, 2 * stats.num_accepted_tokens);
+  }
+}
+
+// Steps take their time one after the other, so that the device is never idle with two in flight.
+TEST_F(NullQueueTest, StepsTakeTime) {
+  const auto engine = make_with(config(0), {.step_ns = 2'000'000});
+  ASSERT_NE(engine, nullptr);
+  (void)engine->generate({request(0, 5, 50)});
+  const StepTiming timing = engine->stats().timing;
+  EXPECT_GE(timing.num_steps, 45);
+  EXPECT_EQ(timing.device_ns, timing.num_steps * 2'000'000);
+  EXPECT_GE(timing.num_gaps, 40);
+  EXPECT_LT(timing.idle_median_ns, 1'000'000);
+  EXPECT_GT(timing.wait_ns, timing.device_ns / 2);
+  EXPECT_GT(timing.plan_ns, 0);
+  EXPECT_GT(timing.encode_ns, 0);
+  EXPECT_GT(timing.submit_ns, 0);
+  EXPECT_GT(timing.reconcile_ns, 0);
+}
+
+}  // namespace
+}  // namespace foretoken
