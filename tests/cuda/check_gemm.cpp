@@ -84,6 +84,7 @@ void check_bits(Gpu& gpu, const BitsCase& shape, DType dtype) {
     if (bucket > shape.max_rows) break;
     cases.emplace_back(bucket, bucket);
     cases.emplace_back(bucket, std::max(1, bucket - 3));
+    cases.emplace_back(bucket, 1);
   }
   int64_t different = 0;
   for (const auto& [max_rows, live] : cases) {

@@ -15,11 +15,16 @@ void launch_gemm_tiled(const GemmArgs& args, KeepBest& best, cudaStream_t stream
 void launch_gemm_float(const GemmArgs& args, cudaStream_t stream);
 void launch_gemm_float(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
 
+// More than kSkinnyRows and up to kFewRows rows; false when the device or the operands do not allow
+// it.
+bool launch_gemm_stream(const GemmArgs& args, cudaStream_t stream);
+bool launch_gemm_stream(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
+
 // More than kFewRows rows; false when the device or the operands do not allow it.
 bool launch_gemm_wide(const GemmArgs& args, cudaStream_t stream);
 bool launch_gemm_wide(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
 
-inline constexpr int kSkinnyRows = 16;
+inline constexpr int kSkinnyRows = 8;
 inline constexpr int kFewRows = 64;
 
 inline bool uses_skinny(const GemmArgs& args) {

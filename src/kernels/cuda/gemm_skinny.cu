@@ -184,24 +184,16 @@ void launch_for_width(const GemmArgs& args, Epilogue& epilogue, cudaStream_t str
   }
 }
 
-template <class Epilogue>
-void launch_for_rows(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
-  if (args.max_rows <= 8) {
-    launch_for_width<1>(args, epilogue, stream);
-  } else {
-    launch_for_width<2>(args, epilogue, stream);
-  }
-}
-
 }  // namespace
 
 void launch_gemm_skinny(const GemmArgs& args, cudaStream_t stream) {
-  with_store(args,
-             [&](const GemmArgs& all, auto& epilogue) { launch_for_rows(all, epilogue, stream); });
+  with_store(args, [&](const GemmArgs& all, auto& epilogue) {
+    launch_for_width<1>(all, epilogue, stream);
+  });
 }
 
 void launch_gemm_skinny(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {
-  launch_for_rows(args, best, stream);
+  launch_for_width<1>(args, best, stream);
 }
 
 }  // namespace foretoken::cuda

@@ -42,7 +42,8 @@ void launch_head_argmax(const void* packed, cudaStream_t stream) {
     launch_gemm_float(product, best, stream);
   } else if (uses_skinny(product)) {
     launch_gemm_skinny(product, best, stream);
-  } else if (args.max_rows <= kFewRows || !launch_gemm_wide(product, best, stream)) {
+  } else if (args.max_rows <= kFewRows ? !launch_gemm_stream(product, best, stream)
+                                       : !launch_gemm_wide(product, best, stream)) {
     launch_gemm_tiled(product, best, stream);
   }
   launch_kernel(best_ids_kernel, args.max_rows, kThreads, 0, stream, args, best);

@@ -63,6 +63,18 @@ __device__ inline void wait_barrier(uint64_t* barrier, int parity) {
   }
 }
 
+// True for one lane of a full warp. The compiler knows that it is one, so that the copies that it
+// issues need no loop over lanes.
+__device__ inline bool elect_lane() {
+  uint32_t elected;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(elected));
+  return elected != 0;
+}
+
 __device__ inline uint32_t cluster_rank() {
   uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
