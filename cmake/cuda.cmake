@@ -21,6 +21,10 @@ add_library(foretoken_cuda MODULE ${cuda_sources})
 target_link_libraries(foretoken_cuda PRIVATE ft_device CUDA::cudart)
 target_compile_options(foretoken_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
+# wgmma needs code for 90a; code for plain 90 has to do without.
+if(FORETOKEN_CUDA_ARCHS MATCHES "90" AND NOT FORETOKEN_CUDA_ARCHS MATCHES "90a")
+  target_compile_definitions(foretoken_cuda PRIVATE FORETOKEN_PLAIN_SM90=1)
+endif()
 # Every symbol must be found at link time, not when the plug-in is opened.
 target_link_options(foretoken_cuda PRIVATE -Wl,--no-undefined)
 # The runtime library is copied beside the plug-in: the build folder can be moved to a GPU machine.

@@ -21,20 +21,25 @@ constexpr std::array<Cut<Epilogue>, sizeof...(Shapes)> cuts() {
                         Shapes::kClusterW}...};
 }
 
-// Cycles of a product along 64 k, by what limits it: tensor cores, what a multiprocessor can take
-// in, what the L2 cache gives, what memory gives.
+// About how many cycles the product takes on an H200: for each wave of blocks the slowest of the
+// tensor cores, the copies into a multiprocessor, the L2 cache and memory, and what a tile costs
+// besides.
 template <class Epilogue>
 double cost(const GemmArgs& args, const Cut<Epilogue>& cut) {
   const int tiles_x = ceil_div(args.max_rows, cut.rows * cut.cluster_x) * cut.cluster_x;
   const int tiles_w = ceil_div(args.n, cut.n * cut.cluster_w) * cut.cluster_w;
-  const int blocks = tiles_x * tiles_w;
-  const int waves = ceil_div(blocks, device_traits().num_sms / 4 * 4);
-  const double at_once = static_cast<double>(blocks) / waves;
-  const double products = cut.rows * cut.n / 32.0;
-  const double taken = (cut.rows + cut.n) * 128.0 / 48;
-  const double cached = at_once * 128 * (cut.rows / cut.cluster_w + cut.n / cut.cluster_x) / 4000;
-  const double memory = at_once / tiles_x * cut.n * 128 / 2400;
-  return waves * (std::max({products, taken, cached, memory}) + 60);
+  const int cluster = cut.cluster_x * cut.cluster_w;
+  // Clusters of 4 do not fill every group of multiprocessors.
+  const int room = device_traits().num_sms * (cluster > 2 ? 10 : 11) / 11 / cluster * cluster;
+  const int waves = ceil_div(tiles_x * tiles_w, room);
+  const double at_once = std::min(tiles_x * tiles_w, room);
+  const double products = cut.rows * cut.n / 31.0;
+  const double copied = (cut.rows + cut.n) * kAtomK * 2 / 56.0;
+  const double cached =
+      at_once * (cut.rows / cut.cluster_w + cut.n / cut.cluster_x) * kAtomK * 2 / 4500;
+  const double memory = std::max(at_once / tiles_x, 1.0) * cut.n * kAtomK * 2 / 2200;
+  const double step = std::max({products, copied, cached, memory});
+  return waves * (step * num_atoms(args.k) + 1500 + 8 * cut.n);
 }
 
 template <class Epilogue, size_t Count>
@@ -53,15 +58,23 @@ bool launch_best(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream,
 }
 
 auto cuts_of(const StoreOutput&) {
-  return cuts<StoreOutput, WideShape<2, 1, 256, 1, 1>, WideShape<2, 1, 224, 1, 1>,
-              WideShape<2, 1, 192, 2, 1>, WideShape<2, 1, 128, 2, 1>, WideShape<2, 1, 96, 1, 2>,
-              WideShape<2, 1, 64, 1, 2>, WideShape<2, 1, 48, 1, 2>, WideShape<2, 1, 32, 1, 2>,
-              WideShape<1, 1, 32, 1, 1>>();
+  return cuts<StoreOutput, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 224, 2, 1>,
+              WideShape<2, 1, 224, 1, 1>, WideShape<2, 1, 192, 2, 1>, WideShape<2, 1, 128, 1, 2>,
+              WideShape<2, 1, 112, 2, 2>, WideShape<2, 1, 96, 1, 2>, WideShape<2, 1, 64, 1, 2>,
+              WideShape<2, 1, 48, 1, 2>, WideShape<1, 1, 96, 2, 1>, WideShape<1, 1, 80, 2, 2>,
+              WideShape<1, 1, 64, 2, 1>, WideShape<1, 1, 48, 2, 1>, WideShape<1, 1, 32, 1, 1>>();
 }
 
 // Pairs of matrices are never narrow.
 auto cuts_of(const StoreGated&) {
-  return cuts<StoreGated, WideShape<2, 1, 256, 1, 1>, WideShape<2, 1, 192, 2, 1>,
+  return cuts<StoreGated, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 224, 2, 1>,
+              WideShape<2, 1, 224, 1, 1>, WideShape<2, 1, 192, 2, 1>, WideShape<2, 1, 96, 1, 2>,
+              WideShape<1, 1, 64, 2, 1>>();
+}
+
+// Narrow tiles would keep too many columns of keys.
+auto cuts_of(const KeepBest&) {
+  return cuts<KeepBest, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 224, 1, 1>,
               WideShape<2, 1, 64, 1, 2>>();
 }
 
@@ -74,9 +87,7 @@ bool launch_gemm_wide(const GemmArgs& args, cudaStream_t stream) {
 }
 
 bool launch_gemm_wide(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {
-  return launch_best(args, best, stream,
-                     cuts<KeepBest, WideShape<2, 1, 256, 1, 1>, WideShape<2, 1, 192, 1, 1>,
-                          WideShape<2, 1, 64, 1, 2>>());
+  return launch_best(args, best, stream, cuts_of(best));
 }
 
 }  // namespace foretoken::cuda

@@ -12,7 +12,9 @@ const DeviceTraits& device_traits() {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
     found.dependent_launch = major >= 9;
     found.clusters = major >= 9;
+#ifndef FORETOKEN_PLAIN_SM90
     found.wgmma = major == 9;
+#endif
     return found;
   }();
   return traits;
