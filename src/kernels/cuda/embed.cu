@@ -16,13 +16,6 @@ __device__ const T* table_row(const EmbedArgs& args, int row) {
   return static_cast<const T*>(args.table) + int64_t{valid ? id : 0} * args.hidden;
 }
 
-__device__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
-__device__ float4 load4(const __nv_bfloat16* from) {
-  const uint2 bits = *reinterpret_cast<const uint2*>(from);
-  return {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
-          __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u)};
-}
-
 template <class T>
 __global__ void embed_kernel(EmbedArgs args) {
   wait_for_previous();

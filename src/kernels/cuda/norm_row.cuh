@@ -48,6 +48,13 @@ __device__ NormRow<Threads, Vectors> load_norm_weight(const float* weight, int s
   return row;
 }
 
+__device__ inline float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
+__device__ inline float4 load4(const __nv_bfloat16* from) {
+  const uint2 bits = *reinterpret_cast<const uint2*>(from);
+  return {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
+          __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u)};
+}
+
 template <class T>
 __device__ void store4(T* to, float4 v) {
   if constexpr (sizeof(T) == 2) {
