@@ -47,13 +47,14 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
 // most.
 template <class T, int PerThread>
 __global__ void __launch_bounds__(kMergeThreads)
-    attention_merge_kernel(AttentionArgs args, int max_splits) {
+    attention_merge_kernel(AttentionArgs args, int max_splits, bool short_runs_only) {
   __shared__ float2 states[kMergeAtOnce];
   wait_for_previous();
   let_next_start();
   const int row = blockIdx.x;
   const int head = blockIdx.y;
-  if (row >= args.counts->num_rows) return;
+  const int live = min(args.counts->num_rows, args.max_rows);
+  if (row >= live || (short_runs_only && in_long_run(args, row, live))) return;
   const int position = args.positions[row];
   const int first = first_visible(args, position) / kAttentionSplit;
   const int last = position / kAttentionSplit;
@@ -104,7 +105,7 @@ void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
                           ? attention_merge_kernel<__nv_bfloat16, PerThread>
                           : attention_merge_kernel<float, PerThread>;
   launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
-                schedule.max_splits);
+                schedule.max_splits, uses_tensor_cores(args.kv));
 }
 
 }  // namespace
