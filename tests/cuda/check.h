@@ -214,6 +214,7 @@ void check_gemm(Gpu& gpu);
 void check_gemm_bits(Gpu& gpu, bool large);
 void check_attention(Gpu& gpu);
 void check_attention_bits(Gpu& gpu);
+void check_attention_schedules(Gpu& gpu);
 void check_sample(Gpu& gpu);
 void check_logits(Gpu& gpu);
 void check_step(Gpu& gpu);

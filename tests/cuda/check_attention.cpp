@@ -102,17 +102,20 @@ std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& que
   const Stored stored = store_as(q, s.dtype);
   const int64_t splits =
       (int64_t{s.max_blocks} * s.block_size + kAttentionSplit - 1) / kAttentionSplit;
-  const int64_t floats = workspace ? int64_t{max_rows} * s.heads * splits * (s.dim + 2) : 0;
+  const int64_t floats =
+      workspace ? std::max(int64_t{max_rows} * s.heads * splits * (s.dim + 2), int64_t{8} << 20)
+                : 0;
   const size_t bytes = queries.size() * width * dtype_size(s.dtype);
   auto* out = pool.array<uint8_t>(stored.bytes.size());
   gpu.queue->fill(out, 0xff, stored.bytes.size());
+  float* scratch = workspace ? pool.array<float>(floats) : nullptr;
+  if (workspace) gpu.queue->fill(scratch, 0xff, floats * sizeof(float));
   gpu.queue->launch(AttentionArgs{
       device_counts(pool, static_cast<int>(queries.size()), 0), pool.upload(stored.bytes), out,
-      pool.upload(positions), pool.upload(slots), pool.upload(visible_tables(s, queries)),
-      workspace ? pool.array<float>(floats) : nullptr, floats,
-      KvLayer{s.device_k, s.device_v, s.kv_heads, s.block_size, s.dim, s.dtype}, s.max_blocks,
-      max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim)), s.softcap,
-      s.kv_begin});
+      pool.upload(positions), pool.upload(slots), pool.upload(visible_tables(s, queries)), scratch,
+      floats, KvLayer{s.device_k, s.device_v, s.kv_heads, s.block_size, s.dim, s.dtype},
+      s.max_blocks, max_rows, s.heads, s.window, 1.0f / std::sqrt(static_cast<float>(s.dim)),
+      s.softcap, s.kv_begin});
   if (q_out != nullptr) *q_out = stored;
   return download(gpu, out, bytes);
 }
@@ -169,7 +172,8 @@ void check_attention(Gpu& gpu) {
            {3, 1, 72, 16, 300, DType::kBF16, 3.0f}, {2, 1, 512, 16, 0, DType::kF32},
            {2, 2, 512, 16, 90, DType::kBF16},       {8, 2, 128, 16, 0, DType::kBF16, 0, 1},
            {4, 2, 64, 16, 0, DType::kF32, 0, 1},    {14, 2, 64, 16, 33, DType::kBF16, 0, 300},
-           {8, 4, 80, 16, 0, DType::kBF16, 0, 600}, {8, 2, 256, 16, 0, DType::kBF16, 2.0f, 515}}) {
+           {8, 4, 80, 16, 0, DType::kBF16, 0, 600}, {8, 2, 256, 16, 0, DType::kBF16, 2.0f, 515},
+           {8, 4, 112, 16, 0, DType::kBF16},        {8, 2, 192, 32, 300, DType::kBF16}}) {
     Pool pool(gpu);
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
                                    c.dtype, c.softcap, c.kv_begin, {1, 37, 256, 257, 1100});
@@ -213,7 +217,9 @@ void check_attention_bits(Gpu& gpu) {
                                          {2, 1, 512, 270, DType::kF32, 2.0f},
                                          {8, 2, 128, 0, DType::kBF16, 0, 1},
                                          {8, 2, 64, 300, DType::kBF16, 0, 270},
-                                         {8, 2, 80, 0, DType::kBF16, 0, 1}}) {
+                                         {8, 2, 80, 0, DType::kBF16, 0, 1},
+                                         {6, 2, 112, 0, DType::kBF16},
+                                         {8, 1, 192, 400, DType::kBF16}}) {
     Pool pool(gpu);
     const int length = 1301;
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype,
@@ -249,6 +255,48 @@ void check_attention_bits(Gpu& gpu) {
            text("%s %d/%d heads dim %d window %d cap %g begin %d: %d of %d rows differ",
                 dtype_name(c.dtype), c.heads, c.kv_heads, c.dim, c.window, double{c.softcap},
                 c.kv_begin, different, rows));
+  }
+}
+
+// Sequences so unlike in length that blocks share the long ones: every row has the bits that it has
+// alone, whoever merges its splits.
+void check_attention_schedules(Gpu& gpu) {
+  struct Case {
+    int heads, kv_heads, dim, block_size, window;
+  };
+  for (const Case& c : std::vector<Case>{{32, 8, 128, 16, 0},
+                                         {8, 1, 64, 32, 0},
+                                         {4, 4, 80, 16, 0},
+                                         {12, 2, 96, 16, 9000},
+                                         {8, 4, 256, 16, 0}}) {
+    Pool pool(gpu);
+    const std::vector<int> lengths = {20000, 300, 7000, 64, 1500, 264, 257, 2};
+    const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
+                                   DType::kBF16, 0, 0, lengths);
+    std::vector<Query> queries;
+    for (int slot = 0; slot < static_cast<int>(lengths.size()); ++slot) {
+      const int rows = slot == 0 ? 4 : slot == 4 ? 40 : slot == 2 ? 13 : 1;
+      for (int i = rows; i > 0; --i) queries.push_back({slot, lengths[slot] - i});
+    }
+    Stored q;
+    const int num_rows = static_cast<int>(queries.size());
+    const auto all = run(gpu, scene, queries, num_rows + 3, true, &q);
+    const double error = relative_error(values_of(all, DType::kBF16), reference(scene, queries, q));
+    const size_t row_bytes = all.size() / queries.size();
+    int different = 0;
+    const auto compare = [&](size_t at, const std::vector<Query>& some, bool workspace) {
+      const auto part = run(gpu, scene, some, static_cast<int>(some.size()), workspace);
+      for (size_t r = 0; r < some.size(); ++r) {
+        different += std::memcmp(&part[r * row_bytes], &all[(at + r) * row_bytes], row_bytes) != 0;
+      }
+    };
+    for (size_t r = 0; r < queries.size(); ++r) {
+      compare(r, {queries[r]}, r % 2 == 0);
+      if (r % 5 == 0) compare(r, {queries.begin() + r, queries.end()}, r % 2 != 0);
+    }
+    report(different == 0 && error < 1e-2, "attention schedules",
+           text("%d/%d heads dim %d window %d: %d rows differ, error %.1e", c.heads, c.kv_heads,
+                c.dim, c.window, different, error));
   }
 }
 

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   if (wanted("large")) check_head(gpu, true);
   if (wanted("attention")) check_attention(gpu);
   if (wanted("attention")) check_attention_bits(gpu);
+  if (wanted("attention")) check_attention_schedules(gpu);
   if (wanted("gemm")) check_gemm(gpu);
   if (wanted("bits")) check_gemm_bits(gpu, false);
   if (wanted("large")) check_gemm_bits(gpu, true);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/attention_common.cuh"
+#include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/launchers.h"
 
 namespace foretoken::cuda {
@@ -14,7 +14,18 @@ constexpr int kLoadsAtOnce = 16;
 constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
 bool uses_tensor_cores(const KvLayer& kv) {
-  return kv.dtype == DType::kBF16 && has_attention_mma(kv.head_dim);
+  switch (kv.head_dim) {
+    case 64:
+    case 80:
+    case 96:
+    case 112:
+    case 128:
+    case 192:
+    case 256:
+      return kv.dtype == DType::kBF16;
+    default:
+      return false;
+  }
 }
 
 AttentionSchedule choose_schedule(const AttentionArgs& args) {
@@ -22,7 +33,7 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
   const int64_t floats =
       int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.head_dim + 2);
   // Rows of one sequence share blocks; the host does not know how many there are of each.
-  const int tokens = uses_tensor_cores(args.kv) ? attention_mma_tokens(args) : 1;
+  const int tokens = uses_tensor_cores(args.kv) ? attention_short_tokens(args) : 1;
   const int blocks = ceil_div(args.max_rows, tokens) * args.kv.num_kv_heads;
   const int wanted = kBlocksPerSm * device_traits().num_sms / std::max(blocks, 1);
   // More blocks than splits that a row sees would only start and end.
@@ -36,13 +47,14 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
 // most.
 template <class T, int PerThread>
 __global__ void __launch_bounds__(kMergeThreads)
-    attention_merge_kernel(AttentionArgs args, int max_splits) {
+    attention_merge_kernel(AttentionArgs args, int max_splits, bool short_runs_only) {
   __shared__ float2 states[kMergeAtOnce];
   wait_for_previous();
   let_next_start();
   const int row = blockIdx.x;
   const int head = blockIdx.y;
-  if (row >= args.counts->num_rows) return;
+  const int live = min(args.counts->num_rows, args.max_rows);
+  if (row >= live || (short_runs_only && in_long_run(args, row, live))) return;
   const int position = args.positions[row];
   const int first = first_visible(args, position) / kAttentionSplit;
   const int last = position / kAttentionSplit;
@@ -93,7 +105,7 @@ void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
                           ? attention_merge_kernel<__nv_bfloat16, PerThread>
                           : attention_merge_kernel<float, PerThread>;
   launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
-                schedule.max_splits);
+                schedule.max_splits, uses_tensor_cores(args.kv));
 }
 
 }  // namespace
@@ -109,13 +121,16 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 
 void launch_attention(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<AttentionArgs>(packed);
+  const bool tensor_cores = uses_tensor_cores(args.kv);
   const AttentionSchedule schedule = choose_schedule(args);
-  if (uses_tensor_cores(args.kv)) {
-    launch_attention_mma(args, schedule, stream);
+  if (tensor_cores) {
+    launch_attention_short(args, schedule, stream);
   } else {
     launch_attention_plain(args, schedule, stream);
   }
   if (schedule.num_parts > 1) launch_attention_merge(args, schedule, stream);
+  if (!tensor_cores || args.max_rows <= kLongRun) return;
+  if (!launch_attention_wgmma(args, stream)) launch_attention_long(args, stream);
 }
 
 }  // namespace foretoken::cuda

@@ -4,26 +4,30 @@
 
 namespace foretoken::cuda {
 
-// Two kernels by type and head size alone (never by the number of rows): tensor cores for bfloat16
-// with head_dim 64, 96, 128 or 256, plain float arithmetic for the rest.
+// Kernels by type and head size: tensor cores for bfloat16 with the head sizes of
+// `uses_tensor_cores`, plain float arithmetic for the rest.
 //
-// Both reduce kAttentionSplit KV positions to a partial result (highest score, sum of weights,
+// All reduce kAttentionSplit KV positions to a partial result (highest score, sum of weights,
 // weighted sum of values) and merge the partial results in ascending order with `merge_scales`.
-// Schedules differ only in where the partial results wait: in registers, when one block walks all
-// splits of a row, or in the workspace, when blocks share them and `launch_attention_merge` ends
-// the work. Every product, sum and merge is the same, so the bits are, too.
+// Schedules differ in which block computes a split and in where the partial results wait: in
+// registers or in the workspace. Every product, sum and merge is the same, so the bits are, too.
 struct AttentionSchedule {
   int num_parts;   // blocks that share the splits of a row; 1: no workspace
   int max_splits;  // stride of the workspace
 };
-// Whether launch_attention_mma knows the head size.
-bool has_attention_mma(int head_dim);
-// Consecutive rows of one sequence that a block of launch_attention_mma takes at most.
-int attention_mma_tokens(const AttentionArgs& args);
-void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
-                          cudaStream_t stream);
+// The device knows which rows form runs of consecutive positions of a sequence; each kernel takes
+// its own. Rows of a run that share a block of launch_attention_short, at most:
+int attention_short_tokens(const AttentionArgs& args);
+// Runs of at most kLongRun rows.
+void launch_attention_short(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream);
+// Longer runs. With the asynchronous products of sm_90a, false where there are none for the head
+// size; with mma.sync for all.
+bool launch_attention_wgmma(const AttentionArgs& args, cudaStream_t stream);
+void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
+// Ends what launch_attention_short or launch_attention_plain left in the workspace.
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
 

@@ -1,49 +1,22 @@
-#include <algorithm>
-#include <numeric>
+#include <type_traits>
 
-#include "kernels/cuda/attention_common.cuh"
-#include "kernels/cuda/attention_tile.cuh"
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/attention_rows.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kStages = 2;
-constexpr int kGroupRows = 16;
-constexpr int kManyRows = 128;
-constexpr int kGroupsForMany = 4;
-constexpr int kGroupsForFew = 2;
-
-// How a block works on heads of Dim elements: in groups of kGroupRows rows, each the work of one
-// warp, or of two that compute the same scores and hold a half of the values each.
-template <int Dim>
-struct Shape {
-  static constexpr int kTile = Dim > 128 ? 32 : 64;  // KV positions in shared memory at once
-  static constexpr int kValueParts = Dim > 128 ? 2 : 1;
-  static constexpr int kValueDim = Dim / kValueParts;
-  static constexpr int kChunks = Dim / 8;  // of 16 bytes
-  static_assert(Dim % 16 == 0 && kValueDim % 16 == 0 && kChunks <= 32);
-
-  __device__ static int group() { return threadIdx.x / 32 / kValueParts; }
-  __device__ static int first_value() { return threadIdx.x / 32 % kValueParts * kValueDim; }
-};
-
-// Address of the 16-byte chunk c of row r in a tile of rows of Dim elements: ldmatrix reads eight
-// rows of one chunk without bank conflicts. Rows that start in the same bank differ in the chunk.
-template <int Dim>
-__device__ uint32_t chunk_offset(int r, int c) {
-  constexpr int kInBanks = std::gcd(Shape<Dim>::kChunks, 8);  // rows that start in one bank, of 8
-  return r * (Dim * 2) + ((c ^ (r / (8 / kInBanks) % kInBanks)) << 4);
-}
+constexpr int kGroupsForLong = 4;  // of kGroupRows query rows
+constexpr int kGroupsForShort = 2;
+constexpr int kManyRows = 1024;
+constexpr int kWindow = 8;  // rows of a block when there are many
 
 // Copies K and V of a tile's positions from `begin` on; positions that no row sees become zero.
 template <int Dim, int Groups>
 __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int begin, char* k_tile,
                         char* v_tile) {
   constexpr int kChunks = Shape<Dim>::kChunks;
-  constexpr int kRows = Shape<Dim>::kTile / (Groups * Shape<Dim>::kValueParts);  // of a warp
-  constexpr int kRowsAtOnce = 32 / kChunks;
-  static_assert(kRows <= 32 && kRows % kRowsAtOnce == 0);
+  constexpr int kRows = kUnit / (Groups * Shape<Dim>::kValueParts);  // of a warp
   const int lane = threadIdx.x % 32;
   const int first = threadIdx.x / 32 * kRows;
   const int position = begin + first + lane;
@@ -51,12 +24,12 @@ __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int be
   const int my_entry =
       seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
 #pragma unroll
-  for (int i = 0; i < kRows; i += kRowsAtOnce) {
-    const int row = i + lane / kChunks;
-    const int entry = __shfl_sync(0xffffffffu, my_entry, row % 32);
-    if (lane >= kRowsAtOnce * kChunks) continue;
-    const int64_t from = int64_t{max(entry, 0)} * Dim + lane % kChunks * 8;
-    const uint32_t to = chunk_offset<Dim>(first + row, lane % kChunks);
+  for (int i = 0; i < kRows * kChunks; i += 32) {
+    const int row = (i + lane) / kChunks;
+    const int chunk = (i + lane) % kChunks;
+    const int entry = __shfl_sync(0xffffffffu, my_entry, row);
+    const int64_t from = int64_t{max(entry, 0)} * Dim + chunk * 8;
+    const uint32_t to = chunk_offset<kChunks>(first + row, chunk);
     copy16_async(k_tile + to, static_cast<const __nv_bfloat16*>(args.kv.k) + from, entry >= 0);
     copy16_async(v_tile + to, static_cast<const __nv_bfloat16*>(args.kv.v) + from, entry >= 0);
   }
@@ -71,48 +44,10 @@ __device__ void load_q(const AttentionArgs& args, const QueryTile& tile, char* q
     const bool valid = token < tile.num_tokens;
     const int64_t head = int64_t{tile.first_row + (valid ? token : 0)} * args.num_heads +
                          tile.first_head + m % tile.heads;
-    copy16_async(q_tile + chunk_offset<Dim>(m, i % kChunks),
+    copy16_async(q_tile + chunk_offset<kChunks>(m, i % kChunks),
                  static_cast<const __nv_bfloat16*>(args.q) + head * Dim + i % kChunks * 8, valid);
   }
 }
-
-// Result of a group's 16 rows over some KV positions, in the layout of the products: this lane has
-// rows lane / 4 and lane / 4 + 8, and in each block of 8 dimensions of the warp's values the two
-// from 2 (lane % 4) on.
-template <int Dim>
-struct Partial {
-  float highest[2] = {-INFINITY, -INFINITY};
-  float weights[2] = {};  // this lane's part within a split, the whole sum after `finish`
-  float values[Shape<Dim>::kValueDim / 8][4] = {};
-};
-
-// What a group's rows may see.
-struct RowLimits {
-  int first[2];
-  int last[2];  // -1: no such row
-  int group_last;
-};
-
-template <int Dim>
-__device__ RowLimits row_limits(const AttentionArgs& args, const QueryTile& tile) {
-  RowLimits limits;
-  const int begin = Shape<Dim>::group() * kGroupRows;
-  limits.group_last = -1;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
-    const bool valid = token < tile.num_tokens;
-    limits.last[i] = valid ? tile.position + token : -1;
-    limits.first[i] = valid ? first_visible(args, tile.position + token) : 0;
-    limits.group_last = max(limits.group_last, limits.last[i]);
-  }
-  limits.group_last = __reduce_max_sync(0xffffffffu, limits.group_last);
-  return limits;
-}
-
-// Products of the group's 16 rows with the tile's keys, and then their scores, in the same layout.
-template <int Dim>
-using Scores = float[Shape<Dim>::kTile / 8][4];
 
 template <int Dim>
 __device__ void multiply_qk(Scores<Dim>& scores, const char* q_tile, const char* k_tile) {
@@ -123,23 +58,16 @@ __device__ void multiply_qk(Scores<Dim>& scores, const char* q_tile, const char*
 #pragma unroll
   for (int d = 0; d < Dim / 16; ++d) {
     uint32_t a[4];
-    load_matrices(a, q + chunk_offset<Dim>(q_row, d * 2 + lane / 16));
+    load_matrices(a, q + chunk_offset<Shape<Dim>::kChunks>(q_row, d * 2 + lane / 16));
 #pragma unroll
-    for (int n = 0; n < Shape<Dim>::kTile / 16; ++n) {
+    for (int n = 0; n < kUnit / 16; ++n) {
       uint32_t b[4];
       const int row = n * 16 + lane / 16 * 8 + lane % 8;
-      load_matrices(b, k + chunk_offset<Dim>(row, d * 2 + lane / 8 % 2));
+      load_matrices(b, k + chunk_offset<Shape<Dim>::kChunks>(row, d * 2 + lane / 8 % 2));
       mma_bf16(scores[n * 2], a[0], a[1], a[2], a[3], b[0], b[1]);
       mma_bf16(scores[n * 2 + 1], a[0], a[1], a[2], a[3], b[2], b[3]);
     }
   }
-}
-
-__device__ inline uint32_t pack_bf16(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof bits);
-  return bits;
 }
 
 template <int Dim>
@@ -148,7 +76,7 @@ __device__ void multiply_pv(Partial<Dim>& part, const Scores<Dim>& weights, cons
   const int first_chunk = Shape<Dim>::first_value() / 8 + lane / 16;
   const uint32_t v = shared_address(v_tile);
 #pragma unroll
-  for (int n = 0; n < Shape<Dim>::kTile / 16; ++n) {
+  for (int n = 0; n < kUnit / 16; ++n) {
     const float(&low)[4] = weights[n * 2];
     const float(&high)[4] = weights[n * 2 + 1];
     const uint32_t a0 = pack_bf16(low[0], low[1]);
@@ -158,62 +86,10 @@ __device__ void multiply_pv(Partial<Dim>& part, const Scores<Dim>& weights, cons
 #pragma unroll
     for (int d = 0; d < Shape<Dim>::kValueDim / 16; ++d) {
       uint32_t b[4];
-      load_matrices_transposed(b, v + chunk_offset<Dim>(n * 16 + lane % 16, first_chunk + d * 2));
+      load_matrices_transposed(
+          b, v + chunk_offset<Shape<Dim>::kChunks>(n * 16 + lane % 16, first_chunk + d * 2));
       mma_bf16(part.values[d * 2], a0, a1, a2, a3, b[0], b[1]);
       mma_bf16(part.values[d * 2 + 1], a0, a1, a2, a3, b[2], b[3]);
-    }
-  }
-}
-
-template <int Dim>
-__device__ void cap_products(Scores<Dim>& products, const Scoring& scoring) {
-#pragma unroll
-  for (int n = 0; n < Shape<Dim>::kTile / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) products[n][i] = capped(scoring, products[n][i]);
-  }
-}
-
-// Turns scores into weights relative to the new highest score and rescales what was there.
-// A tile of which a row sees nothing leaves that row's bits as they are.
-template <int Dim>
-__device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& scores, int begin,
-                              const RowLimits& limits, float scale) {
-  const int column = begin + threadIdx.x % 4 * 2;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    float highest = part.highest[i];
-#pragma unroll
-    for (int n = 0; n < Shape<Dim>::kTile / 8; ++n) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int position = column + n * 8 + j;
-        const bool visible = position >= limits.first[i] && position <= limits.last[i];
-        float& score = scores[n][i * 2 + j];
-        score = visible ? __fmul_rn(score, scale) : -INFINITY;
-        highest = fmaxf(highest, score);
-      }
-    }
-    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
-    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
-    const float base = highest == -INFINITY ? 0.0f : highest;
-    const float keep = exp2_approx(__fsub_rn(part.highest[i], base));
-    float sum = 0;
-#pragma unroll
-    for (int n = 0; n < Shape<Dim>::kTile / 8; ++n) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        float& score = scores[n][i * 2 + j];
-        score = exp2_approx(__fsub_rn(score, base));
-        sum = __fadd_rn(sum, score);
-      }
-    }
-    part.weights[i] = fmaf(part.weights[i], keep, sum);
-    part.highest[i] = highest;
-#pragma unroll
-    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      part.values[d][i * 2] = __fmul_rn(part.values[d][i * 2], keep);
-      part.values[d][i * 2 + 1] = __fmul_rn(part.values[d][i * 2 + 1], keep);
     }
   }
 }
@@ -230,126 +106,62 @@ __device__ void add_tile(Partial<Dim>& part, int begin, const RowLimits& limits,
   multiply_pv<Dim>(part, scores, v_tile);
 }
 
-// Ends a split: the lanes of a row add up their parts of the sum of weights.
-template <int Dim>
-__device__ void finish(Partial<Dim>& part) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 1));
-    part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 2));
-  }
-}
-
-template <int Dim>
-__device__ void merge_into(Partial<Dim>& running, const Partial<Dim>& partial) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const MergeScales scales = merge_scales(running.highest[i], partial.highest[i]);
-    running.highest[i] = scales.highest;
-    running.weights[i] = merge(running.weights[i], partial.weights[i], scales);
-#pragma unroll
-    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      float(&to)[4] = running.values[d];
-      to[i * 2] = merge(to[i * 2], partial.values[d][i * 2], scales);
-      to[i * 2 + 1] = merge(to[i * 2 + 1], partial.values[d][i * 2 + 1], scales);
-    }
-  }
-}
-
-// Calls store(i, token row, query head) for this lane's rows that exist.
-template <int Dim, class Store>
-__device__ void for_each_row(const QueryTile& tile, const Store& store) {
-  const int begin = Shape<Dim>::group() * kGroupRows + threadIdx.x % 32 / 4;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int m = begin + i * 8;
-    if (m / tile.heads < tile.num_tokens) {
-      store(i, tile.first_row + m / tile.heads, tile.first_head + m % tile.heads);
-    }
-  }
-}
-
-template <int Dim>
-__device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, int max_splits,
-                              int split, const Partial<Dim>& part) {
-  for_each_row<Dim>(tile, [&](int i, int row, int head) {
-    const int64_t index = partial_index(args, max_splits, row, head, split);
-    if (threadIdx.x % 4 == 0 && Shape<Dim>::first_value() == 0) {
-      *partial_state(args, max_splits, index) = make_float2(part.highest[i], part.weights[i]);
-    }
-    float* to = partial_values(args, index) + Shape<Dim>::first_value() + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      *reinterpret_cast<float2*>(to + d * 8) =
-          make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
-    }
-  });
-}
-
-template <int Dim>
-__device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
-                             const Partial<Dim>& part) {
-  for_each_row<Dim>(tile, [&](int i, int row, int head) {
-    auto* to = static_cast<__nv_bfloat16*>(args.out) +
-               (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value() +
-               threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      *reinterpret_cast<uint32_t*>(to + d * 8) =
-          pack_bf16(normalized(part.values[d][i * 2], part.weights[i]),
-                    normalized(part.values[d][i * 2 + 1], part.weights[i]));
-    }
-  });
-}
-
 template <int Dim, int Groups>
 struct BlockShape {
   static constexpr int kThreads = Groups * Shape<Dim>::kValueParts * 32;
-  static constexpr int kTileBytes = Shape<Dim>::kTile * Dim * 2;
-  static constexpr int kBytes = kStages * 2 * kTileBytes + Groups * kGroupRows * Dim * 2;
+  static constexpr int kUnitBytes = kUnit * Dim * 2;
+  static constexpr int kBytes = kStages * 2 * kUnitBytes + Groups * kGroupRows * Dim * 2;
 };
 
-// Block (token row, KV head and group of its query heads, part of the splits).
+// The units of a tile that a block takes: those of splits part, part + num_parts, ...
+struct UnitWalk {
+  int first;
+  int last;
+  int num_parts;
+  int unit = 0;
+
+  __device__ bool valid() const { return unit <= last; }
+  __device__ void start(int part) { unit = max(first, (first / kSplitUnits + part) * kSplitUnits); }
+  __device__ void advance() {
+    if (ends_split(unit)) unit += (num_parts - 1) * kSplitUnits;
+    ++unit;
+  }
+};
+
 template <int Dim, int Groups>
-__global__ void __launch_bounds__(BlockShape<Dim, Groups>::kThreads)
-    attention_mma_kernel(AttentionArgs args, AttentionSchedule schedule, int tokens,
-                         int max_heads) {
-  constexpr int kTileBytes = BlockShape<Dim, Groups>::kTileBytes;
-  extern __shared__ char shared[];
-  char* q_tile = shared + kStages * 2 * kTileBytes;
-  wait_for_previous();
-  let_next_start();
-  const QueryTile tile = find_tile < Groups == kGroupsForMany > (args, tokens, max_heads);
-  if (tile.num_tokens == 0) return;
-  TileWalk<Shape<Dim>::kTile> next{tile.first_kv, tile.last_kv, schedule.num_parts, 0, 0};
-  next.start(blockIdx.z);
+__device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, int which,
+                       const QueryTile& tile, char* shared) {
+  constexpr int kUnitBytes = BlockShape<Dim, Groups>::kUnitBytes;
+  char* q_tile = shared + kStages * 2 * kUnitBytes;
+  UnitWalk next{tile.first_kv / kUnit, tile.last_kv / kUnit, schedule.num_parts};
+  next.start(which);
   if (!next.valid()) return;
   const auto load = [&](int stage) {
-    char* k_tile = shared + stage % kStages * 2 * kTileBytes;
-    load_kv<Dim, Groups>(args, tile, next.begin, k_tile, k_tile + kTileBytes);
+    char* k_tile = shared + stage % kStages * 2 * kUnitBytes;
+    if (next.valid()) {
+      load_kv<Dim, Groups>(args, tile, next.unit * kUnit, k_tile, k_tile + kUnitBytes);
+      next.advance();
+    }
+    commit_copies();
   };
-  TileWalk<Shape<Dim>::kTile> walk = next;
+  UnitWalk walk = next;
   load_q<Dim, Groups>(args, tile, q_tile);
   load(0);
-  commit_copies();
-  next.advance();
   const RowLimits limits = row_limits<Dim>(args, tile);
   const Scoring scoring = scoring_of(args);
   Partial<Dim> running;
   Partial<Dim> part;
   for (int stage = 0; walk.valid(); ++stage, walk.advance()) {
-    if (next.valid()) load(stage + 1);
-    commit_copies();
-    next.advance();
+    load(stage + 1);
     wait_copies<1>();
     __syncthreads();
-    const char* k_tile = shared + stage % kStages * 2 * kTileBytes;
-    add_tile<Dim>(part, walk.begin, limits, scoring, q_tile, k_tile, k_tile + kTileBytes);
+    const char* k_tile = shared + stage % kStages * 2 * kUnitBytes;
+    add_tile<Dim>(part, walk.unit * kUnit, limits, scoring, q_tile, k_tile, k_tile + kUnitBytes);
     __syncthreads();
-    if (!walk.ends_split()) continue;
+    if (!ends_split(walk.unit) && walk.unit < walk.last) continue;
     finish<Dim>(part);
     if (schedule.num_parts > 1) {
-      store_partial<Dim>(args, tile, schedule.max_splits, walk.split, part);
+      store_partial<Dim>(args, tile, schedule.max_splits, walk.unit / kSplitUnits, part);
     } else {
       merge_into<Dim>(running, part);
     }
@@ -359,58 +171,98 @@ __global__ void __launch_bounds__(BlockShape<Dim, Groups>::kThreads)
   if (schedule.num_parts == 1) store_result<Dim>(args, tile, running);
 }
 
-int heads_at_once(const AttentionArgs& args) {
-  return std::min(args.num_heads / args.kv.num_kv_heads, kGroupRows);
+template <int Dim>
+__global__ void __launch_bounds__(BlockShape<Dim, kGroupsForLong>::kThreads)
+    attention_long_kernel(AttentionArgs args, TileShape shape) {
+  extern __shared__ __align__(128) char shared[];
+  wait_for_previous();
+  let_next_start();
+  TileWalk walk = tiles_of_block(args, shape);
+  for (walk.next(); walk.tile.num_tokens > 0; walk.next()) {
+    __syncthreads();
+    attend<Dim, kGroupsForLong>(args, {1, 0}, 0, walk.tile, shared);
+  }
 }
 
-template <int Dim, int Groups>
-void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  using Block = BlockShape<Dim, Groups>;
-  const auto kernel = attention_mma_kernel<Dim, Groups>;
-  static const cudaError_t raised =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
-  if (raised != cudaSuccess) return;
-  const int group = args.num_heads / args.kv.num_kv_heads;
-  const int max_heads = heads_at_once(args);
-  const int tokens = Groups * kGroupRows / max_heads;
-  const dim3 grid(args.max_rows, args.kv.num_kv_heads * ceil_div(group, max_heads),
-                  schedule.num_parts);
-  launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, schedule, tokens,
-                max_heads);
+// Block (`window` token rows, KV head and group of its query heads, part of the splits).
+template <int Dim>
+__global__ void __launch_bounds__(BlockShape<Dim, kGroupsForShort>::kThreads)
+    attention_short_kernel(AttentionArgs args, AttentionSchedule schedule, TileShape shape,
+                           int window) {
+  extern __shared__ __align__(128) char shared[];
+  wait_for_previous();
+  let_next_start();
+  const int live = min(args.counts->num_rows, args.max_rows);
+  const int begin = blockIdx.x * window;
+  ShortTileWalk walk{
+      args, live, shape, static_cast<int>(blockIdx.y), begin, min(begin + window, live)};
+  for (walk.next(); walk.tile.num_tokens > 0; walk.next()) {
+    __syncthreads();
+    attend<Dim, kGroupsForShort>(args, schedule, blockIdx.z, walk.tile, shared);
+  }
 }
 
 template <int Dim>
-void launch_for_rows(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  if (args.max_rows > kManyRows) {
-    launch<Dim, kGroupsForMany>(args, schedule, stream);
-  } else {
-    launch<Dim, kGroupsForFew>(args, schedule, stream);
+void launch_long(const AttentionArgs& args, cudaStream_t stream) {
+  using Block = BlockShape<Dim, kGroupsForLong>;
+  const auto kernel = attention_long_kernel<Dim>;
+  static const cudaError_t raised =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
+  if (raised != cudaSuccess) return;
+  const TileShape shape = tiles_for(args, kGroupsForLong * kGroupRows);
+  const dim3 grid(head_chunks(args, shape), ceil_div(args.max_rows, shape.tokens));
+  launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, shape);
+}
+
+template <int Dim>
+void launch_short(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
+  using Block = BlockShape<Dim, kGroupsForShort>;
+  const auto kernel = attention_short_kernel<Dim>;
+  static const cudaError_t raised =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
+  if (raised != cudaSuccess) return;
+  const TileShape shape = tiles_for(args, kGroupsForShort * kGroupRows);
+  // In large buckets most rows belong to long runs.
+  const int window = args.max_rows > kManyRows ? kWindow : 1;
+  const dim3 grid(ceil_div(args.max_rows, window), head_chunks(args, shape), schedule.num_parts);
+  launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, schedule, shape,
+                window);
+}
+
+// Calls launch(std::integral_constant<int, head_dim>).
+template <class Launch>
+void for_head_dim(int head_dim, const Launch& launch) {
+  switch (head_dim) {
+    case 64:
+      return launch(std::integral_constant<int, 64>{});
+    case 80:
+      return launch(std::integral_constant<int, 80>{});
+    case 96:
+      return launch(std::integral_constant<int, 96>{});
+    case 112:
+      return launch(std::integral_constant<int, 112>{});
+    case 128:
+      return launch(std::integral_constant<int, 128>{});
+    case 192:
+      return launch(std::integral_constant<int, 192>{});
+    case 256:
+      return launch(std::integral_constant<int, 256>{});
   }
 }
 
 }  // namespace
 
-bool has_attention_mma(int head_dim) {
-  return head_dim == 64 || head_dim == 96 || head_dim == 128 || head_dim == 256;
+int attention_short_tokens(const AttentionArgs& args) {
+  return tiles_for(args, kGroupsForShort * kGroupRows).tokens;
 }
 
-int attention_mma_tokens(const AttentionArgs& args) {
-  const int groups = args.max_rows > kManyRows ? kGroupsForMany : kGroupsForFew;
-  return groups * kGroupRows / heads_at_once(args);
+void launch_attention_short(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream) {
+  for_head_dim(args.kv.head_dim, [&](auto dim) { launch_short<dim>(args, schedule, stream); });
 }
 
-void launch_attention_mma(const AttentionArgs& args, AttentionSchedule schedule,
-                          cudaStream_t stream) {
-  switch (args.kv.head_dim) {
-    case 64:
-      return launch_for_rows<64>(args, schedule, stream);
-    case 96:
-      return launch_for_rows<96>(args, schedule, stream);
-    case 128:
-      return launch_for_rows<128>(args, schedule, stream);
-    case 256:
-      return launch_for_rows<256>(args, schedule, stream);
-  }
+void launch_attention_long(const AttentionArgs& args, cudaStream_t stream) {
+  for_head_dim(args.kv.head_dim, [&](auto dim) { launch_long<dim>(args, stream); });
 }
 
 }  // namespace foretoken::cuda

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "kernels/cuda/attention_common.cuh"
 
 // Which rows and which KV positions a block of the tensor core attention takes.
@@ -29,84 +31,113 @@ __device__ inline int leading_ones(bool flag) {
   return __clz(__brev(~__ballot_sync(0xffffffffu, flag)));
 }
 
-// Rows before `row` in its run of consecutive positions.
-__device__ inline int rows_before(const AttentionArgs& args, int row) {
-  int before = 0;
-  int joined = 32;
-  while (joined == 32) {
-    const int i = row - 1 - before - static_cast<int>(threadIdx.x % 32);
-    joined = leading_ones(i >= 0 && has_successor(args, i));
-    before += joined;
-  }
-  return before;
+inline constexpr int kLongRun = 32;  // rows; at most a warp
+
+// Whether the run of consecutive positions that `row` belongs to has more than kLongRun rows.
+__device__ inline bool in_long_run(const AttentionArgs& args, int row, int live) {
+  const int lane = threadIdx.x % 32;
+  const int before = row - 1 - lane;
+  const int after = row + lane;
+  return leading_ones(before >= 0 && has_successor(args, before)) + 1 +
+             leading_ones(after + 1 < live && has_successor(args, after)) >
+         kLongRun;
 }
 
-// Rows are grouped by `tokens` within runs of consecutive positions of one sequence: counted from
-// the run's first row, or in long buckets, where that would cost a search, at positions that are
-// multiples of `tokens`. Grouping moves work only: a row's arithmetic does not depend on its
-// neighbours.
-template <bool ByPosition>
-__device__ QueryTile find_tile(const AttentionArgs& args, int tokens, int max_heads) {
-  const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x;
-  const int live = min(args.counts->num_rows, args.max_rows);
-  QueryTile tile{};
-  if (row >= live) return tile;
+// How large a kernel makes its tiles.
+struct TileShape {
+  int tokens;     // rows of a tile, at most
+  int max_heads;  // query heads of a KV head that a tile may have
+};
+inline TileShape tiles_for(const AttentionArgs& args, int query_rows) {
+  const int max_heads = std::min(args.num_heads / args.kv.num_kv_heads, query_rows);
+  return {query_rows / max_heads, max_heads};
+}
+// Pairs of a KV head and a group of its query heads.
+inline int head_chunks(const AttentionArgs& args, const TileShape& shape) {
+  return args.kv.num_kv_heads * ceil_div(args.num_heads / args.kv.num_kv_heads, shape.max_heads);
+}
+
+// The tile of `count` rows from `row` on.
+__device__ inline QueryTile make_tile(const AttentionArgs& args, const TileShape& shape,
+                                      int head_chunk, int row, int count) {
   const int group = args.num_heads / args.kv.num_kv_heads;
-  const int chunks = ceil_div(group, max_heads);
+  const int chunks = ceil_div(group, shape.max_heads);
+  const int begin = head_chunk % chunks * shape.max_heads;
+  QueryTile tile;
   tile.first_row = row;
+  tile.num_tokens = count;
   tile.position = args.positions[row];
   tile.slot = args.row_slot[row];
-  tile.kv_head = blockIdx.y / chunks;
-  const int begin = blockIdx.y % chunks * max_heads;
+  tile.kv_head = head_chunk / chunks;
   tile.first_head = tile.kv_head * group + begin;
-  tile.heads = min(max_heads, group - begin);
-  int rest = tokens;  // rows that the tile may have
-  if constexpr (ByPosition) {
-    rest = tokens - tile.position % tokens;
-    if (rest != tokens && row > 0 && has_successor(args, row - 1)) return tile;
-  } else if (rows_before(args, row) % tokens != 0) {
-    return tile;
-  }
-  int count = 1;
-  int joined = 32;
-  while (joined == 32) {
-    const int i = count + lane;
-    joined = leading_ones(i < rest && row + i < live && has_successor(args, row + i - 1));
-    count += joined;
-  }
-  tile.num_tokens = count;
+  tile.heads = min(shape.max_heads, group - begin);
   tile.first_kv = first_visible(args, tile.position);
   tile.last_kv = tile.position + count - 1;
   return tile;
 }
 
-// The tiles that a block visits, in order: those of its splits that overlap what its rows see.
-template <int Tile>
-struct TileWalk {
-  static_assert(kAttentionSplit % Tile == 0);
-  int first_kv;
-  int last_kv;
-  int num_parts;
-  int split;
-  int begin;  // KV position of the tile
+// The query tiles of the other runs that begin in rows [row, end), in order. Tiles are counted from
+// the run's first row.
+struct ShortTileWalk {
+  const AttentionArgs& args;
+  int live;
+  TileShape shape;
+  int head_chunk;
+  int row;
+  int end;
+  QueryTile tile{};  // without tokens: there is none
 
-  __device__ bool valid() const { return begin <= last_kv; }
-  __device__ void start(int part) {
-    split = first_kv / kAttentionSplit + part;
-    enter_split();
-  }
-  __device__ void enter_split() { begin = max(split * kAttentionSplit, first_kv / Tile * Tile); }
-  __device__ void advance() {
-    begin += Tile;
-    if (begin % kAttentionSplit == 0) {
-      split += num_parts;
-      enter_split();
+  __device__ void next() {
+    tile.num_tokens = 0;
+    while (row < end && tile.num_tokens == 0) {
+      const int lane = threadIdx.x % 32;
+      const int i = row - 1 - lane;
+      const int j = row + lane;
+      const int before = leading_ones(i >= 0 && has_successor(args, i));
+      const int rest = leading_ones(j + 1 < live && has_successor(args, j)) + 1;
+      const bool is_long = before + rest > kLongRun;
+      const int count = min(rest, shape.tokens - before % shape.tokens);
+      if (!is_long && before % shape.tokens == 0) {
+        tile = make_tile(args, shape, head_chunk, row, count);
+      }
+      row += is_long ? rest : count;
     }
   }
-  __device__ bool ends_split() const {
-    return (begin + Tile) % kAttentionSplit == 0 || begin + Tile > last_kv;
+};
+
+// The query tiles of long runs in rows [row, end), in order: all threads of a warp walk together.
+// Grouping moves work only: a row's arithmetic does not depend on its neighbours.
+struct TileWalk {
+  const AttentionArgs& args;
+  int live;
+  TileShape shape;
+  int head_chunk;  // KV head and group of its query heads
+  int row;
+  int end;
+  QueryTile tile{};  // without tokens: there is none
+
+  __device__ void next() {
+    tile.num_tokens = 0;
+    while (row < end && tile.num_tokens == 0) {
+      int count = 1;
+      int joined = 32;
+      while (joined == 32) {
+        const int i = row + count + static_cast<int>(threadIdx.x % 32);
+        joined = leading_ones(i < end && has_successor(args, i - 1));
+        count += joined;
+      }
+      if (in_long_run(args, row, live)) tile = make_tile(args, shape, head_chunk, row, count);
+      row += count;
+    }
   }
 };
+
+// Block (KV head and group of its query heads, `tokens` rows), the last rows first: in a long
+// prompt they see most.
+__device__ inline TileWalk tiles_of_block(const AttentionArgs& args, const TileShape& shape) {
+  const int live = min(args.counts->num_rows, args.max_rows);
+  const int begin = (gridDim.y - 1 - blockIdx.y) * shape.tokens;
+  return {args, live, shape, static_cast<int>(blockIdx.x), begin, min(begin + shape.tokens, live)};
+}
 
 }  // namespace foretoken::cuda

@@ -1,0 +1,185 @@
+#pragma once
+#include "kernels/cuda/attention_mma.cuh"
+#include "kernels/cuda/attention_tile.cuh"
+
+// The softmax of the kernels that give each warp whole query rows, in the layout of the tensor
+// cores' products.
+namespace foretoken::cuda {
+
+// How a block works on heads of Dim elements: in groups of kGroupRows rows, each the work of one
+// warp, or of two that compute the same scores and hold a half of the values each.
+template <int Dim>
+struct Shape {
+  static constexpr int kValueParts = Dim > 128 ? 2 : 1;
+  static constexpr int kValueDim = Dim / kValueParts;
+  static constexpr int kChunks = Dim / 8;  // of 16 bytes
+  static_assert(Dim % 16 == 0 && kValueDim % 16 == 0 && kChunks <= 32);
+
+  __device__ static int group() { return threadIdx.x / 32 / kValueParts; }
+  __device__ static int first_value() { return threadIdx.x / 32 % kValueParts * kValueDim; }
+};
+
+// Result of a group's 16 rows over some KV positions, in the layout of the products: this lane has
+// rows lane / 4 and lane / 4 + 8, and in each block of 8 dimensions of the warp's values the two
+// from 2 (lane % 4) on.
+template <int Dim>
+struct Partial {
+  float highest[2] = {-INFINITY, -INFINITY};
+  float weights[2] = {};  // this lane's part within a split, the whole sum after `finish`
+  float values[Shape<Dim>::kValueDim / 8][4] = {};
+};
+
+// What a group's rows may see.
+struct RowLimits {
+  int first[2];
+  int last[2];  // -1: no such row
+  int group_last;
+};
+
+template <int Dim>
+__device__ RowLimits row_limits(const AttentionArgs& args, const QueryTile& tile) {
+  RowLimits limits;
+  const int begin = Shape<Dim>::group() * kGroupRows;
+  limits.group_last = -1;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
+    const bool valid = token < tile.num_tokens;
+    limits.last[i] = valid ? tile.position + token : -1;
+    limits.first[i] = valid ? first_visible(args, tile.position + token) : 0;
+    limits.group_last = max(limits.group_last, limits.last[i]);
+  }
+  limits.group_last = __reduce_max_sync(0xffffffffu, limits.group_last);
+  return limits;
+}
+
+// Products of the group's 16 rows with the tile's keys, and then their scores, in the same layout.
+template <int Dim>
+using Scores = float[kUnit / 8][4];
+
+template <int Dim>
+__device__ void cap_products(Scores<Dim>& products, const Scoring& scoring) {
+#pragma unroll
+  for (int n = 0; n < kUnit / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) products[n][i] = capped(scoring, products[n][i]);
+  }
+}
+
+// Turns scores into weights relative to the new highest score and rescales what was there.
+// A tile of which a row sees nothing leaves that row's bits as they are.
+template <int Dim>
+__device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& scores, int begin,
+                              const RowLimits& limits, float scale) {
+  const int column = begin + threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float highest = part.highest[i];
+#pragma unroll
+    for (int n = 0; n < kUnit / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int position = column + n * 8 + j;
+        const bool visible = position >= limits.first[i] && position <= limits.last[i];
+        float& score = scores[n][i * 2 + j];
+        score = visible ? __fmul_rn(score, scale) : -INFINITY;
+        highest = fmaxf(highest, score);
+      }
+    }
+    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
+    const float base = highest == -INFINITY ? 0.0f : highest;
+    const float keep = exp2_approx(__fsub_rn(part.highest[i], base));
+    float sums[2] = {};  // of 32 positions each
+#pragma unroll
+    for (int n = 0; n < kUnit / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float& score = scores[n][i * 2 + j];
+        score = exp2_approx(__fsub_rn(score, base));
+        sums[n / 4] = __fadd_rn(sums[n / 4], score);
+      }
+    }
+    part.weights[i] = fmaf(part.weights[i], keep, __fadd_rn(sums[0], sums[1]));
+    part.highest[i] = highest;
+#pragma unroll
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
+      part.values[d][i * 2] = __fmul_rn(part.values[d][i * 2], keep);
+      part.values[d][i * 2 + 1] = __fmul_rn(part.values[d][i * 2 + 1], keep);
+    }
+  }
+}
+
+// Ends a split: the lanes of a row add up their parts of the sum of weights.
+template <int Dim>
+__device__ void finish(Partial<Dim>& part) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 1));
+    part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 2));
+  }
+}
+
+template <int Dim>
+__device__ void merge_into(Partial<Dim>& running, const Partial<Dim>& partial) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const MergeScales scales = merge_scales(running.highest[i], partial.highest[i]);
+    running.highest[i] = scales.highest;
+    running.weights[i] = merge(running.weights[i], partial.weights[i], scales);
+#pragma unroll
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
+      float(&to)[4] = running.values[d];
+      to[i * 2] = merge(to[i * 2], partial.values[d][i * 2], scales);
+      to[i * 2 + 1] = merge(to[i * 2 + 1], partial.values[d][i * 2 + 1], scales);
+    }
+  }
+}
+
+// Calls store(i, token row, query head) for this lane's rows that exist.
+template <int Dim, class Store>
+__device__ void for_each_row(const QueryTile& tile, const Store& store) {
+  const int begin = Shape<Dim>::group() * kGroupRows + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int m = begin + i * 8;
+    if (m / tile.heads < tile.num_tokens) {
+      store(i, tile.first_row + m / tile.heads, tile.first_head + m % tile.heads);
+    }
+  }
+}
+
+template <int Dim>
+__device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, int max_splits,
+                              int split, const Partial<Dim>& part) {
+  for_each_row<Dim>(tile, [&](int i, int row, int head) {
+    const int64_t index = partial_index(args, max_splits, row, head, split);
+    if (threadIdx.x % 4 == 0 && Shape<Dim>::first_value() == 0) {
+      *partial_state(args, max_splits, index) = make_float2(part.highest[i], part.weights[i]);
+    }
+    float* to = partial_values(args, index) + Shape<Dim>::first_value() + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
+      *reinterpret_cast<float2*>(to + d * 8) =
+          make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
+    }
+  });
+}
+
+template <int Dim>
+__device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
+                             const Partial<Dim>& part) {
+  for_each_row<Dim>(tile, [&](int i, int row, int head) {
+    auto* to = static_cast<__nv_bfloat16*>(args.out) +
+               (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value() +
+               threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
+      *reinterpret_cast<uint32_t*>(to + d * 8) =
+          pack_bf16(normalized(part.values[d][i * 2], part.weights[i]),
+                    normalized(part.values[d][i * 2 + 1], part.weights[i]));
+    }
+  });
+}
+
+}  // namespace foretoken::cuda
