@@ -5,17 +5,44 @@
 namespace foretoken::cuda {
 namespace {
 
+// Blocks that are resident at once, one a multiprocessor: not all of these can form clusters of
+// four (120 of 132 on an H200).
+struct Room {
+  int pairs = device_traits().num_sms / 2 * 2;
+  int fours = device_traits().num_sms * 10 / 11 / 4 * 4;
+};
+
+// Up to 16 rows of x need little memory, so that two blocks share a multiprocessor where a matrix
+// has more tiles than there are multiprocessors.
+template <class Epilogue>
+bool launch_few(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  const Room room;
+  if (ceil_div(args.n, 48) <= room.fours) {
+    return launch_stream<StreamShape<48, 4, 6, 4, 2, 4>>(args, epilogue, stream);
+  }
+  if (ceil_div(args.n, 64) <= room.fours) {
+    return launch_stream<StreamShape<64, 4, 5, 4, 2, 4>>(args, epilogue, stream);
+  }
+  return launch_stream<StreamShape<112, 2, 3, 4, 2, 2>>(args, epilogue, stream);
+}
+
 // The narrowest tile that still leaves every block a multiprocessor of its own; matrices with more
 // rows than that take wide tiles, which read x less often.
 template <class Epilogue>
 bool launch_for_width(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
-  const int num_sms = device_traits().num_sms / 4 * 4;
-  const auto fits = [&](int width) { return ceil_div(args.n, width) <= num_sms; };
   if constexpr (!std::is_same_v<Epilogue, KeepBest>) {
-    if (fits(16)) return launch_stream<StreamShape<16, 4, 8, 4, 8, 4>>(args, epilogue, stream);
-    if (fits(48)) return launch_stream<StreamShape<48, 4, 4, 3, 8, 4>>(args, epilogue, stream);
-    if (fits(64)) return launch_stream<StreamShape<64, 4, 4, 2, 8, 4>>(args, epilogue, stream);
-    if (!fits(128) && fits(224)) {
+    const Room room;
+    if (ceil_div(args.n, 16) <= room.fours) {
+      return launch_stream<StreamShape<16, 4, 8, 4, 8, 4>>(args, epilogue, stream);
+    }
+    if (args.max_rows <= 16) return launch_few(args, epilogue, stream);
+    if (ceil_div(args.n, 48) <= room.fours) {
+      return launch_stream<StreamShape<48, 4, 4, 3, 8, 4>>(args, epilogue, stream);
+    }
+    if (ceil_div(args.n, 48) <= room.pairs) {
+      return launch_stream<StreamShape<48, 4, 4, 3, 8, 2>>(args, epilogue, stream);
+    }
+    if (ceil_div(args.n, 128) > room.pairs && ceil_div(args.n, 224) <= room.pairs) {
       return launch_stream<StreamShape<224, 2, 3, 3, 8, 2>>(args, epilogue, stream);
     }
   }
