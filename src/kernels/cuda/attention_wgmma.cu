@@ -59,7 +59,7 @@ struct Loader {
   int waiting = 0;    // units that were copied and not handed over
 
   __device__ void hand_over() {
-    publish_to_products();
+    fence_async_proxy();
     arrive(&barriers.full[ready.stage]);
     ready.advance();
     --waiting;
@@ -100,7 +100,7 @@ struct Loader {
     }
     commit_copies();
     wait_copies<0>();
-    publish_to_products();
+    fence_async_proxy();
     arrive(&barriers.q_full);
   }
 
@@ -146,16 +146,16 @@ struct Reader {
   }
 
   __device__ void multiply_qk(float (&scores)[kUnit / 2], uint32_t k_tile) const {
-    begin_products();
+    wgmma_fence();
 #pragma unroll
     for (int d = 0; d < Dim / 16; ++d) {
       const int column = d / 4;
       const uint32_t at = d % 4 * 32;
-      wgmma_keys(scores, swizzled_tile(q_tile + column * kQueryRows * 128 + at, 0),
-                 swizzled_tile(k_tile + column * kUnit * 128 + at, 0), d > 0);
+      wgmma<kUnit>(scores, swizzled_tile(q_tile + column * kQueryRows * 128 + at, 0),
+                   swizzled_tile(k_tile + column * kUnit * 128 + at, 0), d > 0);
     }
-    commit_products();
-    wait_products<0>();
+    wgmma_commit();
+    wgmma_wait<0>();
     pin_registers(scores);
   }
 
@@ -170,13 +170,13 @@ struct Reader {
       }
     }
     pin_registers(values);
-    begin_products();
+    wgmma_fence();
 #pragma unroll
     for (int n = 0; n < kUnit / 16; ++n) {
       wgmma_values(values, a[n], swizzled_tile(v_tile + n * 16 * 128, kUnit * 128));
     }
-    commit_products();
-    wait_products<0>();
+    wgmma_commit();
+    wgmma_wait<0>();
     pin_registers(values);
   }
 

@@ -1,63 +1,17 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/wgmma.cuh"
 
-// Products of a warpgroup (4 warps, 64 rows) for attention; only sm_90a has them. Warp w of the
-// group holds rows 16 w .. 16 w + 15 of the result in the layout of `mma_bf16`.
+// Products of a warpgroup (4 warps, 64 rows) whose operand a lies in registers; only sm_90a has
+// them. Warp w of the group holds rows 16 w .. 16 w + 15 of the result in the layout of `mma_bf16`.
 namespace foretoken::cuda {
-
-// Before the first product after registers of operands or accumulators were written.
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void commit_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-// Waits until at most `Pending` committed groups are under way.
-template <int Pending>
-__device__ inline void wait_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
-}
-// Keeps the compiler from moving accesses of accumulators across.
-template <int Count>
-__device__ inline void pin_registers(float (&c)[Count]) {
-#pragma unroll
-  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(c[i])::"memory");
-}
-
-// Makes ordinary writes to shared memory visible to later products.
-__device__ inline void publish_to_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-template <int Registers>
-__device__ inline void raise_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
-}
-template <int Registers>
-__device__ inline void lower_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
-}
 
 // A tile of rows of 64 columns (128 bytes) in the 128-byte swizzle: chunk c of row r lies at
 // 128 r + 16 (c ^ r % 8); `address` on 1 KB. Wider tiles follow each other, `column_bytes` apart.
 __device__ inline uint64_t swizzled_tile(uint32_t address, int column_bytes) {
   return uint64_t{(address & 0x3ffff) >> 4} | uint64_t(column_bytes >> 4) << 16 |
          uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
-}
-
-// c = a * b (+ c with `add`): 64 rows of a and 64 rows of b, 16 k, both K-major in shared memory.
-__device__ inline void wgmma_keys(float (&c)[32], uint64_t a, uint64_t b, bool add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
-      "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, 0;\n}"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
-      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
 }
 
 // c += a * b: 64 rows of a in registers, 16 k, 64 columns of b, whose rows (k) lie in shared

@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/cuda/bulk_copy.cuh"
 #include "kernels/cuda/gemm_common.cuh"
 #include "kernels/cuda/tensor_map.cuh"
 #include "kernels/cuda/weight_layout.cuh"

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 
+#include "kernels/cuda/bulk_copy.cuh"
 #include "kernels/cuda/gemm_common.cuh"
 #include "kernels/cuda/tensor_map.cuh"
 #include "kernels/cuda/weight_layout.cuh"

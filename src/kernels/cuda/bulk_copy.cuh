@@ -1,0 +1,161 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/cuda/mma.cuh"
+
+// Hopper's asynchronous copies to shared memory, the barriers that count them, and clusters.
+namespace foretoken::cuda {
+
+// An mbarrier in shared memory. A phase ends when `count` arrivals and all expected bytes are in.
+__device__ inline void init_barrier(uint64_t* barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
+               : "memory");
+}
+
+// After init_barrier, before another thread, block or copy uses the barrier.
+__device__ inline void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ inline void arrive(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
+// Arrives at the same barrier of block `rank` of the cluster. Orders no writes: a wider release
+// would cost a fence of the whole device at every stage.
+__device__ inline void arrive_at(uint64_t* barrier, int rank) {
+  asm volatile(
+      "{\n.reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(
+          shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+}
+
+// Adds to the bytes that the present phase waits for.
+__device__ inline void expect_bytes(uint64_t* barrier, int bytes) {
+  asm volatile(
+      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+
+__device__ inline void arrive_expecting(uint64_t* barrier, int bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+
+// Waits for the end of the phase with this parity: 0 for the first, 1 for the second, ...
+__device__ inline void wait_barrier(uint64_t* barrier, int parity) {
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+  }
+}
+
+// True for one lane of a full warp. The compiler knows that it is one, so that the copies that it
+// issues need no loop over lanes.
+__device__ inline bool elect_lane() {
+  uint32_t elected;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(elected));
+  return elected != 0;
+}
+
+__device__ inline uint32_t cluster_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// Barrier of all threads of a cluster. Orders mbarriers that were published, no other memory.
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+
+// L2 policy for data that is read once.
+__device__ inline uint64_t evict_first_policy() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+// L2 policy for data that other blocks read too.
+__device__ inline uint64_t evict_normal_policy() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+// Copies `bytes` (a multiple of 16; both ends on 16 bytes) to this block's shared memory and counts
+// them at `barrier`. One thread calls it.
+__device__ inline void copy_bulk(void* shared, const void* global, int bytes, uint64_t* barrier,
+                                 uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+}
+
+// A box of a two-dimensional tensor map at (column, row); `map` is a __grid_constant__ parameter.
+__device__ inline void copy_box(void* shared, const void* map, int column, int row,
+                                uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier))
+      : "memory");
+}
+
+// The same to the blocks of the cluster whose bits are set in `ranks`, at the same place of each,
+// counted at the barrier of each.
+__device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map, int column,
+                                   int row, uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(column), "r"(row), "r"(shared_address(barrier)), "h"(ranks)
+      : "memory");
+}
+
+// The same of a three-dimensional map, with an L2 policy.
+__device__ inline void copy_box(void* shared, const void* map, int3 at, uint64_t* barrier,
+                                uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+}
+
+__device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map, int3 at,
+                                   uint64_t* barrier, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(
+          shared_address(shared)),
+      "l"(map), "r"(at.x), "r"(at.y), "r"(at.z), "r"(shared_address(barrier)), "h"(ranks),
+      "l"(policy)
+      : "memory");
+}
+
+__device__ inline void prefetch_map(const void* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+}  // namespace foretoken::cuda
