@@ -78,17 +78,12 @@ Result<std::vector<Variant>> start_variants(const DecodeOptions& options) {
   if (options.variants.size() > 1 && !sized) {
     base.num_gpu_blocks_override = needed_blocks(options, base);
   }
-  std::vector<EngineConfig> configs;
-  for (const std::string& name : options.variants) {
-    FT_ASSIGN_OR_RETURN(EngineConfig config, engine_variant(base, name));
-    if (!config.profile.empty() && options.variants.size() > 1) config.profile += "." + name;
-    configs.push_back(std::move(config));
-  }
-  std::vector<Variant> variants(configs.size());
-  for (size_t i = 0; i < configs.size(); ++i) {
+  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Engine>> engines,
+                      start_engines(base, options.variants));
+  std::vector<Variant> variants(engines.size());
+  for (size_t i = 0; i < engines.size(); ++i) {
     variants[i].name = options.variants[i];
-    FT_RETURN_IF_ERROR(make_engine(configs[i], &variants[i].engine));
-    if (interrupt_flag().load()) return aborted("interrupted");
+    variants[i].engine = std::move(engines[i]);
   }
   return variants;
 }

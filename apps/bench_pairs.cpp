@@ -12,6 +12,7 @@
 #include "bench_dataset.h"
 #include "bench_run.h"
 #include "engine_options.h"
+#include "engine_variant.h"
 #include "interrupt.h"
 #include "pair_stats.h"
 #include "progress_line.h"
@@ -47,65 +48,22 @@ struct Variant {
   int64_t num_differing = 0;  // outputs that are not those of the first variant
 };
 
-// Drafts that none of the rates speaks of are cut off with them.
-void fix_length(int num_drafts, EngineConfig* config) {
-  for (SpeculativeConfig& drafter : config->speculative) {
-    drafter.length_policy = "fixed";
-    drafter.num_speculative_tokens_per_batch_size.clear();
-    if (num_drafts == 0) continue;
-    drafter.num_speculative_tokens = num_drafts;
-    std::vector<double>& rates = drafter.synthetic_acceptance_rates;
-    rates.resize(std::min(rates.size(), static_cast<size_t>(num_drafts)));
-  }
-}
-
-// `name`: off, adaptive, as-given, fixed or fixed:K.
-Result<EngineConfig> variant_config(const EngineConfig& base, const std::string& name) {
-  EngineConfig config = base;
-  if (name == "off") {
-    config.speculative.clear();
-    config.step_time_table.clear();
-    return config;
-  }
-  if (base.speculative.empty()) {
-    return invalid_argument("--variants " + name + " needs --speculative-config");
-  }
-  if (name == "as-given") return config;
-  if (name == "adaptive") {
-    for (SpeculativeConfig& drafter : config.speculative) {
-      drafter.length_policy = "adaptive";
-      drafter.num_speculative_tokens_per_batch_size.clear();
-    }
-    return config;
-  }
-  const std::string digits = name.rfind("fixed:", 0) == 0 ? name.substr(6) : "";
-  const bool number = !digits.empty() && digits.size() < 3 &&
-                      digits.find_first_not_of("0123456789") == std::string::npos;
-  const int most = base.speculative.front().num_speculative_tokens;
-  if (name != "fixed" && (!number || std::stoi(digits) < 1 || std::stoi(digits) > most)) {
-    return invalid_argument(fmt::format(
-        "--variants '{}': must be off, adaptive, as-given, fixed or fixed:K with K from 1 to {}",
-        name, most));
-  }
-  fix_length(number ? std::stoi(digits) : 0, &config);
-  return config;
-}
-
 Result<std::vector<Variant>> start_variants(const PairOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig base, prepare_engine(options.engine));
+  for (const std::string& name : options.variants) {
+    if (name == "as-given" && base.speculative.empty()) {
+      return invalid_argument("--variants " + name + " needs --speculative-config");
+    }
+  }
   base.max_num_seqs = options.batch_size;
   // The engines share what the flag grants.
   base.gpu_memory_utilization /= static_cast<double>(options.variants.size());
-  std::vector<EngineConfig> configs;
-  for (const std::string& name : options.variants) {
-    FT_ASSIGN_OR_RETURN(EngineConfig config, variant_config(base, name));
-    configs.push_back(std::move(config));
-  }
-  std::vector<Variant> variants(configs.size());
-  for (size_t i = 0; i < configs.size(); ++i) {
+  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Engine>> engines,
+                      start_engines(base, options.variants));
+  std::vector<Variant> variants(engines.size());
+  for (size_t i = 0; i < engines.size(); ++i) {
     variants[i].name = options.variants[i];
-    FT_RETURN_IF_ERROR(make_engine(configs[i], &variants[i].engine));
-    if (interrupt_flag().load()) return aborted("interrupted");
+    variants[i].engine = std::move(engines[i]);
   }
   return variants;
 }

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "engine_options.h"
+#include "interrupt.h"
+
 namespace foretoken {
 namespace {
 
@@ -50,6 +53,22 @@ Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string&
   }
   fix_length(number ? std::stoi(digits) : 0, &config);
   return config;
+}
+
+Result<std::vector<std::unique_ptr<Engine>>> start_engines(const EngineConfig& base,
+                                                           const std::vector<std::string>& names) {
+  std::vector<EngineConfig> configs;
+  for (const std::string& name : names) {
+    FT_ASSIGN_OR_RETURN(EngineConfig config, engine_variant(base, name));
+    if (!config.profile.empty() && names.size() > 1) config.profile += "." + name;
+    configs.push_back(std::move(config));
+  }
+  std::vector<std::unique_ptr<Engine>> engines(configs.size());
+  for (size_t i = 0; i < configs.size(); ++i) {
+    FT_RETURN_IF_ERROR(make_engine(configs[i], &engines[i]));
+    if (interrupt_flag().load()) return aborted("interrupted");
+  }
+  return engines;
 }
 
 }  // namespace foretoken

@@ -1,7 +1,10 @@
 #pragma once
 #include <foretoken/config.h>
+#include <foretoken/engine.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -10,5 +13,10 @@ namespace foretoken {
 // The engine that `name` means, made of `base`: off (no speculation), as-given, adaptive, fixed or
 // fixed:K (K drafts a step, at most those of the first drafter of `base`).
 Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name);
+
+// The engines of these variants, in this order; each of several has a profile of its own. Aborted
+// when interrupted.
+Result<std::vector<std::unique_ptr<Engine>>> start_engines(const EngineConfig& base,
+                                                           const std::vector<std::string>& names);
 
 }  // namespace foretoken
