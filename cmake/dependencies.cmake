@@ -26,3 +26,8 @@ endif()
 add_library(foretoken_edit INTERFACE)
 target_include_directories(foretoken_edit SYSTEM INTERFACE ${EDIT_INCLUDE_DIR})
 target_link_libraries(foretoken_edit INTERFACE ${EDIT_LIBRARY})
+
+# Header-only parts of Boost: Beast and Asio.
+find_package(Boost 1.81 REQUIRED)
+add_library(foretoken_boost INTERFACE)
+target_link_libraries(foretoken_boost INTERFACE Boost::headers Threads::Threads)

@@ -23,8 +23,10 @@ ALLOWED = {
     "draft": {"base", "device", "kernels", "attention", "sample", "model"},
     "sched": {"base", "kv"},
     "engine": LIBRARY - {"engine"},
-    "serve": {"base", "text"},
-    "apps": LIBRARY | {"serve"},
+    "http": {"base"},
+    "chat": {"base"},
+    "serve": {"base", "text", "http", "chat"},
+    "apps": LIBRARY | {"http", "chat", "serve"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|nvrtc|cooperative_groups)")

@@ -10,7 +10,6 @@
 
 namespace foretoken {
 
-// Counters since the start, summed over requests.
 // Where the time of steps went, in nanoseconds, summed since the engine started. "Gap": between
 // steps of which the second was planned as soon as it could be, with a request at hand.
 struct StepTiming {
@@ -31,12 +30,15 @@ struct StepTiming {
   int64_t reconcile_ns = 0;
 };
 
+// Counters since the start, summed over requests, and what is so now.
 struct EngineStats {
   int64_t num_steps = 0;  // of the engine, all sequences together
   int64_t num_finished_requests = 0;
   StepTiming timing;
   RequestStats requests;
   std::vector<RequestStats> drafters;  // the same by drafter, in the order of EngineConfig
+  int64_t num_running_requests = 0;    // sequences that have a slot
+  int64_t num_waiting_requests = 0;    // sequences that have none, preempted ones included
   int64_t num_free_blocks = 0;
   int64_t num_total_blocks = 0;
   int64_t num_free_slots = 0;

@@ -2,6 +2,7 @@
 #include <foretoken/limits.h>
 #include <foretoken/status.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,19 @@ class LogitsProcessor {
   virtual void apply(const LogitsContext& context, std::span<float> logits) const = 0;
 };
 
+// The form that the output must have. Exactly one of the first six says it; names follow vLLM.
+struct StructuredOutputs {
+  std::string json;                     // a JSON schema
+  bool json_object = false;             // any JSON object
+  std::string regex;                    // the whole output matches
+  std::vector<std::string> choice;      // the output is one of these texts
+  std::string grammar;                  // Lark or GBNF
+  std::string structural_tag;           // a JSON object: schemas between begin and end texts
+  bool disable_any_whitespace = false;  // with json and json_object: none between tokens of JSON
+  bool disable_additional_properties = false;  // with json: as if every object said so
+  std::string whitespace_pattern;              // with json: a regex in place of any whitespace
+};
+
 // How tokens are chosen and when they end. Names and defaults follow vLLM.
 struct SamplingParams {
   int n = 1;                        // choices, at most 128; each a sequence with its own noise
@@ -50,6 +64,7 @@ struct SamplingParams {
   std::optional<std::vector<int32_t>> allowed_token_ids;  // the only ones that can be sampled
   // Applied in order.
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;
+  std::optional<StructuredOutputs> structured_outputs;
   std::optional<int> logprobs;         // alternatives a token, 0: the token's own only; -1: all
   std::optional<int> prompt_logprobs;  // the same for the tokens of the prompt, with choice 0
   std::vector<std::string> stop;
@@ -85,9 +100,11 @@ struct Request {
   SamplingParams sampling;
   SpeculativeParams speculative;
   Pooling pooling = Pooling::kNone;
-  bool normalize = true;   // the pooled state to length 1
-  int priority = 0;        // lower runs first, with the scheduling policy "priority"
-  std::string cache_salt;  // prefix-cache entries are shared only within one salt
+  bool normalize = true;             // the pooled state to length 1
+  int priority = 0;                  // lower runs first, with the scheduling policy "priority"
+  double queue_timeout_seconds = 0;  // most time before its first step; 0: any
+  double timeout_seconds = 0;        // most time from submit to its end; 0: any
+  std::string cache_salt;            // prefix-cache entries are shared only within one salt
 };
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
@@ -109,6 +126,7 @@ struct RequestStats {
   std::array<int64_t, kMaxSpeculativeTokens> num_draft_tokens_per_pos{};
   std::array<int64_t, kMaxSpeculativeTokens> num_accepted_tokens_per_pos{};
   int64_t num_preemptions = 0;
+  int64_t queue_ns = 0;  // from submit to the first step that has it; the longest in sums
 
   RequestStats& operator+=(const RequestStats& other) {
     num_prompt_tokens += other.num_prompt_tokens;
@@ -123,6 +141,7 @@ struct RequestStats {
       num_accepted_tokens_per_pos[i] += other.num_accepted_tokens_per_pos[i];
     }
     num_preemptions += other.num_preemptions;
+    queue_ns = std::max(queue_ns, other.queue_ns);
     return *this;
   }
 };

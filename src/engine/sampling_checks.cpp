@@ -154,10 +154,22 @@ Status check_engine_wishes(const Request& request, const RequestLimits& limits) 
                           std::to_string(limits.max_model_len));
 }
 
+// What the public types have room for and no part of the engine does yet.
+Status check_later(const Request& request) {
+  if (request.sampling.structured_outputs) {
+    return unsupported("structured_outputs is not built yet; leave it out");
+  }
+  if (request.queue_timeout_seconds != 0 || request.timeout_seconds != 0) {
+    return unsupported("queue_timeout_seconds and timeout_seconds are not built yet; use 0");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_request(const Request& request, const RequestLimits& limits, bool has_tokenizer) {
   const SamplingParams& sampling = request.sampling;
+  FT_RETURN_IF_ERROR(check_later(request));
   FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
   FT_RETURN_IF_ERROR(check_counts(sampling));
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
