@@ -246,6 +246,8 @@ def acceptance(args):
                                          "fixed over off"])
     for temperature in args.temperatures:
         for category, requests in categories(args).items():
+            if args.categories and category not in args.categories:
+                continue
             measure_category(args, report, temperature, category, requests[:args.num_prompts])
     report.close(
         f"K = {args.num_drafts}, fixed, for the lengths; batch 1 for the speed-ups (median of "
@@ -341,6 +343,8 @@ def main():
                         "that are measured; without it they last for this run")
     parser.add_argument("--output-len", type=int, default=96)
     parser.add_argument("--num-prompts", type=int, default=24, help="of a category")
+    parser.add_argument("--categories", type=lambda text: text.split(","),
+                        help="acceptance: only these, such as gsm8k,humaneval")
     parser.add_argument("--temperatures", type=lambda text: [float(t) for t in text.split(",")],
                         default=[0.0, 0.8])
     parser.add_argument("--workloads", help="folder with spec-bench/question.jsonl, "

@@ -68,6 +68,13 @@ bool ft_tokenizer_id_to_token(const FtTokenizer* tokenizer, uint32_t id, FtText*
 // The bytes that a token stands for, which may be a part of a character; false where there is none.
 bool ft_tokenizer_token_bytes(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
 
+// Whether decoding only joins the bytes of tokens (a byte-level decoder and nothing else).
+bool ft_tokenizer_only_joins(const FtTokenizer* tokenizer);
+
+// What a token adds to a text of such a tokenizer. Unlike above, an added token's name is read
+// through the byte-level table too, as decoding does. False where there is no such token.
+bool ft_tokenizer_joined_bytes(const FtTokenizer* tokenizer, uint32_t id, FtText* out);
+
 // The byte (0 to 255) of a token such as "<0x0A>" of a tokenizer with byte fallback, or -1.
 int32_t ft_tokenizer_fallback_byte(const FtTokenizer* tokenizer, uint32_t id);
 

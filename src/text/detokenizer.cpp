@@ -4,12 +4,12 @@
 #include <string_view>
 #include <utility>
 
+#include "text/token_table.h"
 #include "text/tokenizer.h"
 
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr size_t kMaxBytesPerCharacter = 4;
 constexpr size_t kPromptContext = 8;
 constexpr size_t kMaxPending = 8;
@@ -17,36 +17,17 @@ constexpr size_t kMaxPending = 8;
 // Bytes of `text` that later tokens cannot change, `num_tokens` being the tokens behind it.
 size_t certain_bytes(std::string_view text, size_t num_tokens) {
   size_t end = text.size();
-  while (text.substr(0, end).ends_with(kReplacement)) end -= kReplacement.size();
+  while (text.substr(0, end).ends_with(kReplacementCharacter)) end -= kReplacementCharacter.size();
   if (end == text.size() || num_tokens < kMaxBytesPerCharacter) return end;
   // Each token has a byte or more: only the last mark can still become a character.
-  return text.size() - kReplacement.size();
+  return text.size() - kReplacementCharacter.size();
 }
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-enum class Character { kPartial, kWhole, kWrong };
-
-// What `bytes`, one character at most, are.
-Character character_state(std::string_view bytes) {
-  const auto lead = static_cast<unsigned char>(bytes[0]);
-  const size_t size = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (size == 0 || lead > 0xf4) return Character::kWrong;
-  for (size_t i = 1; i < bytes.size(); ++i) {
-    if (!is_continuation(bytes[i])) return Character::kWrong;
-  }
-  if (bytes.size() > 1) {
-    const auto second = static_cast<unsigned char>(bytes[1]);
-    const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-    const bool outside = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
-    if (overlong || outside) return Character::kWrong;
-  }
-  return bytes.size() < size ? Character::kPartial : Character::kWhole;
-}
-
 std::string marks(size_t count) {
   std::string text;
-  for (size_t i = 0; i < count; ++i) text += kReplacement;
+  for (size_t i = 0; i < count; ++i) text += kReplacementCharacter;
   return text;
 }
 
@@ -54,7 +35,8 @@ std::string marks(size_t count) {
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options,
                          std::span<const int32_t> prompt)
-    : tokenizer_(&tokenizer), options_(options) {
+    : tokenizer_(&tokenizer), options_(options), table_(tokenizer.joined_bytes()) {
+  if (table_ != nullptr) return;
   for (size_t i = prompt.size(); i > 0 && context_.size() < kPromptContext; --i) {
     if (!leaves_no_text(prompt[i - 1])) context_.push_back(prompt[i - 1]);
   }
@@ -129,9 +111,9 @@ Result<std::string> Detokenizer::append_byte(int32_t id, char byte) {
   FT_ASSIGN_OR_RETURN(std::string piece, pending_.empty() ? std::string() : flush());
   context_.assign(1, id);
   run_bytes_ += byte;
-  const Character state = run_is_wrong_ ? Character::kWrong : character_state(run_bytes_);
-  if (state == Character::kPartial) return piece;
-  run_is_wrong_ = state == Character::kWrong;
+  const Utf8State state = run_is_wrong_ ? Utf8State::kWrong : utf8_state(run_bytes_);
+  if (state == Utf8State::kPartial) return piece;
+  run_is_wrong_ = state == Utf8State::kWrong;
   piece += run_is_wrong_ ? marks(run_bytes_.size()) : run_bytes_;
   run_bytes_.clear();
   return piece;
@@ -143,8 +125,18 @@ std::string Detokenizer::end_byte_run() {
   return marks(std::exchange(run_bytes_, {}).size());
 }
 
+// Where decoding only joins bytes, what stands before a token does not matter.
+std::string Detokenizer::append_bytes(int32_t id) {
+  std::string piece;
+  if (!options_.skip_special_tokens || !table_->is_special(id)) {
+    utf8_.push(table_->bytes(id), &piece);
+  }
+  return piece;
+}
+
 Result<std::string> Detokenizer::append(int32_t id) {
   if (id < 0) return invalid_argument("token id " + std::to_string(id) + " is negative");
+  if (table_ != nullptr) return append_bytes(id);
   if (leaves_no_text(id)) return std::string();
   const bool is_added = tokenizer_->is_added(id);
   const bool bare = is_added && last_added_ && !options_.spaces_between_special_tokens;
@@ -169,6 +161,7 @@ Result<std::string> Detokenizer::append(int32_t id) {
 
 Result<std::string> Detokenizer::flush() {
   std::string ended = end_byte_run();
+  utf8_.flush(&ended);
   if (pending_.empty()) return ended;
   FT_ASSIGN_OR_RETURN(std::string text, decode_after(context_, pending_));
   const bool has_text = !text.empty();

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/utf8_stream.h"
 
 namespace foretoken {
 
+class TokenTable;
 class Tokenizer;
 
 // Turns a stream of token ids into pieces of text, one owner at a time.
@@ -41,6 +43,7 @@ class Detokenizer {
   bool leaves_no_text(int32_t id) const;
   Result<std::string> decode_after(std::span<const int32_t> context,
                                    std::span<const int32_t> ids) const;
+  std::string append_bytes(int32_t id);
   Result<std::string> append_bare(int32_t id);
   Result<std::string> append_byte(int32_t id, char byte);
   std::string end_byte_run();
@@ -49,6 +52,8 @@ class Detokenizer {
 
   const Tokenizer* tokenizer_;
   Options options_;
+  const TokenTable* table_;  // where decoding only joins bytes, or null: then the rest is used
+  Utf8Stream utf8_;
   std::string run_bytes_;         // of a run of byte tokens, what is not a character yet
   bool run_is_wrong_ = false;     // a byte of the run was wrong
   bool last_added_ = false;       // the last id was an added token

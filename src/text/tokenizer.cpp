@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "text/crate_buffers.h"
 #include "text/text_file.h"
+#include "text/token_table.h"
 #include "text/tokenizer_config.h"
 
 namespace foretoken {
@@ -19,6 +20,7 @@ class HfTokenizer final : public Tokenizer {
  public:
   HfTokenizer(CrateTokenizer crate, const TokenizerConfig& config)
       : crate_(std::move(crate)),
+        joined_bytes_(read_joined_bytes()),
         bos_id_(find_role(config, "bos_token")),
         eos_id_(find_role(config, "eos_token")) {}
 
@@ -75,6 +77,8 @@ class HfTokenizer final : public Tokenizer {
     return bytes.str();
   }
 
+  const TokenTable* joined_bytes() const override { return joined_bytes_.get(); }
+
   std::optional<uint8_t> fallback_byte(int32_t id) const override {
     const int32_t byte =
         id < 0 ? -1 : ft_tokenizer_fallback_byte(crate_.get(), static_cast<uint32_t>(id));
@@ -102,7 +106,20 @@ class HfTokenizer final : public Tokenizer {
     return id;
   }
 
+  std::unique_ptr<const TokenTable> read_joined_bytes() const {
+    if (!ft_tokenizer_only_joins(crate_.get())) return nullptr;
+    auto table = std::make_unique<TokenTable>();
+    for (int32_t id = 0; id < vocab_size(); ++id) {
+      CrateText bytes;
+      const bool found =
+          ft_tokenizer_joined_bytes(crate_.get(), static_cast<uint32_t>(id), bytes.out());
+      table->add(found ? bytes.str() : std::string(), found && is_special(id));
+    }
+    return table;
+  }
+
   CrateTokenizer crate_;
+  std::unique_ptr<const TokenTable> joined_bytes_;
   std::optional<int32_t> bos_id_;
   std::optional<int32_t> eos_id_;
 };

@@ -12,6 +12,8 @@
 
 namespace foretoken {
 
+class TokenTable;
+
 // Text to token ids and back. All functions may be called by any number of threads at once.
 class Tokenizer {
  public:
@@ -38,6 +40,10 @@ class Tokenizer {
   // The bytes that the token alone stands for (" the" for "Ġthe"), which may be a part of a
   // character; of an added token its text. None outside the vocabulary.
   virtual std::optional<std::string> token_bytes(int32_t id) const = 0;
+
+  // The tokens' bytes of a tokenizer whose decode only joins them (byte-level BPE), or null. Lives
+  // as long as the tokenizer.
+  virtual const TokenTable* joined_bytes() const = 0;
 
   // The byte of a token such as "<0x0A>", which decoding joins with the byte tokens around it; none
   // for other tokens and for tokenizers without byte fallback.

@@ -43,6 +43,17 @@ impl TokenBytes {
         }
     }
 
+    /// Whether a text is the bytes of its tokens, one after the other, and nothing else matters.
+    pub fn only_joins(decoder: &Value) -> bool {
+        match decoder["type"].as_str() {
+            Some("ByteLevel") => true,
+            Some("Sequence") => decoder["decoders"]
+                .as_array()
+                .is_some_and(|parts| parts.len() == 1 && TokenBytes::only_joins(&parts[0])),
+            _ => false,
+        }
+    }
+
     /// The byte of a token such as `<0x0A>`, which the decoder joins with its neighbours.
     pub fn fallback_byte(&self, token: &str) -> Option<u8> {
         let is_byte = self.byte_fallback

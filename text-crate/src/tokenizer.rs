@@ -10,6 +10,7 @@ pub struct FtTokenizer {
     vocab_size: usize,
     added: HashSet<u32>,
     token_bytes: TokenBytes,
+    only_joins: bool,
 }
 
 fn load(json: &[u8]) -> Outcome<FtTokenizer> {
@@ -25,6 +26,7 @@ fn load(json: &[u8]) -> Outcome<FtTokenizer> {
         vocab_size: largest.map_or(0, |id| id as usize + 1),
         added,
         token_bytes: TokenBytes::new(&decoder),
+        only_joins: TokenBytes::only_joins(&decoder),
     })
 }
 
@@ -158,6 +160,29 @@ pub unsafe extern "C" fn ft_tokenizer_token_bytes(
                 false => tokenizer.token_bytes.of(token),
             };
             out.write(bytes.into());
+            found = true;
+        }
+        Ok(())
+    });
+    found
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_only_joins(tokenizer: *const FtTokenizer) -> bool {
+    (*tokenizer).only_joins
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_joined_bytes(
+    tokenizer: *const FtTokenizer,
+    id: u32,
+    out: *mut FtText,
+) -> bool {
+    let mut found = false;
+    guard(std::ptr::null_mut(), || {
+        let tokenizer = &*tokenizer;
+        if let Some(token) = tokenizer.inner.id_to_token(id).filter(|_| tokenizer.only_joins) {
+            out.write(tokenizer.token_bytes.of(token).into());
             found = true;
         }
         Ok(())
