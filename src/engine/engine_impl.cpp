@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/chat_arguments.h"
 #include "engine/output_collector.h"
+#include "text/chat_content.h"
 
 namespace foretoken {
 namespace {
@@ -149,7 +150,10 @@ Status EngineImpl::render_chat(const std::string& messages_json, const std::stri
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
                                       .continue_final_message = arguments.continue_final_message};
-  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages_json, arguments.variables, options));
+  FT_ASSIGN_OR_RETURN(
+      const std::string messages,
+      with_content_format(messages_json, chat_template_->content_format(arguments.variables)));
+  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages, arguments.variables, options));
   return {};
 }
 

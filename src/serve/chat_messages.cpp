@@ -7,11 +7,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Result<json> join_parts(const json& parts, const std::string& where) {
-  std::string text;
+// Parts as {"type": "text", "text": ...}, which may be given as bare strings.
+Result<json> text_parts(const json& parts, const std::string& where) {
+  json texts = json::array();
   for (const json& part : parts) {
     if (part.is_string()) {
-      text += (text.empty() ? "" : "\n") + part.get<std::string>();
+      texts.push_back({{"type", "text"}, {"text", part}});
       continue;
     }
     if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) {
@@ -23,9 +24,9 @@ Result<json> join_parts(const json& parts, const std::string& where) {
       return unsupported(where + ": 'content' parts of type '" + part["type"].get<std::string>() +
                          "' are not supported; give text");
     }
-    text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
+    texts.push_back(part);
   }
-  return json(text);
+  return texts;
 }
 
 void parse_tool_arguments(json& message) {
@@ -57,7 +58,7 @@ Result<json> normalise_messages(const json& messages) {
     const auto content = copy.find("content");
     const bool text = content != copy.end() && content->is_string();
     if (content != copy.end() && content->is_array()) {
-      FT_ASSIGN_OR_RETURN(*content, join_parts(*content, where));
+      FT_ASSIGN_OR_RETURN(*content, text_parts(*content, where));
     } else if (!text && content != copy.end() && !content->is_null()) {
       return invalid_argument(where + ": 'content' must be a string or an array of parts");
     } else if (!text && !copy.contains("tool_calls")) {

@@ -5,9 +5,9 @@
 
 namespace foretoken {
 
-// The messages as chat templates want them: contents that are lists of text parts become one text,
-// and the arguments of tool calls, which OpenAI writes as a string, become an object. An error
-// names the message and what is wrong with it; parts that are not text are Unsupported.
+// The messages as Engine::render_chat takes them: contents are texts or lists of text parts, and
+// the arguments of tool calls, which OpenAI writes as a string, become an object. An error names
+// the message and what is wrong with it; parts that are not text are Unsupported.
 Result<nlohmann::ordered_json> normalise_messages(const nlohmann::ordered_json& messages);
 
 }  // namespace foretoken

@@ -18,9 +18,10 @@ constexpr const char* kMessages =
 
 class RenderChat : public DialledEngine {
  protected:
-  static std::string render(const Engine& engine, const std::string& arguments) {
+  static std::string render(const Engine& engine, const std::string& arguments,
+                            const std::string& messages = kMessages) {
     std::string prompt;
-    const Status status = engine.render_chat(kMessages, arguments, &prompt);
+    const Status status = engine.render_chat(messages, arguments, &prompt);
     return status.ok() ? prompt : status.message();
   }
 };
@@ -37,6 +38,20 @@ TEST_F(RenderChat, TakesTheTemplateOfTheConfiguration) {
   // The last message stays open.
   EXPECT_EQ(render(*engine, R"({"continue_final_message": true})"), "<user>hi</><assistant>hello");
   EXPECT_NE(render(*engine, "[]").find("must be a JSON object"), std::string::npos);
+}
+
+TEST_F(RenderChat, GivesContentAsTheTemplateTakesIt) {
+  EngineConfig config_of_texts = config(0);
+  config_of_texts.chat_template = kTemplate;
+  const std::string parts =
+      R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])";
+  EXPECT_EQ(render(*make(config_of_texts), "", parts), "<user>a\nb</><assistant>");
+  EngineConfig config_of_parts = config(0);
+  config_of_parts.chat_template =
+      "{%- for message in messages %}{% for part in message['content'] %}({{ part.text }})"
+      "{% endfor %}{% endfor %}";
+  EXPECT_EQ(render(*make(config_of_parts), "", parts), "(a)(b)");
+  EXPECT_EQ(render(*make(config_of_parts), ""), "(hi)(hello)");
 }
 
 TEST_F(RenderChat, TakesATemplateFile) {

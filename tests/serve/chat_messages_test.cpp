@@ -7,12 +7,15 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-TEST(ChatMessages, PartsBecomeOneText) {
-  const json messages = json::parse(
-      R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])");
+TEST(ChatMessages, BareStringsBecomeParts) {
+  const json messages =
+      json::parse(R"([{"role": "user", "content": [{"type": "text", "text": "a"}, "b"]}])");
   const Result<json> normal = normalise_messages(messages);
   ASSERT_TRUE(normal.ok()) << normal.status().message();
-  EXPECT_EQ(normal.value()[0]["content"], "a\nb");
+  const json parts = normal.value()[0]["content"];
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0], messages[0]["content"][0]);
+  EXPECT_EQ(parts[1].dump(), R"({"type":"text","text":"b"})");
 }
 
 TEST(ChatMessages, ToolArgumentsBecomeAnObject) {
