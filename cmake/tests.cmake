@@ -4,7 +4,14 @@ enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-set(test_libraries ft_engine ft_serve ft_draft ft_sched)
+set(test_libraries ft_engine ft_draft ft_sched)
+# The folders whose tests see the server's layers, and those that run the program: the others build
+# without them.
+set(test_libraries_serve ft_serve ft_http ft_chat)
+set(test_libraries_apps ft_serve ft_http ft_chat)
+set(test_libraries_http ft_http)
+set(test_libraries_chat ft_chat)
+set(folders_of_the_program apps)
 file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 if(support_sources)
   add_library(test_support STATIC ${support_sources})
@@ -28,14 +35,14 @@ foreach(folder IN LISTS test_folders)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
   add_executable(test_${folder} ${sources})
   target_link_libraries(test_${folder} PRIVATE foretoken_warnings ${test_libraries}
-    GTest::gtest_main)
+    ${test_libraries_${folder}} GTest::gtest_main)
   target_include_directories(test_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(test_${folder} PRIVATE
     FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FORETOKEN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   if(FORETOKEN_CUDA)
     add_dependencies(test_${folder} foretoken_cuda)
   endif()
-  if(TARGET foretoken)
+  if(TARGET foretoken AND folder IN_LIST folders_of_the_program)
     add_dependencies(test_${folder} foretoken)
   endif()
   gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES

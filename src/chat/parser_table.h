@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "chat/reasoning_scan.h"
+#include "chat/tool_parser.h"
+
+namespace foretoken {
+
+// A line of the table of tool parsers.
+struct ToolParserEntry {
+  const char* name;     // vLLM's
+  bool special_tokens;  // its markers may be special tokens
+  CallIdStyle id_style;
+  std::unique_ptr<ToolParser> (*make)(const ChatParserOptions& options);
+};
+
+struct ReasoningParserEntry {
+  const char* name;  // vLLM's
+  bool special_tokens;
+  ReasoningFormat format;
+};
+
+// Null where the table has no such name.
+const ToolParserEntry* find_tool_parser(std::string_view name);
+const ReasoningParserEntry* find_reasoning_parser(std::string_view name);
+
+}  // namespace foretoken

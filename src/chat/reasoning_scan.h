@@ -1,0 +1,41 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "chat/call_sink.h"
+#include "chat/marker_scan.h"
+
+namespace foretoken {
+
+// How a family of models marks its reasoning.
+struct ReasoningFormat {
+  std::vector<std::string> open;
+  std::vector<std::string> close;
+  bool always = false;    // the text begins with reasoning, whether a marker says so or not
+  bool anywhere = false;  // it may begin, and begin again, after content
+};
+
+// Sends reasoning to the sink and hands on what is content. One thread.
+class ReasoningScan {
+ public:
+  // `inside`: the prompt has opened the reasoning already.
+  ReasoningScan(const ReasoningFormat& format, bool inside);
+
+  // Appends to `content` what is certain to be content.
+  void feed(char byte, CallSink* sink, std::string* content);
+  void finish(CallSink* sink, std::string* content);
+
+ private:
+  enum class State { kStart, kInside, kOutside };
+
+  void start_byte(char byte, CallSink* sink, std::string* content);
+
+  State state_ = State::kStart;
+  MarkerScan open_;
+  MarkerScan close_;
+  std::string space_;  // before the opening marker
+  bool inside_;
+  bool anywhere_;
+};
+
+}  // namespace foretoken
