@@ -110,7 +110,7 @@ void DeepseekCalls::arguments_byte(char byte, CallSink* sink) {
 
 void DeepseekCalls::flaw(CallSink* sink) {
   const std::string rest = std::exchange(raw_, {});
-  const size_t tail = std::max<size_t>(rest.size() - std::min(rest.size(), markers_.max_len()), 1);
+  const size_t tail = markers_.num_certain(rest.size());
   separator_.take_held();
   state_ = State::kText;
   sink->content(std::string_view(rest).substr(0, tail));

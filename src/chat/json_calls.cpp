@@ -185,7 +185,7 @@ void JsonCalls::close_byte(char byte, CallSink* sink) {
 // What was held is content; only its tail may be the beginning of a marker.
 void JsonCalls::flaw(CallSink* sink) {
   const std::string rest = std::exchange(raw_, {});
-  const size_t tail = std::max<size_t>(rest.size() - std::min(rest.size(), markers_.max_len()), 1);
+  const size_t tail = markers_.num_certain(rest.size());
   state_ = State::kText;
   bare_allowed_ = false;
   sink->content(std::string_view(rest).substr(0, tail));

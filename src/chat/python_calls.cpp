@@ -179,7 +179,7 @@ void PythonCalls::close_byte(CallSink* sink) {
 
 void PythonCalls::flaw(CallSink* sink) {
   const std::string rest = std::exchange(raw_, {});
-  const size_t tail = std::max<size_t>(rest.size() - std::min(rest.size(), markers_.max_len()), 1);
+  const size_t tail = markers_.num_certain(rest.size());
   state_ = State::kText;
   at_start_ = false;
   sink->content(std::string_view(rest).substr(0, tail));

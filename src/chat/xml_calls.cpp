@@ -228,7 +228,7 @@ void XmlCalls::close_byte(char byte, CallSink* sink) {
 
 void XmlCalls::flaw(CallSink* sink) {
   const std::string rest = std::exchange(raw_, {});
-  const size_t tail = std::max<size_t>(rest.size() - std::min(rest.size(), markers_.max_len()), 1);
+  const size_t tail = markers_.num_certain(rest.size());
   state_ = State::kText;
   sink->content(std::string_view(rest).substr(0, tail));
   for (size_t i = tail; i < rest.size(); ++i) feed(rest[i], sink);

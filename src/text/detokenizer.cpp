@@ -23,8 +23,6 @@ size_t certain_bytes(std::string_view text, size_t num_tokens) {
   return text.size() - kReplacementCharacter.size();
 }
 
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
-
 std::string marks(size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i) text += kReplacementCharacter;
@@ -44,7 +42,7 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options,
   // The context must not begin inside a character, whose rest would spoil what follows.
   const auto begins_inside = [&](int32_t id) {
     const std::string bytes = tokenizer.token_bytes(id).value_or("");
-    return !bytes.empty() && is_continuation(bytes[0]);
+    return !bytes.empty() && is_utf8_continuation(bytes[0]);
   };
   context_.erase(context_.begin(),
                  std::find_if_not(context_.begin(), context_.end(), begins_inside));

@@ -3,18 +3,12 @@
 #include <algorithm>
 
 namespace foretoken {
-namespace {
-
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
-
-}  // namespace
-
 Utf8State utf8_state(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   const size_t size = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   if (size == 0 || lead > 0xf4) return Utf8State::kWrong;
   for (size_t i = 1; i < bytes.size(); ++i) {
-    if (!is_continuation(bytes[i])) return Utf8State::kWrong;
+    if (!is_utf8_continuation(bytes[i])) return Utf8State::kWrong;
   }
   if (bytes.size() > 1) {
     const auto second = static_cast<unsigned char>(bytes[1]);

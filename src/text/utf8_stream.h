@@ -6,6 +6,11 @@ namespace foretoken {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
+// Whether the byte stands inside a character, not at its beginning.
+inline bool is_utf8_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
+
 enum class Utf8State { kPartial, kWhole, kWrong };
 
 // What `bytes`, not empty and one character at most, are.
