@@ -29,7 +29,8 @@ endif()
 target_link_options(foretoken_cuda PRIVATE -Wl,--no-undefined)
 # The runtime library is copied beside the plug-in: the build folder can be moved to a GPU machine.
 set_target_properties(foretoken_cuda PROPERTIES
-  BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" BUILD_WITH_INSTALL_RPATH OFF)
+  BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" BUILD_WITH_INSTALL_RPATH OFF
+  INSTALL_RPATH "$ORIGIN")
 add_custom_command(TARGET foretoken_cuda POST_BUILD VERBATIM
   COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:CUDA::cudart>
           ${PROJECT_BINARY_DIR}/libcudart.so.${CUDAToolkit_VERSION_MAJOR})

@@ -31,3 +31,13 @@ target_link_libraries(foretoken_edit INTERFACE ${EDIT_LIBRARY})
 find_package(Boost 1.81 REQUIRED)
 add_library(foretoken_boost INTERFACE)
 target_link_libraries(foretoken_boost INTERFACE Boost::headers Threads::Threads)
+
+# Not find_package(prometheus-cpp): its package file wants civetweb, which only its own server uses.
+find_path(PROMETHEUS_INCLUDE_DIR prometheus/registry.h)
+find_library(PROMETHEUS_CORE_LIBRARY prometheus-cpp-core)
+if(NOT PROMETHEUS_INCLUDE_DIR OR NOT PROMETHEUS_CORE_LIBRARY)
+  message(FATAL_ERROR "prometheus-cpp not found: install prometheus-cpp-dev, or set PROMETHEUS_INCLUDE_DIR and PROMETHEUS_CORE_LIBRARY")
+endif()
+add_library(foretoken_prometheus INTERFACE)
+target_include_directories(foretoken_prometheus SYSTEM INTERFACE ${PROMETHEUS_INCLUDE_DIR})
+target_link_libraries(foretoken_prometheus INTERFACE ${PROMETHEUS_CORE_LIBRARY})

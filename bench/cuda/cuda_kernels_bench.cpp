@@ -10,7 +10,7 @@
 #include "kernels/sample.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
-// cache: cuda_kernels_bench [gemm|prefill|layers|attention|sample]...
+// cache: cuda_kernels_bench [gemm|prefill|layers|attention|long|sample]...
 namespace foretoken::check {
 namespace {
 
@@ -163,61 +163,120 @@ void bench_layers(Gpu& gpu) {
   }
 }
 
-void bench_attention_case(Gpu& gpu, int sequences, int rows_each, int context) {
-  constexpr int kHeads = 32, kKvHeads = 8, kDim = 128, kBlock = 16;
+// A sequence of a made-up step: its rows are the last of `context` positions.
+struct Load {
+  int sequences;
+  int rows_each;
+  int context;
+};
+
+struct AttentionRows {
+  std::vector<int32_t> positions;
+  std::vector<int32_t> slots;
+  int num_slots = 0;
+  int longest = 0;
+  double positions_read = 0;
+  double row_positions = 0;
+};
+
+AttentionRows attention_rows(const std::vector<Load>& loads) {
+  AttentionRows all;
+  for (const Load& load : loads) {
+    all.longest = std::max(all.longest, load.context);
+    for (int i = 0; i < load.sequences; ++i, ++all.num_slots) {
+      all.positions_read += load.context;
+      for (int r = load.context - load.rows_each; r < load.context; ++r) {
+        all.slots.push_back(all.num_slots);
+        all.positions.push_back(r);
+        all.row_positions += r + 1;
+      }
+    }
+  }
+  return all;
+}
+
+// Blocks of the sequences in shuffled order; returns how many there are.
+int fill_tables(const std::vector<Load>& loads, int block_size, int max_blocks,
+                std::vector<int32_t>& tables) {
+  std::vector<size_t> places;
+  int slot = 0;
+  for (const Load& load : loads) {
+    for (int i = 0; i < load.sequences; ++i, ++slot) {
+      for (int b = 0; b * block_size < load.context; ++b) {
+        places.push_back(static_cast<size_t>(slot) * max_blocks + b);
+      }
+    }
+  }
+  std::shuffle(places.begin(), places.end(), std::mt19937(1));
+  for (size_t i = 0; i < places.size(); ++i) tables[places[i]] = static_cast<int32_t>(i);
+  return static_cast<int>(places.size());
+}
+
+void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads) {
+  constexpr int kHeads = 32, kKvHeads = 8, kDim = 128, kBlock = 16, kLaunches = 16;
+  constexpr int64_t kWorkspace = int64_t{48} << 20;  // as the engine has
   Pool pool(gpu);
-  const int rows = sequences * rows_each;
-  const int max_blocks = (context + kBlock - 1) / kBlock;
-  const int64_t elements = int64_t{sequences} * max_blocks * kKvHeads * kBlock * kDim;
+  const AttentionRows all = attention_rows(loads);
+  const int rows = static_cast<int>(all.positions.size());
+  const int max_blocks = (all.longest + kBlock - 1) / kBlock;
+  std::vector<int32_t> tables(static_cast<size_t>(all.num_slots) * max_blocks, 0);
+  const int64_t elements =
+      int64_t{fill_tables(loads, kBlock, max_blocks, tables)} * kKvHeads * kBlock * kDim;
   const int layers = std::clamp(static_cast<int>(400000000 / (elements * 4)), 1, 16);
   const auto data = random_bf16(elements, 3);
   std::vector<KvLayer> caches;
   for (int l = 0; l < layers; ++l) {
     caches.push_back({pool.upload(data), pool.upload(data), kKvHeads, kBlock, kDim, DType::kBF16});
   }
-  std::vector<int32_t> tables(sequences * max_blocks), positions(rows), slots(rows);
-  for (size_t i = 0; i < tables.size(); ++i) tables[i] = static_cast<int32_t>(i);
-  std::shuffle(tables.begin(), tables.end(), std::mt19937(1));
-  for (int r = 0; r < rows; ++r) {
-    slots[r] = r / rows_each;
-    positions[r] = context - rows_each + r % rows_each;
-  }
   const auto* q = pool.upload(random_bf16(int64_t{rows} * kHeads * kDim, 4));
   auto* out = pool.array<uint16_t>(int64_t{rows} * kHeads * kDim);
-  const int64_t splits = (context + kAttentionSplit - 1) / kAttentionSplit;
-  const int64_t floats = rows <= 128 ? rows * kHeads * splits * (kDim + 2) : 0;
-  auto* workspace = pool.array<float>(floats + 1);
+  auto* workspace = pool.array<float>(kWorkspace);
   const auto* counts = device_counts(pool, rows, 0);
-  const auto* p = pool.upload(positions);
-  const auto* s = pool.upload(slots);
+  const auto* p = pool.upload(all.positions);
+  const auto* s = pool.upload(all.slots);
   const auto* t = pool.upload(tables);
-  constexpr int kLaunches = 16;
   const double us = replay_us(gpu, 5,
                               [&] {
                                 for (int i = 0; i < kLaunches; ++i) {
                                   gpu.queue->launch(AttentionArgs{
-                                      counts, q, out, p, s, t, workspace, floats,
+                                      counts, q, out, p, s, t, workspace, kWorkspace,
                                       caches[i % layers], max_blocks, rows, kHeads, 0, 0.0883883f});
                                 }
                               }) /
                     kLaunches;
-  const double bytes = double(sequences) * context * kKvHeads * kDim * 4;
-  const double mean_context = context - (rows_each - 1) / 2.0;
-  const double flops = 4.0 * rows * kHeads * kDim * mean_context;
-  std::printf(
-      "attention %3d sequences x %4d rows, context %6d: %8.1f us, %.2f TB/s, %.0f TFLOP/s\n",
-      sequences, rows_each, context, us, bytes / us / 1e6, flops / us / 1e6);
+  const double bytes = all.positions_read * kKvHeads * kDim * 4;
+  const double flops = 4.0 * kHeads * kDim * all.row_positions;
+  std::printf("attention %-28s %8.1f us, %.2f TB/s (%.0f %%), %.0f TFLOP/s\n", name, us,
+              bytes / us / 1e6, 100e6 * bytes / us / kReadLimit, flops / us / 1e6);
+  std::fflush(stdout);
 }
 
 void bench_attention(Gpu& gpu) {
-  bench_attention_case(gpu, 1, 1, 1024);
-  bench_attention_case(gpu, 1, 1, 32768);
-  bench_attention_case(gpu, 16, 1, 4096);
-  bench_attention_case(gpu, 16, 5, 4096);
-  bench_attention_case(gpu, 64, 1, 2048);
-  bench_attention_case(gpu, 256, 1, 1024);
-  bench_attention_case(gpu, 1, 2048, 2048);
-  bench_attention_case(gpu, 4, 2048, 2048);
+  bench_attention_case(gpu, "1 x 272", {{1, 1, 272}});
+  bench_attention_case(gpu, "16 x 272", {{16, 1, 272}});
+  bench_attention_case(gpu, "64 x 272", {{64, 1, 272}});
+  bench_attention_case(gpu, "256 x 272", {{256, 1, 272}});
+  bench_attention_case(gpu, "16 x 272, 4 rows", {{16, 4, 272}});
+  bench_attention_case(gpu, "64 x 272, 4 rows", {{64, 4, 272}});
+  bench_attention_case(gpu, "256 x 272, 4 rows", {{256, 4, 272}});
+}
+
+void bench_long_attention(Gpu& gpu) {
+  bench_attention_case(gpu, "1 x 2048", {{1, 1, 2048}});
+  bench_attention_case(gpu, "16 x 4096", {{16, 1, 4096}});
+  bench_attention_case(gpu, "256 x 1024", {{256, 1, 1024}});
+  bench_attention_case(gpu, "64 x 2048", {{64, 1, 2048}});
+  bench_attention_case(gpu, "16 x 32k", {{16, 1, 32768}});
+  bench_attention_case(gpu, "16 x 32k, 4 rows", {{16, 4, 32768}});
+  bench_attention_case(gpu, "1 x 128k", {{1, 1, 131072}});
+  bench_attention_case(gpu, "1 x 128k, 4 rows", {{1, 4, 131072}});
+  bench_attention_case(gpu, "1 x 128k among 63 x 264", {{1, 1, 131072}, {63, 1, 264}});
+  bench_attention_case(gpu, "prompt of 512", {{1, 512, 512}});
+  bench_attention_case(gpu, "prompt of 128", {{1, 128, 128}});
+  bench_attention_case(gpu, "256 behind 8k", {{1, 256, 8448}});
+  bench_attention_case(gpu, "64 behind 8k", {{1, 64, 8256}});
+  bench_attention_case(gpu, "2k behind 8k", {{1, 2048, 10240}});
+  bench_attention_case(gpu, "prompt of 8k", {{1, 8192, 8192}});
 }
 
 void bench_sample(Gpu& gpu) {
@@ -277,6 +336,7 @@ int run(int argc, char** argv) {
   if (wanted("layers")) bench_layers(gpu);
   if (wanted("prefill")) bench_prefill(gpu);
   if (wanted("attention")) bench_attention(gpu);
+  if (wanted("long")) bench_long_attention(gpu);
   if (wanted("sample")) bench_sample(gpu);
   gpu.drain("end");
   gpu.queue.reset();

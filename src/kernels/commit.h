@@ -21,6 +21,8 @@ namespace foretoken {
 //   - 1, num_drafts = 0, finished = finish. draft.computed rises to min(draft.written, len - 1)
 //   where that is more, with the page headers' draft_counts, and draft.written becomes 0;
 //   draft.since_draft becomes 0 when d > 0 and otherwise rises by the committed ids.
+// A slot with a grammar commits at most num_decided ids, and verifies as many drafts: what is
+// behind them is rejected without being counted, and the next step has the same span again.
 // results[i] tells what happened to span i; num_accepted = min(a, committed); draft_missing =
 // max(0, (ids known after the step) - draft.computed), known being len, or without sampling rows
 // computed.

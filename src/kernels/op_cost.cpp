@@ -284,6 +284,9 @@ constexpr OpViews make_views() {
   set(Op::kExportLogits, counted<ExportLogitsArgs>("export_logits"));
   set(Op::kImportLogits, counted<ImportLogitsArgs>("import_logits"));
   set(Op::kShapeLogits, counted<ShapeLogitsArgs>("shape_logits"));
+  set(Op::kExportSpans, {"export_spans"});
+  set(Op::kAwaitMasks, {"await_masks"});
+  set(Op::kApplyMasks, {"apply_masks", true});
   set(Op::kSample, counted<SampleArgs>("sample"));
   set(Op::kLogprobs, counted<LogprobsArgs>("logprobs"));
   set(Op::kCommit, {"commit"});

@@ -27,6 +27,7 @@ enum class DevicePooling : int32_t { kNone = 0, kFirst = 1, kLast = 2, kMean = 3
 struct SlotParams {
   uint64_t seed;
   uint64_t processors;        // opaque: the host's list of logits processors; 0: none
+  uint64_t grammar;           // opaque: the host's number for the output's grammar; 0: none
   int32_t choice;             // index among the choices of one request
   float temperature;          // 0: greedy
   float top_p;                // 1: off
@@ -92,6 +93,9 @@ struct SlotState {
   int32_t finished;  // DeviceFinish; a finished slot gets no rows
   int32_t num_drafts;
   int32_t drafts[kMaxDrafts];
+  int32_t mask_begin;   // of a slot with a grammar: its first row in MaskExchange::masks,
+  int32_t num_masks;    // how many of its logits rows have masks in this step,
+  int32_t num_decided;  // and how many may be committed
   DraftState draft;
 };
 

@@ -217,6 +217,7 @@ void check_attention_bits(Gpu& gpu);
 void check_attention_schedules(Gpu& gpu);
 void check_sample(Gpu& gpu);
 void check_logits(Gpu& gpu);
+void check_masks(Gpu& gpu);
 void check_step(Gpu& gpu);
 void check_draft(Gpu& gpu);
 void check_head(Gpu& gpu, bool large);

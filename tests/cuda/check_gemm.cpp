@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "kernels/activation_math.h"
 #include "kernels/gated_act.h"
 
 namespace foretoken::check {
@@ -162,6 +163,38 @@ void check_gated(Gpu& gpu, int size, int k, DType dtype) {
               size, k, cases, static_cast<long long>(different)));
 }
 
+// The device's activations have the bits of the CPU's for gates of every sign and exponent.
+void check_activation(Gpu& gpu, Activation activation) {
+  Pool pool(gpu);
+  constexpr int kRows = 4096;
+  constexpr int kSize = 4099;
+  constexpr uint32_t kStride = 255;  // so many steps of it cover nearly all bit patterns
+  const auto gate_of = [](int64_t i) {
+    return sample_math::float_of(static_cast<uint32_t>(i) * kStride);
+  };
+  const auto up_of = [](int64_t i) { return i % 2 == 0 ? 1.0f : 0.7f; };
+  std::vector<float> pairs(int64_t{kRows} * kSize * 2);
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < kSize; ++c) {
+      pairs[r * 2 * kSize + c] = gate_of(r * kSize + c);
+      pairs[r * 2 * kSize + kSize + c] = up_of(r * kSize + c);
+    }
+  }
+  auto* out = pool.array<float>(int64_t{kRows} * kSize);
+  gpu.queue->launch(GatedActArgs{device_counts(pool, kRows, 0), pool.upload(pairs), out, kRows,
+                                 kSize, activation, DType::kF32});
+  const auto got = download(gpu, out, int64_t{kRows} * kSize);
+  int64_t different = 0;
+  for (int64_t i = 0; i < int64_t{kRows} * kSize; ++i) {
+    const float want = activation_math::gated(activation, gate_of(i), up_of(i));
+    if (std::isnan(want) && std::isnan(got[i])) continue;
+    different += std::memcmp(&want, &got[i], sizeof want) != 0;
+  }
+  report(different == 0, "activation",
+         text("number %d: %lld of %d gates differ from the CPU's", static_cast<int>(activation),
+              static_cast<long long>(different), kRows * kSize));
+}
+
 // Products that are added to y: the bits of the sum of both.
 void check_added(Gpu& gpu, int n, int k, DType dtype) {
   Pool pool(gpu);
@@ -228,6 +261,10 @@ void check_gemm(Gpu& gpu) {
     }
   }
   report(num_failures == before, "gemm", text("%d cases against double", count));
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
+    check_activation(gpu, activation);
+  }
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const auto& [size, k] : std::vector<std::pair<int, int>>{
              {1, 8}, {8, 32}, {12, 40}, {100, 72}, {77, 333}, {344, 256}, {1376, 512}}) {

@@ -7,7 +7,7 @@ using namespace foretoken;
 using namespace foretoken::check;
 
 // Checks every CUDA op against plain references: device_check [queue|rows|gemm|bits|large|
-// attention|sample|logits|step|draft|head]...; without arguments everything.
+// attention|sample|logits|masks|step|draft|head]...; without arguments everything.
 int main(int argc, char** argv) {
   auto device = open_cuda_device(0);
   if (!device.ok()) {
@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   if (wanted("rows")) check_rows(gpu);
   if (wanted("sample")) check_sample(gpu);
   if (wanted("logits")) check_logits(gpu);
+  if (wanted("masks")) check_masks(gpu);
   if (wanted("step")) check_step(gpu);
   if (wanted("draft")) check_draft(gpu);
   if (wanted("head")) check_head(gpu, false);

@@ -15,6 +15,9 @@ cpu::CpuKernels reference_kernels() {
   set(Op::kExportLogits, cpu::export_logits);
   set(Op::kImportLogits, cpu::import_logits);
   set(Op::kShapeLogits, cpu::shape_logits);
+  set(Op::kExportSpans, cpu::export_spans);
+  set(Op::kAwaitMasks, cpu::await_masks);
+  set(Op::kApplyMasks, cpu::apply_masks);
   set(Op::kSample, cpu::sample);
   set(Op::kLogprobs, cpu::logprobs);
   set(Op::kCommit, cpu::commit);

@@ -31,8 +31,9 @@ Verified verified(const StepTensors& t, const SpanState& span) {
 int count_accepted(const CommitArgs& a, const SpanState& span, const Verified& v) {
   const SlotParams& params = a.batch.params[span.slot];
   const int32_t len = a.batch.slots[span.slot].len;
+  const int most = num_verified(span, params, a.batch.slots[span.slot]);
   int accepted = 0;
-  while (accepted < span.num_drafts) {
+  while (accepted < most) {
     const bool accepts = a.synthetic == nullptr ? v.drafts[accepted] == v.sampled[accepted]
                                                 : draft_math::coin_accepts(a.synthetic[accepted],
                                                                            len + accepted, params);
@@ -49,7 +50,8 @@ DeviceFinish append_ids(const CommitArgs& a, const SpanState& span, int accepted
   const SlotParams& params = a.batch.params[span.slot];
   const Verified v = verified(a.tensors, span);
   const bool drops_bonus = a.drop_bonus != 0 && accepted > 0 && accepted == span.num_drafts;
-  for (int i = 0; i < accepted + (drops_bonus ? 0 : 1); ++i) {
+  const int most = std::min(accepted + (drops_bonus ? 0 : 1), num_decided(span, params, state));
+  for (int i = 0; i < most; ++i) {
     const int32_t id = i < accepted ? v.drafts[i] : v.sampled[i];
     if (id < 0) return DeviceFinish::kError;
     write_token(a.batch, span.slot, state.len, id);
@@ -77,16 +79,17 @@ void commit_ids(const CommitArgs& a, const SpanState& span, SpanResult& result) 
   SlotState& state = a.batch.slots[span.slot];
   const Verified v = verified(a.tensors, span);
   const int accepted = count_accepted(a, span, v);
+  const int num_drafted = num_verified(span, a.batch.params[span.slot], state);
   state.finished = static_cast<int32_t>(append_ids(a, span, accepted, result));
   state.computed = state.len - 1;
   state.num_drafts = 0;
   keep_entries(a.batch, span.slot);
-  result.num_drafted = span.num_drafts;
+  result.num_drafted = num_drafted;
   result.num_accepted = std::min(accepted, result.num_committed);
   result.finish = state.finished;
-  std::copy_n(v.drafts, span.num_drafts, result.drafts);
+  std::copy_n(v.drafts, num_drafted, result.drafts);
   state.draft.since_draft =
-      draft_math::since_draft_after(state.draft.since_draft, span.num_drafts, result.num_committed);
+      draft_math::since_draft_after(state.draft.since_draft, num_drafted, result.num_committed);
 }
 
 // A span without a sampling row. One that pools ends with its last prompt token.

@@ -23,6 +23,9 @@ CpuKernels cpu_kernels() {
   set(Op::kExportLogits, export_logits);
   set(Op::kImportLogits, import_logits);
   set(Op::kShapeLogits, shape_logits);
+  set(Op::kExportSpans, export_spans);
+  set(Op::kAwaitMasks, await_masks);
+  set(Op::kApplyMasks, apply_masks);
   set(Op::kSample, sample);
   set(Op::kLogprobs, logprobs);
   set(Op::kCommit, commit);

@@ -121,6 +121,7 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 
 void launch_attention(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<AttentionArgs>(packed);
+  if (launch_attention_stream(args, stream)) return;
   const bool tensor_cores = uses_tensor_cores(args.kv);
   const AttentionSchedule schedule = choose_schedule(args);
   if (tensor_cores) {

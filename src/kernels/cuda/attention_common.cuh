@@ -25,6 +25,9 @@ void launch_attention_short(const AttentionArgs& args, AttentionSchedule schedul
 // size; with mma.sync for all.
 bool launch_attention_wgmma(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
+// Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
+// device, the head size or the block size does not allow it, and then nothing is launched.
+bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
 // Ends what launch_attention_short or launch_attention_plain left in the workspace.

@@ -34,6 +34,13 @@ struct RowLimits {
   int first[2];
   int last[2];  // -1: no such row
   int group_last;
+  int common_first;  // KV positions that all rows see
+  int common_last;
+
+  // Whether every row sees all positions of the unit from `begin` on.
+  __device__ bool see_all(int begin) const {
+    return begin >= common_first && begin + kUnit - 1 <= common_last;
+  }
 };
 
 template <int Dim>
@@ -41,6 +48,8 @@ __device__ RowLimits row_limits(const AttentionArgs& args, const QueryTile& tile
   RowLimits limits;
   const int begin = Shape<Dim>::group() * kGroupRows;
   limits.group_last = -1;
+  limits.common_first = 0;
+  limits.common_last = INT32_MAX;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
@@ -48,8 +57,13 @@ __device__ RowLimits row_limits(const AttentionArgs& args, const QueryTile& tile
     limits.last[i] = valid ? tile.position + token : -1;
     limits.first[i] = valid ? first_visible(args, tile.position + token) : 0;
     limits.group_last = max(limits.group_last, limits.last[i]);
+    if (!valid) continue;
+    limits.common_first = max(limits.common_first, limits.first[i]);
+    limits.common_last = min(limits.common_last, limits.last[i]);
   }
   limits.group_last = __reduce_max_sync(0xffffffffu, limits.group_last);
+  limits.common_first = __reduce_max_sync(0xffffffffu, limits.common_first);
+  limits.common_last = __reduce_min_sync(0xffffffffu, limits.common_last);
   return limits;
 }
 
@@ -67,20 +81,21 @@ __device__ void cap_products(Scores<Dim>& products, const Scoring& scoring) {
 }
 
 // Turns scores into weights relative to the new highest score and rescales what was there.
-// A tile of which a row sees nothing leaves that row's bits as they are.
-template <int Dim>
+// A tile of which a row sees nothing leaves that row's bits as they are. Halves: 1 leaves out rows
+// 8 to 15. Masked: false where all rows see all positions.
+template <int Dim, int Halves = 2, bool Masked = true>
 __device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& scores, int begin,
                               const RowLimits& limits, float scale) {
   const int column = begin + threadIdx.x % 4 * 2;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < Halves; ++i) {
     float highest = part.highest[i];
 #pragma unroll
     for (int n = 0; n < kUnit / 8; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const int position = column + n * 8 + j;
-        const bool visible = position >= limits.first[i] && position <= limits.last[i];
+        const bool visible = !Masked || (position >= limits.first[i] && position <= limits.last[i]);
         float& score = scores[n][i * 2 + j];
         score = visible ? __fmul_rn(score, scale) : -INFINITY;
         highest = fmaxf(highest, score);

@@ -132,12 +132,31 @@ struct TileWalk {
   }
 };
 
+// Whether a long run may have rows in [begin, end): more than kLongRun rows are kLongRun rows with
+// a predecessor, so in words of as many bits they fill one or the neighbouring parts of two.
+__device__ inline bool may_have_long_run(const AttentionArgs& args, int begin, int end, int live) {
+  static_assert(kLongRun == 32);
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  uint32_t before = 0;
+  bool found = false;
+  for (int word = begin - 32; word < end + 32; word += 32) {
+    const int row = word + lane;
+    const uint32_t bits =
+        __ballot_sync(0xffffffffu, row > 0 && row < live && has_successor(args, row - 1));
+    found = found || __clz(~before) + __clz(__brev(~bits)) >= 32 || bits == 0xffffffffu;
+    before = bits;
+  }
+  return found;
+}
+
 // Block (KV head and group of its query heads, `tokens` rows), the last rows first: in a long
 // prompt they see most.
 __device__ inline TileWalk tiles_of_block(const AttentionArgs& args, const TileShape& shape) {
   const int live = min(args.counts->num_rows, args.max_rows);
   const int begin = (gridDim.y - 1 - blockIdx.y) * shape.tokens;
-  return {args, live, shape, static_cast<int>(blockIdx.x), begin, min(begin + shape.tokens, live)};
+  const int end = min(begin + shape.tokens, live);
+  const bool any = may_have_long_run(args, begin, end, live);
+  return {args, live, shape, static_cast<int>(blockIdx.x), any ? begin : end, end};
 }
 
 }  // namespace foretoken::cuda

@@ -199,7 +199,9 @@ struct Reader {
       multiply_qk(flat_scores, ring_memory + k_stage * S::kUnitBytes);
       release(k_stage);
       if (scoring.capped) cap_products<Dim>(scores, scoring);
-      if (seen) {
+      if (limits.see_all(unit * kUnit)) {
+        apply_softmax<Dim, 2, false>(part, scores, unit * kUnit, limits, scoring.scale);
+      } else if (seen) {
         apply_softmax<Dim>(part, scores, unit * kUnit, limits, scoring.scale);
       } else {
 #pragma unroll

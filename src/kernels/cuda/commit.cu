@@ -27,8 +27,9 @@ __device__ int accepted_drafts(const CommitArgs& args, const SpanState& span,
     if (args.synthetic == nullptr) return sampled[i] == slot.drafts[i];
     return draft_math::coin_accepts(args.synthetic[i], slot.len + i, params);
   };
+  const int most = num_verified(span, params, slot);
   int accepted = 0;
-  while (accepted < span.num_drafts && accepts(accepted)) ++accepted;
+  while (accepted < most && accepts(accepted)) ++accepted;
   return accepted;
 }
 
@@ -41,7 +42,7 @@ __device__ void append_ids(const CommitArgs& args, const SpanState& span, SpanRe
   const int accepted = accepted_drafts(args, span, sampled);
   const bool drops_last =
       args.drop_bonus != 0 && span.num_drafts > 0 && accepted == span.num_drafts;
-  const int last = accepted - (drops_last ? 1 : 0);
+  const int last = min(accepted - (drops_last ? 1 : 0), num_decided(span, params, slot) - 1);
   DeviceFinish finish = DeviceFinish::kNone;
   int committed = 0;
   while (committed <= last && finish == DeviceFinish::kNone) {
@@ -116,8 +117,8 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   result.num_scored = span.num_scored;
   const SlotState& slot = args.batch.slots[span.slot];
   if (has_sampled(span)) {
-    result.num_drafted = span.num_drafts;
-    for (int i = 0; i < span.num_drafts; ++i) result.drafts[i] = slot.drafts[i];
+    result.num_drafted = num_verified(span, args.batch.params[span.slot], slot);
+    for (int i = 0; i < result.num_drafted; ++i) result.drafts[i] = slot.drafts[i];
     append_ids(args, span, result);
     keep_entries(args.batch, result);
   } else {

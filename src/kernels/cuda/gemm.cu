@@ -10,7 +10,7 @@ void launch_gemm(const void* packed, cudaStream_t stream) {
   if (args.dtype == DType::kF32) {
     launch_gemm_float(args, stream);
   } else if (uses_skinny(args)) {
-    launch_gemm_skinny(args, stream);
+    if (!streams_few(args) || !launch_gemm_stream(args, stream)) launch_gemm_skinny(args, stream);
   } else if (args.max_rows <= kFewRows ? !launch_gemm_stream(args, stream)
                                        : !launch_gemm_wide(args, stream)) {
     launch_gemm_tiled(args, stream);

@@ -15,8 +15,7 @@ void launch_gemm_tiled(const GemmArgs& args, KeepBest& best, cudaStream_t stream
 void launch_gemm_float(const GemmArgs& args, cudaStream_t stream);
 void launch_gemm_float(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
 
-// More than kSkinnyRows and up to kFewRows rows; false when the device or the operands do not allow
-// it.
+// Up to kFewRows rows; false when the device or the operands do not allow it.
 bool launch_gemm_stream(const GemmArgs& args, cudaStream_t stream);
 bool launch_gemm_stream(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
 
@@ -27,6 +26,12 @@ bool launch_gemm_wide(const GemmArgs& args, KeepBest& best, cudaStream_t stream)
 inline constexpr int kSkinnyRows = 8;
 inline constexpr int kFewRows = 64;
 
+// Whether up to kSkinnyRows rows are streamed: where the weight is so large that filling a deep
+// ring pays. In a chain of products one row is faster with many small blocks unless k is long.
+inline bool streams_few(const GemmArgs& args) {
+  return (args.max_rows > 1 || args.k > 8192) && args.n < 1 << 16 &&
+         int64_t{args.n} * args.k >= int64_t{12} << 20;
+}
 inline bool uses_skinny(const GemmArgs& args) {
   return args.max_rows <= kSkinnyRows && args.k % 8 == 0;
 }

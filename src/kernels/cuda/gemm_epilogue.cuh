@@ -33,6 +33,7 @@ struct StoreOutput {
                             float (&c)[Half]) const {
     const int lane = threadIdx.x % 32;
     const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    if (low - lane / 4 >= live) return;
     if (args.bias != nullptr) add_bias(args, n, c);
     constexpr int kGroups = Half / 4;  // of 8 columns
     const bool bf16 = args.out_dtype == DType::kBF16;
@@ -176,14 +177,8 @@ struct StoreGated {
     constexpr int kGroups = Half / 8;  // of 8 columns of y
     const int lane = threadIdx.x % 32;
     const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = n / 2 + g * 8 + lane % 4 * 2 + i % 2;
-        c[g * 8 + i] = value(args, column, c[g * 8 + i], c[g * 8 + 4 + i]);
-      }
-    }
+    if (low - lane / 4 >= live) return;
+    activate(args, n / 2 + lane % 4 * 2, c);
     const bool wide_stores = args.out_dtype == DType::kBF16 && size % 8 == 0;
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
@@ -252,11 +247,39 @@ struct StoreGated {
         uint4{words[0], words[1], words[2], words[3]};
   }
 
-  __device__ float value(const GemmArgs& args, int column, float gate, float up) const {
-    if (args.bias != nullptr && column < size) {
-      gate += args.bias[column];
-      up += args.bias[size + column];
+  // Results take the gates' places; column: this lane's first one. One branch for all, so that
+  // their long chains of operations run side by side.
+  template <int Half>
+  __device__ void activate(const GemmArgs& args, int column, float (&c)[Half]) const {
+    switch (args.activation) {
+      case Activation::kSilu:
+        return activate<Activation::kSilu>(args, column, c);
+      case Activation::kGelu:
+        return activate<Activation::kGelu>(args, column, c);
+      case Activation::kGeluTanh:
+        return activate<Activation::kGeluTanh>(args, column, c);
     }
+  }
+
+  template <Activation kActivation, int Half>
+  __device__ void activate(const GemmArgs& args, int column, float (&c)[Half]) const {
+#pragma unroll
+    for (int j = 0; j < Half / 2; ++j) {
+      float& gate = c[j / 4 * 8 + j % 4];
+      float& up = c[j / 4 * 8 + j % 4 + 4];
+      if (args.bias != nullptr) add_bias(args, column + j / 4 * 8 + j % 2, gate, up);
+      gate = activation_math::gated(kActivation, gate, up);
+    }
+  }
+
+  __device__ void add_bias(const GemmArgs& args, int column, float& gate, float& up) const {
+    if (column >= size) return;
+    gate += args.bias[column];
+    up += args.bias[size + column];
+  }
+
+  __device__ float value(const GemmArgs& args, int column, float gate, float up) const {
+    if (args.bias != nullptr) add_bias(args, column, gate, up);
     return activation_math::gated(args.activation, gate, up);
   }
 

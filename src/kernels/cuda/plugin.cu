@@ -34,6 +34,9 @@ constexpr Ops make_ops() {
   set(ops, Op::kExportLogits, launch_export_logits, "export_logits");
   set(ops, Op::kImportLogits, launch_import_logits, "import_logits");
   set(ops, Op::kShapeLogits, launch_shape_logits, "shape_logits");
+  set(ops, Op::kExportSpans, launch_export_spans, "export_spans");
+  set(ops, Op::kAwaitMasks, launch_await_masks, "await_masks");
+  set(ops, Op::kApplyMasks, launch_apply_masks, "apply_masks");
   set(ops, Op::kSample, launch_sample, "sample");
   set(ops, Op::kLogprobs, launch_logprobs, "logprobs");
   set(ops, Op::kCommit, launch_commit, "commit");

@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "kernels/cuda/attention_join.cuh"
+#include "kernels/cuda/attention_reader.cuh"
+#include "kernels/cuda/tensor_map.cuh"
+
+// Attention of few rows a sequence: the time is that of reading K and V once. A team is one warp
+// that fills a ring in shared memory from the cache's blocks by the copy engine, job after job, and
+// kReaders warps that multiply: each scores a quarter of a unit's positions and sums up a quarter
+// of the values' dimensions.
+namespace foretoken::cuda {
+namespace {
+
+// Buckets of so many rows need no other kernel: long runs are slower here, but a second kernel that
+// finds none costs 2 to 8 us.
+constexpr int kPlanAllRows = 256;
+
+// Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor.
+template <int Dim, int BlockSize>
+__global__ void __launch_bounds__(kPlanThreads, 1)
+    attention_stream_kernel(const __grid_constant__ AttentionArgs args,
+                            const __grid_constant__ PlanShape shape,
+                            const __grid_constant__ KvMaps maps) {
+  extern __shared__ __align__(1024) uint8_t shared[];
+  __shared__ AttentionPlan plan;
+  __shared__ TeamState<Dim> states[kTeams];
+  const int warp = threadIdx.y;
+  const TeamMemory<Dim, BlockSize> memory{shared};
+  if (warp < kTeams && threadIdx.x == 0) {
+    states[warp].init();
+    prefetch_map(warp == 0 ? &maps.k : &maps.v);
+  }
+  wait_for_previous();
+  PlanMaker(plan, args, shape).run();
+  if (warp < kTeams) {
+    const int team = static_cast<int>(blockIdx.x) * kTeams + warp;
+    TeamLoader<Dim, BlockSize>{args, maps, memory, states[warp], warp, evict_first_policy()}.run(
+        JobWalk(plan, args, shape, team, static_cast<int>(gridDim.x) * kTeams));
+  } else if (warp < kTeams * (kReaders + 1)) {
+    const int team = (warp - kTeams) / kReaders;
+    TeamReader<Dim, BlockSize>{args,         shape, scoring_of(args),          memory,
+                               states[team], team,  (warp - kTeams) % kReaders}
+        .run();
+  }
+}
+
+// Where nothing is cut, the second kernel costs a microsecond or two: with so few splits for so
+// many tiles it would not save that.
+bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
+  const bool many = int64_t{args.max_rows} * chunks >= device_traits().num_sms;
+  return args.workspace != nullptr && max_splits > (many ? 8 : PlanMaker::kUncutSplits);
+}
+
+PartialSpace partial_space(const AttentionArgs& args, bool cuts) {
+  const int64_t rest = args.workspace_floats - int64_t{args.max_rows} * 4;
+  PartialSpace space{args.workspace, args.max_rows, args.kv.head_dim, 0};
+  if (cuts && rest > 0) {
+    space.capacity = std::min<int64_t>(rest / (args.kv.head_dim + 2), INT32_MAX / 2);
+  }
+  return space;
+}
+
+template <int Dim>
+void launch_join(const AttentionArgs& args, const PlanShape& shape, cudaStream_t stream) {
+  constexpr int kBlocksPerSm = 8;
+  const int columns = args.num_heads * (Dim / 32);
+  const int rows = std::max(device_traits().num_sms * kBlocksPerSm / columns, 1);
+  launch_kernel(attention_join_kernel<Dim>, dim3(std::min(rows, args.max_rows), columns),
+                kJoinThreads, 0, stream, args, shape);
+}
+
+template <int Dim, int BlockSize>
+bool launch(const AttentionArgs& args, cudaStream_t stream) {
+  constexpr int kBytes = TeamMemory<Dim, BlockSize>::kAllBytes;
+  const auto kernel = attention_stream_kernel<Dim, BlockSize>;
+  static const cudaError_t raised =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  KvMaps maps;
+  if (raised != cudaSuccess || !make_cache_map(maps.k, args.kv.k, Dim, BlockSize) ||
+      !make_cache_map(maps.v, args.kv.v, Dim, BlockSize)) {
+    return false;
+  }
+  const int max_splits = ceil_div(int64_t{args.max_blocks} * BlockSize, kAttentionSplit);
+  const TileShape tile = tiles_for(args, kGroupRows);
+  const int chunks = head_chunks(args, tile);
+  const PlanShape shape{tile, chunks, args.max_rows > kPlanAllRows,
+                        partial_space(args, may_cut(args, max_splits, chunks))};
+  const bool cuts = shape.space.capacity > 0;
+  const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
+  const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
+  launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
+  if (cuts) launch_join<Dim>(args, shape, stream);
+  if (shape.leaves_long && !launch_attention_wgmma(args, stream)) {
+    launch_attention_long(args, stream);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream) {
+  const KvLayer& kv = args.kv;
+  if (!device_traits().wgmma || kv.dtype != DType::kBF16 || args.max_rows > kMostPlannedRows) {
+    return false;
+  }
+  if (kv.head_dim == 128 && kv.block_size == 16) return launch<128, 16>(args, stream);
+  if (kv.head_dim == 128 && kv.block_size == 32) return launch<128, 32>(args, stream);
+  if (kv.head_dim == 64 && kv.block_size == 16) return launch<64, 16>(args, stream);
+  if (kv.head_dim == 64 && kv.block_size == 32) return launch<64, 32>(args, stream);
+  return false;
+}
+
+}  // namespace foretoken::cuda

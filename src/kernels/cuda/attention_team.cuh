@@ -1,0 +1,174 @@
+#pragma once
+#include "kernels/cuda/attention_plan.cuh"
+#include "kernels/cuda/bulk_copy.cuh"
+#include "kernels/cuda/tensor_map.cuh"
+
+// What a team of the streaming attention shares, and the warp of it that loads.
+namespace foretoken::cuda {
+
+inline constexpr int kTeams = 2;  // of a block
+inline constexpr int kReaders = 4;
+inline constexpr int kSlots = 4;  // units of K or V in a ring
+static_assert(kTeams * (kReaders + 1) * 32 <= kPlanThreads);
+
+// A unit of K or V in shared memory: blocks of the cache, each as columns of 64 with BlockSize rows
+// in the 128-byte swizzle.
+template <int Dim, int BlockSize>
+struct UnitShape {
+  static constexpr int kBlocks = kUnit / BlockSize;
+  static constexpr int kColumnBytes = BlockSize * 128;
+  static constexpr int kBlockBytes = BlockSize * Dim * 2;
+  static constexpr int kBytes = kUnit * Dim * 2;
+  static constexpr int kPart = Dim / kReaders;       // dimensions of a reader
+  static constexpr int kQueryStride = Dim * 2 + 16;  // rows of q start in different banks
+  static_assert(kUnit % BlockSize == 0 && BlockSize % 16 == 0 && Dim % 64 == 0 && kPart <= 64);
+
+  // Of 16 positions.
+  __device__ static constexpr int group_offset(int group) {
+    return group * 16 / BlockSize * kBlockBytes + group * 16 % BlockSize * 128;
+  }
+  // Of 8 dimensions of a row that is `row` modulo 8.
+  __device__ static int chunk_offset(int row, int chunk) {
+    return chunk / 8 * kColumnBytes + ((chunk % 8 ^ row % 8) << 4);
+  }
+  // 16 dimensions times `step` further, from an address whose chunk is the first or second of all.
+  __device__ static uint32_t step_on(uint32_t at, int step) {
+    return (at ^ step % 4 * 32) + step / 4 * kColumnBytes;
+  }
+};
+
+// What a team shares. A place of `jobs` is full when the job and its queries are there.
+template <int Dim>
+struct TeamState {
+  static constexpr int kPlaces = 2;
+  AttentionJob jobs[kPlaces];
+  uint64_t job_full[kPlaces], job_empty[kPlaces];
+  uint64_t full[kSlots], empty[kSlots];
+  float2 scores[2][kUnit / 8][2][32];  // by turns, block of 8 positions, half, lane
+
+  __device__ void init() {
+    for (int i = 0; i < kPlaces; ++i) {
+      init_barrier(job_full + i, 1);
+      init_barrier(job_empty + i, kReaders);
+    }
+    for (int i = 0; i < kSlots; ++i) {
+      init_barrier(full + i, 1);
+      init_barrier(empty + i, kReaders);
+    }
+    publish_barriers();
+  }
+};
+
+// Shared memory of a team: the ring, then the queries of each place.
+template <int Dim, int BlockSize>
+struct TeamMemory {
+  using Unit = UnitShape<Dim, BlockSize>;
+  static constexpr int kQueryBytes = kGroupRows * Unit::kQueryStride;
+  static constexpr int kRingBytes = kSlots * Unit::kBytes;
+  static constexpr int kAllBytes = kTeams * (kRingBytes + TeamState<Dim>::kPlaces * kQueryBytes);
+  uint8_t* rings;
+
+  __device__ uint8_t* slot(int team, int i) const {
+    return rings + team * kRingBytes + i * Unit::kBytes;
+  }
+  __device__ uint8_t* queries(int team, int place) const {
+    return rings + kTeams * kRingBytes + (team * TeamState<Dim>::kPlaces + place) * kQueryBytes;
+  }
+};
+
+// Counts through the places of a ring; `parity` is that of the present use.
+template <int Places>
+struct RingPlace {
+  int place = 0;
+  int parity = 0;
+  __device__ void advance() {
+    if (++place == Places) {
+      place = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+struct KvMaps {
+  CUtensorMap k;
+  CUtensorMap v;
+};
+
+// The warp that fills the ring: K, V, K, V, ... of its jobs.
+template <int Dim, int BlockSize>
+struct TeamLoader {
+  using Unit = UnitShape<Dim, BlockSize>;
+  const AttentionArgs& args;
+  const KvMaps& maps;
+  TeamMemory<Dim, BlockSize> memory;
+  TeamState<Dim>& state;
+  int team;
+  uint64_t policy;
+  RingPlace<TeamState<Dim>::kPlaces> job_place{};
+  RingPlace<kSlots> slot{};
+
+  // A job without tokens is the end.
+  __device__ void hand_out(const AttentionJob& job) {
+    wait_barrier(state.job_empty + job_place.place, job_place.parity ^ 1);
+    const int rows = job.tile.num_tokens * job.tile.heads;
+    uint64_t* full = state.job_full + job_place.place;
+    if (threadIdx.x == 0) {
+      state.jobs[job_place.place] = job;
+      arrive_expecting(full, rows * Dim * 2);
+    }
+    const int row = static_cast<int>(threadIdx.x);
+    if (row < rows) {
+      const int64_t head = int64_t{job.tile.first_row + row / job.tile.heads} * args.num_heads +
+                           job.tile.first_head + row % job.tile.heads;
+      copy_bulk(memory.queries(team, job_place.place) + row * Unit::kQueryStride,
+                static_cast<const __nv_bfloat16*>(args.q) + head * Dim, Dim * 2, full, policy);
+    }
+    job_place.advance();
+  }
+
+  // block: of this lane, -1: none; blocks: of the unit.
+  __device__ void load(const CUtensorMap& map, int block, int blocks, int kv_head) {
+    wait_barrier(state.empty + slot.place, slot.parity ^ 1);
+    uint64_t* full = state.full + slot.place;
+    if (threadIdx.x == 0) arrive_expecting(full, blocks * Unit::kBlockBytes);
+    if (block >= 0) {
+      copy_box(memory.slot(team, slot.place) + threadIdx.x * Unit::kBlockBytes, &map,
+               int3{0, (block * args.kv.num_kv_heads + kv_head) * BlockSize, 0}, full, policy);
+    }
+    slot.advance();
+  }
+
+  __device__ void load_job(const AttentionJob& job) {
+    const int32_t* table = args.block_tables + int64_t{job.tile.slot} * args.max_blocks;
+    const int first = job.tile.first_kv / BlockSize;
+    const int last = job.tile.last_kv / BlockSize;
+    const auto find_block = [&](int unit) {
+      const int index = unit * Unit::kBlocks + static_cast<int>(threadIdx.x);
+      const bool mine = static_cast<int>(threadIdx.x) < Unit::kBlocks && unit <= job.last_unit &&
+                        index >= first && index <= last;
+      return mine ? table[index] : -1;
+    };
+    int next = find_block(job.first_unit);
+    hand_out(job);
+    for (int unit = job.first_unit; unit <= job.last_unit; ++unit) {
+      const int block = next;
+      next = find_block(unit + 1);
+      const int begin = unit * Unit::kBlocks;
+      const int blocks = min(begin + Unit::kBlocks, last + 1) - max(begin, first);
+      load(maps.k, block, blocks, job.tile.kv_head);
+      load(maps.v, block, blocks, job.tile.kv_head);
+    }
+  }
+
+  __device__ void run(JobWalk walk) {
+    AttentionJob job;
+    for (; walk.valid(); walk.next()) {
+      job = walk.job();
+      load_job(job);
+    }
+    job.tile.num_tokens = job.tile.heads = 0;
+    hand_out(job);
+  }
+};
+
+}  // namespace foretoken::cuda

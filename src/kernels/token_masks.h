@@ -1,0 +1,113 @@
+#pragma once
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+inline constexpr int kMaskRing = 4;  // steps that the host may be behind with their masks
+
+// A span whose output has a grammar, on its way to the host. What one step commits always fits into
+// the tail, so whoever sees all of a sequence's spans in order knows all of its ids.
+struct MaskSpan {
+  uint64_t grammar;  // SlotParams::grammar; 0: the span wants no masks
+  int32_t len;       // known tokens at the start of the step
+  int32_t num_tail;
+  int32_t num_drafts;
+  int32_t tail[kMaxDrafts + 1];  // the last num_tail known ids of the output
+  int32_t drafts[kMaxDrafts];
+};
+
+// What the host answers for a span: masks of its first `num_masks` logits rows are there, and its
+// first `num_decided` ones may be committed. A row behind a draft that the grammar forbids needs no
+// mask, since nothing of it is committed.
+struct MaskAnswer {
+  int32_t num_masks;
+  int32_t num_decided;
+};
+
+// An answer and the ticket that it is for, in a word that is written at once.
+FT_HD inline uint64_t mask_answer_word(uint64_t ticket, MaskAnswer answer) {
+  return (ticket + 1) << 16 | static_cast<uint64_t>(answer.num_masks) << 8 |
+         static_cast<uint64_t>(answer.num_decided);
+}
+// Nothing where the word is for another ticket.
+FT_HD inline MaskAnswer mask_answer(uint64_t word, uint64_t ticket) {
+  if (word >> 16 != ((ticket + 1) & 0xffffffffffffu)) return {0, 0};
+  return {static_cast<int32_t>(word >> 8 & 0xff), static_cast<int32_t>(word & 0xff)};
+}
+
+// Pinned memory between the queue and the host. A step that holds grammars draws a ticket; entry
+// ticket mod kMaskRing of `spans` and `answers` is its own. Masks lie by span and row: one set
+// serves all tickets, because a row is read only where it was answered for the same ticket, and the
+// host answers tickets in order.
+struct MaskExchange {
+  uint64_t* posted;    // the last ticket whose spans are posted, plus one; written by the queue
+  uint64_t* passed;    // tickets drawn, written by the queue behind `posted`
+  uint64_t* taken;     // the spans of tickets before it are of no use any more; written by the host
+  uint64_t* answered;  // tickets that need not be waited for any more; written by the host
+  int32_t* num_spans;  // [kMaskRing]
+  MaskSpan* spans;     // [kMaskRing, max_spans] in the order of the plan
+  uint64_t* answers;   // [kMaskRing, max_spans] mask_answer_word
+  uint32_t* masks;     // [max_spans, rows_each, mask_words] bit i of a row: id i is allowed
+  int32_t max_spans;
+  int32_t rows_each;   // logits rows of a span at most
+  int32_t mask_words;  // ceil(vocab / 32)
+};
+
+// The queue's own record of tickets; device memory, zero at the start.
+struct MaskTicket {
+  uint64_t next;
+  int32_t posted;  // 1: the spans of this step, ticket next - 1, are posted
+};
+
+// Behind prepare: posts the sampling spans whose slots have a grammar, and takes their masks of the
+// step before back (SlotState::num_masks and num_decided become 0). Where the host is kMaskRing
+// tickets behind nothing is posted, and these spans get no masks.
+struct ExportSpansArgs {
+  static constexpr Op kOp = Op::kExportSpans;
+  const StepCounts* counts;
+  const SpanState* spans;
+  BatchState batch;
+  MaskExchange exchange;
+  MaskTicket* ticket;
+};
+
+void export_spans(Queue& queue, const ExportSpansArgs& args);
+
+// Before the logits: waits, inside the queue, until the step's ticket is answered or `budget_ns` of
+// the device's time have passed, and notes in the slots what was answered until then.
+struct AwaitMasksArgs {
+  static constexpr Op kOp = Op::kAwaitMasks;
+  const StepCounts* counts;
+  const SpanState* spans;
+  SlotState* slots;
+  const SlotParams* params;
+  MaskExchange exchange;
+  const MaskTicket* ticket;
+  int64_t budget_ns;
+};
+
+void await_masks(Queue& queue, const AwaitMasksArgs& args);
+
+// Last before sampling, in place: ids that a row's mask forbids become -inf. Scored rows, and rows
+// without a mask, stay.
+struct ApplyMasksArgs {
+  static constexpr Op kOp = Op::kApplyMasks;
+  float* logits;  // [max_rows, vocab]
+  StepTensors tensors;
+  const SlotState* slots;
+  const SlotParams* params;
+  const uint32_t* masks;  // MaskExchange::masks
+  int32_t mask_words;
+  int32_t row_offset;
+  int32_t max_rows;
+  int32_t vocab;
+};
+
+void apply_masks(Queue& queue, const ApplyMasksArgs& args);
+
+}  // namespace foretoken
