@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// C interface of the text crate: tokenizers and chat templates.
+// C interface of the text crate: tokenizers, chat templates and grammars.
 //
 // Rules for every function
 // - Text goes in as pointer and size in bytes (not NUL-terminated) and is only borrowed for the
@@ -12,7 +12,8 @@
 //   FT_TEXT_OK, `error` (may be null) receives a message and `out` is left untouched.
 // - What arrives through `out` and `error` belongs to the caller, who frees it once.
 // - No panic of the crate crosses this interface: it becomes FT_TEXT_FAILED with a message.
-// - An object may be used by any number of threads at once, except while it is being freed.
+// - An object may be used by any number of threads at once, except while it is being freed; an
+//   FtMatcher by one at a time.
 
 #ifdef __cplusplus
 extern "C" {
@@ -109,6 +110,60 @@ typedef struct FtRenderOptions {
 int32_t ft_template_render(const FtTemplate* chat_template, const char* messages,
                            size_t messages_size, const char* arguments, size_t arguments_size,
                            FtRenderOptions options, FtText* out, FtText* error);
+
+// ---- Grammars ------------------------------------------------------------------------------
+
+typedef struct FtGrammarEnv FtGrammarEnv;  // compiles grammars over one vocabulary
+typedef struct FtGrammar FtGrammar;
+typedef struct FtMatcher FtMatcher;  // where one output stands in its grammar
+
+// `vocab_size`: that of the model, whose masks may be wider than the tokenizer. The EOS ids are
+// allowed where an output may end, and nowhere else. Takes some milliseconds for each 10,000 ids.
+// The tokenizer is not needed afterwards.
+int32_t ft_grammar_env_new(const FtTokenizer* tokenizer, size_t vocab_size, const uint32_t* eos_ids,
+                           size_t num_eos_ids, FtGrammarEnv** out, FtText* error);
+void ft_grammar_env_free(FtGrammarEnv* env);
+
+enum {
+  FT_GRAMMAR_JSON_SCHEMA = 0,
+  FT_GRAMMAR_REGEX = 1,    // of the whole output
+  FT_GRAMMAR_CHOICE = 2,   // a JSON array of texts
+  FT_GRAMMAR_GRAMMAR = 3,  // Lark, or GBNF where it has a rule with "::="
+  FT_GRAMMAR_STRUCTURAL_TAG = 4,
+};
+
+typedef struct FtGrammarText {
+  uint32_t kind;
+  const char* text;
+  size_t text_size;
+  // Of JSON. A regex in place of any whitespace; size 0: any.
+  const char* whitespace_pattern;
+  size_t whitespace_pattern_size;
+  bool no_whitespace;
+  bool no_additional_properties;  // in object schemas that say nothing about them
+} FtGrammarText;
+
+// Compiles. Bounded by the size of the grammar and of its lexer, not by time: seconds for texts that
+// mean harm.
+int32_t ft_grammar_new(const FtGrammarEnv* env, FtGrammarText grammar, FtGrammar** out,
+                       FtText* error);
+void ft_grammar_free(FtGrammar* grammar);
+
+// At the beginning of an output. Shares nothing that changes with other matchers.
+int32_t ft_matcher_new(const FtGrammar* grammar, FtMatcher** out, FtText* error);
+void ft_matcher_free(FtMatcher* matcher);
+
+// Sets bit id % 32 of word id / 32 of every id that may come next, and clears all others.
+// `num_words` must be ceil(vocab_size / 32). Fails for good where the grammar exceeds its limits.
+int32_t ft_matcher_mask(FtMatcher* matcher, uint32_t* words, size_t num_words, FtText* error);
+// Goes on by one id that the mask allows; not by an EOS id.
+int32_t ft_matcher_consume(FtMatcher* matcher, uint32_t id, FtText* error);
+// Takes back the last `count` ids.
+int32_t ft_matcher_rollback(FtMatcher* matcher, size_t count, FtText* error);
+// Whether the output may end here.
+bool ft_matcher_is_accepting(FtMatcher* matcher);
+// Whether nothing can follow.
+bool ft_matcher_is_complete(FtMatcher* matcher);
 
 #ifdef __cplusplus
 }

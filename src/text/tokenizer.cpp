@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "text/crate_buffers.h"
+#include "text/grammar.h"
 #include "text/text_file.h"
 #include "text/token_table.h"
 #include "text/tokenizer_config.h"
@@ -96,6 +97,19 @@ class HfTokenizer final : public Tokenizer {
 
   std::optional<int32_t> bos_id() const override { return bos_id_; }
   std::optional<int32_t> eos_id() const override { return eos_id_; }
+
+  Result<std::unique_ptr<GrammarCompiler>> grammar_compiler(
+      int32_t vocab_size, std::span<const int32_t> eos_ids) const override {
+    FtGrammarEnv* env = nullptr;
+    CrateText error;
+    // Signed and unsigned integers of one width may alias.
+    const auto* ids = reinterpret_cast<const uint32_t*>(eos_ids.data());
+    if (ft_grammar_env_new(crate_.get(), static_cast<size_t>(vocab_size), ids, eos_ids.size(), &env,
+                           error.out()) != FT_TEXT_OK) {
+      return internal_error("the vocabulary cannot be used for grammars: " + error.str());
+    }
+    return std::make_unique<GrammarCompiler>(env);
+  }
 
  private:
   std::optional<int32_t> find_role(const TokenizerConfig& config, const char* role) const {

@@ -12,6 +12,7 @@
 
 namespace foretoken {
 
+class GrammarCompiler;
 class TokenTable;
 
 // Text to token ids and back. All functions may be called by any number of threads at once.
@@ -59,6 +60,12 @@ class Tokenizer {
   // are the model's matter (generation_config.json may list more).
   virtual std::optional<int32_t> bos_id() const = 0;
   virtual std::optional<int32_t> eos_id() const = 0;
+
+  // Compiles grammars over a model's vocabulary of `vocab_size` ids, which may be wider than this
+  // one; `eos_ids` end an output. Takes a while with large vocabularies. The tokenizer is not
+  // needed afterwards.
+  virtual Result<std::unique_ptr<GrammarCompiler>> grammar_compiler(
+      int32_t vocab_size, std::span<const int32_t> eos_ids) const = 0;
 };
 
 // Loads tokenizer.json, and tokenizer_config.json where it exists, from a model folder.

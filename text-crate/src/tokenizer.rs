@@ -13,6 +13,23 @@ pub struct FtTokenizer {
     only_joins: bool,
 }
 
+impl FtTokenizer {
+    /// What a token adds to a text, as llguidance wants it: special tokens behind a byte that no
+    /// text has, nothing where there is no such token.
+    pub fn grammar_word(&self, id: u32) -> Vec<u8> {
+        let Some(token) = self.inner.id_to_token(id) else {
+            return Vec::new();
+        };
+        if self.inner.get_added_vocabulary().is_special_token(&token) {
+            return [&[0xffu8][..], token.as_bytes()].concat();
+        }
+        match self.added.contains(&id) {
+            true => token.into_bytes(),
+            false => self.token_bytes.of(token),
+        }
+    }
+}
+
 fn load(json: &[u8]) -> Outcome<FtTokenizer> {
     let mut inner = Tokenizer::from_bytes(json).map_err(Failure::new)?;
     // The file may carry the truncation and padding of its training run.

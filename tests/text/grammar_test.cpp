@@ -1,0 +1,345 @@
+#include "text/grammar.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "text/text_fixtures.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int32_t kEos = 0;
+
+class GrammarTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    tokenizer_ = load_fixture(std::filesystem::path(FORETOKEN_SOURCE_DIR) / "models/foretoken-7m");
+    ASSERT_NE(tokenizer_, nullptr);
+    vocab_ = tokenizer_->vocab_size() + 21;  // models pad their vocabulary
+    auto compiler = tokenizer_->grammar_compiler(vocab_, eos_ids_);
+    ASSERT_TRUE(compiler.ok()) << compiler.status().message();
+    compiler_ = std::move(compiler).value();
+  }
+
+  Result<std::shared_ptr<const Grammar>> compile(const StructuredOutputs& wanted) {
+    FT_ASSIGN_OR_RETURN(const GrammarText text, grammar_text(wanted));
+    return compiler_->compile(text);
+  }
+
+  std::unique_ptr<TokenMask> start(const StructuredOutputs& wanted, bool ignore_eos = false) {
+    auto grammar = compile(wanted);
+    EXPECT_TRUE(grammar.ok()) << grammar.status().message();
+    if (!grammar.ok()) return nullptr;
+    auto mask = grammar.value()->start(eos_ids_, ignore_eos);
+    EXPECT_TRUE(mask.ok());
+    return std::move(mask).value();
+  }
+
+  std::vector<uint32_t> mask_of(TokenMask& mask) const {
+    std::vector<uint32_t> words(static_cast<size_t>(vocab_ + 31) / 32, 0xabababab);
+    const Status status = mask.fill(words);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return words;
+  }
+  static bool allows(const std::vector<uint32_t>& words, int32_t id) {
+    return (words[static_cast<size_t>(id) / 32] >> (id % 32) & 1u) != 0;
+  }
+  std::vector<int32_t> allowed(TokenMask& mask) const {
+    const std::vector<uint32_t> words = mask_of(mask);
+    std::vector<int32_t> ids;
+    for (int32_t id = 0; id < static_cast<int32_t>(words.size()) * 32; ++id) {
+      if (allows(words, id)) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  // Whether the text, token by token, is an output.
+  bool accepts(const StructuredOutputs& wanted, const std::string& text) {
+    const auto mask = start(wanted);
+    if (mask == nullptr) return false;
+    const auto ids = tokenizer_->encode(text, false);
+    EXPECT_TRUE(ids.ok());
+    for (const int32_t id : ids.value()) {
+      if (!allows(mask_of(*mask), id) || !mask->consume(id).ok()) return false;
+    }
+    return allows(mask_of(*mask), kEos);
+  }
+
+  // A random output, ended as soon as it may be; nothing when it grows too long.
+  std::optional<std::string> walk(TokenMask& mask, uint32_t seed, int max_tokens = 400) {
+    std::mt19937 random(seed);
+    std::string text;
+    for (int i = 0; i < max_tokens; ++i) {
+      const std::vector<int32_t> ids = allowed(mask);
+      EXPECT_FALSE(ids.empty());
+      if (ids.empty() || ids[0] == kEos) return text;
+      const int32_t id = ids[random() % ids.size()];
+      text += *tokenizer_->token_bytes(id);
+      EXPECT_TRUE(mask.consume(id).ok());
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<int32_t> eos_ids_{kEos, 3};
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<GrammarCompiler> compiler_;
+  int32_t vocab_ = 0;
+};
+
+StructuredOutputs json_schema(std::string schema) {
+  StructuredOutputs wanted;
+  wanted.json = std::move(schema);
+  return wanted;
+}
+StructuredOutputs regex(std::string text) {
+  StructuredOutputs wanted;
+  wanted.regex = std::move(text);
+  return wanted;
+}
+StructuredOutputs grammar(std::string text) {
+  StructuredOutputs wanted;
+  wanted.grammar = std::move(text);
+  return wanted;
+}
+
+constexpr const char* kPerson =
+    R"({"type":"object","properties":{"name":{"type":"string","maxLength":8},
+        "age":{"type":"integer","minimum":0,"maximum":150},"ok":{"type":"boolean"}},
+        "required":["name","age"],"additionalProperties":false})";
+
+TEST_F(GrammarTest, RandomWalksGiveJsonOfTheSchema) {
+  int num_complete = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const auto mask = start(json_schema(kPerson));
+    const std::optional<std::string> text = walk(*mask, seed);
+    if (!text) continue;
+    ++num_complete;
+    const Json value = Json::parse(*text, nullptr, false);
+    ASSERT_TRUE(value.is_object()) << *text;
+    EXPECT_TRUE(value.at("name").is_string());
+    EXPECT_LE(value.at("age").get<int>(), 150);
+  }
+  EXPECT_GE(num_complete, 5);
+}
+
+TEST_F(GrammarTest, JudgesTextsOfEveryForm) {
+  EXPECT_TRUE(accepts(json_schema(kPerson), R"({"name": "Ann", "age": 7})"));
+  EXPECT_FALSE(accepts(json_schema(kPerson), R"({"name": "Ann"})"));
+  EXPECT_FALSE(accepts(json_schema(kPerson), R"({"name": "Ann", "age": 151})"));
+  StructuredOutputs object;
+  object.json_object = true;
+  EXPECT_TRUE(accepts(object, R"({"a": [1, null, {"b": "c"}]})"));
+  EXPECT_FALSE(accepts(object, "[1]"));
+  EXPECT_TRUE(accepts(regex("[0-9]{3}-[a-f]+"), "123-abc"));
+  EXPECT_FALSE(accepts(regex("[0-9]{3}-[a-f]+"), "123-"));
+  StructuredOutputs choice;
+  choice.choice = {"yes", "no (really)", "[a]"};
+  for (const std::string& text : choice.choice) EXPECT_TRUE(accepts(choice, text)) << text;
+  EXPECT_FALSE(accepts(choice, "y"));
+  EXPECT_FALSE(accepts(choice, "a"));
+  const StructuredOutputs lark = grammar("start: word (\" and \" word)*\nword: /[a-z]+/\n");
+  EXPECT_TRUE(accepts(lark, "cats and dogs"));
+  EXPECT_FALSE(accepts(lark, "cats or dogs"));
+}
+
+TEST_F(GrammarTest, ReadsGbnf) {
+  const StructuredOutputs sums = grammar(R"g(# sums
+root ::= term ("+" term)* "\n"?   # may end a line
+term ::= number | "(" root-2 ")"
+root-2 ::=
+    term
+  | term "-" term
+number ::= [1-9] [0-9]{0,2} | "\x30" | [^\x00-\u00ff]
+)g");
+  EXPECT_TRUE(accepts(sums, "12+(7-3)+0"));
+  EXPECT_TRUE(accepts(sums, "5\n"));
+  EXPECT_TRUE(accepts(sums, "你"));
+  EXPECT_FALSE(accepts(sums, "1234"));
+  EXPECT_FALSE(accepts(sums, "(7-3"));
+  const auto fault_of = [&](const char* text) {
+    const auto made = compile(grammar(text));
+    return made.ok() ? std::string() : made.status().message();
+  };
+  EXPECT_NE(fault_of("root ::= other").find("no rule 'other'"), std::string::npos);
+  EXPECT_NE(fault_of("root ::= \"a").find("line 1"), std::string::npos);
+  EXPECT_NE(fault_of("a ::= \"b\"").find("no rule 'root'"), std::string::npos);
+  EXPECT_NE(fault_of("root ::= [z-a]").find("backwards"), std::string::npos);
+  EXPECT_NE(fault_of("root ::= \"a\"\nroot ::= \"b\"").find("twice"), std::string::npos);
+  EXPECT_NE(fault_of(("root ::= " + std::string(5000, '(')).c_str()).find("deeply"),
+            std::string::npos);
+}
+
+TEST_F(GrammarTest, FollowsStructuralTags) {
+  StructuredOutputs tag;
+  tag.structural_tag = R"({"type":"structural_tag","triggers":["<f="],"structures":[
+    {"begin":"<f=sum>","schema":{"type":"object","properties":{"a":{"type":"integer"}},
+     "required":["a"],"additionalProperties":false},"end":"</f>"},
+    {"begin":"<f=say>","schema":{"type":"string"},"end":"</f>"}]})";
+  EXPECT_TRUE(accepts(tag, "Nothing to call here."));
+  EXPECT_TRUE(accepts(tag, "Let me see <f=sum>{\"a\": 4}</f> and more"));
+  EXPECT_TRUE(accepts(tag, "<f=say>\"hi\"</f><f=sum>{\"a\":1}</f>"));
+  EXPECT_FALSE(accepts(tag, "<f=sum>{\"b\": 4}</f>"));
+  EXPECT_FALSE(accepts(tag, "<f=other>"));
+  EXPECT_FALSE(accepts(tag, "half <f=sum>{\"a\": 4}"));
+  tag.structural_tag = R"({"type":"structural_tag","format":{}})";
+  EXPECT_NE(compile(tag).status().message().find("'format'"), std::string::npos);
+}
+
+TEST_F(GrammarTest, OptionsShapeJson) {
+  StructuredOutputs wanted = json_schema(
+      R"({"type":"object","properties":{"a":{"type":"object","properties":{}}},"required":["a"]})");
+  EXPECT_TRUE(accepts(wanted, R"({"a" : {"x": 1}, "y": 2})"));
+  wanted.disable_additional_properties = true;
+  EXPECT_FALSE(accepts(wanted, R"({"a": {"x": 1}})"));
+  EXPECT_FALSE(accepts(wanted, R"({"a": {}, "y": 2})"));
+  EXPECT_TRUE(accepts(wanted, R"({"a": {}})"));
+  wanted.disable_any_whitespace = true;
+  EXPECT_FALSE(accepts(wanted, "{\n\"a\": {}}"));
+  wanted.disable_any_whitespace = false;
+  wanted.whitespace_pattern = "_";
+  EXPECT_TRUE(accepts(wanted, R"({"a":_{}})"));
+  EXPECT_FALSE(accepts(wanted, R"({"a": {}})"));
+}
+
+TEST_F(GrammarTest, EosComesOnlyWhereTheOutputMayEnd) {
+  const auto mask = start(regex("ab?"));
+  EXPECT_FALSE(allows(mask_of(*mask), kEos));
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("a")).ok());
+  EXPECT_TRUE(allows(mask_of(*mask), kEos));
+  EXPECT_TRUE(allows(mask_of(*mask), 3));
+  EXPECT_FALSE(mask->is_complete());
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("b")).ok());
+  EXPECT_EQ(allowed(*mask), (std::vector<int32_t>{kEos, 3}));
+  EXPECT_TRUE(mask->is_complete());
+  EXPECT_TRUE(mask->ends(3));
+  EXPECT_FALSE(mask->ends(4));
+}
+
+TEST_F(GrammarTest, IgnoredEosComesWhereNothingElseCan) {
+  const auto mask = start(regex("ab?"), true);
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("a")).ok());
+  EXPECT_EQ(allowed(*mask), std::vector<int32_t>{*tokenizer_->token_to_id("b")});
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("b")).ok());
+  EXPECT_EQ(allowed(*mask), (std::vector<int32_t>{kEos, 3}));
+}
+
+TEST_F(GrammarTest, WithoutEosIdsACompleteOutputHasNoMask) {
+  auto compiler = tokenizer_->grammar_compiler(vocab_, {});
+  ASSERT_TRUE(compiler.ok());
+  const auto text = grammar_text(regex("a"));
+  const auto compiled = compiler.value()->compile(text.value());
+  ASSERT_TRUE(compiled.ok());
+  const auto mask = std::move(compiled.value()->start({}, false)).value();
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("a")).ok());
+  EXPECT_TRUE(allowed(*mask).empty());
+  EXPECT_TRUE(mask->is_complete());
+}
+
+// Every prefix of a walk gives the masks again that it gave on the way there.
+TEST_F(GrammarTest, RollbackGivesTheSameMasksAgain) {
+  for (uint32_t seed = 0; seed < 5; ++seed) {
+    const auto mask = start(json_schema(kPerson));
+    std::mt19937 random(seed);
+    std::vector<std::vector<uint32_t>> masks;
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 40; ++i) {
+      masks.push_back(mask_of(*mask));
+      const std::vector<int32_t> next = allowed(*mask);
+      ASSERT_FALSE(next.empty());
+      if (next[0] == kEos) break;
+      ids.push_back(next[random() % next.size()]);
+      ASSERT_TRUE(mask->consume(ids.back()).ok());
+    }
+    for (int round = 0; round < 30 && !ids.empty(); ++round) {
+      const int back = 1 + static_cast<int>(random() % std::min<size_t>(ids.size(), 8));
+      ASSERT_TRUE(mask->rollback(back).ok());
+      for (size_t i = ids.size() - static_cast<size_t>(back); i < ids.size(); ++i) {
+        ASSERT_EQ(mask_of(*mask), masks[i]) << "seed " << seed << " position " << i;
+        ASSERT_TRUE(mask->consume(ids[i]).ok());
+      }
+    }
+  }
+}
+
+TEST_F(GrammarTest, MasksHaveNoBitsBeyondTheVocabulary) {
+  const auto mask = start(regex("(.|\n)*"));
+  const std::vector<int32_t> ids = allowed(*mask);
+  EXPECT_GT(ids.size(), 1000u);
+  EXPECT_LT(ids.back(), tokenizer_->vocab_size());
+  for (const int32_t id : ids) {
+    if (id != kEos && id != 3) {
+      EXPECT_FALSE(tokenizer_->is_special(id)) << id;
+    }
+  }
+}
+
+TEST_F(GrammarTest, RefusalsSayWhy) {
+  const auto fault_of = [&](const StructuredOutputs& wanted) {
+    const auto made = compile(wanted);
+    return made.ok() ? std::string() : made.status().message();
+  };
+  EXPECT_NE(fault_of({}).find("names no form"), std::string::npos);
+  StructuredOutputs two = regex("a");
+  two.json_object = true;
+  EXPECT_NE(fault_of(two).find("both json_object and regex"), std::string::npos);
+  StructuredOutputs option = regex("a");
+  option.disable_any_whitespace = true;
+  EXPECT_NE(fault_of(option).find("disable_any_whitespace goes with json"), std::string::npos);
+  EXPECT_NE(fault_of(json_schema("{\"type\":")).find("not JSON"), std::string::npos);
+  EXPECT_NE(fault_of(json_schema("[1]")).find("object or a boolean"), std::string::npos);
+  EXPECT_NE(
+      fault_of(json_schema(R"({"oneOf":[{"type":"integer"},{"type":"number"}]})")).find("oneOf"),
+      std::string::npos);
+  EXPECT_NE(fault_of(json_schema(R"({"type":"array","uniqueItems":true})")).find("uniqueItems"),
+            std::string::npos);
+  EXPECT_NE(fault_of(regex("(a")).find("structured_outputs: "), std::string::npos);
+  EXPECT_NE(fault_of(grammar("start: nowhere")).find("nowhere"), std::string::npos);
+  EXPECT_NE(fault_of(regex(std::string(2 << 20, 'a'))).find("at most"), std::string::npos);
+}
+
+TEST_F(GrammarTest, EqualWishesHaveEqualKeysAndOthersDoNot) {
+  const auto key = [](const StructuredOutputs& wanted) {
+    return grammar_text(wanted).value().key();
+  };
+  EXPECT_EQ(key(json_schema(kPerson)), key(json_schema(kPerson)));
+  StructuredOutputs other = json_schema(kPerson);
+  other.disable_any_whitespace = true;
+  EXPECT_NE(key(json_schema(kPerson)), key(other));
+  EXPECT_NE(key(regex("a")), key(grammar("a")));
+}
+
+// What a hostile text may cost: an error or a grammar, within seconds, and no crash.
+TEST_F(GrammarTest, HostileTextsEnd) {
+  std::string nested = R"({"type":"string"})";
+  for (int i = 0; i < 300; ++i) nested = R"({"type":"array","items":)" + nested + "}";
+  const StructuredOutputs hostile[] = {
+      json_schema(nested),
+      json_schema(R"({"type":"string","pattern":"^(a|b|c|d){1,5000}x{1,5000}$"})"),
+      json_schema(
+          R"({"type":"array","minItems":10000,"maxItems":100000,"items":{"type":"object"}})"),
+      regex("((((a{1,100}){1,100}){1,100}){1,100}){1,100}"),
+      regex(std::string(20000, '(') + "a" + std::string(20000, ')')),
+      regex(".*a.{20}b.{20}c.{20}d"),
+      grammar("start: " + std::string(50000, '(') + "\"a\"" + std::string(50000, ')')),
+      grammar("start: start start | \"a\" | \"\""),
+      grammar("start: a\na: a a | b\nb: \"x\" | a"),
+  };
+  for (const StructuredOutputs& wanted : hostile) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto made = compile(wanted);
+    if (made.ok()) {
+      const auto mask = made.value()->start(eos_ids_, false);
+      std::vector<uint32_t> words(static_cast<size_t>(vocab_ + 31) / 32);
+      if (mask.ok()) (void)mask.value()->fill(words);
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(took.count(), 10);
+    std::printf("%.3f s: %s\n", took.count(),
+                made.ok() ? "compiled" : made.status().message().substr(0, 100).c_str());
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

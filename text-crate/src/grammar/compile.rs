@@ -1,0 +1,83 @@
+//! What a request says about its output, as a grammar of llguidance.
+
+use super::gbnf;
+use super::matcher::FtGrammar;
+use super::schema::{self, JsonOptions};
+use super::tags;
+use super::vocabulary::FtGrammarEnv;
+use crate::ffi::{Failure, Outcome};
+use llguidance::api::TopLevelGrammar;
+use llguidance::Matcher;
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    JsonSchema,
+    Regex,
+    Choice,
+    Grammar,
+    StructuralTag,
+}
+
+impl Kind {
+    pub fn of(number: u32) -> Outcome<Kind> {
+        match number {
+            0 => Ok(Kind::JsonSchema),
+            1 => Ok(Kind::Regex),
+            2 => Ok(Kind::Choice),
+            3 => Ok(Kind::Grammar),
+            4 => Ok(Kind::StructuralTag),
+            _ => Err(Failure::new(format!("no kind of grammar has number {number}"))),
+        }
+    }
+}
+
+/// One of a JSON array of texts.
+fn choice_regex(text: &str) -> Outcome<String> {
+    let choices: Vec<String> = serde_json::from_str(text)
+        .map_err(|error| Failure::new(format!("the choices are no JSON array of texts: {error}")))?;
+    if choices.is_empty() {
+        return Err(Failure::new("there is no choice to choose from"));
+    }
+    let escaped: Vec<String> = choices.iter().map(|c| regex_syntax::escape(c)).collect();
+    Ok(escaped.join("|"))
+}
+
+fn grammar_of(kind: Kind, text: &str, options: &JsonOptions) -> Outcome<TopLevelGrammar> {
+    Ok(match kind {
+        Kind::JsonSchema => {
+            TopLevelGrammar::from_json_schema(schema::prepared(schema::parse(text)?, options)?)
+        }
+        Kind::Regex => TopLevelGrammar::from_regex(text),
+        Kind::Choice => TopLevelGrammar::from_regex(&choice_regex(text)?),
+        Kind::Grammar if gbnf::is_gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),
+        Kind::Grammar => TopLevelGrammar::from_lark(text.to_string()),
+        Kind::StructuralTag => TopLevelGrammar::from_lark(tags::to_lark(text, options)?),
+    })
+}
+
+pub fn compile(
+    env: &FtGrammarEnv,
+    kind: Kind,
+    text: &str,
+    options: &JsonOptions,
+) -> Outcome<FtGrammar> {
+    let grammar = grammar_of(kind, text, options)?;
+    let parser = env.factory.create_parser(grammar).map_err(shortened)?;
+    let start = Matcher::new(Ok(parser));
+    match start.get_error() {
+        Some(error) => Err(shortened(error)),
+        None => Ok(FtGrammar::new(env, start)),
+    }
+}
+
+/// Messages quote lines of the grammar, which may be as long as a book.
+fn shortened(message: impl std::fmt::Display) -> Failure {
+    const MOST: usize = 1000;
+    let mut text = message.to_string();
+    if text.len() > MOST {
+        let end = (0..=MOST).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        text += "...";
+    }
+    Failure::new(text)
+}

@@ -1,0 +1,315 @@
+//! GBNF, the grammars of llama.cpp, as Lark.
+
+use crate::ffi::{Failure, Outcome};
+use std::collections::HashSet;
+
+/// Whether a grammar is GBNF rather than Lark, which has no `::=`.
+pub fn is_gbnf(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find("::=") {
+        let line = rest[..at].rsplit('\n').next().unwrap_or("").trim();
+        let names = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if !line.is_empty() && line.chars().all(names) {
+            return true;
+        }
+        rest = &rest[at + 3..];
+    }
+    false
+}
+
+const MAX_DEPTH: usize = 100;
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    depth: usize,
+    defined: HashSet<String>,
+    used: Vec<String>,
+}
+
+/// `my-rule` as a rule of Lark; `start` belongs to the converter.
+fn rule_name(name: &str) -> String {
+    let mut out = String::from("g_");
+    for c in name.chars() {
+        match c {
+            'A'..='Z' => {
+                out.push('_');
+                out.push('_');
+                out.push(c.to_ascii_lowercase());
+            }
+            '-' => out.push_str("_d_"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl<'a> Reader<'a> {
+    fn fail<T>(&self, what: &str) -> Outcome<T> {
+        let before = &self.text[..self.at.min(self.text.len())];
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        Err(Failure::new(format!("GBNF, line {line}: {what}")))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    /// Skips blanks and comments, and line ends where a rule goes on behind them.
+    fn skip(&mut self, newlines: bool) {
+        while let Some(c) = self.peek() {
+            match c {
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                b'\n' if newlines => self.at += 1,
+                b'#' => {
+                    while self.peek().is_some_and(|c| c != b'\n') {
+                        self.at += 1;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn name(&mut self) -> Outcome<String> {
+        let begin = self.at;
+        while self
+            .peek()
+            .is_some_and(|c| c.is_ascii_alphanumeric() || c == b'-' || c == b'_')
+        {
+            self.at += 1;
+        }
+        if begin == self.at {
+            return self.fail("a rule's name is missing");
+        }
+        Ok(String::from_utf8_lossy(&self.text[begin..self.at]).into_owned())
+    }
+
+    /// Whether a new rule begins here.
+    fn at_rule(&self) -> bool {
+        let rest = &self.text[self.at..];
+        let name = rest
+            .iter()
+            .take_while(|c| c.is_ascii_alphanumeric() || **c == b'-' || **c == b'_')
+            .count();
+        let blanks = rest[name..]
+            .iter()
+            .take_while(|c| **c == b' ' || **c == b'\t')
+            .count();
+        name > 0 && rest[name + blanks..].starts_with(b"::=")
+    }
+
+    fn character(&mut self) -> Outcome<char> {
+        let text = self.text;
+        let Ok(rest) = std::str::from_utf8(&text[self.at..]) else {
+            return self.fail("the text is cut inside a character");
+        };
+        let mut chars = rest.chars();
+        let Some(c) = chars.next() else {
+            return self.fail("the grammar ends inside a literal");
+        };
+        self.at += c.len_utf8();
+        if c != '\\' {
+            return Ok(c);
+        }
+        let Some(escaped) = chars.next() else {
+            return self.fail("the grammar ends inside an escape");
+        };
+        self.at += escaped.len_utf8();
+        match escaped {
+            'n' => Ok('\n'),
+            'r' => Ok('\r'),
+            't' => Ok('\t'),
+            'x' => self.code(2),
+            'u' => self.code(4),
+            'U' => self.code(8),
+            '"' | '\\' | '[' | ']' | '/' | '-' | '^' | '\'' | '.' => Ok(escaped),
+            other => self.fail(&format!("'\\{other}' is no escape")),
+        }
+    }
+
+    fn code(&mut self, digits: usize) -> Outcome<char> {
+        let hex = self.text.get(self.at..self.at + digits);
+        let code = hex
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        self.at += digits;
+        match code.and_then(char::from_u32) {
+            Some(c) => Ok(c),
+            None => self.fail("an escape names no character"),
+        }
+    }
+
+    fn literal(&mut self) -> Outcome<String> {
+        self.at += 1;
+        let mut text = String::new();
+        while self.peek() != Some(b'"') {
+            text.push(self.character()?);
+        }
+        self.at += 1;
+        Ok(serde_json::to_string(&text).expect("a string is JSON"))
+    }
+
+    fn class(&mut self) -> Outcome<String> {
+        self.at += 1;
+        let mut out = String::from("/[");
+        if self.peek() == Some(b'^') {
+            self.at += 1;
+            out.push('^');
+        }
+        let mut is_empty = true;
+        while self.peek() != Some(b']') {
+            let from = self.character()?;
+            let mut to = from;
+            if self.peek() == Some(b'-') && self.text.get(self.at + 1) != Some(&b']') {
+                self.at += 1;
+                to = self.character()?;
+            }
+            if to < from {
+                return self.fail("a range of a class runs backwards");
+            }
+            out += &format!("\\u{{{:x}}}", from as u32);
+            if to != from {
+                out += &format!("-\\u{{{:x}}}", to as u32);
+            }
+            is_empty = false;
+        }
+        self.at += 1;
+        if is_empty {
+            return self.fail("a class is empty");
+        }
+        Ok(out + "]/")
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let begin = self.at;
+        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
+            self.at += 1;
+        }
+        std::str::from_utf8(&self.text[begin..self.at]).ok()?.parse().ok()
+    }
+
+    fn repetition(&mut self) -> Outcome<String> {
+        match self.peek() {
+            Some(c @ (b'*' | b'+' | b'?')) => {
+                self.at += 1;
+                Ok((c as char).to_string())
+            }
+            Some(b'{') => {
+                self.at += 1;
+                let least = self.number();
+                let has_comma = self.peek() == Some(b',');
+                self.at += usize::from(has_comma);
+                let most = if has_comma { self.number() } else { least };
+                if self.peek() != Some(b'}') || (least.is_none() && most.is_none()) {
+                    return self.fail("a repetition is not {m}, {m,}, {,n} or {m,n}");
+                }
+                self.at += 1;
+                let most = most.map_or(String::new(), |n| n.to_string());
+                Ok(format!("{{{},{most}}}", least.unwrap_or(0)))
+            }
+            _ => Ok(String::new()),
+        }
+    }
+
+    fn item(&mut self) -> Outcome<String> {
+        match self.peek() {
+            Some(b'"') => self.literal(),
+            Some(b'[') => self.class(),
+            Some(b'.') => {
+                self.at += 1;
+                Ok("/(?s:.)/".into())
+            }
+            Some(b'(') => {
+                self.at += 1;
+                let inner = self.alternatives(true)?;
+                if self.peek() != Some(b')') {
+                    return self.fail("a ')' is missing");
+                }
+                self.at += 1;
+                Ok(format!("({inner})"))
+            }
+            _ => {
+                let name = self.name()?;
+                self.used.push(name.clone());
+                Ok(rule_name(&name))
+            }
+        }
+    }
+
+    fn sequence(&mut self, nested: bool) -> Outcome<String> {
+        let mut out = Vec::new();
+        loop {
+            self.skip(nested);
+            match self.peek() {
+                None | Some(b'|' | b')' | b'\n') => break,
+                _ if self.at_rule() => break,
+                _ => {}
+            }
+            let item = self.item()?;
+            let repeated = self.repetition()?;
+            out.push(item + &repeated);
+        }
+        // Lark has no empty alternative.
+        Ok(if out.is_empty() { "\"\"".into() } else { out.join(" ") })
+    }
+
+    fn alternatives(&mut self, nested: bool) -> Outcome<String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return self.fail("groups are nested too deeply");
+        }
+        let mut out = vec![self.sequence(nested)?];
+        loop {
+            // An alternative may stand on a line of its own.
+            let end = self.at;
+            self.skip(true);
+            if self.peek() != Some(b'|') {
+                self.at = if nested { self.at } else { end };
+                break;
+            }
+            self.at += 1;
+            self.skip(true);
+            out.push(self.sequence(nested)?);
+        }
+        self.depth -= 1;
+        Ok(out.join(" | "))
+    }
+
+    fn rule(&mut self) -> Outcome<String> {
+        let name = self.name()?;
+        self.skip(false);
+        if !self.text[self.at..].starts_with(b"::=") {
+            return self.fail("'::=' is missing");
+        }
+        self.at += 3;
+        self.skip(true);
+        let body = self.alternatives(false)?;
+        let line = format!("{}: {body}\n", rule_name(&name));
+        if !self.defined.insert(name.clone()) {
+            return self.fail(&format!("the rule '{name}' is defined twice"));
+        }
+        Ok(line)
+    }
+}
+
+pub fn to_lark(text: &str) -> Outcome<String> {
+    let mut reader = Reader {
+        text: text.as_bytes(),
+        at: 0,
+        depth: 0,
+        defined: HashSet::new(),
+        used: Vec::new(),
+    };
+    let mut lark = format!("start: {}\n", rule_name("root"));
+    reader.skip(true);
+    while reader.peek().is_some() {
+        lark += &reader.rule()?;
+        reader.skip(true);
+    }
+    reader.used.push("root".into());
+    match reader.used.iter().find(|name| !reader.defined.contains(*name)) {
+        Some(name) => Err(Failure::new(format!("GBNF: there is no rule '{name}'"))),
+        None => Ok(lark),
+    }
+}

@@ -1,0 +1,9 @@
+//! Grammars as token masks: what a structured output may go on with.
+
+mod compile;
+mod ffi;
+mod gbnf;
+mod matcher;
+mod schema;
+mod tags;
+mod vocabulary;
