@@ -57,6 +57,10 @@ struct EngineConfig {
   int max_model_len = 0;           // 0: as the model allows; -1: what memory allows ("auto")
   int max_num_seqs = 0;            // 0: 64 on CPU, 256 on CUDA
   int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA
+  // Most tokens of a prompt that one step computes while other requests run, so that a long prompt
+  // does not fill their steps; 0: any; -1: a quarter of max_num_batched_tokens where that is at
+  // least 256.
+  int long_prefill_token_threshold = -1;
   int block_size = 16;
   int num_gpu_blocks_override = 0;    // 0: from memory
   int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves

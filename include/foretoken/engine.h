@@ -3,6 +3,7 @@
 #include <foretoken/request.h>
 #include <foretoken/status.h>
 
+#include <array>
 #include <future>
 #include <memory>
 #include <string>
@@ -30,11 +31,21 @@ struct StepTiming {
   int64_t reconcile_ns = 0;
 };
 
+// How many tokens a step computed: known ones and accepted drafts, without rejected ones.
+struct StepTokens {
+  static constexpr std::array<int, 13> kBounds = {1,   8,    16,   32,   64,   128,  256,
+                                                  512, 1024, 2048, 4096, 8192, 16384};
+  // Steps of at most kBounds[i] tokens and more than the bound before; the last: of even more.
+  std::array<int64_t, kBounds.size() + 1> num_steps{};
+  int64_t sum = 0;
+};
+
 // Counters since the start, summed over requests, and what is so now.
 struct EngineStats {
   int64_t num_steps = 0;  // of the engine, all sequences together
   int64_t num_finished_requests = 0;
   StepTiming timing;
+  StepTokens step_tokens;
   RequestStats requests;
   std::vector<RequestStats> drafters;  // the same by drafter, in the order of EngineConfig
   int64_t num_running_requests = 0;    // sequences that have a slot

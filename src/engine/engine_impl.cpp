@@ -18,6 +18,7 @@ constexpr const char* kNoWaitInCallback =
 }  // namespace
 
 EngineImpl::~EngineImpl() {
+  if (grammars_ != nullptr) grammars_->stop_compiling();
   if (loop_ != nullptr) loop_->stop();
   if (outputs_ != nullptr) outputs_->join();
   if (loop_ != nullptr && loop_->device_hangs()) {
@@ -73,14 +74,21 @@ Status EngineImpl::submit(Request request, OutputCallback callback, std::string*
     }
   }
   if (request_id != nullptr) *request_id = id;
-  for (size_t i = 1; i < states.size(); ++i) states[i]->next_submitted = states[i - 1].get();
-  if (!loop_->intake().push_chain(states.back().get(), states.front().get())) {
-    std::lock_guard lock(requests_mutex_);
-    requests_.erase(id);
-    return aborted("the engine is shutting down; it takes no more requests");
+  if (group.request.sampling.structured_outputs) {
+    grammars_->prepare(std::move(states));
+    return {};
   }
-  for (std::unique_ptr<RequestState>& state : states) (void)state.release();
-  return {};
+  if (push(states)) return {};
+  std::lock_guard lock(requests_mutex_);
+  requests_.erase(id);
+  return aborted("the engine is shutting down; it takes no more requests");
+}
+
+bool EngineImpl::push(GrammarService::Choices& choices) {
+  for (size_t i = 1; i < choices.size(); ++i) choices[i]->next_submitted = choices[i - 1].get();
+  if (!loop_->intake().push_chain(choices.back().get(), choices.front().get())) return false;
+  for (std::unique_ptr<RequestState>& choice : choices) (void)choice.release();
+  return true;
 }
 
 void EngineImpl::abort(const std::string& request_id) {
@@ -175,11 +183,14 @@ EngineStats EngineImpl::stats() const {
   EngineStats stats;
   stats.num_steps = loop_->num_steps();
   stats.timing = loop_->timing();
+  stats.step_tokens = loop_->step_tokens();
   stats.num_finished_requests = outputs_->num_finished();
   stats.requests = outputs_->totals();
   for (size_t i = 0; i < drafters_.size(); ++i) {
     stats.drafters.push_back(outputs_->totals_of(static_cast<int>(i)));
   }
+  stats.num_running_requests = loop_->occupancy().running.load();
+  stats.num_waiting_requests = loop_->occupancy().waiting.load();
   stats.num_free_blocks = loop_->occupancy().free_blocks.load();
   stats.num_total_blocks = info_.num_blocks;
   stats.num_free_slots = loop_->occupancy().free_slots.load();

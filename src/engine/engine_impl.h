@@ -13,6 +13,7 @@
 #include "draft/step_times.h"
 #include "engine/engine_loop.h"
 #include "engine/generation_config.h"
+#include "engine/grammar_service.h"
 #include "engine/kv_budget.h"
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
@@ -68,6 +69,12 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config, StartClock& clock);
+  // Hands a request's choices to the engine thread; false when it takes no more.
+  bool push(GrammarService::Choices& choices);
+  Status make_grammars(const EngineConfig& config, const TestHooks& hooks);
+  std::vector<int32_t> eos_token_ids() const {
+    return generation_.eos_token_ids.value_or(model_->config().eos_token_ids);
+  }
   void abandon_device();
   void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
@@ -94,6 +101,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<OutputRing> ring_;
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
+  std::unique_ptr<GrammarService> grammars_;  // null: no tokenizer, or idle
 
   GraphConfig graphs_;
   GenerationConfig generation_;

@@ -58,6 +58,7 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       result_limits_(parts.memory.result_limits()),
       stamps_(parts.memory.stamps),
       trace_(parts.trace),
+      grammars_(parts.grammars),
       steps_in_flight_(steps_in_flight),
       step_timeout_(step_timeout),
       hooks_(hooks) {
@@ -109,16 +110,19 @@ void EngineLoop::main() {
 void EngineLoop::take_in() {
   add_submitted(intake_.take());
   if (intake_.take_end_announcement()) end_requested();
+  if (next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_) end_late();
 }
 
 void EngineLoop::add_submitted(RequestState* request) {
   while (request != nullptr) {
     RequestState* next = request->next_submitted;
     live_.push_back(&request->sequence);
+    next_deadline_ns_ =
+        std::min({next_deadline_ns_, request->queue_deadline_ns, request->deadline_ns});
     scheduler_.add(request->sequence);
     // An abort may have been announced, and looked for, before the record came in.
     const bool aborted = shall_end(*request);
-    if (failed_.load()) {
+    if (failed_.load() || !request->refused.ok()) {
       end_sequence(request->sequence, FinishReason::kError);
     } else if (aborted) {
       end_sequence(request->sequence, FinishReason::kAbort);
@@ -131,6 +135,26 @@ void EngineLoop::end_requested() {
   for (size_t i = live_.size(); i-- > 0;) {
     Sequence& sequence = *live_[i];
     if (shall_end(owner_of(sequence))) end_sequence(sequence, FinishReason::kAbort);
+  }
+}
+
+// Looks at all; the next look is due at the earliest deadline that is left.
+void EngineLoop::end_late() {
+  using Late = RequestState::Late;
+  const int64_t now = now_ns();
+  next_deadline_ns_ = INT64_MAX;
+  for (size_t i = live_.size(); i-- > 0;) {
+    Sequence& sequence = *live_[i];
+    RequestState& request = owner_of(sequence);
+    if (sequence.state == SequenceState::kFinished) continue;
+    const bool fresh = sequence.state == SequenceState::kWaiting && sequence.num_preemptions == 0;
+    const int64_t start_by = fresh ? request.queue_deadline_ns : INT64_MAX;
+    if (now < std::min(start_by, request.deadline_ns)) {
+      next_deadline_ns_ = std::min({next_deadline_ns_, start_by, request.deadline_ns});
+      continue;
+    }
+    request.late = now >= start_by ? Late::kNotStarted : Late::kNotFinished;
+    end_sequence(sequence, FinishReason::kError);
   }
 }
 
@@ -176,15 +200,25 @@ bool EngineLoop::plan_and_submit() {
     const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
     encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
   }
+  if (grammars_ != nullptr && (plan.features & kHasGrammar) != 0) grammars_->expect();
   {
     const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
     runner_.submit(plan);
   }
+  note_starts(plan);
   clock_.count_planned();
   follows_[num_submitted_ % kStepRingSize] = !rested_;
   rested_ = false;
   ++num_submitted_;
   return true;
+}
+
+void EngineLoop::note_starts(const StepPlan& plan) {
+  for (const Span& span : plan.spans) {
+    if (!span.is_first) continue;
+    RequestState& request = owner_of(*span.sequence);
+    if (request.first_step_ns == 0) request.first_step_ns = now_ns();
+  }
 }
 
 // Ok as well after a failure, when nothing is waited for any more.
@@ -212,7 +246,9 @@ void EngineLoop::wait_and_reconcile() {
   const StepPlan& plan = plans_[step % kStepRingSize];
   const ResultView result = runner_.result(step);
   if (!failed_.load()) note_step(step);
-  for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
+  int64_t num_tokens = 0;
+  for (size_t i = 0; i < plan.spans.size(); ++i) num_tokens += reconcile(plan, i, result);
+  clock_.note_tokens(num_tokens);
   ++num_reconciled_;
   num_steps_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -225,7 +261,7 @@ void EngineLoop::note_step(uint64_t step) {
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }
 
-void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
+int EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
   constexpr SpanResult kNothing{};
   const Span& span = plan.spans[index];
   const SpanResult& result = failed_.load() ? kNothing : view.spans[index];
@@ -258,6 +294,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
       event.num_cached_tokens >= 0) {
     outputs_.push(event);
   }
+  return span.num_tokens + std::max(result.num_committed - 1, 0);
 }
 
 // Log-probabilities and the pooled state, which lie in the ring entry only until it is reused.
@@ -292,6 +329,8 @@ void EngineLoop::forget(Sequence& sequence) {
 void EngineLoop::note_occupancy() {
   occupancy_.free_blocks.store(scheduler_.blocks().num_free(), std::memory_order_relaxed);
   occupancy_.free_slots.store(scheduler_.num_free_slots(), std::memory_order_relaxed);
+  occupancy_.running.store(scheduler_.num_running(), std::memory_order_relaxed);
+  occupancy_.waiting.store(scheduler_.num_waiting(), std::memory_order_relaxed);
   occupancy_.preemptions.store(scheduler_.stats().num_preemptions, std::memory_order_relaxed);
 }
 

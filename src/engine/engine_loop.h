@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "draft/length_policy.h"
+#include "engine/grammar_thread.h"
 #include "engine/intake.h"
 #include "engine/model_runner.h"
 #include "engine/output_ring.h"
@@ -29,7 +30,8 @@ class EngineLoop {
     LengthPolicy& policy;
     OutputRing& outputs;
     const StepMemory& memory;
-    StepTrace* trace = nullptr;  // null: none is kept
+    StepTrace* trace = nullptr;         // null: none is kept
+    GrammarThread* grammars = nullptr;  // null: no request has a grammar
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -49,12 +51,15 @@ class EngineLoop {
   bool device_hangs() const { return device_hangs_.load(); }
   // Any thread.
   StepTiming timing() const { return clock_.timing(); }
+  StepTokens step_tokens() const { return clock_.step_tokens(); }
 
   // A snapshot made by the engine thread after each step. Any thread.
   struct Occupancy {
     std::atomic<int64_t> free_blocks{0};
     std::atomic<int64_t> free_slots{0};
     std::atomic<int64_t> preemptions{0};
+    std::atomic<int64_t> running{0};
+    std::atomic<int64_t> waiting{0};
   };
   const Occupancy& occupancy() const { return occupancy_; }
 
@@ -63,14 +68,17 @@ class EngineLoop {
   void take_in();
   void add_submitted(RequestState* request);
   void end_requested();
+  void end_late();
   std::span<const DraftGrant> grant_drafts();
   bool plan_and_submit();
   bool plan_next(StepPlan& plan);
+  void note_starts(const StepPlan& plan);
   Status wait_for_step();
   void wait_and_reconcile();
   void note_step(uint64_t step);
   TraceLane* lane() const { return trace_ != nullptr ? trace_->engine() : nullptr; }
-  void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
+  // The tokens that the span computed.
+  int reconcile(const StepPlan& plan, size_t index, const ResultView& view);
   void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);
   void fail_everything(const Status& status);
@@ -87,6 +95,7 @@ class EngineLoop {
   const ResultLimits result_limits_;
   const StepStamps* const stamps_;
   StepTrace* const trace_;
+  GrammarThread* const grammars_;
   const int steps_in_flight_;
   const std::chrono::milliseconds step_timeout_;
   const TestHooks hooks_;
@@ -98,7 +107,8 @@ class EngineLoop {
   bool rested_ = true;                         // there was nothing to plan since the last step
   uint64_t num_submitted_ = 0;
   uint64_t num_reconciled_ = 0;
-  std::vector<Sequence*> live_;  // everything added and not released
+  int64_t next_deadline_ns_ = INT64_MAX;  // no live request has an earlier one
+  std::vector<Sequence*> live_;           // everything added and not released
   std::atomic<int64_t> num_steps_{0};
   StepClock clock_;
   Occupancy occupancy_;

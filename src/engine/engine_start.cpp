@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <thread>
 
 #include "base/log.h"
 #include "engine/locate_model.h"
@@ -49,7 +50,10 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
   clock.end_phase("memory");
   FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved, clock));
-  if (start == Start::kServing) engine->make_threads(resolved, hooks);
+  if (start == Start::kServing) {
+    FT_RETURN_IF_ERROR(engine->make_grammars(resolved, hooks));
+    engine->make_threads(resolved, hooks);
+  }
   clock.end_phase("threads");
   engine->info_.start_phases = clock.phases();
   FT_LOG(info, "started in {}", clock.text());
@@ -125,6 +129,7 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
                             .block_size = config.block_size,
                             .max_num_seqs = config.max_num_seqs,
                             .max_num_batched_tokens = config.max_num_batched_tokens,
+                            .long_prefill_token_threshold = config.long_prefill_token_threshold,
                             .max_logits_rows = config.max_num_batched_tokens,
                             .max_init_words = memory_->limits().max_words,
                             .max_block_assignments = memory_->limits().max_block_updates,
@@ -167,6 +172,9 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .max_processor_rows = config.max_processor_rows,
                         .max_len = config.max_model_len,
                         .max_catch_up_rows = max_catch_up_rows(config),
+                        .with_grammars = tokenizer_ != nullptr,
+                        .max_drafts = most_drafts(config),
+                        .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
                         .synthetic = synthetic,
                         .synthetic_chances = synthetic
                                                  ? synthetic_chances(config.speculative.front())
@@ -233,6 +241,31 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& c
   return {};
 }
 
+Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& hooks) {
+  if (tokenizer_ == nullptr) return {};
+  GrammarServiceConfig service;
+  service.eos_ids = eos_token_ids();
+  service.max_drafts = most_drafts(config);
+  // A part of the machine; on two cores the forward itself needs both.
+  service.num_helpers =
+      std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4 - 1, 0, 7);
+  service.slow_ns = hooks.slow_mask_ns.value_or(service.slow_ns);
+  const int32_t vocab_size = model_->config().vocab_size;
+  std::erase_if(service.eos_ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<GrammarCompiler> compiler,
+                      tokenizer_->grammar_compiler(vocab_size, service.eos_ids));
+  const auto ready = [this](GrammarService::Choices choices) {
+    if (push(choices)) return;
+    // The engine thread is gone, and so is everybody who could be told.
+    std::lock_guard lock(requests_mutex_);
+    requests_.erase(choices.front()->group->request.request_id);
+  };
+  grammars_ = std::make_unique<GrammarService>(std::move(compiler), runner_->mask_exchange(),
+                                               std::move(service), ready);
+  grammars_->start();
+  return {};
+}
+
 void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
   const ModelConfig& model = model_->config();
   limits_ = {.max_model_len = config.max_model_len,
@@ -243,22 +276,25 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
              .max_logprobs = config.max_logprobs,
              .max_processor_rows = config.max_processor_rows,
              .hidden_size = model.hidden_size,
+             .has_grammars = grammars_ != nullptr,
+             .verifies_by_coins = info_.rejection_sample_method == "synthetic",
              .has_priorities = config.scheduling_policy == "priority",
              .seed = config.seed,
-             .eos_token_ids = generation_.eos_token_ids.value_or(model.eos_token_ids)};
+             .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     limits_.drafters.push_back({drafter_names_[i], drafters_[i]->traits().max_drafts});
   }
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
-  loop_ = std::make_unique<EngineLoop>(EngineLoop::Parts{.queue = *queue_,
-                                                         .runner = *runner_,
-                                                         .scheduler = *scheduler_,
-                                                         .policy = *policy_,
-                                                         .outputs = *ring_,
-                                                         .memory = *memory_,
-                                                         .trace = trace_.get()},
-                                       config.steps_in_flight, hooks,
-                                       std::chrono::seconds(config.step_timeout_seconds));
+  loop_ = std::make_unique<EngineLoop>(
+      EngineLoop::Parts{.queue = *queue_,
+                        .runner = *runner_,
+                        .scheduler = *scheduler_,
+                        .policy = *policy_,
+                        .outputs = *ring_,
+                        .memory = *memory_,
+                        .trace = trace_.get(),
+                        .grammars = grammars_ != nullptr ? &grammars_->thread() : nullptr},
+      config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =

@@ -18,6 +18,7 @@
 #include "kernels/sample.h"
 #include "kernels/shape_logits.h"
 #include "kernels/stamp.h"
+#include "kernels/token_masks.h"
 #include "kernels/upload.h"
 
 namespace foretoken {
@@ -37,7 +38,9 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
           .max_len = config.max_len + kMaxDrafts,
           .num_slots = memory.batch.num_slots,
           .hidden_size = memory.result_limits().hidden,
-          .with_logprobs = memory.result_limits().max_rows > 0};
+          .with_logprobs = memory.result_limits().max_rows > 0,
+          .max_mask_spans = config.with_grammars ? memory.limits().max_spans : 0,
+          .mask_rows_each = config.max_drafts + 1};
 }
 
 }  // namespace
@@ -140,8 +143,16 @@ int ModelRunner::max_logits_rows(const StepShape& shape) const {
 
 void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
   enqueue_inputs(queue, shape);
+  if ((shape.features & kHasGrammar) != 0) {
+    export_spans(queue, {.counts = memory_.tensors.counts,
+                         .spans = memory_.tensors.spans,
+                         .batch = memory_.batch,
+                         .exchange = scratch_.masks,
+                         .ticket = scratch_.mask_ticket});
+  }
   model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
   if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
+  if ((shape.features & kHasGrammar) != 0) enqueue_mask_wait(queue);
   enqueue_logits(queue, shape);
   enqueue_outputs(queue, shape.features);
   enqueue_drafts(queue, shape);
@@ -164,6 +175,16 @@ void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
                   .max_logits_rows = max_logits_rows(shape)});
 }
 
+void ModelRunner::enqueue_mask_wait(Queue& queue) {
+  await_masks(queue, {.counts = memory_.tensors.counts,
+                      .spans = memory_.tensors.spans,
+                      .slots = memory_.batch.slots,
+                      .params = memory_.batch.params,
+                      .exchange = scratch_.masks,
+                      .ticket = scratch_.mask_ticket,
+                      .budget_ns = config_.mask_budget_ns});
+}
+
 void ModelRunner::enqueue_pooling(Queue& queue, int max_rows) {
   pool(queue, {.states = model_.hidden_states(queue, memory_.tensors, max_rows),
                .tensors = memory_.tensors,
@@ -184,7 +205,8 @@ void ModelRunner::enqueue_logits(Queue& queue, const StepShape& shape) {
   for (int offset = 0; offset < num_rows; offset += tile) {
     const int rows = std::min(tile, num_rows - offset);
     model_.logits(queue, memory_.tensors, offset, rows, scratch_.logits);
-    if (gives_logprobs(features) && (features & (kShapesLogits | kHasProcessors)) != 0) {
+    if (gives_logprobs(features) &&
+        (features & (kShapesLogits | kHasProcessors | kHasGrammar)) != 0) {
       keep_raw(queue, {.logits = scratch_.logits,
                        .raw = scratch_.raw,
                        .tensors = memory_.tensors,
@@ -226,6 +248,17 @@ void ModelRunner::enqueue_sampling(Queue& queue, int row_offset, int rows, uint3
                          .row_offset = row_offset,
                          .max_rows = rows,
                          .vocab = vocab});
+  }
+  if ((features & kHasGrammar) != 0) {
+    apply_masks(queue, {.logits = scratch_.logits,
+                        .tensors = memory_.tensors,
+                        .slots = memory_.batch.slots,
+                        .params = memory_.batch.params,
+                        .masks = scratch_.masks.masks,
+                        .mask_words = scratch_.masks.mask_words,
+                        .row_offset = row_offset,
+                        .max_rows = rows,
+                        .vocab = vocab});
   }
   sample(queue, {.logits = scratch_.logits,
                  .tensors = memory_.tensors,

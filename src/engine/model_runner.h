@@ -18,6 +18,8 @@
 
 namespace foretoken {
 
+inline constexpr int64_t kMaskBudgetNs = 10'000'000;
+
 struct ModelRunnerConfig {
   int max_rows = 0;  // token rows of the largest step
   // Logits rows of the largest step whose prompts are not scored; the others want up to max_rows.
@@ -26,6 +28,10 @@ struct ModelRunnerConfig {
   int max_processor_rows = 0;  // of those through logits processors at once; 0: none
   int max_len = 0;             // of the longest sequence
   int max_catch_up_rows = 0;   // of a drafter in one step
+  bool with_grammars = false;  // steps may hold spans with grammars
+  int max_drafts = 0;          // of any drafter
+  // Time that a step waits for masks, in nanoseconds. Spans without theirs pause.
+  int64_t mask_budget_ns = kMaskBudgetNs;
   // Verification by the rule `synthetic`, with the chances of kernels/commit.h.
   bool synthetic = false;
   std::array<uint32_t, kMaxDrafts> synthetic_chances{};
@@ -74,6 +80,8 @@ class ModelRunner {
   const GraphCache& graphs() const { return graphs_; }
   int logits_tile() const { return config_.logits_tile; }
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
+  // After `start`; the other side is a GrammarThread.
+  const MaskExchange& mask_exchange() const { return scratch_.masks; }
 
  private:
   char* entry_bytes(uint64_t step) const;
@@ -84,6 +92,7 @@ class ModelRunner {
   void enqueue_pooling(Queue& queue, int max_rows);
   void enqueue_logits(Queue& queue, const StepShape& shape);
   void enqueue_processors(Queue& queue, int row_offset, int rows);
+  void enqueue_mask_wait(Queue& queue);
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
   void enqueue_outputs(Queue& queue, uint32_t features);
   void enqueue_drafts(Queue& queue, const StepShape& shape);

@@ -66,11 +66,37 @@ void attach_embedding(RequestState& request) {
   request.output.embedding = std::move(state);
 }
 
+std::string seconds_text(double seconds) {
+  std::string text = std::to_string(seconds);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+Status late_error(const RequestState& request) {
+  const Request& asked = request.group->request;
+  if (request.late == RequestState::Late::kNotStarted) {
+    return resource_exhausted("request " + asked.request_id + " was not begun within its " +
+                              "queue_timeout_seconds of " +
+                              seconds_text(asked.queue_timeout_seconds) +
+                              "; the engine is busy, try again later or wait longer");
+  }
+  return aborted("request " + asked.request_id + " did not end within its timeout_seconds of " +
+                 seconds_text(asked.timeout_seconds) + " and was ended after " +
+                 std::to_string(request.stats.num_output_tokens) +
+                 " tokens; ask for fewer tokens or allow more time");
+}
+
 Status error_of(const RequestState& request, const Status& device) {
+  if (!request.refused.ok()) return request.refused;
   if (!device.ok()) return device;
+  if (request.late != RequestState::Late::kNo) return late_error(request);
   const std::string& id = request.group->request.request_id;
   const std::string fault = request.processors != nullptr ? request.processors->fault() : "";
   if (!fault.empty()) return invalid_argument("request " + id + ": " + fault);
+  if (request.grammar != nullptr) {
+    return invalid_argument("request " + id + ": " + request.grammar->why_nothing_fits());
+  }
   return internal_error("request " + id +
                         ": a token had no valid probability (NaN logits or every token masked)");
 }
@@ -156,6 +182,15 @@ void OutputProcessor::handle_and_trace(const OutputEvent& event) {
   trace_->extend("outputs", begin, now_ns(), kSameOutputsNs);
 }
 
+// A grammar that is complete, in a model that has no token to say so.
+bool OutputProcessor::is_complete(const RequestState& request, const OutputEvent& event) {
+  const SamplingParams& sampling = request.group->request.sampling;
+  const int64_t num_tokens = request.stats.num_output_tokens;
+  return event.finish == FinishReason::kError && request.grammar != nullptr &&
+         hooks_.device_error().ok() && num_tokens >= sampling.min_tokens &&
+         request.grammar->completed_after(num_tokens);
+}
+
 void OutputProcessor::handle(const OutputEvent& event) {
   RequestState& request = *event.request;
   if (request.finished) {
@@ -166,7 +201,7 @@ void OutputProcessor::handle(const OutputEvent& event) {
   append_ids(request, event);
   if (request.finished) return;
   if (event.finish != FinishReason::kNone) {
-    finish(request, event.finish);
+    finish(request, is_complete(request, event) ? FinishReason::kStop : event.finish);
   } else if (!request.output.token_ids.empty()) {
     emit(request);
   }
@@ -177,6 +212,7 @@ void OutputProcessor::count(RequestState& request, const OutputEvent& event) {
   if (event.num_cached_tokens >= 0 && event.num_preemptions == 0) {
     stats.num_cached_tokens = event.num_cached_tokens;
   }
+  if (request.first_step_ns > 0) stats.queue_ns = request.first_step_ns - request.submitted_ns;
   stats.num_preemptions = std::max<int64_t>(stats.num_preemptions, event.num_preemptions);
   add(stats, event);
   change_totals(request, [&](RequestStats& sum) { add(sum, event); });
@@ -291,6 +327,7 @@ void OutputProcessor::count_finished(const RequestState& request) {
   rest.num_prompt_tokens = request.stats.num_prompt_tokens;
   rest.num_cached_tokens = request.stats.num_cached_tokens;
   rest.num_preemptions = request.stats.num_preemptions;
+  rest.queue_ns = request.stats.queue_ns;
   change_totals(request, [&](RequestStats& sum) { sum += rest; });
   if (!request.output.request_finished) return;
   std::lock_guard lock(totals_mutex_);

@@ -47,6 +47,7 @@ class OutputProcessor {
   void main();
   void handle_and_trace(const OutputEvent& event);
   void handle(const OutputEvent& event);
+  bool is_complete(const RequestState& request, const OutputEvent& event);
   void count(RequestState& request, const OutputEvent& event);
   void append_ids(RequestState& request, const OutputEvent& event);
   bool append_id(RequestState& request, int32_t id, bool is_stop_id);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "base/clock.h"
 #include "draft/registry.h"
 #include "engine/bad_words.h"
 #include "engine/sampling_checks.h"
@@ -158,6 +159,16 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
   sequence.window_blocks.reserve(static_cast<size_t>(limits.max_window_blocks));
 }
 
+int64_t deadline(int64_t now, double seconds) {
+  return seconds > 0 ? now + static_cast<int64_t>(seconds * 1e9) : INT64_MAX;
+}
+
+void set_times(const Request& request, RequestState& state) {
+  state.submitted_ns = now_ns();
+  state.queue_deadline_ns = deadline(state.submitted_ns, request.queue_timeout_seconds);
+  state.deadline_ns = deadline(state.submitted_ns, request.timeout_seconds);
+}
+
 // The prompt is scored with choice 0 alone; the others may find it in the prefix cache.
 void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   Sequence& sequence = state.sequence;
@@ -166,6 +177,7 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   if (choice > 0) sequence.features &= ~uint32_t{kScoresPrompt};
   sequence.scores_prompt = (sequence.features & kScoresPrompt) != 0;
   sequence.bypasses_prefix_cache = sequence.scores_prompt || sequence.pools;
+  sequence.may_pause = (sequence.features & kHasGrammar) != 0;
   state.params = wishes.params;
   state.params.choice = choice;
   state.init_words = wishes.init_words;
@@ -227,6 +239,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
     state.sequence.id = number + static_cast<uint64_t>(choice);
     fill_sequence(ids, lengths, limits, group->request, state.sequence);
     fill_choice(wishes, choice, state);
+    set_times(group->request, state);
     state.output.request_id = group->request.request_id;
     state.output.index = choice;
     state.stats.num_prompt_tokens = lengths.prompt_len;

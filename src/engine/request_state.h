@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/grammar_sequence.h"
 #include "engine/host_processors.h"
 #include "engine/logprob_record.h"
 #include "kernels/step_types.h"
@@ -39,13 +40,22 @@ struct RequestState {
   // is their number.
   std::vector<uint32_t> init_words;
   std::unique_ptr<ProcessorChain> processors;  // SlotParams::processors points to it
+  std::shared_ptr<GrammarSequence> grammar;    // SlotParams::grammar is its number; null: none
   std::unique_ptr<LogprobRecord> logprobs;     // null: none are wanted
+  Status refused;                              // why it ends before it runs; ok: it runs
   // The pooled state: written by the engine thread before it announces the end. Empty: no pooling.
   std::vector<float> embedding;
   std::shared_ptr<RequestGroup> group = std::make_shared<RequestGroup>();
   // Set from any thread: the engine thread ends the sequence soon.
   std::atomic<bool> end_requested{false};
   RequestState* next_submitted = nullptr;  // link in Intake
+  // All on the clock of now_ns(). By when it must have had its first step, and by when it must end.
+  int64_t submitted_ns = 0;
+  int64_t first_step_ns = 0;  // set by the engine thread before the first output
+  int64_t queue_deadline_ns = INT64_MAX;
+  int64_t deadline_ns = INT64_MAX;
+  // Set by the engine thread before it announces the end: which of the two has passed.
+  enum class Late : uint8_t { kNo, kNotStarted, kNotFinished } late = Late::kNo;
 
   // Output thread.
   std::unique_ptr<Detokenizer> detokenizer;

@@ -5,6 +5,7 @@
 
 #include "base/sampling_ranges.h"
 #include "kernels/step_types.h"
+#include "text/grammar.h"
 
 namespace foretoken {
 namespace {
@@ -106,6 +107,23 @@ Status check_processors(const SamplingParams& sampling, const RequestLimits& lim
   return {};
 }
 
+Status check_grammar(const SamplingParams& sampling, const RequestLimits& limits,
+                     bool has_tokenizer) {
+  if (!sampling.structured_outputs) return {};
+  if (limits.verifies_by_coins) {
+    return invalid_argument(
+        "structured_outputs cannot be used with --rejection-sample-method synthetic, which accepts "
+        "drafts whatever they are; start the engine with another rule");
+  }
+  if (!has_tokenizer || !limits.has_grammars) {
+    return invalid_argument(
+        "structured_outputs need a tokenizer, and this engine has none (no tokenizer.json, or "
+        "--skip-tokenizer-init); leave the field out");
+  }
+  const Result<GrammarText> text = grammar_text(*sampling.structured_outputs);
+  return text.ok() ? Status() : text.status();
+}
+
 Status check_text(const SamplingParams& sampling, bool has_tokenizer) {
   if (!sampling.stop.empty() && !sampling.detokenize) {
     return invalid_argument("stop strings need detokenize; set it to true or leave stop out");
@@ -128,6 +146,7 @@ Status check_pooling(const SamplingParams& sampling) {
                       : sampling.logprobs                   ? "logprobs"
                       : sampling.prompt_logprobs            ? "prompt_logprobs"
                       : !sampling.logits_processors.empty() ? "logits_processors"
+                      : sampling.structured_outputs         ? "structured_outputs"
                       : !sampling.logit_bias.empty()        ? "logit_bias"
                       : !sampling.bad_words.empty()         ? "bad_words"
                       : sampling.allowed_token_ids          ? "allowed_token_ids"
@@ -154,13 +173,13 @@ Status check_engine_wishes(const Request& request, const RequestLimits& limits) 
                           std::to_string(limits.max_model_len));
 }
 
-// What the public types have room for and no part of the engine does yet.
-Status check_later(const Request& request) {
-  if (request.sampling.structured_outputs) {
-    return unsupported("structured_outputs is not built yet; leave it out");
-  }
-  if (request.queue_timeout_seconds != 0 || request.timeout_seconds != 0) {
-    return unsupported("queue_timeout_seconds and timeout_seconds are not built yet; use 0");
+Status check_times(const Request& request) {
+  constexpr double kLongest = 1e9;  // seconds
+  for (const auto& [name, seconds] :
+       {std::pair{"queue_timeout_seconds", request.queue_timeout_seconds},
+        std::pair{"timeout_seconds", request.timeout_seconds}}) {
+    if (seconds >= 0 && seconds <= kLongest) continue;  // false for NaN
+    return out_of_range(name, seconds, "be in [0, 1e9]; 0 means any time");
   }
   return {};
 }
@@ -169,13 +188,14 @@ Status check_later(const Request& request) {
 
 Status check_request(const Request& request, const RequestLimits& limits, bool has_tokenizer) {
   const SamplingParams& sampling = request.sampling;
-  FT_RETURN_IF_ERROR(check_later(request));
+  FT_RETURN_IF_ERROR(check_times(request));
   FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
   FT_RETURN_IF_ERROR(check_counts(sampling));
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
   FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));
   FT_RETURN_IF_ERROR(check_logprobs("prompt_logprobs", sampling.prompt_logprobs, limits));
   FT_RETURN_IF_ERROR(check_processors(sampling, limits));
+  FT_RETURN_IF_ERROR(check_grammar(sampling, limits, has_tokenizer));
   FT_RETURN_IF_ERROR(check_text(sampling, has_tokenizer));
   FT_RETURN_IF_ERROR(check_engine_wishes(request, limits));
   return request.pooling == Pooling::kNone ? Status() : check_pooling(sampling);

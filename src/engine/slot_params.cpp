@@ -14,7 +14,8 @@ namespace {
 Status fill_stop_ids(const SamplingParams& sampling, const RequestLimits& limits,
                      SlotParams& params) {
   std::vector<int32_t> ids = sampling.stop_token_ids;
-  if (!sampling.ignore_eos) {
+  // A grammar says itself where EOS may come; nothing comes behind it.
+  if (!sampling.ignore_eos || sampling.structured_outputs) {
     ids.insert(ids.end(), limits.eos_token_ids.begin(), limits.eos_token_ids.end());
   }
   std::sort(ids.begin(), ids.end());
@@ -80,6 +81,7 @@ uint32_t features_of(const Request& request, const SlotParams& params) {
   if (shapes_logits(params)) features |= kShapesLogits;
   if (sampling.logprobs) features |= kWantsLogprobs;
   if (!sampling.logits_processors.empty()) features |= kHasProcessors;
+  if (sampling.structured_outputs) features |= kHasGrammar;
   if (sampling.prompt_logprobs && params.prompt_len > 1) features |= kScoresPrompt;
   return features;
 }
@@ -93,6 +95,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
   SlotWishes wishes;
   wishes.params = {.seed = seed_of(sampling, limits, number),
                    .processors = 0,
+                   .grammar = 0,
                    .choice = 0,
                    .temperature = sampling.temperature,
                    .top_p = sampling.top_p,

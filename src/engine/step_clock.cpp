@@ -21,6 +21,22 @@ void StepClock::note_step(uint64_t step, bool follows, const StepStamps* stamps)
   if (follows) note_gap(stamps[step % kStepRingSize].begin_ns - before.end_ns);
 }
 
+void StepClock::note_tokens(int64_t num_tokens) {
+  const auto& bounds = StepTokens::kBounds;
+  const auto bucket = std::lower_bound(bounds.begin(), bounds.end(), num_tokens) - bounds.begin();
+  add(steps_of_tokens_[static_cast<size_t>(bucket)], 1);
+  add(num_tokens_, num_tokens);
+}
+
+StepTokens StepClock::step_tokens() const {
+  StepTokens tokens;
+  for (size_t i = 0; i < steps_of_tokens_.size(); ++i) {
+    tokens.num_steps[i] = steps_of_tokens_[i].load();
+  }
+  tokens.sum = num_tokens_.load();
+  return tokens;
+}
+
 void StepClock::note_gap(int64_t ns) {
   const int64_t gap = std::max<int64_t>(ns, 0);
   add(num_gaps_, 1);

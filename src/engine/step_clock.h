@@ -19,11 +19,15 @@ class StepClock {
   void count_planned() { add(num_planned_, 1); }
   void note_phase(HostPhase phase, int64_t ns) { add(host_ns_[static_cast<size_t>(phase)], ns); }
 
+  // A step computed so many tokens (StepTokens).
+  void note_tokens(int64_t num_tokens);
+
   // `stamps`: the ring. `step` is published, so that the one before has ended. `follows`: the gap
   // between the two counts. Steps come in order.
   void note_step(uint64_t step, bool follows, const StepStamps* stamps);
 
   StepTiming timing() const;
+  StepTokens step_tokens() const;
 
  private:
   using Counter = std::atomic<int64_t>;
@@ -47,6 +51,8 @@ class StepClock {
   Counter idle_ns_{0};
   Counter num_gaps_{0};
   std::array<Counter, kNumBuckets> gaps_{};
+  std::array<Counter, StepTokens::kBounds.size() + 1> steps_of_tokens_{};
+  Counter num_tokens_{0};
 };
 
 }  // namespace foretoken

@@ -21,7 +21,30 @@ Status StepScratch::take() {
       (static_cast<size_t>(config_.num_slots) + 1) * static_cast<size_t>(config_.hidden_size);
   FT_ASSIGN_OR_RETURN(accumulators, arena_.take_array<float>(states, "pooled states"));
   FT_RETURN_IF_ERROR(take_tables());
+  if (config_.max_mask_spans > 0) FT_RETURN_IF_ERROR(take_masks());
   return config_.max_processor_rows > 0 ? take_host() : Status();
+}
+
+Status StepScratch::take_masks() {
+  const auto spans = static_cast<size_t>(config_.max_mask_spans);
+  const auto rows = spans * static_cast<size_t>(config_.mask_rows_each);
+  masks.max_spans = config_.max_mask_spans;
+  masks.rows_each = config_.mask_rows_each;
+  masks.mask_words = (config_.vocab_size + 31) / 32;
+  FT_ASSIGN_OR_RETURN(mask_ticket, arena_.take_array<MaskTicket>(1, "ticket of masks"));
+  // A line for each writer.
+  for (uint64_t** word : {&masks.posted, &masks.passed, &masks.taken, &masks.answered}) {
+    FT_ASSIGN_OR_RETURN(*word, pinned_.take_array<uint64_t>(1, "words of masks"));
+  }
+  FT_ASSIGN_OR_RETURN(masks.num_spans, pinned_.take_array<int32_t>(kMaskRing, "spans of masks"));
+  FT_ASSIGN_OR_RETURN(masks.spans,
+                      pinned_.take_array<MaskSpan>(kMaskRing * spans, "spans of masks"));
+  FT_ASSIGN_OR_RETURN(masks.answers,
+                      pinned_.take_array<uint64_t>(kMaskRing * spans, "answers of masks"));
+  FT_ASSIGN_OR_RETURN(masks.masks,
+                      pinned_.take_array<uint32_t>(rows * static_cast<size_t>(masks.mask_words),
+                                                   "masks of grammars"));
+  return {};
 }
 
 Status StepScratch::take_tables() {

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "engine/host_processors.h"
+#include "kernels/token_masks.h"
 
 namespace foretoken {
 
@@ -17,6 +18,8 @@ struct StepScratchConfig {
   int num_slots = 0;
   int hidden_size = 0;
   bool with_logprobs = false;
+  int max_mask_spans = 0;  // spans of a step that can have grammars; 0: none
+  int mask_rows_each = 0;  // logits rows of such a span at most
 };
 
 // Memory between the ops of one step, taken at start-up and used by one step after the other.
@@ -27,11 +30,13 @@ class StepScratch {
   static int64_t device_bytes(const StepScratchConfig& config);
   Status take();
 
-  float* logits = nullptr;             // [logits_tile, vocab]
-  float* raw = nullptr;                // the same before shaping; null without logprobs
-  uint32_t* seen = nullptr;            // [logits_tile, 2, ceil(vocab / 32)]
-  float* accumulators = nullptr;       // [num_slots + 1, hidden] of pooling
-  HostLogits host{};                   // of max_processor_rows rows
+  float* logits = nullptr;        // [logits_tile, vocab]
+  float* raw = nullptr;           // the same before shaping; null without logprobs
+  uint32_t* seen = nullptr;       // [logits_tile, 2, ceil(vocab / 32)]
+  float* accumulators = nullptr;  // [num_slots + 1, hidden] of pooling
+  HostLogits host{};              // of max_processor_rows rows
+  MaskExchange masks{};           // without max_mask_spans: null
+  MaskTicket* mask_ticket = nullptr;
   int32_t* row_ns = nullptr;           // [max_rows + 1] step times for choose_lengths
   int32_t* row_ns_host = nullptr;      // pinned, the same
   uint32_t* synthetic = nullptr;       // [kMaxDrafts] for commit
@@ -50,6 +55,7 @@ class StepScratch {
         arena_(device, MemoryKind::kDevice),
         pinned_(device, MemoryKind::kPinned) {}
   Status take_host();
+  Status take_masks();
   Status take_tables();
 
   const StepScratchConfig config_;

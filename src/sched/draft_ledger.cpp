@@ -123,7 +123,7 @@ void DraftLedger::settle(const Span& span) const {
   sequence.draft_bound = span.draft_limit;
   if (!keeps_entries(sequence)) return;
   const bool caught_up = span.draft_rows == rows_wanted(span);
-  const int known = span.samples ? sequence.len_floor() : sequence.num_scheduled;
+  const int known = span.samples ? sequence.sure_len() : sequence.num_scheduled;
   const int end = std::min(known, drafter_of(sequence).max_len);
   const int floor = caught_up ? end : std::min(end, sequence.draft_floor + span.draft_rows);
   sequence.draft_floor = std::max(sequence.draft_floor, floor);

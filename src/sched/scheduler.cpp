@@ -13,10 +13,11 @@ SchedulerConfig with_defaults(SchedulerConfig config) {
   return config;
 }
 
-// What the step must do for a span; scoring ends with the prompt.
+// What the step must do for a span; scoring ends with the prompt, and masks begin behind it.
 uint32_t features_of(const Span& span) {
-  const uint32_t always = span.sequence->features & ~uint32_t{kScoresPrompt};
-  return span.wants_all ? always | kScoresPrompt : always;
+  uint32_t features = span.sequence->features & ~uint32_t{kScoresPrompt};
+  if (!span.samples) features &= ~uint32_t{kHasGrammar};
+  return span.wants_all ? features | kScoresPrompt : features;
 }
 
 }  // namespace
@@ -114,6 +115,13 @@ int Scheduler::num_behind(const StepPlan& plan) const {
   return std::max(0, num_running() + waiting - static_cast<int>(plan.spans.size()) - 1);
 }
 
+// Rows of one prompt: beside others a long one must not fill whole steps.
+int Scheduler::chunk_budget(const StepPlan& plan) const {
+  const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
+  const int most = config_.long_prefill_token_threshold;
+  return most > 0 && others ? std::min(most, row_budget(plan)) : row_budget(plan);
+}
+
 // Known tokens as far as the budgets go. No rows: it must wait for a step with logits rows left.
 Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   const int begin = sequence.num_scheduled;
@@ -123,7 +131,7 @@ Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   span.first_new_id = begin;
   // At least one row, so that `reserve` is what finds the windowed group empty.
   const int window_room = std::max(1, kv_.window_room(sequence) - begin);
-  span.num_tokens = std::min({missing, row_budget(plan), window_room});
+  span.num_tokens = std::min({missing, chunk_budget(plan), window_room});
   // The last prompt row's next token is output. Rows that an earlier run scored are not wanted
   // again.
   span.wants_all = sequence.scores_prompt && begin < sequence.prompt_len - 1 &&

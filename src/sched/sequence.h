@@ -32,6 +32,7 @@ struct Sequence {
   bool scores_prompt = false;          // every prompt row wants logits
   bool pools = false;                  // ends when its prompt is computed, without output
   bool bypasses_prefix_cache = false;  // takes no hits; what it fills may still be hit
+  bool may_pause = false;              // a step that samples it may commit nothing
   void* owner = nullptr;               // the engine's record; the scheduler only passes it on
 
   // Kept by the scheduler.
@@ -45,7 +46,7 @@ struct Sequence {
   int num_computed = 0;    // reconciled: no row of a step in flight or to come lies before it
   int num_scored = 0;      // leading prompt rows whose logits were wanted in reconciled steps
   int num_inflight = 0;    // steps in flight that hold a span of it
-  int num_sampling = 0;    // those of them that commit at least one id unless it has ended
+  int num_sampling = 0;    // those of them that commit at least one id unless it ends or pauses
   int inflight_bound = 0;  // most ids that those can commit
   int draft_bound = 0;     // most drafts that stand on the device for its next span
   int draft_floor =
@@ -70,9 +71,11 @@ struct Sequence {
   Sequence* prev = nullptr;
 
   int known_len() const { return static_cast<int>(tokens.size()); }
-  // Length at the start of the next step: at most this, and at least len_floor().
+  // Length at the start of the next step: at most this, and at least len_floor() unless it paused.
   int len_bound() const { return std::min(known_len() + inflight_bound, max_len); }
   int len_floor() const { return std::min(known_len() + num_sampling, max_len); }
+  // The same where pauses count.
+  int sure_len() const { return may_pause ? known_len() : len_floor(); }
 };
 
 // The order in which sequences are admitted and planned; the last one is preempted first.

@@ -18,8 +18,9 @@ enum StepFeature : uint32_t {
   kHasProcessors = 4,  // logits processors on the host
   kScoresPrompt = 8,   // prompt rows want logits
   kPools = 16,         // hidden states are pooled
+  kHasGrammar = 32,    // masks of grammars
 };
-inline constexpr int kNumStepFeatureSets = 32;
+inline constexpr int kNumStepFeatureSets = 64;
 
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {

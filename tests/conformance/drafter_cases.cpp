@@ -74,4 +74,16 @@ RunResult run_with_drafters(const Variant& variant, std::vector<SpeculativeConfi
   return run_config(config, variant, prompts, sampled, max_tokens);
 }
 
+void PrintTo(const SampledDrafter& c, std::ostream* out) {
+  *out << c.drafter << (c.sampled ? " sampled" : "");
+}
+
+std::vector<SampledDrafter> sampled_drafters() {
+  std::vector<SampledDrafter> cases;
+  for (const std::string& name : drafter_names()) {
+    for (const bool sampled : {false, true}) cases.push_back({name, sampled});
+  }
+  return cases;
+}
+
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/config.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ std::vector<DrafterCase> bundled_drafters(int num_drafts);
 // The one of this name.
 DrafterCase bundled_drafter(const std::string& name, int num_drafts);
 std::vector<std::string> drafter_names();
+
+// A parameter of tests that run every drafter, greedy and sampled.
+struct SampledDrafter {
+  std::string drafter;
+  bool sampled = false;
+};
+void PrintTo(const SampledDrafter& c, std::ostream* out);
+std::vector<SampledDrafter> sampled_drafters();
 
 // The folders of models/ by name, and the texts of MATH-500.
 std::string bundled_folder(const std::string& name);

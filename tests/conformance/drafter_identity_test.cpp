@@ -15,24 +15,7 @@ namespace {
 constexpr int kTokens = 64;
 constexpr int kFewBlocks = 26;  // hardly more than one sequence at full length
 
-struct Case {
-  std::string drafter;
-  bool sampled = false;
-};
-
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.drafter << (c.sampled ? " sampled" : "");
-}
-
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  for (const std::string& name : drafter_names()) {
-    for (const bool sampled : {false, true}) cases.push_back({name, sampled});
-  }
-  return cases;
-}
-
-class DrafterIdentity : public ::testing::TestWithParam<Case> {
+class DrafterIdentity : public ::testing::TestWithParam<SampledDrafter> {
  protected:
   static const RunResult& base(bool sampled, int num_prompts) {
     static std::map<std::pair<bool, int>, RunResult> results;
@@ -113,7 +96,7 @@ TEST_P(DrafterIdentity, ReducedVocabulary) {
   expect_same({.name = "reduced vocabulary", .steps_in_flight = 2, .batch = 16}, config, 60);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DrafterIdentity, ::testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(All, DrafterIdentity, ::testing::ValuesIn(sampled_drafters()),
                          [](const auto& param) {
                            return param.param.drafter +
                                   (param.param.sampled ? "Sampled" : "Greedy");

@@ -1,6 +1,7 @@
 #include "engine/engine_impl.h"
 
 #include <atomic>
+#include <numeric>
 #include <thread>
 
 #include "engine/dialled_engine.h"
@@ -70,6 +71,39 @@ TEST_F(EngineTest, CountsWhatItRan) {
   EXPECT_EQ(stats.requests.num_output_tokens, 20);
   EXPECT_EQ(stats.requests.num_steps, output.stats.num_steps);
   EXPECT_GE(stats.num_steps, output.stats.num_steps);
+}
+
+// Every prompt token and every output token but the last is computed once, whatever was drafted; a
+// step that was planned before the end was known may add a row.
+TEST_F(EngineTest, CountsTheTokensOfSteps) {
+  const auto engine = make(config(4));
+  engine->generate({request(0, 40, 20)});
+  const StepTokens tokens = engine->stats().step_tokens;
+  EXPECT_GE(tokens.sum, 59);
+  EXPECT_LE(tokens.sum, 59 + 3);
+  EXPECT_EQ(std::accumulate(tokens.num_steps.begin(), tokens.num_steps.end(), int64_t{0}),
+            engine->stats().num_steps);
+}
+
+TEST_F(EngineTest, TellsWhoRunsAndWhoWaits) {
+  EngineConfig narrow = config(0);
+  narrow.max_num_seqs = 1;
+  const auto engine = make(narrow);
+  std::atomic<int64_t> waited_ns{-1};
+  std::atomic<bool> seen{false};
+  const auto first = [&](const RequestOutput& output) {
+    const EngineStats stats = engine->stats();
+    if (stats.num_running_requests == 1 && stats.num_waiting_requests == 1) seen.store(true);
+    if (seen.load() && !output.finished) engine->abort(output.request_id);
+  };
+  const auto second = [&](const RequestOutput& output) {
+    if (output.finished) waited_ns.store(output.stats.queue_ns);
+  };
+  ASSERT_TRUE(engine->submit(request(0, 10, 500), first).ok());
+  ASSERT_TRUE(engine->submit(request(0, 10, 2), second).ok());
+  while (waited_ns.load() < 0) std::this_thread::yield();
+  EXPECT_TRUE(seen.load());
+  EXPECT_GT(waited_ns.load(), 0);
 }
 
 TEST_F(EngineTest, AnIdIsUniqueWhileItsRequestRuns) {

@@ -61,6 +61,16 @@ class HangingQueue final : public test::CountingQueue {
   const uint64_t first_lost_;
 };
 
+// Takes two milliseconds for each step.
+class SlowQueue final : public test::CountingQueue {
+ public:
+  using CountingQueue::CountingQueue;
+  Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return CountingQueue::wait(event, value, timeout);
+  }
+};
+
 class EngineLoopTest : public DialledEngine {
  protected:
   void start(int waits_until_broken, int steps_in_flight) {
@@ -74,6 +84,12 @@ class EngineLoopTest : public DialledEngine {
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     parts_ = std::move(parts).value();
     start_on(std::make_unique<HangingQueue>(*parts_->queue, first_lost), 2, step_timeout);
+  }
+  void start_slow() {
+    auto parts = EngineParts::make(folder(), 3);
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    parts_ = std::move(parts).value();
+    start_on(std::make_unique<SlowQueue>(*parts_->queue), 2);
   }
   void start_on(std::unique_ptr<Queue> queue, int steps_in_flight,
                 std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0)) {
@@ -98,8 +114,11 @@ class EngineLoopTest : public DialledEngine {
     if (outputs_ != nullptr) outputs_->join();
   }
 
-  RequestState* record(int number, int max_tokens) {
-    auto made = parts_->record(request(30 * number, 10, max_tokens), static_cast<uint64_t>(number));
+  RequestState* record(int number, int max_tokens, double queue_timeout = 0, double timeout = 0) {
+    Request asked = request(30 * number, 10, max_tokens);
+    asked.queue_timeout_seconds = queue_timeout;
+    asked.timeout_seconds = timeout;
+    auto made = parts_->record(std::move(asked), static_cast<uint64_t>(number));
     made->group->callback = [this](const RequestOutput& output) {
       RequestOutput& sum = sums_[output.request_id];
       sum.token_ids.insert(sum.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
@@ -172,6 +191,48 @@ TEST_F(EngineLoopTest, ADeviceThatHangsIsGivenUp) {
   loop_->intake().push(record(6, 100));
   await_finished(7);
   stop();
+  EXPECT_TRUE(parts_->scheduler->idle());
+}
+
+TEST_F(EngineLoopTest, ARequestThatIsNotBegunInTimeEnds) {
+  start_slow();
+  // The engine has four slots.
+  for (int i = 0; i < 4; ++i) loop_->intake().push(record(i, 100, 30));
+  loop_->intake().push(record(4, 100, 0.02));
+  loop_->intake().push(record(5, 10, 30));
+  await_finished(6);
+  stop();
+  const RequestOutput& late = sums_["req-4"];
+  EXPECT_EQ(late.finish_reason, FinishReason::kError);
+  EXPECT_EQ(late.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(late.status.message().find("queue_timeout_seconds of 0.02 s"), std::string::npos)
+      << late.status.message();
+  EXPECT_TRUE(late.token_ids.empty());
+  for (const int i : {0, 1, 2, 3}) {
+    EXPECT_EQ(sums_["req-" + std::to_string(i)].token_ids, expected(30 * i, 10, 100));
+  }
+  EXPECT_EQ(sums_["req-5"].token_ids, expected(150, 10, 10));
+  EXPECT_TRUE(parts_->scheduler->idle());
+}
+
+TEST_F(EngineLoopTest, ARequestThatTakesTooLongEndsWithWhatItHas) {
+  start_slow();
+  loop_->intake().push(record(0, 200, 0.02, 0.05));
+  loop_->intake().push(record(1, 30));
+  await_finished(2);
+  stop();
+  const RequestOutput& late = sums_["req-0"];
+  EXPECT_EQ(late.finish_reason, FinishReason::kError);
+  EXPECT_EQ(late.status.code(), StatusCode::kAborted);
+  EXPECT_NE(late.status.message().find("timeout_seconds of 0.05 s and was ended after"),
+            std::string::npos)
+      << late.status.message();
+  std::vector<int32_t> whole = expected(0, 10, 200);
+  ASSERT_FALSE(late.token_ids.empty());
+  ASSERT_LT(late.token_ids.size(), whole.size());
+  whole.resize(late.token_ids.size());
+  EXPECT_EQ(late.token_ids, whole);
+  EXPECT_EQ(sums_["req-1"].token_ids, expected(30, 10, 30));
   EXPECT_TRUE(parts_->scheduler->idle());
 }
 

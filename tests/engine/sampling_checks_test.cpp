@@ -15,6 +15,7 @@ const RequestLimits kLimits{.max_model_len = 100,
                             .max_logprobs = 10,
                             .max_processor_rows = 4,
                             .hidden_size = 8,
+                            .has_grammars = true,
                             .eos_token_ids = {2}};
 
 class Nothing final : public LogitsProcessor {
@@ -88,7 +89,23 @@ std::vector<Wrong> conflicts() {
       change(r.sampling);
     };
   };
+  const auto forms = [](const std::function<void(StructuredOutputs&)>& change) {
+    return [change](Request& r) { change(r.sampling.structured_outputs.emplace()); };
+  };
   return {
+      {forms([](StructuredOutputs&) {}), {"structured_outputs names no form"}},
+      {forms([](StructuredOutputs& s) {
+         s.regex = "a";
+         s.choice = {"a"};
+       }),
+       {"both regex and choice"}},
+      {forms([](StructuredOutputs& s) {
+         s.regex = "a";
+         s.whitespace_pattern = " ";
+       }),
+       {"whitespace_pattern goes with json"}},
+      {pools([](SamplingParams& s) { s.structured_outputs.emplace().regex = "a"; }),
+       {"pooling", "structured_outputs"}},
       {[](Request& r) {
          r.sampling.n = 2;
          r.sampling.temperature = 0;
@@ -99,6 +116,8 @@ std::vector<Wrong> conflicts() {
          r.sampling.stop = {"x"};
        },
        {"stop strings need detokenize"}},
+      {[](Request& r) { r.queue_timeout_seconds = -1; }, {"queue_timeout_seconds is -1"}},
+      {[](Request& r) { r.timeout_seconds = NAN; }, {"timeout_seconds is nan"}},
       {pools([](SamplingParams& s) { s.n = 2; }), {"pooling", "n above 1"}},
       {pools([](SamplingParams& s) { s.logprobs = 1; }), {"pooling", "logprobs"}},
       {pools([](SamplingParams& s) { s.prompt_logprobs = 1; }), {"pooling", "prompt_logprobs"}},
@@ -155,6 +174,12 @@ TEST(SamplingChecks, WhatTheEngineWasStartedWithout) {
   request = {};
   request.sampling.bad_words = {"x"};
   EXPECT_NE(check_request(request, kLimits, false).message().find("tokenizer"), std::string::npos);
+  request = {};
+  request.sampling.structured_outputs.emplace().json_object = true;
+  EXPECT_TRUE(check_request(request, kLimits, true).ok());
+  EXPECT_NE(check_request(request, kLimits, false).message().find("tokenizer"), std::string::npos);
+  bare.verifies_by_coins = true;
+  EXPECT_NE(check_request(request, bare, true).message().find("synthetic"), std::string::npos);
 }
 
 TEST(SamplingChecks, TheEdgesOfTheRangesAreIn) {

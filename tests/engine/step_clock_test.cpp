@@ -39,6 +39,18 @@ TEST(StepClock, QuantilesOfGaps) {
   EXPECT_NEAR(static_cast<double>(timing.idle_p99_ns), 80'000, 8'000);
 }
 
+TEST(StepClock, CountsTokensOfSteps) {
+  StepClock clock;
+  for (const int num_tokens : {0, 1, 2, 8, 9, 16384, 16385}) clock.note_tokens(num_tokens);
+  const StepTokens tokens = clock.step_tokens();
+  EXPECT_EQ(tokens.num_steps[0], 2);
+  EXPECT_EQ(tokens.num_steps[1], 2);
+  EXPECT_EQ(tokens.num_steps[2], 1);
+  EXPECT_EQ(tokens.num_steps[12], 1);
+  EXPECT_EQ(tokens.num_steps[13], 1);
+  EXPECT_EQ(tokens.sum, 1 + 2 + 8 + 9 + 16384 + 16385);
+}
+
 // Clocks of some devices go in steps of a microsecond, and no gap is negative.
 TEST(StepClock, NoGap) {
   const StepStamps stamps[kStepRingSize] = {{100, 200, 300}, {299, 400, 500}, {}, {}};

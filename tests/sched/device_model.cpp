@@ -90,7 +90,10 @@ void DeviceModel::sample(Slot& slot, const Work& work, Result& result, std::stri
   result.num_drafted = num_drafts;
   const int num_accepted = static_cast<int>(random_() % static_cast<unsigned>(num_drafts + 1));
   for (int i = 0; i < num_drafts; ++i) write_row(slot, slot.computed + i, ~0ull, problem);
-  for (int i = 0; i <= num_accepted && !result.ended; ++i) {
+  // Masks may be late for all rows from one on.
+  const bool pauses = work.span.sequence->may_pause && random_() % 3 == 0;
+  const int num_ids = pauses ? static_cast<int>(random_() % (num_accepted + 1u)) : num_accepted + 1;
+  for (int i = 0; i < num_ids && !result.ended; ++i) {
     const auto id = static_cast<int32_t>(slot.hashes.back() >> 20 & 1);
     push_token(slot, id);
     result.ids.push_back(id);
@@ -102,6 +105,7 @@ void DeviceModel::sample(Slot& slot, const Work& work, Result& result, std::stri
       ++slot.computed;
     }
   }
+  slot.computed = static_cast<int>(slot.tokens.size()) - 1;
   slot.ended = result.ended;
   keep_written(slot, work.span.sequence->drafter, problem);
 }

@@ -115,6 +115,8 @@ class RandomRun {
     sequence->features = static_cast<uint32_t>(pick(0, 7)) |
                          (sequence->pools ? uint32_t{kPools} : 0) |
                          (sequence->scores_prompt ? uint32_t{kScoresPrompt} : 0);
+    sequence->may_pause = !sequence->pools && pick(0, 3) == 0;
+    if (sequence->may_pause) sequence->features |= kHasGrammar;
     const int base = pick(0, 2) * 100;
     for (int i = 0; i < sequence->prompt_len; ++i) sequence->tokens.push_back(base + i);
     ASSERT_TRUE(scheduler_.check_fits(sequence->prompt_len, sequence->max_len).ok());
@@ -177,7 +179,8 @@ class RandomRun {
       num_rows += span.max_rows();
       num_logits_rows += span.max_logits_rows();
       if (span.is_first) num_words += span.sequence->num_init_words;
-      features |= span.sequence->features & ~uint32_t{kScoresPrompt};
+      features |= span.sequence->features & ~uint32_t{kScoresPrompt | kHasGrammar};
+      if (span.samples) features |= span.sequence->features & kHasGrammar;
       if (span.wants_all) features |= kScoresPrompt;
       check_span(span);
       EXPECT_TRUE(slots.insert(span.sequence->slot).second) << "two spans of one slot";

@@ -58,6 +58,54 @@ TEST(Scheduler, CutsPromptsIntoChunksBesideDecodes) {
   )"));
 }
 
+TEST(Scheduler, ALongPromptLeavesRowsToOthers) {
+  EXPECT_EQ("", run({.num_blocks = 200,
+                     .block_size = 4,
+                     .max_num_seqs = 3,
+                     .max_num_batched_tokens = 16,
+                     .long_prefill_token_threshold = 4},
+                    R"(
+    submit a prompt=80 max=99
+    plan
+    span a tokens=16 first
+    submit b prompt=3 max=20 base=300
+    submit c prompt=30 max=40 base=500
+    plan
+    span a tokens=4
+    span b tokens=3 samples first
+    span c tokens=4 first
+    submit d prompt=3 max=20 base=700
+    plan
+    span a tokens=4
+    span b tokens=1 samples
+    span c tokens=4
+    finish b
+    finish c
+    done a=0
+    done a=0 b=1 c=0
+    done a=0 b=1 c=0
+    plan
+    span a tokens=4
+    span d tokens=3 samples first
+    done a=0 d=1!
+    plan
+    span a tokens=16
+  )"));
+}
+
+TEST(Scheduler, WithoutAThresholdALongPromptTakesWhatIsLeft) {
+  EXPECT_EQ(
+      "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 3, .max_num_batched_tokens = 16},
+              R"(
+    submit a prompt=80 max=99
+    submit b prompt=3 max=20 base=300
+    plan
+    span a tokens=16 first
+    plan
+    span a tokens=16
+  )"));
+}
+
 TEST(Scheduler, NeverGrantsDraftsBeyondTheEnd) {
   EXPECT_EQ(
       "",

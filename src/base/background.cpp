@@ -1,0 +1,22 @@
+#include "base/background.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/thread_role.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kNice = 15;
+
+}  // namespace
+
+void enter_background(const char* name) {
+  set_thread_role(ThreadRole::kOther, name);
+  // Linux keeps a nice value for each thread. Without it the thread runs like any other.
+  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,136 @@
+#include "engine/grammar_service.h"
+
+#include "base/background.h"
+
+namespace foretoken {
+namespace {
+
+const StructuredOutputs& wanted_by(const RequestState& request) {
+  return *request.group->request.sampling.structured_outputs;
+}
+
+}  // namespace
+
+GrammarService::GrammarService(std::unique_ptr<GrammarCompiler> compiler,
+                               const MaskExchange& exchange, GrammarServiceConfig config,
+                               Ready ready)
+    : compiler_(std::move(compiler)),
+      config_(std::move(config)),
+      mask_words_(exchange.mask_words),
+      ready_(std::move(ready)),
+      thread_(exchange, config_.slow_ns, config_.num_helpers) {}
+
+GrammarService::~GrammarService() {
+  stop_compiling();
+  thread_.stop();
+}
+
+void GrammarService::start() {
+  thread_.start();
+  for (int i = 0; i < config_.num_threads; ++i) compilers_.emplace_back([this] { main(); });
+}
+
+void GrammarService::stop_compiling() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& compiler : compilers_) compiler.join();
+  compilers_.clear();
+}
+
+void GrammarService::prepare(Choices choices) {
+  const Result<GrammarText> text = grammar_text(wanted_by(*choices.front()));
+  if (!text.ok()) {
+    pass_on(std::move(choices), text.status());
+    return;
+  }
+  if (const auto cached = find_cached(text.value().key())) {
+    pass_on(std::move(choices), cached);
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  if (stopping_) {
+    lock.unlock();
+    choices.front()->group->end_requested.store(true);
+    ready_(std::move(choices));
+    return;
+  }
+  waiting_.push_back(std::move(choices));
+  wake_.notify_one();
+}
+
+void GrammarService::main() {
+  enter_background("ft-compile");
+  for (;;) {
+    Choices choices;
+    bool shall_compile = true;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return !waiting_.empty() || stopping_; });
+      if (waiting_.empty()) return;
+      choices = std::move(waiting_.front());
+      waiting_.pop_front();
+      shall_compile = !stopping_;
+    }
+    RequestGroup& group = *choices.front()->group;
+    if (!shall_compile) group.end_requested.store(true);
+    // One that was aborted meanwhile is not worth the work.
+    if (group.end_requested.load()) {
+      ready_(std::move(choices));
+      continue;
+    }
+    const Result<std::shared_ptr<const Grammar>> grammar = compile(choices);
+    pass_on(std::move(choices), grammar);
+  }
+}
+
+Result<std::shared_ptr<const Grammar>> GrammarService::compile(const Choices& choices) {
+  FT_ASSIGN_OR_RETURN(const GrammarText text, grammar_text(wanted_by(*choices.front())));
+  const std::string key = text.key();
+  // Another request may have brought it meanwhile.
+  if (auto cached = find_cached(key)) return cached;
+  num_compiled_.fetch_add(1);
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<const Grammar> grammar, compiler_->compile(text));
+  remember(key, grammar);
+  return grammar;
+}
+
+std::shared_ptr<const Grammar> GrammarService::find_cached(const std::string& key) {
+  std::lock_guard lock(cache_mutex_);
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  cached_.splice(cached_.begin(), cached_, found->second);
+  return found->second->second;
+}
+
+void GrammarService::remember(const std::string& key,
+                              const std::shared_ptr<const Grammar>& grammar) {
+  std::lock_guard lock(cache_mutex_);
+  if (by_key_.contains(key)) return;
+  cached_.emplace_front(key, grammar);
+  by_key_.emplace(key, cached_.begin());
+  if (cached_.size() <= config_.max_cached) return;
+  by_key_.erase(cached_.back().first);
+  cached_.pop_back();
+}
+
+void GrammarService::pass_on(Choices choices,
+                             const Result<std::shared_ptr<const Grammar>>& grammar) {
+  for (const std::unique_ptr<RequestState>& request : choices) {
+    request->refused = grammar.ok() ? give(*grammar.value(), *request) : grammar.status();
+  }
+  ready_(std::move(choices));
+}
+
+Status GrammarService::give(const Grammar& grammar, RequestState& request) {
+  const bool ignore_eos = request.group->request.sampling.ignore_eos;
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<TokenMask> mask, grammar.start(config_.eos_ids, ignore_eos));
+  request.grammar = std::make_shared<GrammarSequence>(std::move(mask), request.sequence.prompt_len,
+                                                      mask_words_, config_.max_drafts);
+  request.params.grammar = thread_.add(request.grammar);
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,82 @@
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "kernels/token_masks.h"
+#include "text/token_mask.h"
+
+namespace foretoken {
+
+// The output 0, 1, 2, ...: after n ids, id n alone may come.
+class FakeMask final : public TokenMask {
+ public:
+  // Masks fail from the one after `fails_at` ids on; -1: none does.
+  explicit FakeMask(int fails_at = -1, std::chrono::milliseconds delay = {})
+      : fails_at_(fails_at), delay_(delay) {}
+
+  Status fill(std::span<uint32_t> words) override {
+    ++num_fills_;
+    std::this_thread::sleep_for(delay_);
+    if (fails_at_ >= 0 && position_ >= fails_at_) return invalid_argument("too complex");
+    std::fill(words.begin(), words.end(), 0u);
+    if (position_ != complete_at) {
+      words[static_cast<size_t>(position_) / 32] = 1u << (position_ % 32);
+    }
+    return {};
+  }
+  Status consume(int32_t id) override {
+    if (id != position_) return internal_error("not what the mask allowed");
+    ++position_;
+    ++num_consumed_;
+    return {};
+  }
+  bool ends(int32_t id) const override { return id == 63; }
+  Status rollback(int count) override {
+    if (count > position_) return internal_error("taken back too much");
+    position_ -= count;
+    num_taken_back_ += count;
+    return {};
+  }
+  bool is_complete() override { return position_ == complete_at; }
+
+  int complete_at = -1;
+  int num_fills() const { return num_fills_; }
+  int num_consumed() const { return num_consumed_; }
+  int num_taken_back() const { return num_taken_back_; }
+
+  // The only bit of a mask; -1: there is none.
+  static int32_t bit_of(std::span<const uint32_t> words) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] != 0) return static_cast<int32_t>(i) * 32 + std::countr_zero(words[i]);
+    }
+    return -1;
+  }
+
+  static MaskSpan span(uint64_t grammar, int prompt_len, const std::vector<int32_t>& output,
+                       const std::vector<int32_t>& drafts) {
+    MaskSpan span{};
+    span.grammar = grammar;
+    span.len = prompt_len + static_cast<int32_t>(output.size());
+    span.num_tail = std::min<int32_t>(static_cast<int32_t>(output.size()), kMaxDrafts + 1);
+    std::copy(output.end() - span.num_tail, output.end(), span.tail);
+    span.num_drafts = static_cast<int32_t>(drafts.size());
+    std::copy(drafts.begin(), drafts.end(), span.drafts);
+    return span;
+  }
+
+ private:
+  const int fails_at_;
+  const std::chrono::milliseconds delay_;
+  int position_ = 0;
+  int num_fills_ = 0;
+  int num_consumed_ = 0;
+  int num_taken_back_ = 0;
+};
+
+}  // namespace foretoken
