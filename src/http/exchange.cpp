@@ -1,18 +1,8 @@
 #include "http/exchange.h"
 
-#include <algorithm>
-#include <cctype>
+#include "http/header_text.h"
 
 namespace foretoken::http {
-namespace {
-
-bool same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
-}  // namespace
 
 std::string_view Request::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {

@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken::http {
+
+// The address of a server, and what comes before the paths on it.
+struct Url {
+  bool tls = false;
+  std::string host;  // without the brackets of an IPv6 address
+  std::string port;  // "8000"; of the scheme where none is given
+  std::string path;  // "" or "/prefix", without a slash at its end
+
+  // "http://127.0.0.1:8000", "https://[::1]:8443".
+  std::string origin() const;
+  // What the Host header says: the port only where it is not the scheme's.
+  std::string authority() const;
+};
+
+// "http[s]://host[:port][/path]". InvalidArgument names what is wrong; a query, a fragment or
+// credentials are refused.
+Result<Url> parse_url(const std::string& text);
+
+}  // namespace foretoken::http

@@ -1,0 +1,59 @@
+#include "http/router.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken::http {
+namespace {
+
+Route route(const std::string& method, const std::string& pattern) {
+  return {method, pattern, [](auto) {}};
+}
+
+Router made(std::vector<Route> routes) {
+  auto result = Router::make(std::move(routes));
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return std::move(result).value();
+}
+
+TEST(HttpRouter, FindsByMethodAndPath) {
+  const Router router = made({route("GET", "/v1/models"), route("POST", "/v1/chat")});
+  EXPECT_EQ(router.match("GET", "/v1/models").route->pattern, "/v1/models");
+  EXPECT_EQ(router.match("HEAD", "/v1/models").route->pattern, "/v1/models");
+  for (const char* path : {"/v1/models/", "/v1", "/V1/models", "//v1/models", "", "*", "/"}) {
+    const RouteMatch match = router.match("GET", path);
+    EXPECT_EQ(match.route, nullptr) << path;
+    EXPECT_TRUE(match.methods.empty()) << path;
+  }
+}
+
+TEST(HttpRouter, TellsTheMethodsOfAPath) {
+  const Router router = made({route("POST", "/a"), route("GET", "/a"), route("DELETE", "/{x}")});
+  const RouteMatch match = router.match("PUT", "/a");
+  EXPECT_EQ(match.route, nullptr);
+  EXPECT_EQ(match.methods, (std::vector<std::string>{"DELETE", "GET", "HEAD", "POST"}));
+}
+
+TEST(HttpRouter, OpenPartsTakeOneWholePart) {
+  const Router router =
+      made({route("GET", "/r/{id}/parts/{n}"), route("GET", "/r/{id}"), route("GET", "/r/latest")});
+  const RouteMatch match = router.match("GET", "/r/a b/parts/3");
+  ASSERT_NE(match.route, nullptr);
+  EXPECT_EQ(match.path_values, (std::vector<std::string>{"a b", "3"}));
+  EXPECT_EQ(router.match("GET", "/r/latest").route->pattern, "/r/latest");
+  EXPECT_EQ(router.match("GET", "/r/late").route->pattern, "/r/{id}");
+  EXPECT_EQ(router.match("GET", "/r/").route, nullptr);
+  EXPECT_EQ(router.match("GET", "/r/a/b").route, nullptr);
+}
+
+TEST(HttpRouter, RefusesTablesThatMeanTwoThings) {
+  EXPECT_FALSE(Router::make({route("GET", "/a"), route("GET", "/a")}).ok());
+  EXPECT_FALSE(Router::make({route("GET", "/{a}"), route("GET", "/{b}")}).ok());
+  EXPECT_FALSE(Router::make({route("GET", "a")}).ok());
+  EXPECT_FALSE(Router::make({route("GET", "/x{a}")}).ok());
+  EXPECT_FALSE(Router::make({route("GET", "/{}")}).ok());
+  EXPECT_FALSE(Router::make({{"GET", "/a", nullptr}}).ok());
+  EXPECT_TRUE(Router::make({route("GET", "/{a}"), route("POST", "/{b}")}).ok());
+}
+
+}  // namespace
+}  // namespace foretoken::http
