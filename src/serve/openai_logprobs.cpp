@@ -22,12 +22,6 @@ ordered_json chat_token(const Logprob& token) {
           {"logprob", finite(token.logprob)}};
 }
 
-int64_t num_characters(const std::string& text) {
-  int64_t count = 0;
-  for (const char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;
-  return count;
-}
-
 ordered_json top_of(const TokenLogprobs& position) {
   ordered_json top = ordered_json::object();
   for (const Logprob& other : position.top) top[other.decoded_token] = finite(other.logprob);
@@ -36,6 +30,12 @@ ordered_json top_of(const TokenLogprobs& position) {
 }
 
 }  // namespace
+
+int64_t num_characters(const std::string& text) {
+  int64_t count = 0;
+  for (const char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;
+  return count;
+}
 
 ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens) {
   ordered_json content = ordered_json::array();
@@ -48,12 +48,13 @@ ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens) {
   return {{"content", std::move(content)}};
 }
 
-ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens, const std::string* echoed) {
+ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens, const std::string* echoed,
+                                 int64_t first_offset) {
   ordered_json all = {{"text_offset", ordered_json::array()},
                       {"token_logprobs", ordered_json::array()},
                       {"tokens", ordered_json::array()},
                       {"top_logprobs", ordered_json::array()}};
-  int64_t offset = 0;
+  int64_t offset = first_offset;
   const auto add = [&](const std::string& text, ordered_json logprob, ordered_json top) {
     all["text_offset"].push_back(offset);
     all["token_logprobs"].push_back(std::move(logprob));

@@ -11,10 +11,14 @@ namespace foretoken {
 nlohmann::ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens);
 
 // {"text_offset", "token_logprobs", "tokens", "top_logprobs"}, the shape of completions. Offsets
-// count characters. `echoed`, where a completion repeats its prompt, is the first token's text,
-// which has no log-probability; the prompt's other tokens are then the first of `tokens`.
+// count characters, from `first_offset` on. `echoed`, where a completion repeats its prompt, is the
+// first token's text, which has no log-probability; the prompt's other tokens are then the first of
+// `tokens`.
 nlohmann::ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens,
-                                           const std::string* echoed);
+                                           const std::string* echoed, int64_t first_offset = 0);
+
+// Of UTF-8.
+int64_t num_characters(const std::string& text);
 
 // vLLM's list: null for the first token, then {"id": {"logprob", "rank", "decoded_token"}}.
 nlohmann::ordered_json prompt_logprobs(std::span<const TokenLogprobs> tokens);

@@ -2,23 +2,17 @@
 
 #include <algorithm>
 
+#include "chat/tool_choice.h"
 #include "serve/chat_messages.h"
 #include "serve/field_names.h"
 #include "serve/json_fields.h"
 #include "serve/sampling_fields.h"
+#include "serve/structured_fields.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-// kNotFound when `model` is none of the names.
-Status check_model(const std::string& model, const std::vector<std::string>& names) {
-  const bool served = std::find(names.begin(), names.end(), model) != names.end();
-  if (model.empty() || names.empty() || served) return {};
-  return not_found("the model '" + model + "' is not served here; use '" + names.front() + "'" +
-                   nearest_name_hint(model, names, ""));
-}
 
 // Fields of the OpenAI API and of vLLM that ask for something this build does not have.
 void refuse_later_fields(JsonFields& fields) {
@@ -36,33 +30,30 @@ void refuse_later_fields(JsonFields& fields) {
                        "length_penalty",
                        "logits_processors",
                        "mm_processor_kwargs",
-                       "modalities",
                        "prediction",
                        "prompt_embeds",
-                       "reasoning_effort",
-                       "structured_outputs",
+                       "repetition_detection",
+                       "logprob_token_ids",
                        "suffix",
                        "thinking_token_budget",
                        "use_beam_search",
                        "vllm_xargs",
+                       "watermarking",
                        "web_search_options"});
 }
 
 // Labels and hints that change no token.
 void ignore_labels(JsonFields& fields) {
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "request_id",
-                 "prompt_cache_key", "parallel_tool_calls"});
+                 "prompt_cache_key", "prompt_cache_retention", "session_id", "verbosity"});
 }
 
-void read_response_format(JsonFields& fields) {
-  const json* format = fields.raw("response_format");
-  if (format == nullptr) return;
-  const bool text = format->is_object() && format->value("type", json()) == "text";
-  if (!text) fields.fail("'response_format' other than {\"type\": \"text\"} is not supported yet");
-}
-
-void read_stream(JsonFields& fields, OpenAiRequest* request) {
+void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  request->include_usage = defaults.force_include_usage;
+  request->stream_interval = defaults.stream_interval;
   fields.read("stream", &request->stream);
+  fields.read("stream_interval", &request->stream_interval);
+  if (request->stream_interval < 1) fields.fail("'stream_interval' must be at least 1");
   const json* options = fields.raw("stream_options");
   if (options == nullptr) return;
   if (!options->is_object() || !request->stream) {
@@ -70,26 +61,81 @@ void read_stream(JsonFields& fields, OpenAiRequest* request) {
   }
   JsonFields inner(*options, "'stream_options'");
   inner.read("include_usage", &request->include_usage);
-  inner.ignore({"continuous_usage_stats"});
+  inner.read("continuous_usage_stats", &request->continuous_usage);
+  inner.ignore({"include_obfuscation"});
   inner.refuse_unread();
   if (!inner.status().ok()) fields.fail(inner.status().message());
 }
 
 // What all kinds that make text share, after what is special about each.
-void read_common(JsonFields& fields, OpenAiRequest* request, Request* shared) {
+void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request,
+                 Request* shared) {
   read_sampling_fields(fields, &shared->sampling);
   fields.read("prompt_logprobs", &shared->sampling.prompt_logprobs);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
-  read_response_format(fields);
-  read_stream(fields, request);
+  request->tokens_as_token_ids = defaults.tokens_as_token_ids;
+  fields.read("return_tokens_as_token_ids", &request->tokens_as_token_ids);
+  fields.read("return_token_origins", &request->return_token_origins);
+  fields.read("request_id", &request->request_id);
+  read_structured_outputs(fields, &shared->sampling.structured_outputs);
+  shared->queue_timeout_seconds = defaults.queue_timeout_seconds;
+  shared->timeout_seconds = defaults.timeout_seconds;
+  fields.read("queue_timeout_seconds", &shared->queue_timeout_seconds);
+  fields.read("timeout_seconds", &shared->timeout_seconds);
+  read_stream(fields, defaults, request);
+}
+
+constexpr size_t kMaxStops = 256;
+constexpr size_t kMaxPrompts = 4096;
+
+// Each would cost every token something.
+void check_lists(JsonFields& fields, const SamplingParams& sampling) {
+  for (const auto& [name, size] : {std::pair{"stop", sampling.stop.size()},
+                                   std::pair{"bad_words", sampling.bad_words.size()}}) {
+    if (size <= kMaxStops) continue;
+    fields.fail("'" + std::string(name) + "' may hold at most " + std::to_string(kMaxStops) +
+                " texts, not " + std::to_string(size));
+  }
 }
 
 void read_end(JsonFields& fields, Request* shared) {
   read_request_fields(fields, shared);
+  check_lists(fields, shared->sampling);
   ignore_labels(fields);
   refuse_later_fields(fields);
   fields.refuse_unread();
+}
+
+// As templates know it; "none" turns thinking off.
+void read_effort(JsonFields& fields, json* arguments) {
+  if (!fields.has("reasoning_effort")) return fields.ignore({"reasoning_effort"});
+  std::string effort;
+  fields.read("reasoning_effort", &effort);
+  arguments->emplace("reasoning_effort", effort);
+  if (effort == "none") arguments->emplace("enable_thinking", false);
+}
+
+// Tools as the parser of the text and the template see them.
+void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  ChatParserOptions& parser = request->parser;
+  parser.tool_parser = defaults.tool_parser;
+  parser.reasoning_parser = defaults.reasoning_parser;
+  fields.read("include_reasoning", &request->include_reasoning);
+  fields.read("parallel_tool_calls", &parser.parallel_tool_calls);
+  const json* tools = fields.raw("tools");
+  const json* choice = fields.raw("tool_choice");
+  if (tools != nullptr) parser.tools = *tools;
+  const Result<std::string> read =
+      read_tool_choice(choice == nullptr ? json() : *choice, parser.tools);
+  if (!read.ok()) return fields.fail(read.status().message());
+  parser.tool_choice = read.value();
+  if (parser.tool_choice == "auto" && parser.tool_parser.empty() &&
+      defaults.refuse_unparsed_tools) {
+    fields.fail(
+        "'tool_choice' \"auto\" needs a server with --enable-auto-tool-choice and "
+        "--tool-call-parser; start it so, or use \"required\", a named function or \"none\"");
+  }
 }
 
 // `tools`, `documents`, `chat_template_kwargs` and the flags of the template as one object.
@@ -105,6 +151,7 @@ void read_template_arguments(JsonFields& fields, OpenAiRequest* request) {
     if (!list->is_array()) return fields.wrong_type(name, "an array of objects", *list);
     if (!list->empty()) arguments[name] = *list;
   }
+  if (request->parser.tool_choice == "none") arguments.erase("tools");
   for (const char* name : {"add_generation_prompt", "continue_final_message"}) {
     if (!fields.has(name)) continue;
     bool value = false;
@@ -112,12 +159,7 @@ void read_template_arguments(JsonFields& fields, OpenAiRequest* request) {
     arguments[name] = value;
   }
   fields.ignore({"add_generation_prompt", "continue_final_message"});
-  if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
-    if (*choice == "none") arguments.erase("tools");
-    if (*choice != "none" && *choice != "auto") {
-      fields.fail("'tool_choice' other than \"none\" and \"auto\" is not supported yet");
-    }
-  }
+  read_effort(fields, &arguments);
   if (!arguments.empty()) request->arguments_json = arguments.dump();
 }
 
@@ -131,6 +173,14 @@ void read_messages(JsonFields& fields, OpenAiRequest* request) {
   request->messages_json = normal.value().dump();
 }
 
+void read_modalities(JsonFields& fields) {
+  std::vector<std::string> modalities;
+  fields.read("modalities", &modalities);
+  for (const std::string& modality : modalities) {
+    if (modality != "text") fields.fail("'modalities' must be [\"text\"]; others are not made");
+  }
+}
+
 void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
   Request shared;
   shared.sampling = defaults.sampling;
@@ -141,14 +191,16 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
     shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
   }
   read_messages(fields, request);
+  read_tools(fields, defaults, request);
   read_template_arguments(fields, request);
+  read_modalities(fields);
   bool with_logprobs = false;
   int num_top = 0;
   fields.read("logprobs", &with_logprobs);
   fields.read("top_logprobs", &num_top);
   if (num_top != 0 && !with_logprobs) fields.fail("'top_logprobs' needs \"logprobs\": true");
   if (with_logprobs) shared.sampling.logprobs = num_top;
-  read_common(fields, request, &shared);
+  read_common(fields, defaults, request, &shared);
   fields.read("max_completion_tokens", &shared.sampling.max_tokens);
   if (request->echo) fields.fail("'echo' is for /v1/completions; remove it");
   read_end(fields, &shared);
@@ -167,6 +219,10 @@ void read_prompts(JsonFields& fields, const char* name, const Request& shared,
   const bool several = value->is_array() && !is_id_list(*value);
   const json prompts = several ? *value : json::array({*value});
   if (prompts.empty()) return fields.fail("'" + std::string(name) + "' is an empty list");
+  if (prompts.size() > kMaxPrompts) {
+    return fields.fail("'" + std::string(name) + "' may hold at most " +
+                       std::to_string(kMaxPrompts) + " prompts");
+  }
   for (const json& prompt : prompts) {
     Request request = shared;
     if (prompt.is_string()) {
@@ -188,7 +244,7 @@ void read_completion(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiR
   shared.sampling = defaults.sampling;
   shared.speculative = defaults.speculative;
   fields.read("logprobs", &shared.sampling.logprobs);
-  read_common(fields, request, &shared);
+  read_common(fields, defaults, request, &shared);
   SamplingParams& sampling = shared.sampling;
   request->prompt_only = request->echo && sampling.max_tokens == 0;
   if (request->prompt_only) sampling.max_tokens = 1;
@@ -213,6 +269,7 @@ void read_embedding(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRe
   Request shared;
   shared.pooling = defaults.pooling;
   read_encoding(fields, &request->base64);
+  fields.read("request_id", &request->request_id);
   fields.read("normalize", &shared.normalize);
   if (fields.has("messages")) {
     if (fields.has("input")) fields.fail("give 'input' or 'messages', not both");
@@ -225,11 +282,19 @@ void read_embedding(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRe
     return;
   }
   fields.ignore({"input", "messages"});
+  read_template_arguments(fields, request);
   read_end(fields, &shared);
   read_prompts(fields, "input", shared, &request->requests);
 }
 
 }  // namespace
+
+Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
+  const bool served = std::find(names.begin(), names.end(), model) != names.end();
+  if (model.empty() || names.empty() || served) return {};
+  return not_found("the model '" + model + "' is not served here; use '" + names.front() + "'" +
+                   nearest_name_hint(model, names, ""));
+}
 
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
                                            const OpenAiDefaults& defaults) {
@@ -242,7 +307,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   if (kind == OpenAiKind::kCompletion) read_completion(fields, defaults, &request);
   if (kind == OpenAiKind::kEmbedding) read_embedding(fields, defaults, &request);
   FT_RETURN_IF_ERROR(fields.status());
-  FT_RETURN_IF_ERROR(check_model(request.model, defaults.model_names));
+  FT_RETURN_IF_ERROR(check_model_name(request.model, defaults.model_names));
   if (kind != OpenAiKind::kEmbedding) {
     FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));
   }
@@ -252,7 +317,27 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
 Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   if (request->messages_json.empty()) return {};
   Request& only = request->requests.front();
-  return engine.render_chat(request->messages_json, request->arguments_json, &only.prompt);
+  FT_RETURN_IF_ERROR(
+      engine.render_chat(request->messages_json, request->arguments_json, &only.prompt));
+  if (request->kind != OpenAiKind::kChat) return {};
+  ChatParserOptions& parser = request->parser;
+  parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
+  if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
+  std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
+  FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(parser));
+  if (forced && form) {
+    return invalid_argument(
+        "'tool_choice' forces a form on the output, and so does 'response_format' or "
+        "'structured_outputs'; remove one of the two");
+  }
+  if (forced) {
+    form = std::move(forced);
+    // Nobody reads the layout of arguments, and a weak model can go on with blanks for ever.
+    form->disable_any_whitespace = true;
+  } else if (form) {
+    FT_ASSIGN_OR_RETURN(form, after_reasoning(*form, parser));
+  }
+  return {};
 }
 
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "chat/chat_parser.h"
 
 namespace foretoken {
 
@@ -19,6 +20,15 @@ struct OpenAiDefaults {
   std::vector<std::string> model_names;
   Pooling pooling = Pooling::kLast;  // of embeddings
   SpeculativeParams speculative;     // of texts
+  std::string tool_parser;           // vLLM's names; empty: calls that nothing forces stay text
+  std::string reasoning_parser;      // vLLM's names; empty: no reasoning is split off
+  // Tools without a parser for their calls are an error unless a choice forces the form.
+  bool refuse_unparsed_tools = false;
+  bool force_include_usage = false;  // in every stream
+  bool tokens_as_token_ids = false;  // return_tokens_as_token_ids of requests that say nothing
+  int stream_interval = 1;
+  double queue_timeout_seconds = 0;  // of requests that name none
+  double timeout_seconds = 0;
 };
 
 // A body of /v1/chat/completions, /v1/completions or /v1/embeddings.
@@ -29,11 +39,18 @@ struct OpenAiRequest {
   std::string messages_json;      // of a chat: the prompt of the only request
   std::string arguments_json;     // for the chat template
   bool stream = false;
-  bool include_usage = false;     // in a stream
-  bool echo = false;              // the prompt comes before the text
-  bool prompt_only = false;       // echo with max_tokens 0: only the prompt is wanted
-  bool base64 = false;            // embeddings as base64 of little-endian floats
-  bool return_token_ids = false;  // vLLM's extension
+  bool include_usage = false;         // in a stream
+  bool continuous_usage = false;      // in each chunk
+  int stream_interval = 1;            // tokens of a choice that a chunk waits for, at least
+  bool echo = false;                  // the prompt comes before the text
+  bool prompt_only = false;           // echo with max_tokens 0: only the prompt is wanted
+  bool base64 = false;                // embeddings as base64 of little-endian floats
+  bool return_token_ids = false;      // vLLM's extension
+  bool tokens_as_token_ids = false;   // log-probabilities name tokens "token_id:42"
+  bool return_token_origins = false;  // who proposed each token: a drafter or the target
+  bool include_reasoning = true;      // of a chat with a reasoning parser
+  ChatParserOptions parser;           // of a chat
+  std::string request_id;             // the client's wish, or empty
 };
 
 // Reads a body with OpenAI's and vLLM's field names. The first wrong, unknown (with the nearest
@@ -41,7 +58,12 @@ struct OpenAiRequest {
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::ordered_json& body,
                                            const OpenAiDefaults& defaults);
 
-// Makes the prompt of a chat with the model's template. Nothing to do for other kinds.
+// kNotFound when `model`, unless empty, is none of `names`, unless there are none.
+Status check_model_name(const std::string& model, const std::vector<std::string>& names);
+
+// Makes the prompt of a chat with the model's template and settles what depends on it: whether the
+// text begins with reasoning, and the form that tools or the body force on it. Nothing to do for
+// other kinds.
 Status render_openai_prompt(const Engine& engine, OpenAiRequest* request);
 
 }  // namespace foretoken

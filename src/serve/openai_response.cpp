@@ -5,68 +5,48 @@
 #include <cstring>
 #include <random>
 
+#include "serve/openai_choice.h"
 #include "serve/openai_logprobs.h"
 #include "serve/speculation_metrics.h"
+#include "serve/usage.h"
 
 namespace foretoken {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json stop_reason(const RequestOutput& choice, const SamplingParams& sampling) {
-  const std::string& reason = choice.stop_reason;
-  if (reason.empty()) return nullptr;
-  const bool text =
-      std::find(sampling.stop.begin(), sampling.stop.end(), reason) != sampling.stop.end();
-  const bool digits = reason.find_first_not_of("0123456789") == std::string::npos;
-  if (text || !digits || reason.size() > 9) return reason;
-  return std::stoi(reason);
-}
-
 void add_choice_end(ordered_json& json, const OpenAiRequest& request, const Request& asked,
-                    const RequestOutput& choice) {
-  const bool prompt_only = request.prompt_only;
-  json["finish_reason"] = prompt_only ? "length" : finish_reason_name(choice.finish_reason);
+                    const OutputSum& sum, const RequestOutput& choice, int num_calls) {
+  json["finish_reason"] = finish_reason(request, choice, num_calls);
   json["stop_reason"] = stop_reason(choice, asked.sampling);
   if (request.return_token_ids) json["token_ids"] = choice.token_ids;
+  if (request.return_token_origins) {
+    const auto index = static_cast<size_t>(choice.index);
+    json["token_origins"] = token_origins(choice.text, sum.origins(index));
+  }
 }
 
-ordered_json chat_choice(const OpenAiRequest& request, const Request& asked,
-                         const RequestOutput& choice, int index) {
-  ordered_json json = {{"index", index}};
-  json["message"] = {{"role", "assistant"},
-                     {"content", choice.text},
-                     {"refusal", nullptr},
-                     {"tool_calls", ordered_json::array()}};
-  json["logprobs"] =
-      asked.sampling.logprobs ? chat_logprobs(choice.logprobs) : ordered_json(nullptr);
-  add_choice_end(json, request, asked, choice);
+ordered_json chat_choice(const OpenAiRequest& request, const OutputSum& sum,
+                         const RequestOutput& choice) {
+  const Request& asked = request.requests.front();
+  int num_calls = 0;
+  ordered_json json = {{"index", choice.index}};
+  json["message"] = chat_message(request, choice.text, &num_calls);
+  json["logprobs"] = nullptr;
+  if (asked.sampling.logprobs) {
+    json["logprobs"] = request.tokens_as_token_ids ? chat_logprobs(named_by_id(choice.logprobs))
+                                                   : chat_logprobs(choice.logprobs);
+  }
+  add_choice_end(json, request, asked, sum, choice, num_calls);
   return json;
 }
 
-// The text of the prompt's first token: what the decoded others leave of the prompt.
-std::string first_token(const std::string& prompt, std::span<const TokenLogprobs> others) {
-  size_t length = 0;
-  for (const TokenLogprobs& position : others) length += position.token.decoded_token.size();
-  return length < prompt.size() ? prompt.substr(0, prompt.size() - length) : std::string();
-}
-
 ordered_json completion_choice(const OpenAiRequest& request, const Request& asked,
-                               const RequestOutput& choice, const std::string& prompt) {
-  const std::string text = request.prompt_only ? "" : choice.text;
-  ordered_json json;
-  json["text"] = request.echo ? prompt + text : text;
-  json["logprobs"] = nullptr;
-  if (asked.sampling.logprobs) {
-    std::vector<TokenLogprobs> positions;
-    if (request.echo) positions = choice.prompt_logprobs;
-    if (!request.prompt_only) {
-      positions.insert(positions.end(), choice.logprobs.begin(), choice.logprobs.end());
-    }
-    const std::string first = first_token(prompt, choice.prompt_logprobs);
-    json["logprobs"] = completion_logprobs(positions, request.echo ? &first : nullptr);
-  }
-  add_choice_end(json, request, asked, choice);
+                               const OutputSum& sum, const RequestOutput& choice,
+                               const std::string& prompt) {
+  ordered_json json = completion_part(request, asked, choice, request.echo ? &prompt : nullptr, 0);
+  add_choice_end(json, request, asked, sum, choice, 0);
+  if (request.return_token_ids) json["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
   if (asked.sampling.prompt_logprobs) {
     json["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
   }
@@ -93,27 +73,15 @@ std::string base64_of(const std::vector<float>& values) {
 
 ordered_json usage_of(const std::vector<const OutputSum*>& sums, bool with_completion,
                       bool prompt_only) {
-  int64_t num_prompt = 0;
-  int64_t num_output = 0;
-  int64_t num_cached = 0;
+  UsageCounts all;
   for (const OutputSum* sum : sums) {
-    const RequestStats stats = sum->stats();
-    num_prompt += stats.num_prompt_tokens;
-    num_cached += stats.num_cached_tokens;
-    num_output += prompt_only ? 0 : stats.num_output_tokens;
+    std::vector<RequestStats> stats;
+    for (const RequestOutput& choice : sum->choices()) stats.push_back(choice.stats);
+    all += usage_counts(stats);
   }
-  if (!with_completion) return {{"prompt_tokens", num_prompt}, {"total_tokens", num_prompt}};
-  return {{"prompt_tokens", num_prompt},
-          {"total_tokens", num_prompt + num_output},
-          {"completion_tokens", num_output},
-          {"prompt_tokens_details", {{"cached_tokens", num_cached}}}};
-}
-
-ordered_json start_body(const char* object, const OpenAiLabel& label) {
-  ordered_json body = {
-      {"id", label.id}, {"object", object}, {"created", label.created}, {"model", label.model}};
-  if (label.synthetic_acceptance) body["system_fingerprint"] = "synthetic-acceptance";
-  return body;
+  if (!with_completion) return {{"prompt_tokens", all.prompt}, {"total_tokens", all.prompt}};
+  if (prompt_only) all.output = 0;
+  return openai_usage(all);
 }
 
 void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
@@ -121,7 +89,7 @@ void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
   if (label.num_spec_tokens == 0) return;
   ordered_json metrics = nullptr;
   if (sums.size() == 1 && sums.front()->choices().size() == 1) {
-    metrics = speculation_metrics(sums.front()->stats(), label.num_spec_tokens);
+    metrics = speculation_metrics(sums.front()->choices().front().stats, label.num_spec_tokens);
   }
   body["metrics"] = {{"speculative_decoding", std::move(metrics)}};
 }
@@ -129,15 +97,18 @@ void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
 ordered_json chat_response(const OpenAiRequest& request, const OutputSum& sum,
                            const OpenAiLabel& label) {
   const Request& asked = request.requests.front();
-  ordered_json body = start_body("chat.completion", label);
+  ordered_json body = start_openai_body("chat.completion", label);
   body["choices"] = ordered_json::array();
   for (const RequestOutput& choice : sum.choices()) {
-    body["choices"].push_back(chat_choice(request, asked, choice, choice.index));
+    body["choices"].push_back(chat_choice(request, sum, choice));
   }
   body["usage"] = usage_of({&sum}, true, false);
   body["prompt_logprobs"] = asked.sampling.prompt_logprobs
                                 ? prompt_logprobs(sum.choices().front().prompt_logprobs)
                                 : ordered_json(nullptr);
+  if (request.return_token_ids) {
+    body["prompt_token_ids"] = prompt_ids_of(asked, sum.choices().front().stats);
+  }
   add_metrics(body, {&sum}, label);
   return body;
 }
@@ -145,13 +116,13 @@ ordered_json chat_response(const OpenAiRequest& request, const OutputSum& sum,
 ordered_json completion_response(const OpenAiRequest& request,
                                  const std::vector<const OutputSum*>& sums,
                                  const PromptTexts& prompts, const OpenAiLabel& label) {
-  ordered_json body = start_body("text_completion", label);
+  ordered_json body = start_openai_body("text_completion", label);
   body["choices"] = ordered_json::array();
   for (size_t i = 0; i < sums.size(); ++i) {
     const std::string prompt = i < prompts.size() ? prompts[i] : std::string();
     for (const RequestOutput& choice : sums[i]->choices()) {
       ordered_json json = {{"index", body["choices"].size()}};
-      json.update(completion_choice(request, request.requests[i], choice, prompt));
+      json.update(completion_choice(request, request.requests[i], *sums[i], choice, prompt));
       body["choices"].push_back(std::move(json));
     }
   }
@@ -163,7 +134,7 @@ ordered_json completion_response(const OpenAiRequest& request,
 ordered_json embedding_response(const OpenAiRequest& request,
                                 const std::vector<const OutputSum*>& sums,
                                 const OpenAiLabel& label) {
-  ordered_json body = start_body("list", label);
+  ordered_json body = start_openai_body("list", label);
   body["data"] = ordered_json::array();
   for (const OutputSum* sum : sums) {
     const std::vector<float>& values = sum->choices().front().embedding;
@@ -176,32 +147,20 @@ ordered_json embedding_response(const OpenAiRequest& request,
   return body;
 }
 
-const char* error_type(StatusCode code) {
-  switch (code) {
-    case StatusCode::kInvalidArgument:
-      return "BadRequestError";
-    case StatusCode::kNotFound:
-      return "NotFoundError";
-    case StatusCode::kUnsupported:
-      return "NotImplementedError";
-    case StatusCode::kResourceExhausted:
-      return "ServiceUnavailableError";
-    case StatusCode::kAborted:
-      return "RequestAborted";
-    default:
-      return "InternalServerError";
-  }
-}
-
-// The field that a message names first, as in "'top_p' must ...".
-ordered_json param_of(const std::string& message) {
-  if (message.empty() || message.front() != '\'') return nullptr;
-  const size_t end = message.find('\'', 1);
-  return end == std::string::npos ? ordered_json(nullptr)
-                                  : ordered_json(message.substr(1, end - 1));
-}
-
 }  // namespace
+
+ordered_json start_openai_body(const char* object, const OpenAiLabel& label) {
+  ordered_json body = {
+      {"id", label.id}, {"object", object}, {"created", label.created}, {"model", label.model}};
+  if (label.synthetic_acceptance) body["system_fingerprint"] = "synthetic-acceptance";
+  return body;
+}
+
+std::vector<int32_t> prompt_ids_of(const Request& request, const RequestStats& stats) {
+  const std::vector<int32_t>& ids = request.prompt_token_ids;
+  const auto kept = std::min(ids.size(), static_cast<size_t>(stats.num_prompt_tokens));
+  return {ids.end() - static_cast<std::ptrdiff_t>(kept), ids.end()};
+}
 
 ordered_json openai_response(const OpenAiRequest& request,
                              const std::vector<const OutputSum*>& sums, const PromptTexts& prompts,
@@ -213,34 +172,6 @@ ordered_json openai_response(const OpenAiRequest& request,
       return completion_response(request, sums, prompts, label);
     default:
       return embedding_response(request, sums, label);
-  }
-}
-
-ordered_json openai_error(const Status& status) {
-  ordered_json error;
-  error["error"] = {{"message", status.message()},
-                    {"type", error_type(status.code())},
-                    {"param", param_of(status.message())},
-                    {"code", http_status(status)}};
-  return error;
-}
-
-int http_status(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kOk:
-      return 200;
-    case StatusCode::kInvalidArgument:
-      return 400;
-    case StatusCode::kNotFound:
-      return 404;
-    case StatusCode::kUnsupported:
-      return 501;
-    case StatusCode::kResourceExhausted:
-      return 503;
-    case StatusCode::kAborted:
-      return 499;
-    default:
-      return 500;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "serve/openai_request.h"
 #include "serve/output_sum.h"
+#include "serve/serve_error.h"
 
 namespace foretoken {
 
@@ -30,12 +31,11 @@ nlohmann::ordered_json openai_response(const OpenAiRequest& request,
                                        const std::vector<const OutputSum*>& sums,
                                        const PromptTexts& prompts, const OpenAiLabel& label);
 
-// {"error": {"message", "type", "param", "code"}}; `http_status` is the code.
-nlohmann::ordered_json openai_error(const Status& status);
+// {"id", "object", "created", "model"} and what else all answers begin with.
+nlohmann::ordered_json start_openai_body(const char* object, const OpenAiLabel& label);
 
-// The HTTP status of an error: 400 for the caller's faults, 404 for what does not exist, 501 for
-// the unsupported, 503 for a lack of room, 499 for aborted requests, 500 otherwise.
-int http_status(const Status& status);
+// The prompt's ids as far as truncation kept them. Empty where the request has only text.
+std::vector<int32_t> prompt_ids_of(const Request& request, const RequestStats& stats);
 
 // "prefix-" and 32 random hexadecimal digits.
 std::string make_openai_id(const std::string& prefix);

@@ -10,15 +10,7 @@ void append(std::vector<T>& sum, const std::vector<T>& more) {
   sum.insert(sum.end(), more.begin(), more.end());
 }
 
-bool is_finished(const RequestOutput& choice) { return choice.finished; }
-
-}  // namespace
-
-void OutputSum::add(const RequestOutput& output) {
-  if (!output.status.ok() && output.request_finished) return fail(output.status);
-  const auto index = static_cast<size_t>(std::max(output.index, 0));
-  if (index >= choices_.size()) choices_.resize(index + 1);
-  RequestOutput& sum = choices_[index];
+void append_to(RequestOutput& sum, const RequestOutput& output) {
   sum.request_id = output.request_id;
   sum.index = output.index;
   sum.text += output.text;
@@ -28,10 +20,47 @@ void OutputSum::add(const RequestOutput& output) {
   append(sum.embedding, output.embedding);
   sum.num_accepted_tokens += output.num_accepted_tokens;
   sum.finished = output.finished;
+  sum.request_finished = output.request_finished;
   sum.finish_reason = output.finish_reason;
   sum.stop_reason = output.stop_reason;
   sum.status = output.status;
   sum.stats = output.stats;
+}
+
+void append_origin(const OriginPiece& piece, std::vector<OriginPiece>* pieces) {
+  if (piece.num_tokens == 0 && piece.num_bytes == 0) return;
+  if (pieces->empty() || pieces->back().drafted != piece.drafted) {
+    pieces->push_back(piece);
+    return;
+  }
+  pieces->back().num_tokens += piece.num_tokens;
+  pieces->back().num_bytes += piece.num_bytes;
+}
+
+void append_origins(const RequestOutput& output, std::vector<OriginPiece>* pieces) {
+  const int num_own = static_cast<int>(output.token_ids.size()) - output.num_accepted_tokens;
+  append_origin({true, output.num_accepted_tokens, output.accepted_text_bytes}, pieces);
+  append_origin({false, num_own, output.text.size() - output.accepted_text_bytes}, pieces);
+}
+
+bool is_finished(const RequestOutput& choice) { return choice.finished; }
+
+}  // namespace
+
+void ChoiceOutput::add(const RequestOutput& more) {
+  append_to(output, more);
+  append_origins(more, &origins);
+}
+
+void OutputSum::add(const RequestOutput& output) {
+  if (!output.status.ok() && output.request_finished) return fail(output.status);
+  const auto index = static_cast<size_t>(std::max(output.index, 0));
+  if (index >= choices_.size()) {
+    choices_.resize(index + 1);
+    origins_.resize(index + 1);
+  }
+  append_to(choices_[index], output);
+  append_origins(output, &origins_[index]);
   finished_ = output.request_finished || std::all_of(choices_.begin(), choices_.end(), is_finished);
 }
 

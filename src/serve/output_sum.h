@@ -5,10 +5,27 @@
 
 namespace foretoken {
 
+// Tokens of one choice, one after the other, of one origin.
+struct OriginPiece {
+  bool drafted = false;  // proposed by a drafter and accepted; otherwise the target's own
+  int num_tokens = 0;
+  size_t num_bytes = 0;  // of text
+};
+
+// What came of one choice, with the origin of its tokens in order.
+struct ChoiceOutput {
+  RequestOutput output;
+  std::vector<OriginPiece> origins;
+
+  // Appends what is new.
+  void add(const RequestOutput& more);
+};
+
 // Everything that came of one request so far, choice by choice. One thread at a time.
 class OutputSum {
  public:
-  explicit OutputSum(int num_choices = 1) : choices_(static_cast<size_t>(num_choices)) {}
+  explicit OutputSum(int num_choices = 1)
+      : choices_(static_cast<size_t>(num_choices)), origins_(choices_.size()) {}
 
   // Appends what is new about one choice.
   void add(const RequestOutput& output);
@@ -17,6 +34,8 @@ class OutputSum {
 
   // One for each choice, with all its text, tokens and log-probabilities.
   const std::vector<RequestOutput>& choices() const { return choices_; }
+  // Of each choice's tokens.
+  const std::vector<OriginPiece>& origins(size_t choice) const { return origins_[choice]; }
   bool finished() const { return finished_; }
   // The first error of a choice, or ok.
   Status status() const;
@@ -25,6 +44,7 @@ class OutputSum {
 
  private:
   std::vector<RequestOutput> choices_;
+  std::vector<std::vector<OriginPiece>> origins_;
   bool finished_ = false;
 };
 

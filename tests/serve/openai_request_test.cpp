@@ -26,7 +26,7 @@ std::string error(OpenAiKind kind, const char* text) {
 TEST(OpenAiRequest, ChatFields) {
   const Result<OpenAiRequest> parsed = parse(OpenAiKind::kChat, R"({
     "model": "folder", "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 9,
-    "logprobs": true, "top_logprobs": 3, "n": 2, "seed": 4, "tools": [{"type": "function"}],
+    "logprobs": true, "top_logprobs": 3, "n": 2, "seed": 4, "tools": [{"type": "function", "function": {"name": "f"}}],
     "chat_template_kwargs": {"enable_thinking": false}, "continue_final_message": true,
     "user": "me", "priority": 2, "response_format": {"type": "text"}, "stream": true,
     "stream_options": {"include_usage": true}})");
@@ -70,11 +70,48 @@ TEST(OpenAiRequest, TheModelsDefaultsStay) {
 }
 
 TEST(OpenAiRequest, ToolChoiceNoneHidesTheTools) {
-  const auto parsed = parse(
-      OpenAiKind::kChat,
-      R"({"messages": [{"role": "user", "content": "x"}], "tools": [{}], "tool_choice": "none"})");
+  const auto parsed =
+      parse(OpenAiKind::kChat,
+            R"({"messages": [{"role": "user", "content": "x"}], "tool_choice": "none",
+          "tools": [{"type": "function", "function": {"name": "f"}}]})");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_TRUE(parsed.value().arguments_json.empty());
+}
+
+TEST(OpenAiRequest, ToolsNeedAParserWhereNothingForcesTheirForm) {
+  OpenAiDefaults strict = defaults();
+  strict.refuse_unparsed_tools = true;
+  json body = json::parse(R"({"messages": [{"role": "user", "content": "x"}],
+      "tools": [{"type": "function", "function": {"name": "f"}}]})");
+  const auto status_of = [&] {
+    return parse_openai_request(OpenAiKind::kChat, body, strict).status();
+  };
+  EXPECT_NE(status_of().message().find("--enable-auto-tool-choice"), std::string::npos);
+  body["tool_choice"] = "required";
+  EXPECT_TRUE(status_of().ok()) << status_of().message();
+  body["tool_choice"] = "auto";
+  strict.tool_parser = "hermes";
+  EXPECT_TRUE(status_of().ok()) << status_of().message();
+}
+
+TEST(OpenAiRequest, FieldsOfAServersAnswers) {
+  OpenAiDefaults given = defaults();
+  given.force_include_usage = true;
+  given.timeout_seconds = 9;
+  const auto parsed = parse_openai_request(
+      OpenAiKind::kChat, json::parse(R"({"messages": [{"role": "user", "content": "x"}],
+      "stream": true, "stream_interval": 4, "queue_timeout_seconds": 0.5, "request_id": "r",
+      "return_token_origins": true, "reasoning_effort": "none", "modalities": ["text"],
+      "session_id": "s"})"),
+      given);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& request = parsed.value();
+  EXPECT_TRUE(request.include_usage && request.return_token_origins);
+  EXPECT_EQ(request.stream_interval, 4);
+  EXPECT_EQ(request.request_id, "r");
+  EXPECT_EQ(request.requests[0].queue_timeout_seconds, 0.5);
+  EXPECT_EQ(request.requests[0].timeout_seconds, 9);
+  EXPECT_EQ(json::parse(request.arguments_json)["enable_thinking"], false);
 }
 
 TEST(OpenAiRequest, PromptsOfACompletion) {
@@ -123,7 +160,7 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {R"({"prompt": "a", "temprature": 1})", "did you mean 'temperature'?"},
       {R"({"prompt": "a", "top_p": 7})", "top_p is 7"},
       {R"({"prompt": "a", "best_of": 3})", "'best_of' is not supported yet"},
-      {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "'response_format'"},
+      {R"({"prompt": "a", "response_format": {"type": "xml"}})", "'response_format'"},
       {R"({"prompt": 5})", "'prompt' must be"},
       {R"({"prompt": []})", "empty"},
       {R"({"prompt": ["a", {}]})", "'prompt' must be"},

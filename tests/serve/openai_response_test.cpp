@@ -122,7 +122,7 @@ TEST(OpenAiResponse, Embeddings) {
 }
 
 TEST(OpenAiResponse, Errors) {
-  const json error = openai_error({StatusCode::kInvalidArgument, "'top_p' must be a number"});
+  const json error = openai_error(Status{StatusCode::kInvalidArgument, "'top_p' must be a number"});
   EXPECT_EQ(error["error"]["param"], "top_p");
   EXPECT_EQ(error["error"]["code"], 400);
   EXPECT_EQ(http_status({StatusCode::kNotFound, "x"}), 404);

@@ -48,5 +48,28 @@ TEST(OutputSum, AnErrorEndsEveryOpenChoice) {
   EXPECT_EQ(sum.status().message(), "no");
 }
 
+TEST(OutputSum, OriginsFollowTheTokens) {
+  RequestOutput output;
+  output.token_ids = {1, 2, 3};
+  output.text = "abcd";
+  output.num_accepted_tokens = 2;
+  output.accepted_text_bytes = 3;
+  ChoiceOutput choice;
+  choice.add(output);
+  output.num_accepted_tokens = 0;
+  output.accepted_text_bytes = 0;
+  choice.add(output);
+  ASSERT_EQ(choice.origins.size(), 2u);
+  EXPECT_TRUE(choice.origins[0].drafted);
+  EXPECT_EQ(choice.origins[0].num_tokens, 2);
+  EXPECT_EQ(choice.origins[0].num_bytes, 3u);
+  EXPECT_EQ(choice.origins[1].num_tokens, 4);
+  EXPECT_EQ(choice.origins[1].num_bytes, 5u);
+  EXPECT_EQ(choice.output.text, "abcdabcd");
+  OutputSum sum;
+  sum.add(output);
+  EXPECT_EQ(sum.origins(0).size(), 1u);
+}
+
 }  // namespace
 }  // namespace foretoken

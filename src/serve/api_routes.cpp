@@ -1,0 +1,141 @@
+#include "serve/api_routes.h"
+
+#include <foretoken/version.h>
+
+#include "serve/info_handlers.h"
+#include "serve/message_handlers.h"
+#include "serve/openai_handlers.h"
+#include "serve/openapi.h"
+#include "serve/response_handlers.h"
+#include "serve/token_handlers.h"
+
+namespace foretoken {
+namespace {
+
+using http::Exchange;
+using http::Route;
+using ExchangePtr = std::shared_ptr<Exchange>;
+using json = nlohmann::ordered_json;
+
+// Answers at once, on the connection's thread.
+Route at_once(const char* method, const char* pattern, std::function<void(Exchange&)> answer) {
+  Route route;
+  route.method = method;
+  route.pattern = pattern;
+  route.handler = [answer = std::move(answer)](const ExchangePtr& exchange) { answer(*exchange); };
+  return route;
+}
+
+Route get(const char* pattern, std::function<void(Exchange&)> answer) {
+  return at_once("GET", pattern, std::move(answer));
+}
+
+// For those who watch the server: no key is needed.
+Route open_get(const char* pattern, std::function<void(Exchange&)> answer) {
+  Route route = get(pattern, std::move(answer));
+  route.needs_key = false;
+  return route;
+}
+
+Route post(ServeContext& context, const char* pattern, BodyHandler handle,
+           ErrorText error_text = openai_error) {
+  Route route;
+  route.method = "POST";
+  route.pattern = pattern;
+  route.handler = on_pool(context, std::move(error_text), std::move(handle));
+  return route;
+}
+
+Route openai_route(ServeContext& context, const char* pattern, OpenAiKind kind) {
+  return post(context, pattern, [kind](ServeContext& all, const ExchangePtr& exchange, Body body) {
+    return handle_openai(all, exchange, kind, body);
+  });
+}
+
+void respond_result(Exchange& exchange, const Result<json>& result) {
+  if (result.ok()) return respond_json(exchange, 200, result.value());
+  respond_error(exchange, openai_error, result.status());
+}
+
+void respond_text(Exchange& exchange, int status, const char* text) {
+  exchange.respond(status, "text/plain; charset=utf-8", text);
+}
+
+// Whether requests would be taken.
+void answer_ready(const ServeContext& context, Exchange& exchange) {
+  const bool draining = context.gate.draining();
+  respond_text(exchange, draining ? 503 : 200, draining ? "shutting down\n" : "ready\n");
+}
+
+// Whether the process lives and its engine works; a server that drains is healthy still.
+void answer_health(ServeContext& context, Exchange& exchange) {
+  const Status status = engine_health(context.engine);
+  if (status.ok()) return respond_text(exchange, 200, "");
+  respond_error(exchange, openai_error, ServeError(503, status));
+}
+
+const std::string& first_path_value(const Exchange& exchange) {
+  return exchange.request().path_values.front();
+}
+
+void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
+  const auto health = [&context](Exchange& exchange) { answer_health(context, exchange); };
+  routes->push_back(open_get("/health", health));
+  routes->push_back(open_get("/ping", health));
+  routes->push_back(
+      open_get("/ready", [&context](Exchange& exchange) { answer_ready(context, exchange); }));
+  routes->push_back(open_get("/version", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"version", kVersion}});
+  }));
+  routes->push_back(open_get("/load", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, load_body(context));
+  }));
+  routes->push_back(open_get("/openapi.json", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, openapi_document(context.config.tokenizer_info));
+  }));
+}
+
+void add_model_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(get("/v1/models", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, models_body(context));
+  }));
+  routes->push_back(get("/v1/models/{id}", [&context](Exchange& exchange) {
+    respond_result(exchange, model_body(context, first_path_value(exchange)));
+  }));
+  if (!context.config.tokenizer_info) return;
+  routes->push_back(get("/tokenizer_info", [&context](Exchange& exchange) {
+    const Status status = answer_tokenizer_info(context, exchange);
+    if (!status.ok()) respond_error(exchange, openai_error, status);
+  }));
+}
+
+void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/v1/responses", handle_responses));
+  routes->push_back(get("/v1/responses/{id}", [&context](Exchange& exchange) {
+    respond_result(exchange, find_response(context, first_path_value(exchange)));
+  }));
+  routes->push_back(at_once("POST", "/v1/responses/{id}/cancel", [&context](Exchange& exchange) {
+    respond_result(exchange, cancel_response(context, first_path_value(exchange)));
+  }));
+}
+
+}  // namespace
+
+std::vector<Route> api_routes(ServeContext& context) {
+  std::vector<Route> routes = {
+      openai_route(context, "/v1/chat/completions", OpenAiKind::kChat),
+      openai_route(context, "/v1/completions", OpenAiKind::kCompletion),
+      openai_route(context, "/v1/embeddings", OpenAiKind::kEmbedding),
+      post(context, "/v1/messages", handle_messages, anthropic_error),
+      post(context, "/v1/messages/count_tokens", handle_count_tokens, anthropic_error),
+      post(context, "/tokenize", handle_tokenize),
+      post(context, "/detokenize", handle_detokenize),
+      post(context, "/abort_requests", handle_abort),
+  };
+  add_response_routes(context, &routes);
+  add_model_routes(context, &routes);
+  add_watch_routes(context, &routes);
+  return routes;
+}
+
+}  // namespace foretoken

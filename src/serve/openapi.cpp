@@ -1,0 +1,160 @@
+#include "serve/openapi.h"
+
+#include <foretoken/version.h>
+
+#include <string>
+
+#include "serve/openapi_fields.h"
+#include "serve/openapi_schemas.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct Operation {
+  const char* method;
+  const char* path;
+  const char* id;
+  const char* summary;
+  const char* body;    // a schema's name, or ""
+  const char* answer;  // a schema's name; "": text
+  bool streams = false;
+  bool anthropic = false;
+  bool open = false;  // needs no key
+};
+
+constexpr Operation kOperations[] = {
+    {"post", "/v1/chat/completions", "createChatCompletion", "The answer to a chat",
+     "ChatCompletionRequest", "ChatCompletion", true},
+    {"post", "/v1/completions", "createCompletion", "Texts that go on with prompts",
+     "CompletionRequest", "Completion", true},
+    {"post", "/v1/embeddings", "createEmbedding", "Vectors of texts", "EmbeddingRequest",
+     "Embeddings"},
+    {"post", "/v1/responses", "createResponse", "A response, kept for later", "ResponsesRequest",
+     "Response", true},
+    {"get", "/v1/responses/{id}", "getResponse", "A response that was kept", "", "Response"},
+    {"post", "/v1/responses/{id}/cancel", "cancelResponse", "Ends one that runs in the background",
+     "", "Response"},
+    {"post", "/v1/messages", "createMessage", "Anthropic's messages", "MessagesRequest", "Message",
+     true, true},
+    {"post", "/v1/messages/count_tokens", "countTokens", "Tokens of a prompt", "CountRequest",
+     "TokenCount", false, true},
+    {"get", "/v1/models", "listModels", "The names of the model", "", "Models"},
+    {"get", "/v1/models/{id}", "getModel", "One of them", "", "Model"},
+    {"post", "/tokenize", "tokenize", "Token ids of a text or a chat", "TokenizeRequest", "Tokens"},
+    {"post", "/detokenize", "detokenize", "The text of token ids", "DetokenizeRequest", "Prompt"},
+    {"post", "/abort_requests", "abortRequests", "Ends requests with what they have",
+     "AbortRequest", "Aborted"},
+    {"get", "/load", "getLoad", "Requests that wait or run", "", "Load", false, false, true},
+    {"get", "/version", "getVersion", "The version", "", "Version", false, false, true},
+    {"get", "/health", "getHealth", "200 while the engine works", "", "", false, false, true},
+    {"get", "/ping", "ping", "The same", "", "", false, false, true},
+    {"get", "/ready", "getReady", "200 while requests are taken", "", "", false, false, true},
+};
+
+json reference(const std::string& name) { return {{"$ref", "#/components/schemas/" + name}}; }
+
+json content_of(const char* type, json schema) { return {{type, {{"schema", std::move(schema)}}}}; }
+
+json answer_of(const Operation& operation) {
+  json answer = {{"description", operation.summary}};
+  if (*operation.answer == '\0') {
+    answer["content"] = content_of("text/plain", {{"type", "string"}});
+    return answer;
+  }
+  answer["content"] = content_of("application/json", reference(operation.answer));
+  if (operation.streams) {
+    answer["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
+  }
+  return answer;
+}
+
+json errors_of(const Operation& operation) {
+  const char* schema = operation.anthropic ? "AnthropicError" : "Error";
+  const auto error = [&](const char* description) -> json {
+    return {{"description", description},
+            {"content", content_of("application/json", reference(schema))}};
+  };
+  json errors = json::object();
+  const bool has_body = *operation.body != '\0';
+  const bool has_id = std::string(operation.path).find('{') != std::string::npos;
+  if (has_body || has_id) {
+    errors["400"] = error("The request is wrong; the message says what to change");
+  }
+  if (!operation.open) errors["401"] = error("The API key is missing or wrong");
+  if (has_body || has_id) errors["404"] = error("There is no such model or response");
+  if (has_body) {
+    errors["413"] = error("The body is too long");
+    errors["429"] = error("The server is full; Retry-After says when to come back");
+    errors["501"] = error("The request asks for something this server does not have");
+    errors["504"] = error("The request took longer than its timeout_seconds");
+  }
+  errors["500"] = error("A defect, or a device that failed");
+  errors["503"] = error("The server is busy, shuts down, or its engine has failed");
+  if (*operation.answer == '\0') {
+    errors["503"]["content"]["text/plain"] = {{"schema", {{"type", "string"}}}};
+  }
+  return errors;
+}
+
+json operation_json(const Operation& operation) {
+  json all = {{"operationId", operation.id}, {"summary", operation.summary}};
+  if (std::string(operation.path).find('{') != std::string::npos) {
+    all["parameters"] = {{{"name", "id"},
+                          {"in", "path"},
+                          {"required", true},
+                          {"schema", {{"type", "string"}, {"minLength", 1}}}}};
+  }
+  if (*operation.body != '\0') {
+    all["requestBody"] = {{"required", true},
+                          {"content", content_of("application/json", reference(operation.body))}};
+  }
+  all["responses"] = {{"200", answer_of(operation)}};
+  all["responses"].update(errors_of(operation));
+  if (operation.open) all["security"] = json::array();
+  return all;
+}
+
+json schemas() {
+  json all = {{"ChatCompletionRequest", openapi_body(kChatBody)},
+              {"CompletionRequest", openapi_body(kCompletionBody)},
+              {"EmbeddingRequest", openapi_body(kEmbeddingBody)},
+              {"ResponsesRequest", openapi_body(kResponsesBody)},
+              {"MessagesRequest", openapi_body(kMessagesBody)},
+              {"CountRequest", openapi_body(kCountBody)},
+              {"TokenizeChat", openapi_body(kTokenizeBody)}};
+  all["TokenizeRequest"] = {{"anyOf", {reference("TokenizeText"), reference("TokenizeChat")}}};
+  all.update(openapi_parts());
+  return all;
+}
+
+}  // namespace
+
+json openapi_document(bool tokenizer_info) {
+  json paths = json::object();
+  for (const Operation& operation : kOperations) {
+    paths[operation.path][operation.method] = operation_json(operation);
+  }
+  if (tokenizer_info) {
+    constexpr Operation kTokenizer = {
+        "get", "/tokenizer_info", "getTokenizerInfo", "The model's tokenizer_config.json",
+        "",    "Version"};
+    paths[kTokenizer.path]["get"] = operation_json(kTokenizer);
+    paths[kTokenizer.path]["get"]["responses"]["200"]["content"] =
+        content_of("application/json", {{"type", "object"}});
+    paths[kTokenizer.path]["get"]["responses"]["404"] = {{"description", "It has none"}};
+  }
+  return {{"openapi", "3.1.0"},
+          {"info",
+           {{"title", "Foretoken"},
+            {"version", kVersion},
+            {"description", "Text generation with OpenAI's and Anthropic's APIs"}}},
+          {"paths", std::move(paths)},
+          {"components",
+           {{"schemas", schemas()},
+            {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
+          {"security", {{{"key", json::array()}}}}};
+}
+
+}  // namespace foretoken

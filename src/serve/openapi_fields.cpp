@@ -1,0 +1,222 @@
+#include "serve/openapi_fields.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// Texts with sampling, under vLLM's names.
+constexpr unsigned kOpenAi = kChatBody | kCompletionBody;
+constexpr unsigned kTexts = kOpenAi | kMessagesBody | kCountBody | kResponsesBody | kTokenizeBody;
+constexpr unsigned kChats = kChatBody | kTokenizeBody;
+constexpr unsigned kAnthropic = kMessagesBody | kCountBody;
+constexpr unsigned kOpenAiTexts = kOpenAi | kTokenizeBody;
+
+struct Field {
+  const char* name;
+  unsigned bodies;
+  const char* schema;  // every field may be null, too
+};
+
+constexpr const char* kIds = R"({"type":"array","items":{"$ref":"#/components/schemas/TokenId"}})";
+constexpr const char* kText = R"({"type":"string"})";
+constexpr const char* kFlag = R"({"type":"boolean"})";
+constexpr const char* kObject = R"({"type":"object"})";
+constexpr const char* kStop =
+    R"({"anyOf":[{"type":"string","minLength":1},
+        {"type":"array","items":{"type":"string","minLength":1},"maxItems":256}]})";
+constexpr const char* kSeconds = R"({"type":"number","minimum":0,"maximum":1e9})";
+constexpr const char* kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
+constexpr const char* kCount = R"({"type":"integer","minimum":1,"maximum":2147483647})";
+constexpr const char* kPrompt =
+    R"({"anyOf":[{"type":"string"},
+        {"type":"array","minItems":1,"maxItems":4096,
+         "items":{"anyOf":[{"type":"string"},
+           {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}}]}},
+        {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}}]})";
+constexpr const char* kIgnored = R"({"description":"Has no effect."})";
+
+constexpr Field kFields[] = {
+    {"model", kTexts | kEmbeddingBody, kText},
+    {"messages", kChats | kEmbeddingBody,
+     R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/ChatMessage"}})"},
+    {"messages", kAnthropic,
+     R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/AnthropicMessage"}})"},
+    {"system", kAnthropic,
+     R"({"anyOf":[{"type":"string"},
+         {"type":"array","items":{"$ref":"#/components/schemas/TextBlock"}}]})"},
+    {"prompt", kCompletionBody, kPrompt},
+    {"input", kEmbeddingBody, kPrompt},
+    {"input", kResponsesBody,
+     R"({"anyOf":[{"type":"string"},
+         {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/InputItem"}}]})"},
+    {"instructions", kResponsesBody, kText},
+    {"previous_response_id", kResponsesBody, kText},
+    {"max_tokens", kOpenAiTexts, kCount},
+    {"max_tokens", kAnthropic, kCount},
+    {"max_completion_tokens", kChats, kCount},
+    {"max_output_tokens", kResponsesBody, kCount},
+    {"min_tokens", kTexts, R"({"type":"integer","minimum":0,"maximum":2147483647})"},
+    {"n", kOpenAiTexts, R"({"type":"integer","minimum":1,"maximum":128})"},
+    {"temperature", kTexts, R"({"type":"number","minimum":0,"maximum":2})"},
+    {"top_p", kTexts, R"({"type":"number","exclusiveMinimum":0,"maximum":1})"},
+    {"top_k", kTexts, R"({"type":"integer","minimum":-1,"maximum":2147483647})"},
+    {"min_p", kTexts, R"({"type":"number","minimum":0,"maximum":1})"},
+    {"presence_penalty", kTexts, kPenalty},
+    {"frequency_penalty", kTexts, kPenalty},
+    {"repetition_penalty", kTexts, R"({"type":"number","exclusiveMinimum":0,"maximum":1000})"},
+    {"seed", kTexts, R"({"type":"integer","minimum":-1,"maximum":9223372036854775807})"},
+    {"stop", kOpenAiTexts | kResponsesBody, kStop},
+    {"stop_sequences", kAnthropic, kStop},
+    {"stop_token_ids", kTexts, kIds},
+    {"include_stop_str_in_output", kTexts, kFlag},
+    {"ignore_eos", kTexts, kFlag},
+    {"detokenize", kOpenAiTexts, kFlag},
+    {"skip_special_tokens", kTexts, kFlag},
+    {"spaces_between_special_tokens", kTexts, kFlag},
+    {"logit_bias", kTexts,
+     R"({"type":"object","maxProperties":1024,"propertyNames":{"pattern":"^[0-9]{1,9}$"},
+         "additionalProperties":{"type":"number","minimum":-100,"maximum":100}})"},
+    {"bad_words", kTexts,
+     R"({"type":"array","items":{"type":"string","minLength":1},"maxItems":256})"},
+    {"allowed_token_ids", kTexts,
+     R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}})"},
+    {"logprobs", kChats, kFlag},
+    {"top_logprobs", kChats | kResponsesBody, R"({"type":"integer","minimum":-1})"},
+    {"logprobs", kCompletionBody, R"({"type":"integer","minimum":-1})"},
+    {"prompt_logprobs", kOpenAiTexts, R"({"type":"integer","minimum":-1})"},
+    {"echo", kCompletionBody, kFlag},
+    {"stream", kTexts, kFlag},
+    {"stream_options", kOpenAiTexts,
+     R"({"type":"object","additionalProperties":false,
+         "properties":{"include_usage":{"type":"boolean"},
+           "continuous_usage_stats":{"type":"boolean"},"include_obfuscation":{"type":"boolean"}},
+         "description":"Needs \"stream\": true."})"},
+    {"stream_interval", kTexts,
+     R"({"type":"integer","minimum":1,"maximum":2147483647,
+         "description":"Tokens of a choice that a chunk waits for, after the first."})"},
+    {"response_format", kOpenAiTexts, R"({"$ref":"#/components/schemas/ResponseFormat"})"},
+    {"structured_outputs", kTexts, R"({"$ref":"#/components/schemas/StructuredOutputs"})"},
+    {"tools", kChats | kEmbeddingBody,
+     R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})"},
+    {"tool_choice", kChats, R"({"$ref":"#/components/schemas/ToolChoice"})"},
+    {"tools", kAnthropic,
+     R"({"type":"array","items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
+    {"tool_choice", kAnthropic,
+     R"({"type":"object","required":["type"],"properties":{
+         "type":{"enum":["auto","any","tool","none"]},"name":{"type":"string"},
+         "disable_parallel_tool_use":{"type":"boolean"}}})"},
+    {"tools", kResponsesBody,
+     R"({"type":"array","items":{"$ref":"#/components/schemas/FunctionTool"}})"},
+    {"tool_choice", kResponsesBody,
+     R"({"anyOf":[{"enum":["auto","none","required"]},
+         {"type":"object","required":["type","name"],
+          "properties":{"type":{"const":"function"},"name":{"type":"string"}}}]})"},
+    {"parallel_tool_calls", kChats | kResponsesBody, kFlag},
+    {"thinking", kAnthropic,
+     R"({"type":"object","required":["type"],"properties":{
+         "type":{"enum":["enabled","disabled","adaptive"]},"budget_tokens":{"type":"integer"}}})"},
+    {"reasoning", kResponsesBody,
+     R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":"string"},
+         "summary":{},"generate_summary":{}}})"},
+    {"text", kResponsesBody,
+     R"({"type":"object","additionalProperties":false,"properties":{
+         "format":{"$ref":"#/components/schemas/TextFormat"},"verbosity":{}}})"},
+    {"include", kResponsesBody, R"({"type":"array","items":{"type":"string"}})"},
+    {"truncation", kResponsesBody, R"({"enum":["disabled"]})"},
+    {"store", kResponsesBody, kFlag},
+    {"background", kResponsesBody, kFlag},
+    {"include_reasoning", kTexts & ~unsigned{kCompletionBody}, kFlag},
+    {"reasoning_effort", kChats | kEmbeddingBody,
+     R"({"type":"string","description":"Given to the chat template; \"none\" turns thinking off."})"},
+    {"documents", (kTexts & ~unsigned{kCompletionBody}) | kEmbeddingBody,
+     R"({"type":"array","items":{"type":"object"}})"},
+    {"chat_template_kwargs", (kTexts & ~unsigned{kCompletionBody}) | kEmbeddingBody, kObject},
+    {"add_generation_prompt", kChats | kEmbeddingBody, kFlag},
+    {"continue_final_message", kChats | kEmbeddingBody, kFlag},
+    {"modalities", kChats, R"({"type":"array","items":{"const":"text"}})"},
+    {"encoding_format", kEmbeddingBody, R"({"enum":["float","base64"]})"},
+    {"normalize", kEmbeddingBody, kFlag},
+    {"add_special_tokens", kOpenAiTexts | kEmbeddingBody, kFlag},
+    {"truncate_prompt_tokens", kTexts | kEmbeddingBody,
+     R"({"type":"integer","minimum":-1,"not":{"const":0}})"},
+    {"return_token_ids", kOpenAiTexts,
+     R"({"type":"boolean","description":"Answers have token_ids and prompt_token_ids; a stream has the latter first."})"},
+    {"return_tokens_as_token_ids", kOpenAiTexts, kFlag},
+    {"return_token_origins", kOpenAiTexts,
+     R"({"type":"boolean","description":"Choices have token_origins: who proposed each token."})"},
+    {"speculative", kTexts | kEmbeddingBody, R"({"$ref":"#/components/schemas/Speculative"})"},
+    {"priority", kTexts | kEmbeddingBody,
+     R"({"type":"integer","minimum":-2147483648,"maximum":2147483647,
+         "description":"Lower runs first; needs a server with --scheduling-policy priority."})"},
+    {"cache_salt", kTexts | kEmbeddingBody, kText},
+    {"queue_timeout_seconds", kTexts, kSeconds},
+    {"timeout_seconds", kTexts, kSeconds},
+    {"request_id", kTexts | kEmbeddingBody, kText},
+    {"return_token_strs", kTokenizeBody, kFlag},
+    {"user", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
+    {"metadata", kTexts | kEmbeddingBody, kIgnored},
+    {"store", kOpenAiTexts | kEmbeddingBody, kIgnored},
+    {"service_tier", kTexts | kEmbeddingBody, kIgnored},
+    {"safety_identifier", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
+    {"prompt_cache_key", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
+    {"prompt_cache_retention", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
+    {"max_tool_calls", kResponsesBody, kIgnored},
+    {"stream_options", kResponsesBody, kIgnored},
+    {"session_id", kOpenAiTexts | kEmbeddingBody, kIgnored},
+    {"verbosity", kOpenAiTexts | kEmbeddingBody, kIgnored},
+    {"inference_geo", kAnthropic, kIgnored},
+    {"context_management", kAnthropic, kIgnored},
+    {"betas", kAnthropic, kIgnored},
+    {"anthropic_version", kAnthropic, kIgnored},
+    {"cache_control", kAnthropic, kIgnored},
+};
+
+json nullable(const char* text) {
+  json schema = json::parse(text);
+  if (schema == json{{"description", "Has no effect."}}) return schema;
+  return {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
+}
+
+const char* required_field(OpenApiBody body) {
+  switch (body) {
+    case kCompletionBody:
+      return "prompt";
+    case kEmbeddingBody:
+    case kResponsesBody:
+      return "input";
+    default:
+      return "messages";
+  }
+}
+
+}  // namespace
+
+json openapi_body(OpenApiBody body) {
+  const std::string required = required_field(body);
+  json properties = json::object();
+  for (const Field& field : kFields) {
+    if ((field.bodies & body) == 0) continue;
+    const bool is_required = field.name == required ||
+                             (body == kMessagesBody && field.name == std::string("max_tokens"));
+    properties[field.name] = is_required ? json::parse(field.schema) : nullable(field.schema);
+  }
+  json schema = {{"type", "object"},
+                 {"properties", std::move(properties)},
+                 {"required", {required}},
+                 {"additionalProperties", false}};
+  if (body == kMessagesBody) schema["required"].push_back("max_tokens");
+  if (body == kEmbeddingBody) {
+    // A text or a chat.
+    schema.erase("required");
+    schema["oneOf"] = {{{"required", {"input"}}, {"properties", {{"messages", false}}}},
+                       {{"required", {"messages"}}, {"properties", {{"input", false}}}}};
+  }
+  return schema;
+}
+
+}  // namespace foretoken

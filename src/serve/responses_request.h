@@ -1,0 +1,28 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "serve/openai_request.h"
+#include "serve/response_store.h"
+
+namespace foretoken {
+
+// A body of OpenAI's /v1/responses.
+struct ResponsesRequest {
+  OpenAiRequest chat;  // what it means
+  // What the response repeats of it: "instructions", "tools", "temperature", ...
+  nlohmann::ordered_json repeated;
+  // The conversation without instructions, for a response that goes on with it.
+  nlohmann::ordered_json messages;
+  bool store = true;
+  bool background = false;
+};
+
+// Reads it: input as a text or a list of items (messages, function_call, function_call_output,
+// reasoning), instructions, tools, text.format, reasoning.effort, previous_response_id out of
+// `store`, and vLLM's further sampling fields by their names. Images, files and tools that would
+// run here are Unsupported.
+Result<ResponsesRequest> parse_responses_request(const nlohmann::ordered_json& body,
+                                                 const OpenAiDefaults& defaults,
+                                                 const ResponseStore& store);
+
+}  // namespace foretoken

@@ -1,0 +1,20 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include <functional>
+
+namespace foretoken {
+
+// Where counts of serving are known, for whoever keeps metrics. Each may be empty; none may wait.
+struct ServeObserver {
+  // A request is about to be given to the engine, with its id. On a thread of the pool.
+  std::function<void(const Request&)> on_submit;
+  // The engine refused that request. On the same thread.
+  std::function<void(const std::string& request_id)> on_refused;
+  // A request was refused for want of room before it reached the engine.
+  std::function<void(const std::string& reason)> on_rejected;
+  // Each output, before it is answered. On the engine's output thread.
+  std::function<void(const RequestOutput&)> on_output;
+};
+
+}  // namespace foretoken

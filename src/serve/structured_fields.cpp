@@ -1,0 +1,98 @@
+#include "serve/structured_fields.h"
+
+#include "serve/request_body.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// A JSON schema as text; it may be given as text, too.
+bool read_schema(const json& value, std::string* schema) {
+  if (value.is_string()) {
+    *schema = value.get<std::string>();
+    return !schema->empty();
+  }
+  if (!value.is_object() && !value.is_boolean()) return false;
+  *schema = json_text(value);
+  return true;
+}
+
+void read_response_format(JsonFields& fields, const json& format,
+                          std::optional<StructuredOutputs>* outputs) {
+  if (!format.is_object()) return fields.wrong_type("response_format", "an object", format);
+  const auto found = format.find("json_schema");
+  const Status status =
+      read_format(format, "'response_format'", found == format.end() ? json() : *found, outputs);
+  if (!status.ok()) fields.fail(status.message());
+}
+
+void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* outputs) {
+  if (!object.is_object()) {
+    return fields.wrong_type("structured_outputs", "an object like {\"regex\": \"[0-9]+\"}",
+                             object);
+  }
+  JsonFields inner(object, "'structured_outputs'");
+  if (const json* schema = inner.raw("json"); schema != nullptr) {
+    if (!read_schema(*schema, &outputs->json)) {
+      inner.wrong_type("json", "a JSON schema, an object", *schema);
+    }
+  }
+  inner.read("json_object", &outputs->json_object);
+  inner.read("regex", &outputs->regex);
+  inner.read("choice", &outputs->choice);
+  inner.read("grammar", &outputs->grammar);
+  if (const json* tag = inner.raw("structural_tag"); tag != nullptr) {
+    outputs->structural_tag = tag->is_string() ? tag->get<std::string>() : json_text(*tag);
+  }
+  inner.read("disable_any_whitespace", &outputs->disable_any_whitespace);
+  inner.read("disable_additional_properties", &outputs->disable_additional_properties);
+  inner.read("whitespace_pattern", &outputs->whitespace_pattern);
+  inner.ignore({"disable_fallback"});
+  inner.refuse_unread();
+  const int forms = (outputs->json.empty() ? 0 : 1) + (outputs->json_object ? 1 : 0) +
+                    (outputs->regex.empty() ? 0 : 1) + (outputs->choice.empty() ? 0 : 1) +
+                    (outputs->grammar.empty() ? 0 : 1) + (outputs->structural_tag.empty() ? 0 : 1);
+  if (forms != 1) {
+    inner.fail("give exactly one of json, json_object, regex, choice, grammar and structural_tag");
+  }
+  if (!inner.status().ok()) fields.fail(inner.status().message());
+}
+
+}  // namespace
+
+Status read_format(const json& format, const std::string& name, const json& schema_holder,
+                   std::optional<StructuredOutputs>* outputs) {
+  const auto found = format.find("type");
+  const json type = found == format.end() ? json() : *found;
+  if (type == "text") return {};
+  StructuredOutputs form;
+  if (type == "json_object") {
+    form.json_object = true;
+  } else if (type == "json_schema") {
+    const bool has = schema_holder.is_object() && schema_holder.contains("schema");
+    if (!has || !read_schema(schema_holder["schema"], &form.json)) {
+      return invalid_argument(name + ": type \"json_schema\" needs a 'schema', an object");
+    }
+  } else if (type == "structural_tag") {
+    form.structural_tag = json_text(format);
+  } else {
+    return invalid_argument(
+        name + ": 'type' must be \"text\", \"json_object\", \"json_schema\" or \"structural_tag\"");
+  }
+  *outputs = std::move(form);
+  return {};
+}
+
+void read_structured_outputs(JsonFields& fields, std::optional<StructuredOutputs>* outputs) {
+  const json* format = fields.raw("response_format");
+  const json* form = fields.raw("structured_outputs");
+  if (format != nullptr) read_response_format(fields, *format, outputs);
+  if (form == nullptr) return;
+  if (outputs->has_value()) {
+    return fields.fail("give 'response_format' or 'structured_outputs', not both");
+  }
+  read_vllm_form(fields, *form, &outputs->emplace());
+}
+
+}  // namespace foretoken

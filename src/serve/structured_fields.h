@@ -1,0 +1,20 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include "serve/json_fields.h"
+
+namespace foretoken {
+
+// The form of the output that a body asks for, by "response_format" (text, json_object,
+// json_schema, structural_tag) or vLLM's "structured_outputs" ({"json", "json_object", "regex",
+// "choice", "grammar", "structural_tag", "disable_any_whitespace",
+// "disable_additional_properties", "whitespace_pattern"}). Both at once are an error.
+void read_structured_outputs(JsonFields& fields, std::optional<StructuredOutputs>* outputs);
+
+// One form alone: {"type": "json_schema", "schema": {...}} and the like, where `schema_holder` is
+// the object with "schema". Messages start with `name`.
+Status read_format(const nlohmann::ordered_json& format, const std::string& name,
+                   const nlohmann::ordered_json& schema_holder,
+                   std::optional<StructuredOutputs>* outputs);
+
+}  // namespace foretoken

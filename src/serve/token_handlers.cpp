@@ -1,0 +1,120 @@
+#include "serve/token_handlers.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "base/json_object.h"
+#include "serve/json_fields.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+Status check_tokens(const std::vector<int32_t>& ids, int vocab_size) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < vocab_size) continue;
+    return invalid_argument("'tokens': token id " + std::to_string(id) +
+                            " is not in the vocabulary of " + std::to_string(vocab_size));
+  }
+  return {};
+}
+
+Status token_texts(const Engine& engine, const std::vector<int32_t>& ids, json* texts) {
+  *texts = json::array();
+  for (const int32_t id : ids) {
+    std::string text;
+    FT_RETURN_IF_ERROR(engine.decode({id}, false, &text));
+    texts->push_back(text);
+  }
+  return {};
+}
+
+// The prompt of a body without "messages".
+Status read_prompt(const json& body, const OpenAiDefaults& defaults, std::string* prompt,
+                   bool* with_texts, bool* add_special) {
+  JsonFields fields(body, "");
+  std::string model;
+  fields.read("model", &model);
+  if (!fields.has("prompt")) {
+    fields.fail("'prompt' is missing; give a text, or 'messages'");
+  }
+  fields.read("prompt", prompt);
+  fields.read("add_special_tokens", add_special);
+  fields.read("return_token_strs", with_texts);
+  fields.ignore({"messages"});
+  fields.refuse_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  return check_model_name(model, defaults.model_names);
+}
+
+// The prompt that the messages of a chat make.
+Status render_messages(const ServeContext& context, json body, std::string* prompt,
+                       bool* with_texts, bool* add_special) {
+  JsonFields fields(body, "");
+  fields.read("return_token_strs", with_texts);
+  fields.read("add_special_tokens", add_special);
+  FT_RETURN_IF_ERROR(fields.status());
+  body.erase("return_token_strs");
+  OpenAiDefaults defaults = context.defaults;
+  defaults.refuse_unparsed_tools = false;
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
+                      parse_openai_request(OpenAiKind::kChat, body, defaults));
+  return context.engine.render_chat(request.messages_json, request.arguments_json, prompt);
+}
+
+}  // namespace
+
+Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                       const Body& body) {
+  std::string prompt;
+  bool with_texts = false;
+  const bool chat = body.contains("messages") && !body["messages"].is_null();
+  bool add_special = !chat;
+  if (chat && body.contains("prompt")) {
+    return invalid_argument("give 'prompt' or 'messages', not both");
+  }
+  FT_RETURN_IF_ERROR(chat
+                         ? render_messages(context, body, &prompt, &with_texts, &add_special)
+                         : read_prompt(body, context.defaults, &prompt, &with_texts, &add_special));
+  std::vector<int32_t> ids;
+  FT_RETURN_IF_ERROR(context.engine.encode(prompt, add_special, &ids));
+  json answer = {{"count", ids.size()},
+                 {"max_model_len", context.engine.info().max_model_len},
+                 {"tokens", ids},
+                 {"token_strs", nullptr}};
+  if (with_texts) FT_RETURN_IF_ERROR(token_texts(context.engine, ids, &answer["token_strs"]));
+  respond_json(*exchange, 200, answer);
+  return {};
+}
+
+Status handle_detokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                         const Body& body) {
+  JsonFields fields(body, "");
+  std::string model;
+  std::vector<int32_t> ids;
+  fields.read("model", &model);
+  if (!fields.has("tokens")) fields.fail("'tokens' is missing; give an array of token ids");
+  fields.read("tokens", &ids);
+  fields.refuse_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults.model_names));
+  FT_RETURN_IF_ERROR(check_tokens(ids, context.engine.info().vocab_size));
+  std::string text;
+  FT_RETURN_IF_ERROR(context.engine.decode(ids, false, &text));
+  respond_json(*exchange, 200, {{"prompt", text}});
+  return {};
+}
+
+Status answer_tokenizer_info(const ServeContext& context, http::Exchange& exchange) {
+  const std::string path = context.config.model_folder + "/tokenizer_config.json";
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return not_found("the model has no tokenizer_config.json");
+  FT_ASSIGN_OR_RETURN(const json info, parse_ordered_json_object(text.str(), path));
+  respond_json(exchange, 200, info);
+  return {};
+}
+
+}  // namespace foretoken

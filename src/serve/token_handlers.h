@@ -1,0 +1,16 @@
+#pragma once
+#include "serve/serve_context.h"
+
+namespace foretoken {
+
+// POST /tokenize: {"prompt"} or {"messages", ...} to {"count", "max_model_len", "tokens",
+// "token_strs"}.
+Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                       const Body& body);
+// POST /detokenize: {"tokens"} to {"prompt"}.
+Status handle_detokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                         const Body& body);
+// GET /tokenizer_info: the model's tokenizer_config.json.
+Status answer_tokenizer_info(const ServeContext& context, http::Exchange& exchange);
+
+}  // namespace foretoken

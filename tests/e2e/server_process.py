@@ -1,0 +1,38 @@
+"""A `foretoken serve` on a free port, for end-to-end tests."""
+
+import re
+import signal
+import subprocess
+import threading
+
+
+class Server:
+    """Starts on entry, is asked to end on exit, and must then have ended with status 0."""
+
+    def __init__(self, program, *flags):
+        self.command = [program, "serve", "--port", "0", "--host", "127.0.0.1",
+                        "--log-level", "warning", *flags]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        found = re.search(r" at (http://\S+?),", line)
+        if found is None:
+            raise RuntimeError(f"no address in {line!r}: {self.process.stderr.read()}")
+        self.url = found.group(1)
+        self.errors = []
+        self.reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr))
+        self.reader.start()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self.reader.join()
+        if kind is None and code != 0:
+            raise RuntimeError(f"the server ended with {code}: {''.join(self.errors[-20:])}")

@@ -1,0 +1,49 @@
+#include "serve/openapi.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "serve/serve_rig.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+void collect_references(const json& value, std::set<std::string>* references) {
+  if (value.is_object() && value.contains("$ref")) references->insert(value["$ref"]);
+  if (value.is_structured()) {
+    for (const json& item : value) collect_references(item, references);
+  }
+}
+
+class OpenApi : public test::ServeRig {};
+
+TEST_F(OpenApi, EveryReferenceLeadsSomewhere) {
+  const json document = openapi_document(true);
+  std::set<std::string> references;
+  collect_references(document, &references);
+  EXPECT_GT(references.size(), 20u);
+  for (const std::string& reference : references) {
+    EXPECT_TRUE(document.contains(json::json_pointer(reference.substr(1)))) << reference;
+  }
+}
+
+// Routes and document say the same.
+TEST_F(OpenApi, EveryRouteIsDescribed) {
+  const json document = openapi_document(true);
+  std::set<std::string> described;
+  for (const auto& [path, operations] : document["paths"].items()) {
+    for (const auto& [method, operation] : operations.items()) described.insert(method + path);
+  }
+  std::set<std::string> routed;
+  for (const http::Route& route : api_routes(context())) {
+    if (route.pattern == "/openapi.json") continue;
+    routed.insert((route.method == "GET" ? "get" : "post") + route.pattern);
+  }
+  EXPECT_EQ(routed, described);
+}
+
+}  // namespace
+}  // namespace foretoken

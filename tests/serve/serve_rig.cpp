@@ -1,0 +1,110 @@
+#include "serve/serve_rig.h"
+
+#include <filesystem>
+
+namespace foretoken::test {
+
+Engine& ServeRig::engine() {
+  static const std::unique_ptr<Engine> made = [] {
+    EngineConfig config;
+    config.model = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+    config.cpu_threads = 1;
+    config.max_num_seqs = 8;
+    config.max_model_len = 512;
+    SpeculativeConfig ngram;
+    ngram.method = "ngram";
+    ngram.num_speculative_tokens = 3;
+    ngram.length_policy = "fixed";
+    config.speculative = {ngram};
+    std::unique_ptr<Engine> engine;
+    const Status status = make_engine(config, &engine);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return engine;
+  }();
+  return *made;
+}
+
+ServeConfig ServeRig::base_config() {
+  ServeConfig config;
+  config.model_names = {"tiny", "other"};
+  config.model_folder = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+  config.defaults.sampling = engine().default_sampling_params();
+  config.defaults.max_model_len = engine().info().max_model_len;
+  config.defaults.refuse_unparsed_tools = true;
+  config.tokenizer_info = true;
+  return config;
+}
+
+void ServeRig::start(ServeConfig config) {
+  TearDown();
+  context_ = std::make_unique<ServeContext>(engine(), std::move(config));
+  routes_ = api_routes(*context_);
+}
+
+void ServeRig::TearDown() {
+  if (context_ == nullptr) return;
+  EXPECT_TRUE(wait_idle());
+  context_->pool.stop();
+  routes_.clear();
+  context_.reset();
+}
+
+bool ServeRig::wait_idle() { return context_->gate.wait_empty(std::chrono::seconds(20)); }
+
+namespace {
+
+// Whether `path` is `pattern`, whose "{id}" stands for one part.
+bool matches(const std::string& pattern, const std::string& path, std::string* value) {
+  const size_t open = pattern.find("{id}");
+  if (open == std::string::npos) return pattern == path;
+  const std::string tail = pattern.substr(open + 4);
+  if (path.size() < open + tail.size() + 1 || path.compare(0, open, pattern, 0, open) != 0 ||
+      !path.ends_with(tail)) {
+    return false;
+  }
+  *value = path.substr(open, path.size() - open - tail.size());
+  return value->find('/') == std::string::npos;
+}
+
+}  // namespace
+
+std::shared_ptr<FakeExchange> ServeRig::begin(const std::string& method, const std::string& path,
+                                              const std::string& body) {
+  auto exchange = FakeExchange::make(body, path);
+  exchange->request_.method = method;
+  for (const http::Route& route : routes_) {
+    std::string value;
+    if (route.method != method || !matches(route.pattern, path, &value)) continue;
+    if (!value.empty()) exchange->request_.path_values = {value};
+    route.handler(exchange);
+    return exchange;
+  }
+  ADD_FAILURE() << "no route " << method << " " << path;
+  return exchange;
+}
+
+std::shared_ptr<FakeExchange> ServeRig::send(const std::string& method, const std::string& path,
+                                             const std::string& body) {
+  auto exchange = begin(method, path, body);
+  EXPECT_TRUE(exchange->wait()) << method << " " << path << " " << body;
+  return exchange;
+}
+
+json ServeRig::post(const std::string& path, const json& body, int status) {
+  const auto exchange = send("POST", path, body.dump());
+  EXPECT_EQ(exchange->status(), status) << exchange->body();
+  return json::parse(exchange->body(), nullptr, false);
+}
+
+std::vector<json> ServeRig::events(const std::string& stream) {
+  std::vector<json> all;
+  size_t begin = 0;
+  while ((begin = stream.find("data: ", begin)) != std::string::npos) {
+    begin += 6;
+    const std::string line = stream.substr(begin, stream.find('\n', begin) - begin);
+    if (line != "[DONE]") all.push_back(json::parse(line));
+  }
+  return all;
+}
+
+}  // namespace foretoken::test

@@ -1,0 +1,73 @@
+#include "serve/structured_fields.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+Status read(const char* text, std::optional<StructuredOutputs>* outputs) {
+  const json body = json::parse(text);
+  JsonFields fields(body, "");
+  read_structured_outputs(fields, outputs);
+  return fields.status();
+}
+
+StructuredOutputs form(const char* text) {
+  std::optional<StructuredOutputs> outputs;
+  const Status status = read(text, &outputs);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(outputs.has_value()) << text;
+  return outputs.value_or(StructuredOutputs());
+}
+
+void expect_error(const char* text, const std::string& part) {
+  std::optional<StructuredOutputs> outputs;
+  const Status status = read(text, &outputs);
+  EXPECT_NE(status.message().find(part), std::string::npos) << text << ": " << status.message();
+}
+
+TEST(StructuredFields, ResponseFormats) {
+  std::optional<StructuredOutputs> none;
+  EXPECT_TRUE(read(R"({"response_format": {"type": "text"}})", &none).ok());
+  EXPECT_FALSE(none.has_value());
+  EXPECT_TRUE(form(R"({"response_format": {"type": "json_object"}})").json_object);
+  EXPECT_EQ(form(R"({"response_format": {"type": "json_schema", "json_schema":
+                     {"name": "x", "strict": true, "schema": {"type": "integer"}}}})")
+                .json,
+            R"({"type":"integer"})");
+  EXPECT_NE(form(R"({"response_format": {"type": "structural_tag", "triggers": []}})")
+                .structural_tag.find("triggers"),
+            std::string::npos);
+}
+
+TEST(StructuredFields, VllmsForms) {
+  EXPECT_EQ(form(R"({"structured_outputs": {"json": {"type": "null"}}})").json,
+            R"({"type":"null"})");
+  EXPECT_EQ(form(R"({"structured_outputs": {"json": "{}"}})").json, "{}");
+  EXPECT_EQ(form(R"({"structured_outputs": {"regex": "[a-z]+"}})").regex, "[a-z]+");
+  EXPECT_EQ(form(R"({"structured_outputs": {"choice": ["a", "b"]}})").choice.size(), 2u);
+  EXPECT_EQ(form(R"({"structured_outputs": {"grammar": "start: \"a\""}})").grammar, "start: \"a\"");
+  const StructuredOutputs all = form(
+      R"({"structured_outputs": {"json_object": true, "disable_any_whitespace": true,
+          "whitespace_pattern": " ?", "disable_additional_properties": true}})");
+  EXPECT_TRUE(all.json_object && all.disable_any_whitespace && all.disable_additional_properties);
+  EXPECT_EQ(all.whitespace_pattern, " ?");
+}
+
+TEST(StructuredFields, ErrorsNameTheField) {
+  expect_error(R"({"response_format": 3})", "'response_format' must be an object");
+  expect_error(R"({"response_format": {"type": "xml"}})", "'response_format': 'type' must be");
+  expect_error(R"({"response_format": {"type": "json_schema"}})", "needs a 'schema'");
+  expect_error(R"({"structured_outputs": {}})", "exactly one of");
+  expect_error(R"({"structured_outputs": {"regex": "a", "choice": ["b"]}})", "exactly one of");
+  expect_error(R"({"structured_outputs": {"json": 3}})", "a JSON schema, an object");
+  expect_error(R"({"structured_outputs": {"regexp": "a"}})", "did you mean 'regex'?");
+  expect_error(R"({"structured_outputs": {"regex": "a"}, "response_format":
+                   {"type": "json_object"}})",
+               "not both");
+}
+
+}  // namespace
+}  // namespace foretoken
