@@ -4,28 +4,21 @@
 
 #include <algorithm>
 #include <random>
-#include <sstream>
 
+#include "bench/prompt_files.h"
 #include "default_model.h"
 #include "engine_options.h"
 #include "file_text.h"
-#include "serve/json_fields.h"
 
 namespace foretoken {
 namespace {
 
-using json = nlohmann::ordered_json;
+using bench::FilePrompt;
+using bench::PromptFormat;
 
 constexpr int kDefaultInputLen = 512;
 constexpr int kDefaultOutputLen = 128;
 constexpr const char* kBundledPrompts = "bench/prompts/prompts.jsonl";
-
-// A text and, where the file has one, its answer.
-struct TextPair {
-  std::string prompt;
-  std::string answer;
-  std::string messages_json;  // not empty: the chat template makes the prompt of it
-};
 
 int input_len(const DatasetOptions& options) {
   return options.input_len > 0 ? options.input_len : kDefaultInputLen;
@@ -47,62 +40,14 @@ std::vector<BenchPrompt> random_prompts(const DatasetOptions& options, int vocab
   return prompts;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line);
-  }
-  return lines;
-}
-
-Result<std::vector<TextPair>> read_json_lines(const std::string& path, const std::string& text) {
-  std::vector<TextPair> pairs;
-  for (const std::string& line : lines_of(text)) {
-    const std::string origin = path + " entry " + std::to_string(pairs.size() + 1);
-    FT_ASSIGN_OR_RETURN(const json object, parse_ordered_json_object(line, origin));
-    const json messages = object.value("messages", json());
-    if (messages.is_array()) {
-      pairs.push_back({"", "", messages.dump()});
-      continue;
-    }
-    if (!object.contains("prompt") || !object["prompt"].is_string()) {
-      return invalid_argument(origin + ": 'prompt' must be a string, or 'messages' an array");
-    }
-    pairs.push_back({object["prompt"].get<std::string>(), "", ""});
-  }
-  return pairs;
-}
-
-Result<std::vector<TextPair>> read_sharegpt(const std::string& path, const std::string& text) {
-  FT_ASSIGN_OR_RETURN(const json all, parse_ordered_json(text, path));
-  if (!all.is_array()) {
-    return invalid_argument(path + ": must be a JSON array of {\"conversations\": [...]}");
-  }
-  std::vector<TextPair> pairs;
-  for (const json& entry : all) {
-    const auto turns = entry.is_object() ? entry.find("conversations") : entry.end();
-    const auto value = [&](size_t i) {
-      const json& turn = (*turns)[i];
-      const bool has = turn.is_object() && turn.contains("value") && turn["value"].is_string();
-      return has ? turn["value"].get<std::string>() : std::string();
-    };
-    if (!entry.is_object() || turns == entry.end() || !turns->is_array() || turns->size() < 2) {
-      continue;
-    }
-    if (!value(0).empty() && !value(1).empty()) pairs.push_back({value(0), value(1), ""});
-  }
-  return pairs;
-}
-
 // Prompts of about input_len tokens out of lines drawn at random.
-Result<std::vector<TextPair>> draw_lines(const Engine& engine, const DatasetOptions& options,
-                                         const std::string& text) {
-  const std::vector<std::string> lines = lines_of(text);
-  std::vector<TextPair> pairs;
+Result<std::vector<FilePrompt>> draw_lines(const Engine& engine, const DatasetOptions& options,
+                                           const std::string& text) {
+  const std::vector<std::string> lines = bench::text_lines(text);
+  std::vector<FilePrompt> pairs;
   std::mt19937_64 generator(options.seed);
   for (int i = 0; i < options.num_prompts && !lines.empty(); ++i) {
-    TextPair pair;
+    FilePrompt pair;
     for (size_t num_ids = 0; num_ids < static_cast<size_t>(input_len(options));) {
       pair.prompt += lines[generator() % lines.size()] + "\n";
       std::vector<int32_t> ids;
@@ -114,7 +59,7 @@ Result<std::vector<TextPair>> draw_lines(const Engine& engine, const DatasetOpti
   return pairs;
 }
 
-Result<std::vector<TextPair>> read_pairs(const Engine& engine, const DatasetOptions& options) {
+Result<std::vector<FilePrompt>> read_pairs(const Engine& engine, const DatasetOptions& options) {
   std::string path = options.path;
   if (path.empty() && options.name == "prompts") path = bundled_path(kBundledPrompts);
   if (path.empty()) {
@@ -124,16 +69,18 @@ Result<std::vector<TextPair>> read_pairs(const Engine& engine, const DatasetOpti
             : "--dataset-name " + options.name + " needs its file: --dataset-path FILE");
   }
   FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
-  if (options.name == "sharegpt") return read_sharegpt(path, text);
   if (options.name == "sonnet") return draw_lines(engine, options, text);
-  return read_json_lines(path, text);
+  const PromptFormat format = options.name == "sharegpt"     ? PromptFormat::kShareGpt
+                              : options.name == "spec_bench" ? PromptFormat::kSpecBench
+                                                             : PromptFormat::kJsonLines;
+  return bench::read_prompts(format, path, text, options.category);
 }
 
 // Kept when it fits the context.
 Result<std::vector<BenchPrompt>> encode_pairs(const Engine& engine, const DatasetOptions& options,
-                                              const std::vector<TextPair>& pairs) {
+                                              const std::vector<FilePrompt>& pairs) {
   std::vector<BenchPrompt> prompts;
-  for (const TextPair& pair : pairs) {
+  for (const FilePrompt& pair : pairs) {
     BenchPrompt prompt;
     const bool chat = !pair.messages_json.empty();
     std::string text = pair.prompt;
@@ -143,6 +90,7 @@ Result<std::vector<BenchPrompt>> encode_pairs(const Engine& engine, const Datase
       prompt.ids.resize(std::min(prompt.ids.size(), static_cast<size_t>(options.input_len)));
     }
     prompt.output_len = output_len(options);
+    if (options.output_len == 0 && pair.output_tokens > 0) prompt.output_len = pair.output_tokens;
     if (options.output_len == 0 && !pair.answer.empty()) {
       std::vector<int32_t> answer;
       FT_RETURN_IF_ERROR(engine.encode(pair.answer, false, &answer));
@@ -161,12 +109,13 @@ void DatasetOptions::add_to(CLI::App& app) {
   const char* group = "Prompts";
   app.add_option("--dataset-name", name,
                  "prompts (bundled), custom (JSON lines with \"prompt\" or \"messages\"), "
-                 "sharegpt, sonnet (lines "
-                 "of a text) or random (ids)")
+                 "sharegpt, spec_bench, sonnet (lines of a text) or random (ids)")
       ->group(group)
       ->capture_default_str()
-      ->check(CLI::IsMember({"prompts", "custom", "sharegpt", "sonnet", "random"}));
+      ->check(CLI::IsMember({"prompts", "custom", "sharegpt", "spec_bench", "sonnet", "random"}));
   app.add_option("--dataset-path", path, "File of the prompts (default: the bundled ones)")
+      ->group(group);
+  app.add_option("--spec-bench-category", category, "Only this category of a spec_bench file")
       ->group(group);
   app.add_option("--input-len", input_len,
                  "Tokens of a prompt; longer ones are cut (default: 512 for random and sonnet, "
@@ -174,7 +123,7 @@ void DatasetOptions::add_to(CLI::App& app) {
       ->group(group)
       ->check(at_least(1));
   app.add_option("--output-len", output_len,
-                 "Tokens of an output (default: 128, or as the answers of a sharegpt file)")
+                 "Tokens of an output (default: as the file says or answers, else 128)")
       ->group(group)
       ->check(at_least(1));
   app.add_option("--num-prompts", num_prompts, "Prompts; a shorter file is repeated")
@@ -194,7 +143,7 @@ Result<std::vector<BenchPrompt>> load_bench_prompts(const Engine& engine,
     }
     return random_prompts(options, engine.info().vocab_size);
   }
-  FT_ASSIGN_OR_RETURN(const std::vector<TextPair> pairs, read_pairs(engine, options));
+  FT_ASSIGN_OR_RETURN(const std::vector<FilePrompt> pairs, read_pairs(engine, options));
   FT_ASSIGN_OR_RETURN(std::vector<BenchPrompt> prompts, encode_pairs(engine, options, pairs));
   if (prompts.empty()) {
     return invalid_argument(fmt::format(

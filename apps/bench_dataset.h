@@ -12,13 +12,13 @@ namespace foretoken {
 
 // Where the prompts of a benchmark come from, by vLLM's flags.
 struct DatasetOptions {
-  // prompts: the bundled ones; custom: JSON lines with "prompt" or "messages"; sharegpt: a JSON
-  // array of
-  // {"conversations": [{"value"}, ...]}; sonnet: a text file whose lines are drawn; random: ids.
+  // prompts: the bundled ones; custom, sharegpt and spec_bench: see bench/prompt_files.h; sonnet: a
+  // text file whose lines are drawn; random: ids.
   std::string name = "prompts";
   std::string path;
-  int input_len = 0;   // 0: 512 for random and sonnet
-  int output_len = 0;  // 0: 128, or the length of the answer in a sharegpt file
+  std::string category;  // of a spec_bench file; empty: all
+  int input_len = 0;     // 0: 512 for random and sonnet
+  int output_len = 0;    // 0: the entry's output_tokens or answer, else 128
   int num_prompts = 1000;
   uint64_t seed = 0;
 

@@ -9,9 +9,14 @@ namespace foretoken {
 void add_generate_command(CLI::App& app, std::function<int()>* run);
 void add_chat_command(CLI::App& app, std::function<int()>* run);
 void add_embed_command(CLI::App& app, std::function<int()>* run);
+void add_serve_command(CLI::App& app, std::function<int()>* run);
 void add_run_batch_command(CLI::App& app, std::function<int()>* run);
 void add_bench_command(CLI::App& app, std::function<int()>* run);
 void add_inspect_command(CLI::App& app, std::function<int()>* run);
 void add_download_command(CLI::App& app, std::function<int()>* run);
+
+// The hidden commands "man" and "completion", which print what `app` can do. `app` must outlive the
+// run.
+void add_manual_commands(CLI::App& app, std::function<int()>* run);
 
 }  // namespace foretoken

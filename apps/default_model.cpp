@@ -1,6 +1,9 @@
 #include "default_model.h"
 
+#include <cstdlib>
 #include <filesystem>
+
+#include "bundled_roots.h"
 
 namespace foretoken {
 
@@ -9,9 +12,7 @@ std::string bundled_model_name() { return "foretoken-7m"; }
 std::string bundled_path(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& root :
-       {folder / ".." / "..", folder / ".." / "share" / "foretoken", fs::path(".")}) {
+  for (const fs::path& root : bundled_roots()) {
     const fs::path candidate = (root / path).lexically_normal();
     if (fs::exists(candidate, error)) return candidate.string();
   }
@@ -20,6 +21,11 @@ std::string bundled_path(const std::string& path) {
 
 std::string bundled_model_folder(const std::string& name) {
   namespace fs = std::filesystem;
+  std::error_code error;
+  if (const char* models = std::getenv("FORETOKEN_MODELS_DIR"); models != nullptr) {
+    const fs::path folder = fs::path(models) / name;
+    if (fs::exists(folder / "config.json", error)) return folder.string();
+  }
   const std::string config = bundled_path((fs::path("models") / name / "config.json").string());
   return config.empty() ? config : fs::path(config).parent_path().string();
 }

@@ -3,8 +3,8 @@
 
 namespace foretoken {
 
-// The folder of the bundled model: beside the source tree or the installation that the executable
-// belongs to, or under the working directory. Empty when it is in none of them.
+// The folder of the bundled model: under $FORETOKEN_MODELS_DIR, or under models/ of a root of
+// bundled_roots.h. Empty when it is in none of them.
 std::string default_model();
 
 // The name of that folder under models/.

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/json_log.h"
 #include "base/log.h"
 #include "default_model.h"
 #include "download_progress_text.h"
@@ -68,6 +69,12 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
       ->check(at_least(1))
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");
+  app.add_option("--long-prefill-token-threshold", config.long_prefill_token_threshold,
+                 "Most tokens of a prompt in a step that others share; 0: any (default: a quarter "
+                 "of --max-num-batched-tokens where that is 256 or more)")
+      ->check(at_least(0))
+      ->transform(human_integer())
+      ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--scheduling-policy", config.scheduling_policy,
                  "fcfs (first come, first served) or priority")
       ->capture_default_str()
@@ -127,6 +134,9 @@ void EngineOptions::add_to(CLI::App& app) {
   app.add_option("--log-level", log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
+  app.add_option("--log-format", log_format, "Lines of the log as text or as JSON objects")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
 }
 
 Result<EngineConfig> EngineOptions::resolve() const {
@@ -152,6 +162,7 @@ Result<EngineConfig> EngineOptions::resolve() const {
 
 Result<EngineConfig> prepare_engine(const EngineOptions& options) {
   init_logging(options.log_level.c_str());
+  if (options.log_format == "json") use_json_logs();
   FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
   FT_LOG(info, "loading {}", config.model);
   config.cancel_load = &interrupt_flag();

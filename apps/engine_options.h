@@ -17,6 +17,7 @@ struct EngineOptions {
   SpeculativeFlags speculative;
   GraphFlags graphs;
   std::string log_level = "info";
+  std::string log_format = "text";
 
   // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.
   void add_to(CLI::App& app);

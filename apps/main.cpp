@@ -12,19 +12,18 @@
 #include <vector>
 
 #include "commands.h"
+#include "config_file.h"
 #include "graph_options.h"
 #include "report.h"
 #include "unknown_flag.h"
+#include "vllm_flags.h"
 
 namespace foretoken {
 namespace {
 
 // As vLLM reads its flags: --max_model_len is --max-model-len, and -sc --speculative-config.
 std::string normalise_flag(const std::string& given) {
-  std::string argument = expand_graph_flag(given);
-  if (argument == "-sc" || argument.rfind("-sc=", 0) == 0) {
-    return "--speculative-config" + argument.substr(3);
-  }
+  std::string argument = expand_vllm_flag(expand_graph_flag(given));
   if (argument.rfind("--", 0) == 0) {
     const size_t end = std::min(argument.find('='), argument.size());
     std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
@@ -53,12 +52,23 @@ int run_main(int argc, char** argv) {
   add_generate_command(app, &run);
   add_chat_command(app, &run);
   add_embed_command(app, &run);
+  add_serve_command(app, &run);
   add_run_batch_command(app, &run);
   add_bench_command(app, &run);
   add_inspect_command(app, &run);
   add_download_command(app, &run);
+  add_manual_commands(app, &run);
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) arguments.push_back(normalise_flag(argv[i]));
+  for (int i = 1; i < argc; ++i) arguments.push_back(normalise_flag(argv[i]));
+  if (!arguments.empty() && arguments.front() == "serve") {
+    Result<std::vector<std::string>> expanded = expand_config_file(std::move(arguments));
+    if (!expanded.ok()) {
+      report_error(expanded.status().message());
+      return kExitUsage;
+    }
+    arguments = std::move(expanded).value();
+  }
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::Success& wish) {

@@ -1,0 +1,168 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/json_log.h"
+#include "base/log.h"
+#include "commands.h"
+#include "interrupt.h"
+#include "report.h"
+#include "serve/api_routes.h"
+#include "serve/metrics.h"
+#include "serve/page_routes.h"
+#include "serve/request_body.h"
+#include "serve_options.h"
+#include "vllm_environment.h"
+
+namespace foretoken {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string error_body(int status, const std::string& message) {
+  return json_text(openai_error(ServeError(status, invalid_argument(message))));
+}
+
+void log_access(const http::AccessRecord& record) {
+  const std::chrono::duration<double, std::milli> took = record.duration;
+  log_event("http", {{"client", record.client},
+                     {"method", record.method},
+                     {"target", record.target},
+                     {"status", record.status},
+                     {"bytes", record.num_bytes},
+                     {"ms", std::round(took.count() * 10) / 10},
+                     {"id", record.id}});
+}
+
+void log_request(const Request& request) {
+  log_event("request", {{"id", request.request_id},
+                        {"prompt_tokens", request.prompt_token_ids.size()},
+                        {"n", request.sampling.n},
+                        {"max_tokens", request.sampling.max_tokens},
+                        {"temperature", request.sampling.temperature}});
+}
+
+// Tells `metrics` what the handlers know.
+ServeObserver observe(ServeMetrics& metrics, bool log_requests) {
+  ServeObserver observer;
+  observer.on_submit = [&metrics, log_requests](const Request& request) {
+    if (log_requests) log_request(request);
+    metrics.add_request(request);
+  };
+  observer.on_refused = [&metrics](const std::string& id) { metrics.drop_request(id); };
+  observer.on_rejected = [&metrics](const std::string& reason) { metrics.count_rejection(reason); };
+  observer.on_output = [&metrics](const RequestOutput& output) { metrics.add_output(output); };
+  return observer;
+}
+
+// An engine with a server before it.
+class Service {
+ public:
+  Service(std::unique_ptr<Engine> engine, ServeConfig config, bool log_requests)
+      : engine_(std::move(engine)), metrics_(config.model_names.front(), engine_->info()) {
+    config.observer = observe(metrics_, log_requests);
+    context_ = std::make_unique<ServeContext>(*engine_, std::move(config));
+  }
+
+  // No thread of the server or the pool calls the engine once it ends, and the engine's outputs
+  // still find the context.
+  ~Service() {
+    if (server_ != nullptr) server_->stop();
+    context_->pool.stop();
+    engine_.reset();
+  }
+
+  Status listen(http::ServerConfig config) {
+    std::vector<http::Route> routes = api_routes(*context_);
+    for (http::Route& route : page_routes()) routes.push_back(std::move(route));
+    routes.push_back(metrics_route());
+    FT_ASSIGN_OR_RETURN(server_, http::Server::start(std::move(config), std::move(routes)));
+    return {};
+  }
+
+  // Lets running requests end; after the deadline they end with what they have. True when none was
+  // cut short.
+  bool drain(std::chrono::milliseconds deadline) {
+    constexpr std::chrono::seconds kLastWrites(5);
+    context_->gate.drain();
+    if (server_->drain(deadline)) return true;
+    FT_LOG(warn, "{} requests still run and are ended", context_->gate.num_requests());
+    for (const auto& generation : context_->generations.all()) generation->abort();
+    server_->drain(kLastWrites);
+    return false;
+  }
+
+  const http::Server& server() const { return *server_; }
+  const std::string& model_name() const { return context_->model_name(); }
+
+ private:
+  http::Route metrics_route() {
+    http::Route route;
+    route.method = "GET";
+    route.pattern = "/metrics";
+    route.needs_key = false;
+    route.handler = [this](const std::shared_ptr<http::Exchange>& exchange) {
+      exchange->respond(200, ServeMetrics::content_type(), metrics_.text(engine_->stats(), 0));
+    };
+    return route;
+  }
+
+  std::unique_ptr<Engine> engine_;
+  ServeMetrics metrics_;
+  std::unique_ptr<ServeContext> context_;
+  std::unique_ptr<http::Server> server_;
+};
+
+Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
+  std::vector<std::string> warnings;
+  FT_RETURN_IF_ERROR(apply_vllm_variables(vllm_variables(), &options.engine.config, &options.http,
+                                          &options.engine.log_level, &warnings));
+  init_logging(options.engine.log_level.c_str());
+  if (options.engine.log_format == "json") use_json_logs();
+  for (const std::string& warning : warnings) FT_LOG(warn, "{}", warning);
+  FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
+  FT_RETURN_IF_ERROR(options.vllm.check());
+  FT_RETURN_IF_ERROR(options.finish(config));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, start_engine(options.engine));
+  http::ServerConfig http = options.http;
+  http.error_body = error_body;
+  if (options.access_log) http.access_log = log_access;
+  auto service = std::make_unique<Service>(std::move(engine), options.serve, options.log_requests);
+  FT_RETURN_IF_ERROR(service->listen(std::move(http)));
+  return service;
+}
+
+int serve(ServeOptions& options) {
+  const Clock::time_point start = Clock::now();
+  catch_interrupts();
+  Result<std::unique_ptr<Service>> started = start_service(options);
+  if (interrupt_flag().load()) return report_interrupt("while starting");
+  if (!started.ok()) {
+    report_error(started.status().message());
+    return kExitError;
+  }
+  Service& service = *started.value();
+  std::printf("serving %s at %s, started in %.2f s\n", service.model_name().c_str(),
+              service.server().address().c_str(),
+              std::chrono::duration<double>(Clock::now() - start).count());
+  std::fflush(stdout);
+  while (!interrupt_flag().load()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  FT_LOG(info, "shutting down; running requests have {} s", options.shutdown_timeout);
+  return service.drain(options.drain_deadline()) ? 0 : interrupt_exit_code();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command =
+      app.add_subcommand("serve", "Serve a model over HTTP with OpenAI's and Anthropic's APIs");
+  options->add_to(*command);
+  command->callback([options, run] { *run = [options] { return serve(*options); }; });
+}
+
+}  // namespace foretoken

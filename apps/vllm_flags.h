@@ -1,0 +1,29 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// vLLM's flags that this engine has no use for: command lines with them run all the same, with a
+// warning that says why they have no effect, or are refused with what to use instead.
+class VllmFlags {
+ public:
+  // Adds the whole table; it writes into this object, which must outlive the parsing.
+  void add_to(CLI::App& app);
+
+  // Logs a line for each that was given without effect. The error names the first that asks for
+  // something that cannot be had.
+  Status check() const;
+
+ private:
+  std::vector<std::pair<size_t, std::vector<std::string>>> given_;  // line of the table, values
+};
+
+// "--tensor-parallel-size" for "-tp", with what follows a '=', and so for all short forms of vLLM
+// that are longer than a letter, "-O3" included; otherwise the argument as it is.
+std::string expand_vllm_flag(const std::string& argument);
+
+}  // namespace foretoken
