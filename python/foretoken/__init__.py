@@ -1,0 +1,57 @@
+"""LLM inference with speculative decoding; `from foretoken import ...` replaces vLLM's."""
+
+from foretoken._core import version as __version__
+from foretoken._tracker import RequestError
+from foretoken.async_llm import AsyncLLM, AsyncLLMEngine
+from foretoken.engine_args import AsyncEngineArgs, EngineArgs
+from foretoken.inputs import PromptType, TextPrompt, TokensPrompt
+from foretoken.llm import LLM
+from foretoken.llm_engine import LLMEngine
+from foretoken.outputs import (
+    CompletionOutput,
+    EmbeddingOutput,
+    EmbeddingRequestOutput,
+    Logprob,
+    PoolingOutput,
+    PoolingRequestOutput,
+    RequestOutput,
+    ScoringOutput,
+    ScoringRequestOutput,
+)
+from foretoken.pooling_params import PoolingParams
+from foretoken.sampling_params import (
+    GuidedDecodingParams,
+    RequestOutputKind,
+    SamplingParams,
+    SpeculativeParams,
+    StructuredOutputsParams,
+)
+
+__all__ = [
+    "LLM",
+    "AsyncEngineArgs",
+    "AsyncLLM",
+    "AsyncLLMEngine",
+    "CompletionOutput",
+    "EmbeddingOutput",
+    "EmbeddingRequestOutput",
+    "EngineArgs",
+    "GuidedDecodingParams",
+    "LLMEngine",
+    "Logprob",
+    "PoolingOutput",
+    "PoolingParams",
+    "PoolingRequestOutput",
+    "PromptType",
+    "RequestError",
+    "RequestOutput",
+    "RequestOutputKind",
+    "SamplingParams",
+    "ScoringOutput",
+    "ScoringRequestOutput",
+    "SpeculativeParams",
+    "StructuredOutputsParams",
+    "TextPrompt",
+    "TokensPrompt",
+    "__version__",
+]

@@ -1,0 +1,164 @@
+"""What LLMEngine and AsyncLLM share: an engine, and requests on their way into it."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import json
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from foretoken import _core
+from foretoken._logits import wrap_processor
+from foretoken._tracker import RequestTracker
+from foretoken.engine_args import EngineArgs
+from foretoken.inputs import Prompt, parse_prompt
+from foretoken.pooling_params import PoolingParams
+from foretoken.sampling_params import RequestOutputKind, SamplingParams
+from foretoken.tokenizer import Tokenizer
+
+_keys = itertools.count(1)
+_open: weakref.WeakSet[EngineClient] = weakref.WeakSet()
+_logging_ready = False
+
+
+def _init_logging() -> None:
+    global _logging_ready
+    if not _logging_ready:
+        _core.init_logging(os.environ.get("FORETOKEN_LOGGING_LEVEL", "warning").lower())
+        _logging_ready = True
+
+
+@atexit.register
+def _close_all() -> None:
+    """Before the interpreter goes: afterwards no thread of an engine could take the GIL."""
+    for client in list(_open):
+        client.close()
+
+
+class Prepared:
+    """A request that only has to be submitted."""
+
+    def __init__(
+        self,
+        fields: dict[str, Any],
+        prompt: str | None,
+        prompt_token_ids: list[int],
+        params: SamplingParams | PoolingParams,
+        processors: list[Callable[..., None]],
+    ) -> None:
+        self.fields = fields
+        self.prompt = prompt
+        self.prompt_token_ids = prompt_token_ids
+        self.params = params
+        self.processors = processors
+
+
+class EngineClient:
+    """An engine, its arguments and its tokenizer. Thread-safe."""
+
+    def __init__(self, args: EngineArgs) -> None:
+        _init_logging()
+        self.args = args
+        self.core = _core.Engine.make(json.dumps(args.core_fields()))
+        self.info = self.core.info()
+        self.pooling = args.default_pooling()
+        _open.add(self)
+
+    def close(self) -> None:
+        self.core.close()
+
+    def tokenizer(self) -> Tokenizer:
+        if self.args.skip_tokenizer_init:
+            raise ValueError("there is no tokenizer: the engine was made with skip_tokenizer_init")
+        return Tokenizer(self.core)
+
+    def model_name(self) -> str:
+        return self.args.model or os.path.basename(self.core.model_folder)
+
+    def default_sampling_params(self) -> SamplingParams:
+        given = self.core.default_sampling_params()
+        return SamplingParams(
+            max_tokens=given.max_tokens,
+            temperature=given.temperature,
+            top_p=given.top_p,
+            top_k=given.top_k,
+            min_p=given.min_p,
+            repetition_penalty=given.repetition_penalty,
+        )
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        arguments: dict[str, Any],
+        chat_template: str | None,
+    ) -> Prompt:
+        """The prompt that the chat template makes of a conversation, as ids."""
+        text = self.core.render_chat(
+            json.dumps(list(messages)), json.dumps(arguments), chat_template or ""
+        )
+        return Prompt(text, self.core.encode(text, False))
+
+    def prepare(
+        self,
+        prompt: object,
+        params: SamplingParams | PoolingParams,
+        priority: int = 0,
+        request_id: str = "",
+    ) -> Prepared:
+        """Checks and tokenises; raises what is wrong."""
+        parsed = parse_prompt(prompt)
+        if isinstance(params, PoolingParams):
+            fields = self._pooling_fields(params)
+            processors: list[Callable[..., None]] = []
+        elif isinstance(params, SamplingParams):
+            params.verify()
+            fields = params._fields()
+            processors = [wrap_processor(p) for p in params.logits_processors or ()]
+        else:
+            raise TypeError(f"sampling_params must be SamplingParams, not {params!r}")
+        fields["priority"] = priority
+        fields["cache_salt"] = parsed.cache_salt
+        fields["request_id"] = request_id
+        ids = parsed.token_ids
+        if ids is None:
+            ids = self.core.encode(parsed.text or "", True)
+        return Prepared(fields, parsed.text, ids, params, processors)
+
+    def _pooling_fields(self, params: PoolingParams) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "pooling": (params.pooling_type or self.pooling[0]).lower(),
+            "normalize": self.pooling[1] if params.normalize is None else params.normalize,
+        }
+        if params.truncate_prompt_tokens is not None:
+            fields["truncate_prompt_tokens"] = params.truncate_prompt_tokens
+        return fields
+
+    def submit(
+        self,
+        inbox: _core.OutputInbox,
+        prepared: Prepared,
+        kind: RequestOutputKind,
+    ) -> RequestTracker:
+        """Starts a request, whose updates come through `inbox` from now on."""
+        params = prepared.params
+        fields = prepared.fields
+        tracker = RequestTracker(
+            next(_keys),
+            fields["request_id"],
+            prepared.prompt,
+            prepared.prompt_token_ids,
+            params,
+            kind,
+        )
+        tracker.request_id = self.core.submit(
+            inbox,
+            tracker.key,
+            tracker.final_only,
+            json.dumps(fields),
+            prepared.prompt_token_ids,
+            prepared.processors,
+        )
+        return tracker

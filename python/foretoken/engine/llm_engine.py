@@ -1,0 +1,5 @@
+"""vLLM's path of these names."""
+
+from foretoken.llm_engine import LLMEngine
+
+__all__ = ["LLMEngine"]

@@ -1,0 +1,264 @@
+"""Offline inference: vLLM's LLM."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from foretoken import _core
+from foretoken._progress import Progress
+from foretoken._tracker import Output, RequestError, RequestTracker
+from foretoken.engine_args import EngineArgs
+from foretoken.inputs import Prompt, parse_prompts
+from foretoken.llm_engine import LLMEngine
+from foretoken.metrics import Metric
+from foretoken.outputs import (
+    EmbeddingOutput,
+    EmbeddingRequestOutput,
+    PoolingOutput,
+    PoolingRequestOutput,
+    RequestOutput,
+    ScoringOutput,
+    ScoringRequestOutput,
+)
+from foretoken.pooling_params import PoolingParams
+from foretoken.sampling_params import RequestOutputKind, SamplingParams
+from foretoken.tokenizer import Tokenizer
+
+_POLL_MS = 200
+
+Message = Mapping[str, Any]
+UseTqdm = bool | Callable[..., Any]
+
+
+class LLM:
+    """A model that answers many prompts together. Several threads may call it at once."""
+
+    def __init__(self, model: str = "", **kwargs: Any) -> None:
+        self.llm_engine = LLMEngine(EngineArgs.from_kwargs(model=model, **kwargs))
+        self._client = self.llm_engine.client
+
+    def generate(
+        self,
+        prompts: object = None,
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        prompt_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        use_tqdm: UseTqdm = True,
+        lora_request: None = None,
+        priority: Sequence[int] | None = None,
+    ) -> list[RequestOutput]:
+        """Answers in the order of the prompts.
+
+        A fault of any prompt or parameter is raised, and the other prompts are dropped. What fails
+        later ends its own request: finish_reason is then "error", and `error` tells why.
+        """
+        if prompt_token_ids is not None:
+            if prompts is not None:
+                raise ValueError("give prompts or prompt_token_ids, not both")
+            prompts = prompt_token_ids
+        _refuse_lora(lora_request)
+        parsed = parse_prompts(prompts)
+        params = _each(sampling_params or self.get_default_sampling_params(), len(parsed))
+        outputs = self._run(parsed, params, priority, use_tqdm)
+        return [output for output in outputs if isinstance(output, RequestOutput)]
+
+    def chat(
+        self,
+        messages: Sequence[Message] | Sequence[Sequence[Message]],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        use_tqdm: UseTqdm = True,
+        lora_request: None = None,
+        chat_template: str | None = None,
+        chat_template_content_format: str = "auto",
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        priority: Sequence[int] | None = None,
+    ) -> list[RequestOutput]:
+        """The answers to one conversation, or to each of a list of them."""
+        _refuse_lora(lora_request)
+        if not messages:
+            raise ValueError("chat needs at least one message")
+        arguments: dict[str, Any] = {
+            "add_generation_prompt": add_generation_prompt,
+            "continue_final_message": continue_final_message,
+            "chat_template_kwargs": dict(chat_template_kwargs or {}),
+        }
+        if tools is not None:
+            arguments["tools"] = list(tools)
+        prompts = [
+            self._client.render(conversation, arguments, chat_template)
+            for conversation in _conversations(messages)
+        ]
+        return self.generate(prompts, sampling_params, use_tqdm=use_tqdm, priority=priority)
+
+    def encode(
+        self,
+        prompts: object,
+        pooling_params: PoolingParams | Sequence[PoolingParams] | None = None,
+        *,
+        use_tqdm: UseTqdm = True,
+        lora_request: None = None,
+        pooling_task: str | None = None,
+        truncate_prompt_tokens: int | None = None,
+    ) -> list[PoolingRequestOutput[PoolingOutput]]:
+        """The pooled state of each prompt. Raises RequestError where one fails."""
+        _refuse_lora(lora_request)
+        parsed = parse_prompts(prompts)
+        params = _each(pooling_params or PoolingParams(task=pooling_task), len(parsed))
+        if truncate_prompt_tokens is not None:
+            params = [
+                dataclasses.replace(p, truncate_prompt_tokens=truncate_prompt_tokens)
+                for p in params
+            ]
+        outputs = self._run(parsed, params, None, use_tqdm)
+        return [output for output in outputs if isinstance(output, PoolingRequestOutput)]
+
+    def embed(
+        self,
+        prompts: object,
+        *,
+        pooling_params: PoolingParams | Sequence[PoolingParams] | None = None,
+        use_tqdm: UseTqdm = True,
+        lora_request: None = None,
+        truncate_prompt_tokens: int | None = None,
+    ) -> list[EmbeddingRequestOutput]:
+        """The embedding of each prompt."""
+        pooled = self.encode(
+            prompts,
+            pooling_params,
+            use_tqdm=use_tqdm,
+            lora_request=lora_request,
+            truncate_prompt_tokens=truncate_prompt_tokens,
+        )
+        return [
+            EmbeddingRequestOutput(
+                output.request_id,
+                EmbeddingOutput(output.outputs.data),
+                output.prompt_token_ids,
+                output.num_cached_tokens,
+                output.finished,
+            )
+            for output in pooled
+        ]
+
+    def score(
+        self,
+        data_1: str | Sequence[str],
+        data_2: str | Sequence[str],
+        *,
+        use_tqdm: UseTqdm = True,
+    ) -> list[ScoringRequestOutput]:
+        """The cosine of the embeddings of each pair; one text may stand against many."""
+        first = [data_1] if isinstance(data_1, str) else list(data_1)
+        second = [data_2] if isinstance(data_2, str) else list(data_2)
+        if len(first) not in (1, len(second)):
+            raise ValueError(
+                f"score pairs {len(first)} with {len(second)} texts; give 1 or equally many"
+            )
+        params = PoolingParams(normalize=True)
+        outputs = self.embed(first + second, pooling_params=params, use_tqdm=use_tqdm)
+        queries, answers = outputs[: len(first)], outputs[len(first) :]
+        if len(queries) == 1:
+            queries = queries * len(answers)
+        scores = []
+        for query, answer in zip(queries, answers):
+            pairs = zip(query.outputs.embedding, answer.outputs.embedding)
+            value = ScoringOutput(sum(x * y for x, y in pairs))
+            ids = query.prompt_token_ids + answer.prompt_token_ids
+            scores.append(ScoringRequestOutput(answer.request_id, value, ids))
+        return scores
+
+    def beam_search(self, *_: object, **__: object) -> None:
+        raise NotImplementedError("beam search is not built; sample with SamplingParams(n=...)")
+
+    def classify(self, *_: object, **__: object) -> None:
+        raise NotImplementedError("classification heads are not built; use embed()")
+
+    def reward(self, *_: object, **__: object) -> None:
+        raise NotImplementedError("reward heads are not built; use embed()")
+
+    def get_tokenizer(self) -> Tokenizer:
+        return self.llm_engine.get_tokenizer()
+
+    def get_default_sampling_params(self) -> SamplingParams:
+        """What the model's generation config asks for; a new object each time."""
+        return self._client.default_sampling_params()
+
+    def get_metrics(self) -> list[Metric]:
+        return self.llm_engine.get_metrics()
+
+    def shutdown(self) -> None:
+        """Ends all requests and frees the engine; so does dropping the object."""
+        self.llm_engine.shutdown()
+
+    def _run(
+        self,
+        prompts: list[Prompt],
+        params: Sequence[SamplingParams | PoolingParams],
+        priority: Sequence[int] | None,
+        use_tqdm: UseTqdm,
+    ) -> list[Output]:
+        ranks = _priorities(priority, len(prompts))
+        prepared = [
+            self._client.prepare(prompt, chosen, rank)
+            for prompt, chosen, rank in zip(prompts, params, ranks)
+        ]
+        inbox = _core.OutputInbox()
+        trackers: list[RequestTracker] = []
+        try:
+            for item in prepared:
+                trackers.append(self._client.submit(inbox, item, RequestOutputKind.FINAL_ONLY))
+            self._wait(inbox, trackers, use_tqdm)
+        except BaseException:
+            for tracker in trackers:
+                if not tracker.finished and not self._client.core.closed:
+                    self._client.core.abort(tracker.request_id)
+            raise
+        return [tracker.output() for tracker in trackers]
+
+    @staticmethod
+    def _wait(
+        inbox: _core.OutputInbox, trackers: Sequence[RequestTracker], use_tqdm: UseTqdm
+    ) -> None:
+        waiting = {tracker.key: tracker for tracker in trackers}
+        with Progress(use_tqdm, len(trackers)) as progress:
+            while waiting:
+                inbox.wait(_POLL_MS)
+                for update in inbox.take():
+                    tracker = waiting[update.key]
+                    tracker.apply(update)
+                    if tracker.finished:
+                        del waiting[update.key]
+                        progress.note(tracker)
+        for tracker in trackers:
+            if tracker.error is not None and tracker.pools:
+                raise RequestError(tracker.error)
+
+
+def _refuse_lora(lora_request: object) -> None:
+    if lora_request is not None:
+        raise NotImplementedError("adapters are not built; leave lora_request out")
+
+
+def _each(params: Any, count: int) -> list[Any]:
+    if not isinstance(params, Sequence):
+        return [params] * count
+    if len(params) != count:
+        raise ValueError(f"{count} prompts need as many parameters, not {len(params)}")
+    return list(params)
+
+
+def _priorities(priority: Sequence[int] | None, count: int) -> list[int]:
+    if priority is None:
+        return [0] * count
+    if len(priority) != count:
+        raise ValueError(f"{count} prompts need as many priorities, not {len(priority)}")
+    return list(priority)
+
+
+def _conversations(messages: Sequence[Any]) -> list[Sequence[Message]]:
+    return [messages] if isinstance(messages[0], Mapping) else list(messages)

@@ -1,0 +1,222 @@
+"""How tokens are chosen: names and defaults of vLLM's SamplingParams."""
+
+from __future__ import annotations
+
+import copy
+import json as json_module
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any
+
+from foretoken import _core
+
+# `processor(output_ids, logits)` or `processor(prompt_ids, output_ids, logits)`: changes the logits
+# (numpy.ndarray of float32, a memoryview without numpy) in place, or returns new ones. It must be a
+# pure function of its arguments.
+LogitsProcessor = Callable[..., Any]
+
+
+class RequestOutputKind(Enum):
+    """What each output of a stream holds."""
+
+    CUMULATIVE = 0  # everything so far
+    DELTA = 1  # what is new
+    FINAL_ONLY = 2  # one output, at the end
+
+
+@dataclass
+class StructuredOutputsParams:
+    """The form that the output must have; exactly one of the first six says it."""
+
+    json: str | dict[str, Any] | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+    structural_tag: str | dict[str, Any] | None = None
+    disable_any_whitespace: bool = False
+    disable_additional_properties: bool = False
+    whitespace_pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        forms = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
+        given = [name for name in forms if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = f"not {' and '.join(given)} together" if given else "none is given"
+            raise ValueError(f"structured outputs need one of {', '.join(forms)}; {found}")
+
+    def _fields(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+GuidedDecodingParams = StructuredOutputsParams
+
+
+@dataclass
+class SpeculativeParams:
+    """Speculation of one request; unset fields take the engine's settings."""
+
+    enabled: bool | None = None
+    num_speculative_tokens: int | None = None
+    method: str | None = None  # one of the engine's drafters
+
+
+# Fields that this engine does not act on, and the values that ask for nothing.
+_NOT_BUILT: dict[str, tuple[Any, ...]] = {
+    "flat_logprobs": (False,),
+    "logprob_token_ids": (None,),
+    "prompt_logprob_token_ids": (None,),
+    "prompt_logprob_start": (None,),
+    "repetition_detection": (None,),
+    "thinking_token_budget": (None, -1),
+    "trace_decode_token_ids": (None,),
+    "routed_experts_prompt_start": (0,),
+    "best_of": (None,),
+    "use_beam_search": (False,),
+    "stream_interval": (None, 1),
+}
+
+
+@dataclass
+class SamplingParams:
+    """How the tokens of a request are chosen and when they end.
+
+    Values that no model allows raise ValueError here, the others when the request is made.
+    """
+
+    n: int = 1
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    ignore_eos: bool = False
+    max_tokens: int | None = 16  # None: as many as fit into max_model_len
+    min_tokens: int = 0
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    detokenize: bool = True
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+    include_stop_str_in_output: bool = False
+    output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
+    skip_clone: bool = False  # has no effect: parameters are never changed here
+    structured_outputs: StructuredOutputsParams | None = None
+    logit_bias: dict[int, float] | None = None
+    allowed_token_ids: list[int] | None = None
+    bad_words: list[str] | None = None
+    logits_processors: list[LogitsProcessor] | None = None
+    truncate_prompt_tokens: int | None = None
+    skip_reading_prefix_cache: bool | None = None
+    extra_args: dict[str, Any] | None = None
+    speculative: SpeculativeParams | None = None
+    guided_decoding: StructuredOutputsParams | None = field(default=None, repr=False)
+    flat_logprobs: bool = field(default=False, repr=False)
+    logprob_token_ids: list[int] | None = field(default=None, repr=False)
+    prompt_logprob_token_ids: list[int] | None = field(default=None, repr=False)
+    prompt_logprob_start: int | None = field(default=None, repr=False)
+    repetition_detection: Any = field(default=None, repr=False)
+    thinking_token_budget: int | None = field(default=None, repr=False)
+    trace_decode_token_ids: list[int] | None = field(default=None, repr=False)
+    routed_experts_prompt_start: int = field(default=0, repr=False)
+    best_of: int | None = field(default=None, repr=False)
+    use_beam_search: bool = field(default=False, repr=False)
+    stream_interval: int | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.guided_decoding is not None:
+            if self.structured_outputs is not None:
+                raise ValueError(
+                    "guided_decoding is the old name of structured_outputs; give one of them"
+                )
+            self.structured_outputs, self.guided_decoding = self.guided_decoding, None
+        if isinstance(self.stop, str):
+            self.stop = [self.stop]
+        self.verify()
+
+    def verify(self) -> None:
+        """Raises ValueError (NotImplementedError for what is not built) at the first fault."""
+        for name, harmless in _NOT_BUILT.items():
+            if getattr(self, name) not in harmless:
+                raise NotImplementedError(f"{name} is not built here; leave it out")
+        for processor in self.logits_processors or ():
+            if not callable(processor):
+                raise ValueError(f"logits_processors must be callables, not {processor!r}")
+        _core.check_request(json_module.dumps(self._fields(), default=_reject))
+
+    @classmethod
+    def from_optional(cls, **given: Any) -> SamplingParams:
+        """As the constructor, but None stands for each field's default."""
+        kept = {name: value for name, value in given.items() if value is not None}
+        if given.get("max_tokens", 0) is None:
+            kept["max_tokens"] = None
+        return cls(**kept)
+
+    def clone(self) -> SamplingParams:
+        """A copy that shares nothing but logits processors."""
+        twin = copy.copy(self)
+        for name in ("stop", "stop_token_ids", "logit_bias", "allowed_token_ids", "bad_words"):
+            setattr(twin, name, copy.copy(getattr(self, name)))
+        twin.structured_outputs = copy.deepcopy(self.structured_outputs)
+        return twin
+
+    def _fields(self) -> dict[str, Any]:
+        """The fields that the engine reads, ready for JSON."""
+        sent = {name: getattr(self, name) for name in _SENT}
+        if self.logit_bias is not None:
+            sent["logit_bias"] = {str(token): bias for token, bias in self.logit_bias.items()}
+        if isinstance(self.stop, str):
+            sent["stop"] = [self.stop]
+        if self.structured_outputs is not None:
+            sent["structured_outputs"] = self.structured_outputs._fields()
+        if self.speculative is not None:
+            chosen = self.speculative
+            sent["speculative"] = {
+                f.name: getattr(chosen, f.name)
+                for f in fields(chosen)
+                if getattr(chosen, f.name) is not None
+            }
+        return {name: value for name, value in sent.items() if value is not None}
+
+
+_SENT = (
+    "n",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "stop",
+    "stop_token_ids",
+    "ignore_eos",
+    "max_tokens",
+    "min_tokens",
+    "logprobs",
+    "prompt_logprobs",
+    "detokenize",
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
+    "include_stop_str_in_output",
+    "allowed_token_ids",
+    "bad_words",
+    "truncate_prompt_tokens",
+)
+
+
+def _reject(value: object) -> Any:
+    """Numbers of numpy and the like become Python's; anything else is an error that names it."""
+    item = getattr(value, "item", None)
+    if callable(item):
+        return item()
+    if isinstance(value, (set, frozenset, tuple)) or isinstance(value, Sequence):
+        return list(value)
+    raise ValueError(f"sampling parameters cannot hold {value!r}")

@@ -1,0 +1,106 @@
+"""The engine's tokenizer, with the usual methods of Hugging Face's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foretoken import _core
+
+
+class Tokenizer:
+    """What LLM.get_tokenizer() returns. Thread-safe; works until the engine is shut down."""
+
+    def __init__(self, engine: _core.Engine) -> None:
+        self._engine = engine
+        self._special = engine.special_tokens()
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return self._engine.encode(text, add_special_tokens)
+
+    def decode(self, token_ids: int | Sequence[int], skip_special_tokens: bool = False) -> str:
+        ids = list(token_ids) if isinstance(token_ids, Sequence) else [int(token_ids)]
+        return self._engine.decode([int(token) for token in ids], skip_special_tokens)
+
+    def batch_decode(
+        self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = False
+    ) -> list[str]:
+        return [self.decode(ids, skip_special_tokens) for ids in sequences]
+
+    def __call__(
+        self, text: str | Sequence[str], add_special_tokens: bool = True
+    ) -> dict[str, Any]:
+        """Lists under input_ids and attention_mask; nested where `text` is a list."""
+        if isinstance(text, str):
+            ids = self.encode(text, add_special_tokens)
+            return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        rows = [self.encode(part, add_special_tokens) for part in text]
+        return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
+
+    def apply_chat_template(
+        self,
+        conversation: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: bool = True,
+        **kwargs: Any,
+    ) -> str | list[int]:
+        """The prompt of a conversation: ids, or text with `tokenize=False`."""
+        arguments: dict[str, Any] = {
+            "add_generation_prompt": add_generation_prompt,
+            "continue_final_message": continue_final_message,
+            "chat_template_kwargs": kwargs,
+        }
+        if tools is not None:
+            arguments["tools"] = list(tools)
+        if documents is not None:
+            arguments["documents"] = list(documents)
+        text = self._engine.render_chat(
+            json.dumps(list(conversation)), json.dumps(arguments), chat_template or ""
+        )
+        return self.encode(text, add_special_tokens=False) if tokenize else text
+
+    def _token(self, role: str) -> str | None:
+        return self._special.get(role)
+
+    def _token_id(self, role: str) -> int | None:
+        token = self._token(role)
+        if token is None:
+            return None
+        ids = self.encode(token, add_special_tokens=False)
+        return ids[0] if len(ids) == 1 else None
+
+    @property
+    def bos_token(self) -> str | None:
+        return self._token("bos_token")
+
+    @property
+    def eos_token(self) -> str | None:
+        return self._token("eos_token")
+
+    @property
+    def pad_token(self) -> str | None:
+        return self._token("pad_token")
+
+    @property
+    def bos_token_id(self) -> int | None:
+        return self._token_id("bos_token")
+
+    @property
+    def eos_token_id(self) -> int | None:
+        return self._token_id("eos_token")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        return self._token_id("pad_token")
+
+    @property
+    def vocab_size(self) -> int:
+        return self._engine.info().vocab_size
+
+    def __len__(self) -> int:
+        return self.vocab_size

@@ -1,0 +1,60 @@
+"""One engine for most tests; the bundled model, with and without speculation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from foretoken import LLM
+
+PROMPTS = [
+    "Once upon a time",
+    "The little dog",
+    "12 + 7 =",
+    "def add(a, b):",
+    "Lily and Tom went to the park. Lily and Tom",
+]
+SMALL: dict[str, Any] = {"max_model_len": 512, "max_num_seqs": 8, "num_gpu_blocks_override": 512}
+# Fixed lengths: the adaptive policy may find on a busy machine that drafts do not pay.
+NGRAM: dict[str, Any] = {
+    "method": "ngram",
+    "num_speculative_tokens": 3,
+    "prompt_lookup_max": 4,
+    "length_policy": "fixed",
+}
+
+
+@pytest.fixture(scope="session")
+def llm() -> Iterator[LLM]:
+    made = LLM(scheduling_policy="priority", disable_log_stats=False, **SMALL)
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture(scope="session")
+def drafting_llm() -> Iterator[LLM]:
+    eagle: dict[str, Any] = {"method": "eagle", "num_speculative_tokens": 3}
+    made = LLM(speculative_config=[NGRAM, eagle], **SMALL)
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture
+def run_python() -> Callable[[str], "subprocess.CompletedProcess[str]"]:
+    """Runs a program in an interpreter of its own; it must end by itself."""
+
+    def run(source: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", source],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=dict(os.environ),
+        )
+
+    return run
