@@ -17,7 +17,7 @@ endif()
 
 find_program(CARGO cargo HINTS $ENV{HOME}/.cargo/bin)
 if(NOT CARGO)
-  message(FATAL_ERROR "cargo not found: install Rust 1.85 or newer (Debian: rustc-web and cargo-web), "
+  message(FATAL_ERROR "cargo not found: install Rust 1.87 or newer (Debian: rustc-web and cargo-web), "
     "or set FORETOKEN_TEXT_LIB to a prebuilt libforetoken_text.a")
 endif()
 

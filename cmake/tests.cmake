@@ -8,11 +8,18 @@ set(test_libraries ft_engine ft_draft ft_sched)
 # The folders whose tests see the server's layers, and those that run the program: the others build
 # without them.
 set(test_libraries_serve ft_serve ft_http ft_chat)
-set(test_libraries_apps ft_serve ft_http ft_chat)
-set(test_libraries_http ft_http)
+set(test_libraries_apps ft_serve ft_http ft_chat test_fake_server)
+set(test_libraries_http ft_http test_fake_server)
+set(test_libraries_bench ft_bench test_fake_server)
 set(test_libraries_chat ft_chat)
 set(folders_of_the_program apps)
+# Folders below the engine, whose tests build without it.
+set(folders_without_engine http bench)
 file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
+list(FILTER support_sources EXCLUDE REGEX "/fake_server\\.cpp$")
+add_library(test_fake_server STATIC ${PROJECT_SOURCE_DIR}/tests/support/fake_server.cpp)
+target_link_libraries(test_fake_server PUBLIC GTest::gtest PRIVATE foretoken_warnings)
+target_include_directories(test_fake_server PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 if(support_sources)
   add_library(test_support STATIC ${support_sources})
   target_link_libraries(test_support PUBLIC ${test_libraries} GTest::gtest
@@ -34,8 +41,11 @@ list(REMOVE_DUPLICATES test_folders)
 foreach(folder IN LISTS test_folders)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
   add_executable(test_${folder} ${sources})
-  target_link_libraries(test_${folder} PRIVATE foretoken_warnings ${test_libraries}
-    ${test_libraries_${folder}} GTest::gtest_main)
+  if(NOT folder IN_LIST folders_without_engine)
+    target_link_libraries(test_${folder} PRIVATE ${test_libraries})
+  endif()
+  target_link_libraries(test_${folder} PRIVATE foretoken_warnings ${test_libraries_${folder}}
+    GTest::gtest_main)
   target_include_directories(test_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(test_${folder} PRIVATE
     FORETOKEN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FORETOKEN_BINARY_DIR="${PROJECT_BINARY_DIR}")
@@ -50,6 +60,16 @@ foreach(folder IN LISTS test_folders)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 600)
 endforeach()
 
+# The server under the official clients, from a virtual environment inside the build folder; skips
+# (77) where pip cannot install them.
+find_package(Python3 COMPONENTS Interpreter)
+if(TARGET foretoken AND Python3_Interpreter_FOUND)
+  add_test(NAME e2e/openai COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/openai_suite.py $<TARGET_FILE:foretoken>
+    ${PROJECT_BINARY_DIR}/e2e-venv)
+  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
+
 # The CUDA ops against plain references: one program without a test framework, so that it can be
 # carried alone to a GPU machine; it skips (77) where no GPU is.
 file(GLOB device_check_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
@@ -60,4 +80,14 @@ if(FORETOKEN_CUDA AND device_check_sources)
   add_dependencies(device_check foretoken_cuda)
   add_test(NAME cuda/device_check COMMAND device_check)
   set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+endif()
+
+# The load suite against the server's layer alone; against `foretoken serve` it is run by hand.
+find_package(Python3 COMPONENTS Interpreter)
+add_executable(http_example_server ${PROJECT_SOURCE_DIR}/tests/e2e/example_server.cpp)
+target_link_libraries(http_example_server PRIVATE foretoken_warnings ft_http)
+if(Python3_Interpreter_FOUND)
+  add_test(NAME e2e/http_load COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:http_example_server>)
+  set_tests_properties(e2e/http_load PROPERTIES TIMEOUT 600)
 endif()

@@ -25,8 +25,9 @@ ALLOWED = {
     "engine": LIBRARY - {"engine"},
     "http": {"base"},
     "chat": {"base"},
+    "bench": {"base", "text", "http"},
     "serve": {"base", "text", "http", "chat"},
-    "apps": LIBRARY | {"http", "chat", "serve"},
+    "apps": LIBRARY | {"http", "chat", "bench", "serve"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|nvrtc|cooperative_groups)")

@@ -57,7 +57,7 @@ install_missing() {
 
 # need_cargo: a Rust tool chain new enough for the text crate, on PATH afterwards.
 need_cargo() {
-  local minimum=1.85
+  local minimum=1.87
   [[ -x $HOME/.cargo/bin/cargo ]] && export PATH="$HOME/.cargo/bin:$PATH"
   local version
   version=$(cargo --version 2>/dev/null | awk '{print $2}' || true)
