@@ -109,6 +109,7 @@ void EngineLoop::main() {
 
 void EngineLoop::take_in() {
   add_submitted(intake_.take());
+  intake_.take_change_announcement();
   if (intake_.take_end_announcement()) end_requested();
   if (next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_) end_late();
 }
@@ -178,8 +179,20 @@ std::span<const DraftGrant> EngineLoop::grant_drafts() {
   return {grants_.data(), grants.size()};
 }
 
+// A row whose mask is still computed beside the steps would only cost the others.
+void EngineLoop::hold_awaited() {
+  if (grammars_ == nullptr || (!holds_ && grammars_->num_awaited() == 0)) return;
+  holds_ = false;
+  for (Sequence* sequence : live_) {
+    const auto& grammar = owner_of(*sequence).grammar;
+    sequence->is_held = grammar != nullptr && grammar->is_awaited.load();
+    holds_ = holds_ || sequence->is_held;
+  }
+}
+
 bool EngineLoop::plan_next(StepPlan& plan) {
   PhaseScope scope(clock_, lane(), HostPhase::kPlan, num_submitted_);
+  hold_awaited();
   if (!scheduler_.plan(plan, grant_drafts())) {
     scope.drop();
     return false;

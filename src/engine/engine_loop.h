@@ -71,6 +71,7 @@ class EngineLoop {
   void end_late();
   std::span<const DraftGrant> grant_drafts();
   bool plan_and_submit();
+  void hold_awaited();
   bool plan_next(StepPlan& plan);
   void note_starts(const StepPlan& plan);
   Status wait_for_step();
@@ -104,6 +105,7 @@ class EngineLoop {
   BatchDemand demand_;
   std::array<DraftGrant, kMaxDrafters> grants_{};
   std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
+  bool holds_ = false;                         // some sequence is held
   bool rested_ = true;                         // there was nothing to plan since the last step
   uint64_t num_submitted_ = 0;
   uint64_t num_reconciled_ = 0;

@@ -250,6 +250,7 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   service.num_helpers =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4 - 1, 0, 7);
   service.slow_ns = hooks.slow_mask_ns.value_or(service.slow_ns);
+  service.masks_ready = [this] { loop_->intake().announce_change(); };
   const int32_t vocab_size = model_->config().vocab_size;
   std::erase_if(service.eos_ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
   FT_ASSIGN_OR_RETURN(std::unique_ptr<GrammarCompiler> compiler,

@@ -16,8 +16,9 @@ bool allows(std::span<const uint32_t> mask, int32_t id) {
 }  // namespace
 
 GrammarSequence::GrammarSequence(std::unique_ptr<TokenMask> mask, int prompt_len, int mask_words,
-                                 int max_drafts)
-    : mask_(std::move(mask)),
+                                 int max_drafts, MaskPace::Habit habit)
+    : pace(std::move(habit)),
+      mask_(std::move(mask)),
       prompt_len_(prompt_len),
       mask_words_(mask_words),
       max_drafts_(max_drafts),

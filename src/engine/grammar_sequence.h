@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/mask_pace.h"
 #include "kernels/token_masks.h"
 #include "text/token_mask.h"
 
@@ -16,7 +17,9 @@ namespace foretoken {
 // masks of the span that it saw last. A span may come again, with the same or with other drafts.
 class GrammarSequence {
  public:
-  GrammarSequence(std::unique_ptr<TokenMask> mask, int prompt_len, int mask_words, int max_drafts);
+  // `habit`: of its grammar; null: it has none.
+  GrammarSequence(std::unique_ptr<TokenMask> mask, int prompt_len, int mask_words, int max_drafts,
+                  MaskPace::Habit habit = nullptr);
 
   // Grammar threads, under `mutex`.
   void begin(const MaskSpan& span);
@@ -29,8 +32,10 @@ class GrammarSequence {
   std::span<const uint32_t> row(int index) const;
 
   std::mutex mutex;
-  // Its masks take long: it waits for itself alone (GrammarThread).
-  std::atomic<bool> is_slow{false};
+  MaskPace pace;  // noted under `mutex`
+  // The masks of the span seen last are computed beside the steps: a row for it would be wasted.
+  // Any thread.
+  std::atomic<bool> is_awaited{false};
 
   // Any thread. Whether the grammar allowed nothing more behind so many tokens of output, because
   // it was complete.

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -25,6 +26,7 @@ struct GrammarServiceConfig {
   size_t max_cached = 64;  // compiled grammars that are kept
   int num_helpers = 0;     // of the thread that computes masks
   int64_t slow_ns = GrammarThread::kSlowNs;
+  std::function<void()> masks_ready = {};  // see GrammarThread
 };
 
 // Gives requests their grammars before the engine thread sees them. Compiling is done by threads of
@@ -53,14 +55,19 @@ class GrammarService {
   int64_t num_compiled() const { return num_compiled_.load(); }
 
  private:
-  using CachedGrammar = std::pair<std::string, std::shared_ptr<const Grammar>>;
+  struct Compiled {
+    std::shared_ptr<const Grammar> grammar;
+    MaskPace::Habit habit;
+  };
+  using CachedGrammar = std::pair<std::string, Compiled>;
 
   void main();
-  Result<std::shared_ptr<const Grammar>> compile(const Choices& choices);
-  std::shared_ptr<const Grammar> find_cached(const std::string& key);
-  void remember(const std::string& key, const std::shared_ptr<const Grammar>& grammar);
-  void pass_on(Choices choices, const Result<std::shared_ptr<const Grammar>>& grammar);
-  Status give(const Grammar& grammar, RequestState& request);
+  Result<Compiled> compile(const Choices& choices);
+  MaskPace::Habit find_habit(const Grammar& grammar) const;
+  std::optional<Compiled> find_cached(const std::string& key);
+  void remember(const std::string& key, const Compiled& compiled);
+  void pass_on(Choices choices, const Result<Compiled>& compiled);
+  Status give(const Compiled& compiled, RequestState& request);
 
   const std::unique_ptr<GrammarCompiler> compiler_;
   const GrammarServiceConfig config_;

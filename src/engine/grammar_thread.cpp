@@ -7,6 +7,7 @@
 
 #include "base/background.h"
 #include "base/clock.h"
+#include "base/cpu_clock.h"
 #include "base/spin.h"
 #include "base/thread_role.h"
 
@@ -19,6 +20,8 @@ constexpr size_t kMostAlone = 2;  // spans that are not worth waking somebody fo
 constexpr int64_t kPatience = 16;
 constexpr int64_t kShortestSleepNs = 20'000;
 constexpr int64_t kLongestSleepNs = 500'000;
+constexpr double kNewest = 1.0 / 16;  // of the mean time of a step
+constexpr double kShare = 0.25;       // of a step, for the masks of one span
 
 uint64_t acquire(uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
 
@@ -28,8 +31,13 @@ void release(uint64_t* word, uint64_t value) {
 
 }  // namespace
 
-GrammarThread::GrammarThread(const MaskExchange& exchange, int64_t slow_ns, int num_helpers)
-    : exchange_(exchange), slow_ns_(slow_ns), num_helpers_(num_helpers) {
+GrammarThread::GrammarThread(const MaskExchange& exchange, int64_t slow_ns, int num_helpers,
+                             std::function<void()> masks_ready)
+    : exchange_(exchange),
+      slow_ns_(slow_ns),
+      masks_ready_(std::move(masks_ready)),
+      limit_ns_(slow_ns),
+      num_helpers_(num_helpers) {
   spans_.reserve(static_cast<size_t>(exchange.max_spans));
 }
 
@@ -105,6 +113,7 @@ bool GrammarThread::wait_for_post() {
       parked_.store(false);
       spins = 0;
       begin = now_ns();
+      last_post_ns_ = 0;
     } else if (spins < kSpinsBeforeSleep) {
       spin_pause(spins);
     } else {
@@ -115,9 +124,24 @@ bool GrammarThread::wait_for_post() {
   }
 }
 
+void GrammarThread::note_step_time() {
+  const int64_t now = now_ns();
+  const uint64_t passed = acquire(exchange_.passed);
+  if (last_post_ns_ != 0 && passed > last_passed_) {
+    const double each =
+        static_cast<double>(now - last_post_ns_) / static_cast<double>(passed - last_passed_);
+    step_ns_ = step_ns_ == 0 ? each : step_ns_ + (each - step_ns_) * kNewest;
+    const auto limit = static_cast<int64_t>(step_ns_ * kShare);
+    limit_ns_.store(std::clamp(limit, slow_ns_ / kSlowRange, slow_ns_));
+  }
+  last_post_ns_ = now;
+  last_passed_ = passed;
+}
+
 void GrammarThread::main() {
   set_thread_role(ThreadRole::kOther, "ft-grammar");
   while (wait_for_post()) {
+    note_step_time();
     const uint64_t passed = acquire(exchange_.passed);
     // Only the newest is still of use: nothing was committed by those that had no answer.
     seen_ = acquire(exchange_.posted);
@@ -139,7 +163,7 @@ void GrammarThread::answer(uint64_t ticket) {
     if (spans_[i].grammar == 0) continue;
     std::shared_ptr<GrammarSequence> sequence = find(spans_[i].grammar);
     if (sequence == nullptr) continue;
-    if (sequence->is_slow.load()) {
+    if (sequence->pace.is_slow()) {
       answer_span(ticket, static_cast<int>(i), spans_[i], sequence);
     } else {
       work_.emplace_back(static_cast<int>(i), std::move(sequence));
@@ -199,11 +223,11 @@ void GrammarThread::answer_span(uint64_t ticket, int index, const MaskSpan& span
   sequence->begin(span);
   int num_published = 0;
   publish(ticket, index, *sequence, num_published);
-  const int64_t begin = now_ns();
-  while (!sequence->is_done() && !sequence->is_slow.load()) {
+  const int64_t begin = thread_cpu_ns();
+  while (!sequence->is_done() && !sequence->pace.is_slow()) {
     sequence->advance();
     publish(ticket, index, *sequence, num_published);
-    if (now_ns() - begin > slow_ns_) sequence->is_slow.store(true);
+    if (thread_cpu_ns() - begin > limit_ns()) sequence->pace.note_slow();
   }
   if (!sequence->is_done()) hand_over(sequence, span);
 }
@@ -227,12 +251,12 @@ void GrammarThread::hand_over(std::shared_ptr<GrammarSequence> sequence, const M
   {
     std::lock_guard lock(slow_mutex_);
     std::erase_if(slow_spans_, [&](const SlowSpan& job) { return job.sequence == sequence; });
+    if (!sequence->is_awaited.exchange(true)) num_awaited_.fetch_add(1);
     slow_spans_.push_back({std::move(sequence), span});
   }
   slow_wake_.notify_one();
 }
 
-// A sequence whose masks come fast again is answered like the others from then on.
 void GrammarThread::slow_main() {
   enter_background("ft-grammar-slow");
   for (;;) {
@@ -244,13 +268,37 @@ void GrammarThread::slow_main() {
       job = std::move(slow_spans_.front());
       slow_spans_.pop_front();
     }
-    std::lock_guard lock(job.sequence->mutex);
-    // A newer span may have been begun meanwhile.
-    if (!job.sequence->is_at(job.span)) continue;
-    const int64_t begin = now_ns();
-    while (!job.sequence->is_done() && !stopping_.load()) job.sequence->advance();
-    if (now_ns() - begin < slow_ns_ / 4) job.sequence->is_slow.store(false);
+    compute(job);
+    end_wait(*job.sequence);
   }
+}
+
+void GrammarThread::compute(const SlowSpan& job) {
+  GrammarSequence& sequence = *job.sequence;
+  std::lock_guard lock(sequence.mutex);
+  // A newer span may have been begun meanwhile.
+  if (!sequence.is_at(job.span)) return;
+  const int64_t begin = thread_cpu_ns();
+  while (!sequence.is_done() && !stopping_.load()) sequence.advance();
+  if (thread_cpu_ns() - begin < limit_ns() / 2) {
+    sequence.pace.note_fast();
+  } else {
+    sequence.pace.note_slow();
+  }
+}
+
+// Unless a newer span of it waits here.
+void GrammarThread::end_wait(GrammarSequence& sequence) {
+  {
+    std::lock_guard lock(slow_mutex_);
+    const bool again = std::any_of(slow_spans_.begin(), slow_spans_.end(), [&](const auto& job) {
+      return job.sequence.get() == &sequence;
+    });
+    if (again) return;
+    sequence.is_awaited.store(false);
+    num_awaited_.fetch_sub(1);
+  }
+  if (masks_ready_) masks_ready_();
 }
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -19,14 +20,18 @@ namespace foretoken {
 // target's forward runs. It sees all that steps commit and needs nothing else: preemption, prefix
 // hits and steps in flight are spans like others. A second thread computes the masks of sequences
 // that were slow, for which no step waits; their rows are found when the span comes again.
+// Time is that of the computing thread on its core, so a busy machine makes nobody slow.
 class GrammarThread {
  public:
-  // Masks of a span that take longer than this make their sequence slow.
+  // Masks of a span that take longer than a quarter of a step make their sequence slow, within
+  // these bounds: at least `slow_ns / kSlowRange`, at most `slow_ns`.
   static constexpr int64_t kSlowNs = 3'000'000;
+  static constexpr int64_t kSlowRange = 12;
 
   // `num_helpers`: further threads that share the spans of a step where there are several.
+  // `masks_ready`: called by the second thread when a sequence is no longer awaited.
   explicit GrammarThread(const MaskExchange& exchange, int64_t slow_ns = kSlowNs,
-                         int num_helpers = 0);
+                         int num_helpers = 0, std::function<void()> masks_ready = {});
   ~GrammarThread();
 
   void start();
@@ -39,6 +44,8 @@ class GrammarThread {
   // Engine thread: a step that posts spans is submitted.
   void expect();
 
+  // Sequences that are awaited. Any thread.
+  int num_awaited() const { return num_awaited_.load(); }
   // Any thread.
   int64_t num_tickets() const { return num_tickets_.load(std::memory_order_relaxed); }
   int64_t num_slow_spans() const { return num_slow_spans_.load(std::memory_order_relaxed); }
@@ -51,10 +58,14 @@ class GrammarThread {
 
   void main();
   void slow_main();
+  void compute(const SlowSpan& job);
+  void end_wait(GrammarSequence& sequence);
   void helper_main();
   void share_work(uint64_t ticket);
   void work(uint64_t ticket);
   bool wait_for_post();
+  void note_step_time();
+  int64_t limit_ns() const { return limit_ns_.load(std::memory_order_relaxed); }
   bool all_passed() const;
   void answer(uint64_t ticket);
   void answer_span(uint64_t ticket, int index, const MaskSpan& span,
@@ -65,8 +76,13 @@ class GrammarThread {
 
   const MaskExchange exchange_;
   const int64_t slow_ns_;
+  const std::function<void()> masks_ready_;
   std::vector<MaskSpan> spans_;  // of the ticket being answered
   uint64_t seen_ = 0;            // the last ticket seen, plus one
+  uint64_t last_passed_ = 0;
+  int64_t last_post_ns_ = 0;       // 0: it has parked since
+  double step_ns_ = 0;             // from one post to the next, a moving mean
+  std::atomic<int64_t> limit_ns_;  // what makes a sequence slow now
 
   // Spans whose sequences are not slow: the index in `spans_`, and who answers it.
   std::vector<std::pair<int, std::shared_ptr<GrammarSequence>>> work_;
@@ -94,6 +110,7 @@ class GrammarThread {
   std::mutex slow_mutex_;
   std::condition_variable slow_wake_;
   std::deque<SlowSpan> slow_spans_;
+  std::atomic<int> num_awaited_{0};
 
   std::atomic<int64_t> num_tickets_{0};
   std::atomic<int64_t> num_slow_spans_{0};

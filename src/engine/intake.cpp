@@ -17,6 +17,11 @@ void Intake::announce_end() {
   wake();
 }
 
+void Intake::announce_change() {
+  change_announced_.store(true);
+  wake();
+}
+
 void Intake::stop() {
   stopping_.store(true);
   wake();
@@ -36,8 +41,10 @@ RequestState* Intake::take_and_leave(RequestState* left) {
 
 void Intake::wait() {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock,
-             [&] { return head_.load() != nullptr || end_announced_.load() || stopping_.load(); });
+  wake_.wait(lock, [&] {
+    return head_.load() != nullptr || end_announced_.load() || change_announced_.load() ||
+           stopping_.load();
+  });
 }
 
 void Intake::wake() {

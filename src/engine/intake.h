@@ -17,6 +17,8 @@ class Intake {
   bool push_chain(RequestState* newest, RequestState* oldest);
   // Any thread: some record's end_requested was set.
   void announce_end();
+  // Any thread: the engine thread shall plan again (a sequence is held no longer).
+  void announce_change();
   // Any thread: the engine thread shall look again and stop.
   void stop();
 
@@ -25,6 +27,7 @@ class Intake {
   // Engine thread: the last take; later pushes fail.
   RequestState* take_and_close() { return take_and_leave(closed()); }
   bool take_end_announcement() { return end_announced_.exchange(false); }
+  void take_change_announcement() { change_announced_.store(false); }
   bool stopping() const { return stopping_.load(); }
   // Engine thread: parks until there is something to take, an announcement, or a stop.
   void wait();
@@ -37,6 +40,7 @@ class Intake {
 
   std::atomic<RequestState*> head_{nullptr};  // newest first
   std::atomic<bool> end_announced_{false};
+  std::atomic<bool> change_announced_{false};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::condition_variable wake_;

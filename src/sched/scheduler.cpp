@@ -70,7 +70,7 @@ void Scheduler::describe(BatchDemand& demand) const {
   const int num_coming = std::min(waiting_.size(), num_free_slots());
   demand.num_sequences = num_running() + num_coming;
   for (const Sequence* sequence : running_) {
-    if (!sequence->draining) drafts_.describe(*sequence, demand);
+    if (!sequence->draining && !sequence->is_held) drafts_.describe(*sequence, demand);
   }
   if (waiting_.empty()) return;
   // The first one stands for all.
@@ -104,7 +104,7 @@ void Scheduler::plan_running(StepPlan& plan) {
 }
 
 Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
-  if (sequence.draining || row_budget(plan) <= 0) return Placement::kSkipped;
+  if (sequence.draining || sequence.is_held || row_budget(plan) <= 0) return Placement::kSkipped;
   const Span span = sequence.caught_up ? next_token(sequence, plan) : next_chunk(sequence, plan);
   return span.num_tokens > 0 ? plan_span(plan, span) : Placement::kSkipped;
 }

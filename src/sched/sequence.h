@@ -33,6 +33,7 @@ struct Sequence {
   bool pools = false;                  // ends when its prompt is computed, without output
   bool bypasses_prefix_cache = false;  // takes no hits; what it fills may still be hit
   bool may_pause = false;              // a step that samples it may commit nothing
+  bool is_held = false;                // gets no span while it runs; may change between plans
   void* owner = nullptr;               // the engine's record; the scheduler only passes it on
 
   // Kept by the scheduler.

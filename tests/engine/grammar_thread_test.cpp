@@ -188,6 +188,27 @@ TEST_F(GrammarThreadTest, SlowSequencesWaitForThemselvesAlone) {
   EXPECT_GT(thread_->num_slow_spans(), 0);
 }
 
+TEST_F(GrammarThreadTest, ASlowSequenceIsAwaitedUntilItsMasksAreThere) {
+  std::atomic<int> num_ready{0};
+  thread_ = std::make_unique<GrammarThread>(exchange_, 0, 0, [&] { ++num_ready; });
+  thread_->start();
+  const auto slow = sequence(std::chrono::milliseconds(20));
+  const uint64_t number = thread_->add(slow);
+  ASSERT_TRUE(wait(post({FakeMask::span(number, kPromptLen, {}, {0})})));
+  EXPECT_TRUE(slow->is_awaited.load());
+  EXPECT_EQ(thread_->num_awaited(), 1);
+  for (int i = 0; i < 2000 && num_ready.load() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_FALSE(slow->is_awaited.load());
+  EXPECT_EQ(thread_->num_awaited(), 0);
+  const uint64_t ticket = post({FakeMask::span(number, kPromptLen, {}, {0})});
+  ASSERT_TRUE(wait(ticket));
+  EXPECT_EQ(bits(ticket, 0), (Ids{0, 1}));
+  EXPECT_FALSE(slow->is_awaited.load());
+  thread_->stop();
+}
+
 // Steps go on while one mask is computed: entries run out, and the queue is told at once.
 TEST_F(GrammarThreadTest, RunsOutOfEntriesAndRecovers) {
   start();

@@ -32,6 +32,17 @@ TEST(Intake, AnAnnouncementIsSeenOnce) {
   EXPECT_FALSE(intake.take_end_announcement());
 }
 
+TEST(Intake, AChangeWakesOnce) {
+  Intake intake;
+  std::thread waiter([&] { intake.wait(); });
+  intake.announce_change();
+  waiter.join();
+  intake.take_change_announcement();
+  std::thread again([&] { intake.wait(); });
+  intake.stop();
+  again.join();
+}
+
 TEST(Intake, StopStaysAndWakes) {
   Intake intake;
   std::thread waiter([&] { intake.wait(); });

@@ -66,10 +66,19 @@ TEST(HttpServer, AccessLog) {
     const std::lock_guard lock(mutex);
     records.push_back(record);
   };
+  // A record follows its answer, so the next connection's could overtake it.
+  const auto recorded = [&](size_t count) {
+    return eventually([&] {
+      const std::lock_guard lock(mutex);
+      return records.size() == count;
+    });
+  };
   {
     TestServer server(std::move(config));
     server.ask(get("/hello?a=b", "X-Request-Id: abc\r\n"));
+    EXPECT_TRUE(recorded(1));
     server.ask("bad\r\n\r\n");
+    EXPECT_TRUE(recorded(2));
     HttpClient client = server.connect();
     client.send(get("/held"));
     const auto held = server.held().take();

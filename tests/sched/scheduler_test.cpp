@@ -58,6 +58,31 @@ TEST(Scheduler, CutsPromptsIntoChunksBesideDecodes) {
   )"));
 }
 
+TEST(Scheduler, HeldSequencesGetNoRowsAndKeepTheirPlace) {
+  EXPECT_EQ(
+      "",
+      run(drafting(
+              {.num_blocks = 40, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16}),
+          R"(
+    submit a prompt=3 max=30 drafts=2
+    submit b prompt=3 max=30 base=300
+    plan
+    span a tokens=3 samples first
+    span b tokens=3 samples first
+    done a=1 b=1
+    hold a
+    state passes=0 catch_up=0 drafting=0
+    plan limit=2
+    span b tokens=1 samples
+    done b=1
+    finish b
+    plan
+    let a
+    plan limit=2
+    span a tokens=1 limit=2 samples
+  )"));
+}
+
 TEST(Scheduler, ALongPromptLeavesRowsToOthers) {
   EXPECT_EQ("", run({.num_blocks = 200,
                      .block_size = 4,

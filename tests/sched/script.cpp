@@ -53,6 +53,10 @@ std::string SchedulerScript::command(const std::string& line) {
     std::string name;
     words >> name;
     (void)scheduler_.finish(*sequences_.at(name));
+  } else if (verb == "hold" || verb == "let") {
+    std::string name;
+    words >> name;
+    sequences_.at(name)->is_held = verb == "hold";
   } else if (verb == "state") {
     return state(words);
   } else if (verb != "end") {

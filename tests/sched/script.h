@@ -19,6 +19,7 @@ namespace foretoken {
 //   done NAME=N[!][:M] ...  results of the oldest step: ids committed by each span; ! = it ended;
 //     M = entries that the drafter lacks, as reported, otherwise as many as there can be
 //   finish NAME     ends it on the host's side
+//   hold NAME, let NAME    sets and clears is_held
 //   state free=N window_free=N running=N waiting=N slots=N preemptions=N lookups=N    checks (any
 //     subset); of the last plan: rows=N logits=N words=N features=F passes=N catch_up=N drafting=N
 //     (and passes1=N ... of drafter 1); what drafter 0 could use next: decoding=N ready=N coming=N

@@ -63,11 +63,10 @@ pub fn compile(
 ) -> Outcome<FtGrammar> {
     let grammar = grammar_of(kind, text, options)?;
     let parser = env.factory.create_parser(grammar).map_err(shortened)?;
-    let start = Matcher::new(Ok(parser));
-    match start.get_error() {
-        Some(error) => Err(shortened(error)),
-        None => Ok(FtGrammar::new(env, start)),
-    }
+    let mut start = Matcher::new(Ok(parser));
+    // The automata that the first mask builds are then there for every output.
+    start.compute_mask_or_eos().map_err(shortened)?;
+    Ok(FtGrammar::new(env, start))
 }
 
 /// Messages quote lines of the grammar, which may be as long as a book.
