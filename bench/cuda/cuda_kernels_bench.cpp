@@ -212,7 +212,8 @@ int fill_tables(const std::vector<Load>& loads, int block_size, int max_blocks,
   return static_cast<int>(places.size());
 }
 
-void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads) {
+void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads,
+                          RunLengths runs) {
   constexpr int kHeads = 32, kKvHeads = 8, kDim = 128, kBlock = 16, kLaunches = 16;
   constexpr int64_t kWorkspace = int64_t{48} << 20;  // as the engine has
   Pool pool(gpu);
@@ -235,20 +236,32 @@ void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& l
   const auto* p = pool.upload(all.positions);
   const auto* s = pool.upload(all.slots);
   const auto* t = pool.upload(tables);
-  const double us = replay_us(gpu, 5,
-                              [&] {
-                                for (int i = 0; i < kLaunches; ++i) {
-                                  gpu.queue->launch(AttentionArgs{
-                                      counts, q, out, p, s, t, workspace, kWorkspace,
-                                      caches[i % layers], max_blocks, rows, kHeads, 0, 0.0883883f});
-                                }
-                              }) /
-                    kLaunches;
+  const double us =
+      replay_us(gpu, 5,
+                [&] {
+                  for (int i = 0; i < kLaunches; ++i) {
+                    gpu.queue->launch(AttentionArgs{counts, q, out, p, s, t, workspace, kWorkspace,
+                                                    caches[i % layers], max_blocks, rows, kHeads, 0,
+                                                    0.0883883f, 0, 0, runs});
+                  }
+                }) /
+      kLaunches;
   const double bytes = all.positions_read * kKvHeads * kDim * 4;
   const double flops = 4.0 * kHeads * kDim * all.row_positions;
-  std::printf("attention %-28s %8.1f us, %.2f TB/s (%.0f %%), %.0f TFLOP/s\n", name, us,
-              bytes / us / 1e6, 100e6 * bytes / us / kReadLimit, flops / us / 1e6);
+  std::printf("attention %-28s %-7s %8.1f us, %.2f TB/s (%.0f %%), %.0f TFLOP/s\n", name,
+              runs == RunLengths::kShort  ? "short"
+              : runs == RunLengths::kLong ? "long"
+                                          : "unknown",
+              us, bytes / us / 1e6, 100e6 * bytes / us / kReadLimit, flops / us / 1e6);
   std::fflush(stdout);
+}
+
+void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads) {
+  bench_attention_case(gpu, name, loads, RunLengths::kShort);
+  const auto too_long = [](const Load& load) { return load.rows_each > kShortRun; };
+  if (std::any_of(loads.begin(), loads.end(), too_long)) {
+    bench_attention_case(gpu, name, loads, RunLengths::kLong);
+  }
 }
 
 void bench_attention(Gpu& gpu) {
@@ -273,8 +286,16 @@ void bench_long_attention(Gpu& gpu) {
   bench_attention_case(gpu, "1 x 128k among 63 x 264", {{1, 1, 131072}, {63, 1, 264}});
   bench_attention_case(gpu, "prompt of 512", {{1, 512, 512}});
   bench_attention_case(gpu, "prompt of 128", {{1, 128, 128}});
-  bench_attention_case(gpu, "256 behind 8k", {{1, 256, 8448}});
+  bench_attention_case(gpu, "prompt of 64", {{1, 64, 64}});
+  bench_attention_case(gpu, "prompt of 256", {{1, 256, 256}});
+  bench_attention_case(gpu, "64 behind 1k", {{1, 64, 1088}});
+  bench_attention_case(gpu, "128 behind 1k", {{1, 128, 1152}});
+  bench_attention_case(gpu, "256 behind 1k", {{1, 256, 1280}});
   bench_attention_case(gpu, "64 behind 8k", {{1, 64, 8256}});
+  bench_attention_case(gpu, "128 behind 8k", {{1, 128, 8320}});
+  bench_attention_case(gpu, "256 behind 8k", {{1, 256, 8448}});
+  bench_attention_case(gpu, "prompt of 64 among 64 x 272", {{1, 64, 64}, {64, 1, 272}});
+  bench_attention_case(gpu, "512 behind 8k among 128 x 272", {{1, 512, 8704}, {128, 1, 272}});
   bench_attention_case(gpu, "2k behind 8k", {{1, 2048, 10240}});
   bench_attention_case(gpu, "prompt of 8k", {{1, 8192, 8192}});
 }

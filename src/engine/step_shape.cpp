@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "kernels/attention.h"
 
 namespace foretoken {
 namespace {
@@ -16,8 +17,14 @@ int bucket(int count, int most) {
 
 }  // namespace
 
+bool has_long_span(const StepPlan& plan) {
+  return std::any_of(plan.spans.begin(), plan.spans.end(),
+                     [](const Span& span) { return span.max_rows() > kShortRun; });
+}
+
 size_t StepShapeHash::operator()(const StepShape& shape) const {
   uint64_t hash = static_cast<uint64_t>(shape.max_rows) << 32 |
+                  static_cast<uint64_t>(shape.long_runs) << 31 |
                   static_cast<uint64_t>(shape.launch) << 24 | shape.features;
   for (const DraftShape& draft : shape.drafts) {
     const auto word = static_cast<uint64_t>(draft.num_passes) << 48 |
@@ -107,8 +114,9 @@ std::vector<StepShape> StepShapes::usual() const {
   const int most_decoding = row_bucket(most_decoding_rows());
   for (const int rows : row_buckets_) {
     const StepLaunch mixed = launch_of(rows, false), decoding = launch_of(rows, true);
-    shapes.push_back({.max_rows = rows, .launch = mixed});
-    if (decoding != mixed && rows <= most_decoding) {
+    const bool long_runs = rows > kShortRun;
+    shapes.push_back({.max_rows = rows, .launch = mixed, .long_runs = long_runs});
+    if ((decoding != mixed || long_runs) && rows <= most_decoding) {
       shapes.push_back({.max_rows = rows, .launch = decoding});
     }
   }
@@ -125,6 +133,7 @@ StepShape StepShapes::of(const StepPlan& plan) const {
   shape.features = plan.features;
   // The ids of a decoding sequence are on the device.
   shape.launch = launch_of(shape.max_rows, plan.num_new_ids == 0);
+  shape.long_runs = has_long_span(plan);
   for (size_t i = 0; i < traits_.size(); ++i) shape.drafts[i] = of(plan.drafts[i], traits_[i]);
   return shape;
 }

@@ -15,10 +15,14 @@ struct StepShape {
   int max_rows = 0;       // token rows
   uint32_t features = 0;  // StepFeature bits
   StepLaunch launch = StepLaunch::kOps;
+  bool long_runs = false;  // has_long_span
   // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
   std::array<DraftShape, kMaxDrafters> drafts{};
   bool operator==(const StepShape&) const = default;
 };
+
+// Whether a sequence may have more than kShortRun rows in the step, as prompts have.
+bool has_long_span(const StepPlan& plan);
 
 struct StepShapeHash {
   size_t operator()(const StepShape& shape) const;

@@ -39,6 +39,27 @@ TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
   EXPECT_EQ(of(48, 9), std::pair(48, StepLaunch::kOps));
 }
 
+TEST(StepShapes, OneLongSpanMakesLongRuns) {
+  const StepShapes shapes(512, 8, 56, {});
+  StepPlan plan;
+  plan.num_rows = 72;
+  plan.spans = {{.num_tokens = kShortRun}, {.num_tokens = 1, .max_drafts = kShortRun - 1}};
+  EXPECT_FALSE(shapes.of(plan).long_runs);
+  plan.spans.push_back({.num_tokens = 1, .max_drafts = kShortRun});
+  EXPECT_TRUE(shapes.of(plan).long_runs);
+}
+
+TEST(StepShapes, WideStepsAreRecordedWithAndWithoutPrompts) {
+  std::vector<std::pair<int, bool>> found;
+  for (const StepShape& shape :
+       StepShapes(256, 64, 56, {}, {GraphMode::kFull, {32, 64, 256}}).usual()) {
+    found.emplace_back(shape.max_rows, shape.long_runs);
+  }
+  // 64 sequences decode at most.
+  EXPECT_EQ(found,
+            (std::vector<std::pair<int, bool>>{{32, false}, {64, true}, {64, false}, {256, true}}));
+}
+
 TEST(StepShapes, UsualStepsOfEveryMode) {
   test::FakeDrafter drafter({.has_kv = true, .max_drafts = 3});
   const auto usual = [&](GraphMode mode, std::vector<Drafter*> drafters, std::vector<int> sizes) {
@@ -99,7 +120,7 @@ TEST(StepShapes, TheUsualStepsOfADrafter) {
 
 TEST(StepShapes, EveryFieldTellsShapesApart) {
   const StepShape base{.max_rows = 8, .features = 1, .drafts = {DraftShape{2, 8, 4}}};
-  std::vector<StepShape> others(7, base);
+  std::vector<StepShape> others(8, base);
   others[0].max_rows = 16;
   others[1].features = 3;
   others[2].drafts[0].num_passes = 3;
@@ -107,6 +128,7 @@ TEST(StepShapes, EveryFieldTellsShapesApart) {
   others[4].drafts[0].max_spans = 8;
   std::swap(others[5].drafts[0], others[5].drafts[1]);
   others[6].launch = StepLaunch::kGraph;
+  others[7].long_runs = true;
   const StepShapeHash hash;
   for (const StepShape& other : others) {
     EXPECT_NE(other, base);

@@ -11,9 +11,19 @@
 namespace foretoken::cuda {
 namespace {
 
-// Buckets of so many rows need no other kernel: long runs are slower here, but a second kernel that
-// finds none costs 2 to 8 us.
-constexpr int kPlanAllRows = 256;
+// Long runs are slower here, but a second kernel that finds none costs 2 to 8 us. Buckets of more
+// rows than these leave them to it.
+int rows_without_long(RunLengths runs) {
+  switch (runs) {
+    case RunLengths::kShort:
+      return kMostPlannedRows;
+    case RunLengths::kLong:
+      return kLongRun;
+    case RunLengths::kUnknown:
+      break;
+  }
+  return 256;
+}
 
 // Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor.
 template <int Dim, int BlockSize>
@@ -83,7 +93,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int max_splits = ceil_div(int64_t{args.max_blocks} * BlockSize, kAttentionSplit);
   const TileShape tile = tiles_for(args, kGroupRows);
   const int chunks = head_chunks(args, tile);
-  const PlanShape shape{tile, chunks, args.max_rows > kPlanAllRows,
+  const PlanShape shape{tile, chunks, args.max_rows > rows_without_long(args.runs),
                         partial_space(args, may_cut(args, max_splits, chunks))};
   const bool cuts = shape.space.capacity > 0;
   const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
