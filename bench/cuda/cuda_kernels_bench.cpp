@@ -10,7 +10,7 @@
 #include "kernels/sample.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
-// cache: cuda_kernels_bench [gemm|prefill|layers|attention|long|sample]...
+// cache: cuda_kernels_bench [gemm|prefill|layers|attention|long|prompts|sample]...
 namespace foretoken::check {
 namespace {
 
@@ -284,6 +284,9 @@ void bench_long_attention(Gpu& gpu) {
   bench_attention_case(gpu, "1 x 128k", {{1, 1, 131072}});
   bench_attention_case(gpu, "1 x 128k, 4 rows", {{1, 4, 131072}});
   bench_attention_case(gpu, "1 x 128k among 63 x 264", {{1, 1, 131072}, {63, 1, 264}});
+}
+
+void bench_prompt_attention(Gpu& gpu) {
   bench_attention_case(gpu, "prompt of 512", {{1, 512, 512}});
   bench_attention_case(gpu, "prompt of 128", {{1, 128, 128}});
   bench_attention_case(gpu, "prompt of 64", {{1, 64, 64}});
@@ -296,6 +299,8 @@ void bench_long_attention(Gpu& gpu) {
   bench_attention_case(gpu, "256 behind 8k", {{1, 256, 8448}});
   bench_attention_case(gpu, "prompt of 64 among 64 x 272", {{1, 64, 64}, {64, 1, 272}});
   bench_attention_case(gpu, "512 behind 8k among 128 x 272", {{1, 512, 8704}, {128, 1, 272}});
+  bench_attention_case(gpu, "prompt of 192 among 64 x 272", {{1, 192, 192}, {64, 1, 272}});
+  bench_attention_case(gpu, "prompt of 40 among 8 x 272", {{1, 40, 40}, {8, 1, 272}});
   bench_attention_case(gpu, "2k behind 8k", {{1, 2048, 10240}});
   bench_attention_case(gpu, "prompt of 8k", {{1, 8192, 8192}});
 }
@@ -358,6 +363,7 @@ int run(int argc, char** argv) {
   if (wanted("prefill")) bench_prefill(gpu);
   if (wanted("attention")) bench_attention(gpu);
   if (wanted("long")) bench_long_attention(gpu);
+  if (wanted("prompts")) bench_prompt_attention(gpu);
   if (wanted("sample")) bench_sample(gpu);
   gpu.drain("end");
   gpu.queue.reset();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/attention.h"
 #include "support/fake_drafter.h"
 
 namespace foretoken {
