@@ -15,6 +15,7 @@ import json
 import pathlib
 import random
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -156,6 +157,8 @@ def main():
         parser.error("--clients and --requests must be equally many")
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
+    # So that the server ends with this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     records = []
     server, url = start_server(args)
     try:
