@@ -251,7 +251,7 @@ void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& l
   std::printf("attention %-28s %-7s %8.1f us, %.2f TB/s (%.0f %%), %.0f TFLOP/s\n", name,
               runs == RunLengths::kShort  ? "short"
               : runs == RunLengths::kLong ? "long"
-                                          : "unknown",
+                                          : "far",
               us, bytes / us / 1e6, 100e6 * bytes / us / kReadLimit, flops / us / 1e6);
   std::fflush(stdout);
 }
@@ -259,9 +259,9 @@ void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& l
 void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads) {
   bench_attention_case(gpu, name, loads, RunLengths::kShort);
   const auto too_long = [](const Load& load) { return load.rows_each > kShortRun; };
-  if (std::any_of(loads.begin(), loads.end(), too_long)) {
-    bench_attention_case(gpu, name, loads, RunLengths::kLong);
-  }
+  if (std::none_of(loads.begin(), loads.end(), too_long)) return;
+  bench_attention_case(gpu, name, loads, RunLengths::kLong);
+  bench_attention_case(gpu, name, loads, RunLengths::kFar);
 }
 
 void bench_attention(Gpu& gpu) {

@@ -195,7 +195,7 @@ std::vector<ListedOp> StepBench::forward_ops(bool with_logits) {
   OpList list;
   const StepTensors& tensors = parts_.memory.tensors;
   parts_.model.forward(list, tensors, parts_.memory.batch, parts_.caches, row_bucket(),
-                       has_long_span(plan_) ? RunLengths::kLong : RunLengths::kShort);
+                       runs_of(plan_));
   if (!with_logits) return list.ops();
   const int num_rows = std::min(row_bucket(), num_logits_rows_);
   for (int offset = 0; offset < num_rows; offset += parts_.max_logits_rows) {

@@ -17,8 +17,10 @@ enum class RunLengths : int32_t {
   kUnknown,
   kShort,  // at most kShortRun rows each: every sequence decodes
   kLong,   // there may be longer ones: prompts
+  kFar,    // the same, behind kFarBehind positions or more that they see
 };
 inline constexpr int kShortRun = 32;
+inline constexpr int kFarBehind = 1024;
 
 // Paged attention with a length of its own for each row: row r sees KV positions
 // [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]].

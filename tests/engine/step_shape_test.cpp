@@ -40,25 +40,28 @@ TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
   EXPECT_EQ(of(48, 9), std::pair(48, StepLaunch::kOps));
 }
 
-TEST(StepShapes, OneLongSpanMakesLongRuns) {
+TEST(StepShapes, TheLongestSpanTellsTheRuns) {
   const StepShapes shapes(512, 8, 56, {});
   StepPlan plan;
   plan.num_rows = 72;
   plan.spans = {{.num_tokens = kShortRun}, {.num_tokens = 1, .max_drafts = kShortRun - 1}};
-  EXPECT_FALSE(shapes.of(plan).long_runs);
-  plan.spans.push_back({.num_tokens = 1, .max_drafts = kShortRun});
-  EXPECT_TRUE(shapes.of(plan).long_runs);
+  EXPECT_EQ(shapes.of(plan).runs, RunLengths::kShort);
+  Sequence sequence;
+  sequence.num_scheduled = kFarBehind + kShortRun;
+  plan.spans.push_back({.sequence = &sequence, .num_tokens = kShortRun + 1});
+  EXPECT_EQ(shapes.of(plan).runs, RunLengths::kLong);
+  ++sequence.num_scheduled;
+  EXPECT_EQ(shapes.of(plan).runs, RunLengths::kFar);
 }
 
 TEST(StepShapes, WideStepsAreRecordedWithAndWithoutPrompts) {
-  std::vector<std::pair<int, bool>> found;
-  for (const StepShape& shape :
-       StepShapes(256, 64, 56, {}, {GraphMode::kFull, {32, 64, 256}}).usual()) {
-    found.emplace_back(shape.max_rows, shape.long_runs);
-  }
+  using enum RunLengths;
+  std::vector<std::pair<int, RunLengths>> found;
+  const StepShapes shapes(256, 64, 56, {}, {GraphMode::kFull, {32, 64, 256}});
+  for (const StepShape& shape : shapes.usual()) found.emplace_back(shape.max_rows, shape.runs);
   // 64 sequences decode at most.
-  EXPECT_EQ(found,
-            (std::vector<std::pair<int, bool>>{{32, false}, {64, true}, {64, false}, {256, true}}));
+  EXPECT_EQ(found, (std::vector<std::pair<int, RunLengths>>{
+                       {32, kShort}, {64, kLong}, {64, kShort}, {256, kLong}}));
 }
 
 TEST(StepShapes, UsualStepsOfEveryMode) {
@@ -129,7 +132,7 @@ TEST(StepShapes, EveryFieldTellsShapesApart) {
   others[4].drafts[0].max_spans = 8;
   std::swap(others[5].drafts[0], others[5].drafts[1]);
   others[6].launch = StepLaunch::kGraph;
-  others[7].long_runs = true;
+  others[7].runs = RunLengths::kLong;
   const StepShapeHash hash;
   for (const StepShape& other : others) {
     EXPECT_NE(other, base);
