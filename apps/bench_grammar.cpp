@@ -71,7 +71,8 @@ Request request_for(const GrammarBenchOptions& options, const Schema& schema, si
 struct Round {
   std::vector<RequestOutput> outputs;
   double seconds = 0;
-  int64_t num_tokens = 0;
+  RequestStats stats;
+  double rate() const { return static_cast<double>(stats.num_output_tokens) / seconds; }
 };
 
 Round run_round(Engine& engine, std::vector<Request> requests) {
@@ -81,7 +82,7 @@ Round run_round(Engine& engine, std::vector<Request> requests) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   round.seconds = took.count();
   for (const RequestOutput& output : round.outputs) {
-    round.num_tokens += output.stats.num_output_tokens;
+    round.stats += output.stats;
   }
   return round;
 }
@@ -97,6 +98,15 @@ std::vector<Request> plain_requests(std::vector<Request> requests, const Round& 
     request.sampling.max_tokens = static_cast<int>(lengths.outputs[i].token_ids.size());
   }
   return plain;
+}
+
+// Steps count for each sequence in them.
+Json round_json(const Round& round) {
+  return {{"seconds", round.seconds},
+          {"output_tokens", round.stats.num_output_tokens},
+          {"steps", round.stats.num_steps},
+          {"drafted", round.stats.num_draft_tokens},
+          {"accepted", round.stats.num_accepted_tokens}};
 }
 
 Json output_json(const Schema& schema, const RequestOutput& output) {
@@ -124,17 +134,20 @@ Status run_grammar(const GrammarBenchOptions& options) {
   }
   Round first;
   std::vector<double> with, without;
+  Json rounds = Json::array();
   for (int i = 0; i < options.rounds; ++i) {
     Round round = run_round(*engine, requests);
     const Round plain = run_round(*engine, plain_requests(requests, round));
-    with.push_back(static_cast<double>(round.num_tokens) / round.seconds);
-    without.push_back(static_cast<double>(plain.num_tokens) / plain.seconds);
+    with.push_back(round.rate());
+    without.push_back(plain.rate());
+    rounds.push_back({{"with", round_json(round)}, {"without", round_json(plain)}});
     if (i == 0) first = std::move(round);
   }
   std::vector<double> ratios;
   for (size_t i = 0; i < with.size(); ++i) ratios.push_back(with[i] / without[i]);
   fmt::print("{} schemas, {} tokens: {:.1f} tokens/s with grammars, {:.1f} without; ratio {:.3f}\n",
-             schemas.size(), first.num_tokens, median(with), median(without), median(ratios));
+             schemas.size(), first.stats.num_output_tokens, median(with), median(without),
+             median(ratios));
   if (options.output_json.empty()) return {};
   Json outputs = Json::array();
   for (size_t i = 0; i < schemas.size(); ++i) {
@@ -143,6 +156,7 @@ Status run_grammar(const GrammarBenchOptions& options) {
   return write_bench_json({{"tokens_per_second", with},
                            {"tokens_per_second_without", without},
                            {"ratio", median(ratios)},
+                           {"rounds", std::move(rounds)},
                            {"drafter", engine->info().drafter},
                            {"outputs", std::move(outputs)}},
                           options.output_json);

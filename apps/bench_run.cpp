@@ -31,21 +31,27 @@ Result<BenchRun> sum_of(RequestBatch& batch) {
 }  // namespace
 
 Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& requests,
-                                    const std::function<void(size_t num_done)>& on_progress) {
+                                    const std::function<void(size_t num_done)>& on_progress,
+                                    size_t max_concurrency) {
   RequestBatch batch(engine, requests.size());
-  for (size_t i = 0; i < requests.size(); ++i) batch.submit(i, requests[i]);
-  for (bool done = false; !done;) {
-    if (on_progress) {
-      size_t num_done = 0;
-      done = batch.look([&](const std::vector<OutputSum>& outputs) {
-        for (const OutputSum& output : outputs) num_done += output.finished() ? 1 : 0;
-      });
-      on_progress(num_done);
-    } else {
-      done = batch.wait_for_end();
+  size_t num_sent = 0;
+  // False after a signal.
+  const auto wait_until_open = [&](size_t most) {
+    for (bool done = false; !done;) {
+      done = batch.wait_until_open(most);
+      if (on_progress) on_progress(num_sent - batch.num_open());
+      if (interrupt_flag().load()) return false;
     }
-    if (interrupt_flag().load()) return aborted("interrupted");
+    return true;
+  };
+  for (; num_sent < requests.size(); ++num_sent) {
+    if (max_concurrency > 0 && num_sent >= max_concurrency &&
+        !wait_until_open(max_concurrency - 1)) {
+      return aborted("interrupted");
+    }
+    batch.submit(num_sent, requests[num_sent]);
   }
+  if (!wait_until_open(0)) return aborted("interrupted");
   return sum_of(batch);
 }
 

@@ -16,11 +16,12 @@ struct BenchRun {
   std::vector<std::vector<int32_t>> token_ids;  // of each, all choices one after another
 };
 
-// Runs all requests at once; the first error of one ends it. Aborted after a signal. `on_progress`,
-// which may be empty and then disturbs the engine least, hears how many are done a few times a
-// second.
+// Runs all requests, `max_concurrency` at one time (0: all at once); the first error of one ends
+// it. Aborted after a signal. `on_progress`, which may be empty, hears how many are done at least
+// 20 times a second.
 Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& requests,
-                                    const std::function<void(size_t num_done)>& on_progress);
+                                    const std::function<void(size_t num_done)>& on_progress,
+                                    size_t max_concurrency = 0);
 
 // {"drafter", "rejection_sample_method", "steps", "drafts", "drafted_tokens", "accepted_tokens",
 // "output_tokens", "acceptance_rate", "mean_acceptance_length"} and, by position in the draft,

@@ -19,6 +19,8 @@ struct ThroughputOptions {
   EngineOptions engine;
   DatasetOptions dataset;
   int n = 1;
+  int max_concurrency = 0;
+  int num_warmups = 0;
   double temperature = 1.0;
   bool async_engine = false;
   bool disable_detokenize = false;
@@ -51,6 +53,17 @@ std::vector<Request> make_requests(const ThroughputOptions& options,
     request.sampling.detokenize = !options.disable_detokenize;
   }
   return requests;
+}
+
+// The first prompts once more, also where there are fewer than that.
+std::vector<Request> warm_up_requests(const ThroughputOptions& options,
+                                      const std::vector<Request>& requests) {
+  std::vector<Request> first;
+  for (int i = 0; i < options.num_warmups; ++i) {
+    first.push_back(requests[static_cast<size_t>(i) % requests.size()]);
+    first.back().request_id = "warm-up-" + std::to_string(i);
+  }
+  return first;
 }
 
 void print_totals(const Totals& totals, const EngineInfo& info) {
@@ -94,8 +107,11 @@ Status run_throughput(const ThroughputOptions& options) {
     if (!progress.due()) return;
     progress.show(fmt::format("{} of {} requests done", num_done, prompts.size()));
   };
-  FT_ASSIGN_OR_RETURN(totals.run,
-                      run_bench_requests(*engine, make_requests(options, prompts), show));
+  const std::vector<Request> requests = make_requests(options, prompts);
+  const auto limit = static_cast<size_t>(options.max_concurrency);
+  FT_RETURN_IF_ERROR(
+      run_bench_requests(*engine, warm_up_requests(options, requests), {}, limit).status());
+  FT_ASSIGN_OR_RETURN(totals.run, run_bench_requests(*engine, requests, show, limit));
   progress.clear();
   print_totals(totals, engine->info());
   if (options.output_json.empty()) return {};
@@ -117,6 +133,13 @@ void add_bench_throughput(CLI::App& bench, std::function<int()>* run) {
   command->add_option("--n", options->n, "Outputs for each prompt")
       ->capture_default_str()
       ->check(at_least(1));
+  command
+      ->add_option("--max-concurrency", options->max_concurrency,
+                   "Prompts at one time; the next one follows the end of another (default: all)")
+      ->check(at_least(1));
+  command->add_option("--num-warmups", options->num_warmups, "Prompts before, which do not count")
+      ->capture_default_str()
+      ->check(at_least(0));
   command->add_option("--temperature", options->temperature, "0: always the likeliest token")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));

@@ -47,7 +47,7 @@ void RequestBatch::receive(size_t i, const RequestOutput& output) {
   last_ = std::chrono::steady_clock::now();
   changed_ = true;
   if (sum.finished()) --num_open_;
-  if (!waits_for_end_ || num_open_ == 0) news_.notify_all();
+  if (!wake_at_ || num_open_ <= *wake_at_) news_.notify_all();
 }
 
 bool RequestBatch::look(const std::function<void(const std::vector<OutputSum>&)>& look) {
@@ -59,12 +59,17 @@ bool RequestBatch::look(const std::function<void(const std::vector<OutputSum>&)>
   return num_open_ == 0;
 }
 
-bool RequestBatch::wait_for_end() {
+bool RequestBatch::wait_until_open(size_t most) {
   std::unique_lock lock(mutex_);
-  waits_for_end_ = true;
-  news_.wait_for(lock, std::chrono::milliseconds(50), [this] { return num_open_ == 0; });
-  waits_for_end_ = false;
-  return num_open_ == 0;
+  wake_at_ = most;
+  news_.wait_for(lock, std::chrono::milliseconds(50), [&] { return num_open_ <= most; });
+  wake_at_.reset();
+  return num_open_ <= most;
+}
+
+size_t RequestBatch::num_open() const {
+  std::lock_guard lock(mutex_);
+  return num_open_;
 }
 
 void RequestBatch::abort_all() {

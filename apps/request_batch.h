@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,11 @@ class RequestBatch {
   // Waits until an output changed, but at most 50 ms, and calls `look` with all outputs (text and
   // tokens so far), during which they stand still. True when all are finished.
   bool look(const std::function<void(const std::vector<OutputSum>&)>& look);
-  // Waits until all are finished, but at most 50 ms, without waking up for every token. True when
-  // they are.
-  bool wait_for_end();
+  // Waits until at most `most` of the queued ones are unfinished, but at most 50 ms, without waking
+  // up for every token. True when so.
+  bool wait_until_open(size_t most);
+  // Queued and unfinished.
+  size_t num_open() const;
 
   void abort_all();
 
@@ -46,7 +49,7 @@ class RequestBatch {
   mutable std::mutex mutex_;
   std::condition_variable news_;
   bool changed_ = false;
-  bool waits_for_end_ = false;
+  std::optional<size_t> wake_at_;   // so few open ones are news; none: every output is
   std::vector<std::string> names_;  // of submitted requests
   std::vector<OutputSum> outputs_;
   size_t num_open_;

@@ -10,7 +10,7 @@
 #include "kernels/sample.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
-// cache: cuda_kernels_bench [gemm|prefill|layers|attention|long|sample]...
+// cache: cuda_kernels_bench [gemm|prefill|layers|attention|long|prompts|sample]...
 namespace foretoken::check {
 namespace {
 
@@ -212,7 +212,8 @@ int fill_tables(const std::vector<Load>& loads, int block_size, int max_blocks,
   return static_cast<int>(places.size());
 }
 
-void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads) {
+void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads,
+                          RunLengths runs) {
   constexpr int kHeads = 32, kKvHeads = 8, kDim = 128, kBlock = 16, kLaunches = 16;
   constexpr int64_t kWorkspace = int64_t{48} << 20;  // as the engine has
   Pool pool(gpu);
@@ -235,20 +236,32 @@ void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& l
   const auto* p = pool.upload(all.positions);
   const auto* s = pool.upload(all.slots);
   const auto* t = pool.upload(tables);
-  const double us = replay_us(gpu, 5,
-                              [&] {
-                                for (int i = 0; i < kLaunches; ++i) {
-                                  gpu.queue->launch(AttentionArgs{
-                                      counts, q, out, p, s, t, workspace, kWorkspace,
-                                      caches[i % layers], max_blocks, rows, kHeads, 0, 0.0883883f});
-                                }
-                              }) /
-                    kLaunches;
+  const double us =
+      replay_us(gpu, 5,
+                [&] {
+                  for (int i = 0; i < kLaunches; ++i) {
+                    gpu.queue->launch(AttentionArgs{counts, q, out, p, s, t, workspace, kWorkspace,
+                                                    caches[i % layers], max_blocks, rows, kHeads, 0,
+                                                    0.0883883f, 0, 0, runs});
+                  }
+                }) /
+      kLaunches;
   const double bytes = all.positions_read * kKvHeads * kDim * 4;
   const double flops = 4.0 * kHeads * kDim * all.row_positions;
-  std::printf("attention %-28s %8.1f us, %.2f TB/s (%.0f %%), %.0f TFLOP/s\n", name, us,
-              bytes / us / 1e6, 100e6 * bytes / us / kReadLimit, flops / us / 1e6);
+  std::printf("attention %-28s %-7s %8.1f us, %.2f TB/s (%.0f %%), %.0f TFLOP/s\n", name,
+              runs == RunLengths::kShort  ? "short"
+              : runs == RunLengths::kLong ? "long"
+                                          : "far",
+              us, bytes / us / 1e6, 100e6 * bytes / us / kReadLimit, flops / us / 1e6);
   std::fflush(stdout);
+}
+
+void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& loads) {
+  bench_attention_case(gpu, name, loads, RunLengths::kShort);
+  const auto too_long = [](const Load& load) { return load.rows_each > kShortRun; };
+  if (std::none_of(loads.begin(), loads.end(), too_long)) return;
+  bench_attention_case(gpu, name, loads, RunLengths::kLong);
+  bench_attention_case(gpu, name, loads, RunLengths::kFar);
 }
 
 void bench_attention(Gpu& gpu) {
@@ -271,10 +284,23 @@ void bench_long_attention(Gpu& gpu) {
   bench_attention_case(gpu, "1 x 128k", {{1, 1, 131072}});
   bench_attention_case(gpu, "1 x 128k, 4 rows", {{1, 4, 131072}});
   bench_attention_case(gpu, "1 x 128k among 63 x 264", {{1, 1, 131072}, {63, 1, 264}});
+}
+
+void bench_prompt_attention(Gpu& gpu) {
   bench_attention_case(gpu, "prompt of 512", {{1, 512, 512}});
   bench_attention_case(gpu, "prompt of 128", {{1, 128, 128}});
-  bench_attention_case(gpu, "256 behind 8k", {{1, 256, 8448}});
+  bench_attention_case(gpu, "prompt of 64", {{1, 64, 64}});
+  bench_attention_case(gpu, "prompt of 256", {{1, 256, 256}});
+  bench_attention_case(gpu, "64 behind 1k", {{1, 64, 1088}});
+  bench_attention_case(gpu, "128 behind 1k", {{1, 128, 1152}});
+  bench_attention_case(gpu, "256 behind 1k", {{1, 256, 1280}});
   bench_attention_case(gpu, "64 behind 8k", {{1, 64, 8256}});
+  bench_attention_case(gpu, "128 behind 8k", {{1, 128, 8320}});
+  bench_attention_case(gpu, "256 behind 8k", {{1, 256, 8448}});
+  bench_attention_case(gpu, "prompt of 64 among 64 x 272", {{1, 64, 64}, {64, 1, 272}});
+  bench_attention_case(gpu, "512 behind 8k among 128 x 272", {{1, 512, 8704}, {128, 1, 272}});
+  bench_attention_case(gpu, "prompt of 192 among 64 x 272", {{1, 192, 192}, {64, 1, 272}});
+  bench_attention_case(gpu, "prompt of 40 among 8 x 272", {{1, 40, 40}, {8, 1, 272}});
   bench_attention_case(gpu, "2k behind 8k", {{1, 2048, 10240}});
   bench_attention_case(gpu, "prompt of 8k", {{1, 8192, 8192}});
 }
@@ -337,6 +363,7 @@ int run(int argc, char** argv) {
   if (wanted("prefill")) bench_prefill(gpu);
   if (wanted("attention")) bench_attention(gpu);
   if (wanted("long")) bench_long_attention(gpu);
+  if (wanted("prompts")) bench_prompt_attention(gpu);
   if (wanted("sample")) bench_sample(gpu);
   gpu.drain("end");
   gpu.queue.reset();

@@ -150,7 +150,7 @@ void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
                          .exchange = scratch_.masks,
                          .ticket = scratch_.mask_ticket});
   }
-  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows);
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
   if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
   if ((shape.features & kHasGrammar) != 0) enqueue_mask_wait(queue);
   enqueue_logits(queue, shape);

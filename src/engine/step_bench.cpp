@@ -170,6 +170,8 @@ Status StepBench::stage(const std::vector<MadeUpSequence>& sequences) {
     num_logits_rows_ += logits_rows_of(sequence);
   }
   plan_ = {};
+  for (const MadeUpSequence& sequence : sequences)
+    plan_.spans.push_back({.num_tokens = sequence.rows});
   plan_.num_rows = num_rows_;
   plan_.num_logits_rows = num_logits_rows_;
   parts_.runner.stage(plan_);
@@ -192,7 +194,8 @@ int StepBench::row_bucket() const {
 std::vector<ListedOp> StepBench::forward_ops(bool with_logits) {
   OpList list;
   const StepTensors& tensors = parts_.memory.tensors;
-  parts_.model.forward(list, tensors, parts_.memory.batch, parts_.caches, row_bucket());
+  parts_.model.forward(list, tensors, parts_.memory.batch, parts_.caches, row_bucket(),
+                       runs_of(plan_));
   if (!with_logits) return list.ops();
   const int num_rows = std::min(row_bucket(), num_logits_rows_);
   for (int offset = 0; offset < num_rows; offset += parts_.max_logits_rows) {

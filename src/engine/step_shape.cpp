@@ -16,8 +16,21 @@ int bucket(int count, int most) {
 
 }  // namespace
 
+RunLengths runs_of(const StepPlan& plan) {
+  RunLengths runs = RunLengths::kShort;
+  for (const Span& span : plan.spans) {
+    if (span.max_rows() <= kShortRun) continue;
+    const int behind =
+        span.sequence == nullptr ? 0 : span.sequence->num_scheduled - span.num_tokens;
+    if (behind >= kFarBehind) return RunLengths::kFar;
+    runs = RunLengths::kLong;
+  }
+  return runs;
+}
+
 size_t StepShapeHash::operator()(const StepShape& shape) const {
   uint64_t hash = static_cast<uint64_t>(shape.max_rows) << 32 |
+                  static_cast<uint64_t>(shape.runs) << 28 |
                   static_cast<uint64_t>(shape.launch) << 24 | shape.features;
   for (const DraftShape& draft : shape.drafts) {
     const auto word = static_cast<uint64_t>(draft.num_passes) << 48 |
@@ -107,8 +120,9 @@ std::vector<StepShape> StepShapes::usual() const {
   const int most_decoding = row_bucket(most_decoding_rows());
   for (const int rows : row_buckets_) {
     const StepLaunch mixed = launch_of(rows, false), decoding = launch_of(rows, true);
-    shapes.push_back({.max_rows = rows, .launch = mixed});
-    if (decoding != mixed && rows <= most_decoding) {
+    const RunLengths runs = rows > kShortRun ? RunLengths::kLong : RunLengths::kShort;
+    shapes.push_back({.max_rows = rows, .launch = mixed, .runs = runs});
+    if ((decoding != mixed || runs != RunLengths::kShort) && rows <= most_decoding) {
       shapes.push_back({.max_rows = rows, .launch = decoding});
     }
   }
@@ -125,6 +139,7 @@ StepShape StepShapes::of(const StepPlan& plan) const {
   shape.features = plan.features;
   // The ids of a decoding sequence are on the device.
   shape.launch = launch_of(shape.max_rows, plan.num_new_ids == 0);
+  shape.runs = runs_of(plan);
   for (size_t i = 0; i < traits_.size(); ++i) shape.drafts[i] = of(plan.drafts[i], traits_[i]);
   return shape;
 }

@@ -6,6 +6,7 @@
 
 #include "draft/drafter.h"
 #include "engine/graph_mode.h"
+#include "kernels/attention.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
@@ -15,10 +16,14 @@ struct StepShape {
   int max_rows = 0;       // token rows
   uint32_t features = 0;  // StepFeature bits
   StepLaunch launch = StepLaunch::kOps;
+  RunLengths runs = RunLengths::kShort;
   // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
   std::array<DraftShape, kMaxDrafters> drafts{};
   bool operator==(const StepShape&) const = default;
 };
+
+// Of a plan whose spans are scheduled; never kUnknown.
+RunLengths runs_of(const StepPlan& plan);
 
 struct StepShapeHash {
   size_t operator()(const StepShape& shape) const;

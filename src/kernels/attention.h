@@ -11,6 +11,17 @@ namespace foretoken {
 // every row, so that neither the batch nor the chunking changes a bit.
 inline constexpr int kAttentionSplit = 256;
 
+// What is known about the runs of a step: rows of one sequence at consecutive positions, side by
+// side. It chooses kernels and never changes a value.
+enum class RunLengths : int32_t {
+  kUnknown,
+  kShort,  // at most kShortRun rows each: every sequence decodes
+  kLong,   // there may be longer ones: prompts
+  kFar,    // the same, behind kFarBehind positions or more that they see
+};
+inline constexpr int kShortRun = 32;
+inline constexpr int kFarBehind = 1024;
+
 // Paged attention with a length of its own for each row: row r sees KV positions
 // [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]].
 // Query head h reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
@@ -35,6 +46,7 @@ struct AttentionArgs {
   float scale;           // usually 1 / sqrt(head_dim)
   float softcap = 0;     // 0: off
   int32_t kv_begin = 0;  // first KV position that exists
+  RunLengths runs = RunLengths::kUnknown;
 };
 
 void attention(Queue& queue, const AttentionArgs& args);

@@ -49,7 +49,7 @@ class Decoder final : public Model {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-               const KvCaches& caches, int32_t max_rows) override;
+               const KvCaches& caches, int32_t max_rows, RunLengths runs) override;
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
   void add_tap(const TapSink& sink) override;
   SharedWeights shared_weights() const override {
@@ -132,11 +132,11 @@ void Decoder::check_caches(const Pass& pass) const {
 }
 
 void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                      const KvCaches& caches, int32_t max_rows) {
+                      const KvCaches& caches, int32_t max_rows, RunLengths runs) {
   const Pass pass{tensors,
                   batch,
                   caches,
-                  {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows}};
+                  {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows, runs}};
   check_caches(pass);
   embed_tokens(pass);
   for (size_t i = 0; i < plan_.layers.size(); ++i) {

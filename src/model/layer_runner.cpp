@@ -86,7 +86,8 @@ const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                               .window = kv.window,
                               .scale = config_.attention_scale,
                               .softcap = config_.attention_softcap,
-                              .kv_begin = kv.kv_begin});
+                              .kv_begin = kv.kv_begin,
+                              .runs = rows.runs});
   return add_block(rows, {attended_, layer.o, layer.o_bias, q_size(), layer.attention_post_norm});
 }
 

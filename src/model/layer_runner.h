@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/queue.h"
+#include "kernels/attention.h"
 #include "kernels/rope_kv.h"
 #include "kernels/step_types.h"
 #include "model/config.h"
@@ -31,6 +32,7 @@ struct LayerRows {
   const int32_t* positions;  // [max_rows]
   const int32_t* row_slot;   // [max_rows]
   int32_t max_rows;
+  RunLengths runs = RunLengths::kUnknown;
 };
 
 // Where a layer keeps the keys and values of the rows, and what it sees of them.

@@ -4,6 +4,7 @@
 
 #include "attention/kv_cache.h"
 #include "device/queue.h"
+#include "kernels/attention.h"
 #include "kernels/step_types.h"
 #include "model/config.h"
 
@@ -41,9 +42,10 @@ class Model {
   // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `caches` at
   // tensors.kv_slot and tensors.window_slot. Leaves the residual stream of each live row inside the
   // model, for the functions below. max_rows: upper bound of the live rows, at most
-  // LoadOptions::max_rows.
+  // LoadOptions::max_rows. runs: as of AttentionArgs.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                       const KvCaches& caches, int32_t max_rows) = 0;
+                       const KvCaches& caches, int32_t max_rows,
+                       RunLengths runs = RunLengths::kUnknown) = 0;
 
   // Enqueues the final norm of the live token rows of the forward before and returns where it
   // leaves them: [max_rows, hidden_size] of config().dtype in device memory, valid until the next

@@ -56,6 +56,18 @@ TEST(Bench, ThroughputPrintsAndWritesJson) {
   EXPECT_GT(written["elapsed_time"], 0.0);
 }
 
+TEST(Bench, ThroughputWithFewAtOneTime) {
+  const ScratchFolder scratch;
+  const std::string file = (scratch.path() / "throughput.json").string();
+  const CommandResult result =
+      throughput({"--num-prompts", "7", "--output-len", "6", "--max-concurrency", "2",
+                  "--num-warmups", "9", "--output-json", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json written = nlohmann::json::parse(read_file(file));
+  EXPECT_EQ(written["num_requests"], 7);
+  EXPECT_EQ(written["drafts"]["output_tokens"], 7 * 6);
+}
+
 TEST(Bench, DraftsInTheJson) {
   const ScratchFolder scratch;
   const std::string file = (scratch.path() / "throughput.json").string();

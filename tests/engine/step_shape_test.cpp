@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/attention.h"
 #include "support/fake_drafter.h"
 
 namespace foretoken {
@@ -37,6 +38,30 @@ TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
   EXPECT_EQ(of(20, 12), std::pair(20, StepLaunch::kPieces));
   EXPECT_EQ(of(21, 0), std::pair(32, StepLaunch::kOps));
   EXPECT_EQ(of(48, 9), std::pair(48, StepLaunch::kOps));
+}
+
+TEST(StepShapes, TheLongestSpanTellsTheRuns) {
+  const StepShapes shapes(512, 8, 56, {});
+  StepPlan plan;
+  plan.num_rows = 72;
+  plan.spans = {{.num_tokens = kShortRun}, {.num_tokens = 1, .max_drafts = kShortRun - 1}};
+  EXPECT_EQ(shapes.of(plan).runs, RunLengths::kShort);
+  Sequence sequence;
+  sequence.num_scheduled = kFarBehind + kShortRun;
+  plan.spans.push_back({.sequence = &sequence, .num_tokens = kShortRun + 1});
+  EXPECT_EQ(shapes.of(plan).runs, RunLengths::kLong);
+  ++sequence.num_scheduled;
+  EXPECT_EQ(shapes.of(plan).runs, RunLengths::kFar);
+}
+
+TEST(StepShapes, WideStepsAreRecordedWithAndWithoutPrompts) {
+  using enum RunLengths;
+  std::vector<std::pair<int, RunLengths>> found;
+  const StepShapes shapes(256, 64, 56, {}, {GraphMode::kFull, {32, 64, 256}});
+  for (const StepShape& shape : shapes.usual()) found.emplace_back(shape.max_rows, shape.runs);
+  // 64 sequences decode at most.
+  EXPECT_EQ(found, (std::vector<std::pair<int, RunLengths>>{
+                       {32, kShort}, {64, kLong}, {64, kShort}, {256, kLong}}));
 }
 
 TEST(StepShapes, UsualStepsOfEveryMode) {
@@ -99,7 +124,7 @@ TEST(StepShapes, TheUsualStepsOfADrafter) {
 
 TEST(StepShapes, EveryFieldTellsShapesApart) {
   const StepShape base{.max_rows = 8, .features = 1, .drafts = {DraftShape{2, 8, 4}}};
-  std::vector<StepShape> others(7, base);
+  std::vector<StepShape> others(8, base);
   others[0].max_rows = 16;
   others[1].features = 3;
   others[2].drafts[0].num_passes = 3;
@@ -107,6 +132,7 @@ TEST(StepShapes, EveryFieldTellsShapesApart) {
   others[4].drafts[0].max_spans = 8;
   std::swap(others[5].drafts[0], others[5].drafts[1]);
   others[6].launch = StepLaunch::kGraph;
+  others[7].runs = RunLengths::kLong;
   const StepShapeHash hash;
   for (const StepShape& other : others) {
     EXPECT_NE(other, base);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/attention_partials.cuh"
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -131,7 +132,7 @@ void launch_attention(const void* packed, cudaStream_t stream) {
   }
   if (schedule.num_parts > 1) launch_attention_merge(args, schedule, stream);
   if (!tensor_cores || args.max_rows <= kLongRun) return;
-  if (!launch_attention_wgmma(args, stream)) launch_attention_long(args, stream);
+  if (!launch_attention_wgmma(args, LongCut{}, stream)) launch_attention_long(args, stream);
 }
 
 }  // namespace foretoken::cuda

@@ -23,7 +23,10 @@ void launch_attention_short(const AttentionArgs& args, AttentionSchedule schedul
                             cudaStream_t stream);
 // Longer runs. With the asynchronous products of sm_90a, false where there are none for the head
 // size; with mma.sync for all.
-bool launch_attention_wgmma(const AttentionArgs& args, cudaStream_t stream);
+struct LongCut;
+bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream);
+// The blocks that it has without a cut.
+int attention_wgmma_blocks(const AttentionArgs& args);
 void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
 // Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
 // device, the head size or the block size does not allow it, and then nothing is launched.

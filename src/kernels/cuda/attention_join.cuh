@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/cuda/attention_plan.cuh"
 
-// Ends what the streaming attention left in parts.
+// Ends what the streaming attention, and that of long runs, left in parts.
 namespace foretoken::cuda {
 
 inline constexpr int kJoinThreads = 128;
@@ -69,8 +69,8 @@ struct PartialFold {
   }
 };
 
-// Block (rows, one of every gridDim.x; query head and 32 of its dimensions): ends the rows that
-// were cut.
+// Block (rows, one of every gridDim.x; query head and 32 of its dimensions): ends the rows of short
+// runs that were cut.
 template <int Dim>
 __global__ void __launch_bounds__(kJoinThreads)
     attention_join_kernel(const __grid_constant__ AttentionArgs args,
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kJoinThreads)
   const int step = static_cast<int>(gridDim.x);
   for (int begin = static_cast<int>(blockIdx.x); begin < live; begin += step * 32) {
     const int mine = begin + lane * step;
-    uint32_t cut = __ballot_sync(0xffffffffu, mine < live && shape.space.rows()[mine].first >= 0);
+    uint32_t cut = __ballot_sync(0xffffffffu, mine < live && shape.space.has_short(mine));
     for (; cut != 0; cut &= cut - 1) {
       const int row = begin + (__ffs(static_cast<int>(cut)) - 1) * step;
       const PartialRow parts = shape.space.rows()[row];
@@ -101,6 +101,47 @@ __global__ void __launch_bounds__(kJoinThreads)
           from_float<__nv_bfloat16>(normalized(sum.value, sum.weights));
     }
   }
+}
+
+// Block (row, query head), a thread for each dimension: ends a row of a long run that was cut,
+// where rows are many and splits few.
+template <int Dim>
+__global__ void __launch_bounds__(Dim)
+    attention_fold_kernel(const __grid_constant__ AttentionArgs args, PartialSpace space) {
+  constexpr int kLoadsAtOnce = 8;
+  wait_for_previous();
+  const int row = static_cast<int>(blockIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  const int d = static_cast<int>(threadIdx.x);
+  if (row >= min(args.counts->num_rows, args.max_rows) || !space.has_long(row)) return;
+  const PartialRow parts = space.rows()[row];
+  const int position = args.positions[row];
+  const int first = max(first_visible(args, position) / kAttentionSplit - parts.first_split, 0);
+  const int last = position / kAttentionSplit - parts.first_split;
+  const int64_t index = parts.first + int64_t{head} * parts.splits;
+  float highest = -INFINITY;
+  float weights = 0;
+  float value = 0;
+  for (int begin = first; begin <= last; begin += kLoadsAtOnce) {
+    float loaded[kLoadsAtOnce];
+    float2 states[kLoadsAtOnce];
+#pragma unroll
+    for (int i = 0; i < kLoadsAtOnce; ++i) {
+      const int64_t at = index + min(begin + i, last);
+      loaded[i] = space.values(at)[d];
+      states[i] = *space.state(at);
+    }
+#pragma unroll
+    for (int i = 0; i < kLoadsAtOnce; ++i) {
+      if (begin + i > last) break;
+      const MergeScales scales = merge_scales(highest, states[i].x);
+      highest = scales.highest;
+      weights = merge(weights, states[i].y, scales);
+      value = merge(value, loaded[i], scales);
+    }
+  }
+  static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
+      from_float<__nv_bfloat16>(normalized(value, weights));
 }
 
 }  // namespace foretoken::cuda

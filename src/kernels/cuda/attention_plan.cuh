@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/cuda/attention_mma.cuh"
+#include "kernels/cuda/attention_partials.cuh"
 #include "kernels/cuda/attention_tile.cuh"
 
 // How the teams of a grid share the attention of a step: every block finds the query tiles and what
@@ -10,31 +11,6 @@ namespace foretoken::cuda {
 inline constexpr int kMostPlannedRows = 1024;
 inline constexpr int kPlanThreads = 512;
 inline constexpr int kWarpsInPlan = kPlanThreads / 32;
-
-// Where the partial results of a row lie: those of head h and split s at index
-// first + h * splits + s - first_split. first: -1, the row has none.
-struct PartialRow {
-  int first;
-  int splits;
-  int first_split;
-  int unused;
-};
-// The workspace: [max_rows] PartialRow, values [capacity, head_dim], {highest, sum of weights}
-// [capacity].
-struct PartialSpace {
-  float* workspace;
-  int max_rows;
-  int head_dim;
-  int64_t capacity;  // partial results of a row and head; 0: no tile may be cut
-
-  __device__ PartialRow* rows() const { return reinterpret_cast<PartialRow*>(workspace); }
-  __device__ float* values(int64_t index) const {
-    return workspace + int64_t{max_rows} * 4 + index * head_dim;
-  }
-  __device__ float2* state(int64_t index) const {
-    return reinterpret_cast<float2*>(values(capacity)) + index;
-  }
-};
 
 // The tiles of a step, in shared memory. A unit: kUnit KV positions of one KV head.
 struct AttentionPlan {
@@ -252,8 +228,8 @@ class JobWalk {
     const int tokens = plan_.tokens[tile_];
     const int splits = (position + tokens - 1) / kAttentionSplit - first / kAttentionSplit + 1;
     units_ = plan_.start[tile_ + 1] - plan_.start[tile_];
-    const bool fits =
-        int64_t{plan_.partials[tile_] + tokens * splits} * args_.num_heads <= shape_.space.capacity;
+    const bool fits = int64_t{plan_.partials[tile_] + tokens * splits} * args_.num_heads <=
+                      shape_.space.long_begin;
     num_parts_ = splits > max(PlanMaker::kUncutSplits, part_splits_) && fits
                      ? ceil_div(splits, part_splits_)
                      : 1;

@@ -11,9 +11,22 @@
 namespace foretoken::cuda {
 namespace {
 
-// Buckets of so many rows need no other kernel: long runs are slower here, but a second kernel that
-// finds none costs 2 to 8 us.
-constexpr int kPlanAllRows = 256;
+// Long runs are slower here, but a second kernel costs 2 to 8 us where it finds none, and more than
+// it saves where they are few. Buckets of more rows than these leave them to it.
+int rows_without_long(RunLengths runs, bool cuts) {
+  constexpr int kFew = 128;
+  switch (runs) {
+    case RunLengths::kShort:
+      return kMostPlannedRows;
+    case RunLengths::kLong:
+      return kFew;
+    case RunLengths::kFar:
+      return cuts ? kLongRun : kFew;
+    case RunLengths::kUnknown:
+      break;
+  }
+  return 2 * kFew;
+}
 
 // Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor.
 template <int Dim, int BlockSize>
@@ -53,11 +66,23 @@ bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
 
 PartialSpace partial_space(const AttentionArgs& args, bool cuts) {
   const int64_t rest = args.workspace_floats - int64_t{args.max_rows} * 4;
-  PartialSpace space{args.workspace, args.max_rows, args.kv.head_dim, 0};
+  PartialSpace space{args.workspace, args.max_rows, args.kv.head_dim, 0, 0};
   if (cuts && rest > 0) {
     space.capacity = std::min<int64_t>(rest / (args.kv.head_dim + 2), INT32_MAX / 2);
   }
+  space.long_begin = args.runs == RunLengths::kFar ? space.capacity / 4 : space.capacity;
   return space;
+}
+
+// As many blocks as there are multiprocessors, where a tile's splits are worth being shared.
+LongCut cut_of(const AttentionArgs& args, const PartialSpace& space) {
+  constexpr int kMostParts = 8;
+  LongCut cut{space};
+  if (space.long_begin == space.capacity) return cut;
+  const int64_t room = space.capacity - space.long_begin;
+  cut.splits = static_cast<int>(room / (int64_t{args.max_rows} * args.num_heads));
+  cut.parts = std::clamp(device_traits().num_sms / attention_wgmma_blocks(args), 1, kMostParts);
+  return cut;
 }
 
 template <int Dim>
@@ -67,6 +92,16 @@ void launch_join(const AttentionArgs& args, const PlanShape& shape, cudaStream_t
   const int rows = std::max(device_traits().num_sms * kBlocksPerSm / columns, 1);
   launch_kernel(attention_join_kernel<Dim>, dim3(std::min(rows, args.max_rows), columns),
                 kJoinThreads, 0, stream, args, shape);
+}
+
+// Runs that the streaming kernel leaves. What it leaves in parts is ended here too.
+template <int Dim>
+void launch_long(const AttentionArgs& args, const PartialSpace& space, cudaStream_t stream) {
+  const LongCut cut = cut_of(args, space);
+  if (!launch_attention_wgmma(args, cut, stream)) return launch_attention_long(args, stream);
+  if (cut.parts == 1) return;
+  launch_kernel(attention_fold_kernel<Dim>, dim3(args.max_rows, args.num_heads), Dim, 0, stream,
+                args, space);
 }
 
 template <int Dim, int BlockSize>
@@ -83,16 +118,14 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int max_splits = ceil_div(int64_t{args.max_blocks} * BlockSize, kAttentionSplit);
   const TileShape tile = tiles_for(args, kGroupRows);
   const int chunks = head_chunks(args, tile);
-  const PlanShape shape{tile, chunks, args.max_rows > kPlanAllRows,
-                        partial_space(args, may_cut(args, max_splits, chunks))};
-  const bool cuts = shape.space.capacity > 0;
+  const PartialSpace space = partial_space(args, may_cut(args, max_splits, chunks));
+  const bool cuts = space.capacity > 0;
+  const PlanShape shape{tile, chunks, args.max_rows > rows_without_long(args.runs, cuts), space};
   const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
+  if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
   if (cuts) launch_join<Dim>(args, shape, stream);
-  if (shape.leaves_long && !launch_attention_wgmma(args, stream)) {
-    launch_attention_long(args, stream);
-  }
   return true;
 }
 

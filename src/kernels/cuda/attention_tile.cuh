@@ -31,7 +31,7 @@ __device__ inline int leading_ones(bool flag) {
   return __clz(__brev(~__ballot_sync(0xffffffffu, flag)));
 }
 
-inline constexpr int kLongRun = 32;  // rows; at most a warp
+inline constexpr int kLongRun = kShortRun;  // rows; at most a warp
 
 // Whether the run of consecutive positions that `row` belongs to has more than kLongRun rows.
 __device__ inline bool in_long_run(const AttentionArgs& args, int row, int live) {

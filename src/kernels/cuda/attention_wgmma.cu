@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/attention_partials.cuh"
 #include "kernels/cuda/attention_rows.cuh"
 #include "kernels/cuda/attention_wgmma.cuh"
 #include "kernels/cuda/pipeline.cuh"
@@ -44,7 +45,48 @@ struct Ring {
   }
 };
 
-template <int Dim>
+// The tiles of a block, and which of their splits it takes: its part is so many consecutive ones.
+// The first part folds its own, since they come first in every row; the others leave theirs.
+// Without Cut, which saves registers, all of them.
+template <bool Cut>
+struct PartWalk {
+  TileWalk tiles;
+  const LongCut& cut;
+  int part;
+  int first_of_part = 0;  // unit
+  int last_of_part = 0;
+  int folded = -1;  // the last split of the first part; -1: the tile is not cut
+
+  __device__ bool next() {
+    do tiles.next();
+    while (tiles.tile.num_tokens > 0 && !take(tiles.tile));
+    return tiles.tile.num_tokens > 0;
+  }
+  __device__ int first_unit() const { return Cut ? first_of_part : tiles.tile.first_kv / kUnit; }
+  __device__ int last_unit() const { return Cut ? last_of_part : tiles.tile.last_kv / kUnit; }
+  __device__ bool is_cut() const { return Cut && folded >= 0; }
+
+ private:
+  __device__ bool take(const QueryTile& tile) {
+    if constexpr (!Cut) return true;
+    const int first = tile.first_kv / kAttentionSplit;
+    const int last = tile.last_kv / kAttentionSplit;
+    const int each = ceil_div(last - first + 1, cut.parts);
+    first_of_part = tile.first_kv / kUnit;
+    last_of_part = tile.last_kv / kUnit;
+    folded = first + each - 1;
+    if (folded == last || last - folded + 1 > cut.splits) {
+      folded = -1;
+      return part == 0;
+    }
+    const int begin = first + part * each;
+    first_of_part = max(first_of_part, begin * kSplitUnits);
+    last_of_part = min(last_of_part, (begin + each) * kSplitUnits - 1);
+    return begin <= last;
+  }
+};
+
+template <int Dim, bool Cut>
 struct Loader {
   using S = BlockShape<Dim>;
   static constexpr int kChunks = Dim / 8;
@@ -111,14 +153,14 @@ struct Loader {
     return seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
   }
 
-  __device__ void run(TileWalk& walk) {
+  __device__ void run(PartWalk<Cut>& walk) {
     int parity = 1;
-    for (walk.next(); walk.tile.num_tokens > 0; walk.next(), parity ^= 1) {
-      const QueryTile& tile = walk.tile;
+    for (; walk.next(); parity ^= 1) {
+      const QueryTile& tile = walk.tiles.tile;
       wait_barrier(&barriers.q_empty, parity);
       load_queries(tile);
-      int next = entry_of(tile, tile.first_kv / kUnit);
-      for (int unit = tile.first_kv / kUnit; unit <= tile.last_kv / kUnit; ++unit) {
+      int next = entry_of(tile, walk.first_unit());
+      for (int unit = walk.first_unit(); unit <= walk.last_unit(); ++unit) {
         const int entry = next;
         next = entry_of(tile, unit + 1);
         load_unit(args.kv.k, entry);
@@ -130,7 +172,7 @@ struct Loader {
   }
 };
 
-template <int Dim>
+template <int Dim, bool Cut>
 struct Reader {
   using S = BlockShape<Dim>;
   const AttentionArgs& args;
@@ -180,12 +222,43 @@ struct Reader {
     pin_registers(values);
   }
 
-  __device__ void attend(const QueryTile& tile) {
+  // Leaves a partial result of a cut tile at the place of a split.
+  __device__ void leave(const PartWalk<Cut>& walk, int split, const Partial<Dim>& part) const {
+    const PartialSpace& space = walk.cut.space;
+    for_each_row<Dim>(walk.tiles.tile, [&](int i, int row, int head) {
+      const int64_t index = place(walk.cut, row) + head * walk.cut.splits + split - walk.folded;
+      if (threadIdx.x % 4 == 0) {
+        *space.state(index) = make_float2(part.highest[i], part.weights[i]);
+      }
+      float* to = space.values(index) + threadIdx.x % 4 * 2;
+#pragma unroll
+      for (int d = 0; d < Dim / 8; ++d) {
+        *reinterpret_cast<float2*>(to + d * 8) =
+            make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
+      }
+    });
+  }
+
+  __device__ int place(const LongCut& cut, int row) const {
+    return static_cast<int>(cut.space.long_begin) + row * args.num_heads * cut.splits;
+  }
+
+  __device__ void tell_places(const PartWalk<Cut>& walk) const {
+    const QueryTile& tile = walk.tiles.tile;
+    for (int i = static_cast<int>(threadIdx.x); i < tile.num_tokens; i += kReaders * 32) {
+      const int row = tile.first_row + i;
+      walk.cut.space.rows()[row] = {place(walk.cut, row), walk.cut.splits, walk.folded, 0};
+    }
+  }
+
+  __device__ void attend(const PartWalk<Cut>& walk) {
+    const QueryTile& tile = walk.tiles.tile;
+    const bool folds = !walk.is_cut() || walk.part == 0;
     const RowLimits limits = row_limits<Dim>(args, tile);
     Partial<Dim> running;
     Partial<Dim> part;
-    const int last = tile.last_kv / kUnit;
-    for (int unit = tile.first_kv / kUnit; unit <= last; ++unit) {
+    const int last = walk.last_unit();
+    for (int unit = walk.first_unit(); unit <= last; ++unit) {
       const int k_stage = ring.stage;
       wait_barrier(&barriers.full[k_stage], ring.parity);
       ring.advance();
@@ -213,26 +286,36 @@ struct Reader {
       release(v_stage);
       if (!ends_split(unit) && unit < last) continue;
       finish<Dim>(part);
-      merge_into<Dim>(running, part);
+      if (folds) {
+        merge_into<Dim>(running, part);
+      } else {
+        leave(walk, unit / kSplitUnits, part);
+      }
       part = Partial<Dim>{};
     }
-    store_result<Dim>(args, tile, running);
+    if (!walk.is_cut()) {
+      store_result<Dim>(args, tile, running);
+    } else if (walk.part == 0) {
+      leave(walk, walk.folded, running);
+      if (walk.tiles.head_chunk == 0) tell_places(walk);
+    }
   }
 
-  __device__ void run(TileWalk& walk) {
+  __device__ void run(PartWalk<Cut>& walk) {
     int parity = 0;
-    for (walk.next(); walk.tile.num_tokens > 0; walk.next(), parity ^= 1) {
+    for (; walk.next(); parity ^= 1) {
       wait_barrier(&barriers.q_full, parity);
-      attend(walk.tile);
+      attend(walk);
       __syncwarp();
       if (threadIdx.x % 32 == 0) arrive(&barriers.q_empty);
     }
   }
 };
 
-template <int Dim>
+template <int Dim, bool Cut>
 __global__ void __launch_bounds__(kThreads, 1)
-    attention_wgmma_kernel(AttentionArgs args, TileShape shape) {
+    attention_wgmma_kernel(const __grid_constant__ AttentionArgs args, TileShape shape,
+                           const __grid_constant__ LongCut cut) {
   extern __shared__ __align__(128) char memory[];
   __shared__ Barriers barriers;
   using S = BlockShape<Dim>;
@@ -248,39 +331,45 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   wait_for_previous();
   let_next_start();
-  TileWalk walk = tiles_of_block(args, shape);
+  PartWalk<Cut> walk{tiles_of_block(args, shape), cut, static_cast<int>(blockIdx.z)};
   __syncthreads();
   const int warp = threadIdx.x / 32;
   if (warp >= kReaders) {
     lower_registers<40>();
-    Loader<Dim>{args, ring_memory, q_tile, barriers, warp - kReaders}.run(walk);
+    Loader<Dim, Cut>{args, ring_memory, q_tile, barriers, warp - kReaders}.run(walk);
   } else {
     raise_registers<232>();
-    Reader<Dim>{args, scoring_of(args), shared_address(ring_memory),
-                shared_address(q_tile) + warp / 4 * 64 * 128, barriers}
+    Reader<Dim, Cut>{args, scoring_of(args), shared_address(ring_memory),
+                     shared_address(q_tile) + warp / 4 * 64 * 128, barriers}
         .run(walk);
   }
 }
 
-template <int Dim>
-void launch(const AttentionArgs& args, cudaStream_t stream) {
+template <int Dim, bool Cut>
+void launch(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream) {
   using S = BlockShape<Dim>;
-  const auto kernel = attention_wgmma_kernel<Dim>;
+  const auto kernel = attention_wgmma_kernel<Dim, Cut>;
   static const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes);
   if (raised != cudaSuccess) return;
   const TileShape shape = tiles_for(args, kQueryRows);
-  const dim3 grid(head_chunks(args, shape), ceil_div(args.max_rows, shape.tokens));
-  launch_kernel(kernel, grid, kThreads, S::kBytes, stream, args, shape);
+  const dim3 grid(head_chunks(args, shape), ceil_div(args.max_rows, shape.tokens), cut.parts);
+  launch_kernel(kernel, grid, kThreads, S::kBytes, stream, args, shape, cut);
 }
 
 }  // namespace
 
-bool launch_attention_wgmma(const AttentionArgs& args, cudaStream_t stream) {
+int attention_wgmma_blocks(const AttentionArgs& args) {
+  const TileShape shape = tiles_for(args, kQueryRows);
+  return head_chunks(args, shape) * ceil_div(args.max_rows, shape.tokens);
+}
+
+bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream) {
+  const bool cuts = cut.parts > 1;
   if (args.kv.head_dim == 128) {
-    launch<128>(args, stream);
+    cuts ? launch<128, true>(args, cut, stream) : launch<128, false>(args, cut, stream);
   } else if (args.kv.head_dim == 64) {
-    launch<64>(args, stream);
+    cuts ? launch<64, true>(args, cut, stream) : launch<64, false>(args, cut, stream);
   } else {
     return false;
   }
