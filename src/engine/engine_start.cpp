@@ -115,8 +115,7 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
 Status EngineImpl::load_text(const EngineConfig& config) {
   const bool optional =
       config.skip_tokenizer_init ||
-      (config.load_format == "dummy" &&
-       !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
+      (config.load_format == "dummy" && !has_model_text(config.model, "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
   Result<ChatTemplate> chat = ChatTemplate::load(config.model, config.chat_template);
