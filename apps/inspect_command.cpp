@@ -144,7 +144,7 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
       {"max_position_embeddings", config.max_position_embeddings},
       {"weights_mib", mebibytes(decoder_weight_bytes(config, architecture->decoder))},
       {"kv_cache_bytes_per_token", kv_bytes},
-      {"tokenizer", fs::exists(fs::path(engine.model) / "tokenizer.json", error)}};
+      {"tokenizer", has_model_text(engine.model, "tokenizer.json")}};
 }
 
 // The part about the model. Aborted when a signal came.

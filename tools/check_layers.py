@@ -6,7 +6,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIBRARY = {"base", "device", "kv", "text", "kernels", "attention", "sample", "model", "draft",
+LIBRARY = {"base", "device", "kv", "gguf", "text", "kernels", "attention", "sample", "model", "draft",
            "sched", "engine", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
@@ -14,13 +14,14 @@ ALLOWED = {
     "base": set(),
     "device": {"base"},
     "kv": {"base"},
-    "text": {"base"},
-    "hub": {"base"},
+    "gguf": {"base"},
+    "text": {"base", "gguf"},
+    "hub": {"base", "gguf"},
     "kernels": {"base", "device"},
     "attention": {"base", "device", "kernels"},
     "sample": {"base", "device", "kernels"},
-    "model": {"base", "device", "kernels", "attention", "sample"},
-    "draft": {"base", "device", "kernels", "attention", "sample", "model"},
+    "model": {"base", "gguf", "device", "kernels", "attention", "sample"},
+    "draft": {"base", "gguf", "device", "kernels", "attention", "sample", "model"},
     "sched": {"base", "kv"},
     "engine": LIBRARY - {"engine"},
     "http": {"base"},

@@ -68,7 +68,7 @@ MethodGuess method_of_files(const std::string& folder) {
     const MethodGuess guess = method_of_tensors(checkpoint.value());
     if (!guess.method.empty()) return guess;
   }
-  const auto config = read_json_file((std::filesystem::path(folder) / "config.json").string());
+  const auto config = read_model_json(folder, "config.json");
   return config.ok() ? method_of_config(config.value()) : MethodGuess{};
 }
 

@@ -59,6 +59,7 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       stamps_(parts.memory.stamps),
       trace_(parts.trace),
       grammars_(parts.grammars),
+      pacer_(limits_.max_tokens),
       steps_in_flight_(steps_in_flight),
       step_timeout_(step_timeout),
       hooks_(hooks) {
@@ -193,11 +194,12 @@ void EngineLoop::hold_awaited() {
 bool EngineLoop::plan_next(StepPlan& plan) {
   PhaseScope scope(clock_, lane(), HostPhase::kPlan, num_submitted_);
   hold_awaited();
-  if (!scheduler_.plan(plan, grant_drafts())) {
+  if (!scheduler_.plan(plan, grant_drafts(), pacer_.rows())) {
     scope.drop();
     return false;
   }
   plan.step = num_submitted_;
+  pacer_.planned(plan);
   policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
   return true;
 }
@@ -269,8 +271,10 @@ void EngineLoop::wait_and_reconcile() {
 // The stamps of the step before `step` are complete.
 void EngineLoop::note_step(uint64_t step) {
   clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
-  if (trace_ == nullptr || step == 0) return;
+  if (step == 0) return;
   const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
+  pacer_.observe(plans_[(step - 1) % kStepRingSize], before.end_ns - before.begin_ns);
+  if (trace_ == nullptr) return;
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }
 

@@ -12,6 +12,7 @@
 #include "engine/intake.h"
 #include "engine/model_runner.h"
 #include "engine/output_ring.h"
+#include "engine/prefill_pacer.h"
 #include "engine/step_clock.h"
 #include "engine/step_trace.h"
 #include "sched/scheduler.h"
@@ -97,6 +98,7 @@ class EngineLoop {
   const StepStamps* const stamps_;
   StepTrace* const trace_;
   GrammarThread* const grammars_;
+  PrefillPacer pacer_;
   const int steps_in_flight_;
   const std::chrono::milliseconds step_timeout_;
   const TestHooks hooks_;

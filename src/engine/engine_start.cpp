@@ -21,6 +21,13 @@ namespace {
 constexpr size_t kOutputRingSize = 8192;
 constexpr size_t kTracedOps = 131072;
 
+// Shorter prompts end soon enough.
+int paced_prompt_len(const EngineConfig& config) {
+  constexpr int kLeast = 256;
+  if (config.long_prefill_token_threshold != -1) return 0;
+  return std::max(config.max_num_batched_tokens / 4, kLeast);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
@@ -108,8 +115,7 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
 Status EngineImpl::load_text(const EngineConfig& config) {
   const bool optional =
       config.skip_tokenizer_init ||
-      (config.load_format == "dummy" &&
-       !std::filesystem::exists(std::filesystem::path(config.model) / "tokenizer.json"));
+      (config.load_format == "dummy" && !has_model_text(config.model, "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
   Result<ChatTemplate> chat = ChatTemplate::load(config.model, config.chat_template);
@@ -123,20 +129,21 @@ Status EngineImpl::load_text(const EngineConfig& config) {
 
 void EngineImpl::make_scheduler(const EngineConfig& config) {
   const std::vector<KvGroupSpec> groups = model_->kv_groups();
-  SchedulerConfig scheduler{.num_blocks = num_blocks_.full,
-                            .num_window_blocks = num_blocks_.windowed,
-                            .window = groups.size() > 1 ? groups[1].window : 0,
-                            .block_size = config.block_size,
-                            .max_num_seqs = config.max_num_seqs,
-                            .max_num_batched_tokens = config.max_num_batched_tokens,
-                            .long_prefill_token_threshold = config.long_prefill_token_threshold,
-                            .max_logits_rows = config.max_num_batched_tokens,
-                            .max_init_words = memory_->limits().max_words,
-                            .max_block_assignments = memory_->limits().max_block_updates,
-                            .prefix_caching = config.enable_prefix_caching,
-                            .policy = config.scheduling_policy == "priority"
-                                          ? SchedulingPolicy::kPriority
-                                          : SchedulingPolicy::kFcfs};
+  SchedulerConfig scheduler{
+      .num_blocks = num_blocks_.full,
+      .num_window_blocks = num_blocks_.windowed,
+      .window = groups.size() > 1 ? groups[1].window : 0,
+      .block_size = config.block_size,
+      .max_num_seqs = config.max_num_seqs,
+      .max_num_batched_tokens = config.max_num_batched_tokens,
+      .long_prefill_token_threshold = std::max(config.long_prefill_token_threshold, 0),
+      .paced_prompt_len = paced_prompt_len(config),
+      .max_logits_rows = config.max_num_batched_tokens,
+      .max_init_words = memory_->limits().max_words,
+      .max_block_assignments = memory_->limits().max_block_updates,
+      .prefix_caching = config.enable_prefix_caching,
+      .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
+                                                       : SchedulingPolicy::kFcfs};
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
     scheduler.drafters.push_back({.has_kv = traits.has_kv,

@@ -5,6 +5,7 @@
 #include "base/json_object.h"
 #include "base/log.h"
 #include "base/sampling_ranges.h"
+#include "gguf/model_texts.h"
 #include "model/json_file.h"
 
 namespace foretoken {
@@ -97,8 +98,8 @@ Result<GenerationConfig> load_generation_config(const EngineConfig& config) {
   if (config.generation_config != "vllm") {
     const std::filesystem::path folder(is_auto ? config.model : config.generation_config);
     const std::string file = (folder / "generation_config.json").string();
-    if (!is_auto || std::filesystem::exists(file)) {
-      const Result<Json> json = read_json_file(file);
+    if (!is_auto || has_model_text(folder, "generation_config.json")) {
+      const Result<Json> json = read_model_json(folder.string(), "generation_config.json");
       if (!json.ok() && json.status().code() == StatusCode::kNotFound) {
         return not_found("--generation-config " + config.generation_config + ": " +
                          json.status().message() + ", or use auto or vllm");

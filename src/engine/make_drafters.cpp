@@ -1,10 +1,10 @@
 #include "engine/make_drafters.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "draft/registry.h"
 #include "engine/token_map.h"
+#include "gguf/model_texts.h"
 #include "model/config.h"
 
 namespace foretoken {
@@ -13,9 +13,7 @@ namespace {
 // How a draft model with another vocabulary is read; empty maps where the ids are the same.
 Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::string& folder,
                               const DrafterParts& parts) {
-  const bool has_tokenizer =
-      parts.tokenizer != nullptr &&
-      std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json");
+  const bool has_tokenizer = parts.tokenizer != nullptr && has_model_text(folder, "tokenizer.json");
   if (speculative.method != "draft_model" || !has_tokenizer) {
     if (!speculative.use_heterogeneous_vocab) return TokenMap{};
     return invalid_argument(

@@ -30,19 +30,12 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
 
-// Chunks of fewer rows would make long prompts slow for little.
-constexpr int kLeastLongChunk = 256;
-
 Status resolve_batch(EngineConfig& config, DeviceType type) {
   const bool cpu = type == DeviceType::kCpu;
   if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
   if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = cpu ? 512 : 2048;
-  if (config.long_prefill_token_threshold == -1) {
-    const int quarter = config.max_num_batched_tokens / 4;
-    config.long_prefill_token_threshold = quarter >= kLeastLongChunk ? quarter : 0;
-  }
-  FT_RETURN_IF_ERROR(
-      check_range("--long-prefill-token-threshold", config.long_prefill_token_threshold, 0, 65536));
+  FT_RETURN_IF_ERROR(check_range("--long-prefill-token-threshold",
+                                 config.long_prefill_token_threshold, -1, 65536));
   FT_RETURN_IF_ERROR(check_range("--max-num-seqs", config.max_num_seqs, 1, 1024));
   FT_RETURN_IF_ERROR(
       check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "gguf/gguf_file.h"
 #include "hub/hub_api.h"
 #include "hub/repo_cache.h"
 #include "hub/snapshot_download.h"
@@ -72,9 +73,10 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) return model;
   if (fs::exists(model, ignored)) {
+    if (is_gguf(model)) return model;
     return invalid_argument("model '" + model +
                             "' is a file; give the folder that holds config.json and "
-                            "*.safetensors, or a Hub id (org/name)");
+                            "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name)");
   }
   FT_ASSIGN_OR_RETURN(const RepoId id, parse_repo_id(model, options.revision));
   FT_RETURN_IF_ERROR(check_options(options));

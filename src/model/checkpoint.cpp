@@ -3,15 +3,43 @@
 #include <filesystem>
 #include <set>
 
+#include "gguf/hf_config.h"
+#include "gguf/hf_names.h"
 #include "model/json_file.h"
 
 namespace foretoken {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::string& name) {
+  TensorView view;
+  view.name = name;
+  view.file = file.path();
+  view.dtype_name = std::string(tensor.type->name);
+  view.dtype = view.dtype_name == "F32"    ? FileDType::kF32
+               : view.dtype_name == "F16"  ? FileDType::kF16
+               : view.dtype_name == "BF16" ? FileDType::kBF16
+                                           : FileDType::kOther;
+  if (view.dtype == FileDType::kOther) view.block = tensor.type;
+  view.shape = tensor.shape;
+  view.data = file.memory() + tensor.offset;
+  view.num_bytes = tensor.num_bytes;
+  view.descriptor = file.descriptor();
+  view.file_offset = tensor.offset;
+  return view;
+}
+
+}  // namespace
+
 Result<Checkpoint> Checkpoint::open(const std::string& folder) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
+  if (is_gguf(folder)) {
+    FT_RETURN_IF_ERROR(checkpoint.add_gguf(folder));
+    return checkpoint;
+  }
   const fs::path single = fs::path(folder) / "model.safetensors";
   const fs::path index = fs::path(folder) / "model.safetensors.index.json";
   std::error_code ignored;
@@ -47,6 +75,23 @@ Status Checkpoint::add_file(const std::string& path) {
     }
   }
   files_.push_back(std::move(file));
+  return {};
+}
+
+Status Checkpoint::add_gguf(const std::string& path) {
+  FT_ASSIGN_OR_RETURN(gguf_, GgufFile::open(path));
+  FT_ASSIGN_OR_RETURN(const GgufArchitecture* architecture, gguf_architecture(*gguf_));
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
+  for (const auto& [name, tensor] : gguf_->tensors()) {
+    const std::optional<std::string> hf_name = hf_tensor_name(name);
+    if (!hf_name) continue;
+    auto view = std::make_unique<TensorView>(view_of(*gguf_, tensor, *hf_name));
+    const bool turns = hf_name->find(".q_proj.") != std::string::npos ||
+                       hf_name->find(".k_proj.") != std::string::npos;
+    if (turns && architecture->interleaves_heads) view->interleaved_rows = config["head_dim"];
+    tensors_.emplace(*hf_name, view.get());
+    gguf_tensors_.push_back(std::move(view));
+  }
   return {};
 }
 

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/gguf_file.h"
 #include "model/safetensors.h"
 
 namespace foretoken {
 
 // The weights of a model folder: model.safetensors, or the shards that
-// model.safetensors.index.json names. Tensors stay mapped, not read, until they are used.
+// model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
+// such a folder. Tensors stay mapped, not read, until they are used.
 class Checkpoint {
  public:
   // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
@@ -22,11 +24,14 @@ class Checkpoint {
   const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
 
  private:
+  Status add_gguf(const std::string& path);
   Status add_file(const std::string& path);
   Status add_shards(const std::string& index_path);
 
   std::string folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::unique_ptr<GgufFile> gguf_;
+  std::vector<std::unique_ptr<TensorView>> gguf_tensors_;
   std::map<std::string, const TensorView*> tensors_;
 };
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iterator>
 
+#include "gguf/gguf_file.h"
+#include "gguf/model_texts.h"
 #include "kernels/rope_kv.h"
 #include "model/json_fields.h"
 #include "model/json_file.h"
@@ -265,18 +267,17 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
 Result<ModelConfig> read_model_config(const std::string& folder, const ConfigOptions& options) {
   const std::filesystem::path path(folder);
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) {
+  if (!is_gguf(folder) && !std::filesystem::is_directory(path, ignored)) {
     return not_found("model folder " + folder + " does not exist; give the path of a folder with " +
-                     "config.json, tokenizer.json and model.safetensors");
+                     "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
-  const std::string config_path = (path / "config.json").string();
-  FT_ASSIGN_OR_RETURN(const Json config, read_json_file(config_path));
+  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(folder, "config.json"));
   Json generation_config = Json::object();
-  if (std::filesystem::exists(path / "generation_config.json", ignored)) {
-    FT_ASSIGN_OR_RETURN(generation_config,
-                        read_json_file((path / "generation_config.json").string()));
+  if (has_model_text(path, "generation_config.json")) {
+    FT_ASSIGN_OR_RETURN(generation_config, read_model_json(folder, "generation_config.json"));
   }
-  return parse_model_config(config, generation_config, options, config_path);
+  const std::string where = is_gguf(folder) ? folder : (path / "config.json").string();
+  return parse_model_config(config, generation_config, options, where);
 }
 
 }  // namespace foretoken

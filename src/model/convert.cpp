@@ -1,10 +1,11 @@
 #include "model/convert.h"
 
-#include <bit>
+#include <algorithm>
 #include <cstring>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/half.h"
 #include "kernels/fill_random.h"
 #include "kernels/random_weight.h"
 
@@ -27,18 +28,47 @@ void for_each_float(FileDType dtype, const std::byte* data, int64_t count, Store
   }
 }
 
-}  // namespace
-
-float half_to_float(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t rest = bits & 0x7fffu;
-  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
-  if (rest < 0x400u) {
-    const float magnitude = static_cast<float>(rest) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
+// At element `at` of `out`.
+void store_floats(const float* values, int64_t count, DType dtype, void* out, int64_t at) {
+  if (dtype == DType::kF32) {
+    std::copy_n(values, count, static_cast<float*>(out) + at);
+    return;
   }
-  return std::bit_cast<float>(sign | ((rest << 13) + ((127u - 15u) << 23)));
+  std::transform(values, values + count, static_cast<uint16_t*>(out) + at, bf16_from_float);
 }
+
+// Reads whole blocks around the elements and decodes a few at a time.
+Status read_blocks(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                   std::vector<std::byte>& raw) {
+  constexpr int64_t kMostElements = 256;
+  const BlockType& block = *tensor.block;
+  const int64_t begin = first / block.elements;
+  const int64_t end = (first + count + block.elements - 1) / block.elements;
+  raw.resize(static_cast<size_t>((end - begin) * block.bytes));
+  FT_RETURN_IF_ERROR(tensor.read(begin * block.bytes, (end - begin) * block.bytes, raw.data()));
+  float values[kMostElements];
+  for (int64_t i = begin, done = 0; i < end; ++i) {
+    block.decode(raw.data() + (i - begin) * block.bytes, 1, values);
+    const int64_t skipped = std::max(first - i * block.elements, int64_t{0});
+    const int64_t here = std::min(block.elements - skipped, count - done);
+    store_floats(values + skipped, here, dtype, to, done);
+    done += here;
+  }
+  return {};
+}
+
+// Elements that follow one another in the file.
+Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                std::vector<std::byte>& raw) {
+  if (tensor.block != nullptr) return read_blocks(tensor, first, count, dtype, to, raw);
+  const int64_t size = tensor.element_bytes();
+  if (has_type(tensor, dtype)) return tensor.read(first * size, count * size, to);
+  raw.resize(static_cast<size_t>(count * size));
+  FT_RETURN_IF_ERROR(tensor.read(first * size, count * size, raw.data()));
+  return convert_elements(tensor, raw.data(), count, dtype, to);
+}
+
+}  // namespace
 
 bool has_type(const TensorView& tensor, DType dtype) {
   return (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
@@ -46,10 +76,9 @@ bool has_type(const TensorView& tensor, DType dtype) {
 }
 
 Status check_convertible(const TensorView& tensor) {
-  if (tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
-      tensor.dtype == FileDType::kF16) {
-    return {};
-  }
+  const bool is_plain = tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
+                        tensor.dtype == FileDType::kF16;
+  if (is_plain || (tensor.block != nullptr && tensor.block->decode != nullptr)) return {};
   return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
                      "; convert the model to F32, BF16 or F16");
 }
@@ -67,6 +96,24 @@ Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t
     for_each_float(
         tensor.dtype, data, count,
         [out = static_cast<uint16_t*>(out)](int64_t i, float v) { out[i] = bf16_from_float(v); });
+  }
+  return {};
+}
+
+Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                     std::vector<std::byte>& raw) {
+  if (tensor.interleaved_rows == 0) return read_run(tensor, first, count, dtype, to, raw);
+  const int64_t cols = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
+  const int64_t head = tensor.interleaved_rows;
+  auto* out = static_cast<std::byte*>(to);
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols, col = (first + done) % cols;
+    const int64_t in_head = row % head;
+    const int64_t from = row - in_head + in_head % (head / 2) * 2 + in_head / (head / 2);
+    const int64_t here = std::min(cols - col, count - done);
+    FT_RETURN_IF_ERROR(read_run(tensor, from * cols + col, here, dtype, out, raw));
+    out += here * static_cast<int64_t>(dtype_size(dtype));
+    done += here;
   }
   return {};
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -9,14 +10,18 @@
 
 namespace foretoken {
 
-// The value of a half-precision float given by its bits.
-float half_to_float(uint16_t bits);
-
 // Whether the file holds the elements as `dtype`.
 bool has_type(const TensorView& tensor, DType dtype);
 
-// Unsupported, naming file and tensor, when the file's type is not F32, BF16 or F16.
+// Unsupported, naming file and tensor, when the file's type is not F32, BF16, F16 or a block type
+// that is read.
 Status check_convertible(const TensorView& tensor);
+
+// Stores the elements [first, first + count) of the tensor as `dtype` at `to`, read from the file
+// and converted; quantised ones are decoded, and interleaved rows put in order. `raw` is scratch.
+// Errors as of TensorView::read and check_convertible. Any thread with its own scratch.
+Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                     std::vector<std::byte>& raw);
 
 // Stores `count` elements at `data`, which have the tensor's type and need no alignment, at `out`
 // as `dtype` (kF32 or kBF16, round to nearest even). Errors as of check_convertible.

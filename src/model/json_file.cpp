@@ -4,6 +4,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "gguf/gguf_file.h"
+#include "gguf/model_texts.h"
+
 namespace foretoken {
 
 Result<nlohmann::json> read_json_file(const std::string& path) {
@@ -17,6 +20,13 @@ Result<nlohmann::json> read_json_file(const std::string& path) {
   Result<nlohmann::json> json = parse_json_object(text.str(), path);
   if (json.ok()) return json;
   return invalid_argument(json.status().message() + "; fetch or write the file again");
+}
+
+Result<nlohmann::json> read_model_json(const std::string& model, const std::string& name) {
+  if (!is_gguf(model)) return read_json_file((std::filesystem::path(model) / name).string());
+  FT_ASSIGN_OR_RETURN(const auto text, read_model_text(model, name));
+  if (!text) return not_found(model + " says nothing of what " + name + " holds");
+  return parse_json_object(*text, model);
 }
 
 }  // namespace foretoken

@@ -10,4 +10,7 @@ namespace foretoken {
 // Parses a file that holds one JSON object (base/json_object.h). NotFound when it cannot be opened.
 Result<nlohmann::json> read_json_file(const std::string& path);
 
+// The same for a file of a model: `model` is its folder or a GGUF file (gguf/model_texts.h).
+Result<nlohmann::json> read_model_json(const std::string& model, const std::string& name);
+
 }  // namespace foretoken

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/block_type.h"
 
 namespace foretoken {
 
@@ -25,6 +26,11 @@ struct TensorView {
   int64_t num_bytes = 0;
   int descriptor = -1;      // of the file, open as long as the file object; -1: `data` alone
   int64_t file_offset = 0;  // of `data`
+  // Of a quantised GGUF tensor: its elements lie in blocks, and `dtype` is kOther.
+  const BlockType* block = nullptr;
+  // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
+  // rows lie in the order of `shape`.
+  int64_t interleaved_rows = 0;
 
   int64_t num_elements() const;
   int64_t element_bytes() const;  // 0: no elements

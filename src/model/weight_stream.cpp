@@ -161,14 +161,7 @@ Status WeightStream::make_room(Reader& reader, Slot& slot, int64_t bytes) {
 
 Status WeightStream::read(const WeightPiece& piece, std::byte* to, std::vector<std::byte>& raw) {
   for (const TensorRun& run : piece.runs) {
-    const int64_t size = run.tensor->element_bytes();
-    if (has_type(*run.tensor, piece.dtype)) {
-      FT_RETURN_IF_ERROR(run.tensor->read(run.first * size, run.count * size, to));
-    } else {
-      raw.resize(static_cast<size_t>(run.count * size));
-      FT_RETURN_IF_ERROR(run.tensor->read(run.first * size, run.count * size, raw.data()));
-      FT_RETURN_IF_ERROR(convert_elements(*run.tensor, raw.data(), run.count, piece.dtype, to));
-    }
+    FT_RETURN_IF_ERROR(read_elements(*run.tensor, run.first, run.count, piece.dtype, to, raw));
     if (piece.offset != 0) {
       auto* values = reinterpret_cast<float*>(to);
       for (int64_t i = 0; i < run.count; ++i) values[i] += piece.offset;

@@ -79,8 +79,9 @@ void Scheduler::describe(BatchDemand& demand) const {
   demand.drafters[static_cast<size_t>(first.drafter)].num_coming += num_coming;
 }
 
-bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants) {
+bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, int paced_rows) {
   plan.clear();
+  pace(plan, paced_rows);
   drafts_.open(grants);
   preempted_ = false;
   make_way_for_waiting();
@@ -115,8 +116,29 @@ int Scheduler::num_behind(const StepPlan& plan) const {
   return std::max(0, num_running() + waiting - static_cast<int>(plan.spans.size()) - 1);
 }
 
+// Still in its prompt, which is long; one that was preempted counts by all that it must compute.
+bool Scheduler::is_paced(const Sequence& sequence) const {
+  return config_.paced_prompt_len > 0 && !sequence.caught_up &&
+         sequence.known_len() > config_.paced_prompt_len;
+}
+
+// Among others, paced prompts share what is granted to them; where they are more, they get more.
+void Scheduler::pace(StepPlan& plan, int paced_rows) {
+  paced_rows_ = 0;
+  if (config_.paced_prompt_len == 0 || paced_rows <= 0) return;
+  int num_paced = 0, num_others = 0;
+  for (const Sequence* sequence : running_) ++(is_paced(*sequence) ? num_paced : num_others);
+  if (!waiting_.empty() && !free_slots_.empty()) {
+    ++(is_paced(*waiting_.front()) ? num_paced : num_others);
+  }
+  if (num_paced == 0 || num_others == 0) return;
+  plan.paced_limit = paced_rows;
+  paced_rows_ = std::max(1, paced_rows / std::min(num_paced, num_others));
+}
+
 // Rows of one prompt: beside others a long one must not fill whole steps.
-int Scheduler::chunk_budget(const StepPlan& plan) const {
+int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
+  if (paced_rows_ > 0 && is_paced(sequence)) return std::min(paced_rows_, row_budget(plan));
   const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
   const int most = config_.long_prefill_token_threshold;
   return most > 0 && others ? std::min(most, row_budget(plan)) : row_budget(plan);
@@ -131,7 +153,7 @@ Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   span.first_new_id = begin;
   // At least one row, so that `reserve` is what finds the windowed group empty.
   const int window_room = std::max(1, kv_.window_room(sequence) - begin);
-  span.num_tokens = std::min({missing, chunk_budget(plan), window_room});
+  span.num_tokens = std::min({missing, chunk_budget(sequence, plan), window_room});
   // The last prompt row's next token is output. Rows that an earlier run scored are not wanted
   // again.
   span.wants_all = sequence.scores_prompt && begin < sequence.prompt_len - 1 &&
@@ -191,6 +213,8 @@ Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
 void Scheduler::book(StepPlan& plan, const Span& span) {
   Sequence& sequence = *span.sequence;
   if (!sequence.caught_up) {
+    (paced_rows_ > 0 && is_paced(sequence) ? plan.num_paced_rows : plan.num_other_prompt_rows) +=
+        span.num_tokens;
     sequence.num_scheduled += span.num_tokens;
     plan.num_new_ids += span.num_new_ids();
   }

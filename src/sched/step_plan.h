@@ -67,6 +67,9 @@ struct StepPlan {
   int num_words = 0;        // words of variable parameters to upload
   uint32_t features = 0;    // StepFeature bits of all spans
   std::array<DraftUse, kMaxDrafters> drafts{};
+  int paced_limit = 0;            // the rows that were granted to paced prompts
+  int num_paced_rows = 0;         // those that they got
+  int num_other_prompt_rows = 0;  // of prompts that are not paced
 
   void clear() {
     spans.clear();
@@ -77,6 +80,9 @@ struct StepPlan {
     num_words = 0;
     features = 0;
     drafts = {};
+    paced_limit = 0;
+    num_paced_rows = 0;
+    num_other_prompt_rows = 0;
   }
 };
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text_file.h"
 #include "text/crate_buffers.h"
-#include "text/text_file.h"
 #include "text/tokenizer_config.h"
 
 namespace foretoken {

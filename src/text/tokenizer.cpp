@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "gguf/gguf_file.h"
+#include "gguf/model_texts.h"
 #include "text/crate_buffers.h"
 #include "text/grammar.h"
-#include "text/text_file.h"
 #include "text/token_table.h"
 #include "text/tokenizer_config.h"
 
@@ -141,19 +142,19 @@ class HfTokenizer final : public Tokenizer {
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "tokenizer.json";
-  if (!std::filesystem::exists(file)) {
+  const std::filesystem::path file = is_gguf(folder.string()) ? folder : folder / "tokenizer.json";
+  FT_ASSIGN_OR_RETURN(const auto json, read_model_text(folder, "tokenizer.json"));
+  if (!json) {
     const bool only_model = std::filesystem::exists(folder / "tokenizer.model");
     return not_found(file.string() + " does not exist; " +
                      (only_model ? "make it from tokenizer.model with transformers: "
                                    "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
                                  : "download it with the model, or name the folder that holds it"));
   }
-  FT_ASSIGN_OR_RETURN(const std::string json, read_text_file(file));
   FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(folder));
   FtTokenizer* raw = nullptr;
   CrateText error;
-  if (ft_tokenizer_new(json.data(), json.size(), &raw, error.out()) != FT_TEXT_OK) {
+  if (ft_tokenizer_new(json->data(), json->size(), &raw, error.out()) != FT_TEXT_OK) {
     return invalid_argument(file.string() + " is not a usable tokenizer (" + error.str() +
                             "); download the file again");
   }

@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "text/text_file.h"
+#include "base/text_file.h"
+#include "gguf/model_texts.h"
 
 namespace foretoken {
 namespace {
@@ -11,10 +12,11 @@ namespace {
 using nlohmann::json;
 
 // An absent file is an empty object.
-Result<json> read_object(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return json::object();
-  FT_ASSIGN_OR_RETURN(const std::string content, read_text_file(file));
-  json parsed = json::parse(content, nullptr, /*allow_exceptions=*/false);
+Result<json> read_object(const std::filesystem::path& folder, const char* name) {
+  FT_ASSIGN_OR_RETURN(const auto content, read_model_text(folder, name));
+  if (!content) return json::object();
+  const std::filesystem::path file = folder / name;
+  json parsed = json::parse(*content, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) {
     return invalid_argument(file.string() + " is not a valid JSON object; download the file again");
   }
@@ -59,12 +61,12 @@ Result<TokenizerConfig> load_tokenizer_config(const std::filesystem::path& folde
   TokenizerConfig config;
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::filesystem::path file = folder / name;
-    FT_ASSIGN_OR_RETURN(const json parsed, read_object(file));
+    FT_ASSIGN_OR_RETURN(const json parsed, read_object(folder, name));
     add_special_tokens(parsed, config.special_tokens);
     FT_RETURN_IF_ERROR(add_templates(file, parsed, config.chat_templates));
   }
   const std::filesystem::path old_style = folder / "chat_template.json";
-  FT_ASSIGN_OR_RETURN(const json parsed, read_object(old_style));
+  FT_ASSIGN_OR_RETURN(const json parsed, read_object(folder, "chat_template.json"));
   FT_RETURN_IF_ERROR(add_templates(old_style, parsed, config.chat_templates));
   const std::filesystem::path jinja = folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {

@@ -42,7 +42,7 @@ TEST_F(ResolveConfig, FillsInWhatIsAutomatic) {
   EXPECT_EQ(resolved.value().max_model_len, 4096);
   EXPECT_EQ(resolved.value().max_num_seqs, 64);
   EXPECT_EQ(resolved.value().max_num_batched_tokens, 512);
-  EXPECT_EQ(resolved.value().long_prefill_token_threshold, 0);
+  EXPECT_EQ(resolved.value().long_prefill_token_threshold, -1);
   EXPECT_EQ(resolved.value().batch_invariant, "on");
 }
 
@@ -60,14 +60,14 @@ TEST_F(ResolveConfig, KeepsWhatIsGiven) {
   EXPECT_EQ(resolved.value().block_size, 32);
 }
 
-TEST_F(ResolveConfig, ALongPromptHasAQuarterOfAStepBesideOthers) {
+TEST_F(ResolveConfig, TheThresholdOfLongPromptsStaysAsGiven) {
   EngineConfig config;
-  config.max_num_batched_tokens = 2048;
-  EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 512);
   config.long_prefill_token_threshold = 0;
   EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 0);
   config.long_prefill_token_threshold = 100;
   EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 100);
+  config.long_prefill_token_threshold = -2;
+  EXPECT_FALSE(resolve_config(config, *device_, model_).ok());
 }
 
 TEST_F(ResolveConfig, AnAutomaticLengthWaitsForTheModel) {

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "model/safetensors_writer.h"
 #include "model/scratch_folder.h"
+
+#include "model/convert.h"
 
 namespace foretoken {
 namespace {
@@ -94,6 +99,35 @@ TEST(Checkpoint, BrokenIndexes) {
   expect_error(folder, StatusCode::kInvalidArgument, {"same folder", "../one.safetensors"});
   folder.write(kIndex, R"({"weight_map":{"a":7}})");
   expect_error(folder, StatusCode::kInvalidArgument, {"same folder"});
+}
+
+std::vector<float> floats_of(const TensorView& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+  std::vector<std::byte> raw;
+  // In pieces that end inside rows.
+  constexpr int64_t kPiece = 37;
+  for (int64_t first = 0; first < tensor.num_elements(); first += kPiece) {
+    const int64_t count = std::min(kPiece, tensor.num_elements() - first);
+    EXPECT_TRUE(read_elements(tensor, first, count, DType::kF32, values.data() + first, raw).ok());
+  }
+  return values;
+}
+
+// The same models in both formats; llama's query and key rows lie in another order.
+TEST(Checkpoint, GgufFilesHoldTheSameWeights) {
+  const std::string golden = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/";
+  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+    auto folder = Checkpoint::open(golden + "architectures/" + name);
+    auto file = Checkpoint::open(golden + "gguf/" + name + ".gguf");
+    ASSERT_TRUE(folder.ok() && file.ok()) << file.status().message();
+    ASSERT_EQ(folder.value().tensors().size(), file.value().tensors().size());
+    for (const auto& [tensor, view] : folder.value().tensors()) {
+      const auto found = file.value().find(tensor);
+      ASSERT_TRUE(found.ok()) << found.status().message();
+      EXPECT_EQ(found.value()->shape, view->shape) << tensor;
+      EXPECT_EQ(floats_of(*found.value()), floats_of(*view)) << tensor;
+    }
+  }
 }
 
 }  // namespace

@@ -6,22 +6,10 @@
 #include <cstring>
 
 #include "base/bfloat16.h"
+#include "base/half.h"
 
 namespace foretoken {
 namespace {
-
-TEST(Convert, HalfToFloat) {
-  EXPECT_EQ(half_to_float(0x0000), 0.0f);
-  EXPECT_TRUE(std::signbit(half_to_float(0x8000)));
-  EXPECT_EQ(half_to_float(0x3c00), 1.0f);
-  EXPECT_EQ(half_to_float(0xc500), -5.0f);
-  EXPECT_EQ(half_to_float(0x7bff), 65504.0f);
-  EXPECT_EQ(half_to_float(0x0400), 0x1p-14f);
-  EXPECT_EQ(half_to_float(0x0001), 0x1p-24f);
-  EXPECT_EQ(half_to_float(0x83ff), -1023 * 0x1p-24f);
-  EXPECT_TRUE(std::isinf(half_to_float(0x7c00)));
-  EXPECT_TRUE(std::isnan(half_to_float(0x7e01)));
-}
 
 // A view of bytes that lie at an odd address, as they may in a file.
 struct OddView {

@@ -118,6 +118,44 @@ TEST(Scheduler, ALongPromptLeavesRowsToOthers) {
   )"));
 }
 
+TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
+  EXPECT_EQ("", run({.num_blocks = 200,
+                     .block_size = 4,
+                     .max_num_seqs = 4,
+                     .max_num_batched_tokens = 16,
+                     .paced_prompt_len = 10},
+                    R"(
+    pace 6
+    submit a prompt=80 max=99
+    plan
+    span a tokens=16 first
+    submit b prompt=3 max=20 base=300
+    plan
+    span a tokens=6
+    span b tokens=3 samples first
+    submit c prompt=60 max=70 base=500
+    pace 4
+    plan
+    span a tokens=4
+    span b tokens=1 samples
+    span c tokens=4 first
+    submit d prompt=8 max=20 base=700
+    plan
+    span a tokens=2
+    span b tokens=1 samples
+    span c tokens=2
+    span d tokens=8 samples first
+    finish b
+    finish d
+    plan
+    span a tokens=16
+    pace 0
+    submit e prompt=3 max=20 base=900
+    plan
+    span a tokens=16
+  )"));
+}
+
 TEST(Scheduler, WithoutAThresholdALongPromptTakesWhatIsLeft) {
   EXPECT_EQ(
       "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 3, .max_num_batched_tokens = 16},

@@ -40,7 +40,8 @@ std::string SchedulerScript::command(const std::string& line) {
     submit(words);
   } else if (verb == "plan") {
     StepPlan plan;
-    const bool planned = scheduler_.plan(plan, read_grants(words));
+    const std::vector<DraftGrant> grants = read_grants(words);
+    const bool planned = scheduler_.plan(plan, grants, paced_rows_);
     last_ = plan;
     if (planned) {
       in_flight_.push_back(std::move(plan));
@@ -53,6 +54,8 @@ std::string SchedulerScript::command(const std::string& line) {
     std::string name;
     words >> name;
     (void)scheduler_.finish(*sequences_.at(name));
+  } else if (verb == "pace") {
+    words >> paced_rows_;
   } else if (verb == "hold" || verb == "let") {
     std::string name;
     words >> name;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "text/text_file.h"
+#include "base/text_file.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {

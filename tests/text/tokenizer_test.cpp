@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "text/text_file.h"
+#include "base/text_file.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {
@@ -141,6 +141,20 @@ TEST(Tokenizer, OneObjectServesManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, std::vector<int>(4, 0));
+}
+
+// The bundled model's vocabulary as a GGUF file.
+TEST(GgufTokenizer, EncodesAsTheFolderDoes) {
+  const std::filesystem::path root(FORETOKEN_SOURCE_DIR);
+  const auto folder = load_hf_tokenizer(root / "models/foretoken-7m");
+  const auto file = load_hf_tokenizer(root / "tests/golden/gguf/vocabulary.gguf");
+  ASSERT_TRUE(folder.ok() && file.ok()) << file.status().message();
+  const std::string text = read_text_file(root / "README.md").value() +
+                           "<|user|>1234 + 56 = na\u00efve \u65e5\u672c <|end|>\n\n  x\t'll";
+  const std::vector<int32_t> ids = folder.value()->encode(text, true).value();
+  EXPECT_EQ(file.value()->encode(text, true).value(), ids);
+  EXPECT_EQ(file.value()->decode(ids, false).value(), text);
+  EXPECT_EQ(file.value()->vocab_size(), folder.value()->vocab_size());
 }
 
 }  // namespace

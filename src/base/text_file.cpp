@@ -1,4 +1,4 @@
-#include "text/text_file.h"
+#include "base/text_file.h"
 
 #include <fstream>
 #include <iterator>

@@ -1,0 +1,163 @@
+#include "gguf/gguf_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "gguf/front_reader.h"
+
+namespace foretoken {
+namespace {
+
+template <class T>
+std::vector<T> widened(const GgufValue& value) {
+  std::vector<T> all;
+  if (const auto* s = std::get_if<std::vector<int64_t>>(&value)) all.assign(s->begin(), s->end());
+  if (const auto* u = std::get_if<std::vector<uint64_t>>(&value)) all.assign(u->begin(), u->end());
+  if constexpr (std::is_floating_point_v<T>) {
+    if (const auto* d = std::get_if<std::vector<double>>(&value)) all.assign(d->begin(), d->end());
+  }
+  return all;
+}
+
+bool is_integers(const GgufValue& value) {
+  return std::holds_alternative<std::vector<int64_t>>(value) ||
+         std::holds_alternative<std::vector<uint64_t>>(value);
+}
+
+std::optional<int64_t> as_integer(const GgufValue& value) {
+  if (const auto* s = std::get_if<int64_t>(&value)) return *s;
+  const auto* u = std::get_if<uint64_t>(&value);
+  if (u == nullptr || *u > uint64_t{INT64_MAX}) return std::nullopt;
+  return static_cast<int64_t>(*u);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
+  std::unique_ptr<GgufFile> file(new GgufFile(path));
+  FT_RETURN_IF_ERROR(file->map_file());
+  FT_RETURN_IF_ERROR(file->read_front());
+  return file;
+}
+
+GgufFile::~GgufFile() {
+  if (memory_ != nullptr) munmap(const_cast<std::byte*>(memory_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status GgufFile::error(const std::string& what) const {
+  return invalid_argument(path_ + ": " + what);
+}
+
+Status GgufFile::read(int64_t first, int64_t count, void* to) const {
+  for (int64_t done = 0; done < count;) {
+    const ssize_t got = pread(descriptor_, static_cast<std::byte*>(to) + done,
+                              static_cast<size_t>(count - done), first + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return error("it cannot be read or became shorter; fetch the file again");
+    done += got;
+  }
+  return {};
+}
+
+Status GgufFile::map_file() {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) {
+    return not_found("cannot open " + path_ + " (" + std::strerror(errno) +
+                     "); check the path and the permissions");
+  }
+  struct stat info = {};
+  if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) {
+    return error("it is empty or no file; name a GGUF file or a model folder");
+  }
+  size_ = static_cast<size_t>(info.st_size);
+  void* memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (memory == MAP_FAILED) {
+    return resource_exhausted("cannot map " + path_ + " (" + std::strerror(errno) +
+                              "); raise the limit on virtual memory");
+  }
+  memory_ = static_cast<const std::byte*>(memory);
+  return {};
+}
+
+Status GgufFile::read_front() {
+  Result<GgufFront> front = read_gguf_front({memory_, size_});
+  if (!front.ok()) return {front.status().code(), path_ + ": " + front.status().message()};
+  metadata_ = std::move(front.value().metadata);
+  tensors_ = std::move(front.value().tensors);
+  return {};
+}
+
+const GgufValue* GgufFile::find(const std::string& key) const {
+  const auto found = metadata_.find(key);
+  return found == metadata_.end() ? nullptr : &found->second;
+}
+
+Status GgufFile::wrong_kind(const std::string& key, const char* wanted) const {
+  return error("'" + key + "' must be " + wanted + "; convert the model again");
+}
+
+Result<std::optional<int64_t>> GgufFile::integer(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return std::optional<int64_t>();
+  const auto number = as_integer(*value);
+  if (!number) return wrong_kind(key, "an integer");
+  return number;
+}
+
+Result<std::optional<double>> GgufFile::number(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return std::optional<double>();
+  if (const auto* real = std::get_if<double>(value)) return std::optional<double>(*real);
+  const auto whole = as_integer(*value);
+  if (!whole) return wrong_kind(key, "a number");
+  return std::optional<double>(static_cast<double>(*whole));
+}
+
+Result<std::optional<std::string>> GgufFile::text(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return std::optional<std::string>();
+  const auto* text = std::get_if<std::string>(value);
+  if (text == nullptr) return wrong_kind(key, "a text");
+  return std::optional<std::string>(*text);
+}
+
+Result<std::optional<bool>> GgufFile::flag(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return std::optional<bool>();
+  const auto* flag = std::get_if<bool>(value);
+  if (flag == nullptr) return wrong_kind(key, "true or false");
+  return std::optional<bool>(*flag);
+}
+
+Result<const std::vector<std::string>*> GgufFile::texts(const std::string& key) const {
+  const GgufValue* value = find(key);
+  const auto* texts = value != nullptr ? std::get_if<std::vector<std::string>>(value) : nullptr;
+  if (value != nullptr && texts == nullptr) return wrong_kind(key, "a list of texts");
+  return texts;
+}
+
+Result<std::vector<int64_t>> GgufFile::integers(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return std::vector<int64_t>();
+  if (!is_integers(*value)) return wrong_kind(key, "a list of integers");
+  return widened<int64_t>(*value);
+}
+
+Result<std::vector<double>> GgufFile::numbers(const std::string& key) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return std::vector<double>();
+  if (!is_integers(*value) && !std::holds_alternative<std::vector<double>>(*value)) {
+    return wrong_kind(key, "a list of numbers");
+  }
+  return widened<double>(*value);
+}
+
+bool is_gguf(std::string_view path) { return path.ends_with(".gguf"); }
+
+}  // namespace foretoken

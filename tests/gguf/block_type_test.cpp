@@ -1,0 +1,64 @@
+#include "gguf/block_type.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/text_file.h"
+#include "gguf/gguf_bytes.h"
+
+namespace foretoken {
+namespace {
+
+std::vector<std::byte> from_hex(const std::string& hex) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+// The floats that ggml's own Python package makes of the blocks, bit for bit.
+TEST(BlockType, DecodesAsGgmlDoes) {
+  const auto text = read_text_file(test::golden_gguf("blocks.json"));
+  ASSERT_TRUE(text.ok());
+  const auto cases = nlohmann::json::parse(text.value());
+  ASSERT_EQ(cases.size(), 4u);
+  for (const BlockType& type : block_types()) {
+    if (!cases.contains(type.name)) continue;
+    const auto& golden = cases[std::string(type.name)];
+    const auto blocks = from_hex(golden["blocks"]);
+    const auto wanted = from_hex(golden["floats"]);
+    ASSERT_EQ(std::ssize(blocks), 3 * type.bytes) << type.name;
+    std::vector<float> floats(static_cast<size_t>(3 * type.elements));
+    ASSERT_EQ(wanted.size(), floats.size() * sizeof(float));
+    type.decode(blocks.data(), 3, floats.data());
+    EXPECT_EQ(std::memcmp(floats.data(), wanted.data(), wanted.size()), 0) << type.name;
+  }
+}
+
+TEST(BlockType, PlainTypes) {
+  const float f32[] = {1.5F, -2};
+  const uint16_t f16[] = {0x3e00, 0xc000}, bf16[] = {0x3fc0, 0xc000};
+  for (const auto& [name, data] :
+       {std::pair<const char*, const void*>("F32", f32), {"F16", f16}, {"BF16", bf16}}) {
+    for (const BlockType& type : block_types()) {
+      if (type.name != name) continue;
+      float out[2] = {};
+      type.decode(static_cast<const std::byte*>(data), 2, out);
+      EXPECT_EQ(out[0], 1.5F) << name;
+      EXPECT_EQ(out[1], -2.0F) << name;
+    }
+  }
+}
+
+TEST(BlockType, UnknownNumbers) {
+  EXPECT_EQ(find_block_type(8)->name, "Q8_0");
+  EXPECT_EQ(find_block_type(4), nullptr);
+  EXPECT_EQ(find_block_type(UINT32_MAX), nullptr);
+}
+
+}  // namespace
+}  // namespace foretoken

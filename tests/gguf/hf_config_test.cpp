@@ -1,0 +1,86 @@
+#include "gguf/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/text_file.h"
+#include "gguf/gguf_bytes.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+Result<Json> config_of(const std::string& path) {
+  const auto file = GgufFile::open(path);
+  if (!file.ok()) return file.status();
+  return gguf_model_config(*file.value());
+}
+
+TEST(HfConfig, SaysWhatTheModelsOwnConfigSays) {
+  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+    const auto made = config_of(test::golden_gguf(name + ".gguf"));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const Json own =
+        Json::parse(read_text_file(std::string(FORETOKEN_SOURCE_DIR) +
+                                   "/tests/golden/architectures/" + name + "/config.json")
+                        .value());
+    for (const char* field :
+         {"architectures", "model_type", "hidden_size", "num_hidden_layers", "intermediate_size",
+          "num_attention_heads", "num_key_value_heads", "max_position_embeddings", "rope_theta",
+          "vocab_size", "tie_word_embeddings"}) {
+      EXPECT_EQ(made.value()[field], own.value(field, made.value()[field])) << name << " " << field;
+    }
+    EXPECT_FLOAT_EQ(made.value()["rms_norm_eps"].get<float>(), own["rms_norm_eps"].get<float>());
+    EXPECT_EQ(made.value()["torch_dtype"], "float32");
+  }
+}
+
+test::GgufBytes model(uint64_t more_values, uint64_t num_tensors) {
+  test::GgufBytes bytes(num_tensors, 6 + more_values);
+  bytes.text_value("general.architecture", "llama").u32_value("llama.embedding_length", 64);
+  bytes.u32_value("llama.attention.head_count", 4).u32_value("llama.block_count", 1);
+  bytes.u32_value("llama.feed_forward_length", 64).u32_value("llama.context_length", 4096);
+  return bytes;
+}
+
+TEST(HfConfig, RotaryDivisorsBecomeLongrope) {
+  test::GgufBytes bytes = model(0, 2);
+  bytes.tensor("token_embd.weight", {64, 2}, 0, 32).tensor("rope_freqs.weight", {8}, 0, 0).align();
+  for (int i = 1; i <= 8; ++i) bytes.number(static_cast<float>(i));
+  for (int i = 0; i < 128; ++i) bytes.number(0.0F);
+  const auto config = config_of(bytes.write(::testing::TempDir() + "ft_rope.gguf"));
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const Json& rope = config.value()["rope_scaling"];
+  EXPECT_EQ(rope["rope_type"], "longrope");
+  EXPECT_EQ(rope["long_factor"], Json({1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}));
+  EXPECT_EQ(rope["attention_factor"], 1.0);
+  EXPECT_EQ(config.value()["head_dim"], 16);
+  EXPECT_EQ(config.value()["vocab_size"], 2);
+}
+
+TEST(HfConfig, NamesWhatIsMissing) {
+  test::GgufBytes bytes(0, 1);
+  bytes.text_value("general.architecture", "llama").align();
+  const auto config = config_of(bytes.write(::testing::TempDir() + "ft_bare.gguf"));
+  ASSERT_FALSE(config.ok());
+  EXPECT_NE(config.status().message().find("'llama.embedding_length' is missing"),
+            std::string::npos);
+  test::GgufBytes odd = model(1, 1);
+  odd.text_value("llama.rope.scaling.type", "odd").tensor("token_embd.weight", {64, 2}, 0, 0);
+  const auto unknown =
+      config_of(test::GgufBytes(odd.align()).write(::testing::TempDir() + "ft_odd.gguf"));
+  EXPECT_FALSE(unknown.ok());
+}
+
+TEST(HfConfig, EveryEndIsListedOnce) {
+  test::GgufBytes bytes(0, 3);
+  bytes.u32_value("tokenizer.ggml.eos_token_id", 5).u32_value("tokenizer.ggml.eot_token_id", 9);
+  bytes.u32_value("tokenizer.ggml.eom_token_id", 5).align();
+  const auto file = GgufFile::open(bytes.write(::testing::TempDir() + "ft_ends.gguf"));
+  EXPECT_EQ(gguf_generation_config(*file.value()).value()["eos_token_id"], Json({5, 9}));
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,35 @@
+#include "gguf/hf_names.h"
+
+#include <gtest/gtest.h>
+
+#include "gguf/gguf_bytes.h"
+
+namespace foretoken {
+namespace {
+
+TEST(HfNames, TensorsOfModelAndLayers) {
+  EXPECT_EQ(hf_tensor_name("token_embd.weight"), "model.embed_tokens.weight");
+  EXPECT_EQ(hf_tensor_name("output.weight"), "lm_head.weight");
+  EXPECT_EQ(hf_tensor_name("blk.12.attn_q.bias"), "model.layers.12.self_attn.q_proj.bias");
+  EXPECT_EQ(hf_tensor_name("blk.0.ffn_norm.weight"),
+            "model.layers.0.post_attention_layernorm.weight");
+  for (const char* other : {"rope_freqs.weight", "blk.0", "blk.0.weight", "blk.0.odd.weight", ""}) {
+    EXPECT_EQ(hf_tensor_name(other), std::nullopt) << other;
+  }
+}
+
+TEST(HfNames, UnknownArchitecturesAreNamed) {
+  const std::string path = test::GgufBytes(0, 1)
+                               .text_value("general.architecture", "mamba")
+                               .align()
+                               .write(::testing::TempDir() + "ft_mamba.gguf");
+  const auto file = GgufFile::open(path);
+  ASSERT_TRUE(file.ok());
+  const Status status = gguf_architecture(*file.value()).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("'mamba'"), std::string::npos);
+  EXPECT_NE(status.message().find("llama, qwen2, qwen3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/gguf: the tiny models of tests/golden/architectures as GGUF files, blocks of
+every quantised type with the floats that the package `gguf` makes of them, and the vocabulary of
+foretoken-7m as a GGUF file. Needs `pip install gguf numpy safetensors`.
+"""
+
+import json
+import pathlib
+
+import gguf
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+OUT = ROOT / "tests" / "golden" / "gguf"
+ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+         "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+         "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+         "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate",
+         "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+TYPES = ["Q8_0", "Q4_0", "Q4_K", "Q6_K"]
+
+
+def read_bf16(path):
+    """Tensors of a safetensors file of BF16, as float32."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        bits = np.frombuffer(data[begin:end], dtype=np.uint16).astype(np.uint32) << 16
+        tensors[name] = bits.view(np.float32).reshape(entry["shape"])
+    return tensors
+
+
+def gguf_name(name):
+    fixed = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
+             "lm_head.weight": "output.weight"}
+    if name in fixed:
+        return fixed[name]
+    _, _, layer, rest = name.split(".", 3)
+    part, kind = rest.rsplit(".", 1)
+    return f"blk.{layer}.{LAYER[part]}.{kind}"
+
+
+def interleave(rows, num_heads):
+    """Rows of the two halves of each head in turn, as converters of Llama write them."""
+    half = rows.shape[0] // num_heads // 2
+    return rows.reshape(num_heads, 2, half, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def write_model(name, architecture):
+    folder = ROOT / "tests" / "golden" / "architectures" / name
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(OUT / f"{name}.gguf", architecture)
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    writer.add_key_length(head_dim)
+    writer.add_value_length(head_dim)
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    for key, values in read_bf16(folder / "model.safetensors").items():
+        if architecture == "llama" and (".q_proj." in key or ".k_proj." in key):
+            values = interleave(values, values.shape[0] // head_dim)
+        writer.add_tensor(gguf_name(key), np.ascontiguousarray(values))
+    finish(writer)
+
+
+def finish(writer):
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def write_blocks():
+    """Random bytes are blocks as good as any, with scales that are no infinities."""
+    random = np.random.default_rng(1)
+    cases = {}
+    for name in TYPES:
+        kind = gguf.GGMLQuantizationType[name]
+        _, size = gguf.GGML_QUANT_SIZES[kind]
+        blocks = random.integers(0, 256, (3, size), dtype=np.uint8)
+        scales = {"Q4_K": [1, 3], "Q6_K": [209]}.get(name, [1])
+        blocks[:, scales] = random.integers(0, 64, (3, len(scales)), dtype=np.uint8)
+        floats = gguf.quants.dequantize(blocks, kind).astype(np.float32)
+        cases[name] = {"blocks": blocks.tobytes().hex(), "floats": floats.tobytes().hex()}
+    (OUT / "blocks.json").write_text(json.dumps(cases, indent=1) + "\n")
+
+
+def write_vocabulary():
+    model = ROOT / "models" / "foretoken-7m"
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    tokens = [""] * len(tokenizer["model"]["vocab"])
+    for token, number in tokenizer["model"]["vocab"].items():
+        tokens[number] = token
+    types = [gguf.TokenType.NORMAL] * len(tokens)
+    for added in tokenizer["added_tokens"]:
+        while added["id"] >= len(tokens):
+            tokens.append("")
+            types.append(gguf.TokenType.UNUSED)
+        tokens[added["id"]] = added["content"]
+        types[added["id"]] = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
+    merges = [m if isinstance(m, str) else " ".join(m) for m in tokenizer["model"]["merges"]]
+    writer = gguf.GGUFWriter(OUT / "vocabulary.gguf", "llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(json.loads((model / "tokenizer_config.json").read_text())["chat_template"])
+    finish(writer)
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    for name, architecture in ARCHITECTURES.items():
+        write_model(name, architecture)
+    write_blocks()
+    write_vocabulary()
+
+
+if __name__ == "__main__":
+    main()
