@@ -23,10 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string error_body(int status, const std::string& message) {
-  return json_text(openai_error(ServeError(status, invalid_argument(message))));
-}
-
 void log_access(const http::AccessRecord& record) {
   const std::chrono::duration<double, std::milli> took = record.duration;
   log_event("http", {{"client", record.client},
@@ -129,7 +125,7 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   FT_RETURN_IF_ERROR(options.finish(config));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, start_engine(options.engine));
   http::ServerConfig http = options.http;
-  http.error_body = error_body;
+  http.error_body = http_error_body;
   if (options.access_log) http.access_log = log_access;
   auto service = std::make_unique<Service>(std::move(engine), options.serve, options.log_requests);
   FT_RETURN_IF_ERROR(service->listen(std::move(http)));
