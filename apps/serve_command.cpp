@@ -52,6 +52,7 @@ ServeObserver observe(ServeMetrics& metrics, bool log_requests) {
   observer.on_refused = [&metrics](const std::string& id) { metrics.drop_request(id); };
   observer.on_rejected = [&metrics](const std::string& reason) { metrics.count_rejection(reason); };
   observer.on_output = [&metrics](const RequestOutput& output) { metrics.add_output(output); };
+  observer.on_tool_parse = [&metrics](const ToolParse& parse) { metrics.count_tool_parse(parse); };
   return observer;
 }
 
@@ -102,7 +103,7 @@ class Service {
     route.pattern = "/metrics";
     route.needs_key = false;
     route.handler = [this](const std::shared_ptr<http::Exchange>& exchange) {
-      exchange->respond(200, ServeMetrics::content_type(), metrics_.text(engine_->stats(), 0));
+      exchange->respond(200, ServeMetrics::content_type(), metrics_.text(engine_->stats()));
     };
     return route;
   }

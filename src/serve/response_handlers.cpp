@@ -23,6 +23,7 @@ Status handle_responses(ServeContext& context, const std::shared_ptr<http::Excha
   const std::string model = chat.model.empty() ? context.model_name() : chat.model;
   auto format = std::make_unique<ResponsesFormat>(std::move(request), id, model, unix_seconds(),
                                                   context.responses);
+  watch_tool_calls(context, "responses", &request.chat);
   const json queued = background ? format->unfinished("queued") : json();
   if (background) context.responses.put(id, {queued, messages});
   start_generation(context, background ? nullptr : exchange, chat, std::move(prepared.value()),

@@ -121,6 +121,15 @@ ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* req
 
 std::string answer_id(const std::string& prefix, const std::string& wish,
                       const http::Exchange& exchange) {
+void watch_tool_calls(const ServeContext& context, const char* request_type,
+                      OpenAiRequest* request) {
+  const auto& tell = context.config.observer.on_tool_parse;
+  if (!tell) return;
+  request->on_tool_parse = [&tell, request_type, streaming = request->stream](bool found) {
+    tell({request_type, streaming, found});
+  };
+}
+
   constexpr size_t kLongest = 128;
   std::string id;
   for (const char c : wish.empty() ? exchange.request().id : wish) {

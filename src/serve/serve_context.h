@@ -85,6 +85,11 @@ std::string answer_id(const std::string& prefix, const std::string& wish,
                       const http::Exchange& exchange);
 
 // What an answer says about itself, for a request that may draft.
+// From now on the observer is told of searches for tool calls in the answer to `request`.
+// `request_type`: as in ToolParse.
+void watch_tool_calls(const ServeContext& context, const char* request_type,
+                      OpenAiRequest* request);
+
 OpenAiLabel make_label(const ServeContext& context, std::string id, const OpenAiRequest& request);
 
 int64_t unix_seconds();
