@@ -113,8 +113,17 @@ void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(post(context, "/v1/responses", handle_responses));
   routes->push_back(get("/v1/responses/{id}", [&context](Exchange& exchange) {
     respond_result(exchange, find_response(context, first_path_value(exchange)));
+    if (exchange.request().query_value("stream") == "true") {
+      const Status status = unsupported(
+          "'stream': events of a response are not kept; ask again without it until the status is "
+          "\"completed\"");
+      return respond_error(exchange, openai_error, status);
+    }
   }));
   routes->push_back(at_once("POST", "/v1/responses/{id}/cancel", [&context](Exchange& exchange) {
+  routes->push_back(at_once("DELETE", "/v1/responses/{id}", [&context](Exchange& exchange) {
+    respond_result(exchange, delete_response(context, first_path_value(exchange)));
+  }));
     respond_result(exchange, cancel_response(context, first_path_value(exchange)));
   }));
 }

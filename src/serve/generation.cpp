@@ -73,6 +73,11 @@ Generation::~Generation() {
   parts_.list.destroyed();
 }
 
+bool Generation::has_output() {
+  std::lock_guard lock(mutex_);
+  return has_output_;
+}
+
 void Generation::abort() {
   aborted_.store(true);
   for (const One& one : all_) parts_.engine.abort(one.engine_id);

@@ -52,6 +52,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   const std::string& id() const { return job_.id; }
   // Ends the engine requests soon, with what they have. Any thread.
+  // Whether the first output has come. Any thread.
+  bool has_output();
+  // Writes a comment into a stream that has said nothing for `silence`. Any thread.
+  void keep_alive(std::chrono::milliseconds silence);
   void abort();
 
  private:

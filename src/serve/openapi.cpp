@@ -36,6 +36,8 @@ constexpr Operation kOperations[] = {
     {"get", "/v1/responses/{id}", "getResponse", "A response that was kept", "", "Response"},
     {"post", "/v1/responses/{id}/cancel", "cancelResponse", "Ends one that runs in the background",
      "", "Response"},
+    {"delete", "/v1/responses/{id}", "deleteResponse", "Forgets one, and ends it where it runs", "",
+     "DeletedResponse"},
     {"post", "/v1/messages", "createMessage", "Anthropic's messages", "MessagesRequest", "Message",
      true, true},
     {"post", "/v1/messages/count_tokens", "countTokens", "Tokens of a prompt", "CountRequest",
