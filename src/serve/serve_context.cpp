@@ -56,11 +56,13 @@ ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
       config(std::move(config_of)),
       defaults(with_names(config)),
       gate(with_seqs(config.limits, engine)),
+      keep_alive(generations, config.keep_alive),
       responses(config.max_stored_responses),
       created(unix_seconds()),
       pool(config.num_threads, config.max_queued_bodies) {}
 
 ServeContext::~ServeContext() {
+  keep_alive.stop();
   for (const auto& generation : generations.all()) generation->abort();
   pool.stop();
   generations.wait_destroyed();
@@ -119,8 +121,6 @@ ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* req
   return prepared;
 }
 
-std::string answer_id(const std::string& prefix, const std::string& wish,
-                      const http::Exchange& exchange) {
 void watch_tool_calls(const ServeContext& context, const char* request_type,
                       OpenAiRequest* request) {
   const auto& tell = context.config.observer.on_tool_parse;
@@ -130,6 +130,8 @@ void watch_tool_calls(const ServeContext& context, const char* request_type,
   };
 }
 
+std::string answer_id(const std::string& prefix, const std::string& wish,
+                      const http::Exchange& exchange) {
   constexpr size_t kLongest = 128;
   std::string id;
   for (const char c : wish.empty() ? exchange.request().id : wish) {
