@@ -52,7 +52,8 @@ struct Entry {
 };
 
 std::string flag_name(std::string key) {
-  std::replace(key.begin(), key.end(), '_', '-');
+  const size_t end = std::min(key.find('.'), key.size());
+  std::replace(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
   return key;
 }
 
@@ -111,7 +112,9 @@ Result<std::vector<Entry>> parse_entries(const std::string& text, const std::str
 bool is_given(const std::string& name, const std::vector<std::string>& arguments) {
   const auto names_it = [&](const std::string& argument) {
     const std::string flag = argument.substr(0, argument.find('='));
-    return flag == "--" + name || flag == "--no-" + name;
+    // A flag as a whole stands for its parts ("--flag.part"), and they for it.
+    return flag == "--" + name || flag == "--no-" + name || flag.rfind("--" + name + ".", 0) == 0 ||
+           ("--" + name).rfind(flag + ".", 0) == 0;
   };
   return std::any_of(arguments.begin(), arguments.end(), names_it);
 }

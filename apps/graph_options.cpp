@@ -83,7 +83,7 @@ void GraphFlags::add_to(CLI::App& app) {
       ->group(group)
       ->type_name("JSON");
   app.add_option("--cudagraph-mode", mode,
-                 "Its cudagraph_mode, also -cc.cudagraph_mode: FULL (a step is one graph, the "
+                 "Its cudagraph_mode: FULL (a step is one graph, the "
                  "default), PIECEWISE (all but attention), FULL_DECODE_ONLY or FULL_AND_PIECEWISE "
                  "(FULL only while no prompt is computed) or NONE")
       ->group(group);
@@ -120,16 +120,6 @@ Status GraphFlags::apply_to(EngineConfig& config) const {
     value[given.field] = given.value;
   }
   return read_fields(value, config);
-}
-
-std::string expand_graph_flag(const std::string& argument) {
-  for (const std::string& name : {std::string("-cc"), std::string(kFlag)}) {
-    if (argument.rfind(name, 0) != 0) continue;
-    const std::string rest = argument.substr(name.size());
-    if (rest.empty() || rest[0] == '=') return kFlag + rest;
-    if (rest[0] == '.') return "--" + rest.substr(1);
-  }
-  return argument;
 }
 
 }  // namespace foretoken

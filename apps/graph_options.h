@@ -26,8 +26,4 @@ struct GraphFlags {
   Status apply_to(EngineConfig& config) const;
 };
 
-// "--cudagraph-mode" for "-cc.cudagraph_mode" and "--compilation-config.cudagraph_mode", with what
-// follows a '='; "--compilation-config" for "-cc"; otherwise the argument as it is.
-std::string expand_graph_flag(const std::string& argument);
-
 }  // namespace foretoken

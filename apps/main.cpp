@@ -13,7 +13,7 @@
 
 #include "commands.h"
 #include "config_file.h"
-#include "graph_options.h"
+#include "dotted_flags.h"
 #include "report.h"
 #include "unknown_flag.h"
 #include "vllm_flags.h"
@@ -23,9 +23,9 @@ namespace {
 
 // As vLLM reads its flags: --max_model_len is --max-model-len, and -sc --speculative-config.
 std::string normalise_flag(const std::string& given) {
-  std::string argument = expand_vllm_flag(expand_graph_flag(given));
+  std::string argument = expand_vllm_flag(given);
   if (argument.rfind("--", 0) == 0) {
-    const size_t end = std::min(argument.find('='), argument.size());
+    const size_t end = std::min(argument.find_first_of("=."), argument.size());
     std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
   }
   return argument;
@@ -44,6 +44,16 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return kExitUsage;
 }
 
+// The arguments as CLI11 gets them.
+Result<std::vector<std::string>> read_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) arguments.push_back(normalise_flag(argv[i]));
+  if (!arguments.empty() && arguments.front() == "serve") {
+    FT_ASSIGN_OR_RETURN(arguments, expand_config_file(std::move(arguments)));
+  }
+  return fold_dotted_flags(arguments);
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app("Foretoken: text generation with speculative decoding", "foretoken");
   app.set_version_flag("--version", std::string("foretoken ") + kVersion);
@@ -58,16 +68,12 @@ int run_main(int argc, char** argv) {
   add_inspect_command(app, &run);
   add_download_command(app, &run);
   add_manual_commands(app, &run);
-  std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) arguments.push_back(normalise_flag(argv[i]));
-  if (!arguments.empty() && arguments.front() == "serve") {
-    Result<std::vector<std::string>> expanded = expand_config_file(std::move(arguments));
-    if (!expanded.ok()) {
-      report_error(expanded.status().message());
-      return kExitUsage;
-    }
-    arguments = std::move(expanded).value();
+  Result<std::vector<std::string>> read = read_arguments(argc, argv);
+  if (!read.ok()) {
+    report_error(read.status().message());
+    return kExitUsage;
   }
+  std::vector<std::string> arguments = std::move(read).value();
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(std::move(arguments));

@@ -23,10 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string error_body(int status, const std::string& message) {
-  return json_text(openai_error(ServeError(status, invalid_argument(message))));
-}
-
 void log_access(const http::AccessRecord& record) {
   const std::chrono::duration<double, std::milli> took = record.duration;
   log_event("http", {{"client", record.client},
@@ -56,6 +52,7 @@ ServeObserver observe(ServeMetrics& metrics, bool log_requests) {
   observer.on_refused = [&metrics](const std::string& id) { metrics.drop_request(id); };
   observer.on_rejected = [&metrics](const std::string& reason) { metrics.count_rejection(reason); };
   observer.on_output = [&metrics](const RequestOutput& output) { metrics.add_output(output); };
+  observer.on_tool_parse = [&metrics](const ToolParse& parse) { metrics.count_tool_parse(parse); };
   return observer;
 }
 
@@ -106,7 +103,7 @@ class Service {
     route.pattern = "/metrics";
     route.needs_key = false;
     route.handler = [this](const std::shared_ptr<http::Exchange>& exchange) {
-      exchange->respond(200, ServeMetrics::content_type(), metrics_.text(engine_->stats(), 0));
+      exchange->respond(200, ServeMetrics::content_type(), metrics_.text(engine_->stats()));
     };
     return route;
   }
@@ -129,7 +126,7 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   FT_RETURN_IF_ERROR(options.finish(config));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, start_engine(options.engine));
   http::ServerConfig http = options.http;
-  http.error_body = error_body;
+  http.error_body = http_error_body;
   if (options.access_log) http.access_log = log_access;
   auto service = std::make_unique<Service>(std::move(engine), options.serve, options.log_requests);
   FT_RETURN_IF_ERROR(service->listen(std::move(http)));

@@ -152,6 +152,12 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->group(group)
       ->capture_default_str()
       ->check(at_least(1));
+  app.add_option("--sse-keep-alive-interval", options.sse_keep_alive,
+                 "Seconds of silence after which a stream has a comment, for proxies that end "
+                 "silent connections; 0: never")
+      ->group(group)
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
   app.add_flag("--enable-force-include-usage,!--no-enable-force-include-usage",
                defaults.force_include_usage, "Every stream ends with its usage")
       ->group(group);
@@ -249,6 +255,7 @@ Status ServeOptions::finish(const EngineConfig& config) {
   FT_RETURN_IF_ERROR(read_list("--allowed-headers", allowed_headers, &http.cors.allowed_headers));
   FT_ASSIGN_OR_RETURN(http.api_keys, http::ApiKeys::read(api_keys, api_key_file));
   FT_ASSIGN_OR_RETURN(serve.defaults.pooling, parse_pooling(pooling));
+  serve.keep_alive = std::chrono::seconds(sse_keep_alive);
   serve.speculation_metrics = metrics == "summary";
   // Without the flag a parser is named but calls are not looked for, as in vLLM.
   if (!auto_tool_choice) serve.defaults.tool_parser.clear();

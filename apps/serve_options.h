@@ -30,6 +30,7 @@ struct ServeOptions {
   bool log_requests = false;
   bool access_log = true;
   double shutdown_timeout = 30;
+  int sse_keep_alive = 0;  // seconds
   std::string config_file;
 
   // They write into this object, which must outlive the parsing.

@@ -90,7 +90,8 @@ void SpeculativeFlags::add_to(CLI::App& app) {
   const char* group = "Speculation";
   app.add_option("--speculative-config", config_json,
                  "Drafting as JSON, also -sc: {\"method\": \"ngram\", \"num_speculative_tokens\": "
-                 "4}, or a list of such objects, of which requests choose (default: none)")
+                 "4}, or a list of such objects, of which requests choose; a part alone is "
+                 "--speculative-config.method ngram (default: none)")
       ->group(group)
       ->type_name("JSON");
   app.add_option("--spec-method", method, "Its method, for short: as foretoken inspect lists them")

@@ -190,7 +190,6 @@ constexpr VllmFlag kTable[] = {
     {"--enable-log-outputs", kFlag, "false", kWarned, "outputs are not logged"},
     {"--enable-log-deltas", kFlag, "", kWarned, "outputs are not logged"},
     {"--enable-server-load-tracking", kFlag, "true", kWarned, "/load always tells the load"},
-    {"--sse-keep-alive-interval", kValue, "0", kWarned, "streams send no comments while they wait"},
     {"--fingerprint-mode", kValue, "", kWarned, "answers have no fingerprint of the system"},
     {"--disable-frontend-multiprocessing", kFlag, "", kWarned, "there is one process"},
     {"--enable-offline-docs", kFlag, "", kWarned, "/openapi.json needs no outside resources"},

@@ -32,6 +32,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"-r", "--node-rank"},
     {"-q", "--quantization"},
     {"-ac", "--attention-config"},
+    {"-cc", "--compilation-config"},
     {"-sc", "--speculative-config"},
     {"-asc", "--api-server-count"},
     {"-hf", "--hf-overrides"},
@@ -87,7 +88,9 @@ std::string expand_vllm_flag(const std::string& argument) {
   for (const ShortFlag& flag : kShortFlags) {
     const std::string name = flag.given;
     if (argument == name) return flag.meant;
-    if (argument.rfind(name + "=", 0) == 0) return flag.meant + argument.substr(name.size());
+    if (argument.rfind(name + "=", 0) == 0 || argument.rfind(name + ".", 0) == 0) {
+      return flag.meant + argument.substr(name.size());
+    }
   }
   const bool level = argument.size() == 3 && argument.rfind("-O", 0) == 0;
   return level ? "--optimization-level=" + argument.substr(2) : argument;

@@ -22,8 +22,8 @@ class VllmFlags {
   std::vector<std::pair<size_t, std::vector<std::string>>> given_;  // line of the table, values
 };
 
-// "--tensor-parallel-size" for "-tp", with what follows a '=', and so for all short forms of vLLM
-// that are longer than a letter, "-O3" included; otherwise the argument as it is.
+// "--tensor-parallel-size" for "-tp", with what follows a '=' or a '.', and so for all short forms
+// of vLLM that are longer than a letter, "-O3" included; otherwise the argument as it is.
 std::string expand_vllm_flag(const std::string& argument);
 
 }  // namespace foretoken

@@ -1,23 +1,44 @@
-# ft_fuzzer(<name> <corpus> <source>...): the program <name> from tests/fuzz/<name>.cpp and sources of
-# src/, over tests/fuzz/corpus/<corpus>. With FORETOKEN_FUZZ (clang) it is a libFuzzer program with
+# ft_fuzzer(<name> <corpus> TESTS <source>... SOURCES <source>... [LIBRARIES <library>...]): the
+# program <name> from tests/fuzz/<name>.cpp, further TESTS of tests/ and SOURCES of src/, over
+# tests/fuzz/corpus/<corpus>. With FORETOKEN_FUZZ (clang) it is a libFuzzer program with
 # AddressSanitizer and UndefinedBehaviorSanitizer, run as
 #   build/fuzz/http_request_fuzzer -max_total_time=600 CORPUS_COPY tests/fuzz/corpus/http_request
-# otherwise it replays the corpus and changed copies of it, as a test.
+#   build/fuzz/json_request_fuzzer -max_total_time=600 -detect_leaks=0 -dict=tests/fuzz/json_request.dict CORPUS_COPY
+# otherwise it replays the corpus and changed copies of it, as a test, with LIBRARIES in place of
+# SOURCES where they are given.
 function(ft_fuzzer name corpus)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/)
-  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}.cpp ${ARGN})
+  cmake_parse_arguments(arg "" "" "TESTS;SOURCES;LIBRARIES" ${ARGN})
+  list(TRANSFORM arg_TESTS PREPEND ${PROJECT_SOURCE_DIR}/tests/)
+  list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/src/)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}.cpp ${arg_TESTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE foretoken_warnings foretoken_boost spdlog::spdlog
     nlohmann_json::nlohmann_json)
   if(FORETOKEN_FUZZ)
     set(flags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
+    target_sources(${name} PRIVATE ${arg_SOURCES})
     target_compile_options(${name} PRIVATE ${flags} -O1 -g1)
     target_link_options(${name} PRIVATE ${flags})
-  else()
-    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
-    add_test(NAME fuzz/${name} COMMAND ${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+    return()
   endif()
+  if(arg_LIBRARIES)
+    target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
+  else()
+    target_sources(${name} PRIVATE ${arg_SOURCES})
+  endif()
+  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+  add_test(NAME fuzz/${name} COMMAND ${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
 endfunction()
 
 ft_fuzzer(http_request_fuzzer http_request
-  http/request_parser.cpp http/header_text.cpp http/target.cpp base/check.cpp)
+  SOURCES http/request_parser.cpp http/header_text.cpp http/target.cpp base/check.cpp)
+
+# All of serve/ but what other libraries are needed for.
+file(GLOB json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+  ${PROJECT_SOURCE_DIR}/src/serve/*.cpp ${PROJECT_SOURCE_DIR}/src/chat/*.cpp)
+list(FILTER json_sources EXCLUDE REGEX "serve/(metric|page_routes|openapi|api_routes)")
+ft_fuzzer(json_request_fuzzer json_request
+  TESTS fuzz/canned_engine.cpp
+  SOURCES ${json_sources} base/json_object.cpp base/sampling_ranges.cpp base/log.cpp base/check.cpp
+    http/exchange.cpp http/header_text.cpp ../tests/fuzz/engine_names.cpp
+  LIBRARIES ft_serve)

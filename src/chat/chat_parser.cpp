@@ -124,11 +124,16 @@ Result<std::unique_ptr<ChatParser>> make_chat_parser(const ChatParserOptions& op
   return std::unique_ptr<ChatParser>(std::make_unique<SplittingParser>(options));
 }
 
+bool uses_tool_parser(const ChatParserOptions& options) {
+  return find_tool_parser(options.tool_parser) != nullptr && has_tools(options) &&
+         !is_forced(options.tool_choice);
+}
+
 bool needs_special_tokens(const ChatParserOptions& options) {
   const ToolParserEntry* tool = find_tool_parser(options.tool_parser);
   const ReasoningParserEntry* reasoning = find_reasoning_parser(options.reasoning_parser);
-  const bool calls = tool != nullptr && has_tools(options) && !is_forced(options.tool_choice);
-  return (calls && tool->special_tokens) || (reasoning != nullptr && reasoning->special_tokens);
+  return (uses_tool_parser(options) && tool->special_tokens) ||
+         (reasoning != nullptr && reasoning->special_tokens);
 }
 
 bool opens_reasoning(const std::string& reasoning_parser, std::string_view prompt_end) {

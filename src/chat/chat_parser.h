@@ -78,6 +78,10 @@ Status check_parser_names(const std::string& tool_parser, const std::string& rea
 std::vector<std::string> tool_parser_names();
 std::vector<std::string> reasoning_parser_names();
 
+// Whether calls are looked for in the model's own format, which a choice that forces one leaves
+// out.
+bool uses_tool_parser(const ChatParserOptions& options);
+
 // Whether the markers may be special tokens of the model, so that the text needs them
 // (skip_special_tokens = false).
 bool needs_special_tokens(const ChatParserOptions& options);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "http/target.h"
 
 namespace foretoken::http {
 namespace {
@@ -257,7 +258,16 @@ awaitable<bool> Connection::answer_by_itself(const OwnAnswer& answer, bool keep_
 awaitable<void> Connection::refuse(const ParseError& error) {
   unread_body_ = true;
   const OwnAnswer answer{error.status, error.message, {}};
+  if (request_.path.empty()) request_.path = refused_path();
   co_await answer_by_itself(answer, false);
+}
+
+// The path of a request whose head is not whole or not right, where it can be told.
+std::string Connection::refused_path() const {
+  const std::string_view wanted = head_.target.empty() ? first_target(input_) : head_.target;
+  auto target = parse_target(wanted, head_.method);
+  if (!target.ok()) return {};
+  return without_root(std::move(target.value().path), state_->config.root_path);
 }
 
 void Connection::dispatch(const Route& route) {

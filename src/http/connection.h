@@ -47,6 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Awaitable<bool> receive_body(RequestParser& parser);
   Awaitable<bool> answer_by_itself(const OwnAnswer& answer, bool keep_alive);
   Awaitable<void> refuse(const ParseError& error);
+  std::string refused_path() const;
   Awaitable<bool> finish_answer();
   Awaitable<void> linger();
   // Until something changed (true) or the time has come.

@@ -92,7 +92,7 @@ void ExchangeCore::respond(int status, const std::string& content_type, std::str
 }
 
 void ExchangeCore::respond_error(int status, const std::string& message, const Headers& headers) {
-  respond(status, "application/json", host_->error_body(status, message), headers);
+  respond(status, "application/json", host_->error_body(status, message, request_.path), headers);
 }
 
 void ExchangeCore::begin(int status, const std::string& content_type, const Headers& headers) {

@@ -18,7 +18,8 @@ struct ExchangeHost {
   // the work is dropped.
   std::function<bool(std::function<void()>)> post;
   std::function<bool()> draining;
-  std::function<std::string(int status, const std::string& message)> error_body;
+  std::function<std::string(int status, const std::string& message, const std::string& path)>
+      error_body;
 };
 
 // The queue between the threads that answer a request and the connection that sends: framed bytes

@@ -34,7 +34,7 @@ void set_options(Stream::Socket& socket) {
 // Too many connections: said without waiting, to whoever can read it.
 void turn_away(Stream::Socket socket, const ServerConfig& config, bool tls) {
   if (tls) return;
-  const std::string body = config.error_body(503, "too many connections; try again later");
+  const std::string body = config.error_body(503, "too many connections; try again later", "");
   const std::string answer =
       make_answer_head({}, 503, "application/json", {{"Retry-After", "1"}}, body.size(), false) +
       body;

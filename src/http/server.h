@@ -74,8 +74,10 @@ struct ServerConfig {
   bool request_id_headers = false;        // X-Request-Id in every answer
   std::string server_name = "foretoken";  // header Server; "": none
   // Both on a thread of the server, several at a time: they must not wait.
-  // The body (application/json) of an error that the server itself answers.
-  std::function<std::string(int status, const std::string& message)> error_body;
+  // The body (application/json) of an error that the server itself answers; `path` as in Request,
+  // "" where it is not known.
+  std::function<std::string(int status, const std::string& message, const std::string& path)>
+      error_body;
   std::function<void(const AccessRecord&)> access_log;
 };
 

@@ -6,7 +6,7 @@
 namespace foretoken::http {
 namespace {
 
-std::string plain_error_body(int status, const std::string& message) {
+std::string plain_error_body(int status, const std::string& message, const std::string&) {
   const nlohmann::json body = {{"error", {{"message", message}, {"code", status}}}};
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

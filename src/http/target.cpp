@@ -91,6 +91,15 @@ Result<Target> parse_target(std::string_view target, std::string_view method) {
   return parsed;
 }
 
+std::string_view first_target(std::string_view bytes) {
+  const std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
+  const size_t begin = line.find(' ');
+  if (begin == std::string_view::npos) return {};
+  const size_t end = line.find(' ', begin + 1);
+  if (end == std::string_view::npos) return {};
+  return line.substr(begin + 1, end - begin - 1);
+}
+
 std::string without_root(std::string path, std::string_view root) {
   while (!root.empty() && root.back() == '/') root.remove_suffix(1);
   if (root.empty() || path.compare(0, root.size(), root) != 0) return path;

@@ -18,6 +18,10 @@ struct Target {
 // is not UTF-8.
 Result<Target> parse_target(std::string_view target, std::string_view method);
 
+// The target of the request line that `bytes` begin with; "" where the space behind it has not
+// come.
+std::string_view first_target(std::string_view bytes);
+
 // Removes `root` ("/llm") from the front of `path`, where it is a whole first part of it.
 std::string without_root(std::string path, std::string_view root);
 

@@ -2,6 +2,7 @@
 
 #include <foretoken/version.h>
 
+#include "serve/chat_batch.h"
 #include "serve/info_handlers.h"
 #include "serve/message_handlers.h"
 #include "serve/openai_handlers.h"
@@ -112,7 +113,16 @@ void add_model_routes(ServeContext& context, std::vector<Route>* routes) {
 void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(post(context, "/v1/responses", handle_responses));
   routes->push_back(get("/v1/responses/{id}", [&context](Exchange& exchange) {
+    if (exchange.request().query_value("stream") == "true") {
+      const Status status = unsupported(
+          "'stream': events of a response are not kept; ask again without it until the status is "
+          "\"completed\"");
+      return respond_error(exchange, openai_error, status);
+    }
     respond_result(exchange, find_response(context, first_path_value(exchange)));
+  }));
+  routes->push_back(at_once("DELETE", "/v1/responses/{id}", [&context](Exchange& exchange) {
+    respond_result(exchange, delete_response(context, first_path_value(exchange)));
   }));
   routes->push_back(at_once("POST", "/v1/responses/{id}/cancel", [&context](Exchange& exchange) {
     respond_result(exchange, cancel_response(context, first_path_value(exchange)));
@@ -124,6 +134,7 @@ void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
 std::vector<Route> api_routes(ServeContext& context) {
   std::vector<Route> routes = {
       openai_route(context, "/v1/chat/completions", OpenAiKind::kChat),
+      post(context, "/v1/chat/completions/batch", handle_chat_batch),
       openai_route(context, "/v1/completions", OpenAiKind::kCompletion),
       openai_route(context, "/v1/embeddings", OpenAiKind::kEmbedding),
       post(context, "/v1/messages", handle_messages, anthropic_error),

@@ -73,6 +73,11 @@ Generation::~Generation() {
   parts_.list.destroyed();
 }
 
+bool Generation::has_output() {
+  std::lock_guard lock(mutex_);
+  return has_output_;
+}
+
 void Generation::abort() {
   aborted_.store(true);
   for (const One& one : all_) parts_.engine.abort(one.engine_id);
@@ -175,16 +180,40 @@ void Generation::drain() {
   }
 }
 
+void Generation::begin_stream() {
+  if (std::exchange(stream_begun_, true)) return;
+  job_.exchange->begin(200, "text/event-stream; charset=utf-8", {{"Cache-Control", "no-cache"}});
+}
+
+void Generation::keep_alive(std::chrono::milliseconds silence) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!job_.stream || now - last_write_.load() < silence) return;
+  job_.exchange->post([self = shared_from_this(), silence] { self->write_comment(silence); });
+}
+
+void Generation::write_comment(std::chrono::milliseconds silence) {
+  http::Exchange& exchange = *job_.exchange;
+  const auto now = std::chrono::steady_clock::now();
+  if (exchange.num_queued_bytes() > 0 || now - last_write_.load() < silence) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+  }
+  begin_stream();
+  exchange.write(": keep-alive\n\n");
+  last_write_.store(now);
+}
+
 void Generation::write_events(std::vector<std::pair<size_t, ChoiceOutput>> news, bool last) {
   http::Exchange& exchange = *job_.exchange;
-  if (!stream_begun_) {
-    exchange.begin(200, "text/event-stream; charset=utf-8", {{"Cache-Control", "no-cache"}});
-    stream_begun_ = true;
-  }
+  begin_stream();
   std::string events;
   for (const auto& [index, output] : news) events += job_.format->events(index, output);
   if (last) events += job_.format->last_events();
-  if (!events.empty()) exchange.write(std::move(events));
+  if (!events.empty()) {
+    exchange.write(std::move(events));
+    last_write_.store(std::chrono::steady_clock::now());
+  }
   if (!last) return;
   exchange.end();
   finish();

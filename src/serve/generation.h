@@ -2,6 +2,7 @@
 #include <foretoken/engine.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   ~Generation();
 
   const std::string& id() const { return job_.id; }
+  // Whether the first output has come. Any thread.
+  bool has_output();
+  // Writes a comment into a stream that has said nothing for `silence`. Any thread.
+  void keep_alive(std::chrono::milliseconds silence);
   // Ends the engine requests soon, with what they have. Any thread.
   void abort();
 
@@ -75,6 +80,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void fail(const Status& status);
   void post_answer();
   void drain();
+  void begin_stream();
+  void write_comment(std::chrono::milliseconds silence);
   void write_events(std::vector<std::pair<size_t, ChoiceOutput>> news, bool last);
   void answer_whole();
   void answer_error(const ServeError& error);
@@ -91,6 +98,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool ended_ = false;   // nothing that comes counts any more
   bool has_output_ = false;
   Status error_;  // the first one
+
+  // Of the last bytes of a stream, or its start.
+  std::atomic<std::chrono::steady_clock::time_point> last_write_{std::chrono::steady_clock::now()};
 
   // The thread of the connection, or the one that answers whole.
   bool stream_begun_ = false;

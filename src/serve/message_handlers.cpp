@@ -9,6 +9,7 @@ namespace foretoken {
 Status handle_messages(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                        const Body& body) {
   FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_messages_request(body, context.defaults, false));
+  watch_tool_calls(context, "other", &request);
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
     respond_error(*exchange, anthropic_error, prepared.error());

@@ -90,7 +90,18 @@ struct ServeMetrics::Families {
     return counter("vllm:request_success_total", "Requests that ended, by reason.",
                    {{"finished_reason", finish_reason_name(reason)}});
   }
-  void set_stats(const EngineStats& stats, int64_t num_queued);
+  // Of the server, not of an engine, as in vLLM.
+  Counter& tool_parses(const ToolParse& parse) {
+    return prometheus::BuildCounter()
+        .Name("vllm:tool_call_parser_invocations_total")
+        .Help("Searches for tool calls: whole texts, or pieces of streams.")
+        .Register(registry)
+        .Add({{"model_name", base.at("model_name")},
+              {"mode", parse.streaming ? "streaming" : "non_streaming"},
+              {"outcome", parse.found ? "tool_call" : "no_tool_call"},
+              {"request_type", parse.request_type}});
+  }
+  void set_stats(const EngineStats& stats);
   void set_speculation(const RequestStats& sums);
 
   const Labels base;
@@ -172,6 +183,11 @@ ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo
        {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort, FinishReason::kError}) {
     success(reason);
   }
+  for (const char* request_type : {"chat_completions", "responses", "other"}) {
+    for (const bool streaming : {false, true}) {
+      for (const bool found : {false, true}) tool_parses({request_type, streaming, found});
+    }
+  }
   gauge("vllm:cache_config_info", "The configuration of the KV cache, as labels.",
         {{"block_size", std::to_string(info.block_size)},
          {"num_gpu_blocks", std::to_string(info.num_blocks)},
@@ -199,9 +215,9 @@ void ServeMetrics::Families::set_speculation(const RequestStats& sums) {
   }
 }
 
-void ServeMetrics::Families::set_stats(const EngineStats& stats, int64_t num_queued) {
+void ServeMetrics::Families::set_stats(const EngineStats& stats) {
   const RequestStats& sums = stats.requests;
-  const auto waiting = static_cast<double>(stats.num_waiting_requests + num_queued);
+  const auto waiting = static_cast<double>(stats.num_waiting_requests);
   gauge("vllm:num_requests_running", "Sequences that hold a slot of the engine.")
       .Set(static_cast<double>(stats.num_running_requests));
   gauge("vllm:num_requests_waiting", "Sequences that wait for one.").Set(waiting);
@@ -265,9 +281,13 @@ void ServeMetrics::count_rejection(const std::string& reason) {
       .Increment();
 }
 
-std::string ServeMetrics::text(const EngineStats& stats, int64_t num_queued) {
+void ServeMetrics::count_tool_parse(const ToolParse& parse) {
+  families_->tool_parses(parse).Increment();
+}
+
+std::string ServeMetrics::text(const EngineStats& stats) {
   const std::lock_guard lock(families_->scrape_mutex);
-  families_->set_stats(stats, num_queued);
+  families_->set_stats(stats);
   std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
   std::vector<prometheus::MetricFamily> steps = families_->step_tokens.Collect();
   std::move(steps.begin(), steps.end(), std::back_inserter(all));

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "serve/serve_observer.h"
+
 namespace foretoken {
 
 class ServeMetrics;
@@ -52,8 +54,11 @@ class ServeMetrics {
   // A request that was refused for want of room: "max_num_queued_reqs", "draining", ...
   void count_rejection(const std::string& reason);
 
-  // The page of GET /metrics. `num_queued`: requests that wait outside the engine.
-  std::string text(const EngineStats& stats, int64_t num_queued);
+  // A search for tool calls.
+  void count_tool_parse(const ToolParse& parse);
+
+  // The page of GET /metrics.
+  std::string text(const EngineStats& stats);
   // Its content type.
   static const char* content_type() { return "text/plain; version=0.0.4; charset=utf-8"; }
 

@@ -32,10 +32,43 @@ void name_by_id(Logprob& token) {
   token.decoded_token = "token_id:" + std::to_string(token.token_id);
 }
 
+bool any_call(const std::vector<ChatPiece>& pieces) {
+  return std::any_of(pieces.begin(), pieces.end(), [](const ChatPiece& piece) {
+    return piece.kind == ChatPiece::Kind::kToolCall;
+  });
+}
+
+// Tells of each piece of a stream, or once of a whole text.
+class WatchedParser final : public ChatParser {
+ public:
+  WatchedParser(std::unique_ptr<ChatParser> parser, std::function<void(bool)> tell, bool whole)
+      : parser_(std::move(parser)), tell_(std::move(tell)), whole_(whole) {}
+
+  std::vector<ChatPiece> push(std::string_view text) override {
+    std::vector<ChatPiece> pieces = parser_->push(text);
+    if (!whole_) tell_(any_call(pieces));
+    return pieces;
+  }
+  std::vector<ChatPiece> finish() override {
+    std::vector<ChatPiece> pieces = parser_->finish();
+    const bool found = whole_ ? num_tool_calls() > 0 : any_call(pieces);
+    if (whole_ || found) tell_(found);
+    return pieces;
+  }
+  int num_tool_calls() const override { return parser_->num_tool_calls(); }
+
+ private:
+  const std::unique_ptr<ChatParser> parser_;
+  const std::function<void(bool)> tell_;
+  const bool whole_;
+};
+
 }  // namespace
 
 std::unique_ptr<ChatParser> make_choice_parser(const OpenAiRequest& request) {
-  return make_chat_parser(request.parser).value();
+  std::unique_ptr<ChatParser> parser = make_chat_parser(request.parser).value();
+  if (!request.on_tool_parse || !uses_tool_parser(request.parser)) return parser;
+  return std::make_unique<WatchedParser>(std::move(parser), request.on_tool_parse, !request.stream);
 }
 
 ordered_json chat_message(const OpenAiRequest& request, const std::string& text, int* num_calls) {

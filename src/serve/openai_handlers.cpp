@@ -35,6 +35,7 @@ void start_generation(ServeContext& context, const std::shared_ptr<http::Exchang
 Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      OpenAiKind kind, const Body& body) {
   FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_openai_request(kind, body, context.defaults));
+  watch_tool_calls(context, "chat_completions", &request);
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
     respond_error(*exchange, openai_error, prepared.error());

@@ -6,6 +6,7 @@
 #include "serve/chat_messages.h"
 #include "serve/field_names.h"
 #include "serve/json_fields.h"
+#include "serve/request_body.h"
 #include "serve/sampling_fields.h"
 #include "serve/structured_fields.h"
 
@@ -212,7 +213,7 @@ bool is_id_list(const json& value) {
 }
 
 // A string, a list of strings, a list of ids or a list of lists of ids: one request for each.
-void read_prompts(JsonFields& fields, const char* name, const Request& shared,
+void read_prompts(JsonFields& fields, const json& body, const char* name, const Request& shared,
                   std::vector<Request>* requests) {
   const json* value = fields.raw(name);
   if (value == nullptr) return fields.fail("'" + std::string(name) + "' is missing");
@@ -222,6 +223,9 @@ void read_prompts(JsonFields& fields, const char* name, const Request& shared,
   if (prompts.size() > kMaxPrompts) {
     return fields.fail("'" + std::string(name) + "' may hold at most " +
                        std::to_string(kMaxPrompts) + " prompts");
+  }
+  if (const Status status = check_copies(body, name, prompts.size()); !status.ok()) {
+    return fields.fail(status.message());
   }
   for (const json& prompt : prompts) {
     Request request = shared;
@@ -239,7 +243,8 @@ void read_prompts(JsonFields& fields, const char* name, const Request& shared,
   }
 }
 
-void read_completion(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+void read_completion(JsonFields& fields, const json& body, const OpenAiDefaults& defaults,
+                     OpenAiRequest* request) {
   Request shared;
   shared.sampling = defaults.sampling;
   shared.speculative = defaults.speculative;
@@ -253,7 +258,7 @@ void read_completion(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiR
   }
   fields.ignore({"prompt"});
   read_end(fields, &shared);
-  read_prompts(fields, "prompt", shared, &request->requests);
+  read_prompts(fields, body, "prompt", shared, &request->requests);
 }
 
 void read_encoding(JsonFields& fields, bool* base64) {
@@ -265,7 +270,8 @@ void read_encoding(JsonFields& fields, bool* base64) {
   *base64 = format == "base64";
 }
 
-void read_embedding(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& defaults,
+                    OpenAiRequest* request) {
   Request shared;
   shared.pooling = defaults.pooling;
   read_encoding(fields, &request->base64);
@@ -284,7 +290,7 @@ void read_embedding(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRe
   fields.ignore({"input", "messages"});
   read_template_arguments(fields, request);
   read_end(fields, &shared);
-  read_prompts(fields, "input", shared, &request->requests);
+  read_prompts(fields, body, "input", shared, &request->requests);
 }
 
 }  // namespace
@@ -304,8 +310,8 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   JsonFields fields(body, "");
   fields.read("model", &request.model);
   if (kind == OpenAiKind::kChat) read_chat(fields, defaults, &request);
-  if (kind == OpenAiKind::kCompletion) read_completion(fields, defaults, &request);
-  if (kind == OpenAiKind::kEmbedding) read_embedding(fields, defaults, &request);
+  if (kind == OpenAiKind::kCompletion) read_completion(fields, body, defaults, &request);
+  if (kind == OpenAiKind::kEmbedding) read_embedding(fields, body, defaults, &request);
   FT_RETURN_IF_ERROR(fields.status());
   FT_RETURN_IF_ERROR(check_model_name(request.model, defaults.model_names));
   if (kind != OpenAiKind::kEmbedding) {

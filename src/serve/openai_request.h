@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ struct OpenAiRequest {
   bool include_reasoning = true;      // of a chat with a reasoning parser
   ChatParserOptions parser;           // of a chat
   std::string request_id;             // the client's wish, or empty
+  // Told of each search for tool calls in a text, or in a piece of a stream; may be empty.
+  std::function<void(bool found)> on_tool_parse;
 };
 
 // Reads a body with OpenAI's and vLLM's field names. The first wrong, unknown (with the nearest

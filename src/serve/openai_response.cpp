@@ -94,22 +94,29 @@ void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
   body["metrics"] = {{"speculative_decoding", std::move(metrics)}};
 }
 
-ordered_json chat_response(const OpenAiRequest& request, const OutputSum& sum,
+// Of a batch, what there is once for each prompt is left out, as in vLLM.
+ordered_json chat_response(const OpenAiRequest& request, const std::vector<const OutputSum*>& sums,
                            const OpenAiLabel& label) {
   const Request& asked = request.requests.front();
+  const RequestOutput& first = sums.front()->choices().front();
+  const bool alone = sums.size() == 1;
   ordered_json body = start_openai_body("chat.completion", label);
   body["choices"] = ordered_json::array();
-  for (const RequestOutput& choice : sum.choices()) {
-    body["choices"].push_back(chat_choice(request, sum, choice));
+  for (const OutputSum* sum : sums) {
+    for (const RequestOutput& choice : sum->choices()) {
+      ordered_json json = chat_choice(request, *sum, choice);
+      json["index"] = body["choices"].size();
+      body["choices"].push_back(std::move(json));
+    }
   }
-  body["usage"] = usage_of({&sum}, true, false);
-  body["prompt_logprobs"] = asked.sampling.prompt_logprobs
-                                ? prompt_logprobs(sum.choices().front().prompt_logprobs)
+  body["usage"] = usage_of(sums, true, false);
+  body["prompt_logprobs"] = alone && asked.sampling.prompt_logprobs
+                                ? prompt_logprobs(first.prompt_logprobs)
                                 : ordered_json(nullptr);
-  if (request.return_token_ids) {
-    body["prompt_token_ids"] = prompt_ids_of(asked, sum.choices().front().stats);
+  if (request.return_token_ids && alone) {
+    body["prompt_token_ids"] = prompt_ids_of(asked, first.stats);
   }
-  add_metrics(body, {&sum}, label);
+  add_metrics(body, sums, label);
   return body;
 }
 
@@ -167,7 +174,7 @@ ordered_json openai_response(const OpenAiRequest& request,
                              const OpenAiLabel& label) {
   switch (request.kind) {
     case OpenAiKind::kChat:
-      return chat_response(request, *sums.front(), label);
+      return chat_response(request, sums, label);
     case OpenAiKind::kCompletion:
       return completion_response(request, sums, prompts, label);
     default:

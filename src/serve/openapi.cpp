@@ -27,6 +27,8 @@ struct Operation {
 constexpr Operation kOperations[] = {
     {"post", "/v1/chat/completions", "createChatCompletion", "The answer to a chat",
      "ChatCompletionRequest", "ChatCompletion", true},
+    {"post", "/v1/chat/completions/batch", "createChatBatch", "A choice for each of several chats",
+     "ChatBatchRequest", "ChatCompletion"},
     {"post", "/v1/completions", "createCompletion", "Texts that go on with prompts",
      "CompletionRequest", "Completion", true},
     {"post", "/v1/embeddings", "createEmbedding", "Vectors of texts", "EmbeddingRequest",
@@ -34,6 +36,8 @@ constexpr Operation kOperations[] = {
     {"post", "/v1/responses", "createResponse", "A response, kept for later", "ResponsesRequest",
      "Response", true},
     {"get", "/v1/responses/{id}", "getResponse", "A response that was kept", "", "Response"},
+    {"delete", "/v1/responses/{id}", "deleteResponse", "Forgets one, and ends it where it runs", "",
+     "DeletedResponse"},
     {"post", "/v1/responses/{id}/cancel", "cancelResponse", "Ends one that runs in the background",
      "", "Response"},
     {"post", "/v1/messages", "createMessage", "Anthropic's messages", "MessagesRequest", "Message",
@@ -124,6 +128,14 @@ json schemas() {
               {"MessagesRequest", openapi_body(kMessagesBody)},
               {"CountRequest", openapi_body(kCountBody)},
               {"TokenizeChat", openapi_body(kTokenizeBody)}};
+  // A chat but for its messages, which are a list of theirs.
+  json batch = all["ChatCompletionRequest"];
+  json& messages = batch["properties"]["messages"];
+  messages = {{"type", "array"}, {"minItems", 1}, {"items", json(messages)}};
+  batch["properties"]["n"] = {{"const", 1}};
+  batch["properties"]["stream"] = {{"const", false}};
+  for (const char* name : {"tools", "tool_choice"}) batch["properties"].erase(name);
+  all["ChatBatchRequest"] = std::move(batch);
   all["TokenizeRequest"] = {{"anyOf", {reference("TokenizeText"), reference("TokenizeChat")}}};
   all.update(openapi_parts());
   return all;

@@ -205,6 +205,10 @@ constexpr const char* kAnswers = R"json({
     "model": {"type": "string"}, "output": {"type": "array", "items": {"type": "object",
       "required": ["id", "type"], "properties": {"id": {"type": "string"},
         "type": {"enum": ["message", "reasoning", "function_call"]}}}}}},
+"DeletedResponse": {
+  "type": "object", "required": ["id", "object", "deleted"],
+  "properties": {
+    "id": {"type": "string"}, "object": {"const": "response"}, "deleted": {"const": true}}},
 "Message": {
   "type": "object", "required": ["id", "type", "role", "model", "content", "stop_reason", "usage"],
   "properties": {

@@ -12,6 +12,7 @@ constexpr int kMaxDepth = 128;
 constexpr int64_t kMaxValues = 4'000'000;
 // Members are kept in a list that is searched for each new one.
 constexpr int64_t kMaxComparisons = 50'000'000;
+constexpr size_t kMaxCopies = size_t{256} << 20;
 
 // Counts what the parser would have to build, without building it.
 class SizeScan {
@@ -75,6 +76,18 @@ Result<nlohmann::ordered_json> parse_request_body(std::string_view body) {
   }
   FT_RETURN_IF_ERROR(SizeScan().scan(body));
   return parse_ordered_json_object(body, "the body");
+}
+
+Status check_copies(const nlohmann::ordered_json& body, const std::string& list, size_t count) {
+  if (count < 2) return {};
+  size_t num_bytes = 0;
+  for (const auto& [name, value] : body.items()) {
+    if (name != list) num_bytes += json_text(value).size();
+  }
+  if (num_bytes <= kMaxCopies / count) return {};
+  return invalid_argument("'" + list + "' has " + std::to_string(count) +
+                          " entries, too many beside other fields of " + std::to_string(num_bytes) +
+                          " bytes; send them in several requests");
 }
 
 std::string json_text(const nlohmann::ordered_json& value) {

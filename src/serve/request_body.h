@@ -13,6 +13,10 @@ namespace foretoken {
 // its size is refused before it takes memory.
 Result<nlohmann::ordered_json> parse_request_body(std::string_view body);
 
+// InvalidArgument where `count` requests, each with a copy of what `body` holds beside the field
+// `list`, would take more than 256 MiB.
+Status check_copies(const nlohmann::ordered_json& body, const std::string& list, size_t count);
+
 // JSON as text; bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::ordered_json& value);
 

@@ -1,18 +1,55 @@
 #include "serve/response_store.h"
 
+#include <algorithm>
+
 #include "serve/request_body.h"
 
 namespace foretoken {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
+constexpr const char* kCancelled = "cancelled";
+
+size_t num_bytes_of(const StoredResponse& response) {
+  return json_text(response.response).size() + json_text(response.messages).size();
+}
 
 }  // namespace
 
 void ResponseStore::put(const std::string& id, StoredResponse response) {
-  const size_t num_bytes =
-      json_text(response.response).size() + json_text(response.messages).size();
+  const size_t num_bytes = num_bytes_of(response);
   std::lock_guard lock(mutex_);
+  put_locked(id, std::move(response), num_bytes);
+}
+
+void ResponseStore::finish(const std::string& id, StoredResponse response) {
+  const size_t num_bytes = num_bytes_of(response);
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end() || !found->second->stored.running) return;
+  if (found->second->stored.response["status"] == kCancelled) {
+    response.response["status"] = kCancelled;
+  }
+  put_locked(id, std::move(response), num_bytes);
+}
+
+bool ResponseStore::cancel(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end() || !found->second->stored.running) return false;
+  found->second->stored.response["status"] = kCancelled;
+  return true;
+}
+
+bool ResponseStore::erase(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return false;
+  drop(found->second);
+  return true;
+}
+
+void ResponseStore::put_locked(const std::string& id, StoredResponse response, size_t num_bytes) {
   const auto found = by_id_.find(id);
   if (found != by_id_.end()) {
     num_bytes_ += num_bytes - found->second->num_bytes;
@@ -28,10 +65,16 @@ void ResponseStore::put(const std::string& id, StoredResponse response) {
   }
 }
 
+void ResponseStore::drop(Entries::iterator entry) {
+  num_bytes_ -= entry->num_bytes;
+  by_id_.erase(entry->id);
+  entries_.erase(entry);
+}
+
 void ResponseStore::drop_oldest() {
-  num_bytes_ -= entries_.front().num_bytes;
-  by_id_.erase(entries_.front().id);
-  entries_.pop_front();
+  const auto ended = std::find_if(entries_.begin(), entries_.end(),
+                                  [](const Entry& entry) { return !entry.stored.running; });
+  drop(ended == entries_.end() ? entries_.begin() : ended);
 }
 
 std::optional<StoredResponse> ResponseStore::find(const std::string& id) const {

@@ -13,16 +13,24 @@ struct StoredResponse {
   nlohmann::ordered_json response;  // as GET returns it
   // The messages of the conversation so far, this response's included, for previous_response_id.
   nlohmann::ordered_json messages;
+  bool running = false;  // in the background: `finish` will bring its end
 };
 
-// The latest responses, at most so many and at most 256 MiB of text; older ones are forgotten. Any
-// thread.
+// The latest responses, at most so many and at most 256 MiB of text; the oldest are forgotten,
+// those that run after all others. Any thread.
 class ResponseStore {
  public:
   explicit ResponseStore(size_t max_responses) : max_responses_(max_responses) {}
 
   // Adds a response or replaces the one of this id.
   void put(const std::string& id, StoredResponse response);
+  // The end of one that runs; nothing where it was erased or forgotten meanwhile. One that was
+  // cancelled stays "cancelled".
+  void finish(const std::string& id, StoredResponse response);
+  // Makes the status of one that runs "cancelled"; false where none runs under this id.
+  bool cancel(const std::string& id);
+  // False where there is none.
+  bool erase(const std::string& id);
   std::optional<StoredResponse> find(const std::string& id) const;
   size_t size() const;
 
@@ -32,12 +40,17 @@ class ResponseStore {
     StoredResponse stored;
     size_t num_bytes = 0;
   };
+  using Entries = std::list<Entry>;
+
+  // With the lock held.
+  void put_locked(const std::string& id, StoredResponse response, size_t num_bytes);
+  void drop(Entries::iterator entry);
   void drop_oldest();
 
   const size_t max_responses_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // oldest first
-  std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
+  Entries entries_;  // oldest first
+  std::unordered_map<std::string, Entries::iterator> by_id_;
   size_t num_bytes_ = 0;
 };
 

@@ -130,6 +130,7 @@ void ResponsesFormat::keep(const json& response) {
     add_tool_call(block.call_id, block.call_name, block.text, &answer);
   }
   messages.push_back(std::move(answer));
+  if (request_.background) return store_.finish(id_, {response, std::move(messages)});
   store_.put(id_, {response, std::move(messages)});
 }
 

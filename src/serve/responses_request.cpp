@@ -106,9 +106,13 @@ Status read_conversation(JsonFields& fields, const ResponseStore& store, json* m
       return not_found("'previous_response_id' " + previous +
                        ": there is no such response here, or it was forgotten");
     }
-    if (found->response.value("status", json()) != "completed" &&
-        found->response.value("status", json()) != "incomplete") {
+    const json status = found->response.value("status", json());
+    if (found->running) {
       return invalid_argument("'previous_response_id' " + previous + " has not ended yet");
+    }
+    if (status != "completed" && status != "incomplete") {
+      return invalid_argument("'previous_response_id' " + previous + " has the status " +
+                              status.dump() + "; go on from one that was completed");
     }
     *messages = found->messages;
   }

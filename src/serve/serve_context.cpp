@@ -56,11 +56,13 @@ ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
       config(std::move(config_of)),
       defaults(with_names(config)),
       gate(with_seqs(config.limits, engine)),
+      keep_alive(generations, config.keep_alive),
       responses(config.max_stored_responses),
       created(unix_seconds()),
       pool(config.num_threads, config.max_queued_bodies) {}
 
 ServeContext::~ServeContext() {
+  keep_alive.stop();
   for (const auto& generation : generations.all()) generation->abort();
   pool.stop();
   generations.wait_destroyed();
@@ -117,6 +119,15 @@ ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* req
   }
   prepared.ticket = std::move(ticket.value());
   return prepared;
+}
+
+void watch_tool_calls(const ServeContext& context, const char* request_type,
+                      OpenAiRequest* request) {
+  const auto& tell = context.config.observer.on_tool_parse;
+  if (!tell) return;
+  request->on_tool_parse = [&tell, request_type, streaming = request->stream](bool found) {
+    tell({request_type, streaming, found});
+  };
 }
 
 std::string answer_id(const std::string& prefix, const std::string& wish,

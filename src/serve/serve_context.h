@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "http/exchange.h"
 #include "serve/generation.h"
 #include "serve/generation_list.h"
+#include "serve/keep_alive.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
 #include "serve/request_gate.h"
@@ -30,6 +32,8 @@ struct ServeConfig {
   size_t max_stored_responses = 1024;      // of /v1/responses
   bool speculation_metrics = false;        // of each request
   bool tokenizer_info = false;             // serve /tokenizer_info
+  // Streams that are silent for so long get a comment; 0: never.
+  std::chrono::milliseconds keep_alive{0};
   ServeObserver observer;
 };
 
@@ -46,6 +50,7 @@ class ServeContext {
   const OpenAiDefaults defaults;
   RequestGate gate;
   GenerationList generations;
+  KeepAlive keep_alive;
   ResponseStore responses;
   const int64_t created;  // seconds since 1970 at the start
   WorkPool pool;          // ends first
@@ -79,6 +84,11 @@ struct PreparedText {
 // Renders, tokenizes and counts the prompts of `request`, whose prompt_token_ids are filled in, and
 // asks the gate.
 ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* request);
+
+// From now on the observer is told of searches for tool calls in the answer to `request`.
+// `request_type`: as in ToolParse.
+void watch_tool_calls(const ServeContext& context, const char* request_type,
+                      OpenAiRequest* request);
 
 // The prefix ("chatcmpl-") and the id that the client or the server gave the request.
 std::string answer_id(const std::string& prefix, const std::string& wish,

@@ -1,5 +1,9 @@
 #include "serve/serve_error.h"
 
+#include <string_view>
+
+#include "serve/request_body.h"
+
 namespace foretoken {
 namespace {
 
@@ -7,12 +11,10 @@ using nlohmann::ordered_json;
 
 const char* openai_type(int http) {
   switch (http) {
-    case 400:
-    case 405:
-    case 413:
-      return "BadRequestError";
     case 401:
       return "AuthenticationError";
+    case 403:
+      return "PermissionDeniedError";
     case 404:
       return "NotFoundError";
     case 408:
@@ -29,19 +31,16 @@ const char* openai_type(int http) {
     case 503:
       return "ServiceUnavailableError";
     default:
-      return "InternalServerError";
+      return http < 500 ? "BadRequestError" : "InternalServerError";
   }
 }
 
 const char* anthropic_type(int http) {
   switch (http) {
-    case 400:
-    case 405:
-    case 422:
-    case 501:
-      return "invalid_request_error";
     case 401:
       return "authentication_error";
+    case 403:
+      return "permission_error";
     case 404:
       return "not_found_error";
     case 413:
@@ -53,8 +52,10 @@ const char* anthropic_type(int http) {
       return "timeout_error";
     case 503:
       return "overloaded_error";
+    case 501:
+      return "invalid_request_error";
     default:
-      return "api_error";
+      return http < 500 ? "invalid_request_error" : "api_error";
   }
 }
 
@@ -64,6 +65,11 @@ ordered_json param_of(const std::string& message) {
   const size_t end = message.find('\'', 1);
   return end == std::string::npos ? ordered_json(nullptr)
                                   : ordered_json(message.substr(1, end - 1));
+}
+
+bool is_anthropic(std::string_view path) {
+  constexpr std::string_view kRoot = "/v1/messages";
+  return path.starts_with(kRoot) && (path.size() == kRoot.size() || path[kRoot.size()] == '/');
 }
 
 }  // namespace
@@ -104,6 +110,11 @@ ordered_json anthropic_error(const ServeError& error) {
   ordered_json body = {{"type", "error"}};
   body["error"] = {{"type", anthropic_type(error.http)}, {"message", error.status.message()}};
   return body;
+}
+
+std::string http_error_body(int http, const std::string& message, const std::string& path) {
+  const ServeError error(http, invalid_argument(message));
+  return json_text(is_anthropic(path) ? anthropic_error(error) : openai_error(error));
 }
 
 }  // namespace foretoken

@@ -28,6 +28,10 @@ nlohmann::ordered_json openai_error(const ServeError& error);
 // {"type": "error", "error": {"type", "message"}}, as Anthropic's API has it.
 nlohmann::ordered_json anthropic_error(const ServeError& error);
 
+// The text of an error that the HTTP server itself answers, in the form of the API that `path`
+// belongs to.
+std::string http_error_body(int http, const std::string& message, const std::string& path);
+
 // A value or a ServeError.
 template <class T>
 class [[nodiscard]] ServeResult {

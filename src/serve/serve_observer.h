@@ -5,6 +5,13 @@
 
 namespace foretoken {
 
+// A search for tool calls in what came of one choice.
+struct ToolParse {
+  const char* request_type = "other";  // "chat_completions", "responses" or "other"
+  bool streaming = false;              // a piece of the text; otherwise all of it
+  bool found = false;                  // a call, or a piece of one
+};
+
 // Where counts of serving are known, for whoever keeps metrics. Each may be empty; none may wait.
 struct ServeObserver {
   // A request is about to be given to the engine, with its id. On a thread of the pool.
@@ -15,6 +22,8 @@ struct ServeObserver {
   std::function<void(const std::string& reason)> on_rejected;
   // Each output, before it is answered. On the engine's output thread.
   std::function<void(const RequestOutput&)> on_output;
+  // Each search for tool calls in a model's own format. On the thread that writes the answer.
+  std::function<void(const ToolParse&)> on_tool_parse;
 };
 
 }  // namespace foretoken

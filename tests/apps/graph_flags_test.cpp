@@ -38,6 +38,7 @@ TEST(GraphFlags, VllmsNamesAndShortForms) {
            {"--cudagraph-mode", "FULL_DECODE_ONLY", "--cudagraph-capture-sizes", "1", "2", "4"},
            {"--cudagraph_capture_sizes=1,8"},
            {"-cc.cudagraph_capture_sizes=[1, 8]"},
+           {"-cc.cudagraph_capture_sizes+", "1,8", "-cc.cudagraph_capture_sizes+=24"},
            {"--max-cudagraph-capture-size", "16"},
            {"-cc", R"({"cudagraph_mode": "FULL", "cudagraph_capture_sizes": [1, 2, 24]})"},
            {"--compilation-config={\"max_cudagraph_capture_size\": 8}"}}) {
@@ -59,7 +60,7 @@ TEST(GraphFlags, WhatIsWrongIsNamed) {
   expect_refused({"--cudagraph-capture-sizes", "0"}, "use 1 or more");
   expect_refused({"--cudagraph-capture-sizes", "9000"},
                  "within --max-num-batched-tokens 512; name a smaller size");
-  expect_refused({"-cc.level=3"}, "unknown flag --level", 2);
+  expect_refused({"-cc.level=3"}, "'level' is about torch.compile");
   expect_refused({"--step-timeout-seconds", "-1"}, "--step-timeout-seconds", 2);
 }
 

@@ -119,6 +119,10 @@ TEST_F(Serve, KeysAreAskedFor) {
             200);
   EXPECT_EQ(Client(socket(), "GET", "/v1/models", "", "x-api-key: one\r\n").status(), 200);
   EXPECT_EQ(Client(socket(), "GET", "/health", "").status(), 200);
+  Client anthropic(socket(), "POST", "/v1/messages", "{}");
+  EXPECT_EQ(anthropic.status(), 401);
+  EXPECT_EQ(anthropic.body()["type"], "error");
+  EXPECT_EQ(anthropic.body()["error"]["type"], "authentication_error");
   command.send_signal(SIGINT);
   EXPECT_EQ(command.finish().exit_code, 0);
 }

@@ -81,6 +81,18 @@ TEST(ChatParser, PromptsThatOpenReasoning) {
   EXPECT_FALSE(opens_reasoning("", "<think>"));
 }
 
+TEST(ChatParser, AParserOfCallsIsForToolsThatNothingForces) {
+  ChatParserOptions options;
+  options.tools = nlohmann::ordered_json::parse(R"([{"function": {"name": "f"}}])");
+  EXPECT_FALSE(uses_tool_parser(options));
+  options.tool_parser = "hermes";
+  EXPECT_TRUE(uses_tool_parser(options));
+  for (const char* choice : {"none", "required", "f"}) {
+    options.tool_choice = choice;
+    EXPECT_FALSE(uses_tool_parser(options)) << choice;
+  }
+}
+
 TEST(ChatParser, SpecialTokensWhereTheMarkersMayBeSome) {
   EXPECT_TRUE(needs_special_tokens(options_of("mistral")));
   EXPECT_FALSE(needs_special_tokens(options_of("llama3_json")));

@@ -218,6 +218,20 @@ class OpenAi(Case):
                                               background=True, extra_body={"ignore_eos": True})
         self.assertEqual(queued.status, "queued")
         self.assertEqual(self.client.responses.cancel(queued.id).status, "cancelled")
+        self.assertEqual(self.client.responses.retrieve(queued.id).status, "cancelled")
+        self.client.responses.delete(queued.id)
+        with self.assertRaises(self.openai.NotFoundError):
+            self.client.responses.retrieve(queued.id)
+
+    def test_batches_of_chats(self):
+        chats = [USER, [{"role": "user", "content": "And?"}]]
+        answer = self.client.post("/chat/completions/batch", cast_to=object,
+                                  body={"messages": chats, "max_tokens": 4, **GREEDY})
+        for index, chat in enumerate(chats):
+            alone = self.client.chat.completions.create(model="tiny", messages=chat, max_tokens=4,
+                                                        temperature=0)
+            self.assertEqual(answer["choices"][index]["message"]["content"],
+                             alone.choices[0].message.content)
 
 
 class Anthropic(Case):
@@ -262,6 +276,12 @@ class Anthropic(Case):
         self.assertEqual(caught.exception.body["error"]["type"], "not_found_error")
         with self.assertRaises(self.anthropic.BadRequestError):
             self.claude.messages.create(model="tiny", max_tokens=0, messages=USER)
+        # Refused before any handler.
+        stranger = self.claude.with_options(api_key="wrong")
+        with self.assertRaises(self.anthropic.AuthenticationError) as caught:
+            stranger.messages.create(model="tiny", max_tokens=1, messages=USER)
+        self.assertEqual(caught.exception.body["type"], "error")
+        self.assertEqual(caught.exception.body["error"]["type"], "authentication_error")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ class HttpExchangeCore : public ::testing::Test {
       return !ended_;
     };
     host->draining = [this] { return draining_; };
-    host->error_body = [](int status, const std::string& message) {
-      return std::to_string(status) + " " + message;
+    host->error_body = [](int status, const std::string& message, const std::string& path) {
+      return std::to_string(status) + " " + message + path;
     };
     host_ = host;
   }

@@ -30,9 +30,9 @@ TEST(HttpServerState, WaitsForTheLastOne) {
 }
 
 TEST(HttpServerState, ErrorsHaveABodyByDefault) {
-  EXPECT_EQ(made()->config.error_body(404, "no \"x\""),
+  EXPECT_EQ(made()->config.error_body(404, "no \"x\"", "/y"),
             R"({"error":{"code":404,"message":"no \"x\""}})");
-  EXPECT_FALSE(made()->config.error_body(400, "\xff").empty());
+  EXPECT_FALSE(made()->config.error_body(400, "\xff", "").empty());
 }
 
 }  // namespace

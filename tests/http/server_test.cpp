@@ -49,13 +49,20 @@ TEST(HttpServer, KeysOpenRoutesThatNeedThem) {
 
 TEST(HttpServer, ErrorsSpeakTheConfiguredFormat) {
   ServerConfig config;
-  config.error_body = [](int status, const std::string& message) {
-    return "<" + std::to_string(status) + ">" + message;
+  config.error_body = [](int status, const std::string& message, const std::string& path) {
+    return "<" + std::to_string(status) + " " + path + ">" + message;
   };
+  config.root_path = "/llm";
   TestServer server(std::move(config));
-  EXPECT_EQ(server.ask(get("/nowhere")).body, "<404>there is no /nowhere here");
-  EXPECT_TRUE(server.ask(get("/throws")).body.starts_with("<500>"));
-  EXPECT_TRUE(server.ask("bad\r\n\r\n").body.starts_with("<400>"));
+  EXPECT_EQ(server.ask(get("/nowhere")).body, "<404 /nowhere>there is no /nowhere here");
+  EXPECT_TRUE(server.ask(get("/throws")).body.starts_with("<500 /throws>"));
+  EXPECT_TRUE(server.ask("bad\r\n\r\n").body.starts_with("<400 >"));
+  // Refused before the head was read, or while it was.
+  const std::string line = "POST /llm/small?a=b HTTP/1.1\r\nHost: t\r\n";
+  EXPECT_TRUE(server.ask(line + "X: " + std::string(100000, 'x')).body.starts_with("<431 /small>"));
+  EXPECT_TRUE(server.ask(line + "Content-Length: x\r\n\r\n").body.starts_with("<400 /small>"));
+  EXPECT_TRUE(server.ask(line + "Content-Length: 17\r\n\r\n" + std::string(17, 'b'))
+                  .body.starts_with("<413 /small>"));
 }
 
 TEST(HttpServer, AccessLog) {

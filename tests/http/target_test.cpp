@@ -32,6 +32,14 @@ TEST(HttpTarget, RefusesWhatIsNoTarget) {
   EXPECT_FALSE(parse_target("host:443", "CONNECT").ok());
 }
 
+TEST(HttpTarget, FirstTargetOfBytesThatBeginARequest) {
+  EXPECT_EQ(first_target("POST /v1/messages HTTP/1.1\r\nHost: x"), "/v1/messages");
+  EXPECT_EQ(first_target("POST /v1/messages HT"), "/v1/messages");
+  for (const char* none : {"", "POST", "POST /v1/mess", "POST /v1\r\nX: y z", "\r\n"}) {
+    EXPECT_EQ(first_target(none), "") << none;
+  }
+}
+
 TEST(HttpTarget, RootIsAWholePart) {
   EXPECT_EQ(without_root("/llm/v1/models", "/llm"), "/v1/models");
   EXPECT_EQ(without_root("/llm/v1/models", "/llm/"), "/v1/models");

@@ -76,9 +76,9 @@ RequestOutput output_of(int num_tokens, bool finished) {
 
 TEST(ServeMetrics, TellsTheEnginesCounts) {
   ServeMetrics metrics("tiny", some_engine());
-  const std::string page = metrics.text(some_stats(), 4);
+  const std::string page = metrics.text(some_stats());
   EXPECT_EQ(value_of(page, "vllm:num_requests_running"), 2);
-  EXPECT_EQ(value_of(page, "vllm:num_requests_waiting"), 7);
+  EXPECT_EQ(value_of(page, "vllm:num_requests_waiting"), 3);
   EXPECT_EQ(value_of(page, "vllm:kv_cache_usage_perc"), 0.75);
   EXPECT_EQ(value_of(page, "vllm:generation_tokens_total"), 55);
   EXPECT_EQ(value_of(page, "vllm:prefix_cache_hits_total"), 40);
@@ -97,12 +97,27 @@ TEST(ServeMetrics, TellsTheEnginesCounts) {
 TEST(ServeMetrics, CountersFollowTheEngine) {
   ServeMetrics metrics("tiny", some_engine());
   EngineStats stats = some_stats();
-  metrics.text(stats, 0);
+  metrics.text(stats);
   stats.requests.num_output_tokens = 80;
   stats.num_running_requests = 0;
-  const std::string page = metrics.text(stats, 0);
+  const std::string page = metrics.text(stats);
   EXPECT_EQ(value_of(page, "vllm:generation_tokens_total"), 80);
   EXPECT_EQ(value_of(page, "vllm:num_requests_running"), 0);
+}
+
+TEST(ServeMetrics, CountsSearchesForToolCalls) {
+  ServeMetrics metrics("tiny", some_engine());
+  const std::string name = "vllm:tool_call_parser_invocations_total";
+  const std::vector<std::string> found = {"mode=\"streaming\"", "outcome=\"tool_call\"",
+                                          "request_type=\"responses\"", "model_name=\"tiny\""};
+  EXPECT_EQ(value_of(metrics.text({}), name, found), 0);
+  metrics.count_tool_parse({"responses", true, true});
+  metrics.count_tool_parse({"responses", true, true});
+  metrics.count_tool_parse({"chat_completions", false, false});
+  EXPECT_EQ(value_of(metrics.text({}), name, found), 2);
+  EXPECT_EQ(value_of(metrics.text({}), name,
+                     {"mode=\"non_streaming\"", "outcome=\"no_tool_call\"", "chat_completions"}),
+            1);
 }
 
 TEST(ServeMetrics, MeasuresARequest) {
@@ -113,7 +128,7 @@ TEST(ServeMetrics, MeasuresARequest) {
   metrics.add_output(output_of(1, false));
   metrics.add_output(output_of(3, false));
   metrics.add_output(output_of(1, true));
-  const std::string page = metrics.text({}, 0);
+  const std::string page = metrics.text({});
   EXPECT_EQ(value_of(page, "vllm:time_to_first_token_seconds_count"), 1);
   EXPECT_EQ(value_of(page, "vllm:inter_token_latency_seconds_count"), 2);
   EXPECT_EQ(value_of(page, "vllm:request_time_per_output_token_seconds_count"), 1);
@@ -138,7 +153,7 @@ TEST(ServeMetrics, ChoicesAreSequences) {
   second.stats.num_output_tokens = 9;
   metrics.add_output(first);
   metrics.add_output(second);
-  const std::string page = metrics.text({}, 0);
+  const std::string page = metrics.text({});
   EXPECT_EQ(value_of(page, "vllm:time_to_first_token_seconds_count"), 2);
   EXPECT_EQ(value_of(page, "vllm:request_params_n_sum"), 2);
   EXPECT_EQ(value_of(page, "vllm:request_prompt_tokens_count"), 1);
@@ -150,7 +165,7 @@ TEST(ServeMetrics, RefusedAndUnknownRequestsCountForNothing) {
   metrics.add_request(some_request());
   metrics.drop_request("one");
   metrics.add_output(output_of(3, true));
-  EXPECT_EQ(value_of(metrics.text({}, 0), "vllm:e2e_request_latency_seconds_count"), 0);
+  EXPECT_EQ(value_of(metrics.text({}), "vllm:e2e_request_latency_seconds_count"), 0);
 }
 
 TEST(ServeMetrics, RefusalsByReason) {
@@ -158,7 +173,7 @@ TEST(ServeMetrics, RefusalsByReason) {
   metrics.count_rejection("max_num_queued_reqs");
   metrics.count_rejection("max_num_queued_reqs");
   metrics.count_rejection("draining");
-  const std::string page = metrics.text({}, 0);
+  const std::string page = metrics.text({});
   EXPECT_EQ(value_of(page, "vllm:admission_rejections_total", {"max_num_queued_reqs"}), 2);
   EXPECT_EQ(value_of(page, "vllm:admission_rejections_total", {"draining"}), 1);
 }
@@ -167,13 +182,13 @@ TEST(ServeMetrics, WithoutDraftersNoneAreTold) {
   EngineInfo info = some_engine();
   info.drafters.clear();
   ServeMetrics metrics("tiny", info);
-  EXPECT_EQ(metrics.text(some_stats(), 0).find("spec_decode"), std::string::npos);
+  EXPECT_EQ(metrics.text(some_stats()).find("spec_decode"), std::string::npos);
 }
 
 // Every line is a comment or a series with a number, and no series stands twice.
 TEST(ServeMetrics, IsThePrometheusFormat) {
   ServeMetrics metrics("a \"model\" with \\ and\nmore", some_engine());
-  std::istringstream lines(metrics.text(some_stats(), 0));
+  std::istringstream lines(metrics.text(some_stats()));
   const std::regex series(R"(^[a-z0-9_:]+\{([a-z_]+="([^"\\]|\\.)*",?)+\} \S+$)");
   std::vector<std::string> seen;
   for (std::string line; std::getline(lines, line);) {
@@ -197,12 +212,12 @@ TEST(ServeMetrics, ManyThreads) {
         metrics.add_request(some_request(id));
         metrics.add_output(first);
         metrics.add_output(last);
-        if (j % 10 == 0) metrics.text(some_stats(), 0);
+        if (j % 10 == 0) metrics.text(some_stats());
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(value_of(metrics.text(some_stats(), 0), "vllm:e2e_request_latency_seconds_count"), 200);
+  EXPECT_EQ(value_of(metrics.text(some_stats()), "vllm:e2e_request_latency_seconds_count"), 200);
 }
 
 }  // namespace

@@ -41,6 +41,28 @@ TEST(OpenAiChoice, AMessageOfACallAloneHasNoContent) {
   EXPECT_TRUE(message["content"].is_null());
 }
 
+TEST(OpenAiChoice, SearchesForCallsAreTold) {
+  const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+  std::vector<bool> told;
+  OpenAiRequest request = chat();
+  request.on_tool_parse = [&](bool found) { told.push_back(found); };
+  int num_calls = 0;
+  chat_message(request, "Yes.", &num_calls);
+  chat_message(request, call, &num_calls);
+  EXPECT_EQ(told, (std::vector<bool>{false, true}));
+  told.clear();
+  request.stream = true;
+  const auto parser = make_choice_parser(request);
+  parser->push("Yes.");
+  parser->push(call);
+  parser->finish();
+  EXPECT_EQ(told, (std::vector<bool>{false, true}));
+  told.clear();
+  request.parser.tool_choice = "f";  // forced: nothing is searched
+  make_choice_parser(request)->push("{}");
+  EXPECT_TRUE(told.empty());
+}
+
 TEST(OpenAiChoice, DeltasHaveWhatIsNew) {
   ChatDelta delta;
   EXPECT_TRUE(chat_delta(chat(), delta).empty());

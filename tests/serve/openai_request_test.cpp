@@ -178,5 +178,14 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
             std::string::npos);
 }
 
+TEST(OpenAiRequest, ManyPromptsWithLargeFieldsAreRefused) {
+  json body = {{"prompt", json::array()},
+               {"structured_outputs", {{"regex", std::string(size_t{1} << 20, 'x')}}}};
+  for (int i = 0; i < 1000; ++i) body["prompt"].push_back("a");
+  const auto parsed = parse_openai_request(OpenAiKind::kCompletion, body, OpenAiDefaults());
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_NE(parsed.status().message().find("'prompt' has 1000 entries"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -56,5 +56,14 @@ TEST(RequestBody, TextIsAlwaysUtf8) {
   EXPECT_EQ(json_text({{"a", "\xff"}}), "{\"a\":\"\xEF\xBF\xBD\"}");
 }
 
+TEST(RequestBody, WhatIsCopiedForEachEntryIsBounded) {
+  const nlohmann::ordered_json body = {{"prompt", {"a", "b"}},
+                                       {"grammar", std::string(size_t{1} << 20, 'x')}};
+  EXPECT_TRUE(check_copies(body, "prompt", 200).ok());
+  EXPECT_TRUE(check_copies(body, "grammar", size_t{1} << 20).ok());
+  const Status status = check_copies(body, "prompt", 4096);
+  EXPECT_NE(status.message().find("'prompt' has 4096 entries, too many"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "serve/serve_rig.h"
 
 namespace foretoken {
@@ -56,6 +58,72 @@ TEST_F(ResponseHandlers, CancellingEndsTheText) {
   EXPECT_EQ(get("resp_long")["status"], "cancelled");
   EXPECT_LT(get("resp_long")["usage"]["output_tokens"].get<int>(), 450);
   EXPECT_EQ(send("POST", "/v1/responses/none/cancel")->status(), 404);
+}
+
+TEST_F(ResponseHandlers, OneThatRunsIsInProgress) {
+  post("/v1/responses", {{"input", "Hi"},
+                         {"max_output_tokens", 450},
+                         {"ignore_eos", true},
+                         {"background", true},
+                         {"request_id", "slow"}});
+  std::vector<std::string> seen;
+  for (json now = get("resp_slow");; now = get("resp_slow")) {
+    if (seen.empty() || seen.back() != now["status"]) seen.push_back(now["status"]);
+    if (now["status"] == "incomplete") break;
+    ASSERT_TRUE(now["status"] == "queued" || now["status"] == "in_progress") << now.dump();
+  }
+  EXPECT_NE(std::find(seen.begin(), seen.end(), "in_progress"), seen.end());
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), "queued"), seen.front() == "queued" ? 1 : 0);
+}
+
+TEST_F(ResponseHandlers, DeletedOnesAreGone) {
+  post("/v1/responses", {{"input", "Hi"}, {"max_output_tokens", 1}, {"request_id", "gone"}});
+  const auto deleted = send("DELETE", "/v1/responses/resp_gone");
+  EXPECT_EQ(deleted->status(), 200);
+  EXPECT_EQ(json::parse(deleted->body()),
+            (json{{"id", "resp_gone"}, {"object", "response"}, {"deleted", true}}));
+  get("resp_gone", 404);
+  const auto again = send("DELETE", "/v1/responses/resp_gone");
+  EXPECT_EQ(again->status(), 404);
+  EXPECT_NE(again->body().find("there is no response 'resp_gone'"), std::string::npos);
+  const auto next = send("POST", "/v1/responses",
+                         json{{"input", "And?"}, {"previous_response_id", "resp_gone"}}.dump());
+  EXPECT_EQ(next->status(), 404);
+}
+
+TEST_F(ResponseHandlers, DeletingEndsOneThatRuns) {
+  post("/v1/responses", {{"input", "Hi"},
+                         {"max_output_tokens", 450},
+                         {"ignore_eos", true},
+                         {"background", true},
+                         {"request_id", "dropped"}});
+  EXPECT_EQ(send("DELETE", "/v1/responses/resp_dropped")->status(), 200);
+  ASSERT_TRUE(wait_idle());
+  get("resp_dropped", 404);
+  EXPECT_EQ(context().responses.size(), 0u);
+}
+
+TEST_F(ResponseHandlers, NothingGoesOnFromACancelledOne) {
+  post("/v1/responses", {{"input", "Hi"},
+                         {"max_output_tokens", 450},
+                         {"ignore_eos", true},
+                         {"background", true},
+                         {"request_id", "cut"}});
+  send("POST", "/v1/responses/resp_cut/cancel");
+  EXPECT_EQ(get("resp_cut")["status"], "cancelled");
+  ASSERT_TRUE(wait_idle());
+  const auto next = send("POST", "/v1/responses",
+                         json{{"input", "And?"}, {"previous_response_id", "resp_cut"}}.dump());
+  EXPECT_EQ(next->status(), 400);
+  EXPECT_NE(next->body().find("cancelled"), std::string::npos) << next->body();
+}
+
+TEST_F(ResponseHandlers, EventsAreNotKept) {
+  post("/v1/responses", {{"input", "Hi"}, {"max_output_tokens", 1}, {"request_id", "e"}});
+  auto exchange = begin("GET", "/v1/responses/resp_e", "", {{"stream", "true"}});
+  EXPECT_EQ(exchange->status(), 501);
+  exchange = begin("GET", "/v1/responses/resp_e", "", {{"stream", "false"}});
+  EXPECT_EQ(exchange->status(), 200);
 }
 
 TEST_F(ResponseHandlers, AResponseThatIsWaitedForCannotBeCancelled) {

@@ -36,5 +36,55 @@ TEST(ResponseStore, BytesAreBounded) {
   EXPECT_FALSE(store.find("3").has_value());
 }
 
+StoredResponse running() { return {{{"status", "queued"}}, nlohmann::ordered_json::array(), true}; }
+
+StoredResponse completed() {
+  return {{{"status", "completed"}}, nlohmann::ordered_json::array(), false};
+}
+
+TEST(ResponseStore, WhatRunsIsForgottenLast) {
+  ResponseStore store(2);
+  store.put("runs", running());
+  for (int i = 0; i < 5; ++i) store.put(std::to_string(i), stored(i));
+  EXPECT_EQ(store.size(), 2u);
+  EXPECT_TRUE(store.find("runs").has_value());
+  EXPECT_TRUE(store.find("4").has_value());
+  for (int i = 0; i < 5; ++i) store.put("runs too " + std::to_string(i), running());
+  EXPECT_EQ(store.size(), 2u);
+  EXPECT_FALSE(store.find("runs").has_value());
+  store.finish("runs", completed());
+  EXPECT_FALSE(store.find("runs").has_value());
+}
+
+TEST(ResponseStore, OneThatRunsEnds) {
+  ResponseStore store(2);
+  store.put("a", running());
+  store.finish("a", completed());
+  EXPECT_EQ(store.find("a")->response["status"], "completed");
+  EXPECT_FALSE(store.find("a")->running);
+  store.finish("a", running());  // once only
+  EXPECT_EQ(store.find("a")->response["status"], "completed");
+  EXPECT_FALSE(store.cancel("a"));
+}
+
+TEST(ResponseStore, CancelledOnesStaySo) {
+  ResponseStore store(2);
+  store.put("a", running());
+  EXPECT_TRUE(store.cancel("a"));
+  EXPECT_EQ(store.find("a")->response["status"], "cancelled");
+  store.finish("a", completed());
+  EXPECT_EQ(store.find("a")->response["status"], "cancelled");
+  EXPECT_FALSE(store.cancel("none"));
+}
+
+TEST(ResponseStore, ErasedOnesDoNotComeBack) {
+  ResponseStore store(2);
+  store.put("a", running());
+  EXPECT_TRUE(store.erase("a"));
+  store.finish("a", completed());
+  EXPECT_EQ(store.size(), 0u);
+  EXPECT_FALSE(store.erase("a"));
+}
+
 }  // namespace
 }  // namespace foretoken

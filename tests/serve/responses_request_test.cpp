@@ -50,12 +50,18 @@ TEST(ResponsesRequest, AConversationGoesOn) {
   ResponseStore store(4);
   store.put("resp_1", {{{"status", "completed"}}, json::parse(R"([{"role": "user", "content": "a"},
                              {"role": "assistant", "content": "b"}])")});
-  store.put("resp_2", {{{"status", "queued"}}, json::array()});
+  store.put("resp_2", {{{"status", "queued"}}, json::array(), true});
+  store.put("resp_3", {{{"status", "failed"}}, json::array()});
   const auto parsed = parse(R"({"input": "c", "previous_response_id": "resp_1"})", store);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(parsed.value().messages.size(), 3u);
   EXPECT_EQ(parse(R"({"input": "c", "previous_response_id": "x"})", store).status().code(),
             StatusCode::kNotFound);
+  EXPECT_NE(parse(R"({"input": "c", "previous_response_id": "resp_3"})", store)
+                .status()
+                .message()
+                .find("has the status \"failed\""),
+            std::string::npos);
   EXPECT_NE(parse(R"({"input": "c", "previous_response_id": "resp_2"})", store)
                 .status()
                 .message()

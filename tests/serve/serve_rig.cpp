@@ -69,8 +69,9 @@ bool matches(const std::string& pattern, const std::string& path, std::string* v
 }  // namespace
 
 std::shared_ptr<FakeExchange> ServeRig::begin(const std::string& method, const std::string& path,
-                                              const std::string& body) {
+                                              const std::string& body, http::Headers query) {
   auto exchange = FakeExchange::make(body, path);
+  exchange->request_.query = std::move(query);
   exchange->request_.method = method;
   for (const http::Route& route : routes_) {
     std::string value;

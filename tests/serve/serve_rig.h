@@ -31,7 +31,7 @@ class ServeRig : public testing::Test {
                                      const std::string& body = "");
   // Without waiting.
   std::shared_ptr<FakeExchange> begin(const std::string& method, const std::string& path,
-                                      const std::string& body);
+                                      const std::string& body, http::Headers query = {});
   // A whole answer as JSON.
   json post(const std::string& path, const json& body, int status = 200);
   // The "data:" lines of a stream, without the last "[DONE]".

@@ -67,6 +67,14 @@ class GrammarTest : public ::testing::Test {
     return allows(mask_of(*mask), kEos);
   }
 
+  // What is wrong with a grammar, or nothing.
+  std::string fault_of(const std::string& text) {
+    StructuredOutputs wanted;
+    wanted.grammar = text;
+    const auto made = compile(wanted);
+    return made.ok() ? std::string() : made.status().message();
+  }
+
   // A random output, ended as soon as it may be; nothing when it grows too long.
   std::optional<std::string> walk(TokenMask& mask, uint32_t seed, int max_tokens = 400) {
     std::mt19937 random(seed);
@@ -158,17 +166,28 @@ number ::= [1-9] [0-9]{0,2} | "\x30" | [^\x00-\u00ff]
   EXPECT_TRUE(accepts(sums, "你"));
   EXPECT_FALSE(accepts(sums, "1234"));
   EXPECT_FALSE(accepts(sums, "(7-3"));
-  const auto fault_of = [&](const char* text) {
-    const auto made = compile(grammar(text));
-    return made.ok() ? std::string() : made.status().message();
-  };
   EXPECT_NE(fault_of("root ::= other").find("no rule 'other'"), std::string::npos);
   EXPECT_NE(fault_of("root ::= \"a").find("line 1"), std::string::npos);
   EXPECT_NE(fault_of("a ::= \"b\"").find("no rule 'root'"), std::string::npos);
   EXPECT_NE(fault_of("root ::= [z-a]").find("backwards"), std::string::npos);
   EXPECT_NE(fault_of("root ::= \"a\"\nroot ::= \"b\"").find("twice"), std::string::npos);
-  EXPECT_NE(fault_of(("root ::= " + std::string(5000, '(')).c_str()).find("deeply"),
+  EXPECT_NE(fault_of("root ::= " + std::string(5000, '(')).find("deeply"), std::string::npos);
+}
+
+// Each character looks at the rest of the grammar, which must not mean reading it.
+TEST_F(GrammarTest, LongLiteralsOfGbnf) {
+  std::string letters;
+  while (letters.size() < 900'000) letters += "aé水\\n";
+  EXPECT_EQ(fault_of("root ::= \"" + letters + "\" other"), "GBNF: there is no rule 'other'");
+  EXPECT_NE(fault_of("root ::= \n\"" + letters + "\\q\"").find("line 2: '\\q' is no"),
             std::string::npos);
+  StructuredOutputs wanted;
+  wanted.grammar = "root ::= \"" + letters.substr(0, 800) + "\"";
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "aé水\n";
+  EXPECT_TRUE(accepts(wanted, text));
+  text[0] = 'b';
+  EXPECT_FALSE(accepts(wanted, text));
 }
 
 TEST_F(GrammarTest, FollowsStructuralTags) {

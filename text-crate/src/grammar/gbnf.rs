@@ -20,7 +20,8 @@ pub fn is_gbnf(text: &str) -> bool {
 const MAX_DEPTH: usize = 100;
 
 struct Reader<'a> {
-    text: &'a [u8],
+    source: &'a str,
+    text: &'a [u8], // its bytes
     at: usize,
     depth: usize,
     defined: HashSet<String>,
@@ -100,8 +101,7 @@ impl<'a> Reader<'a> {
     }
 
     fn character(&mut self) -> Outcome<char> {
-        let text = self.text;
-        let Ok(rest) = std::str::from_utf8(&text[self.at..]) else {
+        let Some(rest) = self.source.get(self.at..) else {
             return self.fail("the text is cut inside a character");
         };
         let mut chars = rest.chars();
@@ -295,6 +295,7 @@ impl<'a> Reader<'a> {
 
 pub fn to_lark(text: &str) -> Outcome<String> {
     let mut reader = Reader {
+        source: text,
         text: text.as_bytes(),
         at: 0,
         depth: 0,
