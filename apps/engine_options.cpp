@@ -71,7 +71,7 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
       ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--long-prefill-token-threshold", config.long_prefill_token_threshold,
                  "Most tokens of a prompt in a step that others share; 0: any (default: a quarter "
-                 "of --max-num-batched-tokens where that is 256 or more)")
+                 "of --max-num-batched-tokens, at least 256)")
       ->check(at_least(0))
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");

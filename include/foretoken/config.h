@@ -58,8 +58,8 @@ struct EngineConfig {
   int max_num_seqs = 0;            // 0: 64 on CPU, 256 on CUDA
   int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA
   // Most tokens of a prompt that one step computes while other requests run, so that a long prompt
-  // does not fill their steps; 0: any; -1: a quarter of max_num_batched_tokens where that is at
-  // least 256.
+  // does not fill their steps; 0: any; -1: a quarter of max_num_batched_tokens, but at least
+  // 256 where that is less than all of them.
   int long_prefill_token_threshold = -1;
   int block_size = 16;
   int num_gpu_blocks_override = 0;    // 0: from memory

@@ -38,8 +38,8 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
   if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
   if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = cpu ? 512 : 2048;
   if (config.long_prefill_token_threshold == -1) {
-    const int quarter = config.max_num_batched_tokens / 4;
-    config.long_prefill_token_threshold = quarter >= kLeastLongChunk ? quarter : 0;
+    const int chunk = std::max(config.max_num_batched_tokens / 4, kLeastLongChunk);
+    config.long_prefill_token_threshold = chunk < config.max_num_batched_tokens ? chunk : 0;
   }
   FT_RETURN_IF_ERROR(
       check_range("--long-prefill-token-threshold", config.long_prefill_token_threshold, 0, 65536));

@@ -115,11 +115,13 @@ int Scheduler::num_behind(const StepPlan& plan) const {
   return std::max(0, num_running() + waiting - static_cast<int>(plan.spans.size()) - 1);
 }
 
-// Rows of one prompt: beside others a long one must not fill whole steps.
+// Rows of one prompt: beside others a long one must not fill whole steps, and several together
+// leave a row to every sequence behind them.
 int Scheduler::chunk_budget(const StepPlan& plan) const {
   const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
   const int most = config_.long_prefill_token_threshold;
-  return most > 0 && others ? std::min(most, row_budget(plan)) : row_budget(plan);
+  if (most == 0 || !others) return row_budget(plan);
+  return std::max(1, std::min(most, row_budget(plan) - num_behind(plan)));
 }
 
 // Known tokens as far as the budgets go. No rows: it must wait for a step with logits rows left.

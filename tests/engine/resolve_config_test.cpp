@@ -42,7 +42,7 @@ TEST_F(ResolveConfig, FillsInWhatIsAutomatic) {
   EXPECT_EQ(resolved.value().max_model_len, 4096);
   EXPECT_EQ(resolved.value().max_num_seqs, 64);
   EXPECT_EQ(resolved.value().max_num_batched_tokens, 512);
-  EXPECT_EQ(resolved.value().long_prefill_token_threshold, 0);
+  EXPECT_EQ(resolved.value().long_prefill_token_threshold, 256);
   EXPECT_EQ(resolved.value().batch_invariant, "on");
 }
 
@@ -64,6 +64,9 @@ TEST_F(ResolveConfig, ALongPromptHasAQuarterOfAStepBesideOthers) {
   EngineConfig config;
   config.max_num_batched_tokens = 2048;
   EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 512);
+  config.max_num_batched_tokens = 256;
+  EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 0);
+  config.max_num_batched_tokens = 2048;
   config.long_prefill_token_threshold = 0;
   EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 0);
   config.long_prefill_token_threshold = 100;
