@@ -10,6 +10,7 @@
 #include "engine/locate_model.h"
 #include "engine/logits_rows.h"
 #include "engine/make_drafters.h"
+#include "engine/prompt_cost.h"
 #include "engine/resolve_config.h"
 #include "engine/speculative_checks.h"
 #include "engine/step_profile.h"
@@ -130,6 +131,7 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
                             .max_num_seqs = config.max_num_seqs,
                             .max_num_batched_tokens = config.max_num_batched_tokens,
                             .long_prefill_token_threshold = config.long_prefill_token_threshold,
+                            .context_per_row = context_per_row(model_->config()),
                             .max_logits_rows = config.max_num_batched_tokens,
                             .max_init_words = memory_->limits().max_words,
                             .max_block_assignments = memory_->limits().max_block_updates,

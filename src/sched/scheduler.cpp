@@ -7,6 +7,9 @@
 namespace foretoken {
 namespace {
 
+// Rows share the reading of keys and values, so still fewer would save little.
+constexpr int kFewestChunkRows = 8;
+
 SchedulerConfig with_defaults(SchedulerConfig config) {
   FT_CHECK(config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
   if (config.max_logits_rows == 0) config.max_logits_rows = config.max_num_batched_tokens;
@@ -115,13 +118,19 @@ int Scheduler::num_behind(const StepPlan& plan) const {
   return std::max(0, num_running() + waiting - static_cast<int>(plan.spans.size()) - 1);
 }
 
-// Rows of one prompt: beside others a long one must not fill whole steps, and several together
-// leave a row to every sequence behind them.
-int Scheduler::chunk_budget(const StepPlan& plan) const {
+// Rows of one prompt: beside others a long one must fill whole steps neither in rows nor in time,
+// and several together leave a row to every sequence behind them.
+int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
   const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
-  const int most = config_.long_prefill_token_threshold;
+  int64_t most = config_.long_prefill_token_threshold;
   if (most == 0 || !others) return row_budget(plan);
-  return std::max(1, std::min(most, row_budget(plan) - num_behind(plan)));
+  const int64_t row = config_.context_per_row;
+  if (row > 0) {
+    const int64_t fewest = std::min<int64_t>(most, kFewestChunkRows);
+    most = std::max(most * row / (row + sequence.num_scheduled), fewest);
+  }
+  const int64_t left = row_budget(plan) - num_behind(plan);
+  return static_cast<int>(std::max<int64_t>(1, std::min(most, left)));
 }
 
 // Known tokens as far as the budgets go. No rows: it must wait for a step with logits rows left.
@@ -133,7 +142,7 @@ Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   span.first_new_id = begin;
   // At least one row, so that `reserve` is what finds the windowed group empty.
   const int window_room = std::max(1, kv_.window_room(sequence) - begin);
-  span.num_tokens = std::min({missing, chunk_budget(plan), window_room});
+  span.num_tokens = std::min({missing, chunk_budget(sequence, plan), window_room});
   // The last prompt row's next token is output. Rows that an earlier run scored are not wanted
   // again.
   span.wants_all = sequence.scores_prompt && begin < sequence.prompt_len - 1 &&

@@ -27,6 +27,9 @@ struct SchedulerConfig {
   int max_num_batched_tokens = 2048;  // token rows a step
   // Most rows of a prompt's chunk while others run or could; 0: as many as there are.
   int long_prefill_token_threshold = 0;
+  // Tokens of context whose attention takes as long as the rest of a prompt's row: the threshold
+  // counts rows without context, and rows far into a prompt weigh more. 0: all weigh the same.
+  int context_per_row = 0;
   int max_logits_rows = 0;           // a step, at least max_num_seqs; 0: as many as token rows
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
@@ -113,7 +116,7 @@ class Scheduler {
   void note_drafter(const Span& span, int missing);
   void release(Sequence& sequence);
   int num_behind(const StepPlan& plan) const;
-  int chunk_budget(const StepPlan& plan) const;
+  int chunk_budget(const Sequence& sequence, const StepPlan& plan) const;
   int row_budget(const StepPlan& plan) const {
     return config_.max_num_batched_tokens - plan.num_rows;
   }

@@ -122,6 +122,38 @@ TEST(Scheduler, LongPromptsTogetherLeaveARowToThoseBehind) {
   )"));
 }
 
+TEST(Scheduler, ChunksShrinkAsAttentionGrows) {
+  EXPECT_EQ("", run({.num_blocks = 200,
+                     .block_size = 4,
+                     .max_num_seqs = 2,
+                     .max_num_batched_tokens = 64,
+                     .long_prefill_token_threshold = 32,
+                     .context_per_row = 16},
+                    R"(
+    submit a prompt=200 max=300
+    submit b prompt=2 max=20 base=500
+    plan
+    span a tokens=32 first
+    span b tokens=2 samples first
+    plan
+    span a tokens=10
+    span b tokens=1 samples
+    done a=0 b=1
+    plan
+    span a tokens=8
+    span b tokens=1 samples
+    done a=0 b=1
+    plan
+    span a tokens=8
+    span b tokens=1 samples
+    finish b
+    done a=0 b=1
+    done a=0 b=1
+    plan
+    span a tokens=64
+  )"));
+}
+
 TEST(Scheduler, WithoutAThresholdALongPromptTakesWhatIsLeft) {
   EXPECT_EQ(
       "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 3, .max_num_batched_tokens = 16},
