@@ -154,6 +154,7 @@ class Termination(unittest.TestCase):
             self.assertIsNone(client.error, client.body)
             self.assertEqual((client.status, client.done, client.reason, client.num_tokens),
                              (200, True, "length", 600))
+        self.assertIn(b" 503 ", half.sock.recv(4096))
         self.end(server, 0, within=10)
         for connection in [*resting, never_used, half]:
             connection.close()
@@ -326,7 +327,7 @@ class BatchResume(unittest.TestCase):
         counts = []
         for i in range(self.NUM_KILLS + 2):
             how = signal.SIGTERM if i >= self.NUM_KILLS else signal.SIGKILL
-            code, count = self.kill_at_random(output, seconds / 4, how)
+            code, count = self.kill_at_random(output, seconds / 7, how)
             counts.append(count)
             self.assertIn(code, (-how, 128 + how, 0))
         self.finish(output)

@@ -176,8 +176,9 @@ class Traffic:
         writer.write(self.data(path, body))
         status, _ = await read_head(reader)
         self.counts[status] += 1
-        if status not in (200, 504):
-            self.wrong.append(f"trickle: {status} for {json.dumps(body)[:300]}")
+        if status != 200:
+            if status != 504:
+                self.wrong.append(f"trickle: {status} for {json.dumps(body)[:300]}")
             return writer.close()
         try:
             async for _ in read_chunks(reader):
