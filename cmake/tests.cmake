@@ -68,6 +68,10 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     ${PROJECT_SOURCE_DIR}/tests/e2e/openai_suite.py $<TARGET_FILE:foretoken>
     ${PROJECT_BINARY_DIR}/e2e-venv)
   set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+  # How the program ends, and a batch that is killed and resumed.
+  add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)
+  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 600)
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be

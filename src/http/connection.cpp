@@ -176,9 +176,10 @@ awaitable<bool> Connection::receive_head(RequestParser& parser) {
     }
     if (parser.head_done()) co_return true;
     if (closing() || (!parser.started() && state_->draining)) co_return false;
-    const auto deadline = parser.started() ? request_.received + timeouts.header : idle_end;
+    const auto deadline =
+        parser.started() ? receive_deadline(request_.received + timeouts.header) : idle_end;
     if (Clock::now() >= deadline) {
-      if (parser.started()) refusal_ = ParseError{408, "the headers of the request took too long"};
+      if (parser.started()) refusal_ = too_late("the headers of the request took too long");
       co_return false;
     }
     start_read();
@@ -209,13 +210,25 @@ awaitable<bool> Connection::receive_body(RequestParser& parser) {
       goal = parser.num_body_bytes() + kBodyProgressBytes;
       deadline = Clock::now() + time;
     }
-    if (Clock::now() >= deadline) {
-      refusal_ = ParseError{408, "the body of the request took too long"};
+    const auto end = receive_deadline(deadline);
+    if (Clock::now() >= end) {
+      refusal_ = too_late("the body of the request took too long");
       co_return false;
     }
     start_read();
-    co_await changed(deadline);
+    co_await changed(end);
   }
+}
+
+Connection::Clock::time_point Connection::receive_deadline(Clock::time_point deadline) {
+  if (!state_->draining) return deadline;
+  if (!drain_end_) drain_end_ = Clock::now() + state_->config.timeouts.drain;
+  return std::min(deadline, *drain_end_);
+}
+
+ParseError Connection::too_late(const char* message) const {
+  if (drain_end_) return {503, "the server is shutting down"};
+  return {408, message};
 }
 
 AnswerFrame Connection::frame_of(const RequestHead& head) const {

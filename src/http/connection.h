@@ -45,6 +45,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // is to be answered.
   Awaitable<bool> receive_head(RequestParser& parser);
   Awaitable<bool> receive_body(RequestParser& parser);
+  // When the request must have come that otherwise has until `deadline`: earlier while the server
+  // drains.
+  Clock::time_point receive_deadline(Clock::time_point deadline);
+  // The answer to a request that did not come in time.
+  ParseError too_late(const char* message) const;
   Awaitable<bool> answer_by_itself(const OwnAnswer& answer, bool keep_alive);
   Awaitable<void> refuse(const ParseError& error);
   std::string refused_path() const;
@@ -90,6 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Request request_;
   RequestHead head_;
   std::optional<ParseError> refusal_;
+  std::optional<Clock::time_point> drain_end_;  // of receiving, once the server drains
   std::shared_ptr<ExchangeCore> exchange_;
   bool in_flight_ = false;
 

@@ -38,6 +38,8 @@ struct Timeouts {
   std::chrono::milliseconds keep_alive{75000};
   // Without a byte that the client's system took while an answer waits.
   std::chrono::milliseconds write{60000};
+  // From the start of a drain to the end of requests whose bytes have begun to come; then 503.
+  std::chrono::milliseconds drain{2000};
 };
 
 // One request that was answered, or whose client went (status 499).

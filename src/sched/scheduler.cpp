@@ -136,12 +136,14 @@ void Scheduler::pace(StepPlan& plan, int paced_rows) {
   paced_rows_ = std::max(1, paced_rows / std::min(num_paced, num_others));
 }
 
-// Rows of one prompt: beside others a long one must not fill whole steps.
+// Rows of one prompt: beside others a long one must not fill whole steps, and several together
+// leave a row to every sequence behind them.
 int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
-  if (paced_rows_ > 0 && is_paced(sequence)) return std::min(paced_rows_, row_budget(plan));
   const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
-  const int most = config_.long_prefill_token_threshold;
-  return most > 0 && others ? std::min(most, row_budget(plan)) : row_budget(plan);
+  int most = std::max(config_.long_prefill_token_threshold, config_.paced_prompt_len);
+  if (most == 0 || !others) return row_budget(plan);
+  if (paced_rows_ > 0 && is_paced(sequence)) most = paced_rows_;
+  return std::max(1, std::min(most, row_budget(plan) - num_behind(plan)));
 }
 
 // Known tokens as far as the budgets go. No rows: it must wait for a step with logits rows left.

@@ -9,15 +9,15 @@ import threading
 class Server:
     """Starts on entry, is asked to end on exit, and must then have ended with status 0."""
 
-    def __init__(self, program, *flags):
-        self.command = [program, "serve", "--port", "0", "--host", "127.0.0.1",
+    def __init__(self, program, *flags, port=0):
+        self.command = [program, "serve", "--port", str(port), "--host", "127.0.0.1",
                         "--log-level", "warning", *flags]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
-        found = re.search(r" at (http://\S+?),", line)
+        found = re.search(r" at (https?://\S+?),", line)
         if found is None:
             raise RuntimeError(f"no address in {line!r}: {self.process.stderr.read()}")
         self.url = found.group(1)
@@ -28,11 +28,18 @@ class Server:
 
     def __exit__(self, kind, value, trace):
         self.process.send_signal(signal.SIGTERM)
+        code = self.wait(60)
+        if kind is None and code != 0:
+            raise RuntimeError(f"the server ended with {code}: {''.join(self.errors[-20:])}")
+
+    def wait(self, seconds):
+        """The status that the process ends with; it is killed when it takes longer."""
         try:
-            code = self.process.wait(timeout=60)
+            code = self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
         self.reader.join()
-        if kind is None and code != 0:
-            raise RuntimeError(f"the server ended with {code}: {''.join(self.errors[-20:])}")
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code

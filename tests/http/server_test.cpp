@@ -131,6 +131,29 @@ TEST(HttpServer, DrainLetsRequestsEnd) {
   EXPECT_EQ(drained, 1);
 }
 
+TEST(HttpServer, DrainDoesNotWaitForHalfRequests) {
+  ServerConfig config;
+  config.timeouts.drain = milliseconds(200);
+  TestServer server(std::move(config));
+  HttpClient body = server.connect();
+  ASSERT_TRUE(body.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 6\r\n\r\nabc"));
+  HttpClient head = server.connect();
+  ASSERT_TRUE(head.send("GET /hello HTTP/1.1\r\nHost:"));
+  std::this_thread::sleep_for(milliseconds(200));
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<bool> drained{false};
+  std::thread drainer([&] { drained = server->drain(seconds(60)); });
+  for (HttpClient* client : {&body, &head}) {
+    const Answer answer = client->read_answer();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_NE(answer.body.find("shutting down"), std::string::npos) << answer.body;
+    EXPECT_TRUE(client->reaches_end());
+  }
+  drainer.join();
+  EXPECT_TRUE(drained);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(8));
+}
+
 TEST(HttpServer, DrainSaysWhenTheDeadlineCameFirst) {
   TestServer server;
   HttpClient client = server.connect();

@@ -118,6 +118,35 @@ TEST(Scheduler, ALongPromptLeavesRowsToOthers) {
   )"));
 }
 
+TEST(Scheduler, LongPromptsTogetherLeaveARowToThoseBehind) {
+  EXPECT_EQ("", run({.num_blocks = 200,
+                     .block_size = 4,
+                     .max_num_seqs = 4,
+                     .max_num_batched_tokens = 16,
+                     .long_prefill_token_threshold = 8},
+                    R"(
+    submit a prompt=80 max=99
+    submit b prompt=80 max=99 base=300
+    submit c prompt=3 max=20 base=500
+    plan
+    span a tokens=8 first
+    span b tokens=7 first
+    span c tokens=1 first
+    plan
+    span a tokens=8
+    span b tokens=7
+    span c tokens=1
+    plan
+    span a tokens=8
+    span b tokens=7
+    span c tokens=1 samples
+    plan
+    span a tokens=8
+    span b tokens=7
+    span c tokens=1 samples
+  )"));
+}
+
 TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
   EXPECT_EQ("", run({.num_blocks = 200,
                      .block_size = 4,
@@ -148,11 +177,14 @@ TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
     finish b
     finish d
     plan
-    span a tokens=16
+    span a tokens=10
+    span c tokens=6
     pace 0
     submit e prompt=3 max=20 base=900
     plan
-    span a tokens=16
+    span a tokens=10
+    span c tokens=5
+    span e tokens=1 first
   )"));
 }
 
