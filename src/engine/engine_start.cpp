@@ -13,6 +13,7 @@
 #include "engine/resolve_config.h"
 #include "engine/speculative_checks.h"
 #include "engine/step_profile.h"
+#include "gguf/model_texts.h"
 #include "model/registry.h"
 
 namespace foretoken {

@@ -41,7 +41,8 @@ TEST(DottedFlags, ValuesAreReadAsJsonNumbersOrText) {
   expect_refused({"-sc.method", "3"}, "'method' must be a string, not 3", 1);
   expect_refused({"-sc.method", "\"3\""}, "'3'", 1);
   expect_refused({"-sc.method", "ngarm"}, "did you mean 'ngram'?", 1);
-  expect_refused({"-sc.metod", "ngram"}, "did you mean 'method'?", 1);
+  expect_refused({"-sc.method=ngram", "-sc.num_speculative_tokens=3", "-sc.metod", "x"},
+                 "did you mean 'method'?", 1);
   expect_refused({"-cc.cudagraph_capture_sizes+", "1,x"}, "not \"x\"", 1);
   expect_refused({"--no-such.part", "1"}, "unknown flag --no-such", 2);
 }

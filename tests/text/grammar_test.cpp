@@ -178,7 +178,8 @@ number ::= [1-9] [0-9]{0,2} | "\x30" | [^\x00-\u00ff]
 TEST_F(GrammarTest, LongLiteralsOfGbnf) {
   std::string letters;
   while (letters.size() < 900'000) letters += "aé水\\n";
-  EXPECT_EQ(fault_of("root ::= \"" + letters + "\" other"), "GBNF: there is no rule 'other'");
+  EXPECT_EQ(fault_of("root ::= \"" + letters + "\" other"),
+            "structured_outputs: GBNF: there is no rule 'other'");
   EXPECT_NE(fault_of("root ::= \n\"" + letters + "\\q\"").find("line 2: '\\q' is no"),
             std::string::npos);
   StructuredOutputs wanted;
