@@ -11,6 +11,7 @@
 #include "draft/registry.h"
 #include "engine/locate_model.h"
 #include "engine_options.h"
+#include "gguf/model_texts.h"
 #include "interrupt.h"
 #include "kernels/open_device.h"
 #include "model/config.h"
@@ -130,7 +131,6 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   }
   const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
   const int64_t kv_bytes = 2 * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
-  std::error_code error;
   return ordered_json{
       {"architecture", config.architecture},
       {"dtype", bytes == 4 ? "float32" : "bfloat16"},

@@ -6,7 +6,7 @@
 namespace foretoken {
 
 PrefillPacer::PrefillPacer(int most)
-    : most_(std::max(most, kLeast)), full_(std::min(kFirst, most_)) {}
+    : most_(std::max(most, kLeast)), full_(std::min(kFirst, most_)), alone_(most_) {}
 
 void PrefillPacer::planned(const StepPlan& plan) {
   if (plan.num_paced_rows > 0) at_half_ = !at_half_;
@@ -14,6 +14,9 @@ void PrefillPacer::planned(const StepPlan& plan) {
 
 // Steps with rows of other prompts say nothing: they vary.
 void PrefillPacer::observe(const StepPlan& plan, int64_t ns) {
+  if (plan.num_other_prompt_rows == 0 && plan.num_lone_rows > 0) {
+    adjust_alone(plan.num_lone_rows, ns);
+  }
   const bool is_half = plan.paced_limit == half();
   if (plan.num_paced_rows == 0 || plan.num_other_prompt_rows > 0) return;
   if (!is_half && plan.paced_limit != full_) return;
@@ -24,6 +27,13 @@ void PrefillPacer::observe(const StepPlan& plan, int64_t ns) {
   }
   ++sample.count;
   if (samples_[0].count >= kSamples && samples_[1].count >= kSamples) adjust();
+}
+
+void PrefillPacer::adjust_alone(int rows, int64_t ns) {
+  const double fitting =
+      static_cast<double>(kLongestAloneNs) * rows / static_cast<double>(std::max<int64_t>(ns, 1));
+  alone_ = std::clamp(static_cast<int>(std::min(fitting, 2.0 * alone_)),
+                      std::min(kLeastAlone, most_), most_);
 }
 
 // On average three quarters of full_ are computed. Rows that cost nothing to be seen, because the

@@ -7,6 +7,9 @@
 namespace foretoken {
 namespace {
 
+// A client that asks again at once is not gone.
+constexpr int kPlansAfterOthers = 8;
+
 SchedulerConfig with_defaults(SchedulerConfig config) {
   FT_CHECK(config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
   if (config.max_logits_rows == 0) config.max_logits_rows = config.max_num_batched_tokens;
@@ -79,9 +82,9 @@ void Scheduler::describe(BatchDemand& demand) const {
   demand.drafters[static_cast<size_t>(first.drafter)].num_coming += num_coming;
 }
 
-bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, int paced_rows) {
+bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRows paced) {
   plan.clear();
-  pace(plan, paced_rows);
+  pace(plan, paced);
   drafts_.open(grants);
   preempted_ = false;
   make_way_for_waiting();
@@ -123,26 +126,31 @@ bool Scheduler::is_paced(const Sequence& sequence) const {
 }
 
 // Among others, paced prompts share what is granted to them; where they are more, they get more.
-void Scheduler::pace(StepPlan& plan, int paced_rows) {
+void Scheduler::pace(StepPlan& plan, PacedRows paced) {
   paced_rows_ = 0;
-  if (config_.paced_prompt_len == 0 || paced_rows <= 0) return;
+  if (config_.paced_prompt_len == 0) return;
   int num_paced = 0, num_others = 0;
   for (const Sequence* sequence : running_) ++(is_paced(*sequence) ? num_paced : num_others);
   if (!waiting_.empty() && !free_slots_.empty()) {
     ++(is_paced(*waiting_.front()) ? num_paced : num_others);
   }
-  if (num_paced == 0 || num_others == 0) return;
-  plan.paced_limit = paced_rows;
-  paced_rows_ = std::max(1, paced_rows / std::min(num_paced, num_others));
+  paces_beside_ = num_others > 0 ? kPlansAfterOthers : std::max(paces_beside_ - 1, 0);
+  if (num_paced == 0) return;
+  if (paces_beside_ > 0 && paced.beside > 0) {
+    plan.paced_limit = paced.beside;
+    paced_rows_ = std::max(1, paced.beside / std::min(num_paced, std::max(num_others, 1)));
+  } else if (paced.alone > 0) {
+    paced_rows_ = std::max(1, paced.alone / num_paced);
+  }
 }
 
 // Rows of one prompt: beside others a long one must not fill whole steps, and several together
 // leave a row to every sequence behind them.
 int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
   const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
-  int most = std::max(config_.long_prefill_token_threshold, config_.paced_prompt_len);
-  if (most == 0 || !others) return row_budget(plan);
+  int most = others ? std::max(config_.long_prefill_token_threshold, config_.paced_prompt_len) : 0;
   if (paced_rows_ > 0 && is_paced(sequence)) most = paced_rows_;
+  if (most == 0) return row_budget(plan);
   return std::max(1, std::min(most, row_budget(plan) - num_behind(plan)));
 }
 
@@ -215,8 +223,10 @@ Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
 void Scheduler::book(StepPlan& plan, const Span& span) {
   Sequence& sequence = *span.sequence;
   if (!sequence.caught_up) {
-    (paced_rows_ > 0 && is_paced(sequence) ? plan.num_paced_rows : plan.num_other_prompt_rows) +=
-        span.num_tokens;
+    int& rows = !is_paced(sequence)    ? plan.num_other_prompt_rows
+                : plan.paced_limit > 0 ? plan.num_paced_rows
+                                       : plan.num_lone_rows;
+    rows += span.num_tokens;
     sequence.num_scheduled += span.num_tokens;
     plan.num_new_ids += span.num_new_ids();
   }

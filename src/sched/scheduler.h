@@ -27,7 +27,7 @@ struct SchedulerConfig {
   int max_num_batched_tokens = 2048;  // token rows a step
   // Most rows of a prompt's chunk while others run or could; 0: as many as there are.
   int long_prefill_token_threshold = 0;
-  // Longer prompts get the rows that `plan` is told while there are others; 0: none is so long.
+  // Longer prompts get the rows that `plan` is told; 0: none is so long.
   int paced_prompt_len = 0;
   int max_logits_rows = 0;           // a step, at least max_num_seqs; 0: as many as token rows
   int max_init_words = 0;            // a step, at least those of any one sequence
@@ -76,9 +76,8 @@ class Scheduler {
 
   // Fills `plan` (but not its step number). False, and an empty plan, when there is nothing to run
   // now. Every planned span counts as in flight until `reconcile`. `grants`: by drafter; none: no
-  // drafts and nothing caught up. `paced_rows`: for all paced prompts together, if there are no
-  // more of them than of others.
-  bool plan(StepPlan& plan, std::span<const DraftGrant> grants = {}, int paced_rows = 0);
+  // drafts and nothing caught up.
+  bool plan(StepPlan& plan, std::span<const DraftGrant> grants = {}, PacedRows paced = {});
 
   // The published result of a planned span.
   struct Outcome {
@@ -118,7 +117,7 @@ class Scheduler {
   int num_behind(const StepPlan& plan) const;
   int chunk_budget(const Sequence& sequence, const StepPlan& plan) const;
   bool is_paced(const Sequence& sequence) const;
-  void pace(StepPlan& plan, int paced_rows);
+  void pace(StepPlan& plan, PacedRows paced);
   int row_budget(const StepPlan& plan) const {
     return config_.max_num_batched_tokens - plan.num_rows;
   }
@@ -135,6 +134,7 @@ class Scheduler {
   uint64_t num_added_ = 0;
   int num_finished_ = 0;    // finished but not yet released
   bool preempted_ = false;  // by a running sequence, in the plan being made
+  int paces_beside_ = 0;    // plans for which others count as there, since they come again
   int paced_rows_ = 0;      // of each paced prompt in that plan; 0: as many as there are
   SchedulerStats stats_;
 };

@@ -55,6 +55,12 @@ struct BlockAssignment {
   bool windowed = false;  // of the windowed group, which has no token pages
 };
 
+// Rows of all paced prompts together in a step (SchedulerConfig::paced_prompt_len); 0: any.
+struct PacedRows {
+  int beside = 0;  // others, if the prompts are no more than those
+  int alone = 0;
+};
+
 // What the host decides about one step: shapes and bounds, never values. Vectors are reserved at
 // start-up.
 struct StepPlan {
@@ -67,8 +73,9 @@ struct StepPlan {
   int num_words = 0;        // words of variable parameters to upload
   uint32_t features = 0;    // StepFeature bits of all spans
   std::array<DraftUse, kMaxDrafters> drafts{};
-  int paced_limit = 0;            // the rows that were granted to paced prompts
+  int paced_limit = 0;            // the rows that were granted to paced prompts beside others
   int num_paced_rows = 0;         // those that they got
+  int num_lone_rows = 0;          // the same without others
   int num_other_prompt_rows = 0;  // of prompts that are not paced
 
   void clear() {
@@ -82,6 +89,7 @@ struct StepPlan {
     drafts = {};
     paced_limit = 0;
     num_paced_rows = 0;
+    num_lone_rows = 0;
     num_other_prompt_rows = 0;
   }
 };

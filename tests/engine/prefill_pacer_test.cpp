@@ -11,7 +11,7 @@ double rows_after(PrefillPacer& pacer, int num_steps, int64_t rest, int64_t row,
   double sum = 0;
   for (int i = 0; i < num_steps; ++i) {
     StepPlan plan;
-    plan.paced_limit = plan.num_paced_rows = pacer.rows();
+    plan.paced_limit = plan.num_paced_rows = pacer.rows().beside;
     pacer.planned(plan);
     pacer.observe(plan, rest + row * std::max(plan.num_paced_rows - free, 0));
     if (i >= num_steps - 2) sum += plan.num_paced_rows / 2.0;
@@ -36,14 +36,31 @@ TEST(PrefillPacer, StaysWithinItsBounds) {
 
 TEST(PrefillPacer, OtherPromptsAndPlainStepsTeachNothing) {
   PrefillPacer pacer(512);
-  const int rows = pacer.rows();
+  const int rows = pacer.rows().beside;
   for (int i = 0; i < 50; ++i) {
     StepPlan plan;
-    if (i % 2 == 0) plan.paced_limit = plan.num_paced_rows = pacer.rows();
+    if (i % 2 == 0) plan.paced_limit = plan.num_paced_rows = pacer.rows().beside;
     plan.num_other_prompt_rows = i % 2 == 0 ? 5 : 0;
     pacer.observe(plan, i * 1000);
   }
-  EXPECT_EQ(pacer.rows(), rows);
+  EXPECT_EQ(pacer.rows().beside, rows);
+}
+
+TEST(PrefillPacer, LoneStepsEndWithinHalfASecond) {
+  PrefillPacer pacer(512);
+  EXPECT_EQ(pacer.rows().alone, 512);
+  const auto after = [&](int64_t row_ns) {
+    for (int i = 0; i < 10; ++i) {
+      StepPlan plan;
+      plan.num_lone_rows = pacer.rows().alone;
+      pacer.observe(plan, plan.num_lone_rows * row_ns);
+    }
+    return pacer.rows().alone;
+  };
+  EXPECT_EQ(after(100'000), 512);
+  EXPECT_EQ(after(5'000'000), 100);
+  EXPECT_EQ(after(50'000'000), 64);
+  EXPECT_EQ(after(1'000'000), 500);
 }
 
 }  // namespace

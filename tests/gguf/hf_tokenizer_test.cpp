@@ -67,10 +67,10 @@ TEST_F(HfTokenizer, NamesWhatIsWrong) {
   GgufBytes empty(0, 1);
   empty.text_value("tokenizer.ggml.model", "gpt2");
   EXPECT_NE(make(empty).status().message().find("holds no tokens"), std::string::npos);
-  GgufBytes beyond = vocabulary(2, "gpt2");
+  GgufBytes beyond = vocabulary(3, "gpt2");
   beyond.u32_value("tokenizer.ggml.bos_token_id", 9);
   beyond.key("tokenizer.ggml.merges", 9).number(uint32_t{8}).number(uint64_t{0});
-  beyond.key("tokenizer.ggml.add_bos_token", 7);
+  beyond.key("tokenizer.ggml.add_bos_token", 7).number(uint8_t{1});
   EXPECT_FALSE(make(beyond).ok());
 }
 

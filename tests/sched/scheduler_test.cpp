@@ -154,16 +154,16 @@ TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
                      .max_num_batched_tokens = 16,
                      .paced_prompt_len = 10},
                     R"(
-    pace 6
+    pace 6 14
     submit a prompt=80 max=99
     plan
-    span a tokens=16 first
+    span a tokens=14 first
     submit b prompt=3 max=20 base=300
     plan
     span a tokens=6
     span b tokens=3 samples first
     submit c prompt=60 max=70 base=500
-    pace 4
+    pace 4 14
     plan
     span a tokens=4
     span b tokens=1 samples
@@ -177,14 +177,8 @@ TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
     finish b
     finish d
     plan
-    span a tokens=10
-    span c tokens=6
-    pace 0
-    submit e prompt=3 max=20 base=900
-    plan
-    span a tokens=10
-    span c tokens=5
-    span e tokens=1 first
+    span a tokens=4
+    span c tokens=4
   )"));
 }
 

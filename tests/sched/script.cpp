@@ -41,7 +41,7 @@ std::string SchedulerScript::command(const std::string& line) {
   } else if (verb == "plan") {
     StepPlan plan;
     const std::vector<DraftGrant> grants = read_grants(words);
-    const bool planned = scheduler_.plan(plan, grants, paced_rows_);
+    const bool planned = scheduler_.plan(plan, grants, paced_);
     last_ = plan;
     if (planned) {
       in_flight_.push_back(std::move(plan));
@@ -55,7 +55,7 @@ std::string SchedulerScript::command(const std::string& line) {
     words >> name;
     (void)scheduler_.finish(*sequences_.at(name));
   } else if (verb == "pace") {
-    words >> paced_rows_;
+    words >> paced_.beside >> paced_.alone;
   } else if (verb == "hold" || verb == "let") {
     std::string name;
     words >> name;

@@ -19,7 +19,7 @@ namespace foretoken {
 //   done NAME=N[!][:M] ...  results of the oldest step: ids committed by each span; ! = it ended;
 //     M = entries that the drafter lacks, as reported, otherwise as many as there can be
 //   finish NAME     ends it on the host's side
-//   pace N          the rows that paced prompts may have from now on
+//   pace N M        the rows that paced prompts may have from now on beside others and alone
 //   hold NAME, let NAME    sets and clears is_held
 //   state free=N window_free=N running=N waiting=N slots=N preemptions=N lookups=N    checks (any
 //     subset); of the last plan: rows=N logits=N words=N features=F passes=N catch_up=N drafting=N
@@ -41,7 +41,7 @@ class SchedulerScript {
   std::vector<DraftGrant> read_grants(std::istringstream& words) const;
   std::string describe(const Span& span) const;
 
-  int paced_rows_ = 0;
+  PacedRows paced_;
   Scheduler scheduler_;
   std::map<std::string, std::unique_ptr<Sequence>> sequences_;
   std::deque<StepPlan> in_flight_;
