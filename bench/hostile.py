@@ -22,7 +22,7 @@ def hostile(number):
     """Forms of output; each call gives other texts, so that none was compiled before."""
     salt = f"z{next(SALT)}{time.time_ns()}"
     nested = {"type": "string"}
-    for _ in range(60):
+    for _ in range(20):
         nested = {"anyOf": [{"type": "array", "items": nested}, {"type": "object", salt: 1}]}
     forms = [
         ("regex of many states", {"regex": f"(.*a.{{20}}b.{{20}}c.{{20}}d|{salt})"}),
@@ -57,7 +57,9 @@ def one_round(url, args, companion):
 
     def accompany():
         while companion is not None and not stop.is_set():
-            ask(url, {**body, "ignore_eos": False, **companion()})
+            status = ask(url, {**body, "ignore_eos": False, **companion()})
+            if status != 200:
+                raise RuntimeError(f"the companion was answered with {status}")
 
     def other(seed):
         times = []
