@@ -18,7 +18,7 @@ Status wrong_block(const std::string& where, const std::string& type) {
   if (type.empty()) {
     return invalid_argument(where + ": each block of 'content' needs a \"type\" string");
   }
-  return unsupported(where + ": blocks of type '" + type + "' are not supported; give text");
+  return invalid_argument(where + ": blocks of type '" + type + "' are not supported; give text");
 }
 
 // The text of a string or of text blocks.
@@ -126,7 +126,7 @@ Status read_tools(const json& tools, json* chat) {
           "'tools': each must be {\"name\", \"description\", \"input_schema\"}");
     }
     if (type.is_string() && type != "custom") {
-      return unsupported("'tools': tools of type " + type.dump() +
+      return invalid_argument("'tools': tools of type " + type.dump() +
                          " do not run here; give your own");
     }
     json function = {{"name", tool["name"]}};

@@ -244,7 +244,8 @@ constexpr const char* kAnswers = R"json({
     "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/TokenId"}}}},
 "AbortRequest": {
   "type": "object", "additionalProperties": false,
-  "properties": {"request_ids": {"type": "array", "items": {"type": "string"},
+  "properties": {"request_ids": {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "description": "ids of answers; none: all"}}},
 "TokenizeText": {
   "type": "object", "required": ["prompt"], "additionalProperties": false,

@@ -22,7 +22,7 @@ Result<std::string> plain_text(const json& content, const std::string& where) {
   for (const json& part : content) {
     const std::string type = part.is_object() ? text_at(part, "type") : "";
     if (type != "input_text" && type != "output_text" && type != "text") {
-      return unsupported(where + ": parts of type '" + type + "' are not supported; give text");
+      return invalid_argument(where + ": parts of type '" + type + "' are not supported; give text");
     }
     text += text_at(part, "text");
   }
@@ -69,7 +69,7 @@ Status read_item(const json& item, const std::string& where, json* messages) {
   }
   // Templates leave reasoning of earlier turns out.
   if (type == "reasoning") return {};
-  return unsupported(where + ": items of type '" + type + "' are not supported");
+  return invalid_argument(where + ": items of type '" + type + "' are not supported");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Status read_tools(const json& tools, json* chat) {
           "'tools': each must be {\"type\": \"function\", \"name\", \"parameters\"}");
     }
     if (type != "function") {
-      return unsupported("'tools': tools of type " + type.dump() +
+      return invalid_argument("'tools': tools of type " + type.dump() +
                          " do not run here; give functions");
     }
     json function = json::object();
