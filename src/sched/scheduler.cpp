@@ -148,9 +148,12 @@ void Scheduler::pace(StepPlan& plan, PacedRows paced) {
 // leave a row to every sequence behind them.
 int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
   const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
-  int most = others ? std::max(config_.long_prefill_token_threshold, config_.paced_prompt_len) : 0;
-  if (paced_rows_ > 0 && is_paced(sequence)) most = paced_rows_;
-  if (most == 0) return row_budget(plan);
+  int most = others ? config_.long_prefill_token_threshold : 0;
+  if (is_paced(sequence)) {
+    most = paced_rows_ > 0 ? paced_rows_ : others ? config_.paced_prompt_len : 0;
+  }
+  const int missing = sequence.known_len() - sequence.num_scheduled;
+  if (most == 0 || missing <= most) return row_budget(plan);
   return std::max(1, std::min(most, row_budget(plan) - num_behind(plan)));
 }
 

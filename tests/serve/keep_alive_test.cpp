@@ -15,7 +15,7 @@ class KeepAliveTest : public test::ServeRig {
   // A stream whose second event comes with its end.
   static std::string silent_request(bool stream = true) {
     return json{
-        {"prompt", "Once"}, {"max_tokens", 400},        {"ignore_eos", true},     {"seed", 1},
+        {"prompt", "Once"}, {"max_tokens", 100},        {"ignore_eos", true},     {"seed", 1},
         {"stream", stream}, {"stream_interval", 10000}, {"request_id", "silent"}, {"n", 4}}
         .dump();
   }
