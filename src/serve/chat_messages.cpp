@@ -21,8 +21,8 @@ Result<json> text_parts(const json& parts, const std::string& where) {
                               "\"text\": ...}");
     }
     if (part["type"] != "text" || !part.contains("text") || !part["text"].is_string()) {
-      return invalid_argument(where + ": 'content' parts of type '" + part["type"].get<std::string>() +
-                         "' are not supported; give text");
+      return invalid_argument(where + ": 'content' parts of type '" +
+                              part["type"].get<std::string>() + "' are not supported; give text");
     }
     texts.push_back(part);
   }

@@ -127,7 +127,7 @@ Status read_tools(const json& tools, json* chat) {
     }
     if (type.is_string() && type != "custom") {
       return invalid_argument("'tools': tools of type " + type.dump() +
-                         " do not run here; give your own");
+                              " do not run here; give your own");
     }
     json function = {{"name", tool["name"]}};
     if (tool.contains("description")) function["description"] = tool["description"];

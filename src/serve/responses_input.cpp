@@ -22,7 +22,8 @@ Result<std::string> plain_text(const json& content, const std::string& where) {
   for (const json& part : content) {
     const std::string type = part.is_object() ? text_at(part, "type") : "";
     if (type != "input_text" && type != "output_text" && type != "text") {
-      return invalid_argument(where + ": parts of type '" + type + "' are not supported; give text");
+      return invalid_argument(where + ": parts of type '" + type +
+                              "' are not supported; give text");
     }
     text += text_at(part, "text");
   }

@@ -20,7 +20,7 @@ Status read_tools(const json& tools, json* chat) {
     }
     if (type != "function") {
       return invalid_argument("'tools': tools of type " + type.dump() +
-                         " do not run here; give functions");
+                              " do not run here; give functions");
     }
     json function = json::object();
     for (const char* name : {"name", "description", "parameters", "strict"}) {
