@@ -71,7 +71,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   # How the program ends, and a batch that is killed and resumed.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 600)
+  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE)
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be
