@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kNice = 19;
+constexpr int kNice = 15;
 
 }  // namespace
 

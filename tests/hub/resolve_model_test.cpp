@@ -40,8 +40,14 @@ TEST_F(ResolveModel, AFolderAlwaysWins) {
 }
 
 TEST_F(ResolveModel, FilesAndTyposAreNamed) {
-  expect_error(resolve(scratch.write("x.gguf", "x")), {"x.gguf", "is a file"});
+  expect_error(resolve(scratch.write("x.bin", "x")), {"x.bin", "is a file", "*.gguf"});
   expect_error(resolve("/no/such/model"), {"'/no/such/model'", "neither a folder", "Hub id"});
+  EXPECT_EQ(server.requests().size(), 0u);
+}
+
+TEST_F(ResolveModel, AGgufFileIsAModel) {
+  const std::string path = scratch.write("x.gguf", "x");
+  EXPECT_EQ(resolve(path).value(), path);
   EXPECT_EQ(server.requests().size(), 0u);
 }
 
