@@ -1,12 +1,6 @@
 #include "gguf/gguf_file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <type_traits>
 
 #include "gguf/front_reader.h"
 
@@ -40,14 +34,11 @@ std::optional<int64_t> as_integer(const GgufValue& value) {
 
 Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
   std::unique_ptr<GgufFile> file(new GgufFile(path));
-  FT_RETURN_IF_ERROR(file->map_file());
+  FT_ASSIGN_OR_RETURN(
+      file->file_,
+      MappedFile::open(path, 1, "it is empty or no file; name a GGUF file or a model folder"));
   FT_RETURN_IF_ERROR(file->read_front());
   return file;
-}
-
-GgufFile::~GgufFile() {
-  if (memory_ != nullptr) munmap(const_cast<std::byte*>(memory_), size_);
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status GgufFile::error(const std::string& what) const {
@@ -55,38 +46,12 @@ Status GgufFile::error(const std::string& what) const {
 }
 
 Status GgufFile::read(int64_t first, int64_t count, void* to) const {
-  for (int64_t done = 0; done < count;) {
-    const ssize_t got = pread(descriptor_, static_cast<std::byte*>(to) + done,
-                              static_cast<size_t>(count - done), first + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return error("it cannot be read or became shorter; fetch the file again");
-    done += got;
-  }
-  return {};
-}
-
-Status GgufFile::map_file() {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    return not_found("cannot open " + path_ + " (" + std::strerror(errno) +
-                     "); check the path and the permissions");
-  }
-  struct stat info = {};
-  if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) {
-    return error("it is empty or no file; name a GGUF file or a model folder");
-  }
-  size_ = static_cast<size_t>(info.st_size);
-  void* memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-  if (memory == MAP_FAILED) {
-    return resource_exhausted("cannot map " + path_ + " (" + std::strerror(errno) +
-                              "); raise the limit on virtual memory");
-  }
-  memory_ = static_cast<const std::byte*>(memory);
-  return {};
+  if (read_at(descriptor(), first, count, to) == count) return {};
+  return error("it cannot be read or became shorter; fetch the file again");
 }
 
 Status GgufFile::read_front() {
-  Result<GgufFront> front = read_gguf_front({memory_, size_});
+  Result<GgufFront> front = read_gguf_front({file_->memory(), file_->size()});
   if (!front.ok()) return {front.status().code(), path_ + ": " + front.status().message()};
   metadata_ = std::move(front.value().metadata);
   tensors_ = std::move(front.value().tensors);

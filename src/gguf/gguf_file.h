@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "gguf/block_type.h"
 #include "gguf/gguf_value.h"
@@ -33,14 +34,11 @@ class GgufFile {
   // NotFound when the file cannot be opened; InvalidArgument names the file, what is wrong and the
   // remedy.
   static Result<std::unique_ptr<GgufFile>> open(const std::string& path);
-  ~GgufFile();
-  GgufFile(const GgufFile&) = delete;
-  GgufFile& operator=(const GgufFile&) = delete;
 
   const std::string& path() const { return path_; }
   // Of the file, open as long as this object, and its content.
-  int descriptor() const { return descriptor_; }
-  const std::byte* memory() const { return memory_; }
+  int descriptor() const { return file_->descriptor(); }
+  const std::byte* memory() const { return file_->memory(); }
   const std::map<std::string, GgufTensor>& tensors() const { return tensors_; }
 
   // Copies bytes of the file; errors as of TensorView::read. Any thread.
@@ -62,14 +60,11 @@ class GgufFile {
 
  private:
   explicit GgufFile(std::string path) : path_(std::move(path)) {}
-  Status map_file();
   Status read_front();
   Status wrong_kind(const std::string& key, const char* wanted) const;
 
   std::string path_;
-  int descriptor_ = -1;
-  const std::byte* memory_ = nullptr;
-  size_t size_ = 0;
+  std::unique_ptr<MappedFile> file_;
   std::map<std::string, GgufValue> metadata_;
   std::map<std::string, GgufTensor> tensors_;
 };

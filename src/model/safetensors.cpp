@@ -1,10 +1,5 @@
 #include "model/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -105,19 +100,14 @@ Status TensorView::read(int64_t first, int64_t count, void* to) const {
     std::memcpy(to, data + first, static_cast<size_t>(count));
     return {};
   }
-  for (int64_t done = 0; done < count;) {
-    const ssize_t got = pread(descriptor, static_cast<std::byte*>(to) + done,
-                              static_cast<size_t>(count - done), file_offset + first + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return internal_error(file + ": tensor '" + name + "' cannot be read (" +
-                            std::strerror(errno) + "); check the disk or fetch the file again");
-    }
-    if (got == 0) {
-      return invalid_argument(file + ": the file became shorter and ends inside tensor '" + name +
-                              "'" + kFetchAgain);
-    }
-    done += got;
+  const int64_t got = read_at(descriptor, file_offset + first, count, to);
+  if (got < 0) {
+    return internal_error(file + ": tensor '" + name + "' cannot be read (" + std::strerror(errno) +
+                          "); check the disk or fetch the file again");
+  }
+  if (got < count) {
+    return invalid_argument(file + ": the file became shorter and ends inside tensor '" + name +
+                            "'" + kFetchAgain);
   }
   return {};
 }
@@ -132,52 +122,31 @@ std::string TensorView::shape_text() const {
 
 Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string& path) {
   std::unique_ptr<SafetensorsFile> file(new SafetensorsFile(path));
-  FT_RETURN_IF_ERROR(file->map_file());
+  FT_ASSIGN_OR_RETURN(
+      file->file_,
+      MappedFile::open(
+          path, 8,
+          std::string("shorter than the 8 bytes of a safetensors header length") + kFetchAgain));
   FT_RETURN_IF_ERROR(file->read_header());
   return file;
 }
 
-SafetensorsFile::~SafetensorsFile() {
-  if (memory_ != nullptr) munmap(const_cast<std::byte*>(memory_), size_);
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-Status SafetensorsFile::map_file() {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    return not_found("cannot open " + path_ + " (" + std::strerror(errno) +
-                     "); check the path and the permissions");
-  }
-  struct stat info = {};
-  const bool known = fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode);
-  if (!known || info.st_size < 8) {
-    return invalid_argument(path_ + ": shorter than the 8 bytes of a safetensors header length" +
-                            kFetchAgain);
-  }
-  size_ = static_cast<size_t>(info.st_size);
-  void* memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-  if (memory == MAP_FAILED) {
-    return resource_exhausted("cannot map " + path_ + " (" + std::strerror(errno) +
-                              "); raise the limit on virtual memory");
-  }
-  memory_ = static_cast<const std::byte*>(memory);
-  return {};
-}
-
 Status SafetensorsFile::read_header() {
+  const std::byte* memory = file_->memory();
+  const size_t size = file_->size();
   uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, memory_, 8);
-  if (header_bytes > kMaxHeaderBytes || header_bytes > size_ - 8) {
+  std::memcpy(&header_bytes, memory, 8);
+  if (header_bytes > kMaxHeaderBytes || header_bytes > size - 8) {
     return invalid_argument(path_ + ": header length " + std::to_string(header_bytes) +
-                            " does not fit the file of " + std::to_string(size_) + " bytes" +
+                            " does not fit the file of " + std::to_string(size) + " bytes" +
                             kFetchAgain);
   }
-  const std::string_view text(reinterpret_cast<const char*>(memory_ + 8), header_bytes);
+  const std::string_view text(reinterpret_cast<const char*>(memory + 8), header_bytes);
   const Result<Json> parsed = parse_json_object(text, path_ + " (header)");
   if (!parsed.ok()) return invalid_argument(parsed.status().message() + kFetchAgain);
   const Json& header = parsed.value();
-  const std::byte* data = memory_ + 8 + header_bytes;
-  const auto data_bytes = static_cast<int64_t>(size_ - 8 - header_bytes);
+  const std::byte* data = memory + 8 + header_bytes;
+  const auto data_bytes = static_cast<int64_t>(size - 8 - header_bytes);
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
     TensorView tensor;
@@ -192,8 +161,8 @@ Status SafetensorsFile::read_header() {
                               kFetchAgain);
     }
     tensor.data = data + begin;
-    tensor.descriptor = descriptor_;
-    tensor.file_offset = tensor.data - memory_;
+    tensor.descriptor = file_->descriptor();
+    tensor.file_offset = tensor.data - memory;
     tensors_.emplace(name, std::move(tensor));
   }
   return check_layout(data_bytes);
@@ -205,7 +174,8 @@ Status SafetensorsFile::check_layout(int64_t data_bytes) const {
   std::sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
     return a->data != b->data ? a->data < b->data : a->num_bytes < b->num_bytes;
   });
-  const std::byte* at = memory_ + size_ - data_bytes;
+  const std::byte* end = file_->memory() + file_->size();
+  const std::byte* at = end - data_bytes;
   const TensorView* before = nullptr;
   for (const TensorView* tensor : order) {
     if (tensor->data != at) {
@@ -217,8 +187,8 @@ Status SafetensorsFile::check_layout(int64_t data_bytes) const {
     at += tensor->num_bytes;
     before = tensor;
   }
-  if (at != memory_ + size_) {
-    return invalid_argument(path_ + ": " + std::to_string(memory_ + size_ - at) +
+  if (at != end) {
+    return invalid_argument(path_ + ": " + std::to_string(end - at) +
                             " bytes after the last tensor" + kFetchAgain);
   }
   return {};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "gguf/block_type.h"
 
@@ -48,22 +49,16 @@ class SafetensorsFile {
   // NotFound when the file cannot be opened; InvalidArgument names the file, the tensor and the
   // remedy.
   static Result<std::unique_ptr<SafetensorsFile>> open(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
 
  private:
   explicit SafetensorsFile(std::string path) : path_(std::move(path)) {}
-  Status map_file();
   Status read_header();
   Status check_layout(int64_t data_bytes) const;
 
   std::string path_;
-  int descriptor_ = -1;
-  const std::byte* memory_ = nullptr;
-  size_t size_ = 0;
+  std::unique_ptr<MappedFile> file_;
   std::map<std::string, TensorView> tensors_;
 };
 

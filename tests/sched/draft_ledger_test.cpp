@@ -19,10 +19,6 @@ SchedulerConfig config_of(std::vector<SchedulerDrafter> drafters) {
           .drafters = std::move(drafters)};
 }
 
-std::string run(const SchedulerConfig& config, const std::string& script) {
-  return SchedulerScript(config).run(script);
-}
-
 TEST(DraftLedger, ThePromptIsCaughtUpWithItsChunksAndThenWhatAStepCanCommit) {
   EXPECT_EQ("", run(config_of({kHead}), R"(
     submit a prompt=20 max=60 drafts=3

@@ -7,10 +7,6 @@
 namespace foretoken {
 namespace {
 
-std::string run(const SchedulerConfig& config, const char* script) {
-  return SchedulerScript(config).run(script);
-}
-
 // Blocks of four tokens; a window of eight touches three of them.
 SchedulerConfig window_config(int num_window_blocks) {
   return {.num_blocks = 40,

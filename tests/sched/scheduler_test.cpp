@@ -7,10 +7,6 @@
 namespace foretoken {
 namespace {
 
-std::string run(const SchedulerConfig& config, const char* script) {
-  return SchedulerScript(config).run(script);
-}
-
 // With a drafter that has no KV.
 SchedulerConfig drafting(SchedulerConfig config) {
   config.drafters = {{}};
@@ -80,118 +76,6 @@ TEST(Scheduler, HeldSequencesGetNoRowsAndKeepTheirPlace) {
     let a
     plan limit=2
     span a tokens=1 limit=2 samples
-  )"));
-}
-
-TEST(Scheduler, ALongPromptLeavesRowsToOthers) {
-  EXPECT_EQ("", run({.num_blocks = 200,
-                     .block_size = 4,
-                     .max_num_seqs = 3,
-                     .max_num_batched_tokens = 16,
-                     .long_prefill_token_threshold = 4},
-                    R"(
-    submit a prompt=80 max=99
-    plan
-    span a tokens=16 first
-    submit b prompt=3 max=20 base=300
-    submit c prompt=30 max=40 base=500
-    plan
-    span a tokens=4
-    span b tokens=3 samples first
-    span c tokens=4 first
-    submit d prompt=3 max=20 base=700
-    plan
-    span a tokens=4
-    span b tokens=1 samples
-    span c tokens=4
-    finish b
-    finish c
-    done a=0
-    done a=0 b=1 c=0
-    done a=0 b=1 c=0
-    plan
-    span a tokens=4
-    span d tokens=3 samples first
-    done a=0 d=1!
-    plan
-    span a tokens=16
-  )"));
-}
-
-TEST(Scheduler, LongPromptsTogetherLeaveARowToThoseBehind) {
-  EXPECT_EQ("", run({.num_blocks = 200,
-                     .block_size = 4,
-                     .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16,
-                     .long_prefill_token_threshold = 8},
-                    R"(
-    submit a prompt=80 max=99
-    submit b prompt=80 max=99 base=300
-    submit c prompt=3 max=20 base=500
-    plan
-    span a tokens=8 first
-    span b tokens=7 first
-    span c tokens=1 first
-    plan
-    span a tokens=8
-    span b tokens=7
-    span c tokens=1
-    plan
-    span a tokens=8
-    span b tokens=7
-    span c tokens=1 samples
-    plan
-    span a tokens=8
-    span b tokens=7
-    span c tokens=1 samples
-  )"));
-}
-
-TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
-  EXPECT_EQ("", run({.num_blocks = 200,
-                     .block_size = 4,
-                     .max_num_seqs = 4,
-                     .max_num_batched_tokens = 16,
-                     .paced_prompt_len = 10},
-                    R"(
-    pace 6 14
-    submit a prompt=80 max=99
-    plan
-    span a tokens=14 first
-    submit b prompt=3 max=20 base=300
-    plan
-    span a tokens=6
-    span b tokens=3 samples first
-    submit c prompt=60 max=70 base=500
-    pace 4 14
-    plan
-    span a tokens=4
-    span b tokens=1 samples
-    span c tokens=4 first
-    submit d prompt=8 max=20 base=700
-    plan
-    span a tokens=2
-    span b tokens=1 samples
-    span c tokens=2
-    span d tokens=8 samples first
-    finish b
-    finish d
-    plan
-    span a tokens=4
-    span c tokens=4
-  )"));
-}
-
-TEST(Scheduler, WithoutAThresholdALongPromptTakesWhatIsLeft) {
-  EXPECT_EQ(
-      "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 3, .max_num_batched_tokens = 16},
-              R"(
-    submit a prompt=80 max=99
-    submit b prompt=3 max=20 base=300
-    plan
-    span a tokens=16 first
-    plan
-    span a tokens=16
   )"));
 }
 

@@ -50,4 +50,9 @@ class SchedulerScript {
   bool in_plan_ = false;
 };
 
+// Of a scheduler with this configuration.
+inline std::string run(const SchedulerConfig& config, const std::string& script) {
+  return SchedulerScript(config).run(script);
+}
+
 }  // namespace foretoken

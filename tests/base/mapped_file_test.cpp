@@ -1,0 +1,37 @@
+#include "base/mapped_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fstream>
+
+namespace foretoken {
+namespace {
+
+TEST(MappedFile, MapsAndReads) {
+  const std::string path = ::testing::TempDir() + "ft_mapped";
+  std::ofstream(path) << "0123456789";
+  const auto file = MappedFile::open(path, 1, "short");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file.value()->size(), 10u);
+  EXPECT_EQ(static_cast<char>(file.value()->memory()[3]), '3');
+  char bytes[4] = {};
+  EXPECT_EQ(read_at(file.value()->descriptor(), 2, 4, bytes), 4);
+  EXPECT_EQ(std::string(bytes, 4), "2345");
+  EXPECT_EQ(read_at(file.value()->descriptor(), 8, 4, bytes), 2);
+  EXPECT_EQ(read_at(file.value()->descriptor(), 99, 4, bytes), 0);
+  EXPECT_EQ(read_at(-1, 0, 4, bytes), -1);
+  EXPECT_EQ(errno, EBADF);
+}
+
+TEST(MappedFile, NamesWhatIsWrong) {
+  const std::string path = ::testing::TempDir() + "ft_mapped_short";
+  std::ofstream(path) << "123";
+  EXPECT_EQ(MappedFile::open(path, 4, "is short").status().message(), path + ": is short");
+  EXPECT_EQ(MappedFile::open(::testing::TempDir(), 1, "is odd").status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(MappedFile::open(path + "_none", 1, "").status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace foretoken
