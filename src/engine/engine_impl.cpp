@@ -1,10 +1,11 @@
 #include "engine/engine_impl.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <iterator>
 
 #include "base/log.h"
 #include "engine/chat_arguments.h"
+#include "engine/generate_call.h"
 #include "engine/output_collector.h"
 #include "text/chat_content.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kNoWaitInCallback =
     "generate() was called from an output callback of this engine, for which it would wait; use "
     "submit or generate_async there";
+constexpr const char* kShutsDown = "the engine is shutting down; it takes no more requests";
 
 }  // namespace
 
@@ -57,31 +59,39 @@ void EngineImpl::abandon_device() {
                         std::move(memory_), std::move(runner_)});
 }
 
-Status EngineImpl::submit(Request request, OutputCallback callback, std::string* request_id) {
+Result<GrammarService::Choices> EngineImpl::admit(Request request, OutputCallback callback) {
   FT_RETURN_IF_ERROR(loop_->error());
   const auto num_choices = static_cast<uint64_t>(std::max(request.sampling.n, 1));
-  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<RequestState>> states,
+  FT_ASSIGN_OR_RETURN(GrammarService::Choices choices,
                       build_request(std::move(request), std::move(callback), limits_,
                                     tokenizer_.get(), next_number_.fetch_add(num_choices)));
-  const Sequence& sequence = states.front()->sequence;
+  const Sequence& sequence = choices.front()->sequence;
   FT_RETURN_IF_ERROR(scheduler_->check_fits(sequence.prompt_len, sequence.max_len));
-  RequestGroup& group = *states.front()->group;
-  const std::string id = group.request.request_id;
-  {
-    std::lock_guard lock(requests_mutex_);
-    if (!requests_.emplace(id, &group).second) {
-      return invalid_argument("request_id '" + id + "' is in use; choose another");
-    }
-  }
+  RequestGroup& group = *choices.front()->group;
+  std::lock_guard lock(requests_mutex_);
+  if (requests_.emplace(group.request.request_id, &group).second) return choices;
+  return invalid_argument("request_id '" + group.request.request_id +
+                          "' is in use; choose another");
+}
+
+Status EngineImpl::submit(Request request, OutputCallback callback, std::string* request_id) {
+  FT_ASSIGN_OR_RETURN(GrammarService::Choices choices,
+                      admit(std::move(request), std::move(callback)));
+  const std::string id = choices.front()->group->request.request_id;
   if (request_id != nullptr) *request_id = id;
-  if (group.request.sampling.structured_outputs) {
-    grammars_->prepare(std::move(states));
+  if (choices.front()->group->request.sampling.structured_outputs) {
+    grammars_->prepare(std::move(choices));
     return {};
   }
-  if (push(states)) return {};
+  if (push(choices)) return {};
+  forget(choices);
+  return aborted(kShutsDown);
+}
+
+// The numbers of requests whose outputs will never come.
+void EngineImpl::forget(const GrammarService::Choices& choices) {
   std::lock_guard lock(requests_mutex_);
-  requests_.erase(id);
-  return aborted("the engine is shutting down; it takes no more requests");
+  for (const auto& choice : choices) requests_.erase(choice->group->request.request_id);
 }
 
 bool EngineImpl::push(GrammarService::Choices& choices) {
@@ -99,33 +109,41 @@ void EngineImpl::abort(const std::string& request_id) {
   loop_->intake().announce_end();
 }
 
+// As many requests as fill a step are handed over at once, so that one plan sees them together and
+// equal calls run in equal batches.
 std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
-  std::vector<OutputCollector> collectors(requests.begin(), requests.end());
-  std::mutex mutex;
-  std::condition_variable all_done;
-  size_t num_open = requests.size();
+  GenerateCall call(requests);
+  GrammarService::Choices together;
+  std::vector<size_t> waiting;
+  int64_t num_ids = 0;
+  const auto hand_over = [&] {
+    if (!together.empty() && !push(together)) {
+      forget(together);
+      for (const size_t index : waiting) call.fail(index, aborted(kShutsDown));
+    }
+    together.clear();
+    waiting.clear();
+    num_ids = 0;
+  };
   for (size_t i = 0; i < requests.size(); ++i) {
-    const auto collect = [&, i](const RequestOutput& output) {
-      collectors[i].add(output);
-      if (!output.request_finished) return;
-      std::lock_guard lock(mutex);
-      if (--num_open == 0) all_done.notify_all();
-    };
-    const Status status = outputs_->on_output_thread()
-                              ? invalid_argument(kNoWaitInCallback)
-                              : submit(std::move(requests[i]), collect, nullptr);
-    if (status.ok()) continue;
-    collectors[i].fail(status);
-    std::lock_guard lock(mutex);
-    --num_open;
+    if (outputs_->on_output_thread()) {
+      call.fail(i, invalid_argument(kNoWaitInCallback));
+      continue;
+    }
+    auto choices = admit(std::move(requests[i]), call.callback(i));
+    if (!choices.ok()) {
+      call.fail(i, choices.status());
+    } else if (choices.value().front()->group->request.sampling.structured_outputs) {
+      grammars_->prepare(std::move(choices).value());
+    } else {
+      waiting.push_back(i);
+      num_ids += choices.value().front()->sequence.prompt_len;
+      std::move(choices.value().begin(), choices.value().end(), std::back_inserter(together));
+      if (num_ids >= memory_->limits().max_tokens) hand_over();
+    }
   }
-  std::unique_lock lock(mutex);
-  all_done.wait(lock, [&] { return num_open == 0; });
-  std::vector<RequestOutput> outputs;
-  for (OutputCollector& collector : collectors) {
-    for (RequestOutput& output : collector.take()) outputs.push_back(std::move(output));
-  }
-  return outputs;
+  hand_over();
+  return call.take();
 }
 
 std::future<std::vector<RequestOutput>> EngineImpl::generate_async(Request request) {

@@ -69,8 +69,11 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config);
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config, StartClock& clock);
-  // Hands a request's choices to the engine thread; false when it takes no more.
+  // Checks a request and takes its id; what comes next is push, prepare or forget.
+  Result<GrammarService::Choices> admit(Request request, OutputCallback callback);
+  // Hands choices, of one request or several, to the engine thread; false when it takes no more.
   bool push(GrammarService::Choices& choices);
+  void forget(const GrammarService::Choices& choices);
   Status make_grammars(const EngineConfig& config, const TestHooks& hooks);
   std::vector<int32_t> eos_token_ids() const {
     return generation_.eos_token_ids.value_or(model_->config().eos_token_ids);

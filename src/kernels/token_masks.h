@@ -61,8 +61,21 @@ struct MaskExchange {
 // The queue's own record of tickets; device memory, zero at the start.
 struct MaskTicket {
   uint64_t next;
-  int32_t posted;  // 1: the spans of this step, ticket next - 1, are posted
+  int32_t posted;    // 1: the spans of this step, ticket next - 1, are posted
+  int32_t num_late;  // tickets in a row that had no answer in time
 };
+
+// How long to wait for a ticket behind `num_late` that were not answered in time: twice as long
+// each time, so that a host whose cores are taken comes to its answer at last.
+FT_HD inline int64_t mask_wait_ns(int64_t budget_ns, int32_t num_late) {
+  constexpr int64_t kFirstNs = 20'000;
+  constexpr int64_t kLongestNs = 10'000'000;
+  int64_t wait = budget_ns;
+  for (int32_t i = 0; i < num_late && wait < kLongestNs; ++i) {
+    wait = wait < kFirstNs ? kFirstNs : wait * 2;
+  }
+  return wait;
+}
 
 // Behind prepare: posts the sampling spans whose slots have a grammar, and takes their masks of the
 // step before back (SlotState::num_masks and num_decided become 0). Where the host is kMaskRing
@@ -78,8 +91,8 @@ struct ExportSpansArgs {
 
 void export_spans(Queue& queue, const ExportSpansArgs& args);
 
-// Before the logits: waits, inside the queue, until the step's ticket is answered or `budget_ns` of
-// the device's time have passed, and notes in the slots what was answered until then.
+// Before the logits: waits, inside the queue, until the step's ticket is answered or mask_wait_ns
+// of the device's time have passed, and notes in the slots what was answered until then.
 struct AwaitMasksArgs {
   static constexpr Op kOp = Op::kAwaitMasks;
   const StepCounts* counts;
@@ -87,7 +100,7 @@ struct AwaitMasksArgs {
   SlotState* slots;
   const SlotParams* params;
   MaskExchange exchange;
-  const MaskTicket* ticket;
+  MaskTicket* ticket;
   int64_t budget_ns;
 };
 

@@ -69,7 +69,7 @@ struct Side {
     batch.block_size = kBlockSize;
     batch.num_slots = kSpans;
     logits = upload(b.logits);
-    ticket = upload(std::vector<MaskTicket>{{0, 0}});
+    ticket = upload(std::vector<MaskTicket>{{0, 0, 0}});
     auto* words = static_cast<uint64_t*>(pin(4 * sizeof(uint64_t)));
     const size_t mask_bytes = size_t{kSpans} * kRowsEach * b.mask_words * sizeof(uint32_t);
     exchange = {words,

@@ -23,6 +23,15 @@ TEST(MaskAnswer, HoldsForItsTicketAlone) {
   EXPECT_EQ(mask_answer(0, 0).num_decided, 0);
 }
 
+TEST(MaskWait, GrowsUntilTheHostAnswers) {
+  EXPECT_EQ(mask_wait_ns(0, 0), 0);
+  EXPECT_EQ(mask_wait_ns(0, 1), 20'000);
+  EXPECT_EQ(mask_wait_ns(0, 3), 80'000);
+  EXPECT_EQ(mask_wait_ns(50'000, 2), 200'000);
+  EXPECT_LE(mask_wait_ns(0, 1'000'000), 20'000'000);
+  EXPECT_EQ(mask_wait_ns(30'000'000, 5), 30'000'000);
+}
+
 class TokenMasksTest : public StepTest {
  protected:
   void SetUp() override {
@@ -40,7 +49,7 @@ class TokenMasksTest : public StepTest {
                  .max_spans = kSpans,
                  .rows_each = kRowsEach,
                  .mask_words = kWords};
-    ticket_ = to_device(std::vector<MaskTicket>{{0, 0}});
+    ticket_ = to_device(std::vector<MaskTicket>{{0, 0, 0}});
   }
 
   // Slot 0: no grammar; slot 1: two drafts; slot 2: a chunk of its prompt; slot 3: one known token.
@@ -142,6 +151,28 @@ TEST_F(TokenMasksTest, GoesOnWhenTheBudgetIsSpent) {
   run_export();
   exchange_.answers[1] = mask_answer_word(0, {1, 1});
   await(2'000'000);
+  drain();
+  pull(d);
+  EXPECT_EQ(d.slots[1].num_decided, 1);
+}
+
+TEST_F(TokenMasksTest, WaitsLongerForAHostThatWasLate) {
+  StepData d = data();
+  run_prepare(d);
+  for (int i = 0; i < 12; ++i) {
+    run_export();
+    await(0);
+    drain();
+    *exchange_.taken = static_cast<uint64_t>(i) + 1;
+  }
+  run_export();
+  const auto begin = std::chrono::steady_clock::now();
+  await(0);
+  drain();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(9));
+  exchange_.answers[1] = mask_answer_word(12, {1, 1});
+  *exchange_.answered = 13;
+  await(0);
   drain();
   pull(d);
   EXPECT_EQ(d.slots[1].num_decided, 1);

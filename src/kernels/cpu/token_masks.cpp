@@ -73,7 +73,7 @@ void export_spans(const void* args, CpuPool&) {
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
-  *a.ticket = {ticket + 1, has_room ? 1 : 0};
+  *a.ticket = {ticket + 1, has_room ? 1 : 0, a.ticket->num_late};
   if (has_room) {
     x.num_spans[ticket % kMaskRing] = a.counts->num_spans;
     std::atomic_ref(*x.posted).store(ticket + 1, std::memory_order_release);
@@ -86,7 +86,7 @@ void await_masks(const void* args, CpuPool&) {
   if (a.ticket->posted == 0) return;
   const MaskExchange& x = a.exchange;
   const uint64_t ticket = a.ticket->next - 1;
-  const int64_t deadline = now_ns() + a.budget_ns;
+  const int64_t deadline = now_ns() + mask_wait_ns(a.budget_ns, a.ticket->num_late);
   for (int spins = 0; acquire(x.answered) <= ticket && now_ns() < deadline; ++spins) {
     if (spins < kSpinsBeforeSleep) {
       spin_pause(spins);
@@ -94,6 +94,7 @@ void await_masks(const void* args, CpuPool&) {
       std::this_thread::sleep_for(kSleep);
     }
   }
+  a.ticket->num_late = acquire(x.answered) > ticket ? 0 : a.ticket->num_late + 1;
   uint64_t* answers = x.answers + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int32_t i = 0; i < a.counts->num_spans; ++i) {
     const SpanState& span = a.spans[i];

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads) export_kernel(ExportSpansArgs args) 
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x != 0) return;
-  *args.ticket = {ticket + 1, has_room};
+  *args.ticket = {ticket + 1, has_room, args.ticket->num_late};
   if (has_room != 0) {
     x.num_spans[ticket % kMaskRing] = num_spans;
     release(x.posted, ticket + 1);
@@ -77,10 +77,12 @@ __global__ void __launch_bounds__(kThreads) await_kernel(AwaitMasksArgs args) {
   const MaskExchange& x = args.exchange;
   const uint64_t ticket = args.ticket->next - 1;
   if (threadIdx.x == 0) {
-    const int64_t deadline = global_nanoseconds() + args.budget_ns;
+    const int64_t deadline =
+        global_nanoseconds() + mask_wait_ns(args.budget_ns, args.ticket->num_late);
     while (acquire(x.answered) <= ticket && global_nanoseconds() < deadline) {
       __nanosleep(kPollNs);
     }
+    args.ticket->num_late = acquire(x.answered) > ticket ? 0 : args.ticket->num_late + 1;
   }
   __syncthreads();
   const uint64_t* answers = x.answers + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
