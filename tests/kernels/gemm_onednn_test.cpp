@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "device/cpu/page_block.h"
 #include "support/random_data.h"
 
 namespace foretoken::cpu {
@@ -19,7 +20,8 @@ TEST(GemmOnednn, EveryBucketHasTheSameBits) {
       const TypedData w = typed_data(random_floats(n * static_cast<size_t>(k), 1), dtype);
       const TypedData x =
           typed_data(random_floats(static_cast<size_t>(kMaxTileRows * k), 2), dtype);
-      const auto slice = pack_onednn_slice(w.data(), cols, k, dtype);
+      const PageBlock memory(onednn_slice_bytes(cols, k, dtype));
+      const auto slice = pack_onednn_slice(w.data(), cols, k, dtype, memory.data());
       std::vector<float> all(kMaxTileRows * n), some(kMaxTileRows * n);
       slice->multiply(x.data(), all.data(), kMaxTileRows);
       for (int rows = 1; rows < kMaxTileRows; rows *= 2) {

@@ -1,16 +1,19 @@
 #include "device/cpu/cpu_device.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <string>
 #include <unordered_map>
 
 #include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_quota.h"
 #include "device/cpu/cpu_thread.h"
+#include "device/cpu/page_block.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -70,26 +73,34 @@ class CpuDevice final : public Device {
   const CpuKernels kernels_;
   const int num_threads_;
   std::mutex mutex_;
-  std::unordered_map<void*, size_t> sizes_;
+  std::unordered_map<void*, PageBlock> blocks_;
 };
 
 void* CpuDevice::allocate(size_t bytes, MemoryKind) {
-  // Fresh anonymous pages are zero and cost nothing until they are touched.
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  std::lock_guard lock(mutex_);
-  sizes_[memory] = bytes;
-  return memory;
+  if (bytes == 0) return nullptr;
+  try {
+    PageBlock block(bytes);
+    void* memory = block.data();
+    std::lock_guard lock(mutex_);
+    blocks_[memory] = std::move(block);
+    return memory;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 void CpuDevice::deallocate(void* pointer, MemoryKind) {
   if (pointer == nullptr) return;
   std::lock_guard lock(mutex_);
-  const auto it = sizes_.find(pointer);
-  FT_CHECK(it != sizes_.end());
-  munmap(pointer, it->second);
-  sizes_.erase(it);
+  FT_CHECK(blocks_.erase(pointer) == 1);
+}
+
+// Threads beyond what a control group lets run would be stopped in the middle of every step, with
+// the others waiting for them.
+int usable_cores() {
+  const int cores = num_physical_cores();
+  const std::optional<double> quota = cpu_quota();
+  return quota ? std::clamp(static_cast<int>(std::floor(*quota)), 1, cores) : cores;
 }
 
 }  // namespace
@@ -99,7 +110,7 @@ Result<std::unique_ptr<Device>> open_cpu_device(const CpuKernels& kernels, int n
     return invalid_argument("--cpu-threads " + std::to_string(num_threads) +
                             ": use 0 (physical cores) to 1024");
   }
-  const int threads = num_threads > 0 ? num_threads : num_physical_cores();
+  const int threads = num_threads > 0 ? num_threads : usable_cores();
   return std::unique_ptr<Device>(std::make_unique<CpuDevice>(kernels, threads));
 }
 

@@ -158,11 +158,17 @@ bool onednn_is_batch_invariant() {
          isa == dnnl::cpu_isa::avx512_core_bf16;
 }
 
-std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k, DType dtype) {
+size_t onednn_slice_bytes(int cols, int64_t k, DType dtype) {
+  const SingleThreadScope single_thread;
+  return (shape_of(cols, k, dtype)->weights.get_size() + 63) / 64 * 64;
+}
+
+std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k, DType dtype,
+                                               std::byte* to) {
   FT_CHECK(cols > 0 && cols <= kMaxSliceCols);
   const SingleThreadScope single_thread;
   std::shared_ptr<const Shape> shape = shape_of(cols, k, dtype);
-  memory packed(shape->weights, cpu_engine());
+  memory packed(shape->weights, cpu_engine(), to);
   memory plain({{k, cols}, data_type_of(dtype), Tag::ba}, cpu_engine(), const_cast<void*>(rows));
   dnnl::stream stream(cpu_engine());
   dnnl::reorder(plain, packed).execute(stream, plain, packed);

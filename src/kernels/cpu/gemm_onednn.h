@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -23,7 +24,12 @@ class OnednnSlice {
 // AVX-512. Its AVX2 kernels were seen to differ between row counts.
 bool onednn_is_batch_invariant();
 
-// Packs rows [cols, k] of `dtype` (row-major, output columns of y). Throws std::exception.
-std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k, DType dtype);
+// Bytes of a packed slice, a multiple of 64. Throws std::exception.
+size_t onednn_slice_bytes(int cols, int64_t k, DType dtype);
+
+// Packs rows [cols, k] of `dtype` (row-major, output columns of y) into `memory`, which begins at a
+// multiple of 64 and outlives the slice. Throws std::exception.
+std::unique_ptr<OnednnSlice> pack_onednn_slice(const void* rows, int cols, int64_t k, DType dtype,
+                                               std::byte* memory);
 
 }  // namespace foretoken::cpu

@@ -83,6 +83,17 @@ PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order)
     const int cols = static_cast<int>(std::min<int64_t>(width, n / sides - first)) * sides;
     slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
   }
+  if (onednn_is_batch_invariant()) take_onednn_memory();
+}
+
+// One block for all slices, so that it lies on huge pages.
+void PackedWeight::take_onednn_memory() {
+  size_t bytes = 0;
+  for (Slice& slice : slices_) {
+    slice.onednn_offset = bytes;
+    bytes += onednn_slice_bytes(slice.cols, k_, dtype_);
+  }
+  onednn_memory_ = PageBlock(bytes);
 }
 
 PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
@@ -103,7 +114,8 @@ PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType d
 void PackedWeight::pack_slice(int i, const void* rows) {
   Slice& slice = slices_[static_cast<size_t>(i)];
   if (onednn_is_batch_invariant()) {
-    slice.onednn = pack_onednn_slice(rows, slice.cols, k_, dtype_);
+    slice.onednn = pack_onednn_slice(rows, slice.cols, k_, dtype_,
+                                     onednn_memory_.data() + slice.onednn_offset);
   } else {
     slice.plain = pack_plain(rows, slice.cols, k_, dtype_);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/cpu/cpu_pool.h"
+#include "device/cpu/page_block.h"
 #include "device/device.h"
 #include "kernels/cpu/gemm_onednn.h"
 
@@ -47,7 +48,10 @@ class PackedWeight {
     int cols;
     std::unique_ptr<OnednnSlice> onednn;  // null: `plain` holds the weights as float
     std::vector<float> plain;
+    size_t onednn_offset = 0;  // in onednn_memory_
   };
+
+  void take_onednn_memory();
 
   void multiply_plain_slice(const Slice& slice, const void* x, float* y, int rows) const;
 
@@ -55,6 +59,7 @@ class PackedWeight {
   int64_t k_;
   DType dtype_;
   WeightOrder order_;
+  PageBlock onednn_memory_;
   std::vector<Slice> slices_;
 };
 

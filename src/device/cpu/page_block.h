@@ -1,0 +1,31 @@
+#pragma once
+#include <cstddef>
+
+namespace foretoken::cpu {
+
+// Zeroed memory of its own pages, on huge pages where the system lends them (madvise), and, on a
+// machine of several memory nodes, spread over those that this process may use: weights and keys
+// are read by all cores alike, so the bandwidth of every node counts.
+class PageBlock {
+ public:
+  PageBlock() = default;
+  // Throws std::bad_alloc. Pages cost nothing until they are touched.
+  explicit PageBlock(size_t bytes);
+  ~PageBlock();
+  PageBlock(PageBlock&& other) noexcept;
+  PageBlock& operator=(PageBlock&& other) noexcept;
+
+  // Aligned to a page; to a huge one from kHugePage bytes on.
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+  static constexpr size_t kHugePage = size_t{2} << 20;
+
+ private:
+  void unmap();
+
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace foretoken::cpu
