@@ -108,14 +108,14 @@ class DraftModelDrafter final : public Drafter {
   void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
     FT_CHECK(cache_ != nullptr);
     const KvCaches caches{cache_.get(), nullptr};
-    passes_.enqueue(
-        queue, step, shape,
-        [&](int, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
-          model_->forward(queue, tensors.rows, step.batch, caches, max_rows);
-          if (max_logits_rows == 0) return;
-          const void* states = model_->head_input(queue, tensors.rows, 0, max_logits_rows);
-          output_->draw(queue, matrix_, states, tensors.rows, step.batch, max_logits_rows);
-        });
+    passes_.enqueue(queue, step, shape,
+                    [&](int, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
+                      model_->forward(queue, tensors.rows, step.batch, caches, max_rows);
+                      if (max_logits_rows == 0) return;
+                      const void* states =
+                          model_->head_input(queue, tensors.rows, 0, max_logits_rows);
+                      output_->draw(queue, matrix_, states, tensors.rows, step, max_logits_rows);
+                    });
   }
 
  private:
@@ -168,7 +168,8 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
                                               .matrix_rows = matrix_.rows,
                                               .target_vocab = target_vocab_,
                                               .probabilistic = probabilistic_,
-                                              .mapped = matrix_.id_map != nullptr});
+                                              .mapped = matrix_.id_map != nullptr,
+                                              .masked = context.with_grammars});
   return output_->take();
 }
 

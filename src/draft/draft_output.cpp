@@ -25,7 +25,7 @@ Status DraftOutput::take() {
   if (!sizes_.probabilistic) {
     const int64_t bytes = head_argmax_bytes(sizes_.max_logits_rows, sizes_.matrix_rows);
     FT_ASSIGN_OR_RETURN(argmax_, arena_.take(static_cast<size_t>(bytes), "a drafter's choices"));
-    return {};
+    if (!sizes_.masked) return {};
   }
   const auto tile = static_cast<size_t>(tile_);
   const char* what = "a drafter's logits (use draft_sample_method greedy)";
@@ -38,10 +38,12 @@ Status DraftOutput::take() {
 }
 
 void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* states,
-                       const StepTensors& rows, const BatchState& batch, int32_t max_rows) const {
+                       const StepTensors& rows, const DraftStep& step, int32_t max_rows) const {
   FT_CHECK(max_rows <= sizes_.max_logits_rows && matrix.rows <= sizes_.matrix_rows);
   FT_CHECK(matrix.id_map == nullptr || sizes_.mapped || !sizes_.probabilistic);
-  if (!sizes_.probabilistic) {
+  const bool masked = step.masks.ticket != nullptr;
+  FT_CHECK(!masked || sizes_.masked);
+  if (!sizes_.probabilistic && !masked) {
     head_argmax(queue, {.counts = rows.counts,
                         .x = states,
                         .weight = matrix.weight,
@@ -54,15 +56,27 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
                         .dtype = matrix.dtype});
     return;
   }
+  if (masked) await(queue, step);
   const int64_t row_bytes = matrix.hidden * static_cast<int64_t>(dtype_size(matrix.dtype));
   for (int32_t offset = 0; offset < max_rows; offset += tile_) {
     sample_tile(queue, matrix,
                 {.states = static_cast<const char*>(states) + offset * row_bytes,
                  .rows = rows,
-                 .batch = batch,
+                 .step = step,
                  .offset = offset,
                  .max_rows = std::min(tile_, max_rows - offset)});
   }
+}
+
+void DraftOutput::await(Queue& queue, const DraftStep& step) const {
+  await_masks(queue, {.counts = step.tensors.counts,
+                      .spans = step.tensors.spans,
+                      .slots = step.batch.slots,
+                      .params = step.batch.params,
+                      .exchange = step.masks.exchange,
+                      .ticket = step.masks.ticket,
+                      .budget_ns = step.masks.budget_ns,
+                      .drafter = step.index});
 }
 
 void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const {
@@ -98,12 +112,26 @@ void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Ti
                           .n = matrix.rows,
                           .vocab = sizes_.target_vocab});
   }
-  sample(queue, {.logits = mapped ? spread_ : logits_,
+  float* logits = mapped ? spread_ : logits_;
+  const int32_t vocab = mapped ? sizes_.target_vocab : matrix.rows;
+  const DraftMasks& masks = tile.step.masks;
+  if (masks.ticket != nullptr) {
+    apply_masks(queue, {.logits = logits,
+                        .tensors = tile.rows,
+                        .slots = tile.step.batch.slots,
+                        .params = tile.step.batch.params,
+                        .masks = masks.exchange.masks,
+                        .mask_words = masks.exchange.mask_words,
+                        .row_offset = tile.offset,
+                        .max_rows = tile.max_rows,
+                        .vocab = vocab});
+  }
+  sample(queue, {.logits = logits,
                  .tensors = tile.rows,
-                 .batch = tile.batch,
+                 .batch = tile.step.batch,
                  .row_offset = tile.offset,
                  .max_rows = tile.max_rows,
-                 .vocab = mapped ? sizes_.target_vocab : matrix.rows});
+                 .vocab = vocab});
 }
 
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "draft/drafter.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -32,6 +33,7 @@ class DraftOutput {
     int32_t target_vocab = 0;
     bool probabilistic = false;
     bool mapped = false;  // some matrix has an id_map
+    bool masked = false;  // some steps hold grammars
   };
   DraftOutput(Device& device, const Sizes& sizes);
 
@@ -39,26 +41,28 @@ class DraftOutput {
   int64_t bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
 
   // Enqueues the choice for the live logits rows: `states` [max_rows, hidden] of the matrix' type,
-  // as a model's head_input leaves them; target ids, or -1, go to rows.sampled.
+  // as a model's head_input leaves them; target ids, or -1, go to rows.sampled. In steps with
+  // grammars every draft is sampled, those of slots that have one under their masks.
   void draw(Queue& queue, const OutputMatrix& matrix, const void* states, const StepTensors& rows,
-            const BatchState& batch, int32_t max_rows) const;
+            const DraftStep& step, int32_t max_rows) const;
 
  private:
   // Logits rows [offset, offset + max_rows).
   struct Tile {
     const void* states;
     const StepTensors& rows;
-    const BatchState& batch;
+    const DraftStep& step;
     int32_t offset;
     int32_t max_rows;
   };
+  void await(Queue& queue, const DraftStep& step) const;
   void sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
 
   const Sizes sizes_;
   Arena arena_;
   int32_t tile_ = 0;         // logits rows that are computed at once
   void* argmax_ = nullptr;   // greedy: head_argmax_bytes
-  float* logits_ = nullptr;  // probabilistic: [tile, matrix_rows]
+  float* logits_ = nullptr;  // probabilistic or masked: [tile, matrix_rows]
   float* spread_ = nullptr;  // and where ids are mapped [tile, target_vocab]
 };
 

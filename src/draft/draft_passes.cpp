@@ -41,6 +41,16 @@ void DraftPasses::enqueue_first(Queue& queue, const DraftStep& step,
                      .max_len = rules_.max_len});
 }
 
+void DraftPasses::export_masked(Queue& queue, const DraftStep& step) {
+  if (step.masks.ticket == nullptr) return;
+  export_spans(queue, {.counts = step.tensors.counts,
+                       .spans = step.tensors.spans,
+                       .batch = step.batch,
+                       .exchange = step.masks.exchange,
+                       .ticket = step.masks.ticket,
+                       .drafter = step.index});
+}
+
 void DraftPasses::enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape,
                                int pass) const {
   const StepTensors& in = of(pass).rows;

@@ -42,15 +42,21 @@ class DraftPasses {
     if (shape.max_catch_up_rows == 0) return;
     FT_CHECK(shape.max_catch_up_rows <= max_rows_ && shape.max_spans <= max_spans_);
     enqueue_first(queue, step, shape);
+    if (shape.num_passes > 0) export_masked(queue, step);
     run(0, tensors_[0], shape.max_catch_up_rows, shape.num_passes > 0 ? shape.max_spans : 0);
     for (int pass = 0; pass < shape.num_passes; ++pass) {
-      if (pass > 0) run(pass, of(pass), shape.max_spans, shape.max_spans);
+      if (pass > 0) {
+        export_masked(queue, step);
+        run(pass, of(pass), shape.max_spans, shape.max_spans);
+      }
       enqueue_next(queue, step, shape, pass);
     }
   }
 
  private:
   const DraftTensors& of(int pass) const { return tensors_[static_cast<size_t>(pass % 2)]; }
+  // Tells the host the drafts so far, so that it computes the masks of the next ones meanwhile.
+  static void export_masked(Queue& queue, const DraftStep& step);
   void enqueue_first(Queue& queue, const DraftStep& step, const DraftShape& shape) const;
   void enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape, int pass) const;
   Status take_tensors(DraftTensors* tensors);

@@ -6,8 +6,16 @@
 #include "base/result.h"
 #include "device/queue.h"
 #include "kernels/step_types.h"
+#include "kernels/token_masks.h"
 
 namespace foretoken {
+
+// How drafts are made under the masks of their slots' grammars. A null ticket: no slot has one.
+struct DraftMasks {
+  MaskExchange exchange{};
+  MaskTicket* ticket = nullptr;
+  int64_t budget_ns = 0;  // to wait in a pass; a draft whose mask is late is made without
+};
 
 // What a drafter may read: the step's plan and the state of the batch after its commit.
 struct DraftStep {
@@ -16,6 +24,7 @@ struct DraftStep {
   BatchState batch{};
   StepTensors tensors{};
   int index = 0;  // of the drafter among the engine's: SlotParams::drafter of the slots it serves
+  DraftMasks masks{};
 };
 
 // Bounds of a step's draft passes, which a graph is captured for.

@@ -23,6 +23,7 @@ class HeadDrafter final : public Drafter {
         target_(context.target),
         traits_(traits),
         probabilistic_(probabilistic),
+        masked_(context.with_grammars),
         head_(std::move(head)),
         num_modules_(head_->config().num_modules),
         passes_(context.device, context.max_rows, context.max_spans),
@@ -72,6 +73,7 @@ class HeadDrafter final : public Drafter {
   Model& target_;
   const DrafterTraits traits_;
   const bool probabilistic_;
+  const bool masked_;
   const std::unique_ptr<DraftHead> head_;
   const int num_modules_;
   DraftPasses passes_;
@@ -101,7 +103,8 @@ Status HeadDrafter::take_scratch() {
   FT_RETURN_IF_ERROR(modules_.take_rows(passes_.max_rows()));
   DraftOutput::Sizes sizes{.max_logits_rows = passes_.max_logits_rows(),
                            .target_vocab = target_.config().vocab_size,
-                           .probabilistic = probabilistic_};
+                           .probabilistic = probabilistic_,
+                           .masked = masked_};
   for (int module = 0; module < num_modules_; ++module) {
     sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(module).rows);
     sizes.mapped |= matrix(module).id_map != nullptr;
@@ -174,7 +177,7 @@ void HeadDrafter::draw(const Pass& pass, int module) {
   // A pass after the first has one row a slot, which drafts.
   const void* states =
       head_->head_input(pass.queue, pass.tensors, pass.max_logits_rows, pass.number > 0);
-  output_->draw(pass.queue, matrix(module), states, pass.tensors.rows, pass.step.batch,
+  output_->draw(pass.queue, matrix(module), states, pass.tensors.rows, pass.step,
                 pass.max_logits_rows);
 }
 

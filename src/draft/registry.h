@@ -23,9 +23,10 @@ struct DrafterContext {
   std::string folder;  // of config.model, fetched; the target's where `model` is empty
   const AttentionBackend* attention = nullptr;
   int max_model_len = 0;
-  int max_rows = 0;    // of the largest catch-up pass
-  int max_spans = 0;   // sequences a step
-  bool dummy = false;  // random weights
+  int max_rows = 0;            // of the largest catch-up pass
+  int max_spans = 0;           // sequences a step
+  bool dummy = false;          // random weights
+  bool with_grammars = false;  // steps may hold grammars, under whose masks drafts are made
   // Where the draft model has another vocabulary (engine/token_map.h); empty: the same ids.
   std::vector<int32_t> token_map;       // target id to a draft id, never negative
   std::vector<int32_t> token_map_back;  // draft id to the equal target id, -1: there is none

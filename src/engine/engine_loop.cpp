@@ -215,7 +215,9 @@ bool EngineLoop::plan_and_submit() {
     const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
     encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
   }
-  if (grammars_ != nullptr && (plan.features & kHasGrammar) != 0) grammars_->expect();
+  if (grammars_ != nullptr && (plan.features & kHasGrammar) != 0) {
+    grammars_->expect(runner_.num_mask_tickets(plan));
+  }
   {
     const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
     runner_.submit(plan);

@@ -79,8 +79,9 @@ std::shared_ptr<GrammarSequence> GrammarThread::find(uint64_t number) {
   return found == sequences_.end() ? nullptr : found->second.lock();
 }
 
-void GrammarThread::expect() {
-  num_expected_.fetch_add(1);
+void GrammarThread::expect(int num_tickets) {
+  tickets_each_.store(num_tickets, std::memory_order_relaxed);
+  num_expected_.fetch_add(static_cast<uint64_t>(num_tickets));
   if (!parked_.load()) return;
   {
     std::lock_guard lock(mutex_);
@@ -128,8 +129,9 @@ void GrammarThread::note_step_time() {
   const int64_t now = now_ns();
   const uint64_t passed = acquire(exchange_.passed);
   if (last_post_ns_ != 0 && passed > last_passed_) {
-    const double each =
-        static_cast<double>(now - last_post_ns_) / static_cast<double>(passed - last_passed_);
+    const double each = static_cast<double>(now - last_post_ns_) /
+                        static_cast<double>(passed - last_passed_) *
+                        tickets_each_.load(std::memory_order_relaxed);
     step_ns_ = step_ns_ == 0 ? each : step_ns_ + (each - step_ns_) * kNewest;
     const auto limit = static_cast<int64_t>(step_ns_ * kShare);
     limit_ns_.store(std::clamp(limit, slow_ns_ / kSlowRange, slow_ns_));

@@ -41,8 +41,8 @@ class GrammarThread {
   // then get no answer. Any thread.
   uint64_t add(const std::shared_ptr<GrammarSequence>& sequence);
 
-  // Engine thread: a step that posts spans is submitted.
-  void expect();
+  // Engine thread: a step that draws so many tickets is submitted.
+  void expect(int num_tickets = 1);
 
   // Sequences that are awaited. Any thread.
   int num_awaited() const { return num_awaited_.load(); }
@@ -102,6 +102,7 @@ class GrammarThread {
   size_t prune_at_ = 1024;
 
   std::atomic<uint64_t> num_expected_{0};
+  std::atomic<int> tickets_each_{1};  // of the step submitted last
   std::atomic<bool> stopping_{false};
   std::atomic<bool> parked_{false};
   std::mutex mutex_;

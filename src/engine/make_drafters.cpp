@@ -43,6 +43,7 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                .max_rows = max_catch_up_rows(config),
                                .max_spans = config.max_num_seqs,
                                .dummy = config.load_format == "dummy",
+                               .with_grammars = parts.tokenizer != nullptr,
                                .token_map = std::move(map.to_draft),
                                .token_map_back = std::move(map.to_target),
                                .draft_vocab_ids = {}};

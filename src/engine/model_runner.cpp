@@ -148,7 +148,8 @@ void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
                          .spans = memory_.tensors.spans,
                          .batch = memory_.batch,
                          .exchange = scratch_.masks,
-                         .ticket = scratch_.mask_ticket});
+                         .ticket = scratch_.mask_ticket,
+                         .drafter = kVerifying});
   }
   model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
   if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
@@ -182,7 +183,8 @@ void ModelRunner::enqueue_mask_wait(Queue& queue) {
                       .params = memory_.batch.params,
                       .exchange = scratch_.masks,
                       .ticket = scratch_.mask_ticket,
-                      .budget_ns = config_.mask_budget_ns});
+                      .budget_ns = config_.mask_budget_ns,
+                      .drafter = kVerifying});
 }
 
 void ModelRunner::enqueue_pooling(Queue& queue, int max_rows) {
@@ -302,14 +304,15 @@ void ModelRunner::enqueue_drafts(Queue& queue, const StepShape& shape) {
   bool any = false;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     if (shape.drafts[i] == DraftShape{}) continue;
-    enqueue_drafter(queue, static_cast<int>(i), shape.drafts[i]);
+    enqueue_drafter(queue, static_cast<int>(i), shape);
     any = true;
   }
   if (any) stamp(queue, {memory_.step_counter, memory_.stamps});
 }
 
-void ModelRunner::enqueue_drafter(Queue& queue, int index, const DraftShape& shape) {
+void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step) {
   Drafter& drafter = *drafters_[static_cast<size_t>(index)];
+  const DraftShape& shape = step.drafts[static_cast<size_t>(index)];
   choose_lengths(queue, {.plan = memory_.plan,
                          .limits = memory_.limits(),
                          .batch = memory_.batch,
@@ -326,8 +329,27 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const DraftShape& sha
                    .limits = memory_.limits(),
                    .batch = memory_.batch,
                    .tensors = memory_.tensors,
-                   .index = index},
+                   .index = index,
+                   .masks = draft_masks(step)},
                   shape);
+}
+
+DraftMasks ModelRunner::draft_masks(const StepShape& shape) const {
+  if ((shape.features & kHasGrammar) == 0) return {};
+  return {.exchange = scratch_.masks,
+          .ticket = scratch_.mask_ticket,
+          .budget_ns = std::min(config_.mask_budget_ns, kDraftMaskBudgetNs)};
+}
+
+// One of the step itself, and one of each pass that drafts.
+int ModelRunner::num_mask_tickets(const StepPlan& plan) const {
+  const StepShape shape = shapes_.of(plan);
+  if ((shape.features & kHasGrammar) == 0) return 0;
+  int count = 1;
+  for (const DraftShape& drafts : shape.drafts) {
+    if (drafts.max_catch_up_rows > 0) count += drafts.num_passes;
+  }
+  return count;
 }
 
 int64_t ModelRunner::device_bytes(const Model& model, const StepMemoryConfig& memory,

@@ -19,6 +19,7 @@
 namespace foretoken {
 
 inline constexpr int64_t kMaskBudgetNs = 10'000'000;
+inline constexpr int64_t kDraftMaskBudgetNs = 500'000;  // of one draft
 
 struct ModelRunnerConfig {
   int max_rows = 0;  // token rows of the largest step
@@ -82,6 +83,8 @@ class ModelRunner {
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
   // After `start`; the other side is a GrammarThread.
   const MaskExchange& mask_exchange() const { return scratch_.masks; }
+  // Tickets of the exchange that a step draws.
+  int num_mask_tickets(const StepPlan& plan) const;
 
  private:
   char* entry_bytes(uint64_t step) const;
@@ -96,7 +99,8 @@ class ModelRunner {
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
   void enqueue_outputs(Queue& queue, uint32_t features);
   void enqueue_drafts(Queue& queue, const StepShape& shape);
-  void enqueue_drafter(Queue& queue, int index, const DraftShape& shape);
+  void enqueue_drafter(Queue& queue, int index, const StepShape& step);
+  DraftMasks draft_masks(const StepShape& shape) const;
   int32_t draft_ns(int index, const DraftShape& shape) const;
 
   Queue& queue_;

@@ -3,12 +3,13 @@
 
 #include "base/host_device.h"
 #include "device/queue.h"
+#include "kernels/draft_entries.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
 
-inline constexpr int kMaskRing = 4;  // steps that the host may be behind with their masks
+inline constexpr int kMaskRing = 32;  // tickets that the host may be behind with their masks
 
 // A span whose output has a grammar, on its way to the host. What one step commits always fits into
 // the tail, so whoever sees all of a sequence's spans in order knows all of its ids.
@@ -77,9 +78,14 @@ FT_HD inline int64_t mask_wait_ns(int64_t budget_ns, int32_t num_late) {
   return wait;
 }
 
-// Behind prepare: posts the sampling spans whose slots have a grammar, and takes their masks of the
-// step before back (SlotState::num_masks and num_decided become 0). Where the host is kMaskRing
-// tickets behind nothing is posted, and these spans get no masks.
+inline constexpr int32_t kVerifying = -1;
+
+// Posts the sampling spans whose slots have a grammar, and takes their masks of the ticket before
+// back (SlotState::num_masks and num_decided become 0). Where the host is kMaskRing tickets behind
+// nothing is posted, and these spans get no masks. Behind prepare (kVerifying) with the drafts that
+// the step verifies; behind the commit, before each pass of a drafter, the slots for which it goes
+// on drafting, with its drafts so far: their next one is drafted under the last mask of the answer,
+// and the answers are what the next step wants again.
 struct ExportSpansArgs {
   static constexpr Op kOp = Op::kExportSpans;
   const StepCounts* counts;
@@ -87,12 +93,24 @@ struct ExportSpansArgs {
   BatchState batch;
   MaskExchange exchange;
   MaskTicket* ticket;
+  int32_t drafter;  // or kVerifying
 };
+
+// Whether the span's masks are wanted.
+FT_HD inline bool wants_masks(const BatchState& batch, const SpanState& span, int32_t drafter) {
+  const SlotParams& params = batch.params[span.slot];
+  if (!has_sampled(span) || params.grammar == 0) return false;
+  const SlotState& state = batch.slots[span.slot];
+  return drafter == kVerifying ||
+         (drafter == params.drafter && state.draft.wanted > state.num_drafts &&
+          state.finished == static_cast<int32_t>(DeviceFinish::kNone));
+}
 
 void export_spans(Queue& queue, const ExportSpansArgs& args);
 
 // Before the logits: waits, inside the queue, until the step's ticket is answered or mask_wait_ns
-// of the device's time have passed, and notes in the slots what was answered until then.
+// of the device's time have passed, and notes in the slots what was answered until then. While
+// drafts are made (`drafter`, as it was exported) it waits no longer than `budget_ns`.
 struct AwaitMasksArgs {
   static constexpr Op kOp = Op::kAwaitMasks;
   const StepCounts* counts;
@@ -102,6 +120,7 @@ struct AwaitMasksArgs {
   MaskExchange exchange;
   MaskTicket* ticket;
   int64_t budget_ns;
+  int32_t drafter;  // or kVerifying
 };
 
 void await_masks(Queue& queue, const AwaitMasksArgs& args);
@@ -115,7 +134,7 @@ struct ApplyMasksArgs {
   const SlotState* slots;
   const SlotParams* params;
   const uint32_t* masks;  // MaskExchange::masks
-  int32_t mask_words;
+  int32_t mask_words;     // of a row, at least ceil(vocab / 32)
   int32_t row_offset;
   int32_t max_rows;
   int32_t vocab;

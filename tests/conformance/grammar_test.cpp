@@ -208,6 +208,30 @@ TEST_P(GrammarIdentity, WhenMasksAreLate) {
   }
 }
 
+// A text that nobody would guess: only the masks can tell a drafter what comes.
+TEST_P(GrammarIdentity, DraftsAreMadeUnderTheMasks) {
+  if (GetParam().drafter == "ngram") GTEST_SKIP() << "looks texts up";
+  const auto engine = EngineImpl::create(config({.steps_in_flight = 2, .batch = 4}), {});
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  std::vector<Request> requests = make_requests(4, GetParam().sampled);
+  StructuredOutputs wanted;
+  wanted.choice = {"zqxv kjwq 8841 ~~ vvkq xzzq jjqk 0975 <> qpqp wvwv 3316 ##"};
+  for (Request& request : requests) {
+    request.sampling.structured_outputs = wanted;
+    request.sampling.max_tokens = 100;
+  }
+  RequestStats stats;
+  for (const RequestOutput& output : engine.value()->generate(requests)) {
+    EXPECT_EQ(output.text, wanted.choice[0]);
+    stats += output.stats;
+  }
+  std::cout << GetParam().drafter << ": drafted " << stats.num_draft_tokens << ", accepted "
+            << stats.num_accepted_tokens << "\n";
+  // Masks may be late on a busy machine.
+  EXPECT_GT(stats.num_accepted_tokens * 2, stats.num_draft_tokens);
+  EXPECT_GT(stats.num_accepted_tokens, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(AllDrafters, GrammarIdentity, ::testing::ValuesIn(sampled_drafters()));
 
 class GrammarEngine : public ::testing::Test {

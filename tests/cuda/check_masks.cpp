@@ -86,9 +86,9 @@ struct Side {
   }
 
   void launch(Queue& queue, int64_t budget_ns) const {
-    export_spans(queue, {tensors.counts, tensors.spans, batch, exchange, ticket});
+    export_spans(queue, {tensors.counts, tensors.spans, batch, exchange, ticket, kVerifying});
     await_masks(queue, {tensors.counts, tensors.spans, batch.slots, batch.params, exchange, ticket,
-                        budget_ns});
+                        budget_ns, kVerifying});
   }
   void apply(Queue& queue, const Batch& b) const {
     apply_masks(queue, {logits, tensors, batch.slots, batch.params, exchange.masks, b.mask_words, 0,

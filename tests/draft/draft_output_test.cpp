@@ -83,7 +83,55 @@ class DraftOutputTest : public DeviceTest {
                               .softcap = softcap};
     const StepTensors tensors = rows();
     const void* states = to_device(states_);
-    output.draw(queue(), matrix, states, tensors, batch(temperature), kRows);
+    output.draw(queue(), matrix, states, tensors, DraftStep{.batch = batch(temperature)}, kRows);
+    return read(tensors.sampled, kRows);
+  }
+
+  // The rows of slot 1 may only draft `allowed_id`, whose masks are there already.
+  std::vector<int32_t> draw_masked(bool mapped, int32_t allowed_id) {
+    constexpr int32_t kWords = 2;
+    DraftOutput output(device(), {.max_logits_rows = kRows,
+                                  .matrix_rows = kMatrix,
+                                  .target_vocab = kVocab,
+                                  .probabilistic = false,
+                                  .mapped = mapped,
+                                  .masked = true});
+    EXPECT_TRUE(output.take().ok());
+    const OutputMatrix matrix{.weight = pack(weight_.data(), kMatrix, kHidden, DType::kF32),
+                              .id_map = mapped ? to_device(map_) : nullptr,
+                              .rows = kMatrix,
+                              .hidden = kHidden,
+                              .dtype = DType::kF32};
+    DraftStep step{.batch = batch(0)};
+    std::vector<SlotParams> params = read(step.batch.params, 4);
+    params[1].grammar = 5;
+    step.batch.params = to_device(params);
+    std::vector<SlotState> slots(4);
+    slots[1].len = 10;
+    slots[1].num_masks = kRows;
+    step.batch.slots = to_device(slots);
+    std::vector<uint32_t> masks(kRows * kWords);
+    for (size_t row = 0; row < kRows; ++row) {
+      masks[row * kWords + static_cast<size_t>(allowed_id / 32)] = 1u << (allowed_id % 32);
+    }
+    uint64_t* words = to_device(std::vector<uint64_t>(8));
+    step.masks = {.exchange = {.posted = words,
+                               .passed = words + 1,
+                               .taken = words + 2,
+                               .answered = words + 3,
+                               .num_spans = to_device(std::vector<int32_t>(1)),
+                               .spans = to_device(std::vector<MaskSpan>(1)),
+                               .answers = words + 4,
+                               .masks = to_device(masks),
+                               .max_spans = 1,
+                               .rows_each = kRows,
+                               .mask_words = kWords},
+                  .ticket = to_device(std::vector<MaskTicket>(1)),
+                  .budget_ns = 0};
+    const StepTensors tensors = rows();
+    step.tensors = tensors;
+    step.tensors.spans = to_device(std::vector<SpanState>(1));
+    output.draw(queue(), matrix, to_device(states_), tensors, step, kRows);
     return read(tensors.sampled, kRows);
   }
 
@@ -140,6 +188,23 @@ TEST_F(DraftOutputTest, SampledIdsFollowTheNoise) {
 TEST_F(DraftOutputTest, LogitsAreCapped) {
   EXPECT_NE(draw(true, false, 1, 0.5f), draw(true, false, 1));
   EXPECT_EQ(draw(true, false, 0, 20.0f), draw(true, false, 0));
+}
+
+TEST_F(DraftOutputTest, GrammarsMaskTheirOwnSlotsAlone) {
+  for (const bool mapped : {false, true}) {
+    const int32_t allowed = mapped ? map_[8] : 8;
+    const std::vector<int32_t> ids = draw_masked(mapped, allowed);
+    for (int row = 0; row < kLive; ++row) {
+      const auto at = static_cast<size_t>(row);
+      if (row % 3 == 1) {
+        EXPECT_EQ(ids[at], allowed) << row;
+      } else {
+        EXPECT_EQ(ids[at], likeliest(row, mapped)) << row;
+      }
+    }
+  }
+  // 49 is beyond the rows of the matrix: there is nothing to draft.
+  EXPECT_EQ(draw_masked(false, 49)[1], -1);
 }
 
 }  // namespace

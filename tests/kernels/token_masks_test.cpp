@@ -67,13 +67,13 @@ class TokenMasksTest : public StepTest {
     return d;
   }
 
-  void run_export() {
-    export_spans(queue(), {tensors_.counts, tensors_.spans, batch_, exchange_, ticket_});
+  void run_export(int32_t drafter = kVerifying) {
+    export_spans(queue(), {tensors_.counts, tensors_.spans, batch_, exchange_, ticket_, drafter});
     drain();
   }
   void await(int64_t budget_ns) {
     await_masks(queue(), {tensors_.counts, tensors_.spans, batch_.slots, batch_.params, exchange_,
-                          ticket_, budget_ns});
+                          ticket_, budget_ns, kVerifying});
   }
 
   MaskExchange exchange_{};
@@ -96,6 +96,30 @@ TEST_F(TokenMasksTest, ExportsTailAndDraftsOfSamplingSpans) {
   EXPECT_EQ(Ids(span.drafts, span.drafts + span.num_drafts), (Ids{15, 16}));
   EXPECT_EQ(exchange_.spans[3].num_tail, 0);
   EXPECT_EQ(exchange_.spans[3].num_drafts, 0);
+}
+
+// Slot 1 has one of two wanted drafts; slot 3 belongs to another drafter, or has all of its drafts.
+TEST_F(TokenMasksTest, ExportsTheSlotsThatGoOnDrafting) {
+  StepData d = data();
+  for (const bool other : {true, false}) {
+    d.params[1].drafter = 1;
+    d.params[3].drafter = other ? 0 : 1;
+    d.slots[1].draft.wanted = 2;
+    d.slots[3].draft.wanted = other ? 2 : 0;
+    run_prepare(d);
+    pull(d);
+    d.slots[1].num_drafts = 1;
+    d.slots[3].num_drafts = 0;
+    push(d);
+    run_export(1);
+    const auto entry = (*exchange_.posted - 1) % kMaskRing * kSpans;
+    EXPECT_EQ(exchange_.spans[entry + 1].grammar, 101u);
+    EXPECT_EQ(exchange_.spans[entry + 1].num_drafts, 1);
+    EXPECT_EQ(exchange_.spans[entry + 1].drafts[0], 15);
+    EXPECT_EQ(exchange_.spans[entry + 2].grammar, 0u);
+    EXPECT_EQ(exchange_.spans[entry + 3].grammar, 0u);
+    *exchange_.taken = *exchange_.posted;
+  }
 }
 
 TEST_F(TokenMasksTest, ALongOutputSendsItsEnd) {
@@ -170,7 +194,7 @@ TEST_F(TokenMasksTest, WaitsLongerForAHostThatWasLate) {
   await(0);
   drain();
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(9));
-  exchange_.answers[1] = mask_answer_word(12, {1, 1});
+  exchange_.answers[12 % kMaskRing * kSpans + 1] = mask_answer_word(12, {1, 1});
   *exchange_.answered = 13;
   await(0);
   drain();

@@ -22,7 +22,7 @@ constexpr std::chrono::microseconds kSleep{20};
 
 uint64_t acquire(uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
 
-MaskSpan mask_span(const BatchState& batch, const SpanState& span) {
+MaskSpan mask_span(const BatchState& batch, const SpanState& span, int32_t num_drafts) {
   const SlotState& state = batch.slots[span.slot];
   const SlotParams& params = batch.params[span.slot];
   MaskSpan out{};
@@ -32,8 +32,8 @@ MaskSpan mask_span(const BatchState& batch, const SpanState& span) {
   for (int32_t i = 0; i < out.num_tail; ++i) {
     out.tail[i] = history_id(batch, span.slot, state.len - out.num_tail + i);
   }
-  out.num_drafts = span.num_drafts;
-  std::copy_n(state.drafts, span.num_drafts, out.drafts);
+  out.num_drafts = num_drafts;
+  std::copy_n(state.drafts, num_drafts, out.drafts);
   return out;
 }
 
@@ -66,10 +66,11 @@ void export_spans(const void* args, CpuPool&) {
   MaskSpan* to = x.spans + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int32_t i = 0; i < a.counts->num_spans; ++i) {
     const SpanState& span = a.spans[i];
-    const bool wanted = has_sampled(span) && a.batch.params[span.slot].grammar != 0;
-    if (has_room) to[i] = wanted ? mask_span(a.batch, span) : MaskSpan{};
-    if (!wanted) continue;
+    const bool wanted = wants_masks(a.batch, span, a.drafter);
     SlotState& state = a.batch.slots[span.slot];
+    const int32_t num_drafts = a.drafter == kVerifying ? span.num_drafts : state.num_drafts;
+    if (has_room) to[i] = wanted ? mask_span(a.batch, span, num_drafts) : MaskSpan{};
+    if (!wanted) continue;
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
@@ -86,7 +87,9 @@ void await_masks(const void* args, CpuPool&) {
   if (a.ticket->posted == 0) return;
   const MaskExchange& x = a.exchange;
   const uint64_t ticket = a.ticket->next - 1;
-  const int64_t deadline = now_ns() + mask_wait_ns(a.budget_ns, a.ticket->num_late);
+  const bool verifies = a.drafter == kVerifying;
+  const int64_t deadline =
+      now_ns() + (verifies ? mask_wait_ns(a.budget_ns, a.ticket->num_late) : a.budget_ns);
   for (int spins = 0; acquire(x.answered) <= ticket && now_ns() < deadline; ++spins) {
     if (spins < kSpinsBeforeSleep) {
       spin_pause(spins);
@@ -94,7 +97,7 @@ void await_masks(const void* args, CpuPool&) {
       std::this_thread::sleep_for(kSleep);
     }
   }
-  a.ticket->num_late = acquire(x.answered) > ticket ? 0 : a.ticket->num_late + 1;
+  if (verifies) a.ticket->num_late = acquire(x.answered) > ticket ? 0 : a.ticket->num_late + 1;
   uint64_t* answers = x.answers + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int32_t i = 0; i < a.counts->num_spans; ++i) {
     const SpanState& span = a.spans[i];

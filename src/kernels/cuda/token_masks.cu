@@ -23,7 +23,7 @@ __device__ void release(uint64_t* word, uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-__device__ MaskSpan mask_span(const BatchState& batch, const SpanState& span) {
+__device__ MaskSpan mask_span(const BatchState& batch, const SpanState& span, int num_drafts) {
   const SlotState& state = batch.slots[span.slot];
   const SlotParams& params = batch.params[span.slot];
   MaskSpan out{};
@@ -33,8 +33,8 @@ __device__ MaskSpan mask_span(const BatchState& batch, const SpanState& span) {
   for (int i = 0; i < out.num_tail; ++i) {
     out.tail[i] = history_id(batch, span.slot, state.len - out.num_tail + i);
   }
-  out.num_drafts = span.num_drafts;
-  for (int i = 0; i < span.num_drafts; ++i) out.drafts[i] = state.drafts[i];
+  out.num_drafts = num_drafts;
+  for (int i = 0; i < num_drafts; ++i) out.drafts[i] = state.drafts[i];
   return out;
 }
 
@@ -51,10 +51,11 @@ __global__ void __launch_bounds__(kThreads) export_kernel(ExportSpansArgs args) 
   MaskSpan* to = x.spans + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     const SpanState span = args.spans[i];
-    const bool wanted = has_sampled(span) && args.batch.params[span.slot].grammar != 0;
-    if (has_room != 0) to[i] = wanted ? mask_span(args.batch, span) : MaskSpan{};
-    if (!wanted) continue;
+    const bool wanted = wants_masks(args.batch, span, args.drafter);
     SlotState& state = args.batch.slots[span.slot];
+    const int num_drafts = args.drafter == kVerifying ? span.num_drafts : state.num_drafts;
+    if (has_room != 0) to[i] = wanted ? mask_span(args.batch, span, num_drafts) : MaskSpan{};
+    if (!wanted) continue;
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
@@ -77,12 +78,16 @@ __global__ void __launch_bounds__(kThreads) await_kernel(AwaitMasksArgs args) {
   const MaskExchange& x = args.exchange;
   const uint64_t ticket = args.ticket->next - 1;
   if (threadIdx.x == 0) {
-    const int64_t deadline =
-        global_nanoseconds() + mask_wait_ns(args.budget_ns, args.ticket->num_late);
+    const bool verifies = args.drafter == kVerifying;
+    const int64_t wait =
+        verifies ? mask_wait_ns(args.budget_ns, args.ticket->num_late) : args.budget_ns;
+    const int64_t deadline = global_nanoseconds() + wait;
     while (acquire(x.answered) <= ticket && global_nanoseconds() < deadline) {
       __nanosleep(kPollNs);
     }
-    args.ticket->num_late = acquire(x.answered) > ticket ? 0 : args.ticket->num_late + 1;
+    if (verifies) {
+      args.ticket->num_late = acquire(x.answered) > ticket ? 0 : args.ticket->num_late + 1;
+    }
   }
   __syncthreads();
   const uint64_t* answers = x.answers + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
