@@ -212,11 +212,12 @@ TEST_F(GrammarThreadTest, ASlowSequenceIsAwaitedUntilItsMasksAreThere) {
 // Steps go on while one mask is computed: entries run out, and the queue is told at once.
 TEST_F(GrammarThreadTest, RunsOutOfEntriesAndRecovers) {
   start();
-  const auto slow = sequence(std::chrono::milliseconds(100));
+  const auto slow = sequence(std::chrono::milliseconds(300));
   const uint64_t number = thread_->add(slow);
-  for (int i = 0; i < 12; ++i) {
+  (void)post({FakeMask::span(number, kPromptLen, {}, {})});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < kMaskRing + 4; ++i) {
     (void)post({FakeMask::span(number, kPromptLen, {}, {})});
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_FALSE(has_room());
   for (int i = 0; i < 1000 && !has_room(); ++i) {
