@@ -33,11 +33,12 @@ TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::st
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::open(const std::string& folder) {
+Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
+  const std::string folder = model.text();
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
-  if (is_gguf(folder)) {
-    FT_RETURN_IF_ERROR(checkpoint.add_gguf(folder));
+  if (model.is_gguf()) {
+    FT_RETURN_IF_ERROR(checkpoint.add_gguf(model));
     return checkpoint;
   }
   const fs::path single = fs::path(folder) / "model.safetensors";
@@ -78,8 +79,8 @@ Status Checkpoint::add_file(const std::string& path) {
   return {};
 }
 
-Status Checkpoint::add_gguf(const std::string& path) {
-  FT_ASSIGN_OR_RETURN(gguf_, GgufFile::open(path));
+Status Checkpoint::add_gguf(const ModelFiles& model) {
+  FT_ASSIGN_OR_RETURN(gguf_, model.gguf());
   FT_ASSIGN_OR_RETURN(const GgufArchitecture* architecture, gguf_architecture(*gguf_));
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
   for (const auto& [name, tensor] : gguf_->tensors()) {

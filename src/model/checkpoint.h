@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "gguf/gguf_file.h"
+#include "gguf/model_files.h"
 #include "model/safetensors.h"
 
 namespace foretoken {
@@ -17,20 +18,20 @@ class Checkpoint {
  public:
   // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
   // example a tensor in two shards, or one that the index puts into a shard that lacks it.
-  static Result<Checkpoint> open(const std::string& folder);
+  static Result<Checkpoint> open(const ModelFiles& model);
 
   // NotFound names the tensor and the folder.
   Result<const TensorView*> find(const std::string& name) const;
   const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
 
  private:
-  Status add_gguf(const std::string& path);
+  Status add_gguf(const ModelFiles& model);
   Status add_file(const std::string& path);
   Status add_shards(const std::string& index_path);
 
   std::string folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::unique_ptr<GgufFile> gguf_;
+  std::shared_ptr<const GgufFile> gguf_;
   std::vector<std::unique_ptr<TensorView>> gguf_tensors_;
   std::map<std::string, const TensorView*> tensors_;
 };

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iterator>
 
-#include "gguf/gguf_file.h"
 #include "gguf/model_texts.h"
 #include "kernels/rope_kv.h"
 #include "model/json_fields.h"
@@ -264,19 +263,20 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }
 
-Result<ModelConfig> read_model_config(const std::string& folder, const ConfigOptions& options) {
-  const std::filesystem::path path(folder);
+Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options) {
+  const std::filesystem::path& path = model.path();
   std::error_code ignored;
-  if (!is_gguf(folder) && !std::filesystem::is_directory(path, ignored)) {
-    return not_found("model folder " + folder + " does not exist; give the path of a folder with " +
+  if (!model.is_gguf() && !std::filesystem::is_directory(path, ignored)) {
+    return not_found("model folder " + model.text() +
+                     " does not exist; give the path of a folder with " +
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
-  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(folder, "config.json"));
+  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(model, "config.json"));
   Json generation_config = Json::object();
-  if (has_model_text(path, "generation_config.json")) {
-    FT_ASSIGN_OR_RETURN(generation_config, read_model_json(folder, "generation_config.json"));
+  if (has_model_text(model, "generation_config.json")) {
+    FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
-  const std::string where = is_gguf(folder) ? folder : (path / "config.json").string();
+  const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
   return parse_model_config(config, generation_config, options, where);
 }
 
