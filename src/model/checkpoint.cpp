@@ -31,6 +31,19 @@ TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::st
   return view;
 }
 
+// Llama's query and key rows: whole heads of an even number of rows.
+Status interleave(const GgufFile& file, int64_t head_dim, TensorView* view) {
+  const bool has_heads =
+      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
+  if (!has_heads) {
+    return file.error("the tensor of " + view->name + " has the shape " + view->shape_text() +
+                      ", which is no multiple of heads of " + std::to_string(head_dim) +
+                      " rows; convert the model again");
+  }
+  view->interleaved_rows = head_dim;
+  return {};
+}
+
 }  // namespace
 
 Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
@@ -89,7 +102,9 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
     auto view = std::make_unique<TensorView>(view_of(*gguf_, tensor, *hf_name));
     const bool turns = hf_name->find(".q_proj.") != std::string::npos ||
                        hf_name->find(".k_proj.") != std::string::npos;
-    if (turns && architecture->interleaves_heads) view->interleaved_rows = config["head_dim"];
+    if (turns && architecture->interleaves_heads) {
+      FT_RETURN_IF_ERROR(interleave(*gguf_, config["head_dim"], view.get()));
+    }
     tensors_.emplace(*hf_name, view.get());
     gguf_tensors_.push_back(std::move(view));
   }

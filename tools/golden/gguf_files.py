@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/gguf: the tiny models of tests/golden/architectures as GGUF files, blocks of
+"""Writes tests/golden/gguf and tests/fuzz/corpus/gguf: the tiny models of tests/golden/architectures as GGUF files, blocks of
 every quantised type with the floats that the package `gguf` makes of them, and the vocabulary of
-foretoken-7m as a GGUF file. Needs `pip install gguf numpy safetensors`.
+foretoken-7m as a GGUF file; and files of a few KB that the fuzzer starts from. Needs `pip install gguf numpy safetensors`.
 """
 
 import json
@@ -12,6 +12,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "tests" / "golden" / "gguf"
+SEEDS = ROOT / "tests" / "fuzz" / "corpus" / "gguf"
 ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
 LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
          "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
@@ -122,12 +123,70 @@ def write_vocabulary():
     finish(writer)
 
 
+def add_seed_tokens(writer, kind):
+    pieces = ["<s>", "<0x0A>", "\u2581", "a", "b", "ab", "\u2581a"]
+    writer.add_tokenizer_model(kind)
+    writer.add_token_list(pieces)
+    writer.add_token_types([gguf.TokenType.CONTROL, gguf.TokenType.BYTE] + [gguf.TokenType.NORMAL] * 5)
+    if kind == "llama":
+        writer.add_token_scores([0.0] * 5 + [-1.0, -2.0])
+        writer.add_add_space_prefix(True)
+        writer.add_unk_token_id(0)
+    else:
+        writer.add_tokenizer_pre("llama-bpe")
+        writer.add_token_merges(["a b", "\u2581 a"])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    writer.add_add_bos_token(True)
+    writer.add_chat_template("{{ messages[0]['content'] }}")
+
+
+def write_seed(architecture, kind, types):
+    """One layer, its matrices in turn in `types`."""
+    writer = gguf.GGUFWriter(SEEDS / f"{architecture}.gguf", architecture)
+    writer.add_context_length(64)
+    writer.add_embedding_length(256)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(2)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(2)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    if architecture == "qwen2":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(4.0)
+        writer.add_rope_scaling_orig_ctx_len(16)
+        writer.add_sliding_window(8)
+    add_seed_tokens(writer, kind)
+    random = np.random.default_rng(2)
+    rows = {"token_embd": 7, "blk.0.attn_q": 4, "blk.0.attn_k": 2, "blk.0.attn_v": 2,
+            "blk.0.ffn_gate": 2, "blk.0.ffn_up": 2}
+    for i, (name, count) in enumerate(rows.items()):
+        kind = gguf.GGMLQuantizationType[types[i % len(types)]]
+        elements, size = gguf.GGML_QUANT_SIZES[kind]
+        raw = random.integers(0, 256, (count, 256 // elements * size), dtype=np.uint8)
+        writer.add_tensor(f"{name}.weight", raw, raw_dtype=kind)
+    writer.add_tensor("output_norm.weight", np.ones(256, dtype=np.float32))
+    if architecture == "llama":
+        writer.add_tensor("rope_freqs.weight", np.ones(1, dtype=np.float32))
+    finish(writer)
+
+
+def write_seeds():
+    SEEDS.mkdir(exist_ok=True)
+    write_seed("llama", "llama", ["Q8_0", "Q4_0", "F16"])
+    write_seed("qwen2", "gpt2", ["Q4_K", "BF16"])
+    write_seed("qwen3", "gpt2", ["Q6_K", "F32"])
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     for name, architecture in ARCHITECTURES.items():
         write_model(name, architecture)
     write_blocks()
     write_vocabulary()
+    write_seeds()
 
 
 if __name__ == "__main__":
