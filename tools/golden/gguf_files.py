@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/gguf and tests/fuzz/corpus/gguf: the tiny models of tests/golden/architectures as GGUF files, blocks of
-every quantised type with the floats that the package `gguf` makes of them, and the vocabulary of
-foretoken-7m as a GGUF file; and files of a few KB that the fuzzer starts from. Needs `pip install gguf numpy safetensors`.
+"""Writes tests/golden/gguf and tests/fuzz/corpus/gguf: the tiny models of tests/golden/architectures
+as GGUF files, blocks of every quantised type with the floats that the package `gguf` makes of them,
+floats with the blocks that it makes of them, the vocabulary of foretoken-7m as a GGUF file, and files
+of a few KB that the fuzzer starts from. Needs `pip install gguf numpy safetensors`, and the path of
+ggml's libggml-base.so as argument.
 """
 
+import ctypes
 import json
 import pathlib
+import sys
 
 import gguf
 import numpy as np
@@ -94,6 +98,35 @@ def write_blocks():
         floats = gguf.quants.dequantize(blocks, kind).astype(np.float32)
         cases[name] = {"blocks": blocks.tobytes().hex(), "floats": floats.tobytes().hex()}
     (OUT / "blocks.json").write_text(json.dumps(cases, indent=1) + "\n")
+
+
+def ggml_error(library, kind, values):
+    """Root mean square error of ggml's own quantiser for a type that the package cannot write."""
+    _, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = np.zeros((values.size // 256, size), dtype=np.uint8)
+    quantize = getattr(library, f"quantize_row_{kind.name.lower().replace('_k', '_K')}_ref")
+    quantize(values.ctypes.data_as(ctypes.c_void_p), blocks.ctypes.data_as(ctypes.c_void_p),
+             ctypes.c_int64(values.size))
+    floats = gguf.quants.dequantize(blocks, kind).reshape(-1)
+    return float(np.sqrt(np.mean((floats.astype(np.float64) - values) ** 2)))
+
+
+def write_encoded(ggml):
+    """Floats and what becomes of them in each type; `ggml`: libggml-base.so."""
+    random = np.random.default_rng(3)
+    values = random.standard_normal(4096).astype(np.float32) * np.float32(0.03)
+    values[1024:1056] = 0
+    values[1100] = 0.5
+    values[2048:2560] = np.abs(values[2048:2560])
+    blocks = {}
+    for name in ["F16", "BF16", "Q8_0", "Q4_0"]:
+        kind = gguf.GGMLQuantizationType[name]
+        blocks[name] = gguf.quants.quantize(values, kind).tobytes().hex()
+    library = ctypes.CDLL(ggml)
+    errors = {name: ggml_error(library, gguf.GGMLQuantizationType[name], values)
+              for name in ["Q4_K", "Q6_K"]}
+    case = {"floats": values.tobytes().hex(), "blocks": blocks, "errors": errors}
+    (OUT / "encoded.json").write_text(json.dumps(case, indent=1) + "\n")
 
 
 def write_vocabulary():
@@ -185,6 +218,7 @@ def main():
     for name, architecture in ARCHITECTURES.items():
         write_model(name, architecture)
     write_blocks()
+    write_encoded(sys.argv[1])
     write_vocabulary()
     write_seeds()
 
