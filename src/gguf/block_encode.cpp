@@ -57,10 +57,8 @@ void encode_q4_0(const float* values, int64_t count, std::byte* blocks) {
     const float scale = largest(values) / -8;
     const float factor = inverse(scale);
     put_half(scale, blocks);
-    // As one fused multiply-add, which the reference's codes depend on.
     const auto code = [&](int i) {
-      const auto shifted = static_cast<float>(static_cast<double>(values[i]) * factor + 8.5);
-      return static_cast<int>(std::clamp(shifted, 0.0F, 15.0F));
+      return static_cast<int>(std::clamp(values[i] * factor + 8.5F, 0.0F, 15.0F));
     };
     for (int i = 0; i < kGroup / 2; ++i) {
       blocks[2 + i] = static_cast<std::byte>(code(i) | code(i + kGroup / 2) << 4);
