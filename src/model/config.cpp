@@ -8,6 +8,7 @@
 #include "kernels/rope_kv.h"
 #include "model/json_fields.h"
 #include "model/json_file.h"
+#include "model/quantization.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -86,12 +87,8 @@ Status read_activation(const JsonFields& fields, Activation* out) {
                      " is not supported; supported: " + known);
 }
 
-Status check_only_supported_parts(const JsonFields& fields) {
-  if (fields.find("quantization_config") != nullptr) {
-    return unsupported(fields.where() +
-                       ": quantised weights ('quantization_config') are not supported; use the "
-                       "unquantised model");
-  }
+Status check_only_supported_parts(const Json& json, const JsonFields& fields) {
+  FT_RETURN_IF_ERROR(read_quantization(json, fields.where()).status());
   bool bidirectional = false;
   FT_RETURN_IF_ERROR(fields.read_flag("use_bidirectional_attention", &bidirectional));
   if (bidirectional) {
@@ -225,7 +222,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   const JsonFields fields(json, where);
   ModelConfig config;
   config.architecture = architecture.name;
-  FT_RETURN_IF_ERROR(check_only_supported_parts(fields));
+  FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields));
   FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
   FT_RETURN_IF_ERROR(read_sizes(fields, &config));
   FT_RETURN_IF_ERROR(read_mtp_modules(fields, &config.num_mtp_modules));
