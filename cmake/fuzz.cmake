@@ -48,6 +48,7 @@ file(GLOB gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
 ft_fuzzer(gguf_fuzzer gguf
   SOURCES ${gguf_sources} model/checkpoint.cpp model/convert.cpp model/json_file.cpp
-    model/safetensors.cpp kernels/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp
+    model/packed_names.cpp model/packed_tensor.cpp model/quantization.cpp model/safetensors.cpp
+    kernels/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
     base/text_file.cpp
   LIBRARIES ft_model)
