@@ -14,6 +14,7 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run);
 void add_bench_command(CLI::App& app, std::function<int()>* run);
 void add_inspect_command(CLI::App& app, std::function<int()>* run);
 void add_download_command(CLI::App& app, std::function<int()>* run);
+void add_convert_command(CLI::App& app, std::function<int()>* run);
 
 // The hidden commands "man" and "completion", which print what `app` can do. `app` must outlive the
 // run.

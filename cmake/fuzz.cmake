@@ -4,6 +4,7 @@
 # AddressSanitizer and UndefinedBehaviorSanitizer, run as
 #   build/fuzz/http_request_fuzzer -max_total_time=600 CORPUS_COPY tests/fuzz/corpus/http_request
 #   build/fuzz/json_request_fuzzer -max_total_time=600 -detect_leaks=0 -dict=tests/fuzz/json_request.dict CORPUS_COPY
+#   build/fuzz/gguf_fuzzer -max_total_time=600 -max_len=8192 -dict=tests/fuzz/gguf.dict CORPUS_COPY
 # otherwise it replays the corpus and changed copies of it, as a test, with LIBRARIES in place of
 # SOURCES where they are given.
 function(ft_fuzzer name corpus)
@@ -42,3 +43,12 @@ ft_fuzzer(json_request_fuzzer json_request
   SOURCES ${json_sources} base/json_object.cpp base/sampling_ranges.cpp base/log.cpp base/check.cpp
     http/exchange.cpp http/header_text.cpp ../tests/fuzz/engine_names.cpp
   LIBRARIES ft_serve)
+
+file(GLOB gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+  ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
+ft_fuzzer(gguf_fuzzer gguf
+  SOURCES ${gguf_sources} model/checkpoint.cpp model/convert.cpp model/json_file.cpp
+    model/packed_names.cpp model/packed_tensor.cpp model/quantization.cpp model/safetensors.cpp
+    kernels/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
+    base/text_file.cpp
+  LIBRARIES ft_model)

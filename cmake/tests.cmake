@@ -12,6 +12,7 @@ set(test_libraries_apps ft_serve ft_http ft_chat test_fake_server)
 set(test_libraries_http ft_http test_fake_server)
 set(test_libraries_bench ft_bench test_fake_server)
 set(test_libraries_chat ft_chat)
+set(test_libraries_convert ft_convert)
 set(folders_of_the_program apps)
 # Folders below the engine, whose tests build without it.
 set(folders_without_engine http bench)

@@ -22,13 +22,14 @@ ALLOWED = {
     "sample": {"base", "device", "kernels"},
     "model": {"base", "gguf", "device", "kernels", "attention", "sample"},
     "draft": {"base", "gguf", "device", "kernels", "attention", "sample", "model"},
+    "convert": {"base", "gguf", "text", "model"},
     "sched": {"base", "kv"},
     "engine": LIBRARY - {"engine"},
     "http": {"base"},
     "chat": {"base"},
     "bench": {"base", "text", "http"},
     "serve": {"base", "text", "http", "chat"},
-    "apps": LIBRARY | {"http", "chat", "bench", "serve"},
+    "apps": LIBRARY | {"http", "chat", "bench", "serve", "convert"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|nvrtc|cooperative_groups)")

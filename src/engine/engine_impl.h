@@ -56,8 +56,9 @@ class EngineImpl final : public Engine {
 
  private:
   EngineImpl() = default;
-  Status load(EngineConfig& config, std::vector<std::string> drafter_folders, StartClock& clock);
-  Status load_text(const EngineConfig& config);
+  Status load(EngineConfig& config, const ModelFiles& target,
+              std::vector<std::string> drafter_folders, StartClock& clock);
+  Status load_text(const EngineConfig& config, const ModelFiles& target);
   Status size_kv_cache(EngineConfig& config);
   StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
   int64_t bytes_beside_kv(const EngineConfig& config) const;

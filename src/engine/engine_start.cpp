@@ -40,8 +40,9 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   engine->free_at_start_ = engine->device_->free_memory();
   clock.end_phase("device");
   FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
+  const ModelFiles target(config.model);
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
-                      read_model_config(config.model, {config.dtype, config.hf_overrides}));
+                      read_model_config(target, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
@@ -50,7 +51,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
   if (hooks.wrap_queue) engine->queue_ = hooks.wrap_queue(std::move(engine->queue_));
   clock.end_phase("configuration");
-  FT_RETURN_IF_ERROR(engine->load(resolved, drafter_folders, clock));
+  FT_RETURN_IF_ERROR(engine->load(resolved, target, drafter_folders, clock));
   FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(engine->make_memory(resolved));
   engine->make_scheduler(resolved);
@@ -68,11 +69,12 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   return engine;
 }
 
-Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_folders,
-                        StartClock& clock) {
+Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
+                        std::vector<std::string> drafter_folders, StartClock& clock) {
   const auto start = std::chrono::steady_clock::now();
   // A large tokenizer takes as long to read as gigabytes of weights.
-  std::future<Status> text = std::async(std::launch::async, [&] { return load_text(config); });
+  std::future<Status> text =
+      std::async(std::launch::async, [&] { return load_text(config, target); });
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
@@ -89,11 +91,11 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
   const std::string backend = config.attention_backend.empty() ? "auto" : config.attention_backend;
   FT_ASSIGN_OR_RETURN(options.attention, find_attention_backend(backend, device_->type()));
   FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
-  Result<std::unique_ptr<Model>> model = load_model(*device_, config.model, options);
+  Result<std::unique_ptr<Model>> model = load_model(*device_, target, options);
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
-  FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config));
+  FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config, target));
   clock.end_phase("tokenizer");
   FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
                                                         .target = *model_,
@@ -113,13 +115,12 @@ Status EngineImpl::load(EngineConfig& config, std::vector<std::string> drafter_f
   return {};
 }
 
-Status EngineImpl::load_text(const EngineConfig& config) {
-  const bool optional =
-      config.skip_tokenizer_init ||
-      (config.load_format == "dummy" && !has_model_text(config.model, "tokenizer.json"));
+Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& target) {
+  const bool optional = config.skip_tokenizer_init || (config.load_format == "dummy" &&
+                                                       !has_model_text(target, "tokenizer.json"));
   if (optional) return {};
-  FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(config.model));
-  Result<ChatTemplate> chat = ChatTemplate::load(config.model, config.chat_template);
+  FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(target));
+  Result<ChatTemplate> chat = ChatTemplate::load(target, config.chat_template);
   if (chat.ok()) {
     chat_template_.emplace(std::move(chat).value());
   } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {

@@ -92,14 +92,15 @@ void warn_of_unused(const Json& object) {
 
 }  // namespace
 
-Result<GenerationConfig> load_generation_config(const EngineConfig& config) {
+Result<GenerationConfig> load_generation_config(const EngineConfig& config,
+                                                const ModelFiles& target) {
   GenerationConfig result;
   const bool is_auto = config.generation_config == "auto" || config.generation_config.empty();
   if (config.generation_config != "vllm") {
-    const std::filesystem::path folder(is_auto ? config.model : config.generation_config);
-    const std::string file = (folder / "generation_config.json").string();
-    if (!is_auto || has_model_text(folder, "generation_config.json")) {
-      const Result<Json> json = read_model_json(folder.string(), "generation_config.json");
+    const ModelFiles files = is_auto ? target : ModelFiles(config.generation_config);
+    const std::string file = (files.path() / "generation_config.json").string();
+    if (!is_auto || has_model_text(files, "generation_config.json")) {
+      const Result<Json> json = read_model_json(files, "generation_config.json");
       if (!json.ok() && json.status().code() == StatusCode::kNotFound) {
         return not_found("--generation-config " + config.generation_config + ": " +
                          json.status().message() + ", or use auto or vllm");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 
 namespace foretoken {
 
@@ -17,9 +18,11 @@ struct GenerationConfig {
   std::optional<std::vector<int32_t>> eos_token_ids;
 };
 
-// Reads generation_config.json as EngineConfig::generation_config and override_generation_config
-// say. Like vLLM it takes temperature, top_p, top_k, min_p, repetition_penalty and max_new_tokens,
-// and nothing else. InvalidArgument names the file or option and the field at fault.
-Result<GenerationConfig> load_generation_config(const EngineConfig& config);
+// Reads generation_config.json, of `target` by default, as EngineConfig::generation_config and
+// override_generation_config say. Like vLLM it takes temperature, top_p, top_k, min_p,
+// repetition_penalty and max_new_tokens, and nothing else. InvalidArgument names the file or option
+// and the field at fault.
+Result<GenerationConfig> load_generation_config(const EngineConfig& config,
+                                                const ModelFiles& target);
 
 }  // namespace foretoken

@@ -27,6 +27,9 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"qwen3", "Qwen3ForCausalLM", "qwen3", false},
 };
 
+// What GGUF files know under another name.
+constexpr NamePair kWrittenAs[] = {{"MistralForCausalLM", "LlamaForCausalLM"}};
+
 }  // namespace
 
 std::optional<std::string> hf_tensor_name(std::string_view gguf_name) {
@@ -46,6 +49,44 @@ std::optional<std::string> hf_tensor_name(std::string_view gguf_name) {
            std::string(rest.substr(last));
   }
   return std::nullopt;
+}
+
+std::optional<std::string> gguf_tensor_name(std::string_view hf_name) {
+  for (const auto& [gguf, hf] : kOfModel) {
+    if (hf == hf_name) return std::string(gguf);
+  }
+  constexpr std::string_view kLayer = "model.layers.";
+  if (!hf_name.starts_with(kLayer)) return std::nullopt;
+  const std::string_view rest = hf_name.substr(kLayer.size());
+  const size_t dot = rest.find('.');
+  const size_t last = rest.rfind('.');
+  if (dot == std::string_view::npos || last == dot) return std::nullopt;
+  const std::string_view part = rest.substr(dot + 1, last - dot - 1);
+  for (const auto& [gguf, hf] : kOfLayer) {
+    if (hf != part) continue;
+    return "blk." + std::string(rest.substr(0, dot + 1)) + std::string(gguf) +
+           std::string(rest.substr(last));
+  }
+  return std::nullopt;
+}
+
+const GgufArchitecture* gguf_architecture_for(std::string_view hf_class) {
+  for (const auto& [name, written] : kWrittenAs) {
+    if (hf_class == name) hf_class = written;
+  }
+  for (const GgufArchitecture& architecture : kArchitectures) {
+    if (architecture.hf_class == hf_class) return &architecture;
+  }
+  return nullptr;
+}
+
+std::string gguf_hf_classes() {
+  std::string names;
+  for (const GgufArchitecture& architecture : kArchitectures) {
+    names += (names.empty() ? "" : ", ") + std::string(architecture.hf_class);
+  }
+  for (const auto& [name, written] : kWrittenAs) names += ", " + std::string(name);
+  return names;
 }
 
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file) {

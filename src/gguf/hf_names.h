@@ -13,6 +13,9 @@ namespace foretoken {
 // checkpoint does not hold (rope_freqs.weight).
 std::optional<std::string> hf_tensor_name(std::string_view gguf_name);
 
+// The other way; none for tensors that GGUF files do not hold.
+std::optional<std::string> gguf_tensor_name(std::string_view hf_name);
+
 // The architectures that are read: general.architecture, and what config.json calls them.
 struct GgufArchitecture {
   std::string_view name;
@@ -25,5 +28,11 @@ struct GgufArchitecture {
 
 // Unsupported names the architecture and lists what exists.
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file);
+
+// How models of a Hugging Face class are written: Llama, Mistral (as llama), Qwen 2 and 3. Null for
+// other classes.
+const GgufArchitecture* gguf_architecture_for(std::string_view hf_class);
+// Those classes, for messages.
+std::string gguf_hf_classes();
 
 }  // namespace foretoken

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gguf/piece_merges.h"
+#include "gguf/pre_tokenizer.h"
 
 namespace foretoken {
 namespace {
@@ -18,36 +19,12 @@ enum TokenType : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnuse
 
 constexpr const char* kSpace = "\u2581";
 
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-struct PreTokenizer {
-  std::string_view name;   // tokenizer.ggml.pre
-  std::string_view regex;  // empty: that of GPT-2
-  bool ignores_merges;     // a whole piece that is a token is taken as it is
-  bool composes;           // text is brought to NFC first
-  bool splits_digits;      // each is a piece of its own
-};
-
-constexpr PreTokenizer kPreTokenizers[] = {
-    {"llama-bpe", kLlama3, true, false, false}, {"llama3", kLlama3, true, false, false},
-    {"qwen2", kQwen2, false, true, false},      {"tekken", kTekken, true, false, false},
-    {"gpt-2", "", false, false, false},         {"default", "", false, false, false},
-    {"smollm", "", false, false, true},         {"starcoder", "", false, false, true},
-};
-
 Result<const PreTokenizer*> pre_tokenizer(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto name, file.text("tokenizer.ggml.pre"));
-  std::string known;
-  for (const PreTokenizer& pre : kPreTokenizers) {
-    if (name.value_or("default") == pre.name) return &pre;
-    known += (known.empty() ? "" : ", ") + std::string(pre.name);
-  }
-  return unsupported(file.path() + ": the pre-tokenizer '" + *name + "' is not known (" + known +
+  const PreTokenizer* pre = find_pre_tokenizer(name.value_or("default"));
+  if (pre != nullptr) return pre;
+  return unsupported(file.path() + ": the pre-tokenizer '" + *name + "' is not known (" +
+                     pre_tokenizer_names() +
                      " are); put the model's tokenizer.json beside the file's folder form");
 }
 
@@ -130,24 +107,6 @@ Result<Json> post_processor(const GgufFile& file, const Vocabulary& vocabulary, 
               {"special_tokens", special}};
 }
 
-Json byte_level(bool use_regex) {
-  return {{"type", "ByteLevel"},
-          {"add_prefix_space", false},
-          {"trim_offsets", true},
-          {"use_regex", use_regex}};
-}
-
-Json split_then_bytes(const PreTokenizer& pre) {
-  Json first = {{"type", "Split"},
-                {"pattern", {{"Regex", pre.regex}}},
-                {"behavior", "Isolated"},
-                {"invert", false}};
-  if (pre.splits_digits) first = {{"type", "Digits"}, {"individual_digits", true}};
-  if (pre.regex.empty() && !pre.splits_digits) return byte_level(true);
-  return {{"type", "Sequence"},
-          {"pretokenizers", Json::array({first, byte_level(pre.splits_digits)})}};
-}
-
 Json bpe(const Vocabulary& vocabulary, Json merges) {
   return {{"type", "BPE"},
           {"dropout", nullptr},
@@ -169,13 +128,13 @@ Result<Json> byte_level_tokenizer(const GgufFile& file, const Vocabulary& vocabu
   }
   Json model = bpe(vocabulary, *merges);
   model["ignore_merges"] = pre->ignores_merges;
-  FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, pre->regex == kLlama3));
+  FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, pre->adds_bos));
   return Json{{"version", "1.0"},
               {"added_tokens", added_tokens(vocabulary)},
-              {"normalizer", pre->composes ? Json{{"type", "NFC"}} : Json()},
-              {"pre_tokenizer", split_then_bytes(*pre)},
-              {"post_processor", post.is_null() ? byte_level(true) : std::move(post)},
-              {"decoder", byte_level(true)},
+              {"normalizer", normalizer_json(*pre)},
+              {"pre_tokenizer", pre_tokenizer_json(*pre)},
+              {"post_processor", post.is_null() ? byte_level_json(true) : std::move(post)},
+              {"decoder", byte_level_json(true)},
               {"model", std::move(model)}};
 }
 

@@ -1,20 +1,18 @@
 #pragma once
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 
 namespace foretoken {
 
-// The text files of a model: `model` is its folder, or a GGUF file, for which config.json,
-// generation_config.json, tokenizer.json and tokenizer_config.json are made from its metadata. None
-// where the model has no such file.
-Result<std::optional<std::string>> read_model_text(const std::filesystem::path& model,
-                                                   std::string_view name);
+// The text files of a model; for a GGUF file config.json, generation_config.json, tokenizer.json
+// and tokenizer_config.json are made from its metadata. None where the model has no such file.
+Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std::string_view name);
 
 // Whether `read_model_text` finds something, without making it.
-bool has_model_text(const std::filesystem::path& model, std::string_view name);
+bool has_model_text(const ModelFiles& model, std::string_view name);
 
 }  // namespace foretoken

@@ -1,11 +1,15 @@
 #include "model/checkpoint.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "gguf/hf_config.h"
 #include "gguf/hf_names.h"
+#include "model/convert.h"
 #include "model/json_file.h"
+#include "model/packed_names.h"
+#include "model/quantization.h"
 
 namespace foretoken {
 
@@ -31,13 +35,27 @@ TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::st
   return view;
 }
 
+// Llama's query and key rows: whole heads of an even number of rows.
+Status interleave(const GgufFile& file, int64_t head_dim, TensorView* view) {
+  const bool has_heads =
+      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
+  if (!has_heads) {
+    return file.error("the tensor of " + view->name + " has the shape " + view->shape_text() +
+                      ", which is no multiple of heads of " + std::to_string(head_dim) +
+                      " rows; convert the model again");
+  }
+  view->interleaved_rows = head_dim;
+  return {};
+}
+
 }  // namespace
 
-Result<Checkpoint> Checkpoint::open(const std::string& folder) {
+Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
+  const std::string folder = model.text();
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
-  if (is_gguf(folder)) {
-    FT_RETURN_IF_ERROR(checkpoint.add_gguf(folder));
+  if (model.is_gguf()) {
+    FT_RETURN_IF_ERROR(checkpoint.add_gguf(model));
     return checkpoint;
   }
   const fs::path single = fs::path(folder) / "model.safetensors";
@@ -53,6 +71,7 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder) {
         "; fetch the weights or save them as safetensors (other formats are not read), "
         "or use --load-format dummy");
   }
+  FT_RETURN_IF_ERROR(checkpoint.add_packed());
   return checkpoint;
 }
 
@@ -78,8 +97,54 @@ Status Checkpoint::add_file(const std::string& path) {
   return {};
 }
 
-Status Checkpoint::add_gguf(const std::string& path) {
-  FT_ASSIGN_OR_RETURN(gguf_, GgufFile::open(path));
+// The matrices that several tensors make up take the place of those.
+Status Checkpoint::add_packed() {
+  if (!has_packed(tensors_)) return {};
+  const std::string path = (fs::path(folder_) / "config.json").string();
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_json_file(path));
+  FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(config, path));
+  if (!quantization) {
+    return invalid_argument(path +
+                            ": the weights are quantised, but 'quantization_config' is missing; "
+                            "take it from the quantize_config.json or quant_config.json of the "
+                            "model, with quant_method gptq or awq");
+  }
+  FT_ASSIGN_OR_RETURN(const auto found, find_packed(tensors_, quantization->layout));
+  for (const NamedParts& named : found) {
+    FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(*quantization, named.parts));
+    packed_.push_back(std::make_unique<PackedTensor>(std::move(packed)));
+    auto view = std::make_unique<TensorView>();
+    view->name = named.base + ".weight";
+    view->file = named.parts.codes->file;
+    view->dtype = FileDType::kOther;
+    view->dtype_name = "of " + std::to_string(quantization->bits) + " bits";
+    view->shape = {packed_.back()->rows(), packed_.back()->cols()};
+    view->packed = packed_.back().get();
+    for (const std::string& name : named.names) tensors_.erase(name);
+    if (!tensors_.emplace(view->name, view.get()).second) {
+      return invalid_argument(view->file + ": the matrix '" + view->name +
+                              "' is there quantised and plain; remove one of them");
+    }
+    made_tensors_.push_back(std::move(view));
+  }
+  return {};
+}
+
+bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
+  constexpr std::string_view kBias = ".bias";
+  if (!tensor.name.ends_with(kBias) || !check_convertible(tensor).ok()) return false;
+  const std::string base = tensor.name.substr(0, tensor.name.size() - kBias.size());
+  const auto matrix = tensors_.find(base + ".weight");
+  if (matrix == tensors_.end() || matrix->second->packed == nullptr) return false;
+  std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+  std::vector<std::byte> raw;
+  const Status status =
+      read_elements(tensor, 0, tensor.num_elements(), DType::kF32, values.data(), raw);
+  return status.ok() && std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+}
+
+Status Checkpoint::add_gguf(const ModelFiles& model) {
+  FT_ASSIGN_OR_RETURN(gguf_, model.gguf());
   FT_ASSIGN_OR_RETURN(const GgufArchitecture* architecture, gguf_architecture(*gguf_));
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
   for (const auto& [name, tensor] : gguf_->tensors()) {
@@ -88,9 +153,11 @@ Status Checkpoint::add_gguf(const std::string& path) {
     auto view = std::make_unique<TensorView>(view_of(*gguf_, tensor, *hf_name));
     const bool turns = hf_name->find(".q_proj.") != std::string::npos ||
                        hf_name->find(".k_proj.") != std::string::npos;
-    if (turns && architecture->interleaves_heads) view->interleaved_rows = config["head_dim"];
+    if (turns && architecture->interleaves_heads) {
+      FT_RETURN_IF_ERROR(interleave(*gguf_, config["head_dim"], view.get()));
+    }
     tensors_.emplace(*hf_name, view.get());
-    gguf_tensors_.push_back(std::move(view));
+    made_tensors_.push_back(std::move(view));
   }
   return {};
 }

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <iterator>
 
-#include "gguf/gguf_file.h"
 #include "gguf/model_texts.h"
 #include "kernels/rope_kv.h"
 #include "model/json_fields.h"
 #include "model/json_file.h"
+#include "model/quantization.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -87,12 +87,8 @@ Status read_activation(const JsonFields& fields, Activation* out) {
                      " is not supported; supported: " + known);
 }
 
-Status check_only_supported_parts(const JsonFields& fields) {
-  if (fields.find("quantization_config") != nullptr) {
-    return unsupported(fields.where() +
-                       ": quantised weights ('quantization_config') are not supported; use the "
-                       "unquantised model");
-  }
+Status check_only_supported_parts(const Json& json, const JsonFields& fields) {
+  FT_RETURN_IF_ERROR(read_quantization(json, fields.where()).status());
   bool bidirectional = false;
   FT_RETURN_IF_ERROR(fields.read_flag("use_bidirectional_attention", &bidirectional));
   if (bidirectional) {
@@ -226,7 +222,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   const JsonFields fields(json, where);
   ModelConfig config;
   config.architecture = architecture.name;
-  FT_RETURN_IF_ERROR(check_only_supported_parts(fields));
+  FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields));
   FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
   FT_RETURN_IF_ERROR(read_sizes(fields, &config));
   FT_RETURN_IF_ERROR(read_mtp_modules(fields, &config.num_mtp_modules));
@@ -264,19 +260,20 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }
 
-Result<ModelConfig> read_model_config(const std::string& folder, const ConfigOptions& options) {
-  const std::filesystem::path path(folder);
+Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options) {
+  const std::filesystem::path& path = model.path();
   std::error_code ignored;
-  if (!is_gguf(folder) && !std::filesystem::is_directory(path, ignored)) {
-    return not_found("model folder " + folder + " does not exist; give the path of a folder with " +
+  if (!model.is_gguf() && !std::filesystem::is_directory(path, ignored)) {
+    return not_found("model folder " + model.text() +
+                     " does not exist; give the path of a folder with " +
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
-  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(folder, "config.json"));
+  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(model, "config.json"));
   Json generation_config = Json::object();
-  if (has_model_text(path, "generation_config.json")) {
-    FT_ASSIGN_OR_RETURN(generation_config, read_model_json(folder, "generation_config.json"));
+  if (has_model_text(model, "generation_config.json")) {
+    FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
-  const std::string where = is_gguf(folder) ? folder : (path / "config.json").string();
+  const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
   return parse_model_config(config, generation_config, options, where);
 }
 

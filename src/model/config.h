@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "device/dtype.h"
+#include "gguf/model_files.h"
 #include "kernels/activation.h"
 #include "model/layer_pattern.h"
 #include "model/rope_config.h"
@@ -46,10 +47,10 @@ struct ConfigOptions {
   std::string hf_overrides;  // JSON object that is merged, also inside objects, over config.json
 };
 
-// Reads <folder>/config.json and, for the EOS ids, <folder>/generation_config.json where it exists.
+// Reads config.json of a model and, for the EOS ids, generation_config.json where it exists.
 // Unsupported names an unknown architecture, rope type, activation or quantisation and lists what
 // exists; InvalidArgument names a missing or ill-typed field.
-Result<ModelConfig> read_model_config(const std::string& folder, const ConfigOptions& options);
+Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options);
 
 // The same from parsed files; `where` is named in messages.
 Result<ModelConfig> parse_model_config(const nlohmann::json& config,

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "kernels/fill_random.h"
 #include "kernels/random_weight.h"
+#include "model/packed_tensor.h"
 
 namespace foretoken {
 namespace {
@@ -60,6 +61,7 @@ Status read_blocks(const TensorView& tensor, int64_t first, int64_t count, DType
 // Elements that follow one another in the file.
 Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                 std::vector<std::byte>& raw) {
+  if (tensor.packed != nullptr) return tensor.packed->read_elements(first, count, dtype, to);
   if (tensor.block != nullptr) return read_blocks(tensor, first, count, dtype, to, raw);
   const int64_t size = tensor.element_bytes();
   if (has_type(tensor, dtype)) return tensor.read(first * size, count * size, to);
@@ -78,7 +80,9 @@ bool has_type(const TensorView& tensor, DType dtype) {
 Status check_convertible(const TensorView& tensor) {
   const bool is_plain = tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
                         tensor.dtype == FileDType::kF16;
-  if (is_plain || (tensor.block != nullptr && tensor.block->decode != nullptr)) return {};
+  if (is_plain || tensor.packed != nullptr ||
+      (tensor.block != nullptr && tensor.block->decode != nullptr))
+    return {};
   return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
                      "; convert the model to F32, BF16 or F16");
 }
@@ -87,6 +91,7 @@ Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t
                         void* out) {
   FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
   FT_RETURN_IF_ERROR(check_convertible(tensor));
+  FT_CHECK(tensor.dtype != FileDType::kOther);
   if (has_type(tensor, dtype)) {
     if (count > 0) std::memcpy(out, data, static_cast<size_t>(count) * dtype_size(dtype));
   } else if (dtype == DType::kF32) {

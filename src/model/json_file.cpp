@@ -4,7 +4,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "gguf/gguf_file.h"
 #include "gguf/model_texts.h"
 
 namespace foretoken {
@@ -22,11 +21,11 @@ Result<nlohmann::json> read_json_file(const std::string& path) {
   return invalid_argument(json.status().message() + "; fetch or write the file again");
 }
 
-Result<nlohmann::json> read_model_json(const std::string& model, const std::string& name) {
-  if (!is_gguf(model)) return read_json_file((std::filesystem::path(model) / name).string());
+Result<nlohmann::json> read_model_json(const ModelFiles& model, const std::string& name) {
+  if (!model.is_gguf()) return read_json_file((model.path() / name).string());
   FT_ASSIGN_OR_RETURN(const auto text, read_model_text(model, name));
-  if (!text) return not_found(model + " says nothing of what " + name + " holds");
-  return parse_json_object(*text, model);
+  if (!text) return not_found(model.text() + " says nothing of what " + name + " holds");
+  return parse_json_object(*text, model.text());
 }
 
 }  // namespace foretoken

@@ -4,13 +4,14 @@
 
 #include "base/json_object.h"
 #include "base/result.h"
+#include "gguf/model_files.h"
 
 namespace foretoken {
 
 // Parses a file that holds one JSON object (base/json_object.h). NotFound when it cannot be opened.
 Result<nlohmann::json> read_json_file(const std::string& path);
 
-// The same for a file of a model: `model` is its folder or a GGUF file (gguf/model_texts.h).
-Result<nlohmann::json> read_model_json(const std::string& model, const std::string& name);
+// The same for a file of a model (gguf/model_texts.h).
+Result<nlohmann::json> read_model_json(const ModelFiles& model, const std::string& name);
 
 }  // namespace foretoken

@@ -11,9 +11,9 @@
 namespace foretoken {
 namespace {
 
-Result<std::unique_ptr<Model>> load_from_folder(Device& device, const std::string& folder,
-                                                const LoadOptions& options) {
-  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(folder, options.config));
+Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles& files,
+                                               const LoadOptions& options) {
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(files, options.config));
   const Architecture* architecture = find_architecture(config.architecture);
   FT_CHECK(architecture != nullptr);
 
@@ -23,7 +23,7 @@ Result<std::unique_ptr<Model>> load_from_folder(Device& device, const std::strin
   }
   std::optional<Checkpoint> checkpoint;
   if (options.load_format == LoadFormat::kAuto) {
-    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(folder));
+    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(files));
   }
   FT_ASSIGN_OR_RETURN(
       auto loader, WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr, config.dtype,
@@ -61,13 +61,13 @@ std::string architecture_names() {
   return names;
 }
 
-Result<std::unique_ptr<Model>> load_model(Device& device, const std::string& folder,
+Result<std::unique_ptr<Model>> load_model(Device& device, const ModelFiles& files,
                                           const LoadOptions& options) {
   FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
   try {
-    return load_from_folder(device, folder, options);
+    return load_from_files(device, files, options);
   } catch (const std::bad_alloc&) {
-    return resource_exhausted("not enough host memory while loading " + folder +
+    return resource_exhausted("not enough host memory while loading " + files.text() +
                               "; close other programs or use a smaller model");
   }
 }

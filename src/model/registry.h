@@ -42,10 +42,10 @@ const Architecture* find_architecture(const std::string& name);
 // "A, B, C", for messages.
 std::string architecture_names();
 
-// Reads the model in `folder` into the memory of `device`, which must outlive it. Blocks until
+// Reads a model into the memory of `device`, which must outlive it. Blocks until
 // done. Aborted when `cancelled` was set; ResourceExhausted when memory is short; otherwise an
 // error that names the file, tensor or field at fault.
-Result<std::unique_ptr<Model>> load_model(Device& device, const std::string& folder,
+Result<std::unique_ptr<Model>> load_model(Device& device, const ModelFiles& files,
                                           const LoadOptions& options);
 
 }  // namespace foretoken

@@ -12,6 +12,8 @@
 
 namespace foretoken {
 
+class PackedTensor;
+
 // Element types of the safetensors format that models are made of: weights, and the id lists of
 // draft heads. Others are kOther.
 enum class FileDType : uint8_t { kF32, kBF16, kF16, kI64, kBool, kOther };
@@ -29,6 +31,9 @@ struct TensorView {
   int64_t file_offset = 0;  // of `data`
   // Of a quantised GGUF tensor: its elements lie in blocks, and `dtype` is kOther.
   const BlockType* block = nullptr;
+  // Of a matrix whose codes, scales and zeros are tensors of their own (model/packed_tensor.h):
+  // `dtype` is kOther and there are no `data`.
+  const PackedTensor* packed = nullptr;
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;

@@ -326,7 +326,7 @@ void WeightLoader::ignore_all(const std::string& beginning) {
 Status WeightLoader::check_all_used(const std::string& architecture) const {
   if (checkpoint_ == nullptr) return {};
   for (const auto& [name, tensor] : checkpoint_->tensors()) {
-    if (!used_.contains(name)) {
+    if (!used_.contains(name) && !checkpoint_->may_be_left_out(*tensor)) {
       return invalid_argument(tensor->file + ": " + architecture + " has no use for tensor '" +
                               name + "'; config.json does not describe these weights");
     }

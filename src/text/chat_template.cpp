@@ -20,20 +20,19 @@ bool has_tools(std::string_view arguments_json) {
 
 }  // namespace
 
-Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder) {
-  FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(folder));
+Result<ChatTemplate> ChatTemplate::load(const ModelFiles& model) {
+  FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(model));
   if (config.chat_templates.empty()) {
-    return not_found(folder.string() +
+    return not_found(model.text() +
                      " has no chat template; put a chat_template.jinja into the folder, or send a "
                      "plain prompt instead of messages");
   }
-  return compile(config, folder.string());
+  return compile(config, model.text());
 }
 
-Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder,
-                                        const std::string& choice) {
-  if (choice.empty()) return load(folder);
-  FT_ASSIGN_OR_RETURN(TokenizerConfig config, load_tokenizer_config(folder));
+Result<ChatTemplate> ChatTemplate::load(const ModelFiles& model, const std::string& choice) {
+  if (choice.empty()) return load(model);
+  FT_ASSIGN_OR_RETURN(TokenizerConfig config, load_tokenizer_config(model));
   std::error_code error;
   const bool is_file = choice.size() < kLongestPath && std::filesystem::exists(choice, error);
   if (!is_file && choice.find_first_of("{}\n") == std::string::npos) {

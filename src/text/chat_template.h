@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 #include "text/chat_content.h"
 
 namespace foretoken {
@@ -20,13 +21,13 @@ struct TokenizerConfig;
 // and output are bounded.
 class ChatTemplate {
  public:
-  // From the files of a model folder. kNotFound when the model has no chat template.
-  static Result<ChatTemplate> load(const std::filesystem::path& folder);
+  // From the files of a model. kNotFound when the model has no chat template.
+  static Result<ChatTemplate> load(const ModelFiles& model);
 
   // With `choice` (as --chat-template takes it) in place of the model's own template: the path of a
   // file, or the template itself, which has a brace or a line break in it. The special tokens are
-  // those of the folder. An empty `choice` is `load`.
-  static Result<ChatTemplate> load(const std::filesystem::path& folder, const std::string& choice);
+  // those of the model. An empty `choice` is `load`.
+  static Result<ChatTemplate> load(const ModelFiles& model, const std::string& choice);
 
   // `origin` names the templates in messages. Fails on a syntax error.
   static Result<ChatTemplate> compile(const TokenizerConfig& config, std::string origin);

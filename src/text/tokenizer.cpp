@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "gguf/gguf_file.h"
 #include "gguf/model_texts.h"
 #include "text/crate_buffers.h"
 #include "text/grammar.h"
@@ -141,9 +140,10 @@ class HfTokenizer final : public Tokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const std::filesystem::path& folder) {
-  const std::filesystem::path file = is_gguf(folder.string()) ? folder : folder / "tokenizer.json";
-  FT_ASSIGN_OR_RETURN(const auto json, read_model_text(folder, "tokenizer.json"));
+Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const ModelFiles& model) {
+  const std::filesystem::path& folder = model.path();
+  const std::filesystem::path file = model.is_gguf() ? folder : folder / "tokenizer.json";
+  FT_ASSIGN_OR_RETURN(const auto json, read_model_text(model, "tokenizer.json"));
   if (!json) {
     const bool only_model = std::filesystem::exists(folder / "tokenizer.model");
     return not_found(file.string() + " does not exist; " +
@@ -151,7 +151,7 @@ Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const std::filesystem::path
                                    "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
                                  : "download it with the model, or name the folder that holds it"));
   }
-  FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(folder));
+  FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(model));
   FtTokenizer* raw = nullptr;
   CrateText error;
   if (ft_tokenizer_new(json->data(), json->size(), &raw, error.out()) != FT_TEXT_OK) {

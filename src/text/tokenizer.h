@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 
 namespace foretoken {
 
@@ -68,7 +68,7 @@ class Tokenizer {
       int32_t vocab_size, std::span<const int32_t> eos_ids) const = 0;
 };
 
-// Loads tokenizer.json, and tokenizer_config.json where it exists, from a model folder.
-Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const std::filesystem::path& folder);
+// Loads tokenizer.json, and tokenizer_config.json where it exists, of a model.
+Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const ModelFiles& model);
 
 }  // namespace foretoken

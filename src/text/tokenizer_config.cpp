@@ -12,10 +12,10 @@ namespace {
 using nlohmann::json;
 
 // An absent file is an empty object.
-Result<json> read_object(const std::filesystem::path& folder, const char* name) {
-  FT_ASSIGN_OR_RETURN(const auto content, read_model_text(folder, name));
+Result<json> read_object(const ModelFiles& model, const char* name) {
+  FT_ASSIGN_OR_RETURN(const auto content, read_model_text(model, name));
   if (!content) return json::object();
-  const std::filesystem::path file = folder / name;
+  const std::filesystem::path file = model.path() / name;
   json parsed = json::parse(*content, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) {
     return invalid_argument(file.string() + " is not a valid JSON object; download the file again");
@@ -57,16 +57,17 @@ Status add_templates(const std::filesystem::path& file, const json& config,
 
 }  // namespace
 
-Result<TokenizerConfig> load_tokenizer_config(const std::filesystem::path& folder) {
+Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model) {
+  const std::filesystem::path& folder = model.path();
   TokenizerConfig config;
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::filesystem::path file = folder / name;
-    FT_ASSIGN_OR_RETURN(const json parsed, read_object(folder, name));
+    FT_ASSIGN_OR_RETURN(const json parsed, read_object(model, name));
     add_special_tokens(parsed, config.special_tokens);
     FT_RETURN_IF_ERROR(add_templates(file, parsed, config.chat_templates));
   }
   const std::filesystem::path old_style = folder / "chat_template.json";
-  FT_ASSIGN_OR_RETURN(const json parsed, read_object(folder, "chat_template.json"));
+  FT_ASSIGN_OR_RETURN(const json parsed, read_object(model, "chat_template.json"));
   FT_RETURN_IF_ERROR(add_templates(old_style, parsed, config.chat_templates));
   const std::filesystem::path jinja = folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {

@@ -1,9 +1,9 @@
 #pragma once
-#include <filesystem>
 #include <map>
 #include <string>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 
 namespace foretoken {
 
@@ -18,6 +18,6 @@ struct TokenizerConfig {
 // Reads tokenizer_config.json, special_tokens_map.json and chat_template.jinja (or .json) as far as
 // they exist. A template file beats the template inside tokenizer_config.json. Fails on a broken
 // file, with its name.
-Result<TokenizerConfig> load_tokenizer_config(const std::filesystem::path& folder);
+Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model);
 
 }  // namespace foretoken

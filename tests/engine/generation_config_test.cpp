@@ -16,7 +16,7 @@ class GenerationConfigTest : public testing::Test {
     return config;
   }
   static std::string message_of(const EngineConfig& config) {
-    return load_generation_config(config).status().message();
+    return load_generation_config(config, config.model).status().message();
   }
 };
 
@@ -26,7 +26,7 @@ TEST_F(GenerationConfigTest, TakesWhatVllmTakes) {
       folder,
       R"({"temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1,
           "max_new_tokens": 64, "do_sample": false, "eos_token_id": [1, 2], "pad_token_id": null})");
-  const auto loaded = load_generation_config(config);
+  const auto loaded = load_generation_config(config, config.model);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   const SamplingParams& sampling = loaded.value().sampling;
   EXPECT_FLOAT_EQ(sampling.temperature, 0.6f);
@@ -42,19 +42,19 @@ TEST_F(GenerationConfigTest, CanBeSwitchedOffReplacedAndOverridden) {
   const test::ScratchFolder folder;
   EngineConfig config = config_in(folder, R"({"temperature": 0.6, "top_k": 20})");
   config.override_generation_config = R"({"top_k": 5, "eos_token_id": 9, "temperature": null})";
-  auto loaded = load_generation_config(config);
+  auto loaded = load_generation_config(config, config.model);
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
   EXPECT_FLOAT_EQ(loaded.value().sampling.temperature, 0.6f);
   EXPECT_EQ(loaded.value().sampling.top_k, 5);
   EXPECT_EQ(loaded.value().eos_token_ids, (std::vector<int32_t>{9}));
   config.generation_config = "vllm";
-  EXPECT_EQ(load_generation_config(config).value().sampling.temperature, 1.0f);
+  EXPECT_EQ(load_generation_config(config, config.model).value().sampling.temperature, 1.0f);
   std::filesystem::create_directories(folder.path() + "/other");
   (void)folder.write("other/generation_config.json",
                      R"({"temperature": 0.2, "eos_token_id": [3, 4]})");
   config.generation_config = folder.path() + "/other";
   config.override_generation_config.clear();
-  loaded = load_generation_config(config);
+  loaded = load_generation_config(config, config.model);
   EXPECT_FLOAT_EQ(loaded.value().sampling.temperature, 0.2f);
   EXPECT_EQ(loaded.value().eos_token_ids, (std::vector<int32_t>{3, 4}));
 }
@@ -62,9 +62,9 @@ TEST_F(GenerationConfigTest, CanBeSwitchedOffReplacedAndOverridden) {
 TEST_F(GenerationConfigTest, MayBeMissingUnlessNamed) {
   EngineConfig config;
   config.model = "/nonexistent";
-  EXPECT_TRUE(load_generation_config(config).ok());
+  EXPECT_TRUE(load_generation_config(config, config.model).ok());
   config.generation_config = "/nonexistent";
-  EXPECT_EQ(load_generation_config(config).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(load_generation_config(config, config.model).status().code(), StatusCode::kNotFound);
   EXPECT_NE(message_of(config).find("auto or vllm"), std::string::npos);
 }
 

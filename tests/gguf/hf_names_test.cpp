@@ -18,6 +18,21 @@ TEST(HfNames, TensorsOfModelAndLayers) {
   }
 }
 
+TEST(HfNames, AndBack) {
+  for (const char* name :
+       {"token_embd.weight", "output_norm.weight", "output.weight", "blk.12.attn_q.bias",
+        "blk.0.ffn_norm.weight", "blk.3.attn_k_norm.weight"}) {
+    EXPECT_EQ(gguf_tensor_name(*hf_tensor_name(name)), name);
+  }
+  for (const char* other : {"model.layers.0", "model.layers.0.odd.weight", "visual.x.weight", ""}) {
+    EXPECT_EQ(gguf_tensor_name(other), std::nullopt) << other;
+  }
+  EXPECT_EQ(gguf_architecture_for("MistralForCausalLM"), gguf_architecture_for("LlamaForCausalLM"));
+  EXPECT_EQ(gguf_architecture_for("Qwen3ForCausalLM")->name, "qwen3");
+  EXPECT_EQ(gguf_architecture_for("Gemma3ForCausalLM"), nullptr);
+  EXPECT_NE(gguf_hf_classes().find("Qwen3ForCausalLM, MistralForCausalLM"), std::string::npos);
+}
+
 TEST(HfNames, UnknownArchitecturesAreNamed) {
   const std::string path = test::GgufBytes(0, 1)
                                .text_value("general.architecture", "mamba")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "gguf/gguf_bytes.h"
 #include "model/safetensors_writer.h"
 #include "model/scratch_folder.h"
 
@@ -128,6 +129,25 @@ TEST(Checkpoint, GgufFilesHoldTheSameWeights) {
       EXPECT_EQ(floats_of(*found.value()), floats_of(*view)) << tensor;
     }
   }
+}
+
+// Found by the fuzzer: rows were read behind the tensor.
+TEST(Checkpoint, GgufHeadsMustBeWhole) {
+  const ScratchFolder folder;
+  test::GgufBytes bytes(2, 8);
+  bytes.text_value("general.architecture", "llama");
+  const std::pair<const char*, uint32_t> sizes[] = {
+      {"block_count", 1},         {"context_length", 8},       {"embedding_length", 4},
+      {"feed_forward_length", 4}, {"attention.head_count", 1}, {"attention.key_length", 6}};
+  for (const auto& [key, value] : sizes) bytes.u32_value(std::string("llama.") + key, value);
+  bytes.key("llama.attention.layer_norm_rms_epsilon", 6).number(1e-5F);
+  bytes.tensor("token_embd.weight", {1, 1}, 0, 0).tensor("blk.0.attn_q.weight", {1, 4}, 0, 32);
+  bytes.align().text(std::string(64, ' '));
+  const auto checkpoint = Checkpoint::open(bytes.write(folder.file("x.gguf")));
+  ASSERT_FALSE(checkpoint.ok());
+  EXPECT_NE(checkpoint.status().message().find("q_proj.weight has the shape [4, 1]"),
+            std::string::npos)
+      << checkpoint.status().message();
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ std::vector<BadConfig> bad_configs() {
        kUnsupported,
        {"\"relu2\"", "supported: silu, gelu, gelu_pytorch_tanh"}},
       {"Quantised",
-       [](Json& j) { j["quantization_config"] = {{"quant_method", "awq"}}; },
+       [](Json& j) { j["quantization_config"] = {{"quant_method", "fp8"}}; },
        kUnsupported,
        {"quantization_config"}},
       {"Type",

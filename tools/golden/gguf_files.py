@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/gguf: the tiny models of tests/golden/architectures as GGUF files, blocks of
-every quantised type with the floats that the package `gguf` makes of them, and the vocabulary of
-foretoken-7m as a GGUF file. Needs `pip install gguf numpy safetensors`.
+"""Writes tests/golden/gguf and tests/fuzz/corpus/gguf: the tiny models of tests/golden/architectures
+as GGUF files, blocks of every quantised type with the floats that the package `gguf` makes of them,
+floats with the blocks that it makes of them, the vocabulary of foretoken-7m as a GGUF file, and files
+of a few KB that the fuzzer starts from. Needs `pip install gguf numpy safetensors`, and the path of
+ggml's libggml-base.so as argument.
 """
 
+import ctypes
 import json
 import pathlib
+import sys
 
 import gguf
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "tests" / "golden" / "gguf"
+SEEDS = ROOT / "tests" / "fuzz" / "corpus" / "gguf"
 ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
 LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
          "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
@@ -95,6 +100,36 @@ def write_blocks():
     (OUT / "blocks.json").write_text(json.dumps(cases, indent=1) + "\n")
 
 
+def ggml_error(library, kind, values):
+    """Root mean square error of ggml's own quantiser for a type that the package cannot write."""
+    _, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = np.zeros((values.size // 256, size), dtype=np.uint8)
+    quantize = getattr(library, f"quantize_row_{kind.name.lower().replace('_k', '_K')}_ref")
+    quantize(values.ctypes.data_as(ctypes.c_void_p), blocks.ctypes.data_as(ctypes.c_void_p),
+             ctypes.c_int64(values.size))
+    floats = gguf.quants.dequantize(blocks, kind).reshape(-1)
+    return float(np.sqrt(np.mean((floats.astype(np.float64) - values) ** 2)))
+
+
+def write_encoded(ggml):
+    """Floats and what becomes of them in each type; `ggml`: libggml-base.so."""
+    random = np.random.default_rng(3)
+    values = random.standard_normal(4096).astype(np.float32) * np.float32(0.03)
+    values[1024:1056] = 0
+    values[1056:1058] = [-0.1171875, -0.06591796875]  # a code that hangs on each rounding
+    values[1100] = 0.5
+    values[2048:2560] = np.abs(values[2048:2560])
+    blocks = {}
+    for name in ["F16", "BF16", "Q8_0", "Q4_0"]:
+        kind = gguf.GGMLQuantizationType[name]
+        blocks[name] = gguf.quants.quantize(values, kind).tobytes().hex()
+    library = ctypes.CDLL(ggml)
+    errors = {name: ggml_error(library, gguf.GGMLQuantizationType[name], values)
+              for name in ["Q4_K", "Q6_K"]}
+    case = {"floats": values.tobytes().hex(), "blocks": blocks, "errors": errors}
+    (OUT / "encoded.json").write_text(json.dumps(case, indent=1) + "\n")
+
+
 def write_vocabulary():
     model = ROOT / "models" / "foretoken-7m"
     tokenizer = json.loads((model / "tokenizer.json").read_text())
@@ -122,12 +157,71 @@ def write_vocabulary():
     finish(writer)
 
 
+def add_seed_tokens(writer, kind):
+    pieces = ["<s>", "<0x0A>", "\u2581", "a", "b", "ab", "\u2581a"]
+    writer.add_tokenizer_model(kind)
+    writer.add_token_list(pieces)
+    writer.add_token_types([gguf.TokenType.CONTROL, gguf.TokenType.BYTE] + [gguf.TokenType.NORMAL] * 5)
+    if kind == "llama":
+        writer.add_token_scores([0.0] * 5 + [-1.0, -2.0])
+        writer.add_add_space_prefix(True)
+        writer.add_unk_token_id(0)
+    else:
+        writer.add_tokenizer_pre("llama-bpe")
+        writer.add_token_merges(["a b", "\u2581 a"])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    writer.add_add_bos_token(True)
+    writer.add_chat_template("{{ messages[0]['content'] }}")
+
+
+def write_seed(architecture, kind, types):
+    """One layer, its matrices in turn in `types`."""
+    writer = gguf.GGUFWriter(SEEDS / f"{architecture}.gguf", architecture)
+    writer.add_context_length(64)
+    writer.add_embedding_length(256)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(2)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(2)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    if architecture == "qwen2":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(4.0)
+        writer.add_rope_scaling_orig_ctx_len(16)
+        writer.add_sliding_window(8)
+    add_seed_tokens(writer, kind)
+    random = np.random.default_rng(2)
+    rows = {"token_embd": 7, "blk.0.attn_q": 4, "blk.0.attn_k": 2, "blk.0.attn_v": 2,
+            "blk.0.ffn_gate": 2, "blk.0.ffn_up": 2}
+    for i, (name, count) in enumerate(rows.items()):
+        kind = gguf.GGMLQuantizationType[types[i % len(types)]]
+        elements, size = gguf.GGML_QUANT_SIZES[kind]
+        raw = random.integers(0, 256, (count, 256 // elements * size), dtype=np.uint8)
+        writer.add_tensor(f"{name}.weight", raw, raw_dtype=kind)
+    writer.add_tensor("output_norm.weight", np.ones(256, dtype=np.float32))
+    if architecture == "llama":
+        writer.add_tensor("rope_freqs.weight", np.ones(1, dtype=np.float32))
+    finish(writer)
+
+
+def write_seeds():
+    SEEDS.mkdir(exist_ok=True)
+    write_seed("llama", "llama", ["Q8_0", "Q4_0", "F16"])
+    write_seed("qwen2", "gpt2", ["Q4_K", "BF16"])
+    write_seed("qwen3", "gpt2", ["Q6_K", "F32"])
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     for name, architecture in ARCHITECTURES.items():
         write_model(name, architecture)
     write_blocks()
+    write_encoded(sys.argv[1])
     write_vocabulary()
+    write_seeds()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,109 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "commands.h"
+#include "convert/to_gguf.h"
+#include "convert/to_gptq.h"
+#include "default_model.h"
+#include "hub/resolve_model.h"
+#include "interrupt.h"
+#include "progress_line.h"
+#include "report.h"
+
+namespace foretoken {
+namespace {
+
+struct Conversion {
+  std::string model;
+  std::string revision;
+  std::string output;
+  std::string type;
+  int64_t group_size = 128;
+  bool force = false;
+};
+
+// Types of quantised Hugging Face folders; the others are those of GGUF files.
+struct FolderType {
+  const char* name;
+  int bits;
+};
+constexpr FolderType kFolderTypes[] = {{"gptq-int4", 4}, {"gptq-int8", 8}};
+
+Result<int64_t> write(const std::string& folder, const Conversion& given,
+                      const ConvertOptions& options) {
+  for (const FolderType& type : kFolderTypes) {
+    if (given.type == type.name) return to_gptq(folder, {type.bits, given.group_size}, options);
+  }
+  return to_gguf(folder, *find_gguf_recipe(given.type), options);
+}
+
+int fail(const Status& status) {
+  report_error(status.message());
+  return kExitError;
+}
+
+int convert(const Conversion& given) {
+  init_logging("info");
+  catch_interrupts();
+  HubOptions hub = hub_options_from_environment();
+  hub.revision = given.revision;
+  hub.cancel = &interrupt_flag();
+  const auto folder = resolve_model_folder(bundled_or_given(given.model), hub);
+  if (!folder.ok()) return fail(folder.status());
+  ProgressLine line;
+  ConvertOptions options;
+  options.output = given.output;
+  options.replaces = given.force;
+  options.cancelled = &interrupt_flag();
+  options.progress = [&](int64_t done, int64_t total) {
+    if (!line.due()) return;
+    line.show("converting: " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20) +
+              " MiB");
+  };
+  const Result<int64_t> bytes = write(folder.value(), given, options);
+  line.clear();
+  if (interrupt_flag().load()) return report_interrupt("while converting; nothing was written");
+  if (!bytes.ok()) return fail(bytes.status());
+  std::printf("%s: %.1f MiB\n", given.output.c_str(),
+              static_cast<double>(bytes.value()) / (1 << 20));
+  return 0;
+}
+
+}  // namespace
+
+void add_convert_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<Conversion>();
+  CLI::App* command =
+      app.add_subcommand("convert", "Write a model as a GGUF file or a quantised folder");
+  command
+      ->add_option("--model,model", options->model,
+                   "Hugging Face folder or Hub id (org/name) of a Llama, Mistral, Qwen 2 or 3")
+      ->required();
+  command->add_option("--revision", options->revision, "Branch, tag or commit (default: main)");
+  command
+      ->add_option("-o,--output", options->output,
+                   "GGUF file (*.gguf) to write; with gptq-int4 and gptq-int8 a new folder")
+      ->required();
+  std::vector<std::string> types;
+  std::string help = "Type of the matrices";
+  for (const GgufRecipe& recipe : gguf_recipes()) {
+    help += std::string(types.empty() ? ": " : ", ") + std::string(recipe.name) + " (" +
+            std::string(recipe.description) + ")";
+    types.emplace_back(recipe.name);
+  }
+  for (const FolderType& type : kFolderTypes) types.emplace_back(type.name);
+  help += "; gptq-int4, gptq-int8 (a Hugging Face folder in GPTQ's layout, rounded to nearest)";
+  command
+      ->add_option("--group-size", options->group_size,
+                   "Columns that share a scale, for gptq-int4 and gptq-int8")
+      ->capture_default_str()
+      ->check(CLI::IsMember(std::vector<int64_t>{32, 64, 128}));
+  command->add_option("--type", options->type, help)->required()->check(CLI::IsMember(types));
+  command->add_flag("--force", options->force, "Replace a GGUF file that exists");
+  command->callback([options, run] { *run = [options] { return convert(*options); }; });
+}
+
+}  // namespace foretoken

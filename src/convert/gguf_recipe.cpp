@@ -1,0 +1,67 @@
+#include "convert/gguf_recipe.h"
+
+#include <string>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr GgufRecipe kRecipes[] = {
+    {"f32", 0, "F32", "F32", false, "32-bit floats"},
+    {"f16", 1, "F16", "F16", false, "16-bit floats"},
+    {"bf16", 32, "BF16", "BF16", false, "bfloat16"},
+    {"q8_0", 7, "Q8_0", "Q8_0", false, "8 bits, a scale for 32"},
+    {"q4_0", 2, "Q4_0", "Q6_K", false, "4 bits, a scale for 32"},
+    {"q4_k", 14, "Q4_K", "Q6_K", false, "4 bits, scale and minimum for 32"},
+    {"q4_k_m", 15, "Q4_K", "Q6_K", true, "q4_k with 6 bits where they help most"},
+    {"q6_k", 18, "Q6_K", "Q6_K", false, "6 bits, a scale for 16"},
+};
+
+const BlockType* block_type(std::string_view name) {
+  for (const BlockType& type : block_types()) {
+    if (type.name == name) return &type;
+  }
+  FT_CHECK_MSG(false, std::string(name));
+}
+
+// The first and the last eighth of the layers, and every third between.
+bool gets_more(int32_t layer, int32_t num_layers) {
+  const int32_t eighth = num_layers / 8;
+  return layer < eighth || layer >= 7 * num_layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+}  // namespace
+
+std::span<const GgufRecipe> gguf_recipes() { return kRecipes; }
+
+const GgufRecipe* find_gguf_recipe(std::string_view name) {
+  for (const GgufRecipe& recipe : kRecipes) {
+    if (recipe.name == name) return &recipe;
+  }
+  return nullptr;
+}
+
+Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& tensor,
+                                 int32_t num_layers) {
+  if (tensor.shape.size() < 2) return block_type("F32");
+  const BlockType* type = block_type(recipe.matrices);
+  const int64_t cols = tensor.shape.back();
+  if (tensor.is_output) {
+    type = block_type(recipe.output);
+    if (cols % type->elements != 0) type = block_type("Q8_0");
+  }
+  const bool some = tensor.name.find(".attn_v.") != std::string_view::npos ||
+                    tensor.name.find(".ffn_down.") != std::string_view::npos;
+  if (recipe.more_for_some && some && gets_more(tensor.layer, num_layers)) {
+    type = block_type("Q6_K");
+  }
+  if (cols % type->elements == 0) return type;
+  return unsupported("the tensor " + std::string(tensor.name) + " has rows of " +
+                     std::to_string(cols) + " elements, which are no whole blocks of " +
+                     std::to_string(type->elements) + " as " + std::string(type->name) +
+                     " has them; choose --type " +
+                     (type->elements > 32 && cols % 32 == 0 ? "q8_0 or q4_0" : "bf16 or f16"));
+}
+
+}  // namespace foretoken

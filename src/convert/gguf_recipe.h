@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/block_type.h"
+
+namespace foretoken {
+
+// Which type each tensor of a GGUF file gets. Vectors are F32 in all of them.
+struct GgufRecipe {
+  std::string_view name;         // of `foretoken convert --type`
+  uint32_t file_type;            // general.file_type, as llama.cpp numbers them
+  std::string_view matrices;     // block type
+  std::string_view output;       // of the output matrix; Q8_0 where its rows are no whole blocks
+  bool more_for_some = false;    // Q6_K for some layers' attn_v and ffn_down, as Q4_K_M has it
+  std::string_view description;  // for --help
+};
+
+std::span<const GgufRecipe> gguf_recipes();
+// Null for an unknown name.
+const GgufRecipe* find_gguf_recipe(std::string_view name);
+
+// A tensor to place: its GGUF name, its layer (-1: none), and whether it is the output matrix.
+struct PlacedTensor {
+  std::string_view name;
+  std::span<const int64_t> shape;
+  int32_t layer = -1;
+  bool is_output = false;
+};
+
+// Unsupported names the tensor when its rows are no whole blocks.
+Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& tensor,
+                                 int32_t num_layers);
+
+}  // namespace foretoken

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/architecture.h"
+#include "model/checkpoint.h"
+#include "model/config.h"
+
+namespace foretoken {
+
+// A tensor of a decoder under its Hugging Face name.
+struct ModelTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  int32_t layer = -1;           // -1: of the whole model
+  bool is_output = false;       // the output matrix, or the embedding where they are tied
+  int32_t turned_head_dim = 0;  // query and key rows: of a head; else 0
+};
+
+// All that a decoder consists of, in the order in which it uses them. Only for architectures with
+// separate projections (no fused tensors, no post norms).
+std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits);
+
+// The tensors' views. NotFound or InvalidArgument when one is missing or has another shape or a
+// type that is not read; InvalidArgument when the checkpoint holds something else.
+Result<std::vector<const TensorView*>> find_tensors(const Checkpoint& checkpoint,
+                                                    const std::vector<ModelTensor>& tensors);
+
+}  // namespace foretoken

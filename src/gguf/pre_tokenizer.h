@@ -1,0 +1,36 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// How byte-level BPE cuts a text before it merges: what GGUF files name and tokenizer.json spells
+// out.
+struct PreTokenizer {
+  std::string_view name;   // tokenizer.ggml.pre
+  std::string_view regex;  // empty: that of GPT-2
+  bool ignores_merges;     // a whole piece that is a token is taken as it is
+  bool composes;           // text is brought to NFC first
+  bool splits_digits;      // each is a piece of its own
+  bool adds_bos;           // where the file does not say
+};
+
+// Null for an unknown name.
+const PreTokenizer* find_pre_tokenizer(std::string_view name);
+// "llama-bpe, qwen2, ...", for messages.
+std::string pre_tokenizer_names();
+
+// The fields `pre_tokenizer` and `normalizer` of tokenizer.json.
+nlohmann::json pre_tokenizer_json(const PreTokenizer& pre);
+nlohmann::json normalizer_json(const PreTokenizer& pre);
+
+// The one that a tokenizer.json describes; null where GGUF files have no name for it.
+const PreTokenizer* match_pre_tokenizer(const nlohmann::json& tokenizer);
+
+// A step of ByteLevel, which stands in several fields of tokenizer.json.
+nlohmann::json byte_level_json(bool use_regex);
+
+}  // namespace foretoken

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// Where the codes of quantised matrices lie in safetensors files. A matrix has n rows and k
+// columns; codes are unsigned and fill words of 32 bits from the lowest bit on.
+enum class PackLayout : uint8_t {
+  kGptq,        // AutoGPTQ, GPTQModel: words of codes that follow along k, [k / 8, n] for 4 bits
+  kAwq,         // AutoAWQ "gemm": words of 8 interleaved rows, [k, n / 8]
+  kCompressed,  // compressed-tensors "pack-quantized": [n, k / 8]
+};
+
+// What quantization_config of a config.json says.
+struct Quantization {
+  PackLayout layout = PackLayout::kGptq;
+  int32_t bits = 4;                   // 4 or 8
+  int64_t group = 128;                // columns that share a scale; -1: all
+  bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
+};
+
+// None where the config names none. Unsupported names a method, layout or number of bits that is
+// not read, and the remedy; `where` begins the messages.
+Result<std::optional<Quantization>> read_quantization(const nlohmann::json& config,
+                                                      const std::string& where);
+
+}  // namespace foretoken

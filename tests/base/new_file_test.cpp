@@ -1,0 +1,71 @@
+#include "base/new_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/text_file.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NewFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
+  const fs::path folder_ = fs::path(::testing::TempDir()) / "ft_new_file";
+  const std::string path_ = (folder_ / "a").string();
+};
+
+TEST_F(NewFileTest, IsThereOnceCommitted) {
+  auto file = NewFile::create(path_, 4, false);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_TRUE(file.value()->append("ab", 2).ok());
+  EXPECT_FALSE(fs::exists(path_));
+  ASSERT_TRUE(file.value()->append("cd", 2).ok());
+  EXPECT_EQ(file.value()->size(), 4);
+  ASSERT_TRUE(file.value()->commit().ok());
+  EXPECT_EQ(read_text_file(path_).value(), "abcd");
+  EXPECT_FALSE(fs::exists(path_ + ".partial"));
+}
+
+TEST_F(NewFileTest, LeavesNothingBehind) {
+  ASSERT_TRUE(NewFile::create(path_, 1, false).value()->append("x", 1).ok());
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(NewFileTest, ReplacesOnlyWhenTold) {
+  ASSERT_TRUE(NewFile::create(path_, 1, false).value()->commit().ok());
+  EXPECT_NE(NewFile::create(path_, 1, false).status().message().find("--force"), std::string::npos);
+  EXPECT_TRUE(NewFile::create(path_, 1, true).ok());
+}
+
+TEST_F(NewFileTest, NamesWhatIsWrong) {
+  EXPECT_NE(NewFile::create(folder_.string(), 1, true).status().message().find("is a folder"),
+            std::string::npos);
+  EXPECT_NE(NewFile::create((folder_ / "no" / "a").string(), 1, true)
+                .status()
+                .message()
+                .find("No such file or directory"),
+            std::string::npos);
+  const Status full = NewFile::create(path_, INT64_MAX, false).status();
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(full.message().find("MiB left"), std::string::npos);
+}
+
+TEST_F(NewFileTest, AFullDiskIsNamed) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  fs::create_symlink("/dev/full", path_ + ".partial");
+  auto file = NewFile::create(path_, 1, false);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Status status = file.value()->append("x", 1);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("make room"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,96 @@
+// A file's bytes against everything that reads GGUF files: its front, the texts that are made of
+// its metadata, and its tensors, widened as when a model is loaded.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gguf/gguf_file.h"
+#include "gguf/model_files.h"
+#include "gguf/model_texts.h"
+#include "model/checkpoint.h"
+#include "model/convert.h"
+
+namespace {
+
+using foretoken::DType;
+using foretoken::Status;
+using foretoken::TensorView;
+
+constexpr int64_t kMostElements = 700;  // of a tensor, from each end
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+// A file in memory where the system has such a folder.
+class Scratch {
+ public:
+  Scratch() {
+    std::error_code error;
+    const std::filesystem::path memory = "/dev/shm";
+    const auto folder = std::filesystem::is_directory(memory, error)
+                            ? memory
+                            : std::filesystem::temp_directory_path();
+    path_ = (folder / ("foretoken_fuzz_" + std::to_string(getpid()) + ".gguf")).string();
+  }
+  ~Scratch() {
+    std::error_code error;
+    std::filesystem::remove(path_, error);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// An error is one sentence that names the file.
+void judge(const Status& status, const std::string& path) {
+  if (!status.ok()) require(status.message().find(path) != std::string::npos);
+}
+
+void widen(const TensorView& tensor, int64_t first, int64_t count) {
+  std::vector<std::byte> raw;
+  std::vector<float> floats(static_cast<size_t>(count));
+  std::vector<uint16_t> bits(static_cast<size_t>(count));
+  judge(read_elements(tensor, first, count, DType::kF32, floats.data(), raw), tensor.file);
+  judge(read_elements(tensor, first, count, DType::kBF16, bits.data(), raw), tensor.file);
+}
+
+void read_tensors(const foretoken::ModelFiles& model) {
+  const auto checkpoint = foretoken::Checkpoint::open(model);
+  if (!checkpoint.ok()) return judge(checkpoint.status(), model.text());
+  for (const auto& [name, tensor] : checkpoint.value().tensors()) {
+    const Status status = check_convertible(*tensor);
+    judge(status, model.text());
+    const int64_t elements = tensor->num_elements();
+    if (!status.ok() || elements == 0) continue;
+    const int64_t count = std::min(elements, kMostElements);
+    widen(*tensor, 0, count);
+    widen(*tensor, elements - count, count);
+    widen(*tensor, elements / 2, 1);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Scratch scratch;
+  std::ofstream(scratch.path(), std::ios::binary)
+      .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  const foretoken::ModelFiles model(scratch.path());
+  judge(model.gguf().status(), scratch.path());
+  if (!model.gguf().ok()) return 0;
+  for (const char* name :
+       {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    judge(read_model_text(model, name).status(), scratch.path());
+  }
+  read_tensors(model);
+  return 0;
+}

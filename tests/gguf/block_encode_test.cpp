@@ -1,0 +1,107 @@
+#include "gguf/block_encode.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "base/text_file.h"
+#include "gguf/gguf_bytes.h"
+
+namespace foretoken {
+namespace {
+
+const BlockType& type_of(std::string_view name) {
+  for (const BlockType& type : block_types()) {
+    if (type.name == name) return type;
+  }
+  ADD_FAILURE() << name;
+  return block_types()[0];
+}
+
+std::vector<std::byte> encoded(const BlockType& type, const std::vector<float>& values) {
+  const int64_t count = std::ssize(values) / type.elements;
+  std::vector<std::byte> blocks(static_cast<size_t>(count * type.bytes));
+  find_block_encode(type)(values.data(), count, blocks.data());
+  return blocks;
+}
+
+std::vector<float> decoded(const BlockType& type, const std::vector<std::byte>& blocks) {
+  const int64_t count = std::ssize(blocks) / type.bytes;
+  std::vector<float> values(static_cast<size_t>(count * type.elements));
+  type.decode(blocks.data(), count, values.data());
+  return values;
+}
+
+template <class T>
+std::vector<T> from_hex(const std::string& hex) {
+  std::vector<T> values(hex.size() / 2 / sizeof(T));
+  for (size_t i = 0; i < hex.size() / 2; ++i) {
+    reinterpret_cast<uint8_t*>(values.data())[i] =
+        static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  }
+  return values;
+}
+
+double root_mean_square(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+  return std::sqrt(sum / double(a.size()));
+}
+
+// tools/golden/gguf_files.py: bytes of the package gguf where it has a quantiser; for the others
+// the error of ggml's own.
+TEST(BlockEncode, AsTheReference) {
+  const auto text = read_text_file(test::golden_gguf("encoded.json"));
+  ASSERT_TRUE(text.ok());
+  const auto golden = nlohmann::json::parse(text.value());
+  const auto values = from_hex<float>(golden["floats"]);
+  for (const auto& [name, wanted] : golden["blocks"].items()) {
+    EXPECT_EQ(encoded(type_of(name), values), from_hex<std::byte>(wanted)) << name;
+  }
+  for (const auto& [name, wanted] : golden["errors"].items()) {
+    const BlockType& type = type_of(name);
+    const double error = root_mean_square(decoded(type, encoded(type, values)), values);
+    EXPECT_LT(error, 1.03 * wanted.get<double>()) << name;
+  }
+}
+
+TEST(BlockEncode, WhatWasReadIsWrittenAgain) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.02F);
+  std::vector<float> values(1024);
+  for (float& value : values) value = normal(random);
+  for (const char* name : {"F16", "BF16", "Q8_0"}) {
+    const BlockType& type = type_of(name);
+    const auto blocks = encoded(type, values);
+    EXPECT_EQ(encoded(type, decoded(type, blocks)), blocks) << name;
+  }
+}
+
+TEST(BlockEncode, ExtremesStayInRange) {
+  for (const BlockType& type : block_types()) {
+    if (find_block_encode(type) == nullptr) continue;
+    for (const float value : {0.0F, 1.0F, -1.0F, 1e-40F, -3e-6F, 3e4F, -6e4F}) {
+      for (const bool alternate : {false, true}) {
+        std::vector<float> values(256, value);
+        for (size_t i = 0; alternate && i < 256; i += 2) values[i] = 0;
+        const auto back = decoded(type, encoded(type, values));
+        const float allowed = std::abs(value) / 8 + 5e-6F;
+        for (size_t i = 0; i < 256; ++i) {
+          ASSERT_NEAR(back[i], values[i], allowed) << type.name << " " << value << " " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockEncode, TypesThatAreOnlyKnown) {
+  EXPECT_EQ(find_block_encode(type_of("Q5_K")), nullptr);
+  EXPECT_EQ(find_block_encode(type_of("I64")), nullptr);
+}
+
+}  // namespace
+}  // namespace foretoken

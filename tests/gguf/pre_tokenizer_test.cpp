@@ -1,0 +1,49 @@
+#include "gguf/pre_tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text_file.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+const char* match(const Json& tokenizer) {
+  const PreTokenizer* found = match_pre_tokenizer(tokenizer);
+  return found != nullptr ? found->name.data() : "";
+}
+
+TEST(PreTokenizer, WhatIsMadeIsFound) {
+  for (const char* name : {"llama-bpe", "qwen2", "tekken", "gpt-2", "smollm"}) {
+    const PreTokenizer* pre = find_pre_tokenizer(name);
+    ASSERT_NE(pre, nullptr);
+    const Json tokenizer = {{"normalizer", normalizer_json(*pre)},
+                            {"pre_tokenizer", pre_tokenizer_json(*pre)},
+                            {"model", {{"ignore_merges", pre->ignores_merges}}}};
+    EXPECT_STREQ(match(tokenizer), name);
+  }
+  EXPECT_EQ(find_pre_tokenizer("odd"), nullptr);
+  EXPECT_NE(pre_tokenizer_names().find("qwen2, tekken"), std::string::npos);
+}
+
+TEST(PreTokenizer, FamiliesOfModels) {
+  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/tokenizers/";
+  for (const auto& [family, name] :
+       {std::pair("llama3", "llama-bpe"), std::pair("qwen2", "qwen2"), std::pair("gpt2", "gpt-2"),
+        std::pair("deepseek", ""), std::pair("wordpiece", ""), std::pair("unigram", "")}) {
+    const auto text = read_text_file(folder + family + "/tokenizer.json");
+    ASSERT_TRUE(text.ok());
+    EXPECT_STREQ(match(Json::parse(text.value())), name) << family;
+  }
+}
+
+TEST(PreTokenizer, OddFilesHaveNone) {
+  EXPECT_STREQ(match(Json::object()), "");
+  EXPECT_STREQ(match({{"pre_tokenizer", 7}, {"model", 8}}), "");
+  EXPECT_STREQ(
+      match({{"pre_tokenizer", byte_level_json(true)}, {"normalizer", {{"type", "NFKC"}}}}), "");
+}
+
+}  // namespace
+}  // namespace foretoken
