@@ -4,8 +4,8 @@
     page_suite.py --program build/cpu-release/foretoken
 
 The second form starts a server of its own. Needs selenium, chromium and chromedriver; ends with 77
-(skipped) where one is missing. Prints a line for each check and ends with 1 at the first
-that fails. With --shots it leaves screenshots: wide and phone, light and dark.
+(skipped) where one is missing. Prints a line for each check and ends with 1 at the first that fails.
+With --shots it leaves screenshots: wide and phone, light and dark.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from server_process import Server
 
 try:
     from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
@@ -26,7 +27,7 @@ except ImportError:
     sys.exit(77)
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
-SPECULATION = '{"method": "ngram", "num_speculative_tokens": 4, "length_policy": "fixed"}'
+SPECULATION = '{"method": "eagle3", "num_speculative_tokens": 3, "length_policy": "fixed"}'
 SIZES = {"wide": (1200, 800), "phone": (390, 760)}
 
 
@@ -36,7 +37,7 @@ def make_driver():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     options.binary_location = CHROMIUM
-    service = webdriver.ChromeService(DRIVER)
+    service = Service(DRIVER)
     return webdriver.Chrome(options=options, service=service)
 
 
