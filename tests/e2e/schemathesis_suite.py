@@ -45,11 +45,13 @@ def main():
     if schemathesis is None:
         print("skipped: pip cannot install schemathesis")
         return 77
-    with Server(os.path.abspath(sys.argv[1]), *FLAGS) as server:
-        # Its hooks are found from where it runs.
-        return subprocess.run([schemathesis, "--config-file", "schemathesis.toml", "run",
+    # It keeps a cache where it runs.
+    with Server(sys.argv[1], *FLAGS) as server, tempfile.TemporaryDirectory() as where:
+        environment = {**os.environ, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1",
+                       "SCHEMATHESIS_HOOKS": "schemathesis_hooks"}
+        return subprocess.run([schemathesis, "--config-file", HERE / "schemathesis.toml", "run",
                                server.url + "/openapi.json", *arguments],
-                              cwd=HERE, check=False).returncode
+                              cwd=where, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
