@@ -1,5 +1,6 @@
 #include "serve_options.h"
 
+#include <climits>
 #include <filesystem>
 
 #include "base/json_object.h"
@@ -255,6 +256,8 @@ Status ServeOptions::finish(const EngineConfig& config) {
   FT_RETURN_IF_ERROR(read_list("--allowed-headers", allowed_headers, &http.cors.allowed_headers));
   FT_ASSIGN_OR_RETURN(http.api_keys, http::ApiKeys::read(api_keys, api_key_file));
   FT_ASSIGN_OR_RETURN(serve.defaults.pooling, parse_pooling(pooling));
+  serve.needs_key = !http.api_keys.empty();
+  serve.max_logprobs = config.max_logprobs == -1 ? INT_MAX : config.max_logprobs;
   serve.keep_alive = std::chrono::seconds(sse_keep_alive);
   serve.speculation_metrics = metrics == "summary";
   // Without the flag a parser is named but calls are not looked for, as in vLLM.

@@ -73,6 +73,14 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)
   set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE)
+  # The same load in a small size. Its slow readers are compared with a reader alone, so alone.
+  add_test(NAME e2e/serve_load COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:foretoken> serve)
+  set_tests_properties(e2e/serve_load PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
+  # The page in headless Chromium; skips (77) where that or selenium is missing.
+  add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>)
+  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be
@@ -87,7 +95,7 @@ if(FORETOKEN_CUDA AND device_check_sources)
   set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()
 
-# The load suite against the server's layer alone; against `foretoken serve` it is run by hand.
+# The load suite against the server's layer alone.
 find_package(Python3 COMPONENTS Interpreter)
 add_executable(http_example_server ${PROJECT_SOURCE_DIR}/tests/e2e/example_server.cpp)
 target_link_libraries(http_example_server PRIVATE foretoken_warnings ft_http)

@@ -1,7 +1,5 @@
 #include "base/sampling_ranges.h"
 
-#include <cmath>
-
 namespace foretoken {
 namespace {
 
@@ -14,9 +12,7 @@ Status check_between(const char* name, float value, int low, int high) {
 }  // namespace
 
 Status check_sampling_numbers(const SamplingParams& sampling) {
-  if (!(sampling.temperature >= 0.0f) || !std::isfinite(sampling.temperature)) {
-    return out_of_range("temperature", sampling.temperature, "be a number from 0 up");
-  }
+  FT_RETURN_IF_ERROR(check_between("temperature", sampling.temperature, 0, 1'000'000));
   if (!(sampling.top_p > 0.0f && sampling.top_p <= 1.0f)) {
     return out_of_range("top_p", sampling.top_p, "be in (0, 1]");
   }
@@ -29,6 +25,17 @@ Status check_sampling_numbers(const SamplingParams& sampling) {
   // Beyond these a logit would leave the range of floats.
   if (!(sampling.repetition_penalty >= 1e-6f && sampling.repetition_penalty <= 1e6f)) {
     return out_of_range("repetition_penalty", sampling.repetition_penalty, "be in [1e-6, 1e6]");
+  }
+  return {};
+}
+
+Status check_times(const Request& request) {
+  constexpr double kLongest = 1e9;  // seconds
+  for (const auto& [name, seconds] :
+       {std::pair{"queue_timeout_seconds", request.queue_timeout_seconds},
+        std::pair{"timeout_seconds", request.timeout_seconds}}) {
+    if (seconds >= 0 && seconds <= kLongest) continue;  // false for NaN
+    return out_of_range(name, seconds, "be in [0, 1e9]; 0 means any time");
   }
   return {};
 }

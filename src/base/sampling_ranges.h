@@ -13,6 +13,9 @@ namespace foretoken {
 // range. NaN is never in range.
 Status check_sampling_numbers(const SamplingParams& sampling);
 
+// The two time-outs of `request`, which have one range everywhere, too.
+Status check_times(const Request& request);
+
 // "`name` is `value`; it must `range`".
 template <class Number>
 Status out_of_range(const std::string& name, Number value, const std::string& range) {

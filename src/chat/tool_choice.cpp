@@ -91,6 +91,10 @@ Status check_tools(const json& tools) {
     if (!name.is_string() || name.get_ref<const std::string&>().empty()) {
       return invalid_argument(where + " has no 'name'; give the function a name");
     }
+    const json description = tool["function"].value("description", json());
+    if (!description.is_null() && !description.is_string()) {
+      return invalid_argument(where + ": 'description' must be a string");
+    }
     const json parameters = tool["function"].value("parameters", json());
     if (!parameters.is_null() && !parameters.is_object()) {
       return invalid_argument(where + ": 'parameters' must be a JSON schema, an object");

@@ -97,6 +97,14 @@ Status error_of(const RequestState& request, const Status& device) {
   if (request.grammar != nullptr) {
     return invalid_argument("request " + id + ": " + request.grammar->why_nothing_fits());
   }
+  const SamplingParams& sampling = request.group->request.sampling;
+  const bool takes_away =
+      sampling.min_tokens > request.stats.num_output_tokens || !sampling.bad_words.empty();
+  if (sampling.allowed_token_ids && takes_away) {
+    return invalid_argument("request " + id +
+                            ": no token is allowed by allowed_token_ids and by min_tokens and "
+                            "bad_words at once; change one of them");
+  }
   return internal_error("request " + id +
                         ": a token had no valid probability (NaN logits or every token masked)");
 }

@@ -173,17 +173,6 @@ Status check_engine_wishes(const Request& request, const RequestLimits& limits) 
                           std::to_string(limits.max_model_len));
 }
 
-Status check_times(const Request& request) {
-  constexpr double kLongest = 1e9;  // seconds
-  for (const auto& [name, seconds] :
-       {std::pair{"queue_timeout_seconds", request.queue_timeout_seconds},
-        std::pair{"timeout_seconds", request.timeout_seconds}}) {
-    if (seconds >= 0 && seconds <= kLongest) continue;  // false for NaN
-    return out_of_range(name, seconds, "be in [0, 1e9]; 0 means any time");
-  }
-  return {};
-}
-
 }  // namespace
 
 Status check_request(const Request& request, const RequestLimits& limits, bool has_tokenizer) {

@@ -214,7 +214,8 @@ void HttpClient::prepare(Transfer& transfer, const std::string& url) {
   set(CURLOPT_USERAGENT, (std::string("foretoken/") + kVersion).c_str());
   if (!settings_.ca_file.empty()) set(CURLOPT_CAINFO, settings_.ca_file.c_str());
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_.connect_timeout.count()));
-  set(CURLOPT_BUFFERSIZE, 256L << 10);
+  // Only faster; a handle whose transfer was broken off may refuse it.
+  (void)curl_easy_setopt(handle_, CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_ERRORBUFFER, static_cast<char*>(transfer.message));
   set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
   set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));

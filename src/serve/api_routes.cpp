@@ -2,6 +2,8 @@
 
 #include <foretoken/version.h>
 
+#include <algorithm>
+
 #include "serve/chat_batch.h"
 #include "serve/info_handlers.h"
 #include "serve/message_handlers.h"
@@ -79,6 +81,23 @@ const std::string& first_path_value(const Exchange& exchange) {
   return exchange.request().path_values.front();
 }
 
+OpenApiFacts openapi_facts(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  OpenApiFacts facts;
+  facts.tokenizer_info = context.config.tokenizer_info;
+  facts.needs_key = context.config.needs_key;
+  facts.finds_tool_calls = !context.defaults.tool_parser.empty();
+  facts.model_names = context.config.model_names;
+  for (const DrafterInfo& drafter : info.drafters) {
+    facts.drafters.push_back(drafter.name);
+    facts.max_drafts = std::max(facts.max_drafts, drafter.num_speculative_tokens);
+  }
+  facts.vocab_size = info.vocab_size;
+  facts.max_model_len = info.max_model_len;
+  facts.max_logprobs = context.config.max_logprobs;
+  return facts;
+}
+
 void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
   const auto health = [&context](Exchange& exchange) { answer_health(context, exchange); };
   routes->push_back(open_get("/health", health));
@@ -92,7 +111,7 @@ void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
     respond_json(exchange, 200, load_body(context));
   }));
   routes->push_back(open_get("/openapi.json", [&context](Exchange& exchange) {
-    respond_json(exchange, 200, openapi_document(context.config.tokenizer_info));
+    respond_json(exchange, 200, openapi_document(openapi_facts(context)));
   }));
 }
 

@@ -1,5 +1,8 @@
 #include "serve/json_fields.h"
 
+#include <cfloat>
+#include <cmath>
+
 #include "serve/field_names.h"
 
 namespace foretoken {
@@ -7,13 +10,28 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// 3.0 is an integer, too, for JSON Schema and for vLLM.
+bool is_whole(const json& value) {
+  if (!value.is_number_float()) return value.is_number_integer();
+  const auto number = value.get<double>();
+  return std::trunc(number) == number && std::abs(number) < 9.2e18;
+}
+
 bool is_int32(const json& value) {
-  if (!value.is_number_integer()) return false;
+  if (!is_whole(value)) return false;
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    return number >= INT32_MIN && number <= INT32_MAX;
+  }
   if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT32_MAX;
   return value.get<int64_t>() >= INT32_MIN;
 }
 
 }  // namespace
+
+bool JsonFields::is_count(const json& value) {
+  return value.is_number_unsigned() || (is_whole(value) && value.get<double>() >= 0);
+}
 
 JsonFields::JsonFields(const json& object, std::string what)
     : object_(object), what_(std::move(what)) {}
@@ -48,7 +66,7 @@ void JsonFields::read(const char* name, int* value) {
 void JsonFields::read(const char* name, uint64_t* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!field->is_number_unsigned()) return wrong_type(name, "an integer from 0 up", *field);
+  if (!is_count(*field)) return wrong_type(name, "an integer from 0 up", *field);
   *value = field->get<uint64_t>();
 }
 
@@ -56,7 +74,10 @@ void JsonFields::read(const char* name, float* value) {
   const json* field = take(name);
   if (field == nullptr) return;
   if (!field->is_number()) return wrong_type(name, "a number", *field);
-  *value = field->get<float>();
+  const auto exact = field->get<double>();
+  *value = static_cast<float>(exact);
+  // What is above 0 stays so.
+  if (*value == 0 && exact != 0) *value = std::copysign(FLT_MIN, static_cast<float>(exact));
 }
 
 void JsonFields::read(const char* name, double* value) {
@@ -133,17 +154,17 @@ void JsonFields::refuse_later(std::initializer_list<const char*> names) {
 }
 
 void JsonFields::refuse_unread() {
-  const std::string name = first_unread();
-  if (name.empty()) return;
+  const std::optional<std::string> name = first_unread();
+  if (!name) return;
   const std::vector<std::string> known(read_.begin(), read_.end());
-  fail("'" + name + "' is unknown" + nearest_name_hint(name, known, "; remove it"));
+  fail("'" + *name + "' is unknown" + nearest_name_hint(*name, known, "; remove it"));
 }
 
-std::string JsonFields::first_unread() const {
+std::optional<std::string> JsonFields::first_unread() const {
   for (const auto& [name, value] : object_.items()) {
     if (read_.count(name) == 0) return name;
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace foretoken

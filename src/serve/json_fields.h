@@ -43,6 +43,9 @@ class JsonFields {
     if (status_.ok()) *value = std::move(given);
   }
 
+  // Whether a value is an integer from 0 up; 3.0 is one.
+  static bool is_count(const nlohmann::ordered_json& value);
+
   // Names that may stand there without effect.
   void ignore(std::initializer_list<const char*> names);
   // An error for each of `names` that is there: it is known, but this build does not have it.
@@ -53,8 +56,8 @@ class JsonFields {
   void fail(const std::string& message);
   void wrong_type(const char* name, const char* wanted, const nlohmann::ordered_json& got);
   const Status& status() const { return status_; }
-  // The first field that nobody asked for, or empty.
-  std::string first_unread() const;
+  // The first field that nobody asked for.
+  std::optional<std::string> first_unread() const;
 
  private:
   const nlohmann::ordered_json* take(const char* name);

@@ -14,6 +14,13 @@ std::string text_at(const json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// The text of a member that a block must have.
+Result<std::string> text_of(const json& block, const char* name, const std::string& where) {
+  const auto found = block.find(name);
+  if (found != block.end() && found->is_string()) return found->get<std::string>();
+  return invalid_argument(where + ": a block's '" + name + "' must be a string");
+}
+
 Status wrong_block(const std::string& where, const std::string& type) {
   if (type.empty()) {
     return invalid_argument(where + ": each block of 'content' needs a \"type\" string");
@@ -36,7 +43,8 @@ Result<std::string> plain_text(const json& content, const std::string& where) {
     }
     const std::string type = block.is_object() ? text_at(block, "type") : "";
     if (type != "text") return wrong_block(where, type);
-    text += text_at(block, "text");
+    FT_ASSIGN_OR_RETURN(const std::string part, text_of(block, "text", where));
+    text += part;
   }
   return text;
 }
@@ -45,8 +53,11 @@ Status read_tool_result(const json& block, const std::string& where, json* messa
   const std::string id = text_at(block, "tool_use_id");
   if (id.empty()) return invalid_argument(where + ": a tool_result needs a 'tool_use_id'");
   FT_ASSIGN_OR_RETURN(std::string text, plain_text(block.value("content", json()), where));
-  const auto failed = block.find("is_error");
-  if (failed != block.end() && *failed == true) text = "Error: " + text;
+  JsonFields fields(block, where);
+  bool failed = false;
+  fields.read("is_error", &failed);
+  FT_RETURN_IF_ERROR(fields.status());
+  if (failed) text = "Error: " + text;
   messages->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
   return {};
 }
@@ -59,7 +70,8 @@ Status read_user(const json& content, const std::string& where, json* messages) 
     if (type == "tool_result") {
       FT_RETURN_IF_ERROR(read_tool_result(block, where, messages));
     } else if (type == "text") {
-      text += text_at(block, "text");
+      FT_ASSIGN_OR_RETURN(const std::string part, text_of(block, "text", where));
+      text += part;
       has_text = true;
     } else {
       return wrong_block(where, type);
@@ -75,14 +87,18 @@ Status read_assistant(const json& content, const std::string& where, json* messa
   for (const json& block : content) {
     const std::string type = block.is_object() ? text_at(block, "type") : "";
     if (type == "text") {
-      text += text_at(block, "text");
+      FT_ASSIGN_OR_RETURN(const std::string part, text_of(block, "text", where));
+      text += part;
     } else if (type == "thinking") {
       message["reasoning_content"] = text_at(block, "thinking");
     } else if (type == "tool_use") {
       const std::string name = text_at(block, "name");
-      if (name.empty()) return invalid_argument(where + ": a tool_use needs a 'name'");
-      add_tool_call(text_at(block, "id"), name, json_text(block.value("input", json::object())),
-                    &message);
+      const json input = block.value("input", json());
+      if (name.empty() || !input.is_object()) {
+        return invalid_argument(where + ": a tool_use needs a 'name' and an 'input', an object");
+      }
+      FT_ASSIGN_OR_RETURN(const std::string id, text_of(block, "id", where));
+      add_tool_call(id, name, json_text(input), &message);
     } else if (type != "redacted_thinking") {
       return wrong_block(where, type);
     }
@@ -150,8 +166,13 @@ Status read_tool_choice_of(const json& choice, json* chat) {
     return invalid_argument(
         "'tool_choice' must be {\"type\": \"auto\" | \"any\" | \"tool\" | \"none\"}");
   }
-  const auto single = choice.find("disable_parallel_tool_use");
-  if (single != choice.end() && *single == true) (*chat)["parallel_tool_calls"] = false;
+  JsonFields fields(choice, "'tool_choice'");
+  bool single = false;
+  fields.read("disable_parallel_tool_use", &single);
+  std::string name;
+  fields.read("name", &name);
+  if (single) (*chat)["parallel_tool_calls"] = false;
+  FT_RETURN_IF_ERROR(fields.status());
   return {};
 }
 

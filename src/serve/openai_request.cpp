@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/sampling_ranges.h"
 #include "chat/tool_choice.h"
 #include "serve/chat_messages.h"
 #include "serve/field_names.h"
@@ -84,6 +85,7 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   shared->timeout_seconds = defaults.timeout_seconds;
   fields.read("queue_timeout_seconds", &shared->queue_timeout_seconds);
   fields.read("timeout_seconds", &shared->timeout_seconds);
+  if (const Status status = check_times(*shared); !status.ok()) fields.fail(status.message());
   read_stream(fields, defaults, request);
 }
 
@@ -149,7 +151,12 @@ void read_template_arguments(JsonFields& fields, OpenAiRequest* request) {
   for (const char* name : {"tools", "documents"}) {
     const json* list = fields.raw(name);
     if (list == nullptr) continue;
-    if (!list->is_array()) return fields.wrong_type(name, "an array of objects", *list);
+    const bool objects =
+        list->is_array() &&
+        std::all_of(list->begin(), list->end(), [](const json& item) { return item.is_object(); });
+    if (!objects) return fields.wrong_type(name, "an array of objects", *list);
+    const Status tools = name == std::string("tools") ? check_tools(*list) : Status();
+    if (!tools.ok()) return fields.fail(tools.message());
     if (!list->empty()) arguments[name] = *list;
   }
   if (request->parser.tool_choice == "none") arguments.erase("tools");
@@ -202,6 +209,7 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   if (num_top != 0 && !with_logprobs) fields.fail("'top_logprobs' needs \"logprobs\": true");
   if (with_logprobs) shared.sampling.logprobs = num_top;
   read_common(fields, defaults, request, &shared);
+  if (shared.sampling.max_tokens < 1) fields.fail("'max_tokens' must be at least 1");
   fields.read("max_completion_tokens", &shared.sampling.max_tokens);
   if (request->echo) fields.fail("'echo' is for /v1/completions; remove it");
   read_end(fields, &shared);

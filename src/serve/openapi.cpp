@@ -69,12 +69,12 @@ json answer_of(const Operation& operation) {
   }
   answer["content"] = content_of("application/json", reference(operation.answer));
   if (operation.streams) {
-    answer["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
+    answer["content"]["text/event-stream"] = {{"schema", reference("StreamEvent")}};
   }
   return answer;
 }
 
-json errors_of(const Operation& operation) {
+json errors_of(const Operation& operation, bool needs_key) {
   const char* schema = operation.anthropic ? "AnthropicError" : "Error";
   const auto error = [&](const char* description) -> json {
     return {{"description", description},
@@ -86,7 +86,7 @@ json errors_of(const Operation& operation) {
   if (has_body || has_id) {
     errors["400"] = error("The request is wrong; the message says what to change");
   }
-  if (!operation.open) errors["401"] = error("The API key is missing or wrong");
+  if (needs_key && !operation.open) errors["401"] = error("The API key is missing or wrong");
   if (has_body || has_id) errors["404"] = error("There is no such model or response");
   if (has_body) {
     errors["413"] = error("The body is too long");
@@ -102,7 +102,7 @@ json errors_of(const Operation& operation) {
   return errors;
 }
 
-json operation_json(const Operation& operation) {
+json operation_json(const Operation& operation, bool needs_key) {
   json all = {{"operationId", operation.id}, {"summary", operation.summary}};
   if (std::string(operation.path).find('{') != std::string::npos) {
     all["parameters"] = {{{"name", "id"},
@@ -115,58 +115,59 @@ json operation_json(const Operation& operation) {
                           {"content", content_of("application/json", reference(operation.body))}};
   }
   all["responses"] = {{"200", answer_of(operation)}};
-  all["responses"].update(errors_of(operation));
-  if (operation.open) all["security"] = json::array();
+  all["responses"].update(errors_of(operation, needs_key));
+  if (needs_key && operation.open) all["security"] = json::array();
   return all;
 }
 
-json schemas() {
-  json all = {{"ChatCompletionRequest", openapi_body(kChatBody)},
-              {"CompletionRequest", openapi_body(kCompletionBody)},
-              {"EmbeddingRequest", openapi_body(kEmbeddingBody)},
-              {"ResponsesRequest", openapi_body(kResponsesBody)},
-              {"MessagesRequest", openapi_body(kMessagesBody)},
-              {"CountRequest", openapi_body(kCountBody)},
-              {"TokenizeChat", openapi_body(kTokenizeBody)}};
+json schemas(const OpenApiFacts& facts) {
+  json all = {{"ChatCompletionRequest", openapi_body(kChatBody, facts)},
+              {"CompletionRequest", openapi_body(kCompletionBody, facts)},
+              {"EmbeddingRequest", openapi_body(kEmbeddingBody, facts)},
+              {"ResponsesRequest", openapi_body(kResponsesBody, facts)},
+              {"MessagesRequest", openapi_body(kMessagesBody, facts)},
+              {"CountRequest", openapi_body(kCountBody, facts)},
+              {"TokenizeChat", openapi_body(kTokenizeBody, facts)}};
   // A chat but for its messages, which are a list of theirs.
   json batch = all["ChatCompletionRequest"];
   json& messages = batch["properties"]["messages"];
   messages = {{"type", "array"}, {"minItems", 1}, {"items", json(messages)}};
-  batch["properties"]["n"] = {{"const", 1}};
-  batch["properties"]["stream"] = {{"const", false}};
+  batch["properties"]["n"] = {{"enum", {1, nullptr}}};
+  batch["properties"]["stream"] = {{"enum", {false, nullptr}}};
   for (const char* name : {"tools", "tool_choice"}) batch["properties"].erase(name);
   all["ChatBatchRequest"] = std::move(batch);
   all["TokenizeRequest"] = {{"anyOf", {reference("TokenizeText"), reference("TokenizeChat")}}};
-  all.update(openapi_parts());
+  all.update(openapi_parts(facts));
   return all;
 }
 
 }  // namespace
 
-json openapi_document(bool tokenizer_info) {
+json openapi_document(const OpenApiFacts& facts) {
   json paths = json::object();
   for (const Operation& operation : kOperations) {
-    paths[operation.path][operation.method] = operation_json(operation);
+    paths[operation.path][operation.method] = operation_json(operation, facts.needs_key);
   }
-  if (tokenizer_info) {
+  if (facts.tokenizer_info) {
     constexpr Operation kTokenizer = {
         "get", "/tokenizer_info", "getTokenizerInfo", "The model's tokenizer_config.json",
         "",    "Version"};
-    paths[kTokenizer.path]["get"] = operation_json(kTokenizer);
-    paths[kTokenizer.path]["get"]["responses"]["200"]["content"] =
-        content_of("application/json", {{"type", "object"}});
-    paths[kTokenizer.path]["get"]["responses"]["404"] = {{"description", "It has none"}};
+    json& get = paths[kTokenizer.path]["get"] = operation_json(kTokenizer, facts.needs_key);
+    get["responses"]["200"]["content"] = content_of("application/json", {{"type", "object"}});
+    get["responses"]["404"] = {{"description", "It has none"}};
   }
-  return {{"openapi", "3.1.0"},
-          {"info",
-           {{"title", "Foretoken"},
-            {"version", kVersion},
-            {"description", "Text generation with OpenAI's and Anthropic's APIs"}}},
-          {"paths", std::move(paths)},
-          {"components",
-           {{"schemas", schemas()},
-            {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
-          {"security", {{{"key", json::array()}}}}};
+  json document = {{"openapi", "3.1.0"},
+                   {"info",
+                    {{"title", "Foretoken"},
+                     {"version", kVersion},
+                     {"description", "Text generation with OpenAI's and Anthropic's APIs"}}},
+                   {"paths", std::move(paths)},
+                   {"components", {{"schemas", schemas(facts)}}}};
+  if (facts.needs_key) {
+    document["components"]["securitySchemes"] = {{"key", {{"type", "http"}, {"scheme", "bearer"}}}};
+    document["security"] = {{{"key", json::array()}}};
+  }
+  return document;
 }
 
 }  // namespace foretoken

@@ -1,10 +1,12 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
+#include "serve/openapi_fields.h"
+
 namespace foretoken {
 
 // The OpenAPI 3.1 document of the server: every endpoint with the fields, types and ranges of its
-// body and its answers. `tokenizer_info`: /tokenizer_info is served.
-nlohmann::ordered_json openapi_document(bool tokenizer_info);
+// body and its answers.
+nlohmann::ordered_json openapi_document(const OpenApiFacts& facts);
 
 }  // namespace foretoken

@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "serve/openapi_rules.h"
+
 namespace foretoken {
 namespace {
 
@@ -33,22 +35,23 @@ constexpr const char* kSeconds = R"({"type":"number","minimum":0,"maximum":1e9})
 constexpr const char* kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
 constexpr const char* kCount = R"({"type":"integer","minimum":1,"maximum":2147483647})";
 constexpr const char* kPrompt =
-    R"({"anyOf":[{"type":"string"},
+    R"({"anyOf":[{"type":"string","minLength":1},
         {"type":"array","minItems":1,"maxItems":4096,
-         "items":{"anyOf":[{"type":"string"},
+         "items":{"anyOf":[{"type":"string","minLength":1},
            {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}}]}},
         {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}}]})";
+constexpr const char* kNumLogprobs = R"({"$ref":"#/components/schemas/NumLogprobs"})";
 constexpr const char* kIgnored = R"({"description":"Has no effect."})";
 
 constexpr Field kFields[] = {
-    {"model", kTexts | kEmbeddingBody, kText},
+    {"model", kTexts | kEmbeddingBody, R"({"$ref":"#/components/schemas/ModelName"})"},
     {"messages", kChats | kEmbeddingBody,
      R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/ChatMessage"}})"},
     {"messages", kAnthropic,
      R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/AnthropicMessage"}})"},
     {"system", kAnthropic,
      R"({"anyOf":[{"type":"string"},
-         {"type":"array","items":{"$ref":"#/components/schemas/TextBlock"}}]})"},
+         {"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/components/schemas/TextBlock"}]}}]})"},
     {"prompt", kCompletionBody, kPrompt},
     {"input", kEmbeddingBody, kPrompt},
     {"input", kResponsesBody,
@@ -60,47 +63,54 @@ constexpr Field kFields[] = {
     {"max_tokens", kAnthropic, kCount},
     {"max_completion_tokens", kChats, kCount},
     {"max_output_tokens", kResponsesBody, kCount},
-    {"min_tokens", kTexts, R"({"type":"integer","minimum":0,"maximum":2147483647})"},
+    {"min_tokens", kTexts,
+     R"({"type":"integer","minimum":0,"maximum":2147483647,"description":"At most max_tokens."})"},
     {"n", kOpenAiTexts, R"({"type":"integer","minimum":1,"maximum":128})"},
-    {"temperature", kTexts, R"({"type":"number","minimum":0,"maximum":2})"},
+    {"temperature", kTexts, R"({"type":"number","minimum":0,"maximum":1e6})"},
     {"top_p", kTexts, R"({"type":"number","exclusiveMinimum":0,"maximum":1})"},
     {"top_k", kTexts, R"({"type":"integer","minimum":-1,"maximum":2147483647})"},
     {"min_p", kTexts, R"({"type":"number","minimum":0,"maximum":1})"},
     {"presence_penalty", kTexts, kPenalty},
     {"frequency_penalty", kTexts, kPenalty},
-    {"repetition_penalty", kTexts, R"({"type":"number","exclusiveMinimum":0,"maximum":1000})"},
-    {"seed", kTexts, R"({"type":"integer","minimum":-1,"maximum":9223372036854775807})"},
+    {"repetition_penalty", kTexts, R"({"type":"number","minimum":1e-6,"maximum":1e6})"},
+    {"seed", kTexts, R"({"type":"integer","minimum":-1,"maximum":18446744073709551615})"},
     {"stop", kOpenAiTexts | kResponsesBody, kStop},
     {"stop_sequences", kAnthropic, kStop},
     {"stop_token_ids", kTexts, kIds},
     {"include_stop_str_in_output", kTexts, kFlag},
     {"ignore_eos", kTexts, kFlag},
-    {"detokenize", kOpenAiTexts, kFlag},
+    {"detokenize", kOpenAiTexts,
+     R"({"type":"boolean","description":"Stop strings need it true."})"},
     {"skip_special_tokens", kTexts, kFlag},
     {"spaces_between_special_tokens", kTexts, kFlag},
     {"logit_bias", kTexts,
-     R"({"type":"object","maxProperties":1024,"propertyNames":{"pattern":"^[0-9]{1,9}$"},
+     R"({"type":"object","maxProperties":1024,"propertyNames":{"pattern":"^(0|[1-9][0-9]{0,8})$"},
          "additionalProperties":{"type":"number","minimum":-100,"maximum":100}})"},
     {"bad_words", kTexts,
-     R"({"type":"array","items":{"type":"string","minLength":1},"maxItems":256})"},
+     R"({"anyOf":[{"type":"string","minLength":1},
+         {"type":"array","items":{"type":"string","minLength":1},"maxItems":256}]})"},
     {"allowed_token_ids", kTexts,
      R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}})"},
     {"logprobs", kChats, kFlag},
-    {"top_logprobs", kChats | kResponsesBody, R"({"type":"integer","minimum":-1})"},
-    {"logprobs", kCompletionBody, R"({"type":"integer","minimum":-1})"},
-    {"prompt_logprobs", kOpenAiTexts, R"({"type":"integer","minimum":-1})"},
+    {"top_logprobs", kChats | kResponsesBody, kNumLogprobs},
+    {"logprobs", kCompletionBody, kNumLogprobs},
+    {"prompt_logprobs", kOpenAiTexts, kNumLogprobs},
     {"echo", kCompletionBody, kFlag},
     {"stream", kTexts, kFlag},
     {"stream_options", kOpenAiTexts,
      R"({"type":"object","additionalProperties":false,
-         "properties":{"include_usage":{"type":"boolean"},
-           "continuous_usage_stats":{"type":"boolean"},"include_obfuscation":{"type":"boolean"}},
+         "properties":{"include_usage":{"type":["boolean","null"]},
+           "continuous_usage_stats":{"type":["boolean","null"]},"include_obfuscation":{}},
          "description":"Needs \"stream\": true."})"},
     {"stream_interval", kTexts,
      R"({"type":"integer","minimum":1,"maximum":2147483647,
          "description":"Tokens of a choice that a chunk waits for, after the first."})"},
-    {"response_format", kOpenAiTexts, R"({"$ref":"#/components/schemas/ResponseFormat"})"},
-    {"structured_outputs", kTexts, R"({"$ref":"#/components/schemas/StructuredOutputs"})"},
+    {"response_format", kOpenAiTexts,
+     R"({"$ref":"#/components/schemas/ResponseFormat",
+         "description":"Goes without structured_outputs and a tool_choice that forces a call."})"},
+    {"structured_outputs", kTexts,
+     R"({"$ref":"#/components/schemas/StructuredOutputs",
+         "description":"Goes without response_format and a tool_choice that forces a call."})"},
     {"tools", kChats | kEmbeddingBody,
      R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})"},
     {"tool_choice", kChats, R"({"$ref":"#/components/schemas/ToolChoice"})"},
@@ -108,8 +118,8 @@ constexpr Field kFields[] = {
      R"({"type":"array","items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
     {"tool_choice", kAnthropic,
      R"({"type":"object","required":["type"],"properties":{
-         "type":{"enum":["auto","any","tool","none"]},"name":{"type":"string"},
-         "disable_parallel_tool_use":{"type":"boolean"}}})"},
+         "type":{"enum":["auto","any","tool","none"]},"name":{"type":["string","null"]},
+         "disable_parallel_tool_use":{"type":["boolean","null"]}}})"},
     {"tools", kResponsesBody,
      R"({"type":"array","items":{"$ref":"#/components/schemas/FunctionTool"}})"},
     {"tool_choice", kResponsesBody,
@@ -119,14 +129,17 @@ constexpr Field kFields[] = {
     {"parallel_tool_calls", kChats | kResponsesBody, kFlag},
     {"thinking", kAnthropic,
      R"({"type":"object","required":["type"],"properties":{
-         "type":{"enum":["enabled","disabled","adaptive"]},"budget_tokens":{"type":"integer"}}})"},
+         "type":{"enum":["enabled","disabled","adaptive"]},
+           "budget_tokens":{"description":"Has no effect."}}})"},
     {"reasoning", kResponsesBody,
-     R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":"string"},
+     R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":["string","null"]},
          "summary":{},"generate_summary":{}}})"},
     {"text", kResponsesBody,
      R"({"type":"object","additionalProperties":false,"properties":{
-         "format":{"$ref":"#/components/schemas/TextFormat"},"verbosity":{}}})"},
-    {"include", kResponsesBody, R"({"type":"array","items":{"type":"string"}})"},
+         "format":{"anyOf":[{"$ref":"#/components/schemas/TextFormat"},{"type":"null"}]},
+         "verbosity":{}}})"},
+    {"include", kResponsesBody,
+     R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]})"},
     {"truncation", kResponsesBody, R"({"enum":["disabled"]})"},
     {"store", kResponsesBody, kFlag},
     {"background", kResponsesBody, kFlag},
@@ -138,18 +151,22 @@ constexpr Field kFields[] = {
     {"chat_template_kwargs", (kTexts & ~unsigned{kCompletionBody}) | kEmbeddingBody, kObject},
     {"add_generation_prompt", kChats | kEmbeddingBody, kFlag},
     {"continue_final_message", kChats | kEmbeddingBody, kFlag},
-    {"modalities", kChats, R"({"type":"array","items":{"const":"text"}})"},
+    {"modalities", kChats,
+     R"({"anyOf":[{"const":"text"},{"type":"array","items":{"const":"text"}}]})"},
     {"encoding_format", kEmbeddingBody, R"({"enum":["float","base64"]})"},
     {"normalize", kEmbeddingBody, kFlag},
     {"add_special_tokens", kOpenAiTexts | kEmbeddingBody, kFlag},
     {"truncate_prompt_tokens", kTexts | kEmbeddingBody,
-     R"({"type":"integer","minimum":-1,"not":{"const":0}})"},
+     R"({"$ref":"#/components/schemas/NumKept"})"},
     {"return_token_ids", kOpenAiTexts,
      R"({"type":"boolean","description":"Answers have token_ids and prompt_token_ids; a stream has the latter first."})"},
     {"return_tokens_as_token_ids", kOpenAiTexts, kFlag},
     {"return_token_origins", kOpenAiTexts,
      R"({"type":"boolean","description":"Choices have token_origins: who proposed each token."})"},
-    {"speculative", kTexts | kEmbeddingBody, R"({"$ref":"#/components/schemas/Speculative"})"},
+    {"speculative", kTexts, R"({"$ref":"#/components/schemas/Speculative"})"},
+    {"speculative", kEmbeddingBody,
+     R"({"type":"object","additionalProperties":false,
+         "properties":{"enabled":{"enum":[false,null]}},"description":"Vectors draft nothing."})"},
     {"priority", kTexts | kEmbeddingBody,
      R"({"type":"integer","minimum":-2147483648,"maximum":2147483647,
          "description":"Lower runs first; needs a server with --scheduling-policy priority."})"},
@@ -196,7 +213,7 @@ const char* required_field(OpenApiBody body) {
 
 }  // namespace
 
-json openapi_body(OpenApiBody body) {
+json openapi_body(OpenApiBody body, const OpenApiFacts& facts) {
   const std::string required = required_field(body);
   json properties = json::object();
   for (const Field& field : kFields) {
@@ -213,9 +230,15 @@ json openapi_body(OpenApiBody body) {
   if (body == kEmbeddingBody) {
     // A text or a chat.
     schema.erase("required");
-    schema["oneOf"] = {{{"required", {"input"}}, {"properties", {{"messages", false}}}},
-                       {{"required", {"messages"}}, {"properties", {{"input", false}}}}};
+    schema["anyOf"] = {
+        {{"required", {"input"}},
+         {"properties",
+          {{"input", {{"type", {"string", "array"}}}}, {"messages", {{"type", "null"}}}}}},
+        {{"required", {"messages"}},
+         {"properties", {{"messages", {{"type", "array"}}}, {"input", {{"type", "null"}}}}}}};
   }
+  json rules = openapi_rules(body, facts);
+  if (!rules.empty()) schema["allOf"] = std::move(rules);
   return schema;
 }
 

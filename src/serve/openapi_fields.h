@@ -1,7 +1,23 @@
 #pragma once
+#include <climits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 namespace foretoken {
+
+// What the document says of this server and its model.
+struct OpenApiFacts {
+  bool tokenizer_info = false;    // /tokenizer_info is served
+  bool needs_key = false;         // there are API keys
+  bool finds_tool_calls = false;  // with tool_choice "auto"
+  std::vector<std::string> model_names = {};
+  std::vector<std::string> drafters = {};  // as requests name them
+  int max_drafts = 0;                      // of any of them
+  int vocab_size = INT_MAX;
+  int max_logprobs = INT_MAX;
+  int max_model_len = INT_MAX;
+};
 
 // Bodies that fields belong to, as bits.
 enum OpenApiBody : unsigned {
@@ -14,7 +30,7 @@ enum OpenApiBody : unsigned {
   kTokenizeBody = 64,  // of a chat
 };
 
-// {"type": "object", "properties", "required", "additionalProperties": false} of a body.
-nlohmann::ordered_json openapi_body(OpenApiBody body);
+// {"type": "object", "properties", "required", "additionalProperties": false, "allOf"} of a body.
+nlohmann::ordered_json openapi_body(OpenApiBody body, const OpenApiFacts& facts);
 
 }  // namespace foretoken

@@ -1,20 +1,22 @@
 #include "serve/openapi_schemas.h"
 
+#include <algorithm>
+
 namespace foretoken {
 namespace {
 
+using json = nlohmann::ordered_json;
+
 constexpr const char* kBodyParts = R"json({
-"TokenId": {"type": "integer", "minimum": 0, "maximum": 2147483647},
 "ChatMessage": {
-  "type": "object", "required": ["role", "content"],
-  "properties": {
-    "role": {"type": "string", "description": "system, user, assistant or tool, as the template has it"},
-    "content": {"anyOf": [{"type": "string"},
-      {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]},
-    "name": {"type": "string"},
-    "tool_call_id": {"type": "string"},
-    "reasoning_content": {"type": "string"},
-    "tool_calls": {"type": "array", "items": {"$ref": "#/components/schemas/ToolCall"}}}},
+  "description": "name, tool_call_id, reasoning_content and tool_calls, [{\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"}}], are given to the template as they are.",
+  "anyOf": [
+    {"type": "object", "required": ["role", "content"], "properties": {
+      "role": {"type": "string", "description": "system, user, assistant or tool, as the template has it"},
+      "content": {"anyOf": [{"type": "string"}, {"type": "array", "items":
+        {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextPart"}]}}]}}},
+    {"type": "object", "required": ["role", "tool_calls"], "properties": {
+      "role": {"type": "string"}, "content": {"type": "null"}}}]},
 "TextPart": {
   "type": "object", "required": ["type", "text"],
   "properties": {"type": {"const": "text"}, "text": {"type": "string"}}},
@@ -25,12 +27,12 @@ constexpr const char* kBodyParts = R"json({
     "function": {"type": "object", "properties": {"name": {"type": "string"},
       "arguments": {"type": "string", "description": "JSON"}}}}},
 "Tool": {
-  "type": "object", "required": ["type", "function"],
+  "type": "object", "required": ["function"],
   "properties": {
     "type": {"const": "function"},
     "function": {"type": "object", "required": ["name"], "properties": {
-      "name": {"type": "string", "minLength": 1}, "description": {"type": "string"},
-      "parameters": {"type": "object"}, "strict": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}}}},
+      "name": {"type": "string", "minLength": 1}, "description": {"type": ["string", "null"]},
+      "parameters": {"type": ["object", "null"]}, "strict": {}}}}},
 "ToolChoice": {
   "description": "Needs tools, but for \"none\".",
   "anyOf": [{"enum": ["none", "auto", "required"]},
@@ -51,55 +53,50 @@ constexpr const char* kBodyParts = R"json({
     {"type": "object", "required": ["type", "schema"], "properties": {
       "type": {"const": "json_schema"}, "name": {"type": "string"}, "schema": {"type": "object"},
       "strict": {}}}]},
-"StructuredOutputs": {
-  "type": "object", "additionalProperties": false,
-  "description": "Exactly one of json, json_object, regex, choice, grammar and structural_tag.",
-  "properties": {
-    "json": {"anyOf": [{"type": "object"}, {"type": "string", "minLength": 1}]},
-    "json_object": {"type": "boolean"},
-    "regex": {"type": "string"}, "choice": {"type": "array", "items": {"type": "string"}},
-    "grammar": {"type": "string", "description": "Lark or GBNF"},
-    "structural_tag": {"anyOf": [{"type": "object"}, {"type": "string"}]},
-    "disable_any_whitespace": {"type": "boolean"},
-    "disable_additional_properties": {"type": "boolean"},
-    "disable_fallback": {"type": "boolean"},
-    "whitespace_pattern": {"type": "string"}}},
-"Speculative": {
-  "type": "object", "additionalProperties": false,
-  "description": "Speculation of this request; what is not said is as the server has it.",
-  "properties": {
-    "enabled": {"type": "boolean"},
-    "num_speculative_tokens": {"type": "integer", "minimum": 0, "maximum": 16},
-    "method": {"type": "string", "description": "one of the server's drafters"}}},
 "TextBlock": {
   "type": "object", "required": ["type", "text"],
   "properties": {"type": {"const": "text"}, "text": {"type": "string"}, "cache_control": {}}},
 "AnthropicMessage": {
-  "type": "object", "required": ["role", "content"],
-  "properties": {
-    "role": {"enum": ["user", "assistant"]},
-    "content": {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items":
-      {"anyOf": [{"$ref": "#/components/schemas/TextBlock"},
-        {"type": "object", "required": ["type", "id", "name", "input"], "properties": {
-          "type": {"const": "tool_use"}, "id": {"type": "string"},
-          "name": {"type": "string", "minLength": 1}, "input": {"type": "object"}}},
-        {"type": "object", "required": ["type", "tool_use_id"], "properties": {
-          "type": {"const": "tool_result"}, "tool_use_id": {"type": "string", "minLength": 1},
-          "content": {"anyOf": [{"type": "string"},
-            {"type": "array", "items": {"$ref": "#/components/schemas/TextBlock"}}]},
-          "is_error": {"type": "boolean"}}},
-        {"type": "object", "required": ["type", "thinking"], "properties": {
-          "type": {"const": "thinking"}, "thinking": {"type": "string"},
-          "signature": {"type": "string"}}}]}}]}}},
+  "anyOf": [
+    {"type": "object", "required": ["role", "content"], "properties": {
+      "role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}}},
+    {"type": "object", "required": ["role", "content"], "properties": {
+      "role": {"const": "user"},
+      "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
+        {"$ref": "#/components/schemas/TextBlock"},
+        {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
+    {"type": "object", "required": ["role", "content"], "properties": {
+      "role": {"const": "assistant"},
+      "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
+        {"$ref": "#/components/schemas/TextBlock"},
+        {"$ref": "#/components/schemas/ToolUseBlock"},
+        {"$ref": "#/components/schemas/ThinkingBlock"}]}}}},
+    {"type": "object", "required": ["role"], "properties": {
+      "role": {"const": "system"},
+      "content": {"anyOf": [{"type": "null"}, {"type": "string"},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]}}}]},
+"ToolUseBlock": {
+  "type": "object", "required": ["type", "id", "name", "input"], "properties": {
+    "type": {"const": "tool_use"}, "id": {"type": "string"},
+    "name": {"type": "string", "minLength": 1}, "input": {"type": "object"}}},
+"ToolResultBlock": {
+  "type": "object", "required": ["type", "tool_use_id"], "properties": {
+    "type": {"const": "tool_result"}, "tool_use_id": {"type": "string", "minLength": 1},
+    "content": {"anyOf": [{"type": "string"}, {"type": "null"},
+      {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]},
+    "is_error": {"type": ["boolean", "null"]}}},
+"ThinkingBlock": {
+  "type": "object", "required": ["type"],
+  "properties": {"type": {"enum": ["thinking", "redacted_thinking"]}}},
 "AnthropicTool": {
   "type": "object", "required": ["name", "input_schema"],
   "properties": {"type": {"const": "custom"}, "name": {"type": "string", "minLength": 1},
-    "description": {"type": "string"}, "input_schema": {"type": "object"}, "cache_control": {}}},
+    "description": {"type": ["string", "null"]}, "input_schema": {"type": "object"}, "cache_control": {}}},
 "FunctionTool": {
   "type": "object", "required": ["type", "name"],
   "properties": {"type": {"const": "function"}, "name": {"type": "string", "minLength": 1},
-    "description": {"type": "string"}, "parameters": {"type": "object"},
-    "strict": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}},
+    "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]},
+    "strict": {}}},
 "InputItem": {
   "anyOf": [
     {"type": "object", "required": ["role", "content"], "properties": {
@@ -122,6 +119,11 @@ constexpr const char* kAnswers = R"json({
   "properties": {"error": {"type": "object", "required": ["message", "type", "param", "code"],
     "properties": {"message": {"type": "string"}, "type": {"type": "string"},
       "param": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "code": {"type": "integer"}}}}},
+"StreamEvent": {
+  "type": "object", "required": ["data"],
+  "description": "Each event of a stream.",
+  "properties": {"event": {"type": "string"},
+    "data": {"type": "string", "description": "JSON, or [DONE] at the end of OpenAI's streams"}}},
 "AnthropicError": {
   "type": "object", "required": ["type", "error"],
   "properties": {"type": {"const": "error"},
@@ -240,25 +242,117 @@ constexpr const char* kAnswers = R"json({
 "Version": {"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}},
 "DetokenizeRequest": {
   "type": "object", "required": ["tokens"], "additionalProperties": false,
-  "properties": {"model": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+  "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
     "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/TokenId"}}}},
 "AbortRequest": {
   "type": "object", "additionalProperties": false,
   "properties": {"request_ids": {
-    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    "anyOf": [{"type": "null"}, {"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "description": "ids of answers; none: all"}}},
 "TokenizeText": {
   "type": "object", "required": ["prompt"], "additionalProperties": false,
-  "properties": {"model": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+  "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
     "prompt": {"type": "string"},
-    "add_special_tokens": {"type": "boolean"}, "return_token_strs": {"type": "boolean"}}}
+    "add_special_tokens": {"type": ["boolean", "null"]},
+    "return_token_strs": {"type": ["boolean", "null"]}}}
 })json";
+
+json or_null(json schema) { return {{"anyOf", {std::move(schema), {{"type", "null"}}}}}; }
+
+struct Form {
+  const char* name;
+  const char* schema;
+  const char* absent;  // what stands for none
+  bool has_schemas = false;
+};
+
+constexpr Form kForms[] = {
+    {"json", R"({"anyOf":[{"type":"object"},{"type":"string","minLength":1}],
+        "description":"A JSON schema"})",
+     R"({"type":"null"})", true},
+    {"json_object", R"({"const":true})", R"({"enum":[false,null]})", true},
+    {"regex", R"({"type":"string","minLength":1})", R"({"enum":["",null]})"},
+    {"choice", R"({"anyOf":[{"type":"string"},
+        {"type":"array","minItems":1,"items":{"type":"string"}}]})",
+     R"({"enum":[[],null]})"},
+    {"grammar", R"({"type":"string","minLength":1,"description":"Lark or GBNF"})",
+     R"({"enum":["",null]})"},
+    {"structural_tag", R"({"anyOf":[{"type":"object"},{"type":"string","minLength":1}]})",
+     R"({"enum":["",null]})", true},
+};
+
+// Exactly one form, beside options.
+json structured_outputs() {
+  json forms = json::array();
+  for (const Form& form : kForms) {
+    json properties;
+    for (const Form& other : kForms) properties[other.name] = json::parse(other.absent);
+    properties[form.name] = json::parse(form.schema);
+    for (const char* flag : {"disable_any_whitespace", "disable_additional_properties"}) {
+      properties[flag] = {{"type", {"boolean", "null"}}};
+      if (!form.has_schemas) properties[flag] = {{"enum", {false, nullptr}}};
+    }
+    properties["disable_fallback"] = {{"description", "Has no effect."}};
+    properties["whitespace_pattern"] = {{"type", {"string", "null"}}, {"description", "A regex"}};
+    if (!form.has_schemas) properties["whitespace_pattern"] = {{"enum", {"", nullptr}}};
+    forms.push_back({{"type", "object"},
+                     {"required", {form.name}},
+                     {"additionalProperties", false},
+                     {"properties", std::move(properties)}});
+  }
+  return {{"anyOf", std::move(forms)}};
+}
+
+json speculative(const OpenApiFacts& facts) {
+  constexpr const char* kDescription =
+      "Speculation of this request; what is not said is as the server has it.";
+  const auto object = [](json enabled, json number, json method) -> json {
+    return {{"type", "object"},
+            {"additionalProperties", false},
+            {"properties",
+             {{"enabled", std::move(enabled)},
+              {"num_speculative_tokens", std::move(number)},
+              {"method", std::move(method)}}}};
+  };
+  json off = object({{"enum", {false, nullptr}}}, {{"enum", {0, nullptr}}}, {{"type", "null"}});
+  if (facts.drafters.empty()) {
+    off["description"] = kDescription;
+    return off;
+  }
+  json number = {{"type", "integer"}, {"minimum", 0}, {"maximum", facts.max_drafts}};
+  json on = object({{"enum", {true, nullptr}}}, or_null(std::move(number)),
+                   or_null({{"enum", facts.drafters}}));
+  return {{"description", kDescription}, {"anyOf", {std::move(on), std::move(off)}}};
+}
+
+json model_name(const OpenApiFacts& facts) {
+  // An empty name is that of the model.
+  json names = facts.model_names;
+  names.push_back("");
+  return {{"enum", std::move(names)}};
+}
+
+json num_logprobs(const OpenApiFacts& facts) {
+  const bool all = facts.max_logprobs >= facts.vocab_size;
+  return {{"type", "integer"},
+          {"minimum", all ? -1 : 0},
+          {"maximum", std::min(facts.max_logprobs, facts.vocab_size)}};
+}
 
 }  // namespace
 
-nlohmann::ordered_json openapi_parts() {
-  nlohmann::ordered_json parts = nlohmann::ordered_json::parse(kBodyParts);
-  parts.update(nlohmann::ordered_json::parse(kAnswers));
+json openapi_parts(const OpenApiFacts& facts) {
+  json parts = json::parse(kBodyParts);
+  parts["TokenId"] = {{"type", "integer"}, {"minimum", 0}, {"maximum", facts.vocab_size - 1}};
+  parts["ModelName"] = model_name(facts);
+  parts["NumLogprobs"] = num_logprobs(facts);
+  parts["NumKept"] = {
+      {"description", "The last so many tokens of the prompt; -1: as many as fit."},
+      {"anyOf",
+       {{{"const", -1}}, {{"type", "integer"}, {"minimum", 1}, {"maximum", facts.max_model_len}}}}};
+  parts["StructuredOutputs"] = structured_outputs();
+  parts["Speculative"] = speculative(facts);
+  parts.update(json::parse(kAnswers));
   return parts;
 }
 

@@ -25,7 +25,10 @@ Result<std::string> plain_text(const json& content, const std::string& where) {
       return invalid_argument(where + ": parts of type '" + type +
                               "' are not supported; give text");
     }
-    text += text_at(part, "text");
+    if (!part.contains("text") || !part["text"].is_string()) {
+      return invalid_argument(where + ": the 'text' of a part must be a string");
+    }
+    text += part["text"].get<std::string>();
   }
   return text;
 }
@@ -47,8 +50,10 @@ Status read_message(const json& item, const std::string& where, json* messages) 
 Status read_call(const json& item, const std::string& where, json* messages) {
   const std::string name = text_at(item, "name");
   const std::string id = text_at(item, "call_id");
-  if (name.empty() || id.empty()) {
-    return invalid_argument(where + ": a function_call needs 'call_id' and 'name'");
+  const auto arguments = item.find("arguments");
+  if (name.empty() || id.empty() || arguments == item.end() || !arguments->is_string()) {
+    return invalid_argument(where +
+                            ": a function_call needs 'call_id', 'name' and 'arguments', a string");
   }
   const bool goes_on = !messages->empty() && messages->back()["role"] == "assistant";
   if (!goes_on) messages->push_back({{"role", "assistant"}, {"content", nullptr}});
@@ -58,6 +63,9 @@ Status read_call(const json& item, const std::string& where, json* messages) {
 
 Status read_item(const json& item, const std::string& where, json* messages) {
   if (!item.is_object()) return invalid_argument(where + " must be an object");
+  if (item.contains("type") && !item["type"].is_string()) {
+    return invalid_argument(where + ": 'type' must be a string");
+  }
   const std::string type = text_at(item, "type");
   if (type.empty() || type == "message") return read_message(item, where, messages);
   if (type == "function_call") return read_call(item, where, messages);

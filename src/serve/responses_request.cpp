@@ -31,10 +31,18 @@ Status read_tools(const json& tools, json* chat) {
   return {};
 }
 
-void read_choice(const json& choice, json* chat) {
+// "auto" and "required" without tools mean nothing.
+Status read_choice(const json& choice, json* chat) {
+  if (!choice.is_object() && choice != "auto" && choice != "none" && choice != "required") {
+    return invalid_argument(
+        "'tool_choice' must be \"none\", \"auto\", \"required\" or {\"type\": \"function\", "
+        "\"name\": ...}");
+  }
+  if (!choice.is_object() && !chat->contains("tools")) return {};
   const bool named = choice.is_object() && choice.contains("name");
   (*chat)["tool_choice"] =
       named ? json{{"type", "function"}, {"function", {{"name", choice["name"]}}}} : choice;
+  return {};
 }
 
 Status read_text(const json& text, json* chat) {
@@ -84,7 +92,7 @@ Status read_objects(JsonFields& fields, json* chat) {
     FT_RETURN_IF_ERROR(read_tools(*tools, chat));
   }
   if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
-    if (chat->contains("tools") || choice->is_object()) read_choice(*choice, chat);
+    FT_RETURN_IF_ERROR(read_choice(*choice, chat));
   }
   if (const json* text = fields.raw("text"); text != nullptr) {
     FT_RETURN_IF_ERROR(read_text(*text, chat));

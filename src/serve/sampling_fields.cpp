@@ -12,8 +12,9 @@ using json = nlohmann::ordered_json;
 void read_seed(JsonFields& fields, std::optional<uint64_t>* seed) {
   const json* value = fields.raw("seed");
   if (value == nullptr) return;
-  if (!value->is_number_unsigned() && *value == -1) return seed->reset();
-  if (!value->is_number_unsigned()) {
+  const bool count = JsonFields::is_count(*value);
+  if (!count && *value == -1) return seed->reset();
+  if (!count) {
     return fields.wrong_type("seed", "an integer from 0 up (leave it out for noise of its own)",
                              *value);
   }

@@ -32,6 +32,8 @@ struct ServeConfig {
   size_t max_stored_responses = 1024;      // of /v1/responses
   bool speculation_metrics = false;        // of each request
   bool tokenizer_info = false;             // serve /tokenizer_info
+  bool needs_key = false;                  // the server has API keys; for /openapi.json
+  int max_logprobs = 20;                   // of the engine's configuration; the same
   // Streams that are silent for so long get a comment; 0: never.
   std::chrono::milliseconds keep_alive{0};
   ServeObserver observer;

@@ -17,7 +17,7 @@ struct Field {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr Field kFields[] = {
-    {&SamplingParams::temperature, "temperature", 0, 1e30f},
+    {&SamplingParams::temperature, "temperature", 0, 1e6f},
     {&SamplingParams::top_p, "top_p", 1e-6f, 1},
     {&SamplingParams::min_p, "min_p", 0, 1},
     {&SamplingParams::presence_penalty, "presence_penalty", -2, 2},

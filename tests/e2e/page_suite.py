@@ -1,9 +1,11 @@
 """Drives the chat page of a running server with headless Chromium, by keyboard only.
 
     page_suite.py --url http://127.0.0.1:8000 [--shots DIR]
+    page_suite.py --program build/cpu-release/foretoken
 
-Needs selenium, chromium and chromedriver. Prints a line for each check and ends with 1 at the first
-that fails. With --shots it leaves screenshots: wide and phone, light and dark.
+The second form starts a server of its own. Needs selenium, chromium and chromedriver; ends with 77
+(skipped) where one is missing. Prints a line for each check and ends with 1 at the first that fails.
+With --shots it leaves screenshots: wide and phone, light and dark.
 """
 
 import argparse
@@ -12,11 +14,20 @@ import pathlib
 import sys
 import time
 
-from selenium import webdriver
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
+from server_process import Server
 
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+except ImportError:
+    print("skipped: selenium is not installed")
+    sys.exit(77)
+
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+SPECULATION = '{"method": "eagle3", "num_speculative_tokens": 3, "length_policy": "fixed"}'
 SIZES = {"wide": (1200, 800), "phone": (390, 760)}
 
 
@@ -25,8 +36,8 @@ def make_driver():
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    options.binary_location = "/usr/bin/chromium"
-    service = webdriver.ChromeService("/usr/bin/chromedriver")
+    options.binary_location = CHROMIUM
+    service = Service(DRIVER)
     return webdriver.Chrome(options=options, service=service)
 
 
@@ -172,20 +183,33 @@ def run(page, shots):
     check_error(page)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--shots", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if arguments.shots:
-        arguments.shots.mkdir(parents=True, exist_ok=True)
+def drive(url, shots):
     driver = make_driver()
     try:
         started = time.monotonic()
-        run(Page(driver, arguments.url), arguments.shots)
+        run(Page(driver, url), shots)
         print(f"all held, {time.monotonic() - started:.0f} s")
     finally:
         driver.quit()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--url")
+    target.add_argument("--program", help="foretoken, to be started for this")
+    parser.add_argument("--shots", type=pathlib.Path)
+    arguments = parser.parse_args()
+    for path in (CHROMIUM, DRIVER):
+        if not pathlib.Path(path).exists():
+            print(f"skipped: there is no {path}")
+            sys.exit(77)
+    if arguments.shots:
+        arguments.shots.mkdir(parents=True, exist_ok=True)
+    if arguments.url:
+        return drive(arguments.url, arguments.shots)
+    with Server(arguments.program, "--speculative-config", SPECULATION) as server:
+        return drive(server.url, arguments.shots)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,21 @@ TEST_F(OutputEvents, ARequestsOwnErrorSaysWhatHappened) {
   EXPECT_NE(seen_[0].status.message().find("no valid probability"), std::string::npos);
 }
 
+// What a request brought about is not a defect.
+TEST_F(OutputEvents, ARequestThatAllowsNoTokenIsAtFault) {
+  RequestState* request = new_request();
+  request->group->request.sampling.allowed_token_ids = std::vector<int32_t>{0};
+  request->group->request.sampling.min_tokens = 1;
+  OutputEvent failed = event_of(request, {});
+  failed.finish = FinishReason::kError;
+  failed.released = true;
+  ring_.push(failed);
+  end();
+  ASSERT_EQ(seen_.size(), 1u);
+  EXPECT_EQ(seen_[0].status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(seen_[0].status.message().find("allowed_token_ids"), std::string::npos);
+}
+
 TEST_F(OutputEvents, ADeviceErrorIsPassedOn) {
   device_error_ = internal_error("device queue: broken");
   OutputEvent failed = event_of(new_request(), {});

@@ -34,7 +34,8 @@ constexpr float kInf = INFINITY;
 
 std::vector<Wrong> wrong_numbers() {
   return {
-      {[](Request& r) { r.sampling.temperature = -0.1f; }, {"temperature is -0.1", "from 0 up"}},
+      {[](Request& r) { r.sampling.temperature = -0.1f; },
+       {"temperature is -0.1", "in [0, 1000000]"}},
       {[](Request& r) { r.sampling.temperature = kNan; }, {"temperature is nan"}},
       {[](Request& r) { r.sampling.temperature = kInf; }, {"temperature is inf"}},
       {[](Request& r) { r.sampling.top_p = 0; }, {"top_p is 0", "(0, 1]"}},

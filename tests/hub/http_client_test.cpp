@@ -132,6 +132,15 @@ TEST_F(HttpClientTest, BrokenConnectionsAreFailures) {
   EXPECT_NE(one.send({.url = "http://127.0.0.1:1/x"}).failure, "");
 }
 
+// The second try uses the handle that the first one failed with.
+TEST_F(HttpClientTest, AHostThatIsNotFoundIsAFailureEachTime) {
+  HttpClient one({.endpoint = "http://hub.invalid", .token = "", .ca_file = "", .cancelled = {}});
+  for (int i = 0; i < 2; ++i) {
+    const HttpReply reply = one.send({.url = "http://hub.invalid/a", .max_body = 1000});
+    EXPECT_TRUE(reply.is_transient()) << reply.error.message();
+  }
+}
+
 TEST_F(HttpClientTest, TransientStatuses) {
   for (const int status : {408, 429, 500, 502, 503, 504}) {
     answer("/s", {.status = status, .headers = {}, .body = ""});

@@ -18,7 +18,7 @@ TEST(ChatBody, SharedFieldsAreCopiedAsTheyAre) {
   EXPECT_EQ(chat["seed"], 4);
   EXPECT_EQ(chat["min_p"], "wrong");
   EXPECT_EQ(chat["renamed"], 1);
-  EXPECT_EQ(fields.first_unread(), "");
+  EXPECT_EQ(fields.first_unread(), std::nullopt);
 }
 
 TEST(ChatBody, ToolCallsJoinAMessage) {

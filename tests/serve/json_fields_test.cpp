@@ -45,6 +45,45 @@ TEST(JsonFields, NumbersKeepTheirDigits) {
   EXPECT_EQ(fields.status().message(), "'bad' must be an array of numbers, not \"x\"");
 }
 
+// As for JSON Schema and for vLLM.
+TEST(JsonFields, WholeNumbersAreIntegers) {
+  const json object = {{"a", 3.0}, {"ids", {1.0, 2}}, {"seed", 4.0}, {"b", 3.5}, {"c", 3e9}};
+  JsonFields fields(object, "");
+  int a = 0;
+  uint64_t seed = 0;
+  std::vector<int32_t> ids;
+  fields.read("a", &a);
+  fields.read("ids", &ids);
+  fields.read("seed", &seed);
+  EXPECT_TRUE(fields.status().ok()) << fields.status().message();
+  EXPECT_EQ(a, 3);
+  EXPECT_EQ(ids, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(seed, 4u);
+  for (const char* name : {"b", "c"}) {
+    JsonFields others(object, "");
+    others.read(name, &a);
+    EXPECT_FALSE(others.status().ok()) << name;
+  }
+}
+
+TEST(JsonFields, WhatIsAboveZeroStaysSo) {
+  const json object = {{"tiny", 5e-324}, {"zero", 0.0}};
+  JsonFields fields(object, "");
+  float tiny = 0;
+  float zero = 1;
+  fields.read("tiny", &tiny);
+  fields.read("zero", &zero);
+  EXPECT_GT(tiny, 0);
+  EXPECT_EQ(zero, 0);
+}
+
+TEST(JsonFields, AFieldWithoutANameIsUnknown) {
+  const json object = {{"", 1}};
+  JsonFields fields(object, "");
+  fields.refuse_unread();
+  EXPECT_EQ(fields.status().message(), "'' is unknown; remove it");
+}
+
 TEST(JsonFields, WrongTypesNameTheFieldAndKeepTheValue) {
   const json object = {{"a", "3"}, {"big", 1e40}, {"ids", {1, "x"}}};
   JsonFields fields(object, "line 2");

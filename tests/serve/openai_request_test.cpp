@@ -156,6 +156,16 @@ TEST(OpenAiRequest, Embeddings) {
 }
 
 TEST(OpenAiRequest, WhatIsWrongIsNamed) {
+  constexpr const char* kMessages = R"({"messages": [{"role": "user", "content": "Hi"}], )";
+  for (const auto& [fields, part] :
+       {std::pair{R"("documents": [3]})", "'documents' must be an array of objects"},
+        std::pair{R"("timeout_seconds": 2e9})", "timeout_seconds is 2e+09"},
+        std::pair{R"("max_tokens": 0, "max_completion_tokens": 1})", "'max_tokens' must be"},
+        std::pair{R"("tools": [{"function": {"name": "f", "description": 3}}]})",
+                  "'description' must be a string"}}) {
+    const std::string found = error(OpenAiKind::kChat, (std::string(kMessages) + fields).c_str());
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  }
   const std::vector<std::pair<const char*, const char*>> bad = {
       {R"({"prompt": "a", "temprature": 1})", "did you mean 'temperature'?"},
       {R"({"prompt": "a", "top_p": 7})", "top_p is 7"},

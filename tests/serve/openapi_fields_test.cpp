@@ -42,7 +42,7 @@ class OpenApiFields : public testing::TestWithParam<OpenApiBody> {};
 
 // A field that no parser knows would be an error that names it, though it is null.
 TEST_P(OpenApiFields, EveryFieldIsKnownToItsParser) {
-  const json schema = openapi_body(GetParam());
+  const json schema = openapi_body(GetParam(), {});
   EXPECT_GT(schema["properties"].size(), 15u);
   for (const auto& [name, property] : schema["properties"].items()) {
     json body = base(GetParam());
@@ -57,7 +57,7 @@ TEST_P(OpenApiFields, OtherFieldsAreRefused) {
   body["no_such_field"] = 1;
   EXPECT_NE(parse(GetParam(), body).message().find("'no_such_field' is unknown"),
             std::string::npos);
-  EXPECT_EQ(openapi_body(GetParam())["additionalProperties"], false);
+  EXPECT_EQ(openapi_body(GetParam(), {})["additionalProperties"], false);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bodies, OpenApiFields,

@@ -22,7 +22,7 @@ void collect_references(const json& value, std::set<std::string>* references) {
 class OpenApi : public test::ServeRig {};
 
 TEST_F(OpenApi, EveryReferenceLeadsSomewhere) {
-  const json document = openapi_document(true);
+  const json document = openapi_document({.tokenizer_info = true});
   std::set<std::string> references;
   collect_references(document, &references);
   EXPECT_GT(references.size(), 20u);
@@ -31,9 +31,25 @@ TEST_F(OpenApi, EveryReferenceLeadsSomewhere) {
   }
 }
 
+TEST_F(OpenApi, AKeyIsAskedForWhereThereAreKeys) {
+  EXPECT_FALSE(openapi_document({}).contains("security"));
+  const json document = openapi_document({.needs_key = true});
+  EXPECT_EQ(document["security"].size(), 1u);
+  EXPECT_TRUE(document["paths"]["/v1/models"]["get"]["responses"].contains("401"));
+  EXPECT_EQ(document["paths"]["/health"]["get"]["security"], json::array());
+}
+
+TEST_F(OpenApi, ItsNumbersAreThoseOfTheModel) {
+  const json document = json::parse(send("GET", "/openapi.json")->body());
+  const json& schemas = document["components"]["schemas"];
+  ASSERT_TRUE(schemas.is_object());
+  EXPECT_EQ(schemas["TokenId"]["maximum"], context().engine.info().vocab_size - 1);
+  EXPECT_EQ(schemas["ModelName"]["enum"][0], context().model_name());
+}
+
 // Routes and document say the same.
 TEST_F(OpenApi, EveryRouteIsDescribed) {
-  const json document = openapi_document(true);
+  const json document = openapi_document({.tokenizer_info = true});
   std::set<std::string> described;
   for (const auto& [path, operations] : document["paths"].items()) {
     for (const auto& [method, operation] : operations.items()) described.insert(method + path);

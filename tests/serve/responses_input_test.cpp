@@ -33,6 +33,13 @@ TEST(ResponsesInput, ItemsBecomeMessages) {
 TEST(ResponsesInput, ErrorsNameTheItem) {
   EXPECT_NE(error("3").find("'input' must be"), std::string::npos);
   EXPECT_NE(error("[]").find("not empty"), std::string::npos);
+  EXPECT_NE(error(R"([{"type": 3, "role": "user", "content": ""}])").find("'type'"),
+            std::string::npos);
+  EXPECT_NE(error(R"([{"role": "user", "content": [{"type": "input_text"}]}])").find("'text'"),
+            std::string::npos);
+  EXPECT_NE(error(R"([{"type": "function_call", "call_id": "1", "name": "f", "arguments": {}}])")
+                .find("'arguments', a string"),
+            std::string::npos);
   EXPECT_NE(error("[3]").find("'input' item 1 must be an object"), std::string::npos);
   EXPECT_NE(error(R"([{"role": "x", "content": ""}])").find("item 1: 'role'"), std::string::npos);
   EXPECT_NE(error(R"([{"type": "item_reference", "id": "a"}])").find("'item_reference'"),

@@ -1,5 +1,6 @@
 #include "device/cpu/cpu_queue.h"
 
+#include <cstring>
 #include <exception>
 
 #include "base/check.h"
@@ -12,6 +13,11 @@ namespace foretoken::cpu {
 namespace {
 
 constexpr int kSpinsBeforePark = 2000;
+
+template <class Args>
+const Args& args_of(const void* args) {
+  return *static_cast<const Args*>(args);
+}
 
 }  // namespace
 
@@ -27,21 +33,16 @@ CpuQueue::~CpuQueue() {
   worker_.join();
 }
 
-Task& CpuQueue::begin_push() {
-  if (capturing_) return staging_;
+void CpuQueue::push(TaskName name, const void* args, size_t args_bytes) {
+  if (capturing_) return captured_.add(name, args, args_bytes);
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
   for (int spins = 0; tail - head_.load(std::memory_order_acquire) >= kRingSize; ++spins) {
     spin_pause(spins);
   }
-  return ring_[tail % kRingSize];
-}
-
-void CpuQueue::end_push() {
-  if (capturing_) {
-    captured_.push_back(staging_);
-    return;
-  }
-  tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+  Task& task = ring_[tail % kRingSize];
+  task.name = name;
+  if (args_bytes > 0) std::memcpy(task.args, args, args_bytes);
+  tail_.store(tail + 1, std::memory_order_seq_cst);
   if (worker_parked_.load(std::memory_order_seq_cst)) {
     {
       std::lock_guard lock(mutex_);
@@ -50,47 +51,30 @@ void CpuQueue::end_push() {
   }
 }
 
+template <class Args>
+void CpuQueue::push(TaskKind kind, const Args& args) {
+  push(TaskName{kind, 0}, &args, sizeof args);
+}
+
 void CpuQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
   FT_CHECK(op < kMaxOps && kernels_.ops[op] != nullptr && args_bytes <= kMaxOpArgs);
-  Task& task = begin_push();
-  task.kind = Task::Kind::kOp;
-  task.op = op;
-  std::memcpy(task.args, args, args_bytes);
-  end_push();
+  push({TaskKind::kOp, op}, args, args_bytes);
 }
 
 void CpuQueue::copy(void* dst, const void* src, size_t bytes) {
-  Task& task = begin_push();
-  task.kind = Task::Kind::kCopy;
-  task.dst = dst;
-  task.src = src;
-  task.value = bytes;
-  end_push();
+  push(TaskKind::kCopy, CopyArgs{dst, src, bytes});
 }
 
 void CpuQueue::fill(void* dst, int byte_value, size_t bytes) {
-  Task& task = begin_push();
-  task.kind = Task::Kind::kFill;
-  task.dst = dst;
-  task.byte_value = byte_value;
-  task.value = bytes;
-  end_push();
+  push(TaskKind::kFill, FillArgs{dst, byte_value, bytes});
 }
 
 void CpuQueue::call_host(void (*function)(void*), void* context) {
-  Task& task = begin_push();
-  task.kind = Task::Kind::kCall;
-  task.function = function;
-  task.dst = context;
-  end_push();
+  push(TaskKind::kCall, CallArgs{function, context});
 }
 
 void CpuQueue::record(Event event, uint64_t value) {
-  Task& task = begin_push();
-  task.kind = Task::Kind::kRecord;
-  task.dst = event.word;
-  task.value = value;
-  end_push();
+  push(TaskKind::kRecord, RecordArgs{event.word, value});
 }
 
 void CpuQueue::begin_capture() {
@@ -102,15 +86,12 @@ void CpuQueue::begin_capture() {
 std::unique_ptr<Graph> CpuQueue::end_capture() {
   FT_CHECK(capturing_);
   capturing_ = false;
-  return std::make_unique<CpuGraph>(std::move(captured_));
+  return std::make_unique<CpuGraph>(captured_);
 }
 
 void CpuQueue::replay(Graph& graph) {
   FT_CHECK(!capturing_);
-  Task& task = begin_push();
-  task.kind = Task::Kind::kReplay;
-  task.src = &static_cast<const CpuGraph&>(graph).tasks();
-  end_push();
+  push(TaskKind::kReplay, ReplayArgs{&static_cast<const CpuGraph&>(graph)});
 }
 
 Status CpuQueue::wait(Event event, uint64_t value, std::chrono::milliseconds timeout) {
@@ -163,39 +144,43 @@ void CpuQueue::worker_main() {
 void CpuQueue::execute(const Task& task) {
   if (failed_.load(std::memory_order_relaxed)) return;
   try {
-    if (task.kind != Task::Kind::kReplay) {
-      run_task(task);
-      return;
-    }
-    for (const Task& recorded : *static_cast<const std::vector<Task>*>(task.src)) {
-      run_task(recorded);
-    }
+    if (task.name.kind != TaskKind::kReplay) return run_task(task.name, task.args);
+    args_of<ReplayArgs>(task.args).graph->for_each(
+        [this](TaskName name, const void* args) { run_task(name, args); });
   } catch (const std::exception& error) {
     fail(error.what());
   }
 }
 
-void CpuQueue::run_task(const Task& task) {
+void CpuQueue::run_task(TaskName name, const void* args) {
   bool stores_event = false;
-  switch (task.kind) {
-    case Task::Kind::kOp:
-      kernels_.ops[task.op](task.args, pool_);
-      stores_event = kernels_.stores_event[task.op];
+  switch (name.kind) {
+    case TaskKind::kOp:
+      kernels_.ops[name.op](args, pool_);
+      stores_event = kernels_.stores_event[name.op];
       break;
-    case Task::Kind::kCopy:
-      std::memcpy(task.dst, task.src, task.value);
+    case TaskKind::kCopy: {
+      const auto& copy = args_of<CopyArgs>(args);
+      std::memcpy(copy.dst, copy.src, copy.bytes);
       break;
-    case Task::Kind::kFill:
-      std::memset(task.dst, task.byte_value, task.value);
+    }
+    case TaskKind::kFill: {
+      const auto& fill = args_of<FillArgs>(args);
+      std::memset(fill.dst, fill.byte_value, fill.bytes);
       break;
-    case Task::Kind::kCall:
-      task.function(task.dst);
+    }
+    case TaskKind::kCall: {
+      const auto& call = args_of<CallArgs>(args);
+      call.function(call.context);
       break;
-    case Task::Kind::kRecord:
-      static_cast<std::atomic<uint64_t>*>(task.dst)->store(task.value, std::memory_order_seq_cst);
+    }
+    case TaskKind::kRecord: {
+      const auto& record = args_of<RecordArgs>(args);
+      record.word->store(record.value, std::memory_order_seq_cst);
       stores_event = true;
       break;
-    case Task::Kind::kReplay:
+    }
+    case TaskKind::kReplay:
       FT_CHECK_MSG(false, "a graph inside a graph");
   }
   if (stores_event) wake_hosts();

@@ -1,38 +1,20 @@
 #pragma once
 #include <condition_variable>
-#include <cstring>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/cpu_graph.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/queue.h"
 
 namespace foretoken::cpu {
 
-// One recorded op: what a CUDA graph node is on the CPU.
+// A place of the ring.
 struct Task {
-  enum class Kind : uint8_t { kOp, kCopy, kFill, kCall, kRecord, kReplay };
-  Kind kind = Kind::kOp;
-  uint16_t op = 0;
-  int byte_value = 0;
-  void* dst = nullptr;
-  const void* src = nullptr;
-  void (*function)(void*) = nullptr;  // of a host call; its context is dst
-  uint64_t value = 0;                 // bytes of a copy or fill, or the event's value
+  TaskName name;
   alignas(16) std::byte args[kMaxOpArgs];
-};
-
-class CpuGraph final : public Graph {
- public:
-  explicit CpuGraph(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
-  int num_nodes() const override { return static_cast<int>(tasks_.size()); }
-  const std::vector<Task>& tasks() const { return tasks_; }
-
- private:
-  std::vector<Task> tasks_;
 };
 
 // One worker thread that pops tasks from a bounded ring in order.
@@ -55,19 +37,19 @@ class CpuQueue final : public Queue {
  private:
   static constexpr size_t kRingSize = 1024;
 
-  Task& begin_push();
-  void end_push();
+  template <class Args>
+  void push(TaskKind kind, const Args& args);
+  void push(TaskName name, const void* args, size_t args_bytes);
   void worker_main();
   void execute(const Task& task);
-  void run_task(const Task& task);
+  void run_task(TaskName name, const void* args);
   void wake_hosts();
   void fail(const char* what);
 
   const CpuKernels kernels_;
   CpuPool pool_;
   bool capturing_ = false;
-  Task staging_;
-  std::vector<Task> captured_;
+  CpuGraph captured_;
 
   std::vector<Task> ring_;
   std::atomic<uint64_t> head_{0};  // next task to run; written by the worker

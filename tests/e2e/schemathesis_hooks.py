@@ -1,0 +1,129 @@
+"""What the fields of a request ask of each other and /openapi.json cannot say.
+
+Schemathesis fills in bodies that fit the document. Some of these are refused all the same, for
+reasons that JSON schema has no words for: a number that another field bounds, a name that another
+field must define, or a text in a language of its own. Valid bodies are mended here before they are
+sent; bodies that are meant to be wrong go out as they are.
+"""
+
+import schemathesis
+
+VOCABULARY = 3072  # of the bundled model
+LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 99}},
+          "required": ["a"], "additionalProperties": False}
+FORMS = {"json": SCHEMA, "regex": "[ab]{1,3}", "grammar": 'start: "a" | "b"', "choice": ["a", "b"],
+         "structural_tag": {"type": "structural_tag", "triggers": ["<a>"], "structures": [
+             {"begin": "<a>", "schema": SCHEMA, "end": "</a>"}]}}
+
+
+def is_chat_with_tools(body):
+    return isinstance(body.get("tools"), list) and bool(body["tools"])
+
+
+def mend_lengths(path, body):
+    """Short texts, and min_tokens <= max_tokens."""
+    name = {"/v1/responses": "max_output_tokens"}.get(path, "max_tokens")
+    for limit in LIMITS:
+        if body.get(limit) is not None:
+            body[limit] = min(body[limit], 32)
+    if path != "/detokenize" and body.get(name) is None:
+        body[name] = 16
+    most = next(body[limit] for limit in LIMITS if body.get(limit) is not None)
+    if body.get("min_tokens") is not None:
+        body["min_tokens"] = min(body["min_tokens"], most)
+    # A limit of nanoseconds is valid and ends in 503 or 504.
+    for name in ("queue_timeout_seconds", "timeout_seconds"):
+        if body.get(name) is not None:
+            body[name] = max(body[name], 60)
+
+
+def mend_tools(body):
+    """Parameters are JSON schemas, and a choice names one of the tools."""
+    for tool in body["tools"]:
+        function = tool.get("function") if isinstance(tool.get("function"), dict) else tool
+        for name in ("parameters", "input_schema"):
+            if function.get(name) is not None:
+                function[name] = SCHEMA
+    choice, first = body.get("tool_choice"), body["tools"][0]
+    if not isinstance(choice, dict):
+        return
+    if "function" in choice:
+        choice["function"] = {"name": first["function"]["name"]}
+    elif "name" in choice or choice.get("type") == "tool":
+        choice["name"] = first["name"]
+
+
+def mend_response_format(holder, name):
+    """A JSON schema in the place of any object."""
+    form = holder.get(name)
+    if not isinstance(form, dict):
+        return
+    if form.get("type") == "structural_tag":
+        holder[name] = FORMS["structural_tag"]
+    elif form.get("type") == "json_schema" and "json_schema" in form:
+        form["json_schema"] = {"name": "a", "schema": SCHEMA}
+    elif form.get("type") == "json_schema":
+        form["schema"] = SCHEMA
+
+
+def mend_forms(body):
+    """At most one form of the output, in words of its language, that nothing else forbids."""
+    choice = body.get("tool_choice")
+    forced = (is_chat_with_tools(body) and choice not in (None, "none", "auto") and not (
+        isinstance(choice, dict) and choice.get("type") in ("auto", "none")))
+    text = body.get("text") if isinstance(body.get("text"), dict) else {}
+    if forced or body.get("structured_outputs") is not None:
+        body.pop("response_format", None)
+        text.pop("format", None)
+    if forced:
+        body.pop("structured_outputs", None)
+    mend_response_format(body, "response_format")
+    mend_response_format(text, "format")
+    outputs = body.get("structured_outputs")
+    if isinstance(outputs, dict):
+        outputs.pop("whitespace_pattern", None)
+        for name, value in FORMS.items():
+            if outputs.get(name):
+                outputs[name] = value
+    if forced or outputs or body.get("response_format") or text.get("format"):
+        for name in ("allowed_token_ids", "bad_words", "min_tokens", "stop_token_ids"):
+            body.pop(name, None)
+
+
+def mend_input(body):
+    """A conversation of more than reasoning, which templates leave out."""
+    items = body.get("input")
+    if isinstance(items, list) and all(item.get("type") == "reasoning" for item in items):
+        items.append({"role": "user", "content": "a"})
+
+
+def mend_sampling(body):
+    if isinstance(body.get("logit_bias"), dict):
+        body["logit_bias"] = {str(int(key) % VOCABULARY): value
+                              for key, value in body["logit_bias"].items()}
+    if body.get("allowed_token_ids"):
+        # Together they can forbid every token.
+        for name in ("bad_words", "min_tokens"):
+            body.pop(name, None)
+    if body.get("stop") is not None and body.get("detokenize") is False:
+        body["detokenize"] = True
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    body = case.body
+    if not isinstance(body, dict) or not case.meta.generation.mode.is_positive:
+        return
+    # The final message must have a text to continue, and nothing may follow it.
+    body.pop("continue_final_message", None)
+    if case.path in ("/detokenize", "/abort_requests", "/v1/embeddings"):
+        return
+    if case.path == "/tokenize" and "prompt" in body:
+        return
+    if is_chat_with_tools(body):
+        mend_tools(body)
+    mend_input(body)
+    mend_lengths(case.path, body)
+    mend_forms(body)
+    mend_sampling(body)
