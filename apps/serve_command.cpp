@@ -127,6 +127,8 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
   FT_RETURN_IF_ERROR(options.vllm.check());
   FT_RETURN_IF_ERROR(options.finish(config));
+  // A port in use is known before a large model is loaded.
+  FT_RETURN_IF_ERROR(http::Server::probe(options.http));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, start_engine(options.engine));
   http::ServerConfig http = options.http;
   http.error_body = http_error_body;
