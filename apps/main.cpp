@@ -38,7 +38,9 @@ std::string full_name(const CLI::App& app) {
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  // Without a command that it knows CLI11 misses one before it looks at what was given instead.
+  const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                       (app.get_subcommands().empty() && !app.remaining().empty());
   const std::string message = unknown ? unknown_argument_message(app) : error.what();
   report_error(message + " (see " + full_name(app) + " --help)");
   return kExitUsage;

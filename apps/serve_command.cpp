@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <chrono>
@@ -94,6 +95,8 @@ class Service {
   }
 
   const http::Server& server() const { return *server_; }
+  // That wait or run.
+  int num_requests() const { return context_->gate.num_requests(); }
   const std::string& model_name() const { return context_->model_name(); }
 
  private:
@@ -124,6 +127,8 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
   FT_RETURN_IF_ERROR(options.vllm.check());
   FT_RETURN_IF_ERROR(options.finish(config));
+  // A port in use is known before a large model is loaded.
+  FT_RETURN_IF_ERROR(http::Server::probe(options.http));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, start_engine(options.engine));
   http::ServerConfig http = options.http;
   http.error_body = http_error_body;
@@ -131,6 +136,19 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   auto service = std::make_unique<Service>(std::move(engine), options.serve, options.log_requests);
   FT_RETURN_IF_ERROR(service->listen(std::move(http)));
   return service;
+}
+
+// glibc keeps what large requests have left behind, also where it is whole pages; a server that
+// rests gives it back now and then.
+void wait_for_interrupt(const Service& service) {
+  constexpr std::chrono::seconds kBetween(30);
+  Clock::time_point next = Clock::now() + kBetween;
+  while (!interrupt_flag().load()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (Clock::now() < next || service.num_requests() > 0) continue;
+    malloc_trim(0);
+    next = Clock::now() + kBetween;
+  }
 }
 
 int serve(ServeOptions& options) {
@@ -147,7 +165,7 @@ int serve(ServeOptions& options) {
               service.server().address().c_str(),
               std::chrono::duration<double>(Clock::now() - start).count());
   std::fflush(stdout);
-  while (!interrupt_flag().load()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  wait_for_interrupt(service);
   FT_LOG(info, "shutting down; running requests have {} s", options.shutdown_timeout);
   return service.drain(options.drain_deadline()) ? 0 : interrupt_exit_code();
 }

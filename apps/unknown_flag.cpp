@@ -26,6 +26,12 @@ std::string unknown_argument_message(const CLI::App& app) {
   const std::vector<std::string> rest = app.remaining(true);
   const auto is_flag = [](const std::string& text) { return text.rfind("-", 0) == 0; };
   const auto flag = std::find_if(rest.begin(), rest.end(), is_flag);
+  if (flag == rest.end() && !rest.empty() && app.get_subcommands().empty()) {
+    std::vector<std::string> commands;
+    for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+    return "there is no command '" + rest.front() + "'" +
+           nearest_name_hint(rest.front(), commands, "");
+  }
   if (flag == rest.end()) {
     return "unexpected argument '" + (rest.empty() ? std::string() : rest.front()) +
            "'; quote values that hold spaces";

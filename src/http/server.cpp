@@ -199,6 +199,13 @@ Result<std::unique_ptr<Server>> Server::start(ServerConfig config, std::vector<R
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
+Status Server::probe(const ServerConfig& config) {
+  FT_RETURN_IF_ERROR(check(config));
+  FT_RETURN_IF_ERROR(make_tls_context(config.tls).status());
+  asio::io_context context;
+  return Listener::open_all(config, context).status();
+}
+
 std::string Server::address() const { return impl_->address(); }
 uint16_t Server::port() const { return impl_->port(); }
 bool Server::drain(std::chrono::milliseconds deadline) { return impl_->drain(deadline); }

@@ -100,6 +100,9 @@ class Server {
   // Listens when it returns. InvalidArgument names the option and what is wrong with it: an address
   // in use, a certificate that cannot be read, two routes that are one.
   static Result<std::unique_ptr<Server>> start(ServerConfig config, std::vector<Route> routes);
+  // Whether `start` would find its addresses free and its certificates in order, for a caller that
+  // loads for minutes before it starts one.
+  static Status probe(const ServerConfig& config);
   // stop()
   ~Server();
   Server(const Server&) = delete;

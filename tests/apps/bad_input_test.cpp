@@ -36,6 +36,10 @@ void set_field(const fs::path& file, const std::string& name, const nlohmann::js
   write_file(file, object.dump());
 }
 
+TEST(BadInput, UnknownCommand) {
+  expect_refused({"serv"}, {2, "there is no command 'serv'; did you mean 'serve'?"});
+}
+
 TEST(BadInput, MissingModelFolder) {
   expect_refused(generate("/nonexistent/model", {"--prompt", "A"}), {1, "/nonexistent/model"});
 }

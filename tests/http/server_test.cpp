@@ -34,6 +34,20 @@ TEST(HttpServer, StartRefusesWhatCannotWork) {
   EXPECT_NE(problem({}, {{"GET", "nowhere", [](auto) {}}}), "");
 }
 
+TEST(HttpServer, AProbeFindsWhatAStartWouldAndLeavesNothing) {
+  ServerConfig config;
+  config.host = "127.0.0.1";
+  config.port = 0;
+  EXPECT_TRUE(Server::probe(config).ok());
+  const auto server = Server::start(config, {});
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  config.port = server.value()->port();
+  EXPECT_NE(Server::probe(config).message().find("cannot listen"), std::string::npos);
+  config.port = 0;
+  config.tls.certfile = "/no/such/file";
+  EXPECT_NE(Server::probe(config).message(), "");
+}
+
 TEST(HttpServer, KeysOpenRoutesThatNeedThem) {
   ServerConfig config;
   config.api_keys = std::move(ApiKeys::read({"one", "two"}, "").value());

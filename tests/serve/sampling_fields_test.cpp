@@ -77,6 +77,7 @@ TEST(SamplingFields, SeedOfMinusOneIsNone) {
 TEST(SamplingFields, RangesAreCheckedByName) {
   const std::vector<std::pair<json, std::string>> bad = {
       {{{"n", 0}}, "n"},
+      {{{"n", 1000000000}}, "n"},
       {{{"max_tokens", 0}}, "max_tokens"},
       {{{"min_tokens", 17}}, "min_tokens"},
       {{{"temperature", -0.5}}, "temperature"},
