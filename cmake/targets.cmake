@@ -21,7 +21,7 @@ function(ft_library folder)
   endforeach()
 endfunction()
 
-# A source whose name ends in _avx2 or _avx512 is compiled for that instruction set; the caller
+# A source whose name ends in _avx2, _avxvnni or _avx512... is compiled for that instruction set; the caller
 # dispatches at run time. Such a file includes intrinsics and plain types only, no inline library code.
 function(ft_isa_flags)
   foreach(source IN LISTS ARGN)
@@ -29,6 +29,10 @@ function(ft_isa_flags)
       set(flags -mavx2 -mfma -mf16c)
     elseif(source MATCHES "_avx512\\.cpp$")
       set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+    elseif(source MATCHES "_avxvnni\\.cpp$")
+      set(flags -mavx2 -mavxvnni -mfma -mf16c)
+    elseif(source MATCHES "_avx512vnni\\.cpp$")
+      set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c)
     elseif(source MATCHES "_avx512bf16\\.cpp$")
       set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mf16c)
     else()

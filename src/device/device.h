@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/profiler_ranges.h"
+#include "base/quantized_rows.h"
 #include "base/result.h"
 #include "device/dtype.h"
 #include "device/queue.h"
@@ -23,6 +24,18 @@ enum class MemoryKind : uint8_t { kDevice, kPinned };
 struct WeightPart {
   const void* data;
   int64_t num_rows;
+};
+
+// Rows of a weight matrix that stay quantised.
+struct QuantizedPart {
+  QuantForm form;
+  int64_t num_rows;
+};
+
+// A handle of a weight (null: memory was short), and the rows that are packed together.
+struct QuantizedWeight {
+  void* handle;
+  int64_t slice_rows;
 };
 
 // How the rows of a packed matrix lie. kGateUp: the matrix is [gate; up] of equal size, and the
@@ -66,6 +79,16 @@ class Device {
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                             WeightOrder order = WeightOrder::kPlain) = 0;
   virtual void free_weight(void* weight) = 0;
+
+  // Whether the gemm op of this device multiplies with rows of k elements that stay quantised so.
+  // Others are to be widened.
+  virtual bool keeps_quantized(const QuantForm&, int64_t) const { return false; }
+  // As make_weight, of stacked parts that are quantised in forms that the device keeps; x is of
+  // type `dtype`. pack_rows fills it from rows as base/quantized_rows.h lays them out.
+  virtual QuantizedWeight make_quantized_weight(std::span<const QuantizedPart>, int64_t, DType,
+                                                WeightOrder) {
+    return {nullptr, 0};
+  }
 };
 
 // Opens libforetoken_cuda.so beside the executable, on LD_LIBRARY_PATH or at

@@ -346,7 +346,7 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
     info_.rejection_sample_method = config.speculative.front().rejection_sample_method;
   }
   info_.weight_bytes = model_->weight_bytes();
-  info_.num_parameters = model_->weight_bytes() / static_cast<int64_t>(dtype_size(model.dtype));
+  info_.num_parameters = model_->num_weights();
   // A tied head is a packed copy of the embedding.
   if (model.tie_word_embeddings) {
     info_.num_parameters -= int64_t{model.vocab_size} * model.hidden_size;

@@ -15,7 +15,9 @@ namespace foretoken {
 struct PackRowsArgs {
   static constexpr Op kOp = Op::kPackRows;
   void* weight = nullptr;
-  const void* rows = nullptr;  // [num_rows, k] of the weight's type, in device or pinned memory
+  // [num_rows, k] of the weight's type, or quantised rows (base/quantized_rows.h) in the forms that
+  // it was made for, in device or pinned memory.
+  const void* rows = nullptr;
   // Device memory of the size of `rows`, which the op may fill on its way there; null where they
   // lie in device memory.
   void* scratch = nullptr;
@@ -23,7 +25,7 @@ struct PackRowsArgs {
   int64_t num_rows = 0;
   int64_t n = 0;
   int64_t k = 0;
-  int64_t slice_rows = 0;     // Device::weight_slice_rows
+  int64_t slice_rows = 0;     // Device::weight_slice_rows, or of the quantised weight
   DType dtype = DType::kF32;  // kF32 or kBF16
   WeightOrder order = WeightOrder::kPlain;
 };

@@ -105,18 +105,23 @@ Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t
   return {};
 }
 
+int64_t row_in_file(const TensorView& tensor, int64_t row) {
+  const int64_t head = tensor.interleaved_rows;
+  if (head == 0) return row;
+  const int64_t in_head = row % head;
+  return row - in_head + in_head % (head / 2) * 2 + in_head / (head / 2);
+}
+
 Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                      std::vector<std::byte>& raw) {
   if (tensor.interleaved_rows == 0) return read_run(tensor, first, count, dtype, to, raw);
   const int64_t cols = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
-  const int64_t head = tensor.interleaved_rows;
   auto* out = static_cast<std::byte*>(to);
   for (int64_t done = 0; done < count;) {
     const int64_t row = (first + done) / cols, col = (first + done) % cols;
-    const int64_t in_head = row % head;
-    const int64_t from = row - in_head + in_head % (head / 2) * 2 + in_head / (head / 2);
     const int64_t here = std::min(cols - col, count - done);
-    FT_RETURN_IF_ERROR(read_run(tensor, from * cols + col, here, dtype, out, raw));
+    FT_RETURN_IF_ERROR(
+        read_run(tensor, row_in_file(tensor, row) * cols + col, here, dtype, out, raw));
     out += here * static_cast<int64_t>(dtype_size(dtype));
     done += here;
   }

@@ -17,6 +17,9 @@ bool has_type(const TensorView& tensor, DType dtype);
 // that is read.
 Status check_convertible(const TensorView& tensor);
 
+// Where row `row` of a matrix lies in its file.
+int64_t row_in_file(const TensorView& tensor, int64_t row);
+
 // Stores the elements [first, first + count) of the tensor as `dtype` at `to`, read from the file
 // and converted; quantised ones are decoded, and interleaved rows put in order. `raw` is scratch.
 // Errors as of TensorView::read and check_convertible. Any thread with its own scratch.

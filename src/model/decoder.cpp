@@ -45,6 +45,7 @@ class Decoder final : public Model {
   const ModelConfig& config() const override { return config_; }
   std::vector<KvGroupSpec> kv_groups() const override { return plan_.groups; }
   int64_t weight_bytes() const override { return weight_bytes_; }
+  int64_t num_weights() const override { return num_weights_; }
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
@@ -84,6 +85,7 @@ class Decoder final : public Model {
   Arena weight_arena_;
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
+  int64_t num_weights_ = 0;
   const DecoderPlan plan_;
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
@@ -98,6 +100,7 @@ Status Decoder::load(const DecoderTraits& traits, WeightLoader& loader) {
   FT_RETURN_IF_ERROR(upload_ropes(loader));
   FT_ASSIGN_OR_RETURN(weights_, load_decoder_weights(weight_arena_, config_, traits, loader));
   weight_bytes_ = loader.bytes_loaded();
+  num_weights_ = loader.num_weights();
   return guard.finish();
 }
 

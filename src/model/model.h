@@ -37,6 +37,8 @@ class Model {
   // The full group, then the windowed one if there is one. A layer's window is its group's.
   virtual std::vector<KvGroupSpec> kv_groups() const = 0;
   virtual int64_t weight_bytes() const = 0;
+  // Numbers in these bytes, of which quantised ones are smaller than the model's type.
+  virtual int64_t num_weights() const = 0;
   virtual int64_t scratch_bytes() const = 0;
 
   // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `caches` at

@@ -25,10 +25,11 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   if (options.load_format == LoadFormat::kAuto) {
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(files));
   }
+  int64_t bytes = decoder_weight_bytes(config, architecture->decoder);
+  if (checkpoint) bytes -= WeightLoader::quantized_saving(device, *checkpoint, config.dtype);
   FT_ASSIGN_OR_RETURN(
       auto loader, WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr, config.dtype,
-                                        decoder_weight_bytes(config, architecture->decoder),
-                                        options.progress, options.cancelled));
+                                        bytes, options.progress, options.cancelled));
   FT_ASSIGN_OR_RETURN(auto model,
                       load_decoder(device, config, architecture->decoder, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));

@@ -8,6 +8,7 @@
 #include "kernels/fill_random.h"
 #include "kernels/pack_rows.h"
 #include "model/convert.h"
+#include "model/quantized_tensor.h"
 
 namespace foretoken {
 namespace {
@@ -57,6 +58,22 @@ Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
   return loader;
 }
 
+int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& checkpoint,
+                                       DType dtype) {
+  const bool has_head = checkpoint.tensors().contains("lm_head.weight");
+  int64_t saved = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    const QuantForm* form = quantized_form(*tensor);
+    if (form == nullptr || tensor->shape.size() != 2) continue;
+    const int64_t k = tensor->shape[1];
+    if (!device.keeps_quantized(*form, k)) continue;
+    if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
+    saved += tensor->shape[0] *
+             (k * static_cast<int64_t>(dtype_size(dtype)) - packed_row_bytes(*form, k));
+  }
+  return saved;
+}
+
 Status WeightLoader::check_cancelled(const std::string& name) const {
   if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed)) return {};
   return aborted("loading was cancelled before tensor '" + name + "'");
@@ -86,15 +103,15 @@ Result<const TensorView*> WeightLoader::find_weights(const std::string& name,
   return tensor;
 }
 
-void WeightLoader::count_tensor(int64_t num_elements, bool streamed) {
+void WeightLoader::count_tensor(int64_t num_elements, int64_t num_bytes) {
   elements_ += num_elements;
-  if (streamed) elements_streamed_ += num_elements;
+  bytes_ += num_bytes;
+  if (checkpoint_ != nullptr) bytes_streamed_ += num_bytes;
   report_progress();
 }
 
 void WeightLoader::report_progress() {
-  const int64_t waiting = elements_streamed_ - stream_->elements_done();
-  const int64_t done = (elements_ - waiting) * static_cast<int64_t>(dtype_size(dtype_));
+  const int64_t done = bytes_ - (bytes_streamed_ - stream_->bytes_done());
   if (!progress_ || done <= reported_) return;
   reported_ = done;
   progress_(done, total_bytes_);
@@ -135,6 +152,37 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
   return load_rows(runs, cols, WeightOrder::kPlain);
 }
 
+// A matrix has one type of x, so either all its rows are quantised or none.
+bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) const {
+  return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
+    const QuantForm* form = run.tensor != nullptr ? quantized_form(*run.tensor) : nullptr;
+    return form != nullptr && device_.keeps_quantized(*form, cols);
+  });
+}
+
+int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
+                                    bool quantized) const {
+  int64_t bytes = 0;
+  for (const RowRun& run : runs) {
+    bytes += run.num_rows *
+             (quantized ? packed_row_bytes(*quantized_form(*run.tensor), cols) : bytes_of(cols));
+  }
+  return bytes;
+}
+
+// Completes `pack`, of which n, k and the order are known. Null: memory is short.
+void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack) {
+  if (!quantized) {
+    pack.slice_rows = device_.weight_slice_rows(pack.n, pack.k, dtype_, pack.order);
+    return device_.make_weight(pack.n, pack.k, dtype_, pack.order);
+  }
+  std::vector<QuantizedPart> parts;
+  for (const RowRun& run : runs) parts.push_back({*quantized_form(*run.tensor), run.num_rows});
+  const QuantizedWeight made = device_.make_quantized_weight(parts, pack.k, dtype_, pack.order);
+  pack.slice_rows = made.slice_rows;
+  return made.handle;
+}
+
 Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
                                              WeightOrder order) {
   PackRowsArgs pack;
@@ -142,27 +190,28 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.k = cols;
   pack.dtype = dtype_;
   pack.order = order;
-  pack.slice_rows = device_.weight_slice_rows(pack.n, cols, dtype_, order);
-  pack.weight = device_.make_weight(pack.n, cols, dtype_, order);
-  const auto row_bytes = cols * static_cast<int64_t>(dtype_size(dtype_));
+  const bool quantized = keeps_quantized(runs, cols);
+  const int64_t bytes = bytes_of_rows(runs, cols, quantized);
+  pack.weight = make_weight(runs, quantized, pack);
   if (pack.weight == nullptr) {
     stream_->stop();
-    return out_of_memory(device_, "tensor '" + runs[0].name + "'", pack.n * row_bytes);
+    return out_of_memory(device_, "tensor '" + runs[0].name + "'", bytes);
   }
   PackedWeight weight(device_, pack.weight);
   const std::vector<RowRun> ordered = in_packing_order(runs, pack);
   const int64_t room = checkpoint_ != nullptr ? stream_->piece_bytes() : kScratchBytes;
-  const int64_t most = std::max<int64_t>(room / (pack.slice_rows * row_bytes), 1) * pack.slice_rows;
+  const int64_t most =
+      std::max<int64_t>(room / (pack.slice_rows * bytes_of(cols)), 1) * pack.slice_rows;
   for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {
     pack.num_rows = std::min(most, pack.n - pack.first_row);
     const auto piece = rows_between(ordered, pack.first_row, pack.first_row + pack.num_rows);
-    const Status status =
-        checkpoint_ != nullptr ? stream_rows(piece, pack) : make_random_rows(piece, pack);
+    const Status status = checkpoint_ != nullptr ? stream_rows(piece, pack, quantized)
+                                                 : make_random_rows(piece, pack);
     if (status.ok()) continue;
     stream_->stop();  // nothing may go on filling a weight that is given up
     return status;
   }
-  count_tensor(pack.n * cols, checkpoint_ != nullptr);
+  count_tensor(pack.n * cols, bytes);
   return weight;
 }
 
@@ -204,10 +253,13 @@ std::vector<WeightLoader::RowRun> WeightLoader::rows_between(std::span<const Row
   return found;
 }
 
-Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack) {
+Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack,
+                                 bool quantized) {
   WeightPiece piece;
   piece.dtype = dtype_;
   piece.pack = pack;
+  piece.keeps_quantized = quantized;
+  piece.counted_bytes = bytes_of_rows(runs, pack.k, quantized);
   for (const RowRun& run : runs) {
     piece.runs.push_back({run.tensor, run.first_row * pack.k, run.num_rows * pack.k});
   }
@@ -271,9 +323,10 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
   } else {
     const auto size = static_cast<size_t>(count);
     FT_ASSIGN_OR_RETURN(piece.to, arena.take_array<float>(size, what));
+    piece.counted_bytes = bytes_of(count);
     FT_RETURN_IF_ERROR(stream_->add(piece));
   }
-  count_tensor(count, checkpoint_ != nullptr);
+  count_tensor(count, bytes_of(count));
   return static_cast<const float*>(piece.to);
 }
 
@@ -294,12 +347,13 @@ Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, i
     } else {
       WeightPiece piece;
       piece.runs = {{tensor, first, here}};
+      piece.counted_bytes = bytes_of(here);
       piece.dtype = dtype_;
       piece.to = to;
       FT_RETURN_IF_ERROR(stream_->add(std::move(piece)));
     }
   }
-  count_tensor(count, tensor != nullptr);
+  count_tensor(count, bytes_of(count));
   return static_cast<const void*>(memory);
 }
 

@@ -57,13 +57,19 @@ class WeightLoader {
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
   // checkpoint: null for random weights, otherwise outlives the loader. total_bytes: of all
-  // weights in `dtype`, for progress and for the check that they fit into free memory.
+  // weights as they are to be stored, for progress and for the check that they fit into free
+  // memory.
   static Result<std::unique_ptr<WeightLoader>> create(Device& device, const Checkpoint* checkpoint,
                                                       DType dtype, int64_t total_bytes,
                                                       Progress progress,
                                                       const std::atomic<bool>* cancelled);
 
-  // The parts stacked into one matrix [sum of rows, cols] of `dtype`, packed for the gemm op.
+  // Bytes by which the matrices of a model's checkpoint are smaller than in `dtype`, because the
+  // device keeps them quantised.
+  static int64_t quantized_saving(const Device& device, const Checkpoint& checkpoint, DType dtype);
+
+  // The parts stacked into one matrix [sum of rows, cols], packed for the gemm op: quantised as the
+  // file has them where the device keeps all parts so, else of `dtype`.
   Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
                               WeightOrder order = WeightOrder::kPlain);
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
@@ -111,8 +117,9 @@ class WeightLoader {
   // The same, but false for random weights: a tensor that may be left out is left out there.
   bool has_optional(const std::string& name) const { return checkpoint_ != nullptr && has(name); }
 
-  // Of all tensors so far, in `dtype`.
-  int64_t bytes_loaded() const { return elements_ * static_cast<int64_t>(dtype_size(dtype_)); }
+  // Of all tensors so far, in `dtype` or as they stay quantised.
+  int64_t bytes_loaded() const { return bytes_; }
+  int64_t num_weights() const { return elements_; }
 
  private:
   // Rows of a tensor that follow one another; random ones without a tensor.
@@ -132,11 +139,17 @@ class WeightLoader {
   static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);
   static std::vector<RowRun> in_packing_order(std::span<const RowRun> runs,
                                               const PackRowsArgs& pack);
+  int64_t bytes_of(int64_t num_elements) const {
+    return num_elements * static_cast<int64_t>(dtype_size(dtype_));
+  }
+  bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
+  int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
+  void* make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack);
   Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
-  Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack);
+  Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
   Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
   void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
-  void count_tensor(int64_t num_elements, bool streamed);
+  void count_tensor(int64_t num_elements, int64_t num_bytes);
   void report_progress();
 
   Device& device_;
@@ -147,7 +160,8 @@ class WeightLoader {
   const std::atomic<bool>* cancelled_;
   std::set<std::string> used_;
   int64_t elements_ = 0;
-  int64_t elements_streamed_ = 0;
+  int64_t bytes_ = 0;
+  int64_t bytes_streamed_ = 0;
   int64_t reported_ = 0;  // bytes
   std::unique_ptr<Queue> queue_;
   Arena scratch_arena_;

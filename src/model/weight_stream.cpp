@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/thread_role.h"
 #include "model/convert.h"
+#include "model/quantized_tensor.h"
 
 namespace foretoken {
 namespace {
@@ -22,10 +23,14 @@ constexpr auto kProgressTime = std::chrono::milliseconds(50);
 
 }  // namespace
 
-int64_t WeightPiece::num_elements() const {
-  int64_t count = 0;
-  for (const TensorRun& run : runs) count += run.count;
-  return count;
+int64_t WeightPiece::num_bytes() const {
+  int64_t bytes = 0;
+  for (const TensorRun& run : runs) {
+    bytes += keeps_quantized
+                 ? run.count / pack.k * quantized_row_bytes(*quantized_form(*run.tensor), pack.k)
+                 : run.count * static_cast<int64_t>(dtype_size(dtype));
+  }
+  return bytes;
 }
 
 WeightStreamConfig weight_stream_config(int64_t total_bytes) {
@@ -129,7 +134,7 @@ Status WeightStream::bring(const WeightPiece& piece, Reader& reader, Slot& slot)
   FT_RETURN_IF_ERROR(make_room(reader, slot, piece.num_bytes()));
   FT_RETURN_IF_ERROR(read(piece, slot.pinned, reader.raw));
   enqueue(piece, slot);
-  elements_done_.fetch_add(piece.num_elements(), std::memory_order_relaxed);
+  bytes_done_.fetch_add(piece.counted_bytes, std::memory_order_relaxed);
   return {};
 }
 
@@ -161,6 +166,13 @@ Status WeightStream::make_room(Reader& reader, Slot& slot, int64_t bytes) {
 
 Status WeightStream::read(const WeightPiece& piece, std::byte* to, std::vector<std::byte>& raw) {
   for (const TensorRun& run : piece.runs) {
+    if (piece.keeps_quantized) {
+      const int64_t k = piece.pack.k;
+      const int64_t count = run.count / k;
+      FT_RETURN_IF_ERROR(read_quantized_rows(*run.tensor, run.first / k, count, to, raw));
+      to += count * quantized_row_bytes(*quantized_form(*run.tensor), k);
+      continue;
+    }
     FT_RETURN_IF_ERROR(read_elements(*run.tensor, run.first, run.count, piece.dtype, to, raw));
     if (piece.offset != 0) {
       auto* values = reinterpret_cast<float*>(to);

@@ -32,9 +32,11 @@ struct WeightPiece {
   float offset = 0;           // only with kF32
   void* to = nullptr;         // device memory, or
   PackRowsArgs pack;          // without rows and scratch, where `weight` is not null
+  // The runs are whole rows of `pack` and stay quantised (model/quantized_tensor.h).
+  bool keeps_quantized = false;
+  int64_t counted_bytes = 0;  // what bytes_done counts it as
 
-  int64_t num_elements() const;
-  int64_t num_bytes() const { return num_elements() * static_cast<int64_t>(dtype_size(dtype)); }
+  int64_t num_bytes() const;
 };
 
 struct WeightStreamConfig {
@@ -71,7 +73,7 @@ class WeightStream {
   // Gives up what has not begun and waits for the rest; further pieces get an error.
   void stop();
   // Of the pieces that have been read.
-  int64_t elements_done() const { return elements_done_.load(std::memory_order_relaxed); }
+  int64_t bytes_done() const { return bytes_done_.load(std::memory_order_relaxed); }
   int64_t piece_bytes() const { return config_.piece_bytes; }
 
  private:
@@ -107,7 +109,7 @@ class WeightStream {
   Queue& queue_;
   const WeightStreamConfig config_;
   const std::atomic<bool>* cancelled_;
-  std::atomic<int64_t> elements_done_ = 0;
+  std::atomic<int64_t> bytes_done_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex queue_mutex_;
 

@@ -49,6 +49,7 @@ class WeightStreamTest : public testing::Test {
       piece.runs = {{tensor_, first, count / 2}, {tensor_, first + count / 2, count - count / 2}};
       piece.dtype = dtype;
       piece.offset = offset;
+      piece.counted_bytes = count;
       piece.to = reinterpret_cast<std::byte*>(to_) + first * int64_t(dtype_size(dtype));
       last = stream.add(std::move(piece));
     }
@@ -72,7 +73,7 @@ TEST_F(WeightStreamTest, BringsEveryPieceWhateverTheNumberOfReaders) {
     int calls = 0;
     ASSERT_TRUE(add_all(*source, 1023, DType::kF32, 3).ok());
     ASSERT_TRUE(source->finish([&] { ++calls; }).ok());
-    EXPECT_EQ(source->elements_done(), kCount);
+    EXPECT_EQ(source->bytes_done(), kCount);
     for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(to_[i], float(i) + 3.5f) << i;
     // Once more through the same stream, with pieces larger than usual.
     ASSERT_TRUE(add_all(*source, 30'000, DType::kBF16).ok());

@@ -68,6 +68,13 @@ class CpuDevice final : public Device {
     return kernels_.pack_weight(parts, k, dtype, order);
   }
   void free_weight(void* weight) override { kernels_.free_weight(weight); }
+  bool keeps_quantized(const QuantForm& form, int64_t k) const override {
+    return kernels_.keeps_quantized(form, k);
+  }
+  QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
+                                        DType dtype, WeightOrder order) override {
+    return kernels_.make_quantized_weight(parts, k, dtype, order);
+  }
 
  private:
   const CpuKernels kernels_;

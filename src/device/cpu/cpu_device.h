@@ -23,6 +23,9 @@ struct CpuKernels {
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
                        WeightOrder order) = nullptr;
   void (*free_weight)(void* weight) = nullptr;
+  bool (*keeps_quantized)(const QuantForm& form, int64_t k) = nullptr;
+  QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,
+                                           DType dtype, WeightOrder order) = nullptr;
 };
 
 // A device whose queues each own one worker thread and a pool of `num_threads` threads (the worker

@@ -1,7 +1,9 @@
 #include "device/cpu/cpu_queue.h"
 
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <thread>
 
 #include "base/check.h"
 #include "base/result.h"
@@ -13,6 +15,7 @@ namespace foretoken::cpu {
 namespace {
 
 constexpr int kSpinsBeforePark = 2000;
+constexpr auto kDrainPoll = std::chrono::microseconds(50);
 
 template <class Args>
 const Args& args_of(const void* args) {
@@ -115,7 +118,14 @@ Status CpuQueue::wait(Event event, uint64_t value, std::chrono::milliseconds tim
 
 Status CpuQueue::drain() {
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
-  for (int spins = 0; head_.load(std::memory_order_acquire) < tail; ++spins) spin_pause(spins);
+  for (int spins = 0; head_.load(std::memory_order_acquire) < tail; ++spins) {
+    if (spins < kSpinsBeforePark) {
+      spin_pause(spins);
+    } else {
+      // Long waits leave the core to the threads that compute.
+      std::this_thread::sleep_for(kDrainPoll);
+    }
+  }
   return failed_.load(std::memory_order_acquire) ? error_ : Status();
 }
 

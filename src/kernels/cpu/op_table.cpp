@@ -46,6 +46,8 @@ CpuKernels cpu_kernels() {
   kernels.weight_slice_rows = weight_slice_rows;
   kernels.pack_weight = pack_weight;
   kernels.free_weight = free_weight;
+  kernels.keeps_quantized = keeps_quantized;
+  kernels.make_quantized_weight = make_quantized_weight;
   static_assert(static_cast<size_t>(Op::kCount) <= kMaxOps);
   return kernels;
 }

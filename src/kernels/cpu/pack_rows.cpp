@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <vector>
 
 #include "base/check.h"
 #include "kernels/cpu/op_table.h"
@@ -16,12 +17,18 @@ void pack_rows(const void* args, CpuPool& pool) {
   FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype);
   FT_CHECK(weight.order() == a.order && weight.cols(0) == std::min(a.slice_rows, a.n));
   const int64_t width = a.slice_rows;
-  const int64_t row_bytes = a.k * static_cast<int64_t>(dtype_size(a.dtype));
+  const auto first = static_cast<int>(a.first_row / width);
+  const auto count = static_cast<int>((a.num_rows + width - 1) / width);
+  std::vector<int64_t> begins(static_cast<size_t>(count));
+  for (int i = 1; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    begins[at] = begins[at - 1] + weight.slice_row_bytes(first + i - 1);
+  }
   std::atomic<bool> failed = false;  // nothing may throw on the pool's threads
-  pool.parallel_for((a.num_rows + width - 1) / width, [&](int64_t index, int) {
+  pool.parallel_for(count, [&](int64_t index, int) {
     try {
-      weight.pack_slice(static_cast<int>(a.first_row / width + index),
-                        static_cast<const std::byte*>(a.rows) + index * width * row_bytes);
+      weight.pack_slice(first + static_cast<int>(index),
+                        static_cast<const std::byte*>(a.rows) + begins[static_cast<size_t>(index)]);
     } catch (const std::exception&) {
       failed.store(true, std::memory_order_relaxed);
     }

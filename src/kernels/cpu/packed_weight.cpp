@@ -12,8 +12,9 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int64_t kSmallestSplit = 64 << 10;   // bytes; below it one slice is fastest
-constexpr int64_t kBytesPerSlice = 512 << 10;  // fits a core's own cache beside the rows
+constexpr int64_t kSmallestSplit = 64 << 10;            // bytes; below it one slice is fastest
+constexpr int64_t kBytesPerSlice = 512 << 10;           // fits a core's own cache beside the rows
+constexpr int64_t kBytesPerQuantizedSlice = 256 << 10;  // shorter ones begin too often
 
 // Width of the slices: an even number of them of nearly equal size, so that two threads finish
 // together, and whole vectors except at the end.
@@ -29,10 +30,34 @@ int slice_width(int64_t n, int64_t k, DType dtype) {
 // Equal parts of a matrix whose rows a slice has side by side.
 int sides_of(WeightOrder order) { return order == WeightOrder::kGateUp ? 2 : 1; }
 
-int64_t total_rows(std::span<const WeightPart> parts) {
+template <class Part>
+int64_t total_rows(std::span<const Part> parts) {
   int64_t rows = 0;
-  for (const WeightPart& part : parts) rows += part.num_rows;
+  for (const Part& part : parts) rows += part.num_rows;
   return rows;
+}
+
+// Columns of a slice of a quantised matrix: even slices in number, of whole blocks on each side.
+int quantized_slice_width(std::span<const QuantizedPart> parts, int64_t k, int sides) {
+  int64_t bits = 0;
+  for (const QuantizedPart& part : parts) bits += part.num_rows * part.form.bits;
+  const int64_t n = total_rows(parts);
+  const int64_t slices = (bits * k / 8 / kBytesPerQuantizedSlice + 2) / 2 * 2;
+  const int64_t unit = int64_t{kQuantCols} * sides;
+  const int64_t width = ((n + slices - 1) / slices + unit - 1) / unit * unit;
+  return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
+}
+
+// The forms of the rows [first, first + count), behind what `found` has.
+void add_forms(std::span<const QuantizedPart> parts, int64_t first, int64_t count,
+               std::vector<QuantizedPart>& found) {
+  int64_t part_begin = 0;
+  for (const QuantizedPart& part : parts) {
+    const int64_t begin = std::max(first, part_begin);
+    const int64_t end = std::min(first + count, part_begin + part.num_rows);
+    if (begin < end) found.push_back({part.form, end - begin});
+    part_begin += part.num_rows;
+  }
 }
 
 // Rows of the matrix [first, first + count) as one block, gathered from the parts.
@@ -111,7 +136,32 @@ PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType d
   }
 }
 
+PackedWeight::PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
+                           WeightOrder order)
+    : n_(total_rows(parts)), k_(k), dtype_(dtype), order_(order) {
+  FT_CHECK(n_ > 0 && n_ % num_sides() == 0);
+  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  const int64_t side = n_ / num_sides();
+  const int width = quantized_slice_width(parts, k, num_sides()) / num_sides();
+  std::vector<QuantizedPart> ordered;
+  for (int64_t first = 0; first < side; first += width) {
+    const int64_t cols = std::min<int64_t>(width, side - first);
+    for (int i = 0; i < num_sides(); ++i) add_forms(parts, i * side + first, cols, ordered);
+    slices_.push_back({static_cast<int>(first), static_cast<int>(cols) * num_sides(), nullptr, {}});
+  }
+  quantized_ = std::make_unique<QuantMatrix>(ordered, k, int64_t{width} * num_sides());
+  FT_CHECK(quantized_->num_slices() == num_slices());
+}
+
+int64_t PackedWeight::slice_row_bytes(int i) const {
+  if (quantized_ != nullptr) return quantized_->slice_row_bytes(i);
+  return cols(i) * k_ * static_cast<int64_t>(dtype_size(dtype_));
+}
+
 void PackedWeight::pack_slice(int i, const void* rows) {
+  if (quantized_ != nullptr) {
+    return quantized_->pack_slice(i, static_cast<const std::byte*>(rows));
+  }
   Slice& slice = slices_[static_cast<size_t>(i)];
   if (onednn_is_batch_invariant()) {
     slice.onednn = pack_onednn_slice(rows, slice.cols, k_, dtype_,
@@ -174,6 +224,21 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, Wei
     return new PackedWeight(parts, k, dtype, order);
   } catch (const std::bad_alloc&) {
     return nullptr;
+  }
+}
+
+bool keeps_quantized(const QuantForm& form, int64_t k) {
+  return quant_kind(form) >= 0 && k % kQuantStep == 0 && fits_row(form, k);
+}
+
+QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
+                                      WeightOrder order) {
+  try {
+    auto weight = std::make_unique<PackedWeight>(parts, k, dtype, order);
+    const int64_t slice_rows = weight->cols(0);
+    return {weight.release(), slice_rows};
+  } catch (const std::bad_alloc&) {
+    return {nullptr, 0};
   }
 }
 

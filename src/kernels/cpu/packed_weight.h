@@ -10,6 +10,7 @@
 #include "device/cpu/page_block.h"
 #include "device/device.h"
 #include "kernels/cpu/gemm_onednn.h"
+#include "kernels/cpu/quant_matrix.h"
 
 namespace foretoken::cpu {
 
@@ -22,10 +23,14 @@ class PackedWeight {
   // Copies the stacked parts. Throws std::bad_alloc or oneDNN's exceptions.
   PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                WeightOrder order = WeightOrder::kPlain);
+  // Room for stacked parts that stay quantised; x is of type `dtype`. Throws std::bad_alloc.
+  PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DType dtype, WeightOrder order);
 
-  // Packs slice i from its rows, row-major [cols(i), k]. Slices may be packed by several threads at
-  // once. Throws std::bad_alloc or oneDNN's exceptions.
+  // Packs slice i from its rows, row-major [cols(i), k], or as base/quantized_rows.h lays them out.
+  // Slices may be packed by several threads at once. Throws std::bad_alloc or oneDNN's exceptions.
   void pack_slice(int i, const void* rows);
+  // Bytes of these rows.
+  int64_t slice_row_bytes(int i) const;
 
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
@@ -37,6 +42,9 @@ class PackedWeight {
   // gates [first_col, first_col + cols / 2), then the ups of the same columns.
   int first_col(int i) const { return slices_[static_cast<size_t>(i)].first_col; }
   int cols(int i) const { return slices_[static_cast<size_t>(i)].cols; }
+
+  // Null where the weight is not quantised; then `multiply` is for it.
+  const QuantMatrix* quantized() const { return quantized_.get(); }
 
   // y[rows, cols(i)], dense and in float, from rows <= kMaxTileRows rows of x. Of x at most
   // `readable_rows` >= rows rows may be read; y has room for kMaxTileRows rows.
@@ -61,7 +69,34 @@ class PackedWeight {
   WeightOrder order_;
   PageBlock onednn_memory_;
   std::vector<Slice> slices_;
+  std::unique_ptr<QuantMatrix> quantized_;
 };
+
+static_assert(kMaxTileRows <= kMostTileRows);
+static_assert(kMostQuantizedRows % kMaxTileRows == 0);
+
+// for_each_product_tile of a quantised weight.
+template <class Use>
+void for_each_quantized_tile(CpuPool& pool, const PackedWeight& weight, const void* x, int rows,
+                             Use&& use) {
+  const QuantKernels& kernels = quant_kernels().front();
+  const int64_t row_bytes = weight.k() * static_cast<int64_t>(dtype_size(weight.dtype()));
+  for (int done = 0; done < rows; done += kMostQuantizedRows) {
+    const int at_once = std::min(kMostQuantizedRows, rows - done);
+    const QuantRows quantized =
+        quantize_rows(pool, static_cast<const std::byte*>(x) + done * row_bytes, weight.dtype(),
+                      at_once, weight.k(), kernels.max_rows);
+    const int64_t tiles = (at_once + kMaxTileRows - 1) / kMaxTileRows;
+    pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
+      alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
+      const int slice = static_cast<int>(index / tiles);
+      const auto first = static_cast<int>(index % tiles * kMaxTileRows);
+      const int count = std::min(kMaxTileRows, at_once - first);
+      weight.quantized()->multiply(kernels, slice, quantized, first, count, tile);
+      use(slice, done + first, count, static_cast<const float*>(tile));
+    });
+  }
+}
 
 // Products of rows [0, rows) of x with the weight, cut into tiles that the pool's threads share:
 // use(slice, first, count, products) gets those of rows [first, first + count) with a slice, dense
@@ -70,6 +105,7 @@ class PackedWeight {
 template <class Use>
 void for_each_product_tile(CpuPool& pool, const PackedWeight& weight, const void* x, int rows,
                            int64_t readable_rows, Use&& use) {
+  if (weight.quantized() != nullptr) return for_each_quantized_tile(pool, weight, x, rows, use);
   const int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
   const int64_t row_bytes = weight.k() * static_cast<int64_t>(dtype_size(weight.dtype()));
   pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {

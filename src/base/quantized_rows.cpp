@@ -1,0 +1,81 @@
+#include "base/quantized_rows.h"
+
+#include <cstring>
+
+#include "base/half.h"
+
+namespace foretoken {
+namespace {
+
+bool is_super(const QuantForm& form) {
+  return form.scale == GroupScale::kSuper || form.scale == GroupScale::kSuperSigned;
+}
+
+int64_t bytes_per_group(GroupScale scale) {
+  switch (scale) {
+    case GroupScale::kHalf:
+      return 0;
+    case GroupScale::kHalfAndZero:
+    case GroupScale::kSuperSigned:
+      return 1;
+    case GroupScale::kSuper:
+      return 2;
+  }
+  return 0;
+}
+
+float half_at(const std::byte* halves, int64_t i) {
+  uint16_t bits;
+  std::memcpy(&bits, halves + 2 * i, sizeof bits);
+  return half_to_float(bits);
+}
+
+}  // namespace
+
+int64_t quantized_row_halves(const QuantForm& form, int64_t k) {
+  if (!is_super(form)) return k / form.group;
+  return k / kSuperGroup * (form.scale == GroupScale::kSuper ? 2 : 1);
+}
+
+int64_t quantized_row_bytes(const QuantForm& form, int64_t k) {
+  return k + 2 * quantized_row_halves(form, k) + k / form.group * bytes_per_group(form.scale);
+}
+
+bool fits_row(const QuantForm& form, int64_t k) {
+  return k > 0 && k % form.group == 0 && (!is_super(form) || k % kSuperGroup == 0);
+}
+
+void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out) {
+  const std::byte* halves = row + k;
+  const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
+  const int64_t groups = k / form.group;
+  const float middle = static_cast<float>(1 << (form.bits - 1));
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t group = i / form.group, super = i / kSuperGroup;
+    const auto code = static_cast<float>(std::to_integer<int>(row[i]));
+    switch (form.scale) {
+      case GroupScale::kHalf:
+        out[i] = half_at(halves, group) * (code - middle);
+        break;
+      case GroupScale::kHalfAndZero:
+        out[i] = half_at(halves, group) *
+                 (code - static_cast<float>(std::to_integer<int>(bytes[group])));
+        break;
+      case GroupScale::kSuper: {
+        const float scale =
+            half_at(halves, super) * static_cast<float>(std::to_integer<int>(bytes[group]));
+        const float minimum = half_at(halves, k / kSuperGroup + super) *
+                              static_cast<float>(std::to_integer<int>(bytes[groups + group]));
+        out[i] = scale * code - minimum;
+        break;
+      }
+      case GroupScale::kSuperSigned: {
+        const auto scale = static_cast<int8_t>(std::to_integer<int>(bytes[group]));
+        out[i] = half_at(halves, super) * static_cast<float>(scale) * (code - middle);
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace foretoken {
+
+// What turns the codes of a group of neighbours in a row into values. z is 2^(bits - 1).
+enum class GroupScale : uint8_t {
+  kHalf,         // s * (code - z): a half s for each group
+  kHalfAndZero,  // s * (code - zero): a half and a byte for each group
+  kSuper,        // d * s * code - m * t: bytes s, t for each group, halves d, m for every 256 codes
+  kSuperSigned,  // d * s * (code - z): a signed byte s for each group, a half d for every 256 codes
+};
+
+inline constexpr int64_t kSuperGroup = 256;
+
+// How the rows of a weight are quantised: unsigned codes of `bits` bits in groups along a row.
+struct QuantForm {
+  uint8_t bits = 8;
+  GroupScale scale = GroupScale::kHalf;
+  int32_t group = 32;
+
+  bool operator==(const QuantForm&) const = default;
+};
+
+// A quantised row of k elements on its way from a file to a device, in whatever layout the file has
+// it: k codes of a byte each, then halves, then bytes, without gaps. In the order of GroupScale the
+// halves are s; s; all d, then all m; d, and the bytes none; zero; all s, then all t; s.
+int64_t quantized_row_halves(const QuantForm& form, int64_t k);
+int64_t quantized_row_bytes(const QuantForm& form, int64_t k);
+
+// Whether rows of k elements have whole groups.
+bool fits_row(const QuantForm& form, int64_t k);
+
+// The floats of such a row, which needs no alignment.
+void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out);
+
+}  // namespace foretoken

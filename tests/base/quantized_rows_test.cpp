@@ -1,0 +1,55 @@
+#include "base/quantized_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+std::byte byte(int value) { return static_cast<std::byte>(value); }
+
+TEST(QuantizedRows, Sizes) {
+  const QuantForm q8{8, GroupScale::kHalf, 32}, awq{4, GroupScale::kHalfAndZero, 128};
+  const QuantForm q4_k{4, GroupScale::kSuper, 32}, q6_k{6, GroupScale::kSuperSigned, 16};
+  EXPECT_EQ(quantized_row_bytes(q8, 64), 64 + 2 * 2);
+  EXPECT_EQ(quantized_row_bytes(awq, 256), 256 + 2 * 2 + 2);
+  EXPECT_EQ(quantized_row_bytes(q4_k, 512), 512 + 2 * 4 + 2 * 16);
+  EXPECT_EQ(quantized_row_bytes(q6_k, 512), 512 + 2 * 2 + 32);
+  EXPECT_TRUE(fits_row(q8, 96));
+  EXPECT_FALSE(fits_row(q8, 40));
+  EXPECT_FALSE(fits_row(awq, 192));
+  EXPECT_FALSE(fits_row(q4_k, 128));
+  EXPECT_FALSE(fits_row(q6_k, 0));
+}
+
+TEST(QuantizedRows, ValuesOfEveryScale) {
+  std::vector<float> out(256);
+  // Codes 0, 1, 2, ... with a scale of 1/2, for which the half is 0x3800.
+  std::vector<std::byte> row(32);
+  for (int i = 0; i < 32; ++i) row[static_cast<size_t>(i)] = byte(i % 16);
+  row.insert(row.end(), {byte(0), byte(0x38)});
+  dequantize_row({8, GroupScale::kHalf, 32}, row.data(), 32, out.data());
+  EXPECT_EQ(out[3], 0.5F * (3 - 128));
+  dequantize_row({4, GroupScale::kHalf, 32}, row.data(), 32, out.data());
+  EXPECT_EQ(out[3], 0.5F * (3 - 8));
+  row.push_back(byte(5));
+  dequantize_row({4, GroupScale::kHalfAndZero, 32}, row.data(), 32, out.data());
+  EXPECT_EQ(out[3], 0.5F * (3 - 5));
+
+  // d = 1/2 and m = 2, then scales 10, 11, ... and minima 20, 21, ...
+  row.assign(256, byte(7));
+  row.insert(row.end(), {byte(0), byte(0x38), byte(0), byte(0x40)});
+  for (int i = 0; i < 16; ++i) row.push_back(byte(i < 8 ? 10 + i : 12 + i));
+  dequantize_row({4, GroupScale::kSuper, 32}, row.data(), 256, out.data());
+  EXPECT_EQ(out[40], 0.5F * 11 * 7 - 2.0F * 21);
+
+  row.assign(256, byte(33));
+  row.insert(row.end(), {byte(0), byte(0x38)});
+  for (int i = 0; i < 16; ++i) row.push_back(byte(254));
+  dequantize_row({6, GroupScale::kSuperSigned, 16}, row.data(), 256, out.data());
+  EXPECT_EQ(out[255], 0.5F * -2 * (33 - 32));
+}
+
+}  // namespace
+}  // namespace foretoken

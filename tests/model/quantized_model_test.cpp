@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "gguf/hf_config.h"
+#include "model/checkpoint.h"
+#include "model/convert.h"
+#include "model/forward_harness.h"
+#include "model/quantized_gguf.h"
+#include "model/quantized_tensor.h"
+#include "model/safetensors_writer.h"
+#include "model/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using test::ForwardHarness;
+using Rows = std::vector<std::vector<float>>;
+
+constexpr int kVocab = 512;
+
+std::vector<int32_t> some_ids(int32_t count) {
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < count; ++i) ids.push_back((i * i * 31 + i) % kVocab);
+  return ids;
+}
+
+// The same weights as floats, in a folder.
+void widen(const std::string& gguf, const test::ScratchFolder& folder) {
+  const auto checkpoint = Checkpoint::open(gguf).value();
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    tensors.push_back(
+        {name, FileDType::kF32, view->shape, [view = view](std::byte* out) {
+           std::vector<std::byte> raw;
+           ASSERT_TRUE(read_elements(*view, 0, view->num_elements(), DType::kF32, out, raw).ok());
+         }});
+  }
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  std::ofstream(folder.file("config.json"))
+      << gguf_model_config(*GgufFile::open(gguf).value()).value();
+}
+
+class QuantizedModel : public testing::TestWithParam<const char*> {
+ protected:
+  const char* only() const { return *GetParam() == 'm' ? nullptr : GetParam(); }
+  test::ScratchFolder folder_;
+  const std::string path_ = folder_.file("model.gguf");
+};
+
+// Quantised weights differ from the same ones as floats by the rounding of x alone, where the
+// device keeps them; else by nothing.
+TEST_P(QuantizedModel, LogitsAreNearThoseOfFloats) {
+  test::QuantizedGguf().write(path_, 2, kVocab, only());
+  widen(path_, folder_);
+  const auto quantized = test::load_test_model(path_, {"float32", ""}, 64);
+  const auto wide = test::load_test_model(folder_.path(), {"float32", ""}, 64);
+  EXPECT_EQ(quantized->num_weights(), wide->num_weights());
+  EXPECT_LE(quantized->weight_bytes(), wide->weight_bytes());
+  if (test::model_device().keeps_quantized({8, GroupScale::kHalf, 32}, 256)) {
+    EXPECT_LT(quantized->weight_bytes(), wide->weight_bytes() * 6 / 10);
+  }
+  ForwardHarness a(test::model_device(), *quantized, 64, 4);
+  ForwardHarness b(test::model_device(), *wide, 64, 4);
+  const Rows got = a.run(some_ids(30), 64), want = b.run(some_ids(30), 64);
+  for (size_t row = 0; row < want.size(); ++row) {
+    double error = 0, size = 0;
+    for (size_t i = 0; i < want[row].size(); ++i) {
+      error += std::pow(got[row][i] - want[row][i], 2);
+      size += std::pow(want[row][i], 2);
+    }
+    EXPECT_LT(std::sqrt(error / size), 0.06) << "row " << row;
+  }
+}
+
+TEST_P(QuantizedModel, RowsDoNotDependOnTheBatchOrTheChunks) {
+  test::QuantizedGguf().write(path_, 2, kVocab, only());
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const auto model = test::load_test_model(path_, {dtype, ""}, 64);
+    const auto run = [&](int chunk) {
+      return ForwardHarness(test::model_device(), *model, 64, 4).run(some_ids(40), chunk);
+    };
+    const Rows alone = run(1);
+    for (const int chunk : {2, 3, 7, 8, 9, 17, 64}) EXPECT_EQ(run(chunk), alone) << chunk;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel,
+                         testing::Values("mixed", "Q8_0", "Q4_0", "Q4_K", "Q6_K"));
+
+}  // namespace
+}  // namespace foretoken
