@@ -1,10 +1,7 @@
 #include "kernels/cpu/quant_matrix.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "base/check.h"
 
@@ -14,7 +11,6 @@ namespace {
 constexpr int64_t kStepsAtOnce = 16;  // of the codes of eight bits: 8 KiB; whole super groups
 constexpr size_t kBlocksAtOnce = 64;
 constexpr size_t kLineBytes = 64;
-constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -97,20 +93,9 @@ QuantMatrix::QuantMatrix(std::span<const QuantizedPart> parts, int64_t k, int64_
     : k_(k) {
   FT_CHECK(!parts.empty() && k > 0 && slice_cols > 0);
   cut(parts, slice_cols);
-  place_blocks();
+  // Zero where blocks have fewer columns.
+  memory_ = PageBlock(place_blocks());
   reserve_quant_rows(k);
-  // Huge pages, since a step reads all of it once; zero where blocks have fewer columns.
-  void* memory =
-      mmap(nullptr, num_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  memory_ = static_cast<std::byte*>(memory);
-#ifdef MADV_HUGEPAGE
-  if (num_bytes_ >= kHugePage) madvise(memory, num_bytes_, MADV_HUGEPAGE);
-#endif
-}
-
-QuantMatrix::~QuantMatrix() {
-  if (memory_ != nullptr) munmap(memory_, num_bytes_);
 }
 
 // Into slices, and these into blocks, which end where the form changes.
@@ -145,7 +130,7 @@ int QuantMatrix::index_of_form(const QuantForm& form) {
 }
 
 // The codes of a slice follow one another, then its scales do, so that a thread reads two streams.
-void QuantMatrix::place_blocks() {
+size_t QuantMatrix::place_blocks() {
   size_t at = 0;
   for (const Slice& slice : slices_) {
     for (size_t b = slice.first_block; b < slice.end_block; ++b) {
@@ -160,7 +145,7 @@ void QuantMatrix::place_blocks() {
     }
     at = round_up(at, kLineBytes);
   }
-  num_bytes_ = round_up(at, kLineBytes);
+  return round_up(at, kLineBytes);
 }
 
 void QuantMatrix::pack_slice(int i, const std::byte* rows) {
@@ -174,14 +159,14 @@ void QuantMatrix::pack_slice(int i, const std::byte* rows) {
 void QuantMatrix::pack_block(const Block& block, const std::byte* rows) {
   const QuantForm& form = forms_[static_cast<size_t>(block.form)];
   const auto step_bytes = static_cast<size_t>(quant_code_bytes(form.bits, kQuantStep));
-  std::byte* codes = memory_ + block.codes;
+  std::byte* codes = memory_.data() + block.codes;
   std::memset(codes, 0, static_cast<size_t>(quant_code_bytes(form.bits, k_)));
   for (int col = 0; col < block.cols; ++col) {
     const std::byte* row = rows + col * quantized_row_bytes(form, k_);
     for (int64_t i = 0; i < k_ / kQuantStep; ++i) {
       pack_step(form.bits, row + i * kQuantStep, col, codes + static_cast<size_t>(i) * step_bytes);
     }
-    pack_scales(form, row, k_, col, memory_ + block.scales);
+    pack_scales(form, row, k_, col, memory_.data() + block.scales);
   }
 }
 
@@ -234,8 +219,8 @@ void QuantMatrix::multiply_block(const QuantKernels& kernels, const Block& block
   }
   const QuantProduct* products = kernels.products[quant_kind(form)];
   const int64_t k = piece.first_step * kQuantStep;
-  const std::byte* codes = memory_ + block.codes + quant_code_bytes(form.bits, k);
-  const std::byte* scales = memory_ + block.scales + quant_scale_bytes(form, k);
+  const std::byte* codes = memory_.data() + block.codes + quant_code_bytes(form.bits, k);
+  const std::byte* scales = memory_.data() + block.scales + quant_scale_bytes(form, k);
   const QuantBlock packed{reinterpret_cast<const uint8_t*>(codes),
                           reinterpret_cast<const uint8_t*>(scales)};
   for (int row = 0; row < piece.num_rows; row += kernels.max_rows) {

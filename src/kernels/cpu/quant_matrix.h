@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "device/cpu/page_block.h"
 #include "device/device.h"
 #include "kernels/cpu/quant_kernels.h"
 #include "kernels/cpu/quant_rows.h"
@@ -19,9 +20,6 @@ class QuantMatrix {
  public:
   // Room for `parts`, which lie in packing order. Throws std::bad_alloc.
   QuantMatrix(std::span<const QuantizedPart> parts, int64_t k, int64_t slice_cols);
-  ~QuantMatrix();
-  QuantMatrix(const QuantMatrix&) = delete;
-  QuantMatrix& operator=(const QuantMatrix&) = delete;
 
   int num_slices() const { return static_cast<int>(slices_.size()); }
   // Bytes of the rows of slice i as base/quantized_rows.h lays them out.
@@ -65,7 +63,7 @@ class QuantMatrix {
   const Slice& slice(int i) const { return slices_[static_cast<size_t>(i)]; }
   void cut(std::span<const QuantizedPart> parts, int64_t slice_cols);
   int index_of_form(const QuantForm& form);
-  void place_blocks();
+  size_t place_blocks();  // bytes of all
   void pack_block(const Block& block, const std::byte* rows);
   void multiply_blocks(const QuantKernels& kernels, std::span<const Block> blocks,
                        const QuantRows& x, int first_row, int num_rows, Output y) const;
@@ -76,8 +74,7 @@ class QuantMatrix {
   std::vector<QuantForm> forms_;
   std::vector<Block> blocks_;
   std::vector<Slice> slices_;
-  std::byte* memory_ = nullptr;
-  size_t num_bytes_ = 0;
+  PageBlock memory_;
 };
 
 }  // namespace foretoken::cpu
