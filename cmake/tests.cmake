@@ -15,7 +15,7 @@ set(test_libraries_chat ft_chat)
 set(test_libraries_convert ft_convert)
 set(folders_of_the_program apps)
 # Folders below the engine, whose tests build without it.
-set(folders_without_engine http bench)
+set(folders_without_engine http bench convert)
 file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 list(FILTER support_sources EXCLUDE REGEX "/fake_server\\.cpp$")
 add_library(test_fake_server STATIC ${PROJECT_SOURCE_DIR}/tests/support/fake_server.cpp)

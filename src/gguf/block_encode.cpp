@@ -37,7 +37,8 @@ float largest(const float* values) {
                            [](float a, float b) { return std::abs(a) < std::abs(b); });
 }
 
-float inverse(float scale) { return scale != 0 ? 1 / scale : 0; }
+// 0 for a scale so small that its inverse is infinite: as a half it is 0 too.
+float inverse(float scale) { return std::abs(scale) > 1e-38F ? 1 / scale : 0; }
 
 void encode_q8_0(const float* values, int64_t count, std::byte* blocks) {
   for (; count > 0; --count, values += kGroup, blocks += 34) {

@@ -11,8 +11,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int kTries = 10;        // scales that are tried on each side of the plain one
-constexpr float kTryStep = 0.1F;  // of the number of codes
+constexpr int kTries = 6;          // scales that are tried on each side of the plain one
+constexpr float kTryStep = 0.15F;  // of the number of codes
 constexpr float kTiny = 1e-30F;
 
 void put_half(float value, std::byte* to) {
@@ -22,8 +22,15 @@ void put_half(float value, std::byte* to) {
 
 float stored_half(float value) { return half_to_float(half_from_float(value)); }
 
+// To the nearest integer, ties to even: adding 1.5 * 2^23 leaves no bits behind the point.
+float rounded(float value) { return value + 0x1.8p23F - 0x1.8p23F; }
+
+float code_of(float value, float least, float most) {
+  return rounded(std::clamp(value, least, most));
+}
+
 int nearest(float value, int least, int most) {
-  return static_cast<int>(std::clamp(std::nearbyint(value), float(least), float(most)));
+  return static_cast<int>(code_of(value, static_cast<float>(least), static_cast<float>(most)));
 }
 
 float inverse(float value) { return std::abs(value) > kTiny ? 1 / value : 0; }
@@ -47,33 +54,36 @@ struct Affine {
 
 using Group = std::span<const float, 32>;
 
-float affine_error(Group values, std::span<const float, 32> weights, Affine affine) {
-  float error = 0;
-  for (size_t i = 0; i < 32; ++i) {
-    const int code = nearest((values[i] + affine.min) * inverse(affine.scale), 0, 15);
-    const float miss = affine.scale * float(code) - affine.min - values[i];
-    error += weights[i] * miss * miss;
-  }
-  return error;
-}
+// An affine map and the squared error that it leaves.
+struct Fit {
+  Affine affine;
+  double error;
+};
 
-// The scale and min of the least squared error for the codes that `affine` gives.
-Affine fitted(Group values, std::span<const float, 32> weights, Affine affine) {
-  double w = 0, wx = 0, wc = 0, wcc = 0, wcx = 0;
+// The least squared error for the codes that `affine` gives.
+Fit fitted(Group values, std::span<const float, 32> weights, Affine affine) {
+  const float factor = inverse(affine.scale), shift = affine.min * factor;
+  float w = 0, wx = 0, wxx = 0, wc = 0, wcc = 0, wcx = 0;
   for (size_t i = 0; i < 32; ++i) {
-    const double code = nearest((values[i] + affine.min) * inverse(affine.scale), 0, 15);
+    const float code = code_of(values[i] * factor + shift, 0, 15);
+    const float weighted = weights[i] * values[i], of_code = weights[i] * code;
     w += weights[i];
-    wx += weights[i] * values[i];
-    wc += weights[i] * code;
-    wcc += weights[i] * code * code;
-    wcx += weights[i] * code * values[i];
+    wx += weighted;
+    wxx += weighted * values[i];
+    wc += of_code;
+    wcc += of_code * code;
+    wcx += of_code * values[i];
   }
-  const double determinant = w * wcc - wc * wc;
-  if (determinant <= 0) return affine;
-  const double scale = (w * wcx - wc * wx) / determinant;
-  const double min = (wc * wcx - wcc * wx) / determinant;
-  if (min >= 0) return {float(scale), float(min)};
-  return {wcc > 0 ? float(wcx / wcc) : 0, 0};
+  const double determinant = double{w} * wcc - double{wc} * wc;
+  if (determinant > 0) {
+    const double scale = (double{w} * wcx - double{wc} * wx) / determinant;
+    const double min = (double{wc} * wcx - double{wcc} * wx) / determinant;
+    const Affine found{static_cast<float>(scale), static_cast<float>(min)};
+    if (min >= 0) return {found, wxx - scale * wcx + min * wx};
+  }
+  if (wcc <= 0) return {{0, std::max(-wx / w, 0.0F)}, wxx - double{wx} * wx / w};
+  const double scale = double{wcx} / wcc;
+  return {{static_cast<float>(scale), 0}, wxx - scale * wcx};
 }
 
 Affine best_affine(Group values) {
@@ -82,17 +92,13 @@ Affine best_affine(Group values) {
   const float min = std::max(-*low, 0.0F);
   const float range = std::max(*high, 0.0F) + min;
   if (range <= kTiny) return {0, min};
-  Affine best{range / 15, min};
-  float least = affine_error(values, weights, best);
+  Fit best = fitted(values, weights, {range / 15, min});
   for (int i = -kTries; i <= kTries; ++i) {
-    const Affine tried = fitted(values, weights, {range / (15 + kTryStep * float(i)), min});
-    const float error = affine_error(values, weights, tried);
-    if (error < least && tried.scale > 0) {
-      least = error;
-      best = tried;
-    }
+    const float codes = 15 + kTryStep * static_cast<float>(i);
+    const Fit tried = fitted(values, weights, {range / codes, min});
+    if (tried.error < best.error && tried.affine.scale > 0) best = tried;
   }
-  return best;
+  return best.affine;
 }
 
 // Eight pairs of 6 bits; block_type.cpp has the order.
@@ -147,15 +153,15 @@ float best_scale(SmallGroup values) {
   double most = 0;
   for (int i = -kTries; i <= kTries; ++i) {
     const float factor = -(32 + kTryStep * float(i)) / extreme;
-    double wxc = 0, wcc = 0;
+    float wxc = 0, wcc = 0;
     for (size_t k = 0; k < 16; ++k) {
-      const double code = nearest(values[k] * factor, -32, 31);
+      const float code = code_of(values[k] * factor, -32, 31);
       wxc += weights[k] * values[k] * code;
       wcc += weights[k] * code * code;
     }
-    if (wcc <= 0 || wxc * wxc <= most * wcc) continue;
-    most = wxc * wxc / wcc;
-    best = float(wxc / wcc);
+    if (wcc <= 0 || double{wxc} * wxc <= most * wcc) continue;
+    most = double{wxc} * wxc / wcc;
+    best = wxc / wcc;
   }
   return best;
 }

@@ -55,6 +55,8 @@ Result<PackedTensor> PackedTensor::create(const Quantization& quantization,
   return tensor;
 }
 
+bool PackedTensor::scales_are_halves() const { return parts_.scales->dtype == FileDType::kF16; }
+
 Status PackedTensor::check_shapes() {
   const int64_t pack = 32 / quantization_.bits;
   const PackLayout layout = quantization_.layout;

@@ -39,6 +39,8 @@ class PackedTensor {
   const Quantization& quantization() const { return quantization_; }
   // Whether each group is a run of cols / num_groups columns, in order.
   bool groups_follow() const { return groups_follow_; }
+  // Whether the scales that read_rows gives are halves without loss.
+  bool scales_are_halves() const;
   // The group of each column.
   std::span<const int32_t> group_of() const { return group_of_; }
 

@@ -62,6 +62,7 @@ TEST_P(PackedTensors, WidenToWhatNumpySays) {
 
 TEST_P(PackedTensors, RowsSayTheSame) {
   const PackedTensor& packed = *tensor_->packed;
+  EXPECT_TRUE(packed.scales_are_halves());
   PackedRows rows;
   ASSERT_TRUE(packed.read_rows(3, 7, &rows).ok());
   for (int64_t r = 0; r < 7; ++r) {
