@@ -1,6 +1,7 @@
 #include "base/new_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -17,7 +18,9 @@ class NewFileTest : public ::testing::Test {
     fs::remove_all(folder_);
     fs::create_directory(folder_);
   }
-  const fs::path folder_ = fs::path(::testing::TempDir()) / "ft_new_file";
+  void TearDown() override { fs::remove_all(folder_); }
+  const fs::path folder_ =
+      fs::path(::testing::TempDir()) / ("ft_new_file_" + std::to_string(getpid()));
   const std::string path_ = (folder_ / "a").string();
 };
 

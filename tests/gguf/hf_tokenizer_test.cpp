@@ -1,6 +1,7 @@
 #include "gguf/hf_tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "gguf/gguf_bytes.h"
 
@@ -23,7 +24,9 @@ GgufBytes vocabulary(uint64_t more_values, const std::string& kind) {
 class HfTokenizer : public ::testing::Test {
  protected:
   Result<Json> make(GgufBytes& bytes) {
-    const auto file = GgufFile::open(bytes.align().write(::testing::TempDir() + "ft_tok.gguf"));
+    const std::string path = ::testing::TempDir() + "ft_tok_" + std::to_string(getpid());
+    const auto file = GgufFile::open(bytes.align().write(path));
+    unlink(path.c_str());
     return file.ok() ? gguf_tokenizer(*file.value()) : Result<Json>(file.status());
   }
 };
