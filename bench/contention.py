@@ -25,24 +25,7 @@ def ms_per_token(args, folder):
                "--short-output-len", "4", "--num-iters-warmup", "0", "--num-iters", "1",
                "--max-model-len", "512", "--output-json", str(out), *args.flags]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return find_ms(json.loads(out.read_text()))
-
-
-def find_ms(value):
-    """The first figure of ms per token in the program's JSON."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key == "ms_per_token":
-                return float(inner)
-            found = find_ms(inner)
-            if found is not None:
-                return found
-    if isinstance(value, list):
-        for inner in value:
-            found = find_ms(inner)
-            if found is not None:
-                return found
-    return None
+    return json.loads(out.read_text())["sizes"][0]["variants"][0]["ms_per_token"]
 
 
 def burn(count):

@@ -30,44 +30,37 @@ constexpr GgufArchitecture kArchitectures[] = {
 // What GGUF files know under another name.
 constexpr NamePair kWrittenAs[] = {{"MistralForCausalLM", "LlamaForCausalLM"}};
 
-}  // namespace
+// What comes before the number of a layer.
+constexpr NamePair kLayer = {"blk.", "model.layers."};
 
-std::optional<std::string> hf_tensor_name(std::string_view gguf_name) {
-  for (const auto& [gguf, hf] : kOfModel) {
-    if (gguf == gguf_name) return std::string(hf);
+// A name of `known` spelling in the `wanted` one.
+std::optional<std::string> renamed(std::string_view name, std::string_view NamePair::* known,
+                                   std::string_view NamePair::* wanted) {
+  for (const NamePair& pair : kOfModel) {
+    if (pair.*known == name) return std::string(pair.*wanted);
   }
-  constexpr std::string_view kLayer = "blk.";
-  if (!gguf_name.starts_with(kLayer)) return std::nullopt;
-  const std::string_view rest = gguf_name.substr(kLayer.size());
+  if (!name.starts_with(kLayer.*known)) return std::nullopt;
+  const std::string_view rest = name.substr((kLayer.*known).size());
   const size_t dot = rest.find('.');
   const size_t last = rest.rfind('.');
   if (dot == std::string_view::npos || last == dot) return std::nullopt;
   const std::string_view part = rest.substr(dot + 1, last - dot - 1);
-  for (const auto& [gguf, hf] : kOfLayer) {
-    if (gguf != part) continue;
-    return "model.layers." + std::string(rest.substr(0, dot + 1)) + std::string(hf) +
-           std::string(rest.substr(last));
+  for (const NamePair& pair : kOfLayer) {
+    if (pair.*known != part) continue;
+    return std::string(kLayer.*wanted) + std::string(rest.substr(0, dot + 1)) +
+           std::string(pair.*wanted) + std::string(rest.substr(last));
   }
   return std::nullopt;
 }
 
+}  // namespace
+
+std::optional<std::string> hf_tensor_name(std::string_view gguf_name) {
+  return renamed(gguf_name, &NamePair::first, &NamePair::second);
+}
+
 std::optional<std::string> gguf_tensor_name(std::string_view hf_name) {
-  for (const auto& [gguf, hf] : kOfModel) {
-    if (hf == hf_name) return std::string(gguf);
-  }
-  constexpr std::string_view kLayer = "model.layers.";
-  if (!hf_name.starts_with(kLayer)) return std::nullopt;
-  const std::string_view rest = hf_name.substr(kLayer.size());
-  const size_t dot = rest.find('.');
-  const size_t last = rest.rfind('.');
-  if (dot == std::string_view::npos || last == dot) return std::nullopt;
-  const std::string_view part = rest.substr(dot + 1, last - dot - 1);
-  for (const auto& [gguf, hf] : kOfLayer) {
-    if (hf != part) continue;
-    return "blk." + std::string(rest.substr(0, dot + 1)) + std::string(gguf) +
-           std::string(rest.substr(last));
-  }
-  return std::nullopt;
+  return renamed(hf_name, &NamePair::second, &NamePair::first);
 }
 
 const GgufArchitecture* gguf_architecture_for(std::string_view hf_class) {

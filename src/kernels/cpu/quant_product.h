@@ -74,40 +74,25 @@ FT_QUANT_INLINE void add_step(const uint8_t* step, const Scales<V>& scales, int 
   }
 }
 
-template <class V, int kBits, int kRows>
-void multiply_halves(const QuantBlock& block, const QuantStep* x, int64_t num_steps,
+// A half for each group, and with kHalfAndZero a zero behind the halves of all columns.
+template <class V, int kBits, GroupScale kScale, int kRows>
+void multiply_groups(const QuantBlock& block, const QuantStep* x, int64_t num_steps,
                      int steps_per_group, float* tile) {
+  constexpr bool kHasZero = kScale == GroupScale::kHalfAndZero;
+  constexpr int kScaleBytes = (kHasZero ? 3 : 2) * kQuantCols;
   for (int lane = 0; lane < kQuantCols; lane += V::kLanes) {
     const uint8_t* scales = block.scales;
     typename V::Floats sums[kRows];
     for (int r = 0; r < kRows; ++r) sums[r] = V::load(tile + r * kQuantCols + lane);
-    for (int64_t i = 0; i < num_steps; i += steps_per_group, scales += 2 * kQuantCols) {
-      const Scales<V> group{V::halves(scales + 2 * lane), V::floats(0)};
-      for (int64_t s = i; s < i + steps_per_group; ++s) {
-        const uint8_t* step = block.codes + s * (64 * kBits);
-        V::prefetch(step, 64 * kBits);
-        add_step<V, kBits, GroupScale::kHalf, kRows>(step, group, lane, x + s * kRows, sums);
+    for (int64_t i = 0; i < num_steps; i += steps_per_group, scales += kScaleBytes) {
+      Scales<V> group{V::halves(scales + 2 * lane), V::floats(0)};
+      if constexpr (kHasZero) {
+        group.minimum = V::multiply(group.scale, V::bytes(scales + 2 * kQuantCols + lane));
       }
-    }
-    for (int r = 0; r < kRows; ++r) V::store(tile + r * kQuantCols + lane, sums[r]);
-  }
-}
-
-template <class V, int kBits, int kRows>
-void multiply_zeros(const QuantBlock& block, const QuantStep* x, int64_t num_steps,
-                    int steps_per_group, float* tile) {
-  for (int lane = 0; lane < kQuantCols; lane += V::kLanes) {
-    const uint8_t* scales = block.scales;
-    typename V::Floats sums[kRows];
-    for (int r = 0; r < kRows; ++r) sums[r] = V::load(tile + r * kQuantCols + lane);
-    for (int64_t i = 0; i < num_steps; i += steps_per_group, scales += 3 * kQuantCols) {
-      const auto scale = V::halves(scales + 2 * lane);
-      const auto zero = V::bytes(scales + 2 * kQuantCols + lane);
-      const Scales<V> group{scale, V::multiply(scale, zero)};
       for (int64_t s = i; s < i + steps_per_group; ++s) {
         const uint8_t* step = block.codes + s * (64 * kBits);
         V::prefetch(step, 64 * kBits);
-        add_step<V, kBits, GroupScale::kHalfAndZero, kRows>(step, group, lane, x + s * kRows, sums);
+        add_step<V, kBits, kScale, kRows>(step, group, lane, x + s * kRows, sums);
       }
     }
     for (int r = 0; r < kRows; ++r) V::store(tile + r * kQuantCols + lane, sums[r]);
@@ -171,9 +156,9 @@ void multiply_super_signed(const QuantBlock& block, const QuantStep* x, int64_t 
 template <class V, int kRows>
 constexpr void set_products(QuantKernels& kernels) {
   if constexpr (kRows <= V::kMaxRows) {
-    kernels.products[0][kRows - 1] = multiply_halves<V, 8, kRows>;
-    kernels.products[1][kRows - 1] = multiply_halves<V, 4, kRows>;
-    kernels.products[2][kRows - 1] = multiply_zeros<V, 4, kRows>;
+    kernels.products[0][kRows - 1] = multiply_groups<V, 8, GroupScale::kHalf, kRows>;
+    kernels.products[1][kRows - 1] = multiply_groups<V, 4, GroupScale::kHalf, kRows>;
+    kernels.products[2][kRows - 1] = multiply_groups<V, 4, GroupScale::kHalfAndZero, kRows>;
     kernels.products[3][kRows - 1] = multiply_super<V, 4, kRows>;
     kernels.products[4][kRows - 1] = multiply_super_signed<V, 6, kRows>;
     set_products<V, kRows + 1>(kernels);
