@@ -122,7 +122,10 @@ void print_shape(const json& shape) {
 
 Status run_forward(const ForwardOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::vector<ForwardShape> shapes, shapes_of(options));
-  FT_ASSIGN_OR_RETURN(StepBenchRun run, start_step_bench(options.steps));
+  std::vector<int> rows;
+  for (const ForwardShape& shape : shapes)
+    rows.push_back(shape.rows + (shape.num_bonus > 0 ? 1 : 0));
+  FT_ASSIGN_OR_RETURN(StepBenchRun run, start_step_bench(options.steps, rows));
   fmt::print(
       "{}ms of one forward of the target, by the device's clock; percent of the floor: weights, "
       "keys and values / read bandwidth, or operations / rate\n"

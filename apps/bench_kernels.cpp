@@ -98,7 +98,7 @@ void print_shape(const json& all) {
 }
 
 Status run_kernels(const KernelOptions& options) {
-  FT_ASSIGN_OR_RETURN(StepBenchRun run, start_step_bench(options.steps));
+  FT_ASSIGN_OR_RETURN(StepBenchRun run, start_step_bench(options.steps, options.rows_per_seq));
   std::fputs(limits_text(run).c_str(), stdout);
   json all = {{"device", run.engine->info().device},
               {"read_bytes_per_second", run.limits.bytes_per_second},

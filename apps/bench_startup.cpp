@@ -59,6 +59,7 @@ Status start_once(const StartupOptions& options) {
   line["startup_time"] = ready;
   line["process_time"] = ready - in_engine;
   line["weight_bytes"] = info.weight_bytes;
+  line["kv_cache_bytes"] = info.kv_cache_bytes;
   line["phases"] = std::move(phases);
   std::printf("%s\n", line.dump().c_str());
   return {};

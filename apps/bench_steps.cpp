@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/step_types.h"
+
 namespace foretoken {
 
 void StepBenchOptions::add_to(CLI::App& app) {
@@ -29,8 +31,20 @@ void StepBenchOptions::add_to(CLI::App& app) {
   engine.add_to(app);
 }
 
-Result<StepBenchRun> start_step_bench(const StepBenchOptions& options) {
+Result<StepBenchRun> start_step_bench(const StepBenchOptions& options,
+                                      const std::vector<int>& rows) {
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
+  int drafts = 0;
+  for (const int count : rows) {
+    if (count <= kMaxDrafts + 1) drafts = std::max(drafts, count - 1);
+  }
+  if (config.speculative.empty() && drafts > 0) {
+    SpeculativeConfig room;
+    room.method = "ngram";
+    room.num_speculative_tokens = drafts;
+    room.length_policy = "fixed";
+    config.speculative.push_back(room);
+  }
   if (config.max_num_seqs == 0) {
     config.max_num_seqs = *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
   }

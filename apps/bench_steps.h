@@ -31,7 +31,10 @@ struct StepBenchRun {
   std::unique_ptr<StepBench> bench;
   DeviceLimits limits;
 };
-Result<StepBenchRun> start_step_bench(const StepBenchOptions& options);
+// `rows`: of a sequence in a step, prompts too. Where no drafter is named, one that needs no model
+// makes room for the drafts among them.
+Result<StepBenchRun> start_step_bench(const StepBenchOptions& options,
+                                      const std::vector<int>& rows = {});
 
 // "device: 4.20 TB/s, 747 TFLOP/s".
 std::string limits_text(const StepBenchRun& run);

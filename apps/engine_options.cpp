@@ -7,7 +7,9 @@
 #include "default_model.h"
 #include "download_progress_text.h"
 #include "interrupt.h"
+#include "parallel_options.h"
 #include "progress_line.h"
+#include "rank_process.h"
 #include "report.h"
 #include "serve/json_fields.h"
 
@@ -26,7 +28,8 @@ void add_model_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--device", config.device, "cpu or cuda")->capture_default_str();
   app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")->capture_default_str();
   app.add_option("--load-format", config.load_format,
-                 "auto, safetensors or dummy (random weights, config.json only)")
+                 "auto, safetensors, dummy (random weights, config.json only), or dummy-TYPE: "
+                 "quantised by a type of foretoken convert, as dummy-q4_k_m (CPU)")
       ->capture_default_str();
   app.add_option("--hf-overrides", config.hf_overrides, "JSON object laid over config.json")
       ->type_name("JSON");
@@ -85,6 +88,10 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
       ->check(at_least(-1));
   app.add_option("--block-size", config.block_size, "Tokens of a KV block: 16, 32 or 64")
       ->capture_default_str();
+  app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
+                 "Type of the KV cache: auto (the model's) or int8 (CPU; half the memory of "
+                 "bfloat16)")
+      ->capture_default_str();
   app.add_option("--num-gpu-blocks-override", config.num_gpu_blocks_override,
                  "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));
@@ -118,6 +125,8 @@ std::string load_text(int64_t done, int64_t total) {
 void EngineOptions::add_to(CLI::App& app) {
   add_model_flags(app, config);
   add_batch_flags(app, config);
+  add_parallel_flags(app, config.parallel);
+  app.parse_complete_callback([this] { note_engine_options(*this); });
   graphs.add_to(app);
   speculative.add_to(app);
   app.add_option(

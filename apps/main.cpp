@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "config_file.h"
 #include "dotted_flags.h"
+#include "rank_process.h"
 #include "report.h"
 #include "unknown_flag.h"
 #include "vllm_flags.h"
@@ -77,6 +78,10 @@ int run_main(int argc, char** argv) {
     return kExitUsage;
   }
   std::vector<std::string> arguments = std::move(read).value();
+  if (const std::string fault = flag_fault(app, arguments); !fault.empty()) {
+    report_error(fault);
+    return kExitUsage;
+  }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(std::move(arguments));
@@ -85,6 +90,7 @@ int run_main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   }
+  if (const std::optional<int> code = run_as_other_rank()) return *code;
   const int code = run();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   report_error(std::string("the output could not be written: ") + std::strerror(errno));

@@ -40,6 +40,9 @@ std::string engine_banner(const EngineInfo& info, const std::string& model) {
       info.device, folder, info.architecture, info.dtype, info.attention_backend,
       info.drafter.empty() ? "none" : info.drafter, info.batch_invariant ? "on" : "off",
       info.num_blocks, info.block_size);
+  if (info.num_engines > 1 || info.ranks_per_engine > 1) {
+    line += fmt::format("; {} engines of {} ranks", info.num_engines, info.ranks_per_engine);
+  }
   line += "; graphs " + info.cudagraph_mode;
   if (info.num_graphs > 0) {
     line += fmt::format(", {} made in {:.2f} s", info.num_graphs, info.graph_seconds);
@@ -117,15 +120,21 @@ std::string timing_line(const StepTiming& timing) {
     return static_cast<double>(ns) / 1e3 / static_cast<double>(std::max<int64_t>(count, 1));
   };
   const int64_t planned = timing.num_planned;
+  std::string exchanges;
+  if (timing.exchange_ns > 0) {
+    exchanges = fmt::format(", {:.3f} in collectives ({:.1f} %)",
+                            us(timing.exchange_ns, timing.num_steps) / 1e3,
+                            100 * ratio(timing.exchange_ns, timing.device_ns));
+  }
   return fmt::format(
       "host {:.1f} us a step (plan {:.1f}, encode {:.1f}, submit {:.1f}, reconcile {:.1f}); device "
-      "{:.3f} ms a step, {:.3f} of it after the result; idle between steps {:.1f} us (median "
+      "{:.3f} ms a step, {:.3f} of it after the result{}; idle between steps {:.1f} us (median "
       "{:.1f}, "
       "99 % {:.1f}), {:.2f} % of its time",
       us(timing.plan_ns + timing.encode_ns + timing.submit_ns + timing.reconcile_ns, planned),
       us(timing.plan_ns, planned), us(timing.encode_ns, planned), us(timing.submit_ns, planned),
       us(timing.reconcile_ns, planned), us(timing.device_ns, timing.num_steps) / 1e3,
-      us(timing.draft_ns, timing.num_steps) / 1e3, us(timing.idle_ns, timing.num_gaps),
+      us(timing.draft_ns, timing.num_steps) / 1e3, exchanges, us(timing.idle_ns, timing.num_gaps),
       us(timing.idle_median_ns, 1), us(timing.idle_p99_ns, 1),
       100 * ratio(timing.idle_ns, timing.device_ns + timing.idle_ns));
 }

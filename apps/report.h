@@ -26,8 +26,8 @@ std::string throughput_line(int64_t num_tokens, double seconds);
 std::string draft_line(const RequestStats& stats);
 
 // What a step costs the engine thread, and how long the device waits between steps: "host 38 us a
-// step (...); device 4.21 ms a step, idle between steps 2.1 us (...)". Empty before the second
-// step.
+// step (...); device 4.21 ms a step, idle between steps 2.1 us (...)"; with several ranks on a CPU
+// also what rank 0 spends in collectives. Empty before the second step.
 std::string timing_line(const StepTiming& timing);
 
 // "draft acceptance rate 54.2 % (123 of 227 drafted tokens)".

@@ -13,6 +13,7 @@
 #include "interrupt.h"
 #include "report.h"
 #include "serve/api_routes.h"
+#include "serve/info_handlers.h"
 #include "serve/metrics.h"
 #include "serve/page_routes.h"
 #include "serve/request_body.h"
@@ -98,6 +99,10 @@ class Service {
   // That wait or run.
   int num_requests() const { return context_->gate.num_requests(); }
   const std::string& model_name() const { return context_->model_name(); }
+  // Why the ranks of the engine have ended, if they have: they cannot come back in this process.
+  Status ranks_status() const {
+    return engine_->info().ranks_per_engine > 1 ? engine_health(*engine_) : Status();
+  }
 
  private:
   http::Route metrics_route() {
@@ -139,16 +144,30 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
 }
 
 // glibc keeps what large requests have left behind, also where it is whole pages; a server that
-// rests gives it back now and then.
-void wait_for_interrupt(const Service& service) {
+// rests gives it back now and then. The error: why the engine's ranks have ended.
+Status wait_for_interrupt(const Service& service) {
   constexpr std::chrono::seconds kBetween(30);
+  constexpr std::chrono::milliseconds kBetweenLooks(250);
   Clock::time_point next = Clock::now() + kBetween;
+  Clock::time_point next_look = Clock::now();
   while (!interrupt_flag().load()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (Clock::now() >= next_look) {
+      FT_RETURN_IF_ERROR(service.ranks_status());
+      next_look = Clock::now() + kBetweenLooks;
+    }
     if (Clock::now() < next || service.num_requests() > 0) continue;
     malloc_trim(0);
     next = Clock::now() + kBetween;
   }
+  return {};
+}
+
+// A supervisor starts the program again. Answers that are being written have a moment.
+int end_without_ranks(Service& service, const Status& why) {
+  report_error(why.message());
+  service.drain(std::chrono::milliseconds(500));
+  return kExitError;
 }
 
 int serve(ServeOptions& options) {
@@ -165,7 +184,8 @@ int serve(ServeOptions& options) {
               service.server().address().c_str(),
               std::chrono::duration<double>(Clock::now() - start).count());
   std::fflush(stdout);
-  wait_for_interrupt(service);
+  const Status ranks = wait_for_interrupt(service);
+  if (!ranks.ok()) return end_without_ranks(service, ranks);
   FT_LOG(info, "shutting down; running requests have {} s", options.shutdown_timeout);
   return service.drain(options.drain_deadline()) ? 0 : interrupt_exit_code();
 }

@@ -27,6 +27,7 @@ const std::vector<std::string> kFields = {"method",
                                           "max_model_len",
                                           "draft_sample_method",
                                           "use_heterogeneous_vocab",
+                                          "draft_tensor_parallel_size",
                                           "draft_vocab_size",
                                           "draft_vocab_file",
                                           "length_policy",
@@ -72,7 +73,6 @@ const std::vector<RefusedField>& refused_fields() {
        "is not read: a drafter is loaded as the target is; remove it and give --load-format"},
       {"draft_model_config", nullptr, kInternal},
       {"draft_parallel_config", nullptr, kInternal},
-      {"draft_tensor_parallel_size", 1, "must be 1: drafters run on one device; remove it"},
       {"dspark_draft_topk", nullptr, "belongs to method dspark, which is not built yet; remove it"},
       {"enforce_eager", false,
        "is the engine's for all models; remove it and give --enforce-eager"},
@@ -81,7 +81,8 @@ const std::vector<RefusedField>& refused_fields() {
       {"fly_window_size", nullptr, kFly},
       {"index_share_for_mtp_iteration", false,
        "belongs to sparse attention, which is not built yet; remove it"},
-      {"kv_cache_dtype", "auto", "is not built yet: a drafter's cache has its own type; remove it"},
+      {"kv_cache_dtype", "auto",
+       "is not built yet: a drafter's cache is as --kv-cache-dtype says; remove it"},
       {"moe_backend", "auto", "is for mixtures of experts, which are not built yet; remove it"},
       {"parallel_drafting", false, "(P-EAGLE, PARD) is not built yet; remove it"},
       {"posterior_alpha", nullptr, kTypical},
@@ -236,6 +237,7 @@ void read_drafter(JsonFields& fields, SpeculativeConfig* config) {
   read_choice(fields, "draft_sample_method", {"greedy", "probabilistic"},
               &config->draft_sample_method);
   fields.read("use_heterogeneous_vocab", &config->use_heterogeneous_vocab);
+  read_count(fields, "draft_tensor_parallel_size", &config->draft_tensor_parallel_size);
   read_count(fields, "draft_vocab_size", &config->draft_vocab_size);
   fields.read("draft_vocab_file", &config->draft_vocab_file);
   // What these ask for holds always: batches of drafters are never padded, no cached block is

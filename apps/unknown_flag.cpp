@@ -1,6 +1,7 @@
 #include "unknown_flag.h"
 
 #include <algorithm>
+#include <span>
 
 #include "serve/field_names.h"
 
@@ -15,7 +16,56 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   return flags;
 }
 
+std::string unknown_flag_message(const std::string& name, const CLI::App& command) {
+  return "unknown flag " + name + nearest_name_hint(name, flags_of(command), "");
+}
+
+bool is_long_flag(const std::string& text) { return text.size() > 2 && text.rfind("--", 0) == 0; }
+
+// Null: the command has no such flag.
+const CLI::Option* find_flag(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& names = option->get_lnames();
+    if (std::find(names.begin(), names.end(), name.substr(2)) != names.end()) return option;
+  }
+  return nullptr;
+}
+
+// What is wrong with arguments that belong to the command alone.
+std::string fault_of(const CLI::App& command, std::span<const std::string> arguments) {
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (!is_long_flag(arguments[i])) continue;
+    const size_t equals = arguments[i].find('=');
+    const std::string name = arguments[i].substr(0, equals);
+    const CLI::Option* option = find_flag(command, name);
+    if (option == nullptr) return unknown_flag_message(name, command);
+    if (option->get_items_expected_min() == 0 || equals != std::string::npos) continue;
+    if (++i == arguments.size()) return name + " needs a value";
+    if (!is_long_flag(arguments[i]) || find_flag(command, arguments[i]) == nullptr) continue;
+    return name + " needs a value, but the flag " + arguments[i] + " follows; write " + name + "=" +
+           arguments[i] + " if that is meant";
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string flag_fault(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  std::string names = app.get_name();
+  size_t at = 0;
+  while (at < arguments.size()) {
+    const auto commands = command->get_subcommands({});
+    const auto next = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* named) {
+      return named->get_name() == arguments[at];
+    });
+    if (next == commands.end()) break;
+    command = *next;
+    names += " " + arguments[at++];
+  }
+  const std::string fault = fault_of(*command, std::span(arguments).subspan(at));
+  return fault.empty() ? fault : fault + " (see " + names + " --help)";
+}
 
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
@@ -37,7 +87,7 @@ std::string unknown_argument_message(const CLI::App& app) {
            "'; quote values that hold spaces";
   }
   const std::string name = flag->substr(0, flag->find('='));
-  return "unknown flag " + name + nearest_name_hint(name, flags_of(chosen_command(app)), "");
+  return unknown_flag_message(name, chosen_command(app));
 }
 
 }  // namespace foretoken

@@ -9,8 +9,9 @@ constexpr auto kValues = VllmFlag::Takes::kValues;
 constexpr bool kRefused = true;
 constexpr bool kWarned = false;
 
-constexpr const char* kOneDevice = "this build runs a model on one device; leave it at 1";
-constexpr const char* kOneNode = "this build runs on one machine; remove it";
+constexpr const char* kNoContextRanks = "contexts are not divided among ranks; leave it at 1";
+constexpr const char* kOneServer =
+    "one process serves all data parallel engines of a host; use --data-parallel-size";
 constexpr const char* kNoExperts = "there are no expert-parallel layers here; remove it";
 constexpr const char* kNoLora = "LoRA adapters are not supported; remove it";
 constexpr const char* kNoImages = "only texts are served";
@@ -30,9 +31,12 @@ constexpr VllmFlag kTable[] = {
     {"--trust-request-chat-template", kFlag, "false", kRefused,
      "templates of requests are not taken; name one with --chat-template"},
     {"--chat-template-content-format", kValue, "auto", kWarned, "it is found from the template"},
-    {"--quantization", kValue, "none", kRefused, "quantized weights are not supported; remove it"},
-    {"--allow-deprecated-quantization", kFlag, "false", kWarned,
-     "quantized weights are not supported"},
+    {"--quantization", kValue,
+     "none|awq|awq_marlin|gptq|gptq_marlin|auto_gptq|compressed-tensors|gguf", kRefused,
+     "weights are taken as the model's files hold them (AWQ, GPTQ, compressed-tensors, GGUF); "
+     "remove it, or make a GGUF file with foretoken convert"},
+    {"--allow-deprecated-quantization", kFlag, "", kWarned,
+     "weights are taken as the model's files hold them"},
     {"--config-format", kValue, "auto|hf", kRefused, "only Hugging Face folders can be read"},
     {"--hf-config-path", kValue, "", kRefused,
      "config.json is the model folder's; lay changes over it with --hf-overrides"},
@@ -82,20 +86,16 @@ constexpr VllmFlag kTable[] = {
     {"--default-mm-loras", kValue, "", kRefused, kNoLora},
 
     // Parallel layouts.
-    {"--tensor-parallel-size", kValue, "1", kRefused, kOneDevice},
-    {"--pipeline-parallel-size", kValue, "1", kRefused, kOneDevice},
-    {"--data-parallel-size", kValue, "1", kRefused,
-     "start one server for each device and put a balancer before them; leave it at 1"},
-    {"--data-parallel-size-local", kValue, "1", kRefused, kOneDevice},
-    {"--data-parallel-rank", kValue, "0", kRefused, kOneNode},
-    {"--data-parallel-start-rank", kValue, "0", kRefused, kOneNode},
-    {"--data-parallel-address", kValue, "", kRefused, kOneNode},
-    {"--data-parallel-rpc-port", kValue, "", kRefused, kOneNode},
-    {"--data-parallel-backend", kValue, "mp", kRefused, kOneNode},
-    {"--data-parallel-hybrid-lb", kFlag, "false", kRefused, kOneNode},
-    {"--data-parallel-external-lb", kFlag, "false", kRefused, kOneNode},
-    {"--decode-context-parallel-size", kValue, "1", kRefused, kOneDevice},
-    {"--prefill-context-parallel-size", kValue, "1", kRefused, kOneDevice},
+    {"--data-parallel-size-local", kValue, "", kRefused, kOneServer},
+    {"--data-parallel-rank", kValue, "0", kRefused, kOneServer},
+    {"--data-parallel-start-rank", kValue, "0", kRefused, kOneServer},
+    {"--data-parallel-address", kValue, "", kRefused, kOneServer},
+    {"--data-parallel-rpc-port", kValue, "", kRefused, kOneServer},
+    {"--data-parallel-backend", kValue, "mp", kRefused, kOneServer},
+    {"--data-parallel-hybrid-lb", kFlag, "false", kRefused, kOneServer},
+    {"--data-parallel-external-lb", kFlag, "false", kRefused, kOneServer},
+    {"--decode-context-parallel-size", kValue, "1", kRefused, kNoContextRanks},
+    {"--prefill-context-parallel-size", kValue, "1", kRefused, kNoContextRanks},
     {"--enable-expert-parallel", kFlag, "false", kRefused, kNoExperts},
     {"--all2all-backend", kValue, "", kRefused, kNoExperts},
     {"--enable-eplb", kFlag, "false", kRefused, kNoExperts},
@@ -105,24 +105,20 @@ constexpr VllmFlag kTable[] = {
     {"--enable-dbo", kFlag, "false", kRefused, "batches are not split in halves here; remove it"},
     {"--dbo-decode-token-threshold", kValue, "", kWarned, "batches are not split in halves"},
     {"--dbo-prefill-token-threshold", kValue, "", kWarned, "batches are not split in halves"},
-    {"--distributed-executor-backend", kValue, "mp|uni", kRefused, kOneNode},
-    {"--nnodes", kValue, "1", kRefused, kOneNode},
-    {"--node-rank", kValue, "0", kRefused, kOneNode},
-    {"--master-addr", kValue, "", kWarned, "this build runs on one machine"},
-    {"--master-port", kValue, "", kWarned, "this build runs on one machine"},
-    {"--disable-custom-all-reduce", kFlag, "", kWarned, "one device reduces nothing"},
-    {"--disable-nccl-for-dp-synchronization", kFlag, "", kWarned, "one device reduces nothing"},
+    {"--disable-custom-all-reduce", kFlag, "", kWarned, "it is chosen by what is fastest"},
+    {"--disable-nccl-for-dp-synchronization", kFlag, "", kWarned,
+     "it is chosen by what is fastest"},
     {"--worker-cls", kValue, "auto", kRefused, "workers cannot be replaced"},
     {"--worker-extension-cls", kValue, "", kRefused, "workers cannot be replaced"},
     {"--max-parallel-loading-workers", kValue, "", kWarned, "one process loads the model"},
+    {"--worker-use-ray", kFlag, "false", kRefused, "there is no Ray here; remove it"},
+    {"--engine-use-ray", kFlag, "false", kRefused, "there is no Ray here; remove it"},
     {"--ray-workers-use-nsight", kFlag, "false", kRefused, "there is no Ray here; use --profile"},
-    {"--headless", kFlag, "false", kRefused, kOneNode},
+    {"--headless", kFlag, "", kWarned, "only --node-rank 0 serves"},
     {"--api-server-count", kValue, "1", kWarned, "one process serves; use --http-threads"},
 
     // Memory.
-    {"--kv-cache-dtype", kValue, "auto", kRefused,
-     "KV blocks have the model's type; leave it at auto"},
-    {"--calculate-kv-scales", kFlag, "false", kRefused, "KV blocks have the model's type"},
+    {"--calculate-kv-scales", kFlag, "", kWarned, "scales of the KV cache come from each token"},
     {"--prefix-caching-hash-algo", kValue, "", kWarned,
      "cached blocks are compared by their ids, not by a hash alone"},
     {"--cpu-offload-gb", kValue, "0", kRefused, "weights stay on the device; remove it"},
@@ -149,6 +145,19 @@ constexpr VllmFlag kTable[] = {
     {"--disable-hybrid-kv-cache-manager", kFlag, "", kWarned,
      "windowed layers always have blocks of their own"},
     {"--preemption-mode", kValue, "", kWarned, "preempted requests are computed again"},
+    {"--multi-step-stream-outputs", kFlag, "", kWarned, "tokens are sent as they come"},
+    {"--num-lookahead-slots", kValue, "", kWarned, "blocks for drafts are reserved anyway"},
+    {"--scheduler-delay-factor", kValue, "0|0.0", kWarned, "prompts are never held back"},
+    {"--use-v2-block-manager", kFlag, "", kWarned, "there is one block manager"},
+    {"--speculative-model", kValue, "", kRefused,
+     "use --speculative-config '{\"model\": ..., \"num_speculative_tokens\": ...}'"},
+    {"--num-speculative-tokens", kValue, "", kRefused, "use --spec-tokens"},
+    {"--ngram-prompt-lookup-max", kValue, "", kRefused,
+     "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": ...}'"},
+    {"--ngram-prompt-lookup-min", kValue, "", kRefused,
+     "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_min\": ...}'"},
+    {"--speculative-disable-by-batch-size", kValue, "", kWarned,
+     "draft lengths adapt to what pays at each batch size"},
 
     // Kernels and graphs.
     {"--optimization-level", kValue, "", kWarned, kNoCompiler},
@@ -156,6 +165,7 @@ constexpr VllmFlag kTable[] = {
     {"--attention-config", kValue, "", kRefused, "use --attention-backend"},
     {"--linear-backend", kValue, "auto", kWarned, "products have one backend for each device"},
     {"--disable-flashinfer-prefill", kFlag, "", kWarned, "there is no FlashInfer here"},
+    {"--max-context-len-to-capture", kValue, "", kWarned, "use --max-cudagraph-capture-size"},
     {"--max-seq-len-to-capture", kValue, "", kWarned, "use --max-cudagraph-capture-size"},
     {"--enable-flashinfer-autotune", kFlag, "", kWarned, "there is no FlashInfer here"},
     {"--kernel-config", kValue, "", kWarned, "kernels are chosen by shape"},
@@ -165,6 +175,8 @@ constexpr VllmFlag kTable[] = {
     // Texts.
     {"--structured-outputs-config", kValue, "", kWarned, "grammars are llguidance's"},
     {"--guided-decoding-backend", kValue, "auto|guidance", kWarned, "grammars are llguidance's"},
+    {"--enable-reasoning", kFlag, "", kWarned, "--reasoning-parser alone says so"},
+    {"--tokenizer-pool-size", kValue, "", kWarned, "use --http-threads"},
     {"--reasoning-parser-plugin", kValue, "", kRefused, "parsers are built in"},
     {"--tool-parser-plugin", kValue, "", kRefused, "parsers are built in"},
     {"--exclude-tools-when-tool-choice-none", kFlag, "true", kWarned,

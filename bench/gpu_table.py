@@ -34,12 +34,15 @@ RUNS = {
               "variants": {"off": "l8", "fixed": "l8_eagle3x", "adaptive": "l8_eagle3x"}},
     "draft": {"target": "llama-3-8b", "drafter": ("draft_model", "llama-68m-128k"),
               "variants": {"fixed": "l8_draft68", "adaptive": "l8_draft68"}},
+    # What random weights repeat: real matches, so no other engine's figures fit.
+    "ngram": {"target": "llama-3-8b", "drafter": ("ngram", None),
+              "variants": {"off": "l8", "fixed": "", "adaptive": ""}},
     "68m": {"target": "llama-68m", "drafter": None, "variants": {"off": "l68"},
             "batches": [1, 5, 10, 64, 256]},
     "none": {"target": "llama-3-8b", "drafter": None, "variants": {"off": "l8"}},
 }
 DEFAULT_RUNS = ["eagle", "draft", "68m"]  # `none` is the `off` of `eagle`
-LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3"}
+LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3"}
 TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape"}
 
 
@@ -59,6 +62,9 @@ def speculation(run):
     if run["drafter"] is None:
         return []
     method, model = run["drafter"]
+    if model is None:
+        return ["-sc", json.dumps({"method": method, "num_speculative_tokens": len(RATES),
+                                   "prompt_lookup_min": 2, "prompt_lookup_max": 4})]
     return ["-sc", json.dumps({
         "method": method, "model": str(CONFIGS / model), "num_speculative_tokens": len(RATES),
         "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": RATES})]
@@ -95,7 +101,7 @@ def floor_ms(args, name, variant, batch, drafts):
     drafted = drafts["drafted_tokens"] / steps
     context = INPUT_LEN + (SHORT_LEN + OUTPUT_LEN) / 2
     cost = target.forward(batch, 1 + drafted, context)
-    if variant != "off":
+    if variant != "off" and run["drafter"][1] is not None:
         drafter = floor.Shape(CONFIGS / run["drafter"][1])
         cost += drafter.forward(batch, 1, context) * drafted
     tokens = drafts["output_tokens"] / steps

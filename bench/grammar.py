@@ -64,7 +64,7 @@ def judge(schema, output):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Flags of the engine go behind --.")
     parser.add_argument("schemas")
     parser.add_argument("--bin", default=str(ROOT / "build" / "cpu-release" / "foretoken"))
     parser.add_argument("--methods", nargs="+", default=["ngram", "draft_model"])
@@ -75,8 +75,10 @@ def main():
     parser.add_argument("--num-drafts", type=int, default=3)
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--any-whitespace", action="store_true")
-    parser.add_argument("engine", nargs="*", help="further flags of the engine, behind --")
-    args = parser.parse_args()
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    args = parser.parse_args(words[:cut])
+    args.engine = words[cut + 1:]
 
     opener = gzip.open if args.schemas.endswith(".gz") else open
     with opener(args.schemas, "rt", encoding="utf-8") as file:

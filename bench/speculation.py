@@ -119,8 +119,8 @@ def policy(args):
                 args, "bench", "pairs", "--model", TARGET, "--batch-size", batch,
                 "--prompts-per-turn", args.turn_prompts * batch, *rounds(args),
                 "--output-len", args.output_len, "--num-gpu-blocks-override", 64 * batch + 64,
-                "--max-model-len", 1024, "-sc", json.dumps(config),
-                *step_times(args, method, batch),
+                "--max-model-len", 1024, "-sc", json.dumps(config), *args.layout.split(),
+                *step_times(args, method + args.layout.replace(" ", ""), batch),
                 "--variants", ",".join(["off", "adaptive", *fixed]))
             warn_of_differing(result, f"{method}, batch {batch}")
             off = find_ratio(result, "adaptive", "off")
@@ -336,6 +336,8 @@ def main():
     parser.add_argument("--fixed", type=numbers, default=[1, 3],
                         help="fixed K that policy compares with")
     parser.add_argument("--num-drafts", type=int, default=4, help="K of each drafter")
+    parser.add_argument("--layout", default="", help="policy: ranks and other flags of the engine, "
+                        "such as '-tp 2 --cpu-threads 1'")
     parser.add_argument("--pairs", type=int, default=15, help="interleaved rounds")
     parser.add_argument("--min-round-ms", type=int, default=500, help="of each variant in a round")
     parser.add_argument("--turn-prompts", type=int, default=2, help="policy: of a turn, x batch")

@@ -21,6 +21,9 @@ if(TARGET foretoken)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken
   COMPONENT runtime)
+if(TARGET foretoken_mpi)
+  install(TARGETS foretoken_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+endif()
 if(TARGET foretoken_cuda)
   install(TARGETS foretoken_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   install(FILES ${PROJECT_BINARY_DIR}/libcudart.so.${CUDAToolkit_VERSION_MAJOR}

@@ -21,7 +21,7 @@ function(ft_library folder)
   endforeach()
 endfunction()
 
-# A source whose name ends in _avx2, _avxvnni or _avx512... is compiled for that instruction set; the caller
+# A source whose name ends in _avx2, _avxvnni, _amx or _avx512... is compiled for that instruction set; the caller
 # dispatches at run time. Such a file includes intrinsics and plain types only, no inline library code.
 function(ft_isa_flags)
   foreach(source IN LISTS ARGN)
@@ -35,6 +35,8 @@ function(ft_isa_flags)
       set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c)
     elseif(source MATCHES "_avx512bf16\\.cpp$")
       set(flags -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mfma -mf16c)
+    elseif(source MATCHES "_amx\\.cpp$")
+      set(flags -mavx512f -mamx-tile -mamx-bf16)
     else()
       continue()
     endif()

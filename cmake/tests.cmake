@@ -13,9 +13,10 @@ set(test_libraries_http ft_http test_fake_server)
 set(test_libraries_bench ft_bench test_fake_server)
 set(test_libraries_chat ft_chat)
 set(test_libraries_convert ft_convert)
+set(test_libraries_group ft_group)
 set(folders_of_the_program apps)
 # Folders below the engine, whose tests build without it.
-set(folders_without_engine http bench convert)
+set(folders_without_engine http bench convert group)
 file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 list(FILTER support_sources EXCLUDE REGEX "/fake_server\\.cpp$")
 add_library(test_fake_server STATIC ${PROJECT_SOURCE_DIR}/tests/support/fake_server.cpp)
@@ -77,6 +78,14 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/serve_load COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:foretoken> serve)
   set_tests_properties(e2e/serve_load PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE)
+  # The unit and the Dockerfile under their linters; skips (77) where none is there.
+  add_test(NAME e2e/packaging COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/packaging_suite.py $<TARGET_FILE:foretoken>)
+  set_tests_properties(e2e/packaging PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 60)
+  # Ranks as threads, processes and hosts, killed and stopped ones among them.
+  add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
+  set_tests_properties(e2e/ranks PROPERTIES TIMEOUT 900 RUN_SERIAL TRUE)
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>)
@@ -93,6 +102,15 @@ if(FORETOKEN_CUDA AND device_check_sources)
   add_dependencies(device_check foretoken_cuda)
   add_test(NAME cuda/device_check COMMAND device_check)
   set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+endif()
+
+# Ranks as processes, without a model: killed, stopped, cut off, on two hosts as network namespaces.
+add_executable(test_group_program ${PROJECT_SOURCE_DIR}/tests/e2e/group_program.cpp)
+target_link_libraries(test_group_program PRIVATE foretoken_warnings ft_group)
+if(Python3_Interpreter_FOUND)
+  add_test(NAME e2e/group COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/group_suite.py $<TARGET_FILE:test_group_program>)
+  set_tests_properties(e2e/group PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE)
 endif()
 
 # The load suite against the server's layer alone.

@@ -156,6 +156,9 @@ void ft_matcher_free(FtMatcher* matcher);
 // Sets bit id % 32 of word id / 32 of every id that may come next, and clears all others.
 // `num_words` must be ceil(vocab_size / 32). Fails for good where the grammar exceeds its limits.
 int32_t ft_matcher_mask(FtMatcher* matcher, uint32_t* words, size_t num_words, FtText* error);
+// The id with the longest text among those that a mask allows, where the texts of all others are its
+// beginnings; -1: there is none, or more than 64 ids are allowed.
+int64_t ft_matcher_forced(const FtMatcher* matcher, const uint32_t* words, size_t num_words);
 // Goes on by one id that the mask allows; not by an EOS id.
 int32_t ft_matcher_consume(FtMatcher* matcher, uint32_t id, FtText* error);
 // Takes back the last `count` ids.

@@ -6,22 +6,23 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIBRARY = {"base", "device", "kv", "gguf", "text", "kernels", "attention", "sample", "model", "draft",
+LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "sample", "model", "draft",
            "sched", "engine", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
 ALLOWED = {
     "base": set(),
-    "device": {"base"},
+    "group": {"base"},
+    "device": {"base", "group"},
     "kv": {"base"},
     "gguf": {"base"},
     "text": {"base", "gguf"},
     "hub": {"base", "gguf"},
-    "kernels": {"base", "device"},
-    "attention": {"base", "device", "kernels"},
-    "sample": {"base", "device", "kernels"},
-    "model": {"base", "gguf", "device", "kernels", "attention", "sample"},
-    "draft": {"base", "gguf", "device", "kernels", "attention", "sample", "model"},
+    "kernels": {"base", "group", "device"},
+    "attention": {"base", "group", "device", "kernels"},
+    "sample": {"base", "group", "device", "kernels"},
+    "model": {"base", "group", "gguf", "device", "kernels", "attention", "sample"},
+    "draft": {"base", "group", "gguf", "device", "kernels", "attention", "sample", "model"},
     "convert": {"base", "gguf", "text", "model"},
     "sched": {"base", "kv"},
     "engine": LIBRARY - {"engine"},

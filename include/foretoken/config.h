@@ -24,6 +24,7 @@ struct SpeculativeConfig {
   int prompt_lookup_min = 0;       // 0: as prompt_lookup_max, or 5 when neither is set
   int prompt_lookup_max = 0;
   int max_model_len = 0;                       // of the drafter; 0: as its model allows
+  int draft_tensor_parallel_size = 0;          // 0: as the target's; 1: whole on every rank
   std::string draft_sample_method = "greedy";  // greedy | probabilistic (the target's noise)
   bool use_heterogeneous_vocab = false;        // draft_model: another vocabulary, by common tokens
   int draft_vocab_size = 0;      // > 0: only so many of the likeliest tokens are drafted
@@ -37,6 +38,23 @@ struct SpeculativeConfig {
   double synthetic_acceptance_length = 0;          // instead of the rates: mean length, 1..K+1
 };
 
+// Ranks that share the work. One engine has tensor x pipeline parallel ranks; data parallel engines
+// stand side by side behind one balancer.
+struct ParallelConfig {
+  int tensor_parallel_size = 1;
+  int pipeline_parallel_size = 1;
+  int data_parallel_size = 1;
+  std::string distributed_executor_backend;  // uni: threads of one process | mp: processes; empty:
+                                             // uni where all ranks are on one host
+  std::string communicator;  // of processes on CPUs: sockets | mpi; empty: mpi where mpirun
+                             // started them and the plug-in is there
+  // Ranks on several hosts: each host runs the same command with its own node_rank.
+  int nnodes = 1;
+  int node_rank = 0;
+  std::string master_addr;  // of rank 0; empty: this host
+  int master_port = 0;      // 0: 29500 between hosts, any free one on one host
+};
+
 // Everything that shapes an engine. Names and defaults follow vLLM where it has them.
 struct EngineConfig {
   std::string model;           // folder with config.json, *.safetensors, tokenizer.json; or Hub id
@@ -46,7 +64,8 @@ struct EngineConfig {
   int device_ordinal = 0;
   int cpu_threads = 0;                     // 0: physical cores
   std::string dtype = "auto";              // auto | float32 | bfloat16
-  std::string load_format = "auto";        // auto | safetensors | dummy
+  std::string kv_cache_dtype = "auto";     // auto (the model's) | int8, on a CPU
+  std::string load_format = "auto";        // auto | safetensors | dummy | dummy-TYPE
   std::string hf_overrides;                // JSON object merged over config.json
   std::string generation_config = "auto";  // auto: the model's; vllm: none; or a folder
   std::string override_generation_config;  // JSON object merged over it
@@ -78,6 +97,7 @@ struct EngineConfig {
   int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: no logprobs
   int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;
+  ParallelConfig parallel;
   // The drafters; the first serves requests that name none. Empty: no speculation.
   std::vector<SpeculativeConfig> speculative;
   // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise

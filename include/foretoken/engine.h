@@ -16,8 +16,9 @@ namespace foretoken {
 struct StepTiming {
   // The device, by its own clock.
   int64_t num_steps = 0;
-  int64_t device_ns = 0;  // from the begin of a step to its end, drafts included
-  int64_t draft_ns = 0;   // of these, after the result was on its way to the host
+  int64_t device_ns = 0;    // from the begin of a step to its end, drafts included
+  int64_t draft_ns = 0;     // of these, after the result was on its way to the host
+  int64_t exchange_ns = 0;  // of all steps, in collectives of rank 0 on a CPU, its waiting included
   int64_t num_gaps = 0;
   int64_t idle_ns = 0;         // of the device in gaps
   int64_t idle_median_ns = 0;  // of a gap, within 10 %
@@ -54,6 +55,8 @@ struct EngineStats {
   int64_t num_total_blocks = 0;
   int64_t num_free_slots = 0;
   int64_t num_total_slots = 0;
+  // Of several data parallel engines: each one's own, of which the above are the sums.
+  std::vector<EngineStats> engines;
 };
 
 // One drafter of an engine.
@@ -95,6 +98,8 @@ struct EngineInfo {
   int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
+  int num_engines = 1;                   // data parallel; sizes and counts above are sums over them
+  int ranks_per_engine = 1;              // tensor x pipeline parallel
   std::string cudagraph_mode;            // as EngineConfig, but what the attention backend allows
   int num_graphs = 0;                    // steps recorded at start
   double graph_seconds = 0;              // that this took

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_ONE_DEVICE = "an engine runs on one device; leave it out, or use 1"
+_NO_CONTEXT_RANKS = "contexts are not divided among ranks; leave it out, or use 1"
+_THREADS = "ranks are threads of this process; leave it out"
 _NO_IMAGES = "prompts are text"
 _NO_LORA = "adapters are not built; leave it out"
 _NO_MOE = "mixtures of experts are not built; leave it out"
@@ -15,14 +16,13 @@ _LOGS = "the engine logs little; set FORETOKEN_LOGGING_LEVEL"
 
 # Name: values that ask for nothing, and the sentence for all others.
 NOT_BUILT: dict[str, tuple[tuple[Any, ...], str]] = {
-    "tensor_parallel_size": ((None, 1), _ONE_DEVICE),
-    "pipeline_parallel_size": ((None, 1), _ONE_DEVICE),
-    "data_parallel_size": ((None, 1), _ONE_DEVICE),
-    "prefill_context_parallel_size": ((None, 1), _ONE_DEVICE),
-    "decode_context_parallel_size": ((None, 1), _ONE_DEVICE),
+    "prefill_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
+    "decode_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
     "enable_expert_parallel": ((None, False), _NO_MOE),
-    "quantization": ((None,), "quantized weights are not built; use a bfloat16 checkpoint"),
-    "kv_cache_dtype": ((None, "auto"), "the cache has the model's type; leave it out"),
+    "quantization": (
+        (None, "awq", "awq_marlin", "gptq", "gptq_marlin", "compressed-tensors", "gguf"),
+        "weights are taken as the model's files hold them (AWQ, GPTQ, compressed-tensors, GGUF)",
+    ),
     "cpu_offload_gb": ((None, 0), "weights stay on the device; leave it out"),
     "kv_offloading_size": ((None, 0), "offloading is not built; leave it out"),
     "enable_lora": ((None, False), _NO_LORA),
@@ -71,7 +71,7 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     "disable_chunked_mm_input": ((None, False), _NO_IMAGES),
     "disable_hybrid_kv_cache_manager": ((None, False), _ALWAYS),
     "max_seq_len_to_capture": ((None, 8192), "graphs do not depend on lengths"),
-    "disable_custom_all_reduce": ((None, False), _ONE_DEVICE),
+    "disable_custom_all_reduce": ((None, False), _THREADS),
     "disable_async_output_proc": ((None, False), _ALWAYS),
     "use_v2_block_manager": ((None, True), _ALWAYS),
     "num_lookahead_slots": ((None, 0), "drafts reserve their own positions"),
@@ -80,8 +80,8 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     "ignore_patterns": ((None,), "only wanted files are fetched"),
     "use_tqdm_on_load": ((None, True, False), "nothing is printed while loading"),
     "safetensors_load_strategy": ((None, "lazy"), "weights are read by one stream"),
-    "distributed_executor_backend": ((None,), _ONE_DEVICE),
-    "data_parallel_backend": ((None, "mp"), _ONE_DEVICE),
+    "distributed_executor_backend": ((None, "uni"), _THREADS),
+    "data_parallel_backend": ((None, "mp"), _THREADS),
     "worker_extension_cls": ((None, ""), _NO_PYTHON),
     "additional_config": ((None, {}), "nothing reads it"),
     "allowed_local_media_path": ((None, ""), _NO_IMAGES),
@@ -104,6 +104,6 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     "enable_mfu_metrics": ((None, False), _LOGS),
     "disable_cascade_attn": ((None, False, True), _ALWAYS),
     "optimization_level": ((None, 0, 1, 2, 3), "there is no compiler here"),
-    "calculate_kv_scales": ((None, False), "the cache is not quantized"),
+    "calculate_kv_scales": ((None, False), "scales of the cache come from each token"),
     "stream_interval": ((None, 1), "every step may give an output"),
 }

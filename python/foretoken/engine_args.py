@@ -28,6 +28,7 @@ class EngineArgs:
     download_dir: str | None = None
     device: str | None = None  # cpu or cuda; None: $FORETOKEN_DEVICE, or cpu
     dtype: Any = "auto"
+    kv_cache_dtype: str = "auto"  # auto: the model's; int8 on the CPU
     load_format: str = "auto"
     hf_overrides: Mapping[str, Any] | None = None
     generation_config: str = "auto"
@@ -40,6 +41,9 @@ class EngineArgs:
     seed: int | None = None
     max_model_len: int | str | None = None
     max_num_seqs: int | None = None
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
     max_num_batched_tokens: int | None = None
     block_size: int | None = None
     num_gpu_blocks_override: int | None = None
@@ -149,6 +153,7 @@ _SENT = (
     "model",
     "revision",
     "download_dir",
+    "kv_cache_dtype",
     "load_format",
     "generation_config",
     "chat_template",
@@ -158,6 +163,9 @@ _SENT = (
     "cpu_threads",
     "seed",
     "max_num_seqs",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
     "max_num_batched_tokens",
     "block_size",
     "num_gpu_blocks_override",

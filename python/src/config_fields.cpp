@@ -17,6 +17,7 @@ void read_model_fields(JsonFields& fields, EngineConfig* config) {
   fields.read("device_ordinal", &config->device_ordinal);
   fields.read("cpu_threads", &config->cpu_threads);
   fields.read("dtype", &config->dtype);
+  fields.read("kv_cache_dtype", &config->kv_cache_dtype);
   fields.read("load_format", &config->load_format);
   fields.read("hf_overrides", &config->hf_overrides);
   fields.read("generation_config", &config->generation_config);
@@ -45,6 +46,9 @@ void read_batch_fields(JsonFields& fields, EngineConfig* config) {
   fields.read("cudagraph_capture_sizes", &config->cudagraph_capture_sizes);
   fields.read("max_cudagraph_capture_size", &config->max_cudagraph_capture_size);
   fields.read("steps_in_flight", &config->steps_in_flight);
+  fields.read("tensor_parallel_size", &config->parallel.tensor_parallel_size);
+  fields.read("pipeline_parallel_size", &config->parallel.pipeline_parallel_size);
+  fields.read("data_parallel_size", &config->parallel.data_parallel_size);
   fields.read("scheduling_policy", &config->scheduling_policy);
   fields.read("max_logprobs", &config->max_logprobs);
   fields.read("max_processor_rows", &config->max_processor_rows);

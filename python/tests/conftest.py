@@ -25,6 +25,7 @@ NGRAM: dict[str, Any] = {
     "method": "ngram",
     "num_speculative_tokens": 3,
     "prompt_lookup_max": 4,
+    "prompt_lookup_min": 2,  # the last prompt ends as it begins: drafts, whatever is sampled
     "length_policy": "fixed",
 }
 

@@ -98,10 +98,12 @@ def test_structured_outputs(llm: LLM) -> None:
 def test_unknown_and_unbuilt_arguments() -> None:
     with pytest.raises(TypeError, match="did you mean 'max_model_len'"):
         LLM(max_model_length=100)
-    with pytest.raises(NotImplementedError, match="tensor_parallel_size=2.*one device"):
-        LLM(tensor_parallel_size=2)
-    with pytest.raises(NotImplementedError, match="quantization='awq'"):
-        LLM(quantization="awq")
+    with pytest.raises(NotImplementedError, match="decode_context_parallel_size=2.*divided"):
+        LLM(decode_context_parallel_size=2)
+    with pytest.raises(ValueError, match="tensor_parallel_size is 0"):
+        LLM(tensor_parallel_size=0)
+    with pytest.raises(NotImplementedError, match="quantization='fp8'"):
+        LLM(quantization="fp8")
     with pytest.raises(NotImplementedError, match="tokenizer"):
         LLM(tokenizer="somewhere/else")
     with pytest.raises(ValueError, match="number such as 4096"):

@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kAlignment = 256;
 
 int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
-  return int64_t{spec.num_kv_heads} * block_size * spec.head_dim *
-         static_cast<int64_t>(dtype_size(spec.dtype));
+  return int64_t{spec.num_kv_heads} * block_size *
+         kv_entry_bytes(spec.format, spec.dtype, spec.head_dim);
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
       cache->arena_.take(static_cast<size_t>(2 * spec.num_layers * part), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
   for (int32_t i = 0; i < spec.num_layers; ++i, at += 2 * part) {
-    cache->layers_.push_back(
-        KvLayer{at, at + part, spec.num_kv_heads, block_size, spec.head_dim, spec.dtype});
+    cache->layers_.push_back(KvLayer{at, at + part, spec.num_kv_heads, block_size, spec.head_dim,
+                                     spec.dtype, spec.format});
   }
   return cache;
 }

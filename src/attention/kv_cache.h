@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
-#include "kernels/rope_kv.h"
+#include "kernels/kv_layer.h"
 
 namespace foretoken {
 
@@ -17,6 +17,7 @@ struct KvGroupSpec {
   int32_t head_dim = 0;
   DType dtype = DType::kF32;
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
+  KvFormat format = KvFormat::kPlain;
   bool operator==(const KvGroupSpec&) const = default;
 };
 

@@ -41,8 +41,31 @@ int64_t quantized_row_bytes(const QuantForm& form, int64_t k) {
   return k + 2 * quantized_row_halves(form, k) + k / form.group * bytes_per_group(form.scale);
 }
 
+int64_t packed_row_bytes(const QuantForm& form, int64_t k) {
+  return k * form.bits / 8 + quantized_row_bytes(form, k) - k;
+}
+
 bool fits_row(const QuantForm& form, int64_t k) {
   return k > 0 && k % form.group == 0 && (!is_super(form) || k % kSuperGroup == 0);
+}
+
+void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, int64_t first,
+                       int64_t count, std::byte* to) {
+  const auto take = [&](const std::byte* from, int64_t bytes) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    to += bytes;
+  };
+  take(row + first, count);
+  const std::byte* halves = row + k;
+  const int64_t unit = is_super(form) ? kSuperGroup : form.group;
+  const int64_t lists = form.scale == GroupScale::kSuper ? 2 : 1;
+  for (int64_t i = 0; i < lists; ++i) {
+    take(halves + 2 * (i * (k / unit) + first / unit), 2 * (count / unit));
+  }
+  const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
+  for (int64_t i = 0; i < bytes_per_group(form.scale); ++i) {
+    take(bytes + i * (k / form.group) + first / form.group, count / form.group);
+  }
 }
 
 void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out) {

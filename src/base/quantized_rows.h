@@ -28,9 +28,16 @@ struct QuantForm {
 // halves are s; s; all d, then all m; d, and the bytes none; zero; all s, then all t; s.
 int64_t quantized_row_halves(const QuantForm& form, int64_t k);
 int64_t quantized_row_bytes(const QuantForm& form, int64_t k);
+// Bytes of the row once its codes are packed.
+int64_t packed_row_bytes(const QuantForm& form, int64_t k);
 
 // Whether rows of k elements have whole groups.
 bool fits_row(const QuantForm& form, int64_t k);
+
+// Elements [first, first + count) of such a row of k elements, as a row of its own. Both fit whole
+// groups (fits_row), and so does `first`.
+void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, int64_t first,
+                       int64_t count, std::byte* to);
 
 // The floats of such a row, which needs no alignment.
 void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out);

@@ -1,7 +1,7 @@
 #pragma once
 #include "base/result.h"
 #include "convert/convert_options.h"
-#include "convert/gguf_recipe.h"
+#include "gguf/gguf_recipe.h"
 #include "gguf/model_files.h"
 
 namespace foretoken {

@@ -34,6 +34,8 @@ std::vector<std::string> candidate_paths() {
 
 }  // namespace
 
+void load_kernels_at_start() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
 Result<std::unique_ptr<Device>> open_cuda_device(int ordinal) {
   void* library = nullptr;
   std::string reason;

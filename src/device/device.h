@@ -8,8 +8,10 @@
 #include "base/profiler_ranges.h"
 #include "base/quantized_rows.h"
 #include "base/result.h"
+#include "device/communicator.h"
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "group/rank_link.h"
 
 namespace foretoken {
 
@@ -63,6 +65,14 @@ class Device {
 
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 
+  // What the collective ops of this device's queue meet the other ranks with. All ranks of `link`
+  // call it at the same time, on devices of one type; second: bytes of the longest row that
+  // a rank contributes. Blocks until all are there. The link outlives the communicator and is used
+  // by nothing else from then on.
+  virtual Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink&, int64_t) {
+    return unsupported(name() + " cannot work together with other ranks; use one rank");
+  }
+
   // Ranges in the profiler of the device's vendor (NVTX). Queues made later open one around each op
   // that they enqueue. Null functions where there are none, and, unless `always`, where no profiler
   // is attached.
@@ -79,6 +89,9 @@ class Device {
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                             WeightOrder order = WeightOrder::kPlain) = 0;
   virtual void free_weight(void* weight) = 0;
+  // Bytes that a weight takes where they are not those of its elements: it stays quantised. 0: they
+  // are.
+  virtual int64_t quantized_weight_bytes(const void*) const { return 0; }
 
   // Whether the gemm op of this device multiplies with rows of k elements that stay quantised so.
   // Others are to be widened.

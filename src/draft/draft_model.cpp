@@ -11,6 +11,7 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "kernels/collectives.h"
 #include "model/draft_head.h"
 #include "model/registry.h"
 #include "model/weight_loader.h"
@@ -141,13 +142,18 @@ Status DraftModelDrafter::load_matrix(const DrafterContext& context) {
              .rows = config.vocab_size,
              .hidden = config.hidden_size,
              .dtype = config.dtype,
-             .softcap = config.logits_softcap};
+             .softcap = config.logits_softcap,
+             .sharding = context.sharding};
   if (!context.draft_vocab_ids.empty()) {
     if (used.rows.empty()) {
       return invalid_argument("speculative config: the draft model " + context.folder +
                               " has none of the draft_vocab_size tokens; raise it or leave it out");
     }
-    FT_ASSIGN_OR_RETURN(reduced_, load_rows(context, config, used.rows));
+    const Sharding& sharding = context.sharding;
+    const ColumnPart own =
+        column_part(static_cast<int32_t>(used.rows.size()), sharding.rank, sharding.size);
+    const auto first = used.rows.begin() + own.begin;
+    FT_ASSIGN_OR_RETURN(reduced_, load_rows(context, config, {first, first + own.count}));
     matrix_.weight = reduced_.get();
     matrix_.rows = static_cast<int32_t>(used.rows.size());
   }
@@ -169,7 +175,8 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
                                               .target_vocab = target_vocab_,
                                               .probabilistic = probabilistic_,
                                               .mapped = matrix_.id_map != nullptr,
-                                              .masked = context.with_grammars});
+                                              .masked = context.with_grammars,
+                                              .cut = context.sharding.is_cut()});
   return output_->take();
 }
 
@@ -182,11 +189,14 @@ Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& 
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   options.load_format = context.dummy ? LoadFormat::kDummy : LoadFormat::kAuto;
+  options.dummy_recipe = context.dummy_recipe;
   options.max_model_len = max_len;
   options.max_rows = std::max(context.max_rows, context.max_spans);
   options.max_logits_rows = context.max_spans;
   options.one_kv_group = true;
+  options.kv_format = context.kv_format;
   options.attention = context.attention;
+  options.sharding = context.sharding;
   FT_ASSIGN_OR_RETURN(auto model, load_model(context.device, context.folder, options));
   FT_CHECK(model->kv_groups().size() == 1);
   const DrafterTraits traits{.has_kv = true,

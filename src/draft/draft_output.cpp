@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/collectives.h"
 #include "kernels/gemm.h"
 #include "kernels/head_argmax.h"
 #include "kernels/sample.h"
@@ -25,12 +26,21 @@ Status DraftOutput::take() {
   if (!sizes_.probabilistic) {
     const int64_t bytes = head_argmax_bytes(sizes_.max_logits_rows, sizes_.matrix_rows);
     FT_ASSIGN_OR_RETURN(argmax_, arena_.take(static_cast<size_t>(bytes), "a drafter's choices"));
+    if (sizes_.cut) {
+      FT_ASSIGN_OR_RETURN(keys_,
+                          arena_.take_array<uint64_t>(static_cast<size_t>(sizes_.max_logits_rows),
+                                                      "a drafter's choices"));
+    }
     if (!sizes_.masked) return {};
   }
   const auto tile = static_cast<size_t>(tile_);
   const char* what = "a drafter's logits (use draft_sample_method greedy)";
   FT_ASSIGN_OR_RETURN(
       logits_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.matrix_rows), what));
+  if (sizes_.cut) {
+    FT_ASSIGN_OR_RETURN(
+        part_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.matrix_rows), what));
+  }
   if (!sizes_.mapped) return {};
   FT_ASSIGN_OR_RETURN(
       spread_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.target_vocab), what));
@@ -44,16 +54,7 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
   const bool masked = step.masks.ticket != nullptr;
   FT_CHECK(!masked || sizes_.masked);
   if (!sizes_.probabilistic && !masked) {
-    head_argmax(queue, {.counts = rows.counts,
-                        .x = states,
-                        .weight = matrix.weight,
-                        .id_map = matrix.id_map,
-                        .ids = rows.sampled,
-                        .workspace = argmax_,
-                        .max_rows = max_rows,
-                        .n = matrix.rows,
-                        .k = matrix.hidden,
-                        .dtype = matrix.dtype});
+    choose_best(queue, matrix, states, rows, max_rows);
     return;
   }
   if (masked) await(queue, step);
@@ -68,7 +69,47 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
   }
 }
 
+// Ranks that each have rows of the matrix compare their best ones.
+void DraftOutput::choose_best(Queue& queue, const OutputMatrix& matrix, const void* states,
+                              const StepTensors& rows, int32_t max_rows) const {
+  const Sharding& sharding = matrix.sharding;
+  const ColumnPart own = column_part(matrix.rows, sharding.rank, sharding.size);
+  const bool cut = cuts_columns(matrix.rows, sharding.size);
+  FT_CHECK(!cut || sizes_.cut);
+  head_argmax(queue, {.counts = rows.counts,
+                      .x = states,
+                      .weight = matrix.weight,
+                      .id_map = matrix.id_map != nullptr ? matrix.id_map + own.begin : nullptr,
+                      .ids = rows.sampled,
+                      .workspace = argmax_,
+                      .max_rows = max_rows,
+                      .n = own.count,
+                      .k = matrix.hidden,
+                      .dtype = matrix.dtype,
+                      .keys = cut ? keys_ : nullptr,
+                      .first_row = own.begin});
+  if (!cut) return;
+  gather_argmax(queue, {.comm = sharding.comm,
+                        .counts = rows.counts,
+                        .keys = keys_,
+                        .id_map = matrix.id_map,
+                        .ids = rows.sampled,
+                        .max_rows = max_rows});
+}
+
 void DraftOutput::await(Queue& queue, const DraftStep& step) const {
+  if (step.masks.waits) await_own(queue, step);
+  if (step.masks.comm == nullptr) return;
+  share_masks(queue, {.comm = step.masks.comm,
+                      .counts = step.tensors.counts,
+                      .spans = step.tensors.spans,
+                      .slots = step.batch.slots,
+                      .params = step.batch.params,
+                      .masks = step.masks.exchange.masks,
+                      .mask_words = step.masks.exchange.mask_words});
+}
+
+void DraftOutput::await_own(Queue& queue, const DraftStep& step) {
   await_masks(queue, {.counts = step.tensors.counts,
                       .spans = step.tensors.spans,
                       .slots = step.batch.slots,
@@ -76,22 +117,38 @@ void DraftOutput::await(Queue& queue, const DraftStep& step) const {
                       .exchange = step.masks.exchange,
                       .ticket = step.masks.ticket,
                       .budget_ns = step.masks.budget_ns,
-                      .drafter = step.index});
+                      .drafter = step.index,
+                      .mends = 0});
 }
 
-void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const {
+// Logits of the tile's rows.
+void DraftOutput::multiply(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const {
+  const Sharding& sharding = matrix.sharding;
+  const bool cut = cuts_columns(matrix.rows, sharding.size);
   gemm(queue, {.counts = tile.rows.counts,
                .x = tile.states,
                .weight = matrix.weight,
-               .y = logits_,
+               .y = cut ? part_ : logits_,
                .bias = nullptr,
                .row_kind = RowKind::kLogits,
                .row_offset = tile.offset,
                .max_rows = tile.max_rows,
-               .n = matrix.rows,
+               .n = column_part(matrix.rows, sharding.rank, sharding.size).count,
                .k = matrix.hidden,
                .dtype = matrix.dtype,
                .out_dtype = DType::kF32});
+  if (!cut) return;
+  gather_columns(queue, {.comm = sharding.comm,
+                         .counts = tile.rows.counts,
+                         .part = part_,
+                         .out = logits_,
+                         .row_offset = tile.offset,
+                         .max_rows = tile.max_rows,
+                         .cols = matrix.rows});
+}
+
+void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const {
+  multiply(queue, matrix, tile);
   if (matrix.softcap > 0) {
     softcap(queue, {.counts = tile.rows.counts,
                     .x = logits_,

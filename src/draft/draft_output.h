@@ -8,17 +8,19 @@
 #include "device/queue.h"
 #include "draft/drafter.h"
 #include "kernels/step_types.h"
+#include "model/sharding.h"
 
 namespace foretoken {
 
 // The output matrix of a drafter.
 struct OutputMatrix {
-  const void* weight = nullptr;     // packed [rows, hidden] of dtype
+  const void* weight = nullptr;     // packed [this rank's part of rows, hidden] of dtype
   const int32_t* id_map = nullptr;  // [rows] target id of each row, -1: none; null: the row itself
   int32_t rows = 0;
   int32_t hidden = 0;
   DType dtype = DType::kF32;
-  float softcap = 0;  // of the logits; 0: none
+  float softcap = 0;       // of the logits; 0: none
+  Sharding sharding = {};  // that its rows are cut by
 };
 
 // How draft tokens come out of a drafter's last states: the likeliest one without writing logits,
@@ -34,6 +36,7 @@ class DraftOutput {
     bool probabilistic = false;
     bool mapped = false;  // some matrix has an id_map
     bool masked = false;  // some steps hold grammars
+    bool cut = false;     // some matrix is cut over ranks
   };
   DraftOutput(Device& device, const Sizes& sizes);
 
@@ -56,14 +59,20 @@ class DraftOutput {
     int32_t max_rows;
   };
   void await(Queue& queue, const DraftStep& step) const;
+  static void await_own(Queue& queue, const DraftStep& step);
+  void choose_best(Queue& queue, const OutputMatrix& matrix, const void* states,
+                   const StepTensors& rows, int32_t max_rows) const;
+  void multiply(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
   void sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
 
   const Sizes sizes_;
   Arena arena_;
-  int32_t tile_ = 0;         // logits rows that are computed at once
-  void* argmax_ = nullptr;   // greedy: head_argmax_bytes
-  float* logits_ = nullptr;  // probabilistic or masked: [tile, matrix_rows]
-  float* spread_ = nullptr;  // and where ids are mapped [tile, target_vocab]
+  int32_t tile_ = 0;          // logits rows that are computed at once
+  void* argmax_ = nullptr;    // greedy: head_argmax_bytes
+  uint64_t* keys_ = nullptr;  // greedy and cut: [max_logits_rows]
+  float* part_ = nullptr;     // cut: a rank's columns of logits_
+  float* logits_ = nullptr;   // probabilistic or masked: [tile, matrix_rows]
+  float* spread_ = nullptr;   // and where ids are mapped [tile, target_vocab]
 };
 
 }  // namespace foretoken

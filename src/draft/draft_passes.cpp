@@ -48,7 +48,8 @@ void DraftPasses::export_masked(Queue& queue, const DraftStep& step) {
                        .batch = step.batch,
                        .exchange = step.masks.exchange,
                        .ticket = step.masks.ticket,
-                       .drafter = step.index});
+                       .drafter = step.index,
+                       .num_mended = 0});
 }
 
 void DraftPasses::enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape,

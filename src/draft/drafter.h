@@ -15,6 +15,9 @@ struct DraftMasks {
   MaskExchange exchange{};
   MaskTicket* ticket = nullptr;
   int64_t budget_ns = 0;  // to wait in a pass; a draft whose mask is late is made without
+  // With several ranks the masks are those of rank 0 (share_masks); null: there is one.
+  const void* comm = nullptr;
+  bool waits = true;  // rank 0 does, and tells the others
 };
 
 // What a drafter may read: the step's plan and the state of the batch after its commit.

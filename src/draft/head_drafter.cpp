@@ -92,7 +92,8 @@ OutputMatrix HeadDrafter::matrix(int module) const {
           .rows = head.rows,
           .hidden = layer.hidden_size,
           .dtype = layer.dtype,
-          .softcap = layer.logits_softcap};
+          .softcap = layer.logits_softcap,
+          .sharding = head.sharding};
 }
 
 Status HeadDrafter::take_scratch() {
@@ -108,6 +109,7 @@ Status HeadDrafter::take_scratch() {
   for (int module = 0; module < num_modules_; ++module) {
     sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(module).rows);
     sizes.mapped |= matrix(module).id_map != nullptr;
+    sizes.cut |= matrix(module).sharding.is_cut();
   }
   output_.emplace(device_, sizes);
   return output_->take();
@@ -216,8 +218,10 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
                                        .max_logits_rows = context.max_spans,
                                        .attention = context.attention,
                                        .dummy = context.dummy,
+                                       .kv_format = context.kv_format,
                                        .vocab_ids = context.draft_vocab_ids,
-                                       .target_folder = context.target_folder}));
+                                       .target_folder = context.target_folder,
+                                       .sharding = context.sharding}));
   const DrafterTraits traits{
       .has_kv = true, .keeps_written = false, .max_drafts = drafts, .max_len = max_len};
   auto drafter =

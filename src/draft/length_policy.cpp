@@ -161,12 +161,17 @@ int64_t LengthPolicy::expected_drafts(const State& state, int limit) const {
   return sum;
 }
 
-// What so many rows add to the last kRingSize steps: beside a prompt chunk, what the chunk alone
-// would have taken does not count.
-int64_t LengthPolicy::ring_ns(int rows) const {
+// What the load takes in each of the last kRingSize steps. Beside a prompt chunk its drafts cost
+// what their rows add there; without them it counts as alone, as the chunk would have run anyway.
+int64_t LengthPolicy::ring_ns(const Load& load) const {
+  const int64_t alone = times_.step_ns(load.seqs, load.granted, load.live);
+  const int64_t without = times_.step_ns(load.seqs, 0, 0);
+  const auto live = static_cast<int>(load.live);
   int64_t sum = 0;
-  for (const int beside : prompt_rows_) {
-    sum += times_.target.at(beside + rows) - times_.target.at(beside);
+  for (const int prompt_rows : prompt_rows_) {
+    const int beside = prompt_rows + load.seqs;
+    sum += prompt_rows == 0 ? alone
+                            : without + times_.target.at(beside + live) - times_.target.at(beside);
   }
   return std::max<int64_t>(1, sum);
 }
@@ -181,10 +186,12 @@ LengthPolicy::Load LengthPolicy::load_beside(int drafter, const BatchDemand& dem
     if (static_cast<int>(i) == drafter) continue;
     const int limit = states_[i].limit;
     const int64_t drafting = other.num_ready * states_[i].share;
-    load.rows += other.num_decoding + static_cast<int>(drafting * limit / kOne);
+    load.seqs += other.num_decoding;
+    load.granted += int64_t{other.num_ready} * limit;
+    load.live += drafting * limit / kOne;
     load.tokens += other.num_decoding * kOne + drafting * expected_drafts(states_[i], limit) / kOne;
   }
-  load.rows += num_plain;
+  load.seqs += num_plain;
   load.tokens += num_plain * kOne;
   return load;
 }
@@ -206,9 +213,9 @@ LengthPolicy::Choice LengthPolicy::choose(int drafter, int num_sequences, const 
     const int64_t drafting = num_sequences * state.share;
     const int64_t tokens =
         load.tokens + num_sequences * kOne + drafting * expected_drafts(state, limit) / kOne;
-    const auto num_drafts = static_cast<int>((drafting * limit + kOne - 1) / kOne);
-    const int64_t ns =
-        ring_ns(load.rows + num_sequences + num_drafts) + kRingSize * times_.draft_ns(drafter, use);
+    const Load all{load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
+                   load.live + (drafting * limit + kOne - 1) / kOne, tokens};
+    const int64_t ns = ring_ns(all) + kRingSize * times_.draft_ns(drafter, use);
     const auto at = static_cast<size_t>(limit);
     speeds[at] = (tokens << 32) / ns;
     token_ns[at] = ns / kRingSize * kOne / tokens;
@@ -266,7 +273,7 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
     grant.max_spans = 1;
     num_sequences = num_drafting(drafter, own, grant.max_class);
   }
-  load.rows += num_all - num_sequences;
+  load.seqs += num_all - num_sequences;
   load.tokens += (num_all - num_sequences) * kOne;
   grant.limit = choose(drafter, num_sequences, load).limit;
   const bool learning = knows_nothing || (state.limit > 0 && state.num_seen < kLearning);
@@ -288,8 +295,9 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
 
 // What the use adds to a step of so many sequences.
 int64_t LengthPolicy::probe_ns(int drafter, int num_decoding, const DraftUse& use) const {
-  return times_.draft_ns(drafter, use) + times_.target.at(num_decoding + use.num_spans) -
-         times_.target.at(num_decoding);
+  return times_.draft_ns(drafter, use) +
+         times_.step_ns(num_decoding, use.num_spans, use.num_spans) -
+         times_.step_ns(num_decoding, 0, 0);
 }
 
 // One draft of the few sequences that lack the fewest entries, when the budget has it.

@@ -97,8 +97,10 @@ class LengthPolicy {
   };
   // What the step does beside the drafter that is decided about.
   struct Load {
-    int rows = 0;
-    int64_t tokens = 0;  // expected, in 1/65536
+    int seqs = 0;         // that decode
+    int64_t granted = 0;  // drafts that they have room for
+    int64_t live = 0;     // drafts that they will have
+    int64_t tokens = 0;   // expected, in 1/65536
   };
   struct Choice {
     int limit = 0;
@@ -110,7 +112,7 @@ class LengthPolicy {
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, int num_sequences, const Load& load) const;
   int64_t expected_drafts(const State& state, int limit) const;
-  int64_t ring_ns(int rows) const;
+  int64_t ring_ns(const Load& load) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);

@@ -43,9 +43,10 @@ bool names(const DrafterEntry& entry, const std::string& method) {
 // The folder must hold what the method reads, as far as the files tell.
 Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
   std::error_code error;
-  if (!std::filesystem::is_directory(context.folder, error)) {
-    return not_found("speculative config: the folder " + context.folder +
-                     " of the drafter does not exist; set `model` to one that does");
+  if (!std::filesystem::exists(context.folder, error)) {
+    return not_found("speculative config: " + context.folder +
+                     ", the folder or GGUF file of the drafter, does not exist; set `model` to one "
+                     "that does");
   }
   const MethodGuess guess = method_of_files(context.folder);
   if (!guess.certain || guess.method == entry.name) return {};

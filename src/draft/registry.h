@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "draft/drafter.h"
+#include "gguf/gguf_recipe.h"
 #include "model/model.h"
 
 namespace foretoken {
@@ -23,15 +24,18 @@ struct DrafterContext {
   std::string folder;  // of config.model, fetched; the target's where `model` is empty
   const AttentionBackend* attention = nullptr;
   int max_model_len = 0;
-  int max_rows = 0;            // of the largest catch-up pass
-  int max_spans = 0;           // sequences a step
-  bool dummy = false;          // random weights
+  int max_rows = 0;                          // of the largest catch-up pass
+  int max_spans = 0;                         // sequences a step
+  bool dummy = false;                        // random weights
+  const GgufRecipe* dummy_recipe = nullptr;  // by which a draft model's are quantised, or null
+  KvFormat kv_format = KvFormat::kPlain;     // of the drafter's own KV
   bool with_grammars = false;  // steps may hold grammars, under whose masks drafts are made
   // Where the draft model has another vocabulary (engine/token_map.h); empty: the same ids.
   std::vector<int32_t> token_map;       // target id to a draft id, never negative
   std::vector<int32_t> token_map_back;  // draft id to the equal target id, -1: there is none
   // Target ids of the reduced draft vocabulary, ascending; empty: all.
   std::vector<int32_t> draft_vocab_ids;
+  Sharding sharding = {};  // of the drafter's own weights
 };
 
 struct DrafterEntry {

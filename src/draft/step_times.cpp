@@ -15,7 +15,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr int64_t kMaxNs = int64_t{1} << 40;  // 18 minutes; keeps products within 64 bits
 constexpr int kMaxSize = 1 << 20;
 
@@ -81,6 +81,29 @@ Result<DrafterTimes> read_drafter(const nlohmann::json& json, const std::string&
   return times;
 }
 
+Result<VerifyTimes> read_verify(const nlohmann::json& json, const std::string& where, int after) {
+  FT_RETURN_IF_ERROR(check_keys(json, {"drafts", "idle", "full"}, where));
+  VerifyTimes times;
+  const auto& drafts = json["drafts"];
+  const bool first = after < 0;
+  if (!drafts.is_number_integer() || drafts.get<int64_t>() > kMaxSpeculativeTokens ||
+      (first ? drafts != 0 : drafts.get<int64_t>() <= after)) {
+    return invalid_argument(where + ": 'drafts' must be 0, then grow, up to " +
+                            std::to_string(kMaxSpeculativeTokens) +
+                            "; delete the file to measure again");
+  }
+  times.drafts = drafts.get<int>();
+  FT_ASSIGN_OR_RETURN(times.idle, read_curve(json["idle"], where + ", idle"));
+  FT_ASSIGN_OR_RETURN(times.full, read_curve(json["full"], where + ", full"));
+  if (times.idle.empty() || times.full.empty()) return bad_curve(where, "has an empty curve");
+  return times;
+}
+
+// The value at `at` on the line from (0, a) to (length, b).
+int64_t between(int64_t a, int64_t b, int64_t at, int64_t length) {
+  return length > 0 ? a + (b - a) * at / length : a;
+}
+
 std::string list_of(std::span<const std::string> names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
@@ -124,11 +147,31 @@ int64_t StepTimes::draft_ns(int index, const DraftUse& use) const {
   return first + num_passes * times.pass.at(use.num_spans);
 }
 
-std::vector<int32_t> StepTimes::row_ns(int max_rows) const {
+int64_t StepTimes::step_ns(int num_seqs, int64_t granted, int64_t live) const {
+  if (verify.empty() || num_seqs <= 0) {
+    return target.at(static_cast<int>(std::min<int64_t>(num_seqs + live, kMaxSize)));
+  }
+  size_t high = 0;
+  while (high + 1 < verify.size() && granted > int64_t{verify[high].drafts} * num_seqs) ++high;
+  const VerifyTimes& above = verify[high];
+  const VerifyTimes& below = verify[high == 0 ? 0 : high - 1];
+  const int64_t length = int64_t{above.drafts - below.drafts} * num_seqs;
+  const int64_t at = std::min(granted - int64_t{below.drafts} * num_seqs, length);
+  const int64_t idle = between(below.idle.at(num_seqs), above.idle.at(num_seqs), at, length);
+  const int64_t full = between(below.full.at(num_seqs), above.full.at(num_seqs), at, length);
+  return between(idle, std::max(idle, full), std::min(live, granted), granted);
+}
+
+std::vector<int32_t> StepTimes::row_ns(int num_seqs, int drafts, int max_rows) const {
   std::vector<int32_t> all(static_cast<size_t>(max_rows) + 1);
+  const int64_t room = int64_t{num_seqs} * drafts;
+  const int64_t idle = step_ns(num_seqs, room, 0);
+  const int64_t full = step_ns(num_seqs, room, room);
   for (int rows = 1; rows <= max_rows; ++rows) {
-    all[static_cast<size_t>(rows)] = static_cast<int32_t>(
-        std::min<int64_t>(target.at(rows), std::numeric_limits<int32_t>::max()));
+    const int64_t ns =
+        verify.empty() ? target.at(rows) : between(idle, full, rows - num_seqs, room);
+    all[static_cast<size_t>(rows)] =
+        static_cast<int32_t>(std::clamp<int64_t>(ns, 0, std::numeric_limits<int32_t>::max()));
   }
   return all;
 }
@@ -136,6 +179,11 @@ std::vector<int32_t> StepTimes::row_ns(int max_rows) const {
 std::string StepTimes::text() const {
   std::ostringstream text;
   append_curve(text, "target step", "rows", target);
+  for (const VerifyTimes& times : verify) {
+    const std::string room = std::to_string(times.drafts) + " drafts each";
+    append_curve(text, room, "sequences", times.full);
+    if (times.drafts > 0) append_curve(text, room + ", missing", "sequences", times.idle);
+  }
   for (const DrafterTimes& drafter : drafters) {
     append_curve(text, drafter.name + " catch-up", "rows", drafter.catch_up);
     append_curve(text, drafter.name + (drafter.one_pass ? " proposal" : " pass"), "sequences",
@@ -148,6 +196,14 @@ std::string step_times_to_json(const StepTimes& times) {
   nlohmann::ordered_json json;
   json["format"] = kFormat;
   json["target"] = curve_json(times.target);
+  json["verify"] = nlohmann::ordered_json::array();
+  for (const VerifyTimes& each : times.verify) {
+    nlohmann::ordered_json entry;
+    entry["drafts"] = each.drafts;
+    entry["idle"] = curve_json(each.idle);
+    entry["full"] = curve_json(each.full);
+    json["verify"].push_back(std::move(entry));
+  }
   json["drafters"] = nlohmann::ordered_json::array();
   for (const DrafterTimes& drafter : times.drafters) {
     nlohmann::ordered_json entry;
@@ -162,18 +218,25 @@ std::string step_times_to_json(const StepTimes& times) {
 
 Result<StepTimes> parse_step_times(std::string_view json, const std::string& what) {
   FT_ASSIGN_OR_RETURN(const nlohmann::json root, parse_json_object(json, what));
-  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "drafters"}, what));
-  if (root["format"] != kFormat) {
+  if (root.contains("format") && root["format"] != kFormat) {
     return invalid_argument(what + " has format " + root["format"].dump() +
                             ", but this build reads " + std::to_string(kFormat) +
                             "; delete the file to measure again");
   }
+  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "verify", "drafters"}, what));
   if (!root["drafters"].is_array() || root["drafters"].size() > kMaxDrafters) {
     return invalid_argument(what + ": 'drafters' must be a list of at most " +
                             std::to_string(kMaxDrafters));
   }
   StepTimes times;
   FT_ASSIGN_OR_RETURN(times.target, read_curve(root["target"], what + ", target"));
+  if (!root["verify"].is_array()) return invalid_argument(what + ": 'verify' must be a list");
+  for (const auto& entry : root["verify"]) {
+    const std::string where = what + ", verify " + std::to_string(times.verify.size());
+    const int after = times.verify.empty() ? -1 : times.verify.back().drafts;
+    FT_ASSIGN_OR_RETURN(VerifyTimes each, read_verify(entry, where, after));
+    times.verify.push_back(std::move(each));
+  }
   for (const auto& entry : root["drafters"]) {
     const std::string where = what + ", drafter " + std::to_string(times.drafters.size());
     FT_ASSIGN_OR_RETURN(DrafterTimes drafter, read_drafter(entry, where));

@@ -47,16 +47,32 @@ struct DrafterTimes {
   bool operator==(const DrafterTimes&) const = default;
 };
 
+// Steps whose sequences each have room for so many drafts, by sequences. Devices whose kernels are
+// chosen by the room hardly gain by drafts that are missing; others take as long as live rows do.
+struct VerifyTimes {
+  int drafts = 0;
+  TimeCurve idle;  // no sequence has drafts
+  TimeCurve full;  // all have as many as there is room for
+  bool operator==(const VerifyTimes&) const = default;
+};
+
 // What steps cost: measured at start, or read from a file so that all runs decide alike. Any thread
 // may read it.
 struct StepTimes {
   TimeCurve target;  // a step without drafts, by token rows, all of which want logits
+  // By growing numbers of drafts, the first 0. Empty: unknown, rows tell it all.
+  std::vector<VerifyTimes> verify;
   std::vector<DrafterTimes> drafters;
+
+  // A step of `num_seqs` sequences that decode, with room for `granted` drafts together, of which
+  // `live` exist.
+  int64_t step_ns(int num_seqs, int64_t granted, int64_t live) const;
 
   // What drafter `index` adds to a step.
   int64_t draft_ns(int index, const DraftUse& use) const;
-  // The array that the device chooses lengths with: [i] is the time of a step of i rows.
-  std::vector<int32_t> row_ns(int max_rows) const;
+  // The array that the device chooses lengths with: [i] is the time of a step of i rows where about
+  // `num_seqs` sequences have room for `drafts` each.
+  std::vector<int32_t> row_ns(int num_seqs, int drafts, int max_rows) const;
   // A table to read, one line a size.
   std::string text() const;
   bool operator==(const StepTimes&) const = default;

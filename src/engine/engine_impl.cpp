@@ -5,8 +5,10 @@
 
 #include "base/log.h"
 #include "engine/chat_arguments.h"
+#include "engine/data_parallel_engine.h"
 #include "engine/generate_call.h"
-#include "engine/output_collector.h"
+#include "engine/parallel_checks.h"
+#include "engine/process_ranks.h"
 #include "text/chat_content.h"
 
 namespace foretoken {
@@ -23,6 +25,10 @@ EngineImpl::~EngineImpl() {
   if (grammars_ != nullptr) grammars_->stop_compiling();
   if (loop_ != nullptr) loop_->stop();
   if (outputs_ != nullptr) outputs_->join();
+  // The loop has sent the last plan; without one the others would wait for plans.
+  if (loop_ == nullptr && !ended_)
+    ranks_.abort(aborted("rank " + std::to_string(ranks_.rank()) + " ended"));
+  local_ranks_.reset();
   if (loop_ != nullptr && loop_->device_hangs()) {
     abandon_device();
   } else if (queue_ != nullptr) {
@@ -147,21 +153,7 @@ std::vector<RequestOutput> EngineImpl::generate(std::vector<Request> requests) {
 }
 
 std::future<std::vector<RequestOutput>> EngineImpl::generate_async(Request request) {
-  auto promise = std::make_shared<std::promise<std::vector<RequestOutput>>>();
-  auto collector = std::make_shared<OutputCollector>(request);
-  std::future<std::vector<RequestOutput>> future = promise->get_future();
-  const Status status = submit(
-      std::move(request),
-      [promise, collector](const RequestOutput& output) {
-        collector->add(output);
-        if (output.request_finished) promise->set_value(collector->take());
-      },
-      nullptr);
-  if (!status.ok()) {
-    collector->fail(status);
-    promise->set_value(collector->take());
-  }
-  return future;
+  return future_outputs(*this, std::move(request));
 }
 
 SamplingParams EngineImpl::default_sampling_params() const { return generation_.sampling; }
@@ -201,6 +193,7 @@ EngineStats EngineImpl::stats() const {
   EngineStats stats;
   stats.num_steps = loop_->num_steps();
   stats.timing = loop_->timing();
+  stats.timing.exchange_ns = ranks_.exchange_ns() - start_exchange_ns_;
   stats.step_tokens = loop_->step_tokens();
   stats.num_finished_requests = outputs_->num_finished();
   stats.requests = outputs_->totals();
@@ -217,6 +210,15 @@ EngineStats EngineImpl::stats() const {
 }
 
 Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine) {
+  FT_RETURN_IF_ERROR(check_parallel(config, process_environment));
+  if (config.parallel.data_parallel_size > 1) {
+    FT_ASSIGN_OR_RETURN(*engine, DataParallelEngine::create(config));
+    return {};
+  }
+  if (ranks_are_processes(config.parallel, process_environment)) {
+    FT_ASSIGN_OR_RETURN(*engine, make_process_engine(config, process_environment));
+    return {};
+  }
   FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made, EngineImpl::create(config, TestHooks{}));
   *engine = std::move(made);
   return {};

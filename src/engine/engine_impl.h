@@ -15,8 +15,12 @@
 #include "engine/generation_config.h"
 #include "engine/grammar_service.h"
 #include "engine/kv_budget.h"
+#include "engine/local_ranks.h"
 #include "engine/model_runner.h"
 #include "engine/output_processor.h"
+#include "engine/parallel_checks.h"
+#include "engine/plan_feed.h"
+#include "engine/ranks.h"
 #include "engine/request_builder.h"
 #include "engine/start_clock.h"
 #include "engine/step_bench.h"
@@ -32,10 +36,13 @@ class EngineImpl final : public Engine {
  public:
   // kIdle: without a loop and threads, for measuring steps; it takes no requests.
   enum class Start : uint8_t { kServing, kIdle };
-  // `hooks` plants faults for tests.
+  // `hooks` plants faults for tests. Without links the ranks that the configuration asks for are
+  // threads of this process; with them (of all lanes) this is one rank of their group, and above
+  // rank 0 takes no requests.
   static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
                                                     const TestHooks& hooks,
-                                                    Start start = Start::kServing);
+                                                    Start start = Start::kServing,
+                                                    group::LaneLinks links = {});
   ~EngineImpl() override;
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -53,21 +60,33 @@ class EngineImpl final : public Engine {
   const EngineInfo& info() const override { return info_; }
   // Of an idle engine, which outlives them.
   StepBenchParts bench_parts();
+  // Of a rank above 0: runs rank 0's plans until they end.
+  Status run_rank();
 
  private:
-  EngineImpl() = default;
+  EngineImpl(group::LaneLinks links, const ParallelConfig& parallel)
+      : ranks_(std::move(links), layout_of_engine(parallel)) {}
+  Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
+               std::vector<group::LaneLinks> other_ranks);
+  Status open_device(const EngineConfig& config);
   Status load(EngineConfig& config, const ModelFiles& target,
               std::vector<std::string> drafter_folders, StartClock& clock);
   Status load_text(const EngineConfig& config, const ModelFiles& target);
   Status size_kv_cache(EngineConfig& config);
   StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
   int64_t bytes_beside_kv(const EngineConfig& config) const;
+  int local_shares(const EngineConfig& config) const;
   Status make_memory(const EngineConfig& config);
+  Status give_drafters_memory(const EngineConfig& config);
+  Status share_taps();
   void make_scheduler(const EngineConfig& config);
   // Before the runner, which keeps the queue.
   Status start_trace(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config);
+  Status measure_step_times(const EngineConfig& config);
+  Status share_step_times();
+  Status check_step_times(const std::string& file) const;
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config, StartClock& clock);
   // Checks a request and takes its id; what comes next is push, prepare or forget.
@@ -86,6 +105,10 @@ class EngineImpl final : public Engine {
 
   // In order of construction; destroyed in reverse.
   std::unique_ptr<Device> device_;
+  Ranks ranks_;
+  int64_t start_exchange_ns_ = 0;            // of the ranks before the first step
+  std::unique_ptr<LocalRanks> local_ranks_;  // null: there are none
+  bool ended_ = false;                       // of a rank above 0: the plans have ended
   ProfilerRanges profiler_ranges_;
   std::unique_ptr<Queue> queue_;
   OpTracer* op_tracer_ = nullptr;     // the queue, where ops are traced
@@ -103,6 +126,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<LengthPolicy> policy_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<OutputRing> ring_;
+  std::unique_ptr<PlanFeed> feed_;  // null: one rank
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
   std::unique_ptr<GrammarService> grammars_;  // null: no tokenizer, or idle

@@ -59,8 +59,10 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       stamps_(parts.memory.stamps),
       trace_(parts.trace),
       grammars_(parts.grammars),
+      feed_(parts.feed),
       pacer_(limits_.max_tokens),
       steps_in_flight_(steps_in_flight),
+      num_stages_(static_cast<uint64_t>(parts.num_stages)),
       step_timeout_(step_timeout),
       hooks_(hooks) {
   FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
@@ -105,6 +107,7 @@ void EngineLoop::main() {
   add_submitted(intake_.take_and_close());
   for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
   while (num_reconciled_ < num_submitted_) wait_and_reconcile();
+  if (feed_ != nullptr && !failed_.load()) (void)feed_->end();
   outputs_.close();
 }
 
@@ -215,19 +218,49 @@ bool EngineLoop::plan_and_submit() {
     const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
     encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
   }
-  if (grammars_ != nullptr && (plan.features & kHasGrammar) != 0) {
-    grammars_->expect(runner_.num_mask_tickets(plan));
-  }
+  const StepShape& shape = shapes_[plan.step % kStepRingSize] = runner_.shape_of(plan);
+  if (feed_ != nullptr && !feed(plan)) return false;
+  if (num_stages_ == 1) expect_masks(plan);
   {
     const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
-    runner_.submit(plan);
+    runner_.begin(plan.step, shape);
   }
   note_starts(plan);
   clock_.count_planned();
   follows_[num_submitted_ % kStepRingSize] = !rested_;
   rested_ = false;
   ++num_submitted_;
+  if (num_submitted_ >= num_stages_) finish_before(num_submitted_ - num_stages_ + 1);
   return true;
+}
+
+void EngineLoop::finish_before(uint64_t end_step) {
+  for (; num_finished_ < end_step && !failed_.load(); ++num_finished_) {
+    if (num_stages_ == 1) continue;
+    const StepPlan& plan = plans_[num_finished_ % kStepRingSize];
+    const StepShape& shape = shapes_[num_finished_ % kStepRingSize];
+    const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
+    const Status status = feed_->finish(plan.step, shape);
+    if (!status.ok()) return fail_everything(status);
+    expect_masks(plan);
+    runner_.finish(shape);
+  }
+}
+
+void EngineLoop::expect_masks(const StepPlan& plan) {
+  if (grammars_ == nullptr || (plan.features & kHasGrammar) == 0) return;
+  grammars_->expect(runner_.num_mask_tickets(plan));
+}
+
+// Before this rank's own part, since the others are a message behind. After a failure the step is
+// one of those that nobody waits for.
+bool EngineLoop::feed(const StepPlan& plan) {
+  const StepShape& shape = shapes_[plan.step % kStepRingSize];
+  const Status status = feed_->begin(plan.step, shape, runner_.entry(plan.step));
+  if (status.ok()) return true;
+  ++num_submitted_;
+  fail_everything(status);
+  return false;
 }
 
 void EngineLoop::note_starts(const StepPlan& plan) {
@@ -256,6 +289,7 @@ Status EngineLoop::wait_for_step() {
 }
 
 void EngineLoop::wait_and_reconcile() {
+  finish_before(num_reconciled_ + 1);
   const Status status = wait_for_step();
   if (!status.ok()) fail_everything(status);
   const uint64_t step = num_reconciled_;
@@ -263,11 +297,12 @@ void EngineLoop::wait_and_reconcile() {
   const StepPlan& plan = plans_[step % kStepRingSize];
   const ResultView result = runner_.result(step);
   if (!failed_.load()) note_step(step);
+  // Whoever has a step's outputs finds it counted.
+  num_steps_.fetch_add(1, std::memory_order_relaxed);
   int64_t num_tokens = 0;
   for (size_t i = 0; i < plan.spans.size(); ++i) num_tokens += reconcile(plan, i, result);
   clock_.note_tokens(num_tokens);
   ++num_reconciled_;
-  num_steps_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // The stamps of the step before `step` are complete.
@@ -330,9 +365,10 @@ void EngineLoop::take_rows(const StepPlan& plan, size_t index, const ResultView&
 }
 
 void EngineLoop::fail_everything(const Status& status) {
+  const Status reason = feed_ != nullptr ? feed_->fail(status) : status;
   {
     std::lock_guard lock(error_mutex_);
-    error_ = status;
+    error_ = reason;
   }
   failed_.store(true);
   for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kError);

@@ -12,6 +12,7 @@
 #include "engine/intake.h"
 #include "engine/model_runner.h"
 #include "engine/output_ring.h"
+#include "engine/plan_feed.h"
 #include "engine/prefill_pacer.h"
 #include "engine/step_clock.h"
 #include "engine/step_trace.h"
@@ -20,7 +21,9 @@
 namespace foretoken {
 
 // The engine thread: plan, submit, reconcile. It plans step n + 1 from bounds while step n runs,
-// and waits for nothing but "step n published". Allocates nothing after start-up.
+// and waits for nothing but "step n published". Allocates nothing after start-up. With several
+// stages a step is finished when as many others have begun that no stage need rest, or when it is
+// waited for.
 class EngineLoop {
  public:
   // Outlive the loop.
@@ -33,6 +36,8 @@ class EngineLoop {
     const StepMemory& memory;
     StepTrace* trace = nullptr;         // null: none is kept
     GrammarThread* grammars = nullptr;  // null: no request has a grammar
+    PlanFeed* feed = nullptr;           // to the other ranks; null: there are none
+    int num_stages = 1;                 // that steps go through, the last one here
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -74,6 +79,9 @@ class EngineLoop {
   bool plan_and_submit();
   void hold_awaited();
   bool plan_next(StepPlan& plan);
+  bool feed(const StepPlan& plan);
+  void finish_before(uint64_t end_step);
+  void expect_masks(const StepPlan& plan);
   void note_starts(const StepPlan& plan);
   Status wait_for_step();
   void wait_and_reconcile();
@@ -98,18 +106,22 @@ class EngineLoop {
   const StepStamps* const stamps_;
   StepTrace* const trace_;
   GrammarThread* const grammars_;
+  PlanFeed* const feed_;
   PrefillPacer pacer_;
   const int steps_in_flight_;
+  const uint64_t num_stages_;
   const std::chrono::milliseconds step_timeout_;
   const TestHooks hooks_;
   Intake intake_;
   std::array<StepPlan, kStepRingSize> plans_;
+  std::array<StepShape, kStepRingSize> shapes_{};
   BatchDemand demand_;
   std::array<DraftGrant, kMaxDrafters> grants_{};
   std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
   bool holds_ = false;                         // some sequence is held
   bool rested_ = true;                         // there was nothing to plan since the last step
   uint64_t num_submitted_ = 0;
+  uint64_t num_finished_ = 0;  // of those; the others have only begun
   uint64_t num_reconciled_ = 0;
   int64_t next_deadline_ns_ = INT64_MAX;  // no live request has an earlier one
   std::vector<Sequence*> live_;           // everything added and not released

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "base/log.h"
 #include "engine/engine_impl.h"
@@ -13,6 +14,12 @@ int max_init_words(int vocab_size) {
 }
 
 }  // namespace
+
+// Ranks that find the same memory free.
+int EngineImpl::local_shares(const EngineConfig& config) const {
+  if (device_->type() != DeviceType::kCpu || config.kv_cache_memory_bytes > 0) return 1;
+  return std::max(ranks_.size() / std::max(config.parallel.nnodes, 1), 1);
+}
 
 // Without blocks.
 StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
@@ -57,25 +64,36 @@ int64_t EngineImpl::bytes_beside_kv(const EngineConfig& config) const {
 Status EngineImpl::size_kv_cache(EngineConfig& config) {
   DrafterDemand drafters{.max_drafts = most_drafts(config)};
   for (const auto& drafter : drafters_) {
+    if (!ranks_.stages().is_last()) break;
     drafters.block_bytes += drafter->bytes_per_block(config.block_size);
   }
   const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
-  FT_ASSIGN_OR_RETURN(const int64_t budget,
+  FT_ASSIGN_OR_RETURN(const int64_t own_budget,
                       kv_budget(config, {.device = device_->name(),
                                          .type = device_->type(),
                                          .total = device_->total_memory(),
                                          .free_at_start = free_at_start_,
                                          .free_now = device_->free_memory(),
                                          .still_to_take = bytes_beside_kv(config)}));
+  FT_ASSIGN_OR_RETURN(const int64_t budget,
+                      ranks_.least(own_budget / local_shares(config), "sizing the KV cache"));
   if (config.max_model_len == -1) {
     const int longest = model_->config().max_context;
     FT_ASSIGN_OR_RETURN(config.max_model_len,
                         choose_max_model_len(config, demand, budget, longest));
-    FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",
-           config.max_model_len, longest);
-    info_.max_model_len = config.max_model_len;
+    if (ranks_.is_first())
+      FT_LOG(info, "--max-model-len auto: {} of the {} tokens that the model allows",
+             config.max_model_len, longest);
+    FT_ASSIGN_OR_RETURN(const int64_t least,
+                        ranks_.least(config.max_model_len, "choosing the longest sequence"));
+    config.max_model_len = info_.max_model_len = static_cast<int>(least);
   }
   FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget));
+  // Stages have different numbers of layers.
+  FT_ASSIGN_OR_RETURN(const int64_t full, ranks_.least(num_blocks_.full, "sizing the KV cache"));
+  FT_ASSIGN_OR_RETURN(const int64_t windowed,
+                      ranks_.least(num_blocks_.windowed, "sizing the KV cache"));
+  num_blocks_ = {static_cast<int>(full), static_cast<int>(windowed)};
   return {};
 }
 
@@ -96,6 +114,20 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
       kv_cache_->num_bytes() + (window_cache_ != nullptr ? window_cache_->num_bytes() : 0);
   info_.token_page_bytes = memory_->token_page_bytes();
   info_.block_table_bytes = memory_->block_table_bytes();
+  FT_RETURN_IF_ERROR(give_drafters_memory(config));
+  FT_RETURN_IF_ERROR(share_taps());
+  const int64_t tokens = int64_t{info_.num_blocks} * config.block_size;
+  if (!ranks_.is_first()) return {};
+  FT_LOG(info, "KV cache: {} tokens in {} MiB, room for {:.1f} sequences of {} tokens", tokens,
+         info_.kv_cache_bytes >> 20,
+         static_cast<double>(tokens) / static_cast<double>(config.max_model_len),
+         config.max_model_len);
+  return {};
+}
+
+// Only the last stage drafts.
+Status EngineImpl::give_drafters_memory(const EngineConfig& config) {
+  if (!ranks_.stages().is_last()) return {};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     Drafter& drafter = *drafters_[i];
     FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
@@ -107,11 +139,19 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
     info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;
     info_.drafter_bytes += info_.drafters.back().memory_bytes;
   }
-  const int64_t tokens = int64_t{info_.num_blocks} * config.block_size;
-  FT_LOG(info, "KV cache: {} tokens in {} MiB, room for {:.1f} sequences of {} tokens", tokens,
-         info_.kv_cache_bytes >> 20,
-         static_cast<double>(tokens) / static_cast<double>(config.max_model_len),
-         config.max_model_len);
+  return {};
+}
+
+// The stages before the last one hear which hidden states its drafters want of them.
+Status EngineImpl::share_taps() {
+  if (!ranks_.stages().is_cut()) return {};
+  const std::vector<int32_t>& own = model_->tapped_layers();
+  const std::string mine(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(int32_t));
+  FT_ASSIGN_OR_RETURN(const std::string bytes, ranks_.of_first(mine, "sharing what drafters tap"));
+  if (ranks_.stages().is_last()) return {};
+  std::vector<int32_t> layers(bytes.size() / sizeof(int32_t));
+  std::memcpy(layers.data(), bytes.data(), bytes.size());
+  model_->pass_on(std::move(layers));
   return {};
 }
 

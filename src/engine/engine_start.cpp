@@ -7,13 +7,17 @@
 #include <thread>
 
 #include "base/log.h"
+#include "device/cuda_plugin.h"
+#include "engine/load_format.h"
 #include "engine/locate_model.h"
 #include "engine/logits_rows.h"
 #include "engine/make_drafters.h"
+#include "engine/rank_loop.h"
 #include "engine/resolve_config.h"
 #include "engine/speculative_checks.h"
 #include "engine/step_profile.h"
 #include "gguf/model_texts.h"
+#include "group/local_link.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -21,6 +25,33 @@ namespace {
 
 constexpr size_t kOutputRingSize = 8192;
 constexpr size_t kTracedOps = 131072;
+
+// What ranks give each other is at most a row of logits or of a hidden state.
+int64_t most_row_bytes(const ModelConfig& model) {
+  return int64_t{std::max(model.vocab_size, model.hidden_size)} *
+         static_cast<int64_t>(sizeof(float));
+}
+
+Status check_ranks(const EngineConfig& config, bool idle) {
+  const ParallelConfig& parallel = config.parallel;
+  if (parallel.tensor_parallel_size < 1 || parallel.pipeline_parallel_size < 1) {
+    return invalid_argument(
+        "--tensor-parallel-size and --pipeline-parallel-size must be at least 1");
+  }
+  if (idle && parallel.tensor_parallel_size * parallel.pipeline_parallel_size > 1) {
+    return unsupported(
+        "parts of steps are measured on one rank; leave --tensor-parallel-size and "
+        "--pipeline-parallel-size out, or use bench decode");
+  }
+  return {};
+}
+
+// One step for each stage and one that is planned meanwhile, as far as the ring goes.
+int steps_in_flight(const EngineConfig& config) {
+  const int stages = config.parallel.pipeline_parallel_size;
+  if (stages == 1 || config.steps_in_flight == 1) return config.steps_in_flight;
+  return std::max(config.steps_in_flight, std::min(stages + 1, kStepRingSize - 1));
+}
 
 // Shorter prompts end soon enough.
 int paced_prompt_len(const EngineConfig& config) {
@@ -32,41 +63,86 @@ int paced_prompt_len(const EngineConfig& config) {
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
-                                                       const TestHooks& hooks, Start start) {
+                                                       const TestHooks& hooks, Start start,
+                                                       group::LaneLinks links) {
+  FT_RETURN_IF_ERROR(check_ranks(given, start == Start::kIdle));
+  const int size = given.parallel.tensor_parallel_size * given.parallel.pipeline_parallel_size;
+  std::vector<group::LaneLinks> local;
+  if (size > 1) load_kernels_at_start();
+  if (size > 1 && links[0] == nullptr) {
+    local = group::make_local_links(size);
+    links = std::move(local[0]);
+  }
+  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links), given.parallel));
+  const Status status = engine->start(given, hooks, start, std::move(local));
+  if (status.ok()) return engine;
+  engine->ranks_.abort(status);
+  return status;
+}
+
+// Threads of ranks on one machine share its cores.
+Status EngineImpl::open_device(const EngineConfig& config) {
+  FT_ASSIGN_OR_RETURN(device_, open_configured_device(config));
+  const int local = ranks_.size() / std::max(config.parallel.nnodes, 1);
+  if (device_->type() == DeviceType::kCpu && config.cpu_threads == 0 && local > 1) {
+    EngineConfig shared = config;
+    shared.cpu_threads = std::max(device_->num_workers() / local, 1);
+    FT_ASSIGN_OR_RETURN(device_, open_configured_device(shared));
+  }
+  free_at_start_ = device_->free_memory();
+  return {};
+}
+
+Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Start start,
+                         std::vector<group::LaneLinks> other_ranks) {
   StartClock clock;
-  std::unique_ptr<EngineImpl> engine(new EngineImpl());
   FT_RETURN_IF_ERROR(check_speculative(given));
-  FT_ASSIGN_OR_RETURN(engine->device_, open_configured_device(given));
-  engine->free_at_start_ = engine->device_->free_memory();
+  FT_RETURN_IF_ERROR(open_device(given));
   clock.end_phase("device");
   FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
   const ModelFiles target(config.model);
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
                       read_model_config(target, {config.dtype, config.hf_overrides}));
-  FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *engine->device_, model));
+  FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *device_, model));
+  resolved.steps_in_flight = steps_in_flight(resolved);
+  // They live on the host of rank 0 alone.
+  if (!ranks_.is_alone()) resolved.max_processor_rows = 0;
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
-  engine->profiler_ranges_ =
-      engine->device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
-  FT_ASSIGN_OR_RETURN(engine->queue_, engine->device_->make_queue());
-  if (hooks.wrap_queue) engine->queue_ = hooks.wrap_queue(std::move(engine->queue_));
+  // All files are on this machine now.
+  if (!other_ranks.empty()) {
+    local_ranks_ = std::make_unique<LocalRanks>(config, hooks, other_ranks);
+  }
+  FT_RETURN_IF_ERROR(ranks_.open(*device_, most_row_bytes(model)));
+  profiler_ranges_ = device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
+  FT_ASSIGN_OR_RETURN(queue_, device_->make_queue());
+  if (hooks.wrap_queue) queue_ = hooks.wrap_queue(std::move(queue_));
   clock.end_phase("configuration");
-  FT_RETURN_IF_ERROR(engine->load(resolved, target, drafter_folders, clock));
-  FT_RETURN_IF_ERROR(engine->size_kv_cache(resolved));
-  FT_RETURN_IF_ERROR(engine->make_memory(resolved));
-  engine->make_scheduler(resolved);
-  FT_RETURN_IF_ERROR(engine->start_trace(resolved));
-  FT_RETURN_IF_ERROR(engine->make_runner(resolved, hooks));
+  FT_RETURN_IF_ERROR(load(resolved, target, drafter_folders, clock));
+  FT_RETURN_IF_ERROR(size_kv_cache(resolved));
+  FT_RETURN_IF_ERROR(make_memory(resolved));
+  make_scheduler(resolved);
+  FT_RETURN_IF_ERROR(start_trace(resolved));
+  FT_RETURN_IF_ERROR(make_runner(resolved, hooks));
   clock.end_phase("memory");
-  FT_RETURN_IF_ERROR(engine->prepare_speculation(resolved, clock));
-  if (start == Start::kServing) {
-    FT_RETURN_IF_ERROR(engine->make_grammars(resolved, hooks));
-    engine->make_threads(resolved, hooks);
+  FT_RETURN_IF_ERROR(prepare_speculation(resolved, clock));
+  FT_RETURN_IF_ERROR(ranks_.least(0, "waiting for all ranks to start").status());
+  if (start == Start::kServing && ranks_.is_first()) {
+    FT_RETURN_IF_ERROR(make_grammars(resolved, hooks));
+    make_threads(resolved, hooks);
   }
   clock.end_phase("threads");
-  engine->info_.start_phases = clock.phases();
-  FT_LOG(info, "started in {}", clock.text());
-  return engine;
+  info_.start_phases = clock.phases();
+  if (ranks_.is_first()) FT_LOG(info, "started in {}", clock.text());
+  return {};
+}
+
+Status EngineImpl::run_rank() {
+  FT_CHECK(!ranks_.is_first());
+  RankLoop loop({.queue = *queue_, .runner = *runner_, .memory = *memory_, .ranks = ranks_});
+  const Status status = loop.run();
+  ended_ = status.ok();
+  return status;
 }
 
 Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
@@ -78,12 +154,12 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
-  if (config.load_format == "dummy") {
-    options.load_format = LoadFormat::kDummy;
-  } else if (config.load_format != "auto" && config.load_format != "safetensors") {
-    return invalid_argument("--load-format '" + config.load_format +
-                            "' is unknown; use auto, safetensors or dummy");
-  }
+  if (config.kv_cache_dtype == "int8") options.kv_format = KvFormat::kInt8;
+  FT_ASSIGN_OR_RETURN(const LoadChoice choice, choose_load_format(config.load_format));
+  options.load_format = choice.format;
+  options.dummy_recipe = choice.recipe;
+  options.sharding = ranks_.sharding();
+  options.stages = ranks_.stages();
   options.max_rows = config.max_num_batched_tokens;
   options.max_logits_rows = logits_tile(config);
   options.progress = config.on_load_progress;
@@ -101,6 +177,9 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
                                                         .target = *model_,
                                                         .tokenizer = tokenizer_.get(),
                                                         .attention = options.attention,
+                                                        .kv_format = options.kv_format,
+                                                        .dummy_recipe = options.dummy_recipe,
+                                                        .sharding = options.sharding,
                                                         .folders = std::move(drafter_folders)}));
   drafter_names_ = drafter_names(config);
   for (size_t i = 0; i < drafters_.size(); ++i) {
@@ -116,8 +195,8 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
 }
 
 Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& target) {
-  const bool optional = config.skip_tokenizer_init || (config.load_format == "dummy" &&
-                                                       !has_model_text(target, "tokenizer.json"));
+  const bool optional = config.skip_tokenizer_init ||
+                        (is_dummy(config.load_format) && !has_model_text(target, "tokenizer.json"));
   if (optional) return {};
   FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(target));
   Result<ChatTemplate> chat = ChatTemplate::load(target, config.chat_template);
@@ -144,6 +223,7 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
       .max_init_words = memory_->limits().max_words,
       .max_block_assignments = memory_->limits().max_block_updates,
       .prefix_caching = config.enable_prefix_caching,
+      .num_stages = config.parallel.pipeline_parallel_size,
       .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
                                                        : SchedulingPolicy::kFcfs};
   for (const auto& drafter : drafters_) {
@@ -184,45 +264,74 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .with_grammars = tokenizer_ != nullptr,
                         .max_drafts = most_drafts(config),
                         .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
+                        .draft_mask_budget_ns = hooks.mask_budget_ns.value_or(kDraftMaskBudgetNs),
                         .synthetic = synthetic,
                         .synthetic_chances = synthetic
                                                  ? synthetic_chances(config.speculative.front())
                                                  : std::array<uint32_t, kMaxDrafts>{},
                         .graphs = graphs_,
-                        .hooks = hooks});
+                        .hooks = hooks,
+                        .comm = ranks_.comm(),
+                        .has_masks = ranks_.is_first(),
+                        .stages = ranks_.stages()});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
   return {};
 }
 
 // From the file that the configuration names, where it exists; otherwise measured, and kept there.
+// Rank 0's file and rank 0's clock are those of all ranks.
 Status EngineImpl::find_step_times(const EngineConfig& config) {
   const std::string& file = config.step_time_table;
   std::error_code error;
-  if (!file.empty() && std::filesystem::exists(file, error)) {
+  FT_ASSIGN_OR_RETURN(const int64_t has_file,
+                      ranks_.of_first(!file.empty() && std::filesystem::exists(file, error) ? 1 : 0,
+                                      "choosing the step time table"));
+  if (has_file == 0) {
+    FT_RETURN_IF_ERROR(measure_step_times(config));
+  } else if (ranks_.is_first()) {
     FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
-    for (size_t i = 0; i < drafters_.size(); ++i) {
-      const DrafterTraits& traits = drafters_[i]->traits();
-      if (step_times_.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts))
-        continue;
-      return invalid_argument("--step-time-table " + file + " has no times for " +
-                              std::to_string(traits.max_drafts) + " drafts of '" +
-                              drafter_names_[i] +
-                              "'; name another file, or delete it to measure again");
-    }
-    return {};
+    FT_RETURN_IF_ERROR(check_step_times(file));
   }
+  if (has_file == 0 && ranks_.is_first() && !file.empty()) {
+    FT_RETURN_IF_ERROR(write_step_times(step_times_, file));
+  }
+  return share_step_times();
+}
+
+Status EngineImpl::check_step_times(const std::string& file) const {
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DrafterTraits& traits = drafters_[i]->traits();
+    if (step_times_.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts)) continue;
+    return invalid_argument("--step-time-table " + file + " has no times for " +
+                            std::to_string(traits.max_drafts) + " drafts of '" + drafter_names_[i] +
+                            "'; name another file, or delete it to measure again");
+  }
+  return {};
+}
+
+Status EngineImpl::share_step_times() {
+  if (ranks_.is_alone()) return {};
+  FT_ASSIGN_OR_RETURN(const std::string json,
+                      ranks_.of_first(step_times_to_json(step_times_), "sharing the step times"));
+  FT_ASSIGN_OR_RETURN(step_times_, parse_step_times(json, "rank 0's step times"));
+  return {};
+}
+
+Status EngineImpl::measure_step_times(const EngineConfig& config) {
   std::vector<Drafter*> drafters;
   for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
-  StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters),
-                      {.drafter_names = drafter_names_,
-                       .max_len = config.max_model_len,
-                       .max_rows = config.max_num_batched_tokens,
-                       .max_catch_up_rows = max_catch_up_rows(config),
-                       .num_blocks = num_blocks_.full,
-                       .num_window_blocks = num_blocks_.windowed});
+  StepProfile profile(
+      *device_, *queue_, *runner_, *memory_, std::move(drafters),
+      {.drafter_names = drafter_names_,
+       .max_len = config.max_model_len,
+       .max_rows = config.max_num_batched_tokens,
+       .max_catch_up_rows = max_catch_up_rows(config),
+       .num_blocks = num_blocks_.full,
+       .num_window_blocks = num_blocks_.windowed,
+       .clock = [this](int64_t ns) { return ranks_.of_first(ns, "measuring steps"); }});
   FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
-  return file.empty() ? Status() : write_step_times(step_times_, file);
+  return {};
 }
 
 Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& clock) {
@@ -259,6 +368,7 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   service.num_helpers =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4 - 1, 0, 7);
   service.slow_ns = hooks.slow_mask_ns.value_or(service.slow_ns);
+  service.mend_share = hooks.mend_share.value_or(service.mend_share);
   service.masks_ready = [this] { loop_->intake().announce_change(); };
   const int32_t vocab_size = model_->config().vocab_size;
   std::erase_if(service.eos_ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
@@ -295,6 +405,9 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
     limits_.drafters.push_back({drafter_names_[i], drafters_[i]->traits().max_drafts});
   }
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
+  if (!ranks_.is_alone()) {
+    feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits());
+  }
   loop_ = std::make_unique<EngineLoop>(
       EngineLoop::Parts{.queue = *queue_,
                         .runner = *runner_,
@@ -303,7 +416,9 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                         .outputs = *ring_,
                         .memory = *memory_,
                         .trace = trace_.get(),
-                        .grammars = grammars_ != nullptr ? &grammars_->thread() : nullptr},
+                        .grammars = grammars_ != nullptr ? &grammars_->thread() : nullptr,
+                        .feed = feed_.get(),
+                        .num_stages = ranks_.stages().count},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
@@ -315,6 +430,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                              .device_error = [this] { return loop_->error(); }},
       trace_ != nullptr ? trace_->output() : nullptr);
   if (op_tracer_ != nullptr) op_tracer_->start(static_cast<uint16_t>(Op::kUpload));
+  start_exchange_ns_ = ranks_.exchange_ns();
   outputs_->start();
   loop_->start();
 }
@@ -336,6 +452,7 @@ StepBenchParts EngineImpl::bench_parts() {
 void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {
   const ModelConfig& model = model_->config();
   info_.device = device_->name();
+  info_.ranks_per_engine = ranks_.size();
   info_.architecture = model.architecture;
   info_.dtype = dtype_name(model.dtype);
   info_.attention_backend = attention.traits().name;

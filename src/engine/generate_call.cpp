@@ -1,5 +1,6 @@
 #include "engine/generate_call.h"
 
+#include <memory>
 #include <utility>
 
 namespace foretoken {
@@ -33,6 +34,24 @@ std::vector<RequestOutput> GenerateCall::take() {
     for (RequestOutput& output : collector.take()) outputs.push_back(std::move(output));
   }
   return outputs;
+}
+
+std::future<std::vector<RequestOutput>> future_outputs(Engine& engine, Request request) {
+  auto promise = std::make_shared<std::promise<std::vector<RequestOutput>>>();
+  auto collector = std::make_shared<OutputCollector>(request);
+  std::future<std::vector<RequestOutput>> future = promise->get_future();
+  const Status status = engine.submit(
+      std::move(request),
+      [promise, collector](const RequestOutput& output) {
+        collector->add(output);
+        if (output.request_finished) promise->set_value(collector->take());
+      },
+      nullptr);
+  if (!status.ok()) {
+    collector->fail(status);
+    promise->set_value(collector->take());
+  }
+  return future;
 }
 
 }  // namespace foretoken

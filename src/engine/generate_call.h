@@ -2,6 +2,7 @@
 #include <foretoken/engine.h>
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <vector>
 
@@ -29,5 +30,8 @@ class GenerateCall {
   std::condition_variable all_done_;
   size_t num_open_;
 };
+
+// What Engine::generate_async promises, by way of `submit`.
+std::future<std::vector<RequestOutput>> future_outputs(Engine& engine, Request request);
 
 }  // namespace foretoken

@@ -41,14 +41,18 @@ MaskAnswer GrammarSequence::answer() const {
 }
 
 void GrammarSequence::begin(const MaskSpan& span) {
-  FT_CHECK(span.num_drafts <= max_drafts_);
-  if (span.len == len_) {
+  FT_CHECK(span.num_drafts <= max_drafts_ && span.num_mended <= max_drafts_);
+  if (span.len != len_) {
+    commit_tail(span);
+  } else if (span.num_mended == 0) {
     keep_prefix(span);
   } else {
-    commit_tail(span);
+    take_back(0);
+    num_rows_ = 0;
   }
+  num_mended_ = span.num_mended;
   drafts_.assign(span.drafts, span.drafts + span.num_drafts);
-  is_done_ = num_rows_ > span.num_drafts;
+  is_done_ = num_mended_ == 0 && num_rows_ > span.num_drafts;
 }
 
 bool GrammarSequence::is_at(const MaskSpan& span) const {
@@ -116,7 +120,21 @@ void GrammarSequence::advance() {
   const bool is_empty = std::all_of(words.begin(), words.end(), [](uint32_t w) { return w == 0; });
   note_end();
   ++num_rows_;
-  is_done_ = is_empty || num_rows_ > num_drafts;
+  is_done_ = num_mended_ > 0 ? !mend(num_rows_ - 1) : is_empty || num_rows_ > num_drafts;
+}
+
+// The draft of the newest row. False: none follows it.
+bool GrammarSequence::mend(int index) {
+  const auto at = static_cast<size_t>(index);
+  if (at >= drafts_.size() || !allows(row(index), drafts_[at])) {
+    drafts_.resize(at);
+    const int32_t id = failed_.load() ? -1 : mask_->forced(row(index));
+    if (id < 0) return false;
+    drafts_.push_back(id);
+  }
+  if (index + 1 < num_mended_ && !mask_->ends(drafts_[at])) return true;
+  drafts_.resize(at + 1);
+  return false;
 }
 
 // The position may have been seen behind drafts that were not accepted.

@@ -19,7 +19,8 @@ GrammarService::GrammarService(std::unique_ptr<GrammarCompiler> compiler,
       config_(std::move(config)),
       mask_words_(exchange.mask_words),
       ready_(std::move(ready)),
-      thread_(exchange, config_.slow_ns, config_.num_helpers, config_.masks_ready) {}
+      thread_(exchange, config_.slow_ns, config_.num_helpers, config_.masks_ready,
+              config_.mend_share) {}
 
 GrammarService::~GrammarService() {
   stop_compiling();

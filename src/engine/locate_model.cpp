@@ -1,5 +1,6 @@
 #include "engine/locate_model.h"
 
+#include "engine/load_format.h"
 #include "hub/resolve_model.h"
 
 namespace foretoken {
@@ -9,7 +10,7 @@ HubOptions hub_options(const EngineConfig& config, const std::string& revision) 
   HubOptions options = hub_options_from_environment();
   options.revision = revision;
   if (!config.download_dir.empty()) options.cache_folder = config.download_dir;
-  options.weights = config.load_format != "dummy";
+  options.weights = !is_dummy(config.load_format);
   options.progress = config.on_download_progress;
   options.cancel = config.cancel_load;
   return options;

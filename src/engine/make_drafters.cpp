@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "draft/registry.h"
+#include "engine/load_format.h"
 #include "engine/token_map.h"
 #include "gguf/model_texts.h"
 #include "model/config.h"
@@ -27,10 +28,21 @@ Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::s
                     {*tokenizer, draft.vocab_size}, speculative.use_heterogeneous_vocab);
 }
 
+// The parts that a drafter is cut into: the target's, or one that every rank has whole.
+Result<Sharding> sharding_of(const SpeculativeConfig& speculative, const Sharding& target) {
+  const int size = speculative.draft_tensor_parallel_size;
+  if (size == 0 || size == target.size) return target;
+  if (size == 1) return Sharding{};
+  return invalid_argument("speculative config: draft_tensor_parallel_size " + std::to_string(size) +
+                          " is neither 1 nor the target's " + std::to_string(target.size) +
+                          "; leave it out or use one of these");
+}
+
 Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                       const DrafterParts& parts) {
   const SpeculativeConfig& speculative = config.speculative[index];
   FT_ASSIGN_OR_RETURN(TokenMap map, token_map_of(speculative, parts.folders[index], parts));
+  FT_ASSIGN_OR_RETURN(const Sharding sharding, sharding_of(speculative, parts.sharding));
   const DrafterContext context{.config = speculative,
                                .device = parts.device,
                                .target = parts.target,
@@ -42,11 +54,14 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                                     : parts.target.config().max_context,
                                .max_rows = max_catch_up_rows(config),
                                .max_spans = config.max_num_seqs,
-                               .dummy = config.load_format == "dummy",
+                               .dummy = is_dummy(config.load_format),
+                               .dummy_recipe = parts.dummy_recipe,
+                               .kv_format = parts.kv_format,
                                .with_grammars = parts.tokenizer != nullptr,
                                .token_map = std::move(map.to_draft),
                                .token_map_back = std::move(map.to_target),
-                               .draft_vocab_ids = {}};
+                               .draft_vocab_ids = {},
+                               .sharding = sharding};
   return make_drafter(context);
 }
 

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "draft/drafter.h"
+#include "gguf/gguf_recipe.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -21,7 +22,10 @@ struct DrafterParts {
   Model& target;
   const Tokenizer* tokenizer = nullptr;  // of the target; null: it has none
   const AttentionBackend* attention = nullptr;
-  std::vector<std::string> folders;  // of locate_drafters
+  KvFormat kv_format = KvFormat::kPlain;     // of their KV, as of the target's
+  const GgufRecipe* dummy_recipe = nullptr;  // LoadOptions::dummy_recipe of the target
+  Sharding sharding = {};                    // of the target
+  std::vector<std::string> folders;          // of locate_drafters
 };
 
 // The drafters of a resolved configuration, in its order, loaded but without the memory that

@@ -1,11 +1,13 @@
 #include "engine/model_runner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 
 #include "base/thread_role.h"
 #include "kernels/choose_lengths.h"
+#include "kernels/collectives.h"
 #include "kernels/commit.h"
 #include "kernels/delay.h"
 #include "kernels/host_logits.h"
@@ -17,6 +19,7 @@
 #include "kernels/publish.h"
 #include "kernels/sample.h"
 #include "kernels/shape_logits.h"
+#include "kernels/stage_exchange.h"
 #include "kernels/stamp.h"
 #include "kernels/token_masks.h"
 #include "kernels/upload.h"
@@ -29,6 +32,16 @@ bool gives_logprobs(uint32_t features) {
   return (features & (kWantsLogprobs | kScoresPrompt)) != 0;
 }
 
+// Step times by how many sequences draft, in powers of two, and how many drafts each has room for.
+int row_table(int num_spans, int num_drafts, int most_drafts) {
+  const auto power = std::countr_zero(std::bit_ceil(static_cast<unsigned>(std::max(num_spans, 1))));
+  return power * most_drafts + std::clamp(num_drafts, 1, most_drafts) - 1;
+}
+
+int num_row_tables(int max_spans, int most_drafts) {
+  return most_drafts > 0 ? row_table(max_spans, most_drafts, most_drafts) + 1 : 1;
+}
+
 StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
                                  const ModelRunnerConfig& config) {
   return {.vocab_size = model.config().vocab_size,
@@ -37,6 +50,7 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
           .max_rows = config.max_rows,
           .max_len = config.max_len + kMaxDrafts,
           .num_slots = memory.batch.num_slots,
+          .num_row_tables = num_row_tables(memory.limits().max_spans, config.max_drafts),
           .hidden_size = memory.result_limits().hidden,
           .with_logprobs = memory.result_limits().max_rows > 0,
           .max_mask_spans = config.with_grammars ? memory.limits().max_spans : 0,
@@ -72,7 +86,13 @@ Status ModelRunner::start() {
 }
 
 Status ModelRunner::capture_usual_steps() {
-  for (const StepShape& shape : shapes_.usual()) (void)recording_of(shape);
+  const bool begins = config_.stages.is_cut();
+  for (StepShape shape : shapes_.usual()) {
+    if (begins) (void)recording_of(begun(shape));
+    if (begins && !config_.stages.is_last()) continue;
+    if (begins) shape.part = StepPart::kFinish;
+    (void)recording_of(shape);
+  }
   return queue_.drain();
 }
 
@@ -81,11 +101,28 @@ Status ModelRunner::set_step_times(const StepTimes* times) {
   graphs_.forget_drafts();
   step_times_ = times;
   if (times == nullptr) return {};
-  const std::vector<int32_t> row_ns = times->row_ns(config_.max_rows);
-  FT_CHECK(static_cast<int>(row_ns.size()) == config_.max_rows + 1);
-  std::copy(row_ns.begin(), row_ns.end(), scratch_.row_ns_host);
-  queue_.copy(scratch_.row_ns, scratch_.row_ns_host, row_ns.size() * sizeof(int32_t));
+  FT_CHECK(config_.max_drafts > 0);
+  const size_t length = static_cast<size_t>(config_.max_rows) + 1;
+  const int max_spans = memory_.limits().max_spans;
+  size_t num_values = 0;
+  for (int spans = 1;; spans = std::min(spans * 2, max_spans)) {
+    for (int drafts = 1; drafts <= config_.max_drafts; ++drafts) {
+      const std::vector<int32_t> row_ns = times->row_ns(spans, drafts, config_.max_rows);
+      FT_CHECK(row_ns.size() == length);
+      const auto table = static_cast<size_t>(row_table(spans, drafts, config_.max_drafts));
+      std::copy(row_ns.begin(), row_ns.end(), scratch_.row_ns_host + table * length);
+      num_values = (table + 1) * length;
+    }
+    if (spans == max_spans) break;
+  }
+  queue_.copy(scratch_.row_ns, scratch_.row_ns_host, num_values * sizeof(int32_t));
   return queue_.drain();
+}
+
+const int32_t* ModelRunner::row_ns(const DraftShape& shape) const {
+  if (step_times_ == nullptr) return nullptr;
+  const int table = row_table(shape.max_spans, shape.num_passes, config_.max_drafts);
+  return scratch_.row_ns + int64_t{table} * (config_.max_rows + 1);
 }
 
 int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
@@ -101,7 +138,7 @@ const Recording* ModelRunner::recording_of(const StepShape& shape) {
 
 std::optional<Recording> ModelRunner::record_proposal(const StepPlan& plan) {
   const StepShape shape = shapes_.of(plan);
-  if (shape.launch == StepLaunch::kOps) return std::nullopt;
+  if (shape.launch == StepLaunch::kOps || !config_.stages.is_last()) return std::nullopt;
   return graphs_.record(shape.launch, [&](Queue& queue) { enqueue_drafts(queue, shape); });
 }
 
@@ -119,15 +156,38 @@ char* ModelRunner::entry_bytes(uint64_t step) const {
 }
 
 void ModelRunner::submit(const StepPlan& plan) {
-  FT_CHECK(plan.features < kNumStepFeatureSets);
-  if (config_.hooks.reuse_ring_entry && plan.step > 0) {
-    std::memcpy(entry_bytes(plan.step - 1), entry_bytes(plan.step), memory_.plan_entry_bytes);
-  }
   const StepShape shape = shapes_.of(plan);
+  begin(plan.step, shape);
+  finish(shape);
+}
+
+// What its rows depend on.
+StepShape ModelRunner::begun(StepShape shape) const {
+  shape.part = StepPart::kBegin;
+  shape.drafts = {};
+  shape.features &= kScoresPrompt;
+  return shape;
+}
+
+void ModelRunner::begin(uint64_t step, StepShape shape) {
+  if (config_.hooks.reuse_ring_entry && step > 0) {
+    std::memcpy(entry_bytes(step - 1), entry_bytes(step), memory_.plan_entry_bytes);
+  }
+  run(config_.stages.is_cut() ? begun(shape) : shape);
+}
+
+void ModelRunner::finish(StepShape shape) {
+  if (!config_.stages.is_cut() || !config_.stages.is_last()) return;
+  shape.part = StepPart::kFinish;
+  run(shape);
+}
+
+void ModelRunner::run(const StepShape& shape) {
+  FT_CHECK(shape.features < kNumStepFeatureSets);
   const Recording* recording = recording_of(shape);
   // A driver may allocate for each host call, inside a graph too.
   std::optional<ForeignAllocationScope> host_calls;
-  if ((plan.features & kHasProcessors) != 0) host_calls.emplace();
+  if ((shape.features & kHasProcessors) != 0) host_calls.emplace();
   if (recording != nullptr) {
     recording->replay(queue_);
   } else {
@@ -142,32 +202,37 @@ int ModelRunner::max_logits_rows(const StepShape& shape) const {
 }
 
 void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
-  enqueue_inputs(queue, shape);
-  if ((shape.features & kHasGrammar) != 0) {
-    export_spans(queue, {.counts = memory_.tensors.counts,
-                         .spans = memory_.tensors.spans,
-                         .batch = memory_.batch,
-                         .exchange = scratch_.masks,
-                         .ticket = scratch_.mask_ticket,
-                         .drafter = kVerifying});
+  if (shape.part != StepPart::kBegin) {
+    enqueue_upload(queue, shape.part);
+    enqueue_prepare(queue, shape);
+    enqueue_rest(queue, shape);
+  } else if (config_.stages.is_last()) {
+    enqueue_begin(queue, shape);
+  } else {
+    enqueue_stage(queue, shape);
   }
-  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
-  if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
-  if ((shape.features & kHasGrammar) != 0) enqueue_mask_wait(queue);
-  enqueue_logits(queue, shape);
-  enqueue_outputs(queue, shape.features);
-  enqueue_drafts(queue, shape);
 }
 
 void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
+  enqueue_upload(queue, StepPart::kWhole);
+  enqueue_prepare(queue, shape);
+}
+
+// A step that began before has brought everything but what the next one's took the place of.
+void ModelRunner::enqueue_upload(Queue& queue, StepPart part) {
   if (config_.hooks.upload_delay_us > 0) delay(queue, {config_.hooks.upload_delay_us});
-  upload(queue, {.step = memory_.step_counter,
+  const bool begins = part == StepPart::kBegin && config_.stages.is_last();
+  upload(queue, {.step = begins ? memory_.begun_counter : memory_.step_counter,
                  .ring = memory_.plan_ring,
                  .entry_bytes = memory_.plan_entry_bytes,
                  .plan = memory_.plan,
                  .limits = memory_.limits(),
                  .batch = memory_.batch,
-                 .stamps = memory_.stamps});
+                 .only_spans = part == StepPart::kFinish ? 1 : 0,
+                 .stamps = begins ? nullptr : memory_.stamps});
+}
+
+void ModelRunner::enqueue_prepare(Queue& queue, const StepShape& shape) {
   prepare(queue, {.plan = memory_.plan,
                   .limits = memory_.limits(),
                   .batch = memory_.batch,
@@ -176,15 +241,81 @@ void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
                   .max_logits_rows = max_logits_rows(shape)});
 }
 
-void ModelRunner::enqueue_mask_wait(Queue& queue) {
+// The slots of a step are in none that is between its two parts, so that its rows are found again
+// when it is finished.
+void ModelRunner::enqueue_begin(Queue& queue, const StepShape& shape) {
+  enqueue_upload(queue, shape.part);
+  enqueue_prepare(queue, shape);
+  send_step(queue, {.comm = config_.stages.comm,
+                    .tensors = memory_.tensors,
+                    .max_rows = shape.max_rows,
+                    .counter = memory_.begun_counter});
+}
+
+// Of the plan only the block tables matter here; the rows come from the stage that samples.
+void ModelRunner::enqueue_stage(Queue& queue, const StepShape& shape) {
+  enqueue_upload(queue, shape.part);
+  receive_step(queue, {.comm = config_.stages.comm,
+                       .tensors = memory_.tensors,
+                       .max_rows = shape.max_rows,
+                       .num_slots = memory_.batch.num_slots,
+                       .step = memory_.step_counter,
+                       .stamps = memory_.stamps});
+  if (config_.stages.rank + 2 < config_.stages.count) {
+    send_step(queue, {.comm = config_.stages.comm,
+                      .tensors = memory_.tensors,
+                      .max_rows = shape.max_rows,
+                      .counter = nullptr});
+  }
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
+  enqueue_publish(queue, 0);
+}
+
+void ModelRunner::enqueue_rest(Queue& queue, const StepShape& shape) {
+  if ((shape.features & kHasGrammar) != 0) {
+    enqueue_mask_post(queue, kVerifying, 0);
+  }
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
+  if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
+  if ((shape.features & kHasGrammar) != 0) {
+    if (config_.has_masks) enqueue_mask_wait(queue, kVerifying, config_.mask_budget_ns, false);
+    if (config_.comm != nullptr) enqueue_mask_share(queue);
+  }
+  enqueue_logits(queue, shape);
+  enqueue_outputs(queue, shape.features);
+  enqueue_drafts(queue, shape);
+}
+
+void ModelRunner::enqueue_mask_share(Queue& queue) {
+  share_masks(queue, {.comm = config_.comm,
+                      .counts = memory_.tensors.counts,
+                      .spans = memory_.tensors.spans,
+                      .slots = memory_.batch.slots,
+                      .params = memory_.batch.params,
+                      .masks = scratch_.masks.masks,
+                      .mask_words = scratch_.masks.mask_words});
+}
+
+void ModelRunner::enqueue_mask_post(Queue& queue, int drafter, int num_mended) {
+  export_spans(queue, {.counts = memory_.tensors.counts,
+                       .spans = memory_.tensors.spans,
+                       .batch = memory_.batch,
+                       .exchange = scratch_.masks,
+                       .ticket = scratch_.mask_ticket,
+                       .drafter = drafter,
+                       .num_mended = num_mended});
+}
+
+void ModelRunner::enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends) {
   await_masks(queue, {.counts = memory_.tensors.counts,
                       .spans = memory_.tensors.spans,
                       .slots = memory_.batch.slots,
                       .params = memory_.batch.params,
                       .exchange = scratch_.masks,
                       .ticket = scratch_.mask_ticket,
-                      .budget_ns = config_.mask_budget_ns,
-                      .drafter = kVerifying});
+                      .budget_ns = budget_ns,
+                      .drafter = drafter,
+                      .mends = mends ? 1 : 0});
 }
 
 void ModelRunner::enqueue_pooling(Queue& queue, int max_rows) {
@@ -289,6 +420,11 @@ void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
                  .result_limits = memory_.result_limits(),
                  .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
                  .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
+  enqueue_publish(queue, features);
+}
+
+// On a stage before the last one the result stays empty.
+void ModelRunner::enqueue_publish(Queue& queue, uint32_t features) {
   publish(queue, {.step = memory_.step_counter,
                   .result = memory_.result,
                   .limits = memory_.result_limits(),
@@ -301,6 +437,7 @@ void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
 }
 
 void ModelRunner::enqueue_drafts(Queue& queue, const StepShape& shape) {
+  if (!config_.stages.is_last()) return;
   bool any = false;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     if (shape.drafts[i] == DraftShape{}) continue;
@@ -319,7 +456,7 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                          .spans = memory_.tensors.spans,
                          .result = memory_.result,
                          .result_limits = memory_.result_limits(),
-                         .row_ns = step_times_ != nullptr ? scratch_.row_ns : nullptr,
+                         .row_ns = row_ns(shape),
                          .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
                          .draft_ns = draft_ns(index, shape),
                          .drafter = index,
@@ -332,22 +469,40 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .index = index,
                    .masks = draft_masks(step)},
                   shape);
+  if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_passes);
+}
+
+// A drafter without entries has no passes, and proposes without masks. Of several ranks the first
+// alone has masks, and all must have the same drafts.
+bool ModelRunner::mends(const Drafter& drafter, const StepShape& step,
+                        const DraftShape& shape) const {
+  return (step.features & kHasGrammar) != 0 && !drafter.traits().has_kv && shape.num_passes > 0 &&
+         config_.comm == nullptr;
+}
+
+void ModelRunner::enqueue_mends(Queue& queue, int index, int num_drafts) {
+  enqueue_mask_post(queue, index, num_drafts);
+  enqueue_mask_wait(queue, index, config_.draft_mask_budget_ns, true);
 }
 
 DraftMasks ModelRunner::draft_masks(const StepShape& shape) const {
   if ((shape.features & kHasGrammar) == 0) return {};
   return {.exchange = scratch_.masks,
           .ticket = scratch_.mask_ticket,
-          .budget_ns = std::min(config_.mask_budget_ns, kDraftMaskBudgetNs)};
+          .budget_ns = config_.draft_mask_budget_ns,
+          .comm = config_.comm,
+          .waits = config_.has_masks};
 }
 
-// One of the step itself, and one of each pass that drafts.
+// One of the step itself, one of each pass that drafts, and one to mend what was looked up.
 int ModelRunner::num_mask_tickets(const StepPlan& plan) const {
   const StepShape shape = shapes_.of(plan);
   if ((shape.features & kHasGrammar) == 0) return 0;
   int count = 1;
-  for (const DraftShape& drafts : shape.drafts) {
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DraftShape& drafts = shape.drafts[i];
     if (drafts.max_catch_up_rows > 0) count += drafts.num_passes;
+    if (mends(*drafters_[i], shape, drafts)) ++count;
   }
   return count;
 }

@@ -14,6 +14,7 @@
 #include "engine/step_shape.h"
 #include "engine/test_hooks.h"
 #include "model/model.h"
+#include "model/stages.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
@@ -33,11 +34,17 @@ struct ModelRunnerConfig {
   int max_drafts = 0;          // of any drafter
   // Time that a step waits for masks, in nanoseconds. Spans without theirs pause.
   int64_t mask_budget_ns = kMaskBudgetNs;
+  int64_t draft_mask_budget_ns = kDraftMaskBudgetNs;
   // Verification by the rule `synthetic`, with the chances of kernels/commit.h.
   bool synthetic = false;
   std::array<uint32_t, kMaxDrafts> synthetic_chances{};
   GraphConfig graphs;
   TestHooks hooks;
+  // Of a group of ranks: its communicator, and whether this rank has the masks of grammars, which
+  // the others then get from it.
+  const void* comm = nullptr;
+  bool has_masks = true;
+  Stages stages = {};
 };
 
 // Runs the nine parts of a step on the queue. Knows shapes, no policy: a plan already encoded in
@@ -69,6 +76,12 @@ class ModelRunner {
   // Enqueues the step of `plan`, which stands in its ring entry, without waiting. Only its number
   // and bounds are looked at.
   void submit(const StepPlan& plan);
+  // The same in two parts and by the plan's shape, as a rank has it that did not make the plan. On
+  // the last of several stages `begin` lets the others start, and other steps may begin before this
+  // one is finished; everywhere else it is the whole step.
+  void begin(uint64_t step, StepShape shape);
+  void finish(StepShape shape);
+  StepShape shape_of(const StepPlan& plan) const { return shapes_.of(plan); }
   // For measuring: the first two parts of the step of `plan`, its part 9, and that part recorded as
   // it would be in a step; none where such a step runs op by op.
   void stage(const StepPlan& plan) { enqueue_inputs(queue_, shapes_.of(plan)); }
@@ -87,21 +100,34 @@ class ModelRunner {
   int num_mask_tickets(const StepPlan& plan) const;
 
  private:
+  StepShape begun(StepShape shape) const;
+  void run(const StepShape& shape);
   char* entry_bytes(uint64_t step) const;
   int max_logits_rows(const StepShape& shape) const;
   const Recording* recording_of(const StepShape& shape);
   void enqueue_step(Queue& queue, const StepShape& shape);
   void enqueue_inputs(Queue& queue, const StepShape& shape);
+  void enqueue_upload(Queue& queue, StepPart part);
+  void enqueue_prepare(Queue& queue, const StepShape& shape);
+  void enqueue_begin(Queue& queue, const StepShape& shape);
+  void enqueue_stage(Queue& queue, const StepShape& shape);
+  void enqueue_rest(Queue& queue, const StepShape& shape);
+  void enqueue_publish(Queue& queue, uint32_t features);
   void enqueue_pooling(Queue& queue, int max_rows);
   void enqueue_logits(Queue& queue, const StepShape& shape);
   void enqueue_processors(Queue& queue, int row_offset, int rows);
-  void enqueue_mask_wait(Queue& queue);
+  void enqueue_mask_post(Queue& queue, int drafter, int num_mended);
+  void enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends);
+  void enqueue_mask_share(Queue& queue);
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
   void enqueue_outputs(Queue& queue, uint32_t features);
   void enqueue_drafts(Queue& queue, const StepShape& shape);
   void enqueue_drafter(Queue& queue, int index, const StepShape& step);
   DraftMasks draft_masks(const StepShape& shape) const;
+  bool mends(const Drafter& drafter, const StepShape& step, const DraftShape& shape) const;
+  void enqueue_mends(Queue& queue, int index, int num_drafts);
   int32_t draft_ns(int index, const DraftShape& shape) const;
+  const int32_t* row_ns(const DraftShape& shape) const;
 
   Queue& queue_;
   Model& model_;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "engine/graph_mode.h"
+#include "engine/kv_format.h"
 #include "kernels/open_device.h"
 #include "kernels/step_types.h"
 
@@ -30,6 +31,9 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
 
+// More than these only make results older; stages take what they need (engine_start.cpp).
+constexpr int kMostStepsInFlight = 3;
+
 Status resolve_batch(EngineConfig& config, DeviceType type) {
   const bool cpu = type == DeviceType::kCpu;
   if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
@@ -40,7 +44,7 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
   FT_RETURN_IF_ERROR(
       check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));
   FT_RETURN_IF_ERROR(
-      check_range("--steps-in-flight", config.steps_in_flight, 1, kStepRingSize - 1));
+      check_range("--steps-in-flight", config.steps_in_flight, 1, kMostStepsInFlight));
   FT_RETURN_IF_ERROR(
       check_range("--step-timeout-seconds", config.step_timeout_seconds, 0, 1'000'000));
   if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
@@ -88,6 +92,9 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
+  FT_ASSIGN_OR_RETURN(const KvFormat kv_format,
+                      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype));
+  resolved.kv_cache_dtype = kv_format == KvFormat::kInt8 ? "int8" : "auto";
   FT_RETURN_IF_ERROR(resolve_graphs(resolved, true).status());
   if (config.batch_invariant != "auto" && config.batch_invariant != "on" &&
       config.batch_invariant != "off") {

@@ -30,10 +30,7 @@ Status fill_stop_ids(const SamplingParams& sampling, const RequestLimits& limits
 }
 
 uint64_t seed_of(const SamplingParams& sampling, const RequestLimits& limits, uint64_t number) {
-  if (sampling.seed) return *sampling.seed;
-  const Philox4 words = philox4x32(static_cast<uint32_t>(number),
-                                   static_cast<uint32_t>(number >> 32), 0, ~0u, limits.seed);
-  return static_cast<uint64_t>(words.v[0]) << 32 | words.v[1];
+  return sampling.seed ? *sampling.seed : seed_of_request(limits.seed, number);
 }
 
 DevicePooling device_pooling(Pooling pooling) {
@@ -87,6 +84,12 @@ uint32_t features_of(const Request& request, const SlotParams& params) {
 }
 
 }  // namespace
+
+uint64_t seed_of_request(uint64_t engine_seed, uint64_t number) {
+  const Philox4 words = philox4x32(static_cast<uint32_t>(number),
+                                   static_cast<uint32_t>(number >> 32), 0, ~0u, engine_seed);
+  return static_cast<uint64_t>(words.v[0]) << 32 | words.v[1];
+}
 
 Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& lengths,
                                const std::vector<int32_t>& bad_words, const RequestLimits& limits,

@@ -30,4 +30,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                                const std::vector<int32_t>& bad_words, const RequestLimits& limits,
                                uint64_t number);
 
+// The seed of the `number`th request of an engine, where it has none of its own.
+uint64_t seed_of_request(uint64_t engine_seed, uint64_t number);
+
 }  // namespace foretoken

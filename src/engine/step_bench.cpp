@@ -231,11 +231,18 @@ Result<OpCost> StepBench::cost(const std::vector<ListedOp>& ops) {
   LiveRows last;
   for (const ListedOp& op : ops) {
     const void* args = op.args.data();
-    FT_ASSIGN_OR_RETURN(const LiveRows live,
+    FT_ASSIGN_OR_RETURN(LiveRows live,
                         live_rows(live_rows_place(static_cast<Op>(op.op), args), &last));
+    live.weight_bytes = weight_bytes(static_cast<Op>(op.op), args);
     sum += op_cost(static_cast<Op>(op.op), args, live);
   }
   return sum;
+}
+
+// Of the op's weight where it is quantised.
+int64_t StepBench::weight_bytes(Op op, const void* args) const {
+  const void* weight = op_weight(op, args);
+  return weight != nullptr ? parts_.device.quantized_weight_bytes(weight) : 0;
 }
 
 // Equal ops have equal costs too: the logits of the last rows may be fewer than those before.
@@ -246,8 +253,11 @@ Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<L
   for (const ListedOp& listed : ops) {
     const auto op = static_cast<Op>(listed.op);
     const void* args = listed.args.data();
-    FT_ASSIGN_OR_RETURN(const LiveRows live, live_rows(live_rows_place(op, args), &last));
-    OpTime time{.name = op_name(op), .shape = op_shape(op, args), .cost = op_cost(op, args, live)};
+    FT_ASSIGN_OR_RETURN(LiveRows live, live_rows(live_rows_place(op, args), &last));
+    live.weight_bytes = weight_bytes(op, args);
+    OpTime time{.name = op_name(op),
+                .shape = op_shape(op, args, live.weight_bytes),
+                .cost = op_cost(op, args, live)};
     const auto found = std::find_if(groups.begin(), groups.end(), [&](const OpGroup& group) {
       return group.time.name == time.name && group.time.shape == time.shape &&
              group.time.cost == time.cost;

@@ -81,6 +81,7 @@ class StepBench {
     std::vector<ListedOp> ops;
     std::vector<size_t> places;  // of those that do not repeat, among all such
   };
+  int64_t weight_bytes(Op op, const void* args) const;
   Result<std::vector<OpGroup>> group_ops(const std::vector<ListedOp>& ops);
   Status take_memory();
   Status check_sequences(const std::vector<MadeUpSequence>& sequences) const;

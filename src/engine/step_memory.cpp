@@ -86,6 +86,7 @@ Status StepMemory::take_rings() {
   FT_ASSIGN_OR_RETURN(plan, arena_.take(plan_entry_bytes, "step plan"));
   FT_ASSIGN_OR_RETURN(result, arena_.take(result_entry_bytes, "step result"));
   FT_ASSIGN_OR_RETURN(step_counter, arena_.take_array<uint64_t>(1, "step counter"));
+  FT_ASSIGN_OR_RETURN(begun_counter, arena_.take_array<uint64_t>(1, "step counter"));
   FT_ASSIGN_OR_RETURN(plan_ring,
                       pinned_.take_array<char>(plan_entry_bytes * kStepRingSize, "step plan ring"));
   FT_ASSIGN_OR_RETURN(result_ring, pinned_.take_array<char>(result_entry_bytes * kStepRingSize,
@@ -109,6 +110,7 @@ void StepMemory::reset(Queue& queue) {
   queue.fill(batch.page_headers, 0, blocks * sizeof(PageHeader));
   queue.fill(batch.priors, 0, kMaxDrafters * sizeof(DraftRates));
   queue.fill(step_counter, 0, sizeof(*step_counter));
+  queue.fill(begun_counter, 0, sizeof(*begun_counter));
   queue.record(published, 0);
 }
 

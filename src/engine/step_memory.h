@@ -34,11 +34,12 @@ class StepMemory {
   const ResultLimits& result_limits() const { return config_.result_limits; }
   BatchState batch{};
   StepTensors tensors{};
-  void* plan = nullptr;              // device
-  void* result = nullptr;            // device
-  uint64_t* step_counter = nullptr;  // device
-  char* plan_ring = nullptr;         // pinned, kStepRingSize entries
-  char* result_ring = nullptr;       // pinned, kStepRingSize entries
+  void* plan = nullptr;               // device
+  void* result = nullptr;             // device
+  uint64_t* step_counter = nullptr;   // device: published steps
+  uint64_t* begun_counter = nullptr;  // device: steps whose rows were told to the next stage
+  char* plan_ring = nullptr;          // pinned, kStepRingSize entries
+  char* result_ring = nullptr;        // pinned, kStepRingSize entries
   int64_t plan_entry_bytes = 0;
   int64_t result_entry_bytes = 0;
   Event published;               // number of published steps

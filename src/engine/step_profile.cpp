@@ -22,6 +22,8 @@ constexpr int64_t kSampleNs = 4'000'000;  // a sample is as many steps as fit in
 constexpr int kMostSteps = 16;            // but no more than these
 constexpr uint64_t kStepsInFlight = kStepRingSize - 1;
 constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
+// Each step of StepTimes::verify runs about so often within the time for the target.
+constexpr int64_t kVerifyRuns = 3;
 constexpr size_t kFewestSizes = 2;  // timed whatever the budget; a slope takes two
 
 int64_t ns_since(Clock::time_point start) {
@@ -38,6 +40,16 @@ std::vector<int> sizes_in_order(int most) {
     for (size_t i = begin; i < all.size(); i += 2) order.push_back(all[i]);
   }
   return order;
+}
+
+// The numbers of drafts that steps are measured with: the others lie between.
+std::vector<int> verified_drafts(int most) {
+  std::vector<int> counts = {0};
+  for (const int count : {1, 2, 3, 4, 6, 8, 12}) {
+    if (count < most) counts.push_back(count);
+  }
+  if (most > 0) counts.push_back(most);
+  return counts;
 }
 
 SlotParams plain_params(int drafter, int max_len) {
@@ -79,8 +91,11 @@ Result<StepTimes> StepProfile::measure() {
     seconds += curve.seconds;
     FT_RETURN_IF_ERROR(find_sizes(curve));
   }
+  FT_RETURN_IF_ERROR(add_verify_curves());
+  if (curves_.back().kind == CurveKind::kVerify) seconds += config_.seconds;
   for (int round = 0; round < kMostRounds; ++round) {
-    if (static_cast<double>(ns_since(start)) > seconds * 1e9) break;
+    FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(ns_since(start)));
+    if (static_cast<double>(passed) > seconds * 1e9) break;
     FT_ASSIGN_OR_RETURN(const bool shorter, run_round(round % kSlowEvery == 0));
     if (round > 0 && !shorter) break;
   }
@@ -127,12 +142,49 @@ void StepProfile::add_curves() {
   }
 }
 
+// Sizes 1, 2, 4, ..., or where that takes too long every second one of them; none where that does.
+Status StepProfile::add_verify_curves() {
+  const auto batch_of = [](int num_drafts, bool idle, int seqs) {
+    return Batch{.num_seqs = seqs, .num_drafts = num_drafts, .idle = idle};
+  };
+  const std::vector<int> counts = verified_drafts(max_drafts_);
+  const int most_seqs_here = most_seqs(batch_of(max_drafts_, false, 1));
+  for (const int factor : {2, 4}) {
+    std::vector<Curve> curves;
+    int64_t expected = 0;
+    for (const int count : counts) {
+      const int most = std::min(most_seqs_here, config_.max_rows / (count + 1));
+      for (const bool idle : {false, true}) {
+        if (most < 1 || (idle && count == 0)) continue;
+        Curve& curve = curves.emplace_back();
+        curve.kind = CurveKind::kVerify;
+        for (int size = 1;; size = std::min(size * factor, most)) {
+          curve.probes[size].batch = batch_of(count, idle, size);
+          expected += expected_ns(curves_.front(), size * (count + 1));
+          if (size == most) break;
+        }
+      }
+    }
+    if (static_cast<double>(expected * kVerifyRuns) > config_.seconds * 1e9) continue;
+    for (Curve& curve : curves) {
+      for (auto& [size, probe] : curve.probes) {
+        FT_RETURN_IF_ERROR(sample(curve, probe));
+        probe.ns = probe.last_ns;
+      }
+      curves_.push_back(std::move(curve));
+    }
+    break;
+  }
+  return {};
+}
+
 int StepProfile::size_of(CurveKind kind, const Batch& batch) {
   switch (kind) {
     case CurveKind::kTarget:
       return batch.num_rows();
     case CurveKind::kCatchUp:
       return batch.num_seqs * batch.catch_up;
+    case CurveKind::kVerify:
     case CurveKind::kOnePass:
     case CurveKind::kAllPasses:
       break;
@@ -154,7 +206,8 @@ int64_t StepProfile::expected_ns(const Curve& curve, int size) {
 Status StepProfile::find_sizes(Curve& curve) {
   const Clock::time_point start = Clock::now();
   for (const int size : sizes_in_order(curve.most)) {
-    const auto end = static_cast<double>(ns_since(start) + expected_ns(curve, size));
+    FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(ns_since(start)));
+    const auto end = static_cast<double>(passed + expected_ns(curve, size));
     const bool fits = end < kSearchShare * curve.seconds * 1e9;
     if (!fits && curve.probes.size() >= kFewestSizes) continue;
     const Batch batch = curve.batch_of(size);
@@ -193,8 +246,41 @@ std::map<int, int64_t> StepProfile::shortest(const Curve& curve) {
   return times;
 }
 
+// More drafts never take less time, nor does having them.
+std::vector<VerifyTimes> StepProfile::verify_times() const {
+  std::vector<VerifyTimes> all;
+  std::map<int, int64_t> most_full;
+  std::map<int, int64_t> most_idle;
+  const auto lower = [](std::map<int, int64_t> times, std::map<int, int64_t>& bounds) {
+    for (auto& [size, ns] : times) {
+      const auto [bound, is_first] = bounds.try_emplace(size, ns);
+      ns = bound->second = std::min(ns, bound->second);
+    }
+    return times;
+  };
+  const auto curve_of = [](const std::map<int, int64_t>& times) {
+    TimeCurve curve;
+    for (const auto& [size, ns] : times) curve.add(size, ns);
+    return curve;
+  };
+  for (auto curve = curves_.rbegin(); curve != curves_.rend(); ++curve) {
+    if (curve->kind != CurveKind::kVerify) break;
+    const Batch& batch = curve->probes.begin()->second.batch;
+    if (batch.idle) {
+      all.push_back({batch.num_drafts, curve_of(lower(shortest(*curve), most_idle)), {}});
+      continue;
+    }
+    const std::map<int, int64_t> full = lower(shortest(*curve), most_full);
+    if (batch.num_drafts == 0) all.push_back({0, curve_of(lower(full, most_idle)), {}});
+    all.back().full = curve_of(full);
+  }
+  std::reverse(all.begin(), all.end());
+  return all;
+}
+
 StepTimes StepProfile::step_times() const {
   StepTimes times;
+  times.verify = verify_times();
   for (size_t i = 0; i < drafters_.size(); ++i) {
     DrafterTimes& drafter = times.drafters.emplace_back();
     drafter.name = config_.drafter_names[i];
@@ -202,6 +288,7 @@ StepTimes StepProfile::step_times() const {
   }
   std::map<int, int64_t> one_pass;
   for (const Curve& curve : curves_) {
+    if (curve.kind == CurveKind::kVerify) continue;
     const std::map<int, int64_t> found = shortest(curve);
     if (curve.kind == CurveKind::kOnePass) {
       one_pass = found;
@@ -270,7 +357,7 @@ void StepProfile::write_states(const Batch& batch, bool committed) {
     state = {};
     state.len = context_ + (committed ? 1 : 0);
     state.computed = state.len - 1;
-    state.num_drafts = committed ? 0 : batch.num_drafts;
+    state.num_drafts = committed || batch.idle ? 0 : batch.num_drafts;
     state.draft.computed = std::max(state.len - batch.catch_up, 1);
     params_[i] = plain_params(batch.drafter, config_.max_len);
   }
@@ -337,22 +424,22 @@ Status StepProfile::sample(const Curve& curve, Probe& probe) {
   write_states(batch, false);
   copy_tables(batch);
   copy_states(batch);
-  if (curve.kind != CurveKind::kTarget) FT_RETURN_IF_ERROR(stage(probe));
+  if (!curve.in_steps()) FT_RETURN_IF_ERROR(stage(probe));
   const int num_steps =
       probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(kSampleNs / probe.ns, 1, kMostSteps)) : 1;
   // Caches and threads as they are while one step follows another.
-  for (int i = 0; i < num_steps / 2; ++i) FT_RETURN_IF_ERROR(enqueue(curve.kind, probe));
+  for (int i = 0; i < num_steps / 2; ++i) FT_RETURN_IF_ERROR(enqueue(curve, probe));
   FT_RETURN_IF_ERROR(queue_.drain());
   const Clock::time_point start = Clock::now();
-  for (int i = 0; i < num_steps; ++i) FT_RETURN_IF_ERROR(enqueue(curve.kind, probe));
+  for (int i = 0; i < num_steps; ++i) FT_RETURN_IF_ERROR(enqueue(curve, probe));
   FT_RETURN_IF_ERROR(queue_.drain());
-  probe.last_ns = std::max<int64_t>(ns_since(start) / num_steps, 1);
+  FT_ASSIGN_OR_RETURN(probe.last_ns, agreed(std::max<int64_t>(ns_since(start) / num_steps, 1)));
   return {};
 }
 
-Status StepProfile::enqueue(CurveKind kind, const Probe& probe) {
+Status StepProfile::enqueue(const Curve& curve, const Probe& probe) {
   copy_states(probe.batch);
-  if (kind == CurveKind::kTarget) {
+  if (curve.in_steps()) {
     if (step_ >= kStepsInFlight) {
       FT_RETURN_IF_ERROR(queue_.wait(memory_.published, step_ - kStepsInFlight + 1, kWaitForEver));
     }

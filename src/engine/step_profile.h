@@ -23,6 +23,9 @@ struct StepProfileConfig {
   int num_blocks = 0;         // of the full group, the null block included
   int num_window_blocks = 0;  // of the windowed group, likewise; 0: there is none
   double seconds = 2;         // for the target, and half of it for each drafter, at most
+  // Where several ranks measure together: makes rank 0's measurement that of all, so that they
+  // decide alike. Empty: one rank.
+  std::function<Result<int64_t>(int64_t ns)> clock = nullptr;
 };
 
 // Measures what steps cost, by running them on made-up sequences: at start, before the first
@@ -47,6 +50,7 @@ class StepProfile {
     int drafter = 0;
     int draft_limit = 0;  // proposed for each
     int catch_up = 0;     // entries that each lacks
+    bool idle = false;    // num_drafts are room only
     int num_rows() const { return num_seqs * (num_drafts + 1); }
   };
 
@@ -64,7 +68,7 @@ class StepProfile {
     int64_t ns = 0;                      // the shortest time so far; 0: none yet
     int64_t last_ns = 0;
   };
-  enum class CurveKind : uint8_t { kTarget, kCatchUp, kOnePass, kAllPasses };
+  enum class CurveKind : uint8_t { kTarget, kVerify, kCatchUp, kOnePass, kAllPasses };
   struct Curve {
     CurveKind kind = CurveKind::kTarget;
     int drafter = 0;
@@ -72,18 +76,22 @@ class StepProfile {
     double seconds = 0;
     std::function<Batch(int size)> batch_of;
     std::map<int, Probe> probes = {};  // by size
+    bool in_steps() const { return kind == CurveKind::kTarget || kind == CurveKind::kVerify; }
   };
 
   Status take_memory();
   void add_curves();
+  Status add_verify_curves();
+  Result<int64_t> agreed(int64_t ns) const { return config_.clock ? config_.clock(ns) : ns; }
   static int size_of(CurveKind kind, const Batch& batch);
   static int64_t expected_ns(const Curve& curve, int size);
   Status find_sizes(Curve& curve);
   Result<bool> run_round(bool slow_too);
   Status sample(const Curve& curve, Probe& probe);
   Status stage(Probe& probe);
-  Status enqueue(CurveKind kind, const Probe& probe);
+  Status enqueue(const Curve& curve, const Probe& probe);
   static std::map<int, int64_t> shortest(const Curve& curve);
+  std::vector<VerifyTimes> verify_times() const;
   StepTimes step_times() const;
 
   Batch target_batch(int num_rows) const;

@@ -33,7 +33,8 @@ Status StepScratch::take_masks() {
   masks.mask_words = (config_.vocab_size + 31) / 32;
   FT_ASSIGN_OR_RETURN(mask_ticket, arena_.take_array<MaskTicket>(1, "ticket of masks"));
   // A line for each writer.
-  for (uint64_t** word : {&masks.posted, &masks.passed, &masks.taken, &masks.answered}) {
+  for (uint64_t** word :
+       {&masks.posted, &masks.passed, &masks.taken, &masks.answered, &masks.resting}) {
     FT_ASSIGN_OR_RETURN(*word, pinned_.take_array<uint64_t>(1, "words of masks"));
   }
   FT_ASSIGN_OR_RETURN(masks.num_spans, pinned_.take_array<int32_t>(kMaskRing, "spans of masks"));
@@ -41,6 +42,8 @@ Status StepScratch::take_masks() {
                       pinned_.take_array<MaskSpan>(kMaskRing * spans, "spans of masks"));
   FT_ASSIGN_OR_RETURN(masks.answers,
                       pinned_.take_array<uint64_t>(kMaskRing * spans, "answers of masks"));
+  FT_ASSIGN_OR_RETURN(masks.mends,
+                      pinned_.take_array<int32_t>(spans * kMaxDrafts, "drafts under grammars"));
   FT_ASSIGN_OR_RETURN(masks.masks,
                       pinned_.take_array<uint32_t>(rows * static_cast<size_t>(masks.mask_words),
                                                    "masks of grammars"));
@@ -48,7 +51,8 @@ Status StepScratch::take_masks() {
 }
 
 Status StepScratch::take_tables() {
-  const size_t rows = static_cast<size_t>(config_.max_rows) + 1;
+  const size_t rows =
+      (static_cast<size_t>(config_.max_rows) + 1) * static_cast<size_t>(config_.num_row_tables);
   FT_ASSIGN_OR_RETURN(row_ns, arena_.take_array<int32_t>(rows, "step times"));
   FT_ASSIGN_OR_RETURN(row_ns_host, pinned_.take_array<int32_t>(rows, "step times"));
   FT_ASSIGN_OR_RETURN(synthetic, arena_.take_array<uint32_t>(kMaxDrafts, "acceptance rates"));

@@ -16,6 +16,7 @@ struct StepScratchConfig {
   int max_rows = 0;            // token rows of the largest step
   int max_len = 0;             // of the longest sequence, drafts included
   int num_slots = 0;
+  int num_row_tables = 1;  // arrays of step times
   int hidden_size = 0;
   bool with_logprobs = false;
   int max_mask_spans = 0;  // spans of a step that can have grammars; 0: none
@@ -37,7 +38,7 @@ class StepScratch {
   HostLogits host{};              // of max_processor_rows rows
   MaskExchange masks{};           // without max_mask_spans: null
   MaskTicket* mask_ticket = nullptr;
-  int32_t* row_ns = nullptr;           // [max_rows + 1] step times for choose_lengths
+  int32_t* row_ns = nullptr;           // [num_row_tables, max_rows + 1] for choose_lengths
   int32_t* row_ns_host = nullptr;      // pinned, the same
   uint32_t* synthetic = nullptr;       // [kMaxDrafts] for commit
   uint32_t* synthetic_host = nullptr;  // pinned, the same

@@ -9,6 +9,12 @@
 namespace foretoken {
 namespace {
 
+// 1, 2, 4, ... and, where a product's time begins to follow its rows, 192 and 384.
+int size_after(int rows) {
+  if (rows == 128 || rows == 256) return rows * 3 / 2;
+  return rows == 192 || rows == 384 ? rows * 4 / 3 : rows * 2;
+}
+
 int bucket(int count, int most) {
   FT_CHECK_MSG(count <= most, std::to_string(count) + " of at most " + std::to_string(most));
   return std::min(static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(count, 1)))), most);
@@ -31,7 +37,8 @@ RunLengths runs_of(const StepPlan& plan) {
 size_t StepShapeHash::operator()(const StepShape& shape) const {
   uint64_t hash = static_cast<uint64_t>(shape.max_rows) << 32 |
                   static_cast<uint64_t>(shape.runs) << 28 |
-                  static_cast<uint64_t>(shape.launch) << 24 | shape.features;
+                  static_cast<uint64_t>(shape.launch) << 24 |
+                  static_cast<uint64_t>(shape.part) << 16 | shape.features;
   for (const DraftShape& draft : shape.drafts) {
     const auto word = static_cast<uint64_t>(draft.num_passes) << 48 |
                       static_cast<uint64_t>(draft.max_catch_up_rows) << 16 |
@@ -54,7 +61,7 @@ StepShapes::StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
   }
   most_graph_rows_ = row_buckets_.empty() ? max_rows : row_buckets_.back();
   const int first = row_buckets_.empty() ? 1 : most_graph_rows_ + 1;
-  for (int rows = 1; first <= max_rows; rows *= 2) {
+  for (int rows = 1; first <= max_rows; rows = size_after(rows)) {
     if (rows < first && rows < max_rows) continue;
     row_buckets_.push_back(std::min(rows, max_rows_));
     if (rows >= max_rows_) break;
@@ -83,8 +90,8 @@ DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) cons
   DraftShape shape;
   const bool drafts = use.num_passes > 0 && use.num_spans > 0;
   if (!traits.has_kv) {
-    // Its time hardly depends on the bounds, so one shape does for all.
-    if (drafts) shape = {traits.max_drafts, 0, max_spans_};
+    // Its time hardly depends on the bounds, but what its drafts cost depends on the sequences.
+    if (drafts) shape = {traits.max_drafts, 0, bucket(use.num_spans, max_spans_)};
     return shape;
   }
   if (drafts) {

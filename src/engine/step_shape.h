@@ -11,12 +11,17 @@
 
 namespace foretoken {
 
+// Which part of a step a stage runs at once (Stages). The last stage begins a step when the first
+// one can have its rows, and finishes it when the hidden states come back.
+enum class StepPart : uint8_t { kWhole, kBegin, kFinish };
+
 // The bounds that the ops of a step are enqueued with; a graph serves every step of its shape.
 struct StepShape {
   int max_rows = 0;       // token rows
   uint32_t features = 0;  // StepFeature bits
   StepLaunch launch = StepLaunch::kOps;
   RunLengths runs = RunLengths::kShort;
+  StepPart part = StepPart::kWhole;
   // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
   std::array<DraftShape, kMaxDrafters> drafts{};
   bool operator==(const StepShape&) const = default;
@@ -30,7 +35,8 @@ struct StepShapeHash {
 };
 
 // Rounds the bounds of plans up, so that few graphs serve all steps: rows to the sizes of the
-// configuration, other bounds to powers of two, at most their largest values.
+// configuration or to powers of two, 192 and 384, other bounds to powers of two, at most their
+// largest values.
 class StepShapes {
  public:
   StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
@@ -44,7 +50,7 @@ class StepShapes {
   // Those that are recorded at start: plain sampling for each number of rows, and `of_decoding` of
   // each drafter.
   std::vector<StepShape> usual() const;
-  // The configured sizes, and above them powers of two up to max_rows.
+  // The configured sizes, and above them powers of two, 192 and 384 up to max_rows.
   const std::vector<int>& row_buckets() const { return row_buckets_; }
 
  private:

@@ -15,9 +15,10 @@ namespace foretoken {
 struct TestHooks {
   bool reuse_ring_entry = false;  // a plan is also written over the entry of the step before
   int upload_delay_us = 0;        // the queue dawdles before it reads the entry
-  // Of ModelRunnerConfig and GrammarThread.
+  // Of ModelRunnerConfig (both budgets) and GrammarThread.
   std::optional<int64_t> mask_budget_ns = std::nullopt;
   std::optional<int64_t> slow_mask_ns = std::nullopt;
+  std::optional<double> mend_share = std::nullopt;
   // Stands between the engine and its queue.
   std::function<std::unique_ptr<Queue>(std::unique_ptr<Queue> real)> wrap_queue = nullptr;
   bool drop_bonus = false;  // the token behind drafts that are all accepted is not committed

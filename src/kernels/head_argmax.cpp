@@ -16,7 +16,7 @@ int64_t head_argmax_bytes(int32_t max_rows, int32_t n) {
 
 void head_argmax(Queue& queue, const HeadArgmaxArgs& args) {
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.weight != nullptr);
-  FT_CHECK(args.ids != nullptr && args.workspace != nullptr);
+  FT_CHECK((args.ids != nullptr || args.keys != nullptr) && args.workspace != nullptr);
   FT_CHECK(args.max_rows > 0 && args.n > 0 && args.k > 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);

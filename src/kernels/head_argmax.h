@@ -1,4 +1,5 @@
 #pragma once
+#include "base/host_device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/op.h"
@@ -22,7 +23,19 @@ struct HeadArgmaxArgs {
   int32_t n;
   int32_t k;
   DType dtype;
+  // Where the weight is a rank's rows of a matrix, from its row `first_row` on: the best key of
+  // each row goes to keys [max_rows], nothing to ids; id_map is that of the rank's rows.
+  uint64_t* keys = nullptr;
+  int32_t first_row = 0;
 };
+
+// Keys order by product, then by the lowest row of the matrix; 0: no row is admitted.
+FT_HD inline uint64_t argmax_key(uint32_t ordered_product, int32_t row) {
+  return uint64_t{ordered_product} << 32 | (0xffffffffu - static_cast<uint32_t>(row));
+}
+FT_HD inline int32_t row_of_argmax_key(uint64_t key) {
+  return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(key));
+}
 
 // Scratch of a call with up to max_rows rows, on every device.
 int64_t head_argmax_bytes(int32_t max_rows, int32_t n);

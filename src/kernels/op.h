@@ -41,6 +41,14 @@ enum class Op : uint16_t {
   kFillRandom,
   kPackRows,
   kStamp,
+  kAllReduce,
+  kGatherColumns,
+  kGatherArgmax,
+  kShareMasks,
+  kSendStep,
+  kReceiveStep,
+  kSendRows,
+  kReceiveRows,
   kCount,
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/attention.h"
@@ -36,6 +37,11 @@ int64_t live_count(const LiveRows& live, RowKind kind, int row_offset, int max_r
 }
 
 int64_t size_of(DType dtype) { return static_cast<int64_t>(dtype_size(dtype)); }
+
+// Of a packed weight of so many elements.
+int64_t weight_bytes(int64_t elements, DType dtype, const LiveRows& live) {
+  return live.weight_bytes > 0 ? live.weight_bytes : elements * size_of(dtype);
+}
 
 std::string product(int64_t a, int64_t b) { return std::to_string(a) + " x " + std::to_string(b); }
 
@@ -80,7 +86,8 @@ struct Costs<GemmArgs> {
     const int64_t rows = live_count(live, a.row_kind, a.row_offset, a.max_rows);
     const int64_t weight = int64_t{a.n} * a.k;
     const int64_t out = a.gated != 0 ? a.n / 2 : a.add != 0 ? 2 * int64_t{a.n} : a.n;
-    return {.weight_bytes = weight * size_of(a.dtype) + (a.bias != nullptr ? a.n * kFloat : 0),
+    return {.weight_bytes =
+                weight_bytes(weight, a.dtype, live) + (a.bias != nullptr ? a.n * kFloat : 0),
             .row_bytes = rows * (a.k * size_of(a.dtype) + out * size_of(a.out_dtype)),
             .flops = 2 * rows * weight};
   }
@@ -95,7 +102,7 @@ struct Costs<HeadArgmaxArgs> {
   static OpCost cost(const HeadArgmaxArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kLogits, 0, a.max_rows);
     const int64_t weight = int64_t{a.n} * a.k;
-    return {.weight_bytes = weight * size_of(a.dtype),
+    return {.weight_bytes = weight_bytes(weight, a.dtype, live),
             .row_bytes = rows * (a.k * size_of(a.dtype) + kId),
             .flops = 2 * rows * weight};
   }
@@ -109,7 +116,7 @@ struct Costs<RopeKvArgs> {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     const int64_t q = int64_t{a.num_heads} * a.kv.head_dim;
     const int64_t kv = int64_t{2} * a.kv.num_kv_heads * a.kv.head_dim;
-    return {.kv_bytes = rows * kv * size_of(a.kv.dtype),
+    return {.kv_bytes = rows * 2 * a.kv.num_kv_heads * kv_entry_bytes(a.kv),
             .row_bytes = rows * ((q + kv) * kFloat + q * size_of(a.kv.dtype))};
   }
   static std::string shape(const RopeKvArgs& a) { return product(a.num_heads, a.kv.head_dim); }
@@ -146,8 +153,7 @@ struct Costs<AttentionArgs> {
     int64_t entries = 0;
     for (const auto& [slot, seen] : of_slot) entries += seen.count();
     const int64_t q = int64_t{a.num_heads} * a.kv.head_dim;
-    const int64_t kv = int64_t{2} * a.kv.num_kv_heads * a.kv.head_dim;
-    return {.kv_bytes = entries * kv * size_of(a.kv.dtype),
+    return {.kv_bytes = entries * 2 * a.kv.num_kv_heads * kv_entry_bytes(a.kv),
             .row_bytes = 2 * num_rows * q * size_of(a.kv.dtype),
             .flops = 4 * products * q};
   }
@@ -240,12 +246,28 @@ struct Costs<SpreadLogitsArgs> {
   static std::string shape(const SpreadLogitsArgs& a) { return product(a.n, a.vocab); }
 };
 
+// The packed weight of an op, if it has one, and its elements.
+struct WeightOf {
+  const void* handle = nullptr;
+  int64_t elements = 0;
+};
+
+template <class Args>
+WeightOf weight_of(const Args& args) {
+  if constexpr (std::is_same_v<Args, GemmArgs> || std::is_same_v<Args, HeadArgmaxArgs>) {
+    return {args.weight, int64_t{args.n} * args.k};
+  } else {
+    return {};
+  }
+}
+
 struct OpView {
   const char* name = nullptr;
   bool repeats = false;
   LiveRowsPlace (*place)(const void* args) = nullptr;
   OpCost (*cost)(const void* args, const LiveRows& live) = nullptr;
   std::string (*shape)(const void* args) = nullptr;
+  WeightOf (*weight)(const void* args) = nullptr;
 };
 
 template <class Args>
@@ -255,11 +277,14 @@ const Args& as(const void* args) {
 
 template <class Args>
 constexpr OpView counted(const char* name) {
-  return {name, true, [](const void* args) { return Costs<Args>::place(as<Args>(args)); },
+  return {name,
+          true,
+          [](const void* args) { return Costs<Args>::place(as<Args>(args)); },
           [](const void* args, const LiveRows& live) {
             return Costs<Args>::cost(as<Args>(args), live);
           },
-          [](const void* args) { return Costs<Args>::shape(as<Args>(args)); }};
+          [](const void* args) { return Costs<Args>::shape(as<Args>(args)); },
+          [](const void* args) { return weight_of(as<Args>(args)); }};
 }
 
 using OpViews = std::array<OpView, static_cast<size_t>(Op::kCount)>;
@@ -301,6 +326,14 @@ constexpr OpViews make_views() {
   set(Op::kSpreadLogits, counted<SpreadLogitsArgs>("spread_logits"));
   set(Op::kFillRandom, {"fill_random"});
   set(Op::kPackRows, {"pack_rows"});
+  set(Op::kAllReduce, {"all_reduce"});
+  set(Op::kSendStep, {"send_step"});
+  set(Op::kReceiveStep, {"receive_step"});
+  set(Op::kSendRows, {"send_rows"});
+  set(Op::kReceiveRows, {"receive_rows"});
+  set(Op::kGatherColumns, {"gather_columns"});
+  set(Op::kGatherArgmax, {"gather_argmax"});
+  set(Op::kShareMasks, {"share_masks"});
   return views;
 }
 
@@ -336,9 +369,19 @@ OpCost op_cost(Op op, const void* args, const LiveRows& live) {
   return view.cost != nullptr ? view.cost(args, live) : OpCost{};
 }
 
-std::string op_shape(Op op, const void* args) {
+const void* op_weight(Op op, const void* args) {
   const OpView& view = view_of(op);
-  return view.shape != nullptr ? view.shape(args) : std::string();
+  return view.weight != nullptr ? view.weight(args).handle : nullptr;
+}
+
+std::string op_shape(Op op, const void* args, int64_t weight_bytes) {
+  const OpView& view = view_of(op);
+  if (view.shape == nullptr) return {};
+  const std::string shape = view.shape(args);
+  if (weight_bytes == 0) return shape;
+  const int64_t tenths =
+      (80 * weight_bytes + view.weight(args).elements / 2) / view.weight(args).elements;
+  return shape + ", " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " bits";
 }
 
 bool op_repeats(Op op) { return view_of(op).repeats; }

@@ -26,6 +26,7 @@ struct LiveRows {
   StepCounts counts{};
   std::vector<int32_t> positions = {};  // of each token row; attention only
   std::vector<int32_t> row_slot = {};
+  int64_t weight_bytes = 0;  // of the op's quantised weight; 0: its elements have its type
 };
 
 // Where they lie; null where the op has none.
@@ -40,8 +41,10 @@ const char* op_name(Op op);
 LiveRowsPlace live_rows_place(Op op, const void* args);
 // All zero for ops that handle plans and states: they are bound by latency.
 OpCost op_cost(Op op, const void* args, const LiveRows& live);
-// The sizes that tell ops of one name apart, "4096 x 14336"; or empty.
-std::string op_shape(Op op, const void* args);
+// The handle of the packed weight that the op multiplies with, or null.
+const void* op_weight(Op op, const void* args);
+// The sizes that tell ops of one name apart, "4096 x 14336" or "4096 x 14336, 4.5 bits"; or empty.
+std::string op_shape(Op op, const void* args, int64_t weight_bytes = 0);
 // Whether the op can run again and again without the rest of its step: it changes nothing that it
 // reads but by adding to rows.
 bool op_repeats(Op op);

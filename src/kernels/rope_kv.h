@@ -1,23 +1,11 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/kv_layer.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
-
-// Largest head_dim of any op.
-inline constexpr int kMaxHeadDim = 512;
-
-// One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size, head_dim].
-struct KvLayer {
-  void* k;
-  void* v;
-  int32_t num_kv_heads;
-  int32_t block_size;
-  int32_t head_dim;
-  DType dtype;  // kF32 or kBF16
-};
 
 // What happens to q, k and v between their product and attention, for the live rows.
 // qkv[r] = [q heads | k heads | v heads].
@@ -26,7 +14,7 @@ struct KvLayer {
 //    rotary_dim elements of each head of q and k:
 //   angle = position * inv_freq[i] in float; (a, b) = (x[i], x[i + rotary_dim / 2]) becomes
 //   (a cos - b sin, b cos + a sin), cos and sin times `scaling`.
-// 3. q goes to q_out, k and v to the cache.
+// 3. q goes to q_out, k and v to the cache, in its format.
 struct RopeKvArgs {
   static constexpr Op kOp = Op::kRopeKv;
   const StepCounts* counts;

@@ -11,7 +11,7 @@ namespace foretoken {
 
 inline constexpr int kMaxDrafts = kMaxSpeculativeTokens;
 inline constexpr int kMaxStopIds = 32;        // EOS ids and stop_token_ids of one request
-inline constexpr int kStepRingSize = 4;       // ring entries; more than the steps in flight
+inline constexpr int kStepRingSize = 8;       // ring entries; more than the steps in flight
 inline constexpr int kMaxLogitBias = 1024;    // entries of one request
 inline constexpr int kMaxBadWordInts = 2048;  // lengths and ids of one request's bad words
 inline constexpr int kMaxLogprobs = 1024;     // alternatives a token

@@ -19,6 +19,8 @@ namespace foretoken {
 // are read. An entry of another step, or with a part that leaves the plan or the slots' memory
 // (plan_check.h), is the queue's error and nothing of it is applied. Ids beyond the vocabulary and
 // blocks beyond the pool never come from the host; it checks.
+// With only_spans, of an entry that was applied before: its header and spans go to `plan` again,
+// and that is all.
 struct UploadArgs {
   static constexpr Op kOp = Op::kUpload;
   const uint64_t* step;  // device step counter
@@ -27,6 +29,7 @@ struct UploadArgs {
   void* plan;            // device copy (header and spans are valid after this op)
   PlanLimits limits;
   BatchState batch;
+  int32_t only_spans = 0;
   StepStamps* stamps = nullptr;  // kStepRingSize entries in pinned memory: gets begin_ns; or null
 };
 

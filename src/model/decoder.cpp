@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "device/arena.h"
+#include "kernels/collectives.h"
 #include "kernels/embed.h"
 #include "kernels/gemm.h"
 #include "kernels/move_rows.h"
 #include "kernels/rms_norm.h"
 #include "kernels/softcap.h"
+#include "kernels/stage_exchange.h"
 #include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/layer_runner.h"
@@ -22,16 +25,21 @@ namespace {
 
 class Decoder final : public Model {
  public:
-  Decoder(Device& device, const ModelConfig& config, const DecoderTraits& traits,
-          const LoadOptions& options)
+  // `part`: of this rank.
+  Decoder(Device& device, const ModelConfig& config, const ModelConfig& part,
+          const DecoderTraits& traits, const LoadOptions& options)
       : config_(config),
+        part_(part),
+        sharding_(options.sharding),
+        stages_(options.stages),
         max_rows_(options.max_rows),
         max_logits_rows_(options.max_logits_rows),
         max_model_len_(options.max_model_len > 0 ? options.max_model_len : config.max_context),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
-        plan_(plan_decoder(config, max_model_len_, options.one_kv_group)),
-        layers_(device, config_, *options.attention, max_rows_) {
+        plan_(plan_decoder(part, max_model_len_, options.one_kv_group, options.stages,
+                           options.kv_format)),
+        layers_(device, part_, *options.attention, max_rows_, sharding_) {
     if (traits.scaled_embedding) embedding_scale_ = std::sqrt(float(config.hidden_size));
     // transformers rounds the factor to the model's type.
     if (config.dtype == DType::kBF16) {
@@ -53,8 +61,10 @@ class Decoder final : public Model {
                const KvCaches& caches, int32_t max_rows, RunLengths runs) override;
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
   void add_tap(const TapSink& sink) override;
+  const std::vector<int32_t>& tapped_layers() const override { return tapped_layers_; }
+  void pass_on(std::vector<int32_t> layers) override { tapped_layers_ = std::move(layers); }
   SharedWeights shared_weights() const override {
-    return {weights_.embedding, embedding_scale_, weights_.head.get()};
+    return {weights_.embedding, embedding_scale_, weights_.head.get(), sharding_};
   }
   const void* head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                          int32_t max_rows) override;
@@ -74,10 +84,22 @@ class Decoder final : public Model {
   void check_caches(const Pass& pass) const;
   void embed_tokens(const Pass& pass);
   bool taps_final_norm() const;
+  ColumnPart vocab_part() const {
+    return column_part(config_.vocab_size, sharding_.rank, sharding_.size);
+  }
   LayerKv layer_kv(const Pass& pass, const LayerPlan& plan) const;
   void tap(const Pass& pass, int32_t layer);
+  bool is_passed_on(int32_t layer) const;
+  void run_layer(const Pass& pass, int32_t layer);
+  void run_stage(const Pass& pass);
+  void receive_states(const Pass& pass, int32_t first_layer);
+  void send_residual(const Pass& pass);
+  void receive_residual(const Pass& pass);
 
   const ModelConfig config_;
+  const ModelConfig part_;
+  const Sharding sharding_;
+  const Stages stages_;
   const int32_t max_rows_;
   const int32_t max_logits_rows_;
   const int32_t max_model_len_;
@@ -90,15 +112,18 @@ class Decoder final : public Model {
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
   LayerRunner layers_;
-  void* head_input_ = nullptr;  // [max_logits_rows, hidden] of the model's type
+  void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
+  float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   std::vector<TapSink> taps_;
-  const float* last_delta_ = nullptr;  // what the last forward has yet to add to its residual
+  std::vector<int32_t> tapped_layers_;  // by this stage or the last one; ascending
+  const float* last_delta_ = nullptr;   // what the last forward has yet to add to its residual
 };
 
 Status Decoder::load(const DecoderTraits& traits, WeightLoader& loader) {
   WeightLoader::Guard guard(loader);
   FT_RETURN_IF_ERROR(upload_ropes(loader));
-  FT_ASSIGN_OR_RETURN(weights_, load_decoder_weights(weight_arena_, config_, traits, loader));
+  FT_ASSIGN_OR_RETURN(
+      weights_, load_decoder_weights(weight_arena_, config_, traits, loader, sharding_, stages_));
   weight_bytes_ = loader.bytes_loaded();
   num_weights_ = loader.num_weights();
   return guard.finish();
@@ -123,6 +148,10 @@ Status Decoder::take_scratch(bool post_norms) {
   FT_ASSIGN_OR_RETURN(head_input_,
                       scratch_arena_.take(elements * dtype_size(config_.dtype),
                                           "the model's scratch (lower --max-num-batched-tokens)"));
+  if (!cuts_columns(config_.vocab_size, sharding_.size)) return {};
+  const auto logits =
+      static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(vocab_part().count);
+  FT_ASSIGN_OR_RETURN(part_logits_, scratch_arena_.take_array<float>(logits, "a rank's logits"));
   return {};
 }
 
@@ -141,16 +170,70 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
                   caches,
                   {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows, runs}};
   check_caches(pass);
-  embed_tokens(pass);
-  for (size_t i = 0; i < plan_.layers.size(); ++i) {
-    const DecoderLayerWeights& layer = weights_.layers[i];
-    if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.input_norm);
-    tap(pass, static_cast<int32_t>(i));
-    last_delta_ = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, layers_.normed());
-  }
+  last_delta_ = nullptr;
+  run_stage(pass);
   if (!taps_final_norm()) return;
   hidden_states(queue, tensors, max_rows);
   tap(pass, TapSink::kFinalNorm);
+}
+
+void Decoder::run_layer(const Pass& pass, int32_t index) {
+  const auto i = static_cast<size_t>(index);
+  const DecoderLayerWeights& layer = weights_.layers[i];
+  if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.input_norm);
+  tap(pass, index);
+  if (is_passed_on(index)) send_residual(pass);
+  last_delta_ = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, layers_.normed());
+}
+
+// Between stages travel, in the order of layers, the hidden states that the last one taps, then the
+// residual stream.
+void Decoder::run_stage(const Pass& pass) {
+  const ShardRange own = stages_.layers(config_.num_layers);
+  const auto first = static_cast<int32_t>(own.begin);
+  if (stages_.is_first()) {
+    embed_tokens(pass);
+  } else {
+    receive_states(pass, first);
+  }
+  for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
+  if (stages_.is_last()) return;
+  if (last_delta_ != nullptr) layers_.add_and_norm(pass.rows, last_delta_, nullptr);
+  last_delta_ = nullptr;
+  send_residual(pass);
+}
+
+void Decoder::receive_states(const Pass& pass, int32_t first_layer) {
+  for (const int32_t layer : tapped_layers_) {
+    if (layer >= first_layer) break;
+    receive_residual(pass);
+    if (stages_.is_last()) {
+      tap(pass, layer);
+    } else {
+      send_residual(pass);
+    }
+  }
+  receive_residual(pass);
+}
+
+void Decoder::send_residual(const Pass& pass) {
+  send_rows(pass.rows.queue, {.comm = stages_.comm,
+                              .counts = pass.rows.counts,
+                              .x = layers_.residual(),
+                              .max_rows = pass.rows.max_rows,
+                              .cols = config_.hidden_size});
+}
+
+void Decoder::receive_residual(const Pass& pass) {
+  receive_rows(pass.rows.queue, {.comm = stages_.comm,
+                                 .counts = pass.rows.counts,
+                                 .x = layers_.residual(),
+                                 .max_rows = pass.rows.max_rows,
+                                 .cols = config_.hidden_size});
+}
+
+bool Decoder::is_passed_on(int32_t layer) const {
+  return !stages_.is_last() && std::ranges::count(tapped_layers_, layer) > 0;
 }
 
 // `head_input` adds the last layer's output to the rows that want logits; only here all get it.
@@ -182,6 +265,10 @@ void Decoder::add_tap(const TapSink& sink) {
     FT_CHECK(layer == TapSink::kFinalNorm || (layer >= 0 && layer < config_.num_layers));
   }
   taps_.push_back(sink);
+  std::set<int32_t> layers(tapped_layers_.begin(), tapped_layers_.end());
+  layers.insert(sink.layers.begin(), sink.layers.end());
+  layers.erase(TapSink::kFinalNorm);
+  tapped_layers_.assign(layers.begin(), layers.end());
 }
 
 // Keeps the residual that enters `layer`, or the normed rows at the end.
@@ -230,15 +317,24 @@ void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offse
   gemm(queue, {.counts = tensors.counts,
                .x = head_input(queue, tensors, row_offset, max_rows),
                .weight = weights_.head.get(),
-               .y = out,
+               .y = part_logits_ != nullptr ? part_logits_ : out,
                .bias = nullptr,
                .row_kind = RowKind::kLogits,
                .row_offset = row_offset,
                .max_rows = max_rows,
-               .n = config_.vocab_size,
+               .n = vocab_part().count,
                .k = config_.hidden_size,
                .dtype = config_.dtype,
                .out_dtype = DType::kF32});
+  if (part_logits_ != nullptr) {
+    gather_columns(queue, {.comm = sharding_.comm,
+                           .counts = tensors.counts,
+                           .part = part_logits_,
+                           .out = out,
+                           .row_offset = row_offset,
+                           .max_rows = max_rows,
+                           .cols = config_.vocab_size});
+  }
   if (config_.logits_softcap == 0) return;
   softcap(queue, {.counts = tensors.counts,
                   .x = out,
@@ -269,7 +365,8 @@ void Decoder::embed_tokens(const Pass& pass) {
 Result<std::unique_ptr<Model>> load_decoder(Device& device, const ModelConfig& config,
                                             const DecoderTraits& traits, WeightLoader& loader,
                                             const LoadOptions& options) {
-  auto model = std::make_unique<Decoder>(device, config, traits, options);
+  FT_ASSIGN_OR_RETURN(const ModelConfig part, shard_config(config, options.sharding));
+  auto model = std::make_unique<Decoder>(device, config, part, traits, options);
   FT_RETURN_IF_ERROR(model->load(traits, loader));
   FT_RETURN_IF_ERROR(model->take_scratch(traits.post_norms));
   return std::unique_ptr<Model>(std::move(model));

@@ -4,6 +4,7 @@
 
 #include "attention/kv_cache.h"
 #include "model/config.h"
+#include "model/stages.h"
 
 namespace foretoken {
 
@@ -24,7 +25,9 @@ struct DecoderPlan {
 };
 
 // The plan for sequences of at most max_model_len tokens: a window that none of them outgrows is
-// left out. one_kv_group: layers with a window are of the full group too.
-DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len, bool one_kv_group);
+// left out. one_kv_group: layers with a window are of the full group too. Groups hold the layers of
+// this rank's stage, at least one each, so that all ranks have the same groups.
+DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len, bool one_kv_group,
+                         const Stages& stages = {}, KvFormat format = KvFormat::kPlain);
 
 }  // namespace foretoken

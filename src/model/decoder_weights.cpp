@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "kernels/collectives.h"
+
 namespace foretoken {
 Status LayerLoader::load(const std::string& base, const LayerForm& form,
                          DecoderLayerWeights* layer) {
@@ -37,38 +39,66 @@ Status LayerLoader::load_norms(const std::string& base, const LayerForm& form,
 }
 
 Status LayerLoader::load_attention(const std::string& base, DecoderLayerWeights* layer) {
-  using Parts = std::vector<TensorPart>;
   const int64_t q = int64_t{config_.num_heads} * config_.head_dim;
-  const int64_t kv = int64_t{config_.num_kv_heads} * config_.head_dim;
-  const Parts qkv = traits_.fused_projections
-                        ? Parts{{base + "qkv_proj", q + 2 * kv}}
-                        : Parts{{base + "q_proj", q}, {base + "k_proj", kv}, {base + "v_proj", kv}};
   const bool bias = config_.attention_bias || traits_.qkv_bias;
   FT_RETURN_IF_ERROR(
-      load_linear(qkv, layer->attention_inputs, bias, &layer->qkv, &layer->qkv_bias));
+      load_linear(qkv_parts(base), layer->attention_inputs, bias, &layer->qkv, &layer->qkv_bias));
   if (traits_.qk_norm) {
     const int32_t dim = config_.head_dim;
     FT_RETURN_IF_ERROR(load_norm(base + "q_norm.weight", dim, &layer->q_norm));
     FT_RETURN_IF_ERROR(load_norm(base + "k_norm.weight", dim, &layer->k_norm));
   }
-  return load_linear({{base + "o_proj", config_.hidden_size}}, q, bias && !traits_.qkv_bias,
-                     &layer->o, &layer->o_bias);
+  return load_summed(base + "o_proj", q, bias && !traits_.qkv_bias, &layer->o, &layer->o_bias);
+}
+
+// Of the rank's heads.
+std::vector<TensorPart> LayerLoader::qkv_parts(const std::string& base) const {
+  const int64_t dim = config_.head_dim;
+  const int64_t q = config_.num_heads * dim, kv = config_.num_kv_heads * dim;
+  const ShardRange heads = shard_of(config_.num_heads, sharding_);
+  const ShardRange kv_heads = shard_of_kv_heads(config_.num_kv_heads, sharding_);
+  const int64_t first = heads.begin * dim, rows = heads.count * dim;
+  const int64_t kv_first = kv_heads.begin * dim, kv_rows = kv_heads.count * dim;
+  if (!traits_.fused_projections) {
+    return {{base + "q_proj", q, first, rows},
+            {base + "k_proj", kv, kv_first, kv_rows},
+            {base + "v_proj", kv, kv_first, kv_rows}};
+  }
+  const std::string name = base + "qkv_proj";
+  const int64_t all = q + 2 * kv;
+  if (!sharding_.is_cut()) return {{name, all}};
+  return {{name, all, first, rows},
+          {name, all, q + kv_first, kv_rows},
+          {name, all, q + kv + kv_first, kv_rows}};
 }
 
 Status LayerLoader::load_mlp(const std::string& base, DecoderLayerWeights* layer) {
   using Parts = std::vector<TensorPart>;
   const int64_t inner = config_.intermediate_size;
-  const Parts gate_up = traits_.fused_projections
-                            ? Parts{{base + "gate_up_proj", 2 * inner}}
-                            : Parts{{base + "gate_proj", inner}, {base + "up_proj", inner}};
+  const ShardRange own = shard_of(inner, sharding_);
+  const std::string fused = base + "gate_up_proj";
+  const Parts gate_up =
+      !traits_.fused_projections ? Parts{{base + "gate_proj", inner, own.begin, own.count},
+                                         {base + "up_proj", inner, own.begin, own.count}}
+      : sharding_.is_cut()       ? Parts{{fused, 2 * inner, own.begin, own.count},
+                                         {fused, 2 * inner, inner + own.begin, own.count}}
+                                 : Parts{{fused, 2 * inner}};
   FT_RETURN_IF_ERROR(load_linear(gate_up, config_.hidden_size, config_.mlp_bias, &layer->gate_up,
                                  &layer->gate_up_bias, WeightOrder::kGateUp));
-  return load_linear({{base + "down_proj", config_.hidden_size}}, inner, config_.mlp_bias,
-                     &layer->down, &layer->down_bias);
+  return load_summed(base + "down_proj", inner, config_.mlp_bias, &layer->down, &layer->down_bias);
 }
 
-Status LayerLoader::load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
-                                PackedWeight* weight, const float** bias, WeightOrder order) {
+Status LayerLoader::load_summed(const std::string& name, int64_t inputs, bool has_bias,
+                                PackedWeight* weight, const float** bias) {
+  const ShardRange own = shard_of(inputs, sharding_);
+  if (has_bias && sharding_.rank > 0) loader_.ignore(name + ".bias");
+  return load_columns({{name, config_.hidden_size}}, {inputs, own.begin, own.count},
+                      has_bias && sharding_.rank == 0, weight, bias, WeightOrder::kPlain);
+}
+
+Status LayerLoader::load_columns(std::vector<TensorPart> parts, const ColumnRange& cols,
+                                 bool has_bias, PackedWeight* weight, const float** bias,
+                                 WeightOrder order) {
   std::vector<TensorPart> biases = parts;
   for (TensorPart& part : parts) part.name += ".weight";
   FT_ASSIGN_OR_RETURN(*weight, loader_.matrix(parts, cols, order));
@@ -109,7 +139,8 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
 }
 
 Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
-                                            const DecoderTraits& traits, WeightLoader& loader) {
+                                            const DecoderTraits& traits, WeightLoader& loader,
+                                            const Sharding& sharding, const Stages& stages) {
   const DecoderTraits::Place place = find_place(traits, loader);
   const std::string body = place.body;
   const std::string embedding = body + "embed_tokens.weight";
@@ -123,15 +154,21 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   WeightLoader::Guard guard(loader);
   FT_ASSIGN_OR_RETURN(weights.embedding,
                       loader.table(arena, embedding, config.vocab_size, config.hidden_size));
-  LayerLoader layers(arena, config, traits, loader);
+  LayerLoader layers(arena, config, traits, loader, sharding);
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    FT_RETURN_IF_ERROR(
-        layers.load(body + "layers." + std::to_string(i) + ".", {}, &weights.layers[i]));
+    const std::string base = body + "layers." + std::to_string(i) + ".";
+    if (!stages.owns(static_cast<int32_t>(i), config.num_layers)) {
+      loader.ignore_all(base);
+      continue;
+    }
+    FT_RETURN_IF_ERROR(layers.load(base, {}, &weights.layers[i]));
   }
   FT_RETURN_IF_ERROR(
       layers.load_norm(body + "norm.weight", config.hidden_size, &weights.final_norm));
-  const TensorPart head[] = {{output_matrix_name(config, place), config.vocab_size}};
+  const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
+  const TensorPart head[] = {
+      {output_matrix_name(config, place), config.vocab_size, own.begin, own.count}};
   FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(head, config.hidden_size));
   if (config.tie_word_embeddings) loader.ignore(place.head);
   FT_RETURN_IF_ERROR(guard.finish());

@@ -7,6 +7,8 @@
 #include "device/arena.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "model/sharding.h"
+#include "model/stages.h"
 #include "model/weight_loader.h"
 
 namespace foretoken {
@@ -36,13 +38,14 @@ struct LayerForm {
   int32_t attention_inputs = 0;  // 0: hidden_size
 };
 
-// Loads layers, and what has the same form, under the names of Hugging Face; `arena` holds what is
-// not packed. Everything outlives it. Errors as of WeightLoader.
+// Loads layers, and what has the same form, under the names of Hugging Face, or a rank's part of
+// them; `arena` holds what is not packed. `config` is that of the whole model. Everything outlives
+// it. Errors as of WeightLoader.
 class LayerLoader {
  public:
   LayerLoader(Arena& arena, const ModelConfig& config, const DecoderTraits& traits,
-              WeightLoader& loader)
-      : arena_(arena), config_(config), traits_(traits), loader_(loader) {}
+              WeightLoader& loader, const Sharding& sharding = {})
+      : arena_(arena), config_(config), traits_(traits), loader_(loader), sharding_(sharding) {}
 
   // The layer whose tensors begin with `base`, for example "model.layers.3.".
   Status load(const std::string& base, const LayerForm& form, DecoderLayerWeights* layer);
@@ -50,17 +53,26 @@ class LayerLoader {
   // `parts` without the endings ".weight" and ".bias".
   Status load_linear(std::vector<TensorPart> parts, int64_t cols, bool has_bias,
                      PackedWeight* weight, const float** bias,
-                     WeightOrder order = WeightOrder::kPlain);
+                     WeightOrder order = WeightOrder::kPlain) {
+    return load_columns(std::move(parts), {cols, 0, cols}, has_bias, weight, bias, order);
+  }
 
  private:
   Status load_norms(const std::string& base, const LayerForm& form, DecoderLayerWeights* layer);
   Status load_attention(const std::string& base, DecoderLayerWeights* layer);
   Status load_mlp(const std::string& base, DecoderLayerWeights* layer);
+  std::vector<TensorPart> qkv_parts(const std::string& base) const;
+  Status load_columns(std::vector<TensorPart> parts, const ColumnRange& cols, bool has_bias,
+                      PackedWeight* weight, const float** bias, WeightOrder order);
+  // A matrix [hidden, inputs] of which each rank has a part of the inputs; its bias counts once.
+  Status load_summed(const std::string& name, int64_t inputs, bool has_bias, PackedWeight* weight,
+                     const float** bias);
 
   Arena& arena_;
   const ModelConfig& config_;
   const DecoderTraits& traits_;
   WeightLoader& loader_;
+  const Sharding sharding_;
 };
 
 // Where a checkpoint keeps the tensors of the decoder.
@@ -71,18 +83,20 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::P
 
 // All weights of a decoder in device memory.
 struct DecoderWeights {
-  const void* embedding = nullptr;  // [vocab, hidden] of the model's type
-  std::vector<DecoderLayerWeights> layers;
+  const void* embedding = nullptr;          // [vocab, hidden] of the model's type
+  std::vector<DecoderLayerWeights> layers;  // of all layers; those of other stages are empty
   const float* final_norm = nullptr;
-  PackedWeight head;  // [vocab, hidden]; a copy of the embedding where they are tied
+  PackedWeight head;  // [this rank's part of vocab, hidden]; a copy of the embedding where tied
 };
 
 // Bytes that the weights take in device memory, in the type the config names.
 int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits);
 
-// Loads them under the names of Hugging Face; `arena` holds what is not packed. Errors as of
-// WeightLoader.
+// Loads them under the names of Hugging Face; `arena` holds what is not packed. `config` is that of
+// the whole model; the embedding is whole on every rank. Errors as of WeightLoader.
 Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
-                                            const DecoderTraits& traits, WeightLoader& loader);
+                                            const DecoderTraits& traits, WeightLoader& loader,
+                                            const Sharding& sharding = {},
+                                            const Stages& stages = {});
 
 }  // namespace foretoken

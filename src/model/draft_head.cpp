@@ -18,16 +18,19 @@ namespace {
 
 class Head final : public DraftHead {
  public:
-  Head(Device& device, const DraftHeadConfig& config, const Model& target,
+  // `part`: of this rank's layers.
+  Head(Device& device, const DraftHeadConfig& config, const ModelConfig& part, const Model& target,
        const DraftHeadOptions& options)
       : device_(device),
         config_(config),
+        part_(part),
         target_(target),
         max_logits_rows_(options.max_logits_rows),
         max_rows_(options.max_rows),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
-        layers_(device, config_.layer, *options.attention, options.max_rows) {}
+        kv_format_(options.kv_format),
+        layers_(device, part_, *options.attention, options.max_rows, options.sharding) {}
 
   Status load(const std::string& folder, const DraftHeadOptions& options);
   Status take_scratch();
@@ -38,8 +41,11 @@ class Head final : public DraftHead {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   KvGroupSpec kv_group() const override {
-    const ModelConfig& layer = config_.layer;
-    return {config_.num_modules, layer.num_kv_heads, layer.head_dim, layer.dtype, 0};
+    return {.num_layers = config_.num_modules,
+            .num_kv_heads = part_.num_kv_heads,
+            .head_dim = part_.head_dim,
+            .dtype = part_.dtype,
+            .format = kv_format_};
   }
   void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
                const KvCache& cache, const Source& source, int32_t max_rows) override;
@@ -82,6 +88,7 @@ class Head final : public DraftHead {
 
   Device& device_;
   const DraftHeadConfig config_;
+  const ModelConfig part_;
   const Model& target_;
   const int32_t max_logits_rows_;
   const int32_t max_rows_;
@@ -90,6 +97,7 @@ class Head final : public DraftHead {
   int64_t weight_bytes_ = 0;
   DeviceRope rope_;
   DraftHeadWeights weights_;
+  const KvFormat kv_format_;
   LayerRunner layers_;
   // "act" stands for the type of the layer.
   void* taps_ = nullptr;        // [max_rows, tap width] act; of EAGLE-3
@@ -270,7 +278,10 @@ Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::st
     if (complete.attention == nullptr) {
       FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device.type()));
     }
-    auto head = std::make_unique<Head>(device, config, target, complete);
+    FT_ASSIGN_OR_RETURN(
+        const ModelConfig part,
+        shard_config(config.layer, options.sharding, "the draft head's tensor parallel size of"));
+    auto head = std::make_unique<Head>(device, config, part, target, complete);
     FT_RETURN_IF_ERROR(head->load(folder, complete));
     FT_RETURN_IF_ERROR(head->take_scratch());
     return std::unique_ptr<DraftHead>(std::move(head));

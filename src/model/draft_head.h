@@ -47,9 +47,11 @@ struct DraftHeadOptions {
   int32_t max_logits_rows = 0;  // of any pass
   const AttentionBackend* attention = nullptr;
   bool dummy = false;  // random weights, config.json only
+  KvFormat kv_format = KvFormat::kPlain;
   // Target ids that the output matrix is cut down to, ascending; empty: all that it has.
   std::vector<int32_t> vocab_ids;
   std::string target_folder;  // for rows of the target's output matrix, with vocab_ids
+  Sharding sharding = {};     // of the head's layers and its own output matrix
 };
 
 // A loaded head. Its weights and scratch are taken at load time; the functions below only enqueue
@@ -86,7 +88,8 @@ class DraftHead {
   struct Head {
     const void* weight = nullptr;
     const int32_t* id_map = nullptr;
-    int32_t rows = 0;
+    int32_t rows = 0;        // of the whole matrix
+    Sharding sharding = {};  // that the matrix is cut by; `weight` has this rank's rows
   };
   virtual Head head(int32_t module) const = 0;
 };

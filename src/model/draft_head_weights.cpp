@@ -1,15 +1,24 @@
 #include "model/draft_head_weights.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "kernels/collectives.h"
 #include "model/architecture.h"
 #include "model/registry.h"
 
 namespace foretoken {
 namespace {
+
+// This rank's rows of an output matrix.
+std::span<const int32_t> part_of(const std::vector<int32_t>& rows, const Sharding& sharding) {
+  const ColumnPart own =
+      column_part(static_cast<int32_t>(rows.size()), sharding.rank, sharding.size);
+  return std::span(rows).subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.count));
+}
 
 // Loads one head.
 class HeadLoader {
@@ -154,7 +163,8 @@ Status HeadLoader::load_layer(const std::string& base, const LayerForm& form,
         !layer_.attention_bias && loader_.has_optional(base + "self_attn.q_proj.bias");
     traits_.qk_norm = loader_.has_optional(base + "self_attn.q_norm.weight");
   }
-  return LayerLoader(arena_, layer_, traits_, loader_).load(base, form, &out->layer);
+  return LayerLoader(arena_, layer_, traits_, loader_, source_.options.sharding)
+      .load(base, form, &out->layer);
 }
 
 Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* out) {
@@ -186,8 +196,11 @@ Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftMod
   FT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, target_ids(rows));
   const std::vector<int32_t>& wanted = source_.options.vocab_ids;
   const bool identity = ids.empty();
+  const Sharding& sharding = source_.options.sharding;
+  out->head.sharding = sharding;
   if (wanted.empty()) {
-    const TensorPart part[] = {{name, rows}};
+    const ColumnPart own = column_part(rows, sharding.rank, sharding.size);
+    const TensorPart part[] = {{name, rows, own.begin, own.count}};
     FT_ASSIGN_OR_RETURN(out->own_head, loader_.matrix(part, layer_.hidden_size));
   } else {
     std::unordered_map<int32_t, int32_t> row_of;
@@ -206,8 +219,8 @@ Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftMod
                               " ids of the reduced draft vocabulary is in the head's own of " +
                               std::to_string(rows) + "; leave draft_vocab_size out");
     }
-    FT_ASSIGN_OR_RETURN(out->own_head,
-                        loader_.matrix_rows({name, rows}, layer_.hidden_size, kept_rows));
+    FT_ASSIGN_OR_RETURN(out->own_head, loader_.matrix_rows({name, rows}, layer_.hidden_size,
+                                                           part_of(kept_rows, sharding)));
     ids = kept_ids;
   }
   out->head.weight = out->own_head.get();
@@ -249,7 +262,7 @@ Result<std::vector<int32_t>> HeadLoader::target_ids(int32_t rows) {
 
 Status HeadLoader::share_head(DraftModuleWeights* out) {
   if (source_.options.vocab_ids.empty()) {
-    out->head = {source_.shared.head, nullptr, layer_.vocab_size};
+    out->head = {source_.shared.head, nullptr, layer_.vocab_size, source_.shared.sharding};
     return {};
   }
   if (shared_rows_.weight == nullptr) FT_RETURN_IF_ERROR(share_rows());
@@ -259,14 +272,19 @@ Status HeadLoader::share_head(DraftModuleWeights* out) {
 
 Status HeadLoader::share_rows() {
   const std::vector<int32_t>& ids = source_.options.vocab_ids;
+  const Sharding& sharding = source_.options.sharding;
+  const std::span<const int32_t> own = part_of(ids, sharding);
   if (source_.checkpoint == nullptr) {
-    const TensorPart part[] = {{"lm_head.weight", static_cast<int64_t>(ids.size())}};
+    const auto count = static_cast<int64_t>(own.size());
+    const TensorPart part[] = {
+        {"lm_head.weight", static_cast<int64_t>(ids.size()), own.data() - ids.data(), count}};
     FT_ASSIGN_OR_RETURN(weights_.shared_head, loader_.matrix(part, layer_.hidden_size));
   } else {
-    FT_ASSIGN_OR_RETURN(
-        weights_.shared_head,
-        load_head_rows(source_.device, source_.options.target_folder, source_.target, ids));
+    FT_ASSIGN_OR_RETURN(weights_.shared_head,
+                        load_head_rows(source_.device, source_.options.target_folder,
+                                       source_.target, {own.begin(), own.end()}));
   }
+  shared_rows_.sharding = sharding;
   shared_rows_.weight = weights_.shared_head.get();
   shared_rows_.rows = static_cast<int32_t>(ids.size());
   return upload_ids(ids, &shared_rows_.id_map);

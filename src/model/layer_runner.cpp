@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/attention.h"
+#include "kernels/collectives.h"
 #include "kernels/gemm.h"
 #include "kernels/rms_norm.h"
 #include "model/rope_table.h"
@@ -113,14 +114,23 @@ const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeigh
 // Adds what a block leaves to the residual, normed where the architecture wants that, or returns
 // what is to be added with the next norm. The sums have the same bits either way: with many rows
 // the product saves the memory traffic, with few the norm reads both while the product's last
-// blocks end.
+// blocks end. What only ranks together know is summed before anything reads it.
 const float* LayerRunner::add_block(const LayerRows& rows, const BlockOutput& block) {
   const int32_t hidden = config_.hidden_size;
-  if (block.post_norm == nullptr && rows.max_rows > kFewRows) {
+  if (block.post_norm == nullptr && rows.max_rows > kFewRows && !sharding_.is_cut()) {
     multiply(rows, block.x, block.weight, block.bias, {residual_, true}, hidden, block.inputs);
     return nullptr;
   }
   multiply(rows, block.x, block.weight, block.bias, {delta_}, hidden, block.inputs);
+  if (sharding_.is_cut()) {
+    all_reduce(rows.queue, {.comm = sharding_.comm,
+                            .counts = rows.counts,
+                            .x = delta_,
+                            .row_kind = RowKind::kToken,
+                            .row_offset = 0,
+                            .max_rows = rows.max_rows,
+                            .cols = hidden});
+  }
   if (block.post_norm == nullptr) return delta_;
   norm_rows(rows, delta_, nullptr, block.post_norm, {added_, DType::kF32});
   return added_;

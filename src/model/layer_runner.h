@@ -10,6 +10,7 @@
 #include "kernels/step_types.h"
 #include "model/config.h"
 #include "model/decoder_weights.h"
+#include "model/sharding.h"
 #include "model/weight_loader.h"
 
 namespace foretoken {
@@ -47,14 +48,20 @@ struct LayerKv {
   int32_t position_shift = 0;  // as of RopeKvArgs
 };
 
-// Runs decoder layers around a residual stream in float: grouped-query attention and a gated MLP,
-// for targets, draft models and draft heads. Holds their scratch; a layer's weights come with each
-// call. Only enqueues ops. Rows depend on nothing but themselves and what their positions see.
+// Runs decoder layers, or this rank's part of them, around a residual stream in float:
+// grouped-query attention and a gated MLP, for targets, draft models and draft heads. Holds their
+// scratch; a layer's weights come with each call. Only enqueues ops. Rows depend on nothing but
+// themselves and what their positions see.
 class LayerRunner {
  public:
+  // `config`: of this rank's part (shard_config); outlives the runner.
   LayerRunner(Device& device, const ModelConfig& config, const AttentionBackend& attention,
-              int32_t max_rows)
-      : device_(device), config_(config), attention_(attention), max_rows_(max_rows) {}
+              int32_t max_rows, const Sharding& sharding = {})
+      : device_(device),
+        config_(config),
+        attention_(attention),
+        max_rows_(max_rows),
+        sharding_(sharding) {}
 
   // Takes the buffers from `arena`; post_norms as of DecoderTraits.
   Status take_scratch(Arena& arena, bool post_norms);
@@ -109,6 +116,7 @@ class LayerRunner {
   const ModelConfig& config_;
   const AttentionBackend& attention_;
   const int32_t max_rows_;
+  const Sharding sharding_;
   // "act" stands for the type of the config.
   float* residual_ = nullptr;   // [max_rows, hidden]
   void* normed_ = nullptr;      // [max_rows, hidden] act

@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/step_types.h"
 #include "model/config.h"
+#include "model/sharding.h"
 
 namespace foretoken {
 
@@ -24,7 +25,8 @@ struct TapSink {
 struct SharedWeights {
   const void* embedding = nullptr;  // [vocab, hidden] of the model's type
   float embedding_scale = 1;
-  const void* head = nullptr;  // packed [vocab, hidden]
+  const void* head = nullptr;  // packed [this rank's part of vocab, hidden]
+  Sharding sharding = {};      // that the head is cut by
 };
 
 // A loaded target or draft model. Its weights and scratch are taken at load time; the functions
@@ -33,6 +35,7 @@ struct SharedWeights {
 class Model {
  public:
   virtual ~Model() = default;
+  // Of the whole model, also where this rank has a part of it.
   virtual const ModelConfig& config() const = 0;
   // The full group, then the windowed one if there is one. A layer's window is its group's.
   virtual std::vector<KvGroupSpec> kv_groups() const = 0;
@@ -43,7 +46,8 @@ class Model {
 
   // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `caches` at
   // tensors.kv_slot and tensors.window_slot. Leaves the residual stream of each live row inside the
-  // model, for the functions below. max_rows: upper bound of the live rows, at most
+  // model, for the functions below. A stage runs its layers between what it receives and sends; the
+  // functions below are the last one's. max_rows: upper bound of the live rows, at most
   // LoadOptions::max_rows. runs: as of AttentionArgs.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                        const KvCaches& caches, int32_t max_rows,
@@ -56,6 +60,11 @@ class Model {
 
   // Every later forward also keeps hidden states there. Start-up only, before graphs are captured.
   virtual void add_tap(const TapSink& sink) = 0;
+  // The layers of all taps, ascending, each once; without the final norm.
+  virtual const std::vector<int32_t>& tapped_layers() const = 0;
+  // On a stage before the last one, where nobody taps: which hidden states the last one wants.
+  // Start-up only, before graphs are captured.
+  virtual void pass_on(std::vector<int32_t> layers) = 0;
   virtual SharedWeights shared_weights() const = 0;
 
   // Enqueues the final norm of logits rows [row_offset, row_offset + max_rows) of the forward

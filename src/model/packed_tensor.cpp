@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/half.h"
 #include "model/convert.h"
 #include "model/safetensors.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 // Which of the eight rows of a word of AutoAWQ lies in its first, second, ... four bits.
 constexpr std::array<int, 8> kAwqRows = {0, 2, 4, 6, 1, 3, 5, 7};
+constexpr int64_t kLinesAtOnce = 16;  // of the file, whose codes are neighbours in a row
 constexpr int64_t kMostElementsAtOnce = int64_t{8} << 20;
 
 Status expect(const TensorView& tensor, std::vector<int64_t> shape) {
@@ -52,10 +55,36 @@ Result<PackedTensor> PackedTensor::create(const Quantization& quantization,
   PackedTensor tensor(quantization, parts);
   FT_RETURN_IF_ERROR(tensor.check_shapes());
   FT_RETURN_IF_ERROR(tensor.read_groups());
+  FT_RETURN_IF_ERROR(tensor.find_form());
   return tensor;
 }
 
-bool PackedTensor::scales_are_halves() const { return parts_.scales->dtype == FileDType::kF16; }
+Status PackedTensor::find_form() {
+  const int64_t group = num_groups_ > 0 ? cols_ / num_groups_ : 0;
+  if (!groups_follow_ || rows_ == 0 || group == 0 || cols_ % group != 0) return {};
+  const int32_t middle = 1 << (quantization_.bits - 1);
+  bool is_symmetric = true;
+  std::vector<float> scales;
+  std::vector<int32_t> zeros;
+  const int64_t most = std::max<int64_t>(kMostElementsAtOnce / num_groups_, 1);
+  for (int64_t first = 0; first < rows_; first += most) {
+    const int64_t count = std::min(most, rows_ - first);
+    scales.resize(static_cast<size_t>(count * num_groups_));
+    zeros.resize(scales.size());
+    FT_RETURN_IF_ERROR(read_scales(first, count, scales.data()));
+    FT_RETURN_IF_ERROR(read_zeros(first, count, zeros.data()));
+    const auto is_half = [](float scale) { return half_to_float(half_from_float(scale)) == scale; };
+    const auto is_byte = [](int32_t zero) { return zero >= 0 && zero < 256; };
+    if (!std::all_of(scales.begin(), scales.end(), is_half)) return {};
+    if (!std::all_of(zeros.begin(), zeros.end(), is_byte)) return {};
+    is_symmetric &=
+        std::all_of(zeros.begin(), zeros.end(), [=](int32_t zero) { return zero == middle; });
+  }
+  form_ = QuantForm{static_cast<uint8_t>(quantization_.bits),
+                    is_symmetric ? GroupScale::kHalf : GroupScale::kHalfAndZero,
+                    static_cast<int32_t>(group)};
+  return {};
+}
 
 Status PackedTensor::check_shapes() {
   const int64_t pack = 32 / quantization_.bits;
@@ -108,35 +137,59 @@ Status PackedTensor::read_groups() {
 }
 
 Status PackedTensor::read_codes(int64_t first, int64_t count, uint8_t* codes) const {
+  if (quantization_.layout == PackLayout::kGptq) return read_gptq_codes(first, count, codes);
+  if (quantization_.layout == PackLayout::kAwq) return read_awq_codes(first, count, codes);
   const int bits = quantization_.bits;
-  const int64_t pack = 32 / bits;
-  std::vector<uint32_t> words;
-  const TensorView& tensor = *parts_.codes;
-  for (int64_t r = 0; quantization_.layout == PackLayout::kCompressed && r < count; ++r) {
-    FT_RETURN_IF_ERROR(read_words(tensor, first + r, 0, cols_ / pack, words));
-    for (int64_t i = 0; i < cols_; ++i) {
-      codes[r * cols_ + i] =
-          static_cast<uint8_t>(code_in(words[static_cast<size_t>(i / pack)], i % pack, bits));
-    }
+  const int64_t pack = 32 / bits, row_words = cols_ / pack;
+  std::vector<uint32_t> words(static_cast<size_t>(count * row_words));
+  FT_RETURN_IF_ERROR(
+      parts_.codes->read(first * row_words * 4, count * row_words * 4, words.data()));
+  for (const uint32_t word : words) {
+    for (int64_t p = 0; p < pack; ++p) *codes++ = static_cast<uint8_t>(code_in(word, p, bits));
   }
-  for (int64_t j = 0; quantization_.layout == PackLayout::kGptq && j < cols_ / pack; ++j) {
-    FT_RETURN_IF_ERROR(read_words(tensor, j, first, count, words));
+  return {};
+}
+
+// Several words of a row at a time, so that a row's line of memory is written at once.
+Status PackedTensor::read_gptq_codes(int64_t first, int64_t count, uint8_t* codes) const {
+  const int bits = quantization_.bits;
+  const int64_t pack = 32 / bits, num_words = cols_ / pack;
+  std::array<std::vector<uint32_t>, kLinesAtOnce> lines;
+  for (int64_t j = 0; j < num_words; j += kLinesAtOnce) {
+    const int64_t here = std::min<int64_t>(kLinesAtOnce, num_words - j);
+    for (int64_t i = 0; i < here; ++i) {
+      FT_RETURN_IF_ERROR(
+          read_words(*parts_.codes, j + i, first, count, lines[static_cast<size_t>(i)]));
+    }
     for (int64_t r = 0; r < count; ++r) {
       uint8_t* to = codes + r * cols_ + j * pack;
-      for (int64_t p = 0; p < pack; ++p) {
-        to[p] = static_cast<uint8_t>(code_in(words[static_cast<size_t>(r)], p, bits));
+      for (int64_t i = 0; i < here; ++i) {
+        const uint32_t word = lines[static_cast<size_t>(i)][static_cast<size_t>(r)];
+        for (int64_t p = 0; p < pack; ++p) *to++ = static_cast<uint8_t>(code_in(word, p, bits));
       }
     }
   }
+  return {};
+}
+
+Status PackedTensor::read_awq_codes(int64_t first, int64_t count, uint8_t* codes) const {
+  const int bits = quantization_.bits;
+  const int64_t pack = 32 / bits;
   const int64_t word = first / pack, num_words = (first + count + pack - 1) / pack - word;
-  for (int64_t i = 0; quantization_.layout == PackLayout::kAwq && i < cols_; ++i) {
-    FT_RETURN_IF_ERROR(read_words(tensor, i, word, num_words, words));
-    for (int64_t w = 0; w < num_words; ++w) {
-      for (int64_t p = 0; p < pack; ++p) {
-        const int64_t r = (word + w) * pack + kAwqRows[static_cast<size_t>(p)] - first;
-        if (r < 0 || r >= count) continue;
-        codes[r * cols_ + i] =
-            static_cast<uint8_t>(code_in(words[static_cast<size_t>(w)], p, bits));
+  std::array<std::vector<uint32_t>, kLinesAtOnce> lines;
+  for (int64_t col = 0; col < cols_; col += kLinesAtOnce) {
+    const int64_t here = std::min<int64_t>(kLinesAtOnce, cols_ - col);
+    for (int64_t i = 0; i < here; ++i) {
+      FT_RETURN_IF_ERROR(
+          read_words(*parts_.codes, col + i, word, num_words, lines[static_cast<size_t>(i)]));
+    }
+    for (int64_t at = 0; at < num_words * pack; ++at) {
+      const int64_t w = at / pack, p = at % pack;
+      const int64_t r = (word + w) * pack + kAwqRows[static_cast<size_t>(p)] - first;
+      if (r < 0 || r >= count) continue;
+      for (int64_t i = 0; i < here; ++i) {
+        const uint32_t packed = lines[static_cast<size_t>(i)][static_cast<size_t>(w)];
+        codes[r * cols_ + col + i] = static_cast<uint8_t>(code_in(packed, p, bits));
       }
     }
   }
@@ -197,6 +250,26 @@ Status PackedTensor::read_rows(int64_t first, int64_t count, PackedRows* out) co
   FT_RETURN_IF_ERROR(read_codes(first, count, out->codes.data()));
   FT_RETURN_IF_ERROR(read_scales(first, count, out->scales.data()));
   return read_zeros(first, count, out->zeros.data());
+}
+
+Status PackedTensor::read_quantized(int64_t first, int64_t count, std::byte* to) const {
+  FT_CHECK(form_.has_value());
+  PackedRows rows;
+  FT_RETURN_IF_ERROR(read_rows(first, count, &rows));
+  for (int64_t r = 0; r < count; ++r) {
+    std::memcpy(to, rows.codes.data() + r * cols_, static_cast<size_t>(cols_));
+    to += cols_;
+    for (int64_t g = r * num_groups_; g < (r + 1) * num_groups_; ++g) {
+      const uint16_t half = half_from_float(rows.scales[static_cast<size_t>(g)]);
+      std::memcpy(to, &half, sizeof half);
+      to += sizeof half;
+    }
+    if (form_->scale != GroupScale::kHalfAndZero) continue;
+    for (int64_t g = r * num_groups_; g < (r + 1) * num_groups_; ++g) {
+      *to++ = static_cast<std::byte>(rows.zeros[static_cast<size_t>(g)]);
+    }
+  }
+  return {};
 }
 
 Status PackedTensor::read_elements(int64_t first, int64_t count, DType dtype, void* to) const {

@@ -1,8 +1,11 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/quantized_rows.h"
 #include "base/result.h"
 #include "device/dtype.h"
 #include "model/quantization.h"
@@ -39,13 +42,16 @@ class PackedTensor {
   const Quantization& quantization() const { return quantization_; }
   // Whether each group is a run of cols / num_groups columns, in order.
   bool groups_follow() const { return groups_follow_; }
-  // Whether the scales that read_rows gives are halves without loss.
-  bool scales_are_halves() const;
+  // The form in which rows can stay quantised: groups of whole runs, scales that are halves
+  // without loss, zeros of a byte. None where something does not fit.
+  const QuantForm* form() const { return form_ ? &*form_ : nullptr; }
   // The group of each column.
   std::span<const int32_t> group_of() const { return group_of_; }
 
   // Errors as of TensorView::read. Any thread with its own `out`.
   Status read_rows(int64_t first, int64_t count, PackedRows* out) const;
+  // Lays the rows out in `form`, as base/quantized_rows.h says.
+  Status read_quantized(int64_t first, int64_t count, std::byte* to) const;
   // Stores elements [first, first + count), rows one after the other, as `dtype` at `to`.
   Status read_elements(int64_t first, int64_t count, DType dtype, void* to) const;
 
@@ -54,7 +60,10 @@ class PackedTensor {
       : quantization_(quantization), parts_(parts) {}
   Status check_shapes();
   Status read_groups();
+  Status find_form();
   Status read_codes(int64_t first, int64_t count, uint8_t* codes) const;
+  Status read_gptq_codes(int64_t first, int64_t count, uint8_t* codes) const;
+  Status read_awq_codes(int64_t first, int64_t count, uint8_t* codes) const;
   Status read_scales(int64_t first, int64_t count, float* scales) const;
   Status read_zeros(int64_t first, int64_t count, int32_t* zeros) const;
 
@@ -64,6 +73,7 @@ class PackedTensor {
   int64_t cols_ = 0;
   int64_t num_groups_ = 0;
   bool groups_follow_ = true;
+  std::optional<QuantForm> form_;
   std::vector<int32_t> group_of_;
 };
 

@@ -5,21 +5,20 @@
 #include "base/check.h"
 #include "gguf/block_codes.h"
 #include "model/convert.h"
+#include "model/packed_tensor.h"
 
 namespace foretoken {
 
 const QuantForm* quantized_form(const TensorView& tensor) {
+  if (tensor.packed != nullptr) return tensor.packed->form();
   return tensor.block != nullptr ? form_of_blocks(*tensor.block) : nullptr;
-}
-
-int64_t packed_row_bytes(const QuantForm& form, int64_t k) {
-  return k * form.bits / 8 + quantized_row_bytes(form, k) - k;
 }
 
 Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,
                            std::vector<std::byte>& raw) {
   const QuantForm* form = quantized_form(tensor);
   FT_CHECK(form != nullptr && tensor.shape.size() == 2);
+  if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
   const int64_t k = tensor.shape[1];
   const int64_t file_bytes = k / tensor.block->elements * tensor.block->bytes;
   const int64_t at_once = tensor.interleaved_rows > 0 ? 1 : count;

@@ -9,12 +9,9 @@
 
 namespace foretoken {
 
-// How the rows of a tensor are quantised in its file, or null where they are not. A format with
-// codes and scales in tensors of their own joins the others here.
+// How the rows of a tensor are quantised in its file, or null where they are not, or where
+// what they are cannot be kept.
 const QuantForm* quantized_form(const TensorView& tensor);
-
-// Bytes of a row of k elements once its codes are packed.
-int64_t packed_row_bytes(const QuantForm& form, int64_t k);
 
 // Reads rows [first, first + count) of a matrix, whose rows have whole blocks, as
 // base/quantized_rows.h lays them out; interleaved rows are put in order. `raw` is scratch. Errors

@@ -25,11 +25,25 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   if (options.load_format == LoadFormat::kAuto) {
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(files));
   }
-  int64_t bytes = decoder_weight_bytes(config, architecture->decoder);
-  if (checkpoint) bytes -= WeightLoader::quantized_saving(device, *checkpoint, config.dtype);
+  FT_RETURN_IF_ERROR(check_stages(options.stages, config.num_layers));
+  FT_ASSIGN_OR_RETURN(ModelConfig part, shard_config(config, options.sharding));
+  part.num_layers = static_cast<int32_t>(options.stages.layers(config.num_layers).count);
+  int64_t bytes = decoder_weight_bytes(part, architecture->decoder);
+  if (checkpoint) {
+    bytes -= WeightLoader::quantized_saving(device, *checkpoint, config.dtype) /
+             (options.sharding.size * options.stages.count);
+  }
+  if (options.dummy_recipe != nullptr) {
+    const int64_t table = int64_t{part.vocab_size} * part.hidden_size;
+    const auto element = static_cast<int64_t>(dtype_size(config.dtype));
+    bytes = table * element + matrices_bytes(*options.dummy_recipe, bytes / element - table);
+  }
   FT_ASSIGN_OR_RETURN(
       auto loader, WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr, config.dtype,
                                         bytes, options.progress, options.cancelled));
+  if (options.dummy_recipe != nullptr) {
+    loader->quantize_random(*options.dummy_recipe, config.num_layers);
+  }
   FT_ASSIGN_OR_RETURN(auto model,
                       load_decoder(device, config, architecture->decoder, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));

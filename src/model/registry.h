@@ -9,9 +9,12 @@
 #include "attention/backend.h"
 #include "base/result.h"
 #include "device/device.h"
+#include "gguf/gguf_recipe.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/model.h"
+#include "model/sharding.h"
+#include "model/stages.h"
 #include "model/weight_loader.h"
 
 namespace foretoken {
@@ -22,6 +25,8 @@ enum class LoadFormat : uint8_t { kAuto, kDummy };
 struct LoadOptions {
   ConfigOptions config;
   LoadFormat load_format = LoadFormat::kAuto;
+  const GgufRecipe* dummy_recipe =
+      nullptr;  // kDummy: how matrices are quantised; null: they are not
   // Longest sequence, which fixes rotary embeddings that depend on the length (rope_table.h). Not
   // positive, as before "auto" is resolved: ModelConfig::max_context.
   int32_t max_model_len = 0;
@@ -30,7 +35,10 @@ struct LoadOptions {
   // true: layers with a window live in the full group too and keep what lies behind it (draft
   // models, whose KV shares the target's full block tables).
   bool one_kv_group = false;
+  KvFormat kv_format = KvFormat::kPlain;        // of the model's KV groups
   const AttentionBackend* attention = nullptr;  // null: the best for the device
+  Sharding sharding = {};                       // the part of the model that this rank loads
+  Stages stages = {};                           // the layers of it
   // Called on the loading thread now and then with bytes loaded and bytes in all; may be empty.
   std::function<void(int64_t done, int64_t total)> progress;
   const std::atomic<bool>* cancelled = nullptr;  // looked at between pieces of tensors; may be null

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
+#include "gguf/block_codes.h"
 #include "kernels/fill_random.h"
 #include "kernels/pack_rows.h"
 #include "model/convert.h"
 #include "model/quantized_tensor.h"
+#include "model/random_rows.h"
 
 namespace foretoken {
 namespace {
@@ -124,21 +127,73 @@ Status WeightLoader::finish() {
   return {};
 }
 
-Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts, int64_t cols,
-                                          WeightOrder order) {
+// How a recipe quantises a random matrix.
+Result<const QuantForm*> WeightLoader::random_form(const std::string& name,
+                                                   const ColumnRange& cols) const {
+  if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
+  const size_t at = name.find(".layers.");
+  const int32_t layer = at == std::string::npos ? -1 : std::atoi(name.c_str() + at + 8);
+  const bool is_output = name.ends_with("lm_head.weight") || name.ends_with("embed_tokens.weight");
+  const int64_t shape[] = {1, cols.total};
+  const std::string flag = "--load-format dummy-" + std::string(recipe_->name) + ": ";
+  const Result<const BlockType*> type =
+      type_of(*recipe_, {name, shape, layer, is_output}, num_layers_);
+  if (!type.ok()) {
+    return unsupported(flag + "rows of " + std::to_string(cols.total) + " elements, as '" + name +
+                       "' has them, are no whole blocks; use dummy-q8_0 or dummy");
+  }
+  const QuantForm* form = form_of_blocks(*type.value());
+  if (form != nullptr && device_.keeps_quantized(*form, cols.total)) return form;
+  return unsupported(flag + device_.name() + " does not keep weights quantised; use dummy");
+}
+
+Result<WeightLoader::RowRun> WeightLoader::find_run(const TensorPart& part,
+                                                    const ColumnRange& cols) {
+  const int64_t shape[] = {part.rows, cols.total};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
+  if (tensor != nullptr) {
+    run.form = quantized_form(*tensor);
+  } else {
+    FT_ASSIGN_OR_RETURN(run.form, random_form(part.name, cols));
+  }
+  return run;
+}
+
+Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
+                                          const ColumnRange& cols, WeightOrder order) {
   std::vector<RowRun> runs;
   for (const TensorPart& part : parts) {
-    const int64_t shape[] = {part.rows, cols};
-    FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
-    runs.push_back({part.name, tensor, 0, part.rows});
+    FT_ASSIGN_OR_RETURN(runs.emplace_back(), find_run(part, cols));
   }
-  return load_rows(runs, cols, order);
+  FT_RETURN_IF_ERROR(check_cut(runs));
+  int64_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == 0 || parts[i].name != parts[i - 1].name) rows += parts[i].rows;
+  }
+  return load_rows(runs, cols.count, order, rows * cols.total);
+}
+
+// Codes share their scales in groups, which cannot be divided.
+Status WeightLoader::check_cut(std::span<const RowRun> runs) const {
+  for (const RowRun& run : runs) {
+    const QuantForm* form = run.form;
+    const ColumnRange& cols = run.cols;
+    if (form == nullptr || cols.count == cols.total) continue;
+    if (!device_.keeps_quantized(*form, cols.total)) continue;
+    if (fits_row(*form, cols.count) && (cols.first == 0 || fits_row(*form, cols.first))) continue;
+    const std::string file = run.tensor != nullptr ? run.tensor->file + ": " : "";
+    return unsupported(file + "tensor '" + run.name + "' is quantised in groups, " +
+                       "which a cut of its " + std::to_string(cols.total) + " columns into " +
+                       std::to_string(cols.total / cols.count) +
+                       " parts would divide; lower --tensor-parallel-size");
+  }
+  return {};
 }
 
 Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
                                                std::span<const int32_t> ids) {
-  const int64_t shape[] = {part.rows, cols};
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  FT_ASSIGN_OR_RETURN(const RowRun whole, find_run(part, {cols, 0, cols}));
   std::vector<RowRun> runs;
   for (const int32_t id : ids) {
     FT_CHECK(id >= 0 && id < part.rows);
@@ -146,17 +201,18 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
     if (follows) {
       ++runs.back().num_rows;
     } else {
-      runs.push_back({part.name, tensor, id, 1});
+      RowRun& run = runs.emplace_back(whole);
+      run.first_row = id;
+      run.num_rows = 1;
     }
   }
-  return load_rows(runs, cols, WeightOrder::kPlain);
+  return load_rows(runs, cols, WeightOrder::kPlain, num_rows(runs) * cols);
 }
 
 // A matrix has one type of x, so either all its rows are quantised or none.
 bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) const {
   return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
-    const QuantForm* form = run.tensor != nullptr ? quantized_form(*run.tensor) : nullptr;
-    return form != nullptr && device_.keeps_quantized(*form, cols);
+    return run.form != nullptr && device_.keeps_quantized(*run.form, cols);
   });
 }
 
@@ -164,8 +220,7 @@ int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
                                     bool quantized) const {
   int64_t bytes = 0;
   for (const RowRun& run : runs) {
-    bytes += run.num_rows *
-             (quantized ? packed_row_bytes(*quantized_form(*run.tensor), cols) : bytes_of(cols));
+    bytes += run.num_rows * (quantized ? packed_row_bytes(*run.form, cols) : bytes_of(cols));
   }
   return bytes;
 }
@@ -177,14 +232,14 @@ void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, Pa
     return device_.make_weight(pack.n, pack.k, dtype_, pack.order);
   }
   std::vector<QuantizedPart> parts;
-  for (const RowRun& run : runs) parts.push_back({*quantized_form(*run.tensor), run.num_rows});
+  for (const RowRun& run : runs) parts.push_back({*run.form, run.num_rows});
   const QuantizedWeight made = device_.make_quantized_weight(parts, pack.k, dtype_, pack.order);
   pack.slice_rows = made.slice_rows;
   return made.handle;
 }
 
 Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
-                                             WeightOrder order) {
+                                             WeightOrder order, int64_t num_weights) {
   PackRowsArgs pack;
   pack.n = num_rows(runs);
   pack.k = cols;
@@ -206,12 +261,13 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
     pack.num_rows = std::min(most, pack.n - pack.first_row);
     const auto piece = rows_between(ordered, pack.first_row, pack.first_row + pack.num_rows);
     const Status status = checkpoint_ != nullptr ? stream_rows(piece, pack, quantized)
+                          : quantized            ? make_random_quantized(piece, pack)
                                                  : make_random_rows(piece, pack);
     if (status.ok()) continue;
     stream_->stop();  // nothing may go on filling a weight that is given up
     return status;
   }
-  count_tensor(pack.n * cols, bytes);
+  count_tensor(num_weights, bytes);
   return weight;
 }
 
@@ -245,8 +301,9 @@ std::vector<WeightLoader::RowRun> WeightLoader::rows_between(std::span<const Row
     const int64_t begin_here = std::max(first, at);
     const int64_t end_here = std::min(end, at + run.num_rows);
     if (begin_here < end_here) {
-      found.push_back(
-          {run.name, run.tensor, run.first_row + begin_here - at, end_here - begin_here});
+      RowRun& part = found.emplace_back(run);
+      part.first_row += begin_here - at;
+      part.num_rows = end_here - begin_here;
     }
     at += run.num_rows;
   }
@@ -261,9 +318,40 @@ Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArg
   piece.keeps_quantized = quantized;
   piece.counted_bytes = bytes_of_rows(runs, pack.k, quantized);
   for (const RowRun& run : runs) {
-    piece.runs.push_back({run.tensor, run.first_row * pack.k, run.num_rows * pack.k});
+    const ColumnRange& cols = run.cols;
+    TensorRun& out = piece.runs.emplace_back();
+    out = {run.tensor, run.first_row * cols.total + cols.first, run.num_rows * cols.count};
+    if (cols.count == cols.total) continue;
+    out.row_elements = cols.count;
+    out.stride = cols.total;
   }
   return stream_->add(std::move(piece));
+}
+
+// Made and packed one piece after the other. A rank's columns are those of the whole matrix.
+Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack) {
+  int64_t bytes = 0;
+  for (const RowRun& run : runs) bytes += run.num_rows * quantized_row_bytes(*run.form, pack.k);
+  std::vector<std::byte> rows(static_cast<size_t>(bytes)), whole;
+  std::byte* to = rows.data();
+  for (const RowRun& run : runs) {
+    const QuantForm& form = *run.form;
+    const int64_t cols = run.cols.total;
+    const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
+    whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols)));
+    for (int64_t row = run.first_row; row < run.first_row + run.num_rows; ++row) {
+      random_quantized_row(form, random_weight_seed(run.name), row, cols, deviation, whole.data());
+      cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count, to);
+      to += quantized_row_bytes(form, run.cols.count);
+    }
+  }
+  pack.rows = rows.data();
+  Status status;
+  stream_->with_queue([&](Queue& queue) {
+    pack_rows(queue, pack);
+    status = queue.drain();
+  });
+  return status;
 }
 
 // Made in device memory and packed from there.
@@ -276,12 +364,23 @@ Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs
   }
   auto* to = static_cast<std::byte*>(scratch_);
   for (const RowRun& run : runs) {
-    make_random(run.name, run.first_row * pack.k, run.num_rows * pack.k, pack.k, to);
+    make_random_columns(run, to);
     to += run.num_rows * row_bytes;
   }
   pack.rows = scratch_;
   stream_->with_queue([&](Queue& queue) { pack_rows(queue, pack); });
   return {};
+}
+
+// A rank's columns are those of the whole matrix.
+void WeightLoader::make_random_columns(const RowRun& run, std::byte* to) {
+  const ColumnRange& cols = run.cols;
+  const bool whole = cols.count == cols.total;
+  const int64_t rows_each = whole ? run.num_rows : 1;
+  for (int64_t row = 0; row < run.num_rows; row += rows_each) {
+    make_random(run.name, (run.first_row + row) * cols.total + cols.first, rows_each * cols.count,
+                cols.total, to + row * bytes_of(cols.count));
+  }
 }
 
 // Elements first .. first + count - 1 of a random matrix of `cols` columns.
@@ -312,8 +411,8 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
   int64_t count = 0;
   for (const TensorPart& part : parts) {
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, {&part.rows, 1}));
-    piece.runs.push_back({tensor, 0, part.rows});
-    count += part.rows;
+    piece.runs.push_back({tensor, part.first_row, part.wanted()});
+    count += part.wanted();
   }
   const char* what = "norm weights and biases";
   if (checkpoint_ == nullptr) {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
+#include "gguf/gguf_recipe.h"
 #include "model/checkpoint.h"
 #include "model/weight_stream.h"
 
@@ -41,10 +42,21 @@ class PackedWeight {
   void* handle_ = nullptr;
 };
 
-// A tensor of the checkpoint by name, and the rows it must have.
+// A tensor of the checkpoint by name, the rows it must have, and those of them that are wanted.
 struct TensorPart {
   std::string name;
   int64_t rows;
+  int64_t first_row = 0;
+  int64_t num_rows = -1;  // -1: all that follow
+
+  int64_t wanted() const { return num_rows < 0 ? rows - first_row : num_rows; }
+};
+
+// Columns [first, first + count) of a matrix of `total`.
+struct ColumnRange {
+  int64_t total;
+  int64_t first;
+  int64_t count;
 };
 
 // Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
@@ -68,9 +80,20 @@ class WeightLoader {
   // device keeps them quantised.
   static int64_t quantized_saving(const Device& device, const Checkpoint& checkpoint, DType dtype);
 
+  // From here on random matrices are quantised as this recipe has them; it stays.
+  void quantize_random(const GgufRecipe& recipe, int32_t num_layers) {
+    recipe_ = &recipe;
+    num_layers_ = num_layers;
+  }
+
   // The parts stacked into one matrix [sum of rows, cols], packed for the gemm op: quantised as the
   // file has them where the device keeps all parts so, else of `dtype`.
   Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
+                              WeightOrder order = WeightOrder::kPlain) {
+    return matrix(parts, ColumnRange{cols, 0, cols}, order);
+  }
+  // The same of some of the columns. Unsupported where quantised rows cannot be cut there.
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, const ColumnRange& cols,
                               WeightOrder order = WeightOrder::kPlain);
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
   Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
@@ -119,6 +142,7 @@ class WeightLoader {
 
   // Of all tensors so far, in `dtype` or as they stay quantised.
   int64_t bytes_loaded() const { return bytes_; }
+  // Of the whole tensors, also where only a part is loaded.
   int64_t num_weights() const { return elements_; }
 
  private:
@@ -128,6 +152,8 @@ class WeightLoader {
     const TensorView* tensor;
     int64_t first_row;
     int64_t num_rows;
+    ColumnRange cols;
+    const QuantForm* form;  // null: not quantised
   };
 
   WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
@@ -135,6 +161,8 @@ class WeightLoader {
   Status check_cancelled(const std::string& name) const;
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
+  Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
+  Result<const QuantForm*> random_form(const std::string& name, const ColumnRange& cols) const;
   static int64_t num_rows(std::span<const RowRun> runs);
   static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);
   static std::vector<RowRun> in_packing_order(std::span<const RowRun> runs,
@@ -145,9 +173,13 @@ class WeightLoader {
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
   void* make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack);
-  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
+  Status check_cut(std::span<const RowRun> runs) const;
+  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order,
+                                 int64_t num_weights);
   Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
   Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
+  Status make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack);
+  void make_random_columns(const RowRun& run, std::byte* to);
   void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
   void count_tensor(int64_t num_elements, int64_t num_bytes);
   void report_progress();
@@ -158,6 +190,8 @@ class WeightLoader {
   int64_t total_bytes_;
   Progress progress_;
   const std::atomic<bool>* cancelled_;
+  const GgufRecipe* recipe_ = nullptr;
+  int32_t num_layers_ = 0;
   std::set<std::string> used_;
   int64_t elements_ = 0;
   int64_t bytes_ = 0;

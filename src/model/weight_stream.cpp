@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <new>
 
 #include "base/check.h"
@@ -20,6 +21,46 @@ constexpr size_t kWordBytes = 256;                      // of a slot's event, be
 constexpr auto kPollTime = std::chrono::microseconds(30);
 constexpr auto kLookForErrors = std::chrono::milliseconds(500);
 constexpr auto kProgressTime = std::chrono::milliseconds(50);
+
+}  // namespace
+
+namespace {
+
+// Plain tensors are read by the row's part; others by whole rows, which are cut afterwards, since
+// their codes do not lie by column.
+Status read_columns(const TensorRun& run, DType dtype, std::byte* to, std::vector<std::byte>& raw) {
+  const auto size = static_cast<int64_t>(dtype_size(dtype));
+  const int64_t begin = run.first % run.stride;
+  const bool plain = run.tensor->packed == nullptr && run.tensor->block == nullptr;
+  std::vector<std::byte> whole(plain ? 0 : static_cast<size_t>(run.stride * size));
+  for (int64_t row = 0; row < run.count / run.row_elements; ++row) {
+    const int64_t first = run.first + row * run.stride;
+    std::byte* out = to + row * run.row_elements * size;
+    if (plain) {
+      FT_RETURN_IF_ERROR(read_elements(*run.tensor, first, run.row_elements, dtype, out, raw));
+      continue;
+    }
+    FT_RETURN_IF_ERROR(
+        read_elements(*run.tensor, first - begin, run.stride, dtype, whole.data(), raw));
+    std::memcpy(out, whole.data() + begin * size, static_cast<size_t>(run.row_elements * size));
+  }
+  return {};
+}
+
+Status read_quantized_columns(const TensorRun& run, std::byte* to, std::vector<std::byte>& raw) {
+  const QuantForm& form = *quantized_form(*run.tensor);
+  const int64_t rows = run.count / run.row_elements;
+  const int64_t whole_bytes = quantized_row_bytes(form, run.stride);
+  std::vector<std::byte> whole(static_cast<size_t>(rows * whole_bytes));
+  FT_RETURN_IF_ERROR(
+      read_quantized_rows(*run.tensor, run.first / run.stride, rows, whole.data(), raw));
+  for (int64_t row = 0; row < rows; ++row) {
+    cut_quantized_row(form, whole.data() + row * whole_bytes, run.stride, run.first % run.stride,
+                      run.row_elements, to);
+    to += quantized_row_bytes(form, run.row_elements);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -169,11 +210,15 @@ Status WeightStream::read(const WeightPiece& piece, std::byte* to, std::vector<s
     if (piece.keeps_quantized) {
       const int64_t k = piece.pack.k;
       const int64_t count = run.count / k;
-      FT_RETURN_IF_ERROR(read_quantized_rows(*run.tensor, run.first / k, count, to, raw));
+      FT_RETURN_IF_ERROR(run.stride == 0
+                             ? read_quantized_rows(*run.tensor, run.first / k, count, to, raw)
+                             : read_quantized_columns(run, to, raw));
       to += count * quantized_row_bytes(*quantized_form(*run.tensor), k);
       continue;
     }
-    FT_RETURN_IF_ERROR(read_elements(*run.tensor, run.first, run.count, piece.dtype, to, raw));
+    FT_RETURN_IF_ERROR(run.stride == 0
+                           ? read_elements(*run.tensor, run.first, run.count, piece.dtype, to, raw)
+                           : read_columns(run, piece.dtype, to, raw));
     if (piece.offset != 0) {
       auto* values = reinterpret_cast<float*>(to);
       for (int64_t i = 0; i < run.count; ++i) values[i] += piece.offset;

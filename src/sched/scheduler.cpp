@@ -12,6 +12,7 @@ constexpr int kPlansAfterOthers = 8;
 
 SchedulerConfig with_defaults(SchedulerConfig config) {
   FT_CHECK(config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
+  FT_CHECK(config.num_stages > 0);
   if (config.max_logits_rows == 0) config.max_logits_rows = config.max_num_batched_tokens;
   return config;
 }
@@ -71,21 +72,26 @@ SequenceEvent Scheduler::finish(Sequence& sequence) {
 void Scheduler::describe(BatchDemand& demand) const {
   demand = {};
   const int num_coming = std::min(waiting_.size(), num_free_slots());
-  demand.num_sequences = num_running() + num_coming;
+  demand.num_sequences = std::min(num_running() + num_coming, share_of_sequences());
+  int room = share_of_sequences();
   for (const Sequence* sequence : running_) {
-    if (!sequence->draining && !sequence->is_held) drafts_.describe(*sequence, demand);
+    if (room == 0) return;
+    if (sequence->draining || sequence->is_held || rests(*sequence)) continue;
+    drafts_.describe(*sequence, demand);
+    --room;
   }
   if (waiting_.empty()) return;
   // The first one stands for all.
   const Sequence& first = *waiting_.front();
   if (first.max_drafts == 0 || first.pools || first.drafter >= kMaxDrafters) return;
-  demand.drafters[static_cast<size_t>(first.drafter)].num_coming += num_coming;
+  demand.drafters[static_cast<size_t>(first.drafter)].num_coming += std::min(num_coming, room);
 }
 
 bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRows paced) {
   plan.clear();
   pace(plan, paced);
   drafts_.open(grants);
+  most_spans_ = config_.num_stages > 1 ? share_of_sequences() : config_.max_num_seqs;
   preempted_ = false;
   make_way_for_waiting();
   plan_running(plan);
@@ -96,7 +102,9 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
     Sequence& sequence = *span.sequence;
     if (span.first_new_id >= 0) kv_.remember(sequence, sequence.num_scheduled);
   }
-  return !plan.spans.empty();
+  if (plan.spans.empty()) return false;
+  ++num_plans_;
+  return true;
 }
 
 void Scheduler::plan_running(StepPlan& plan) {
@@ -108,9 +116,22 @@ void Scheduler::plan_running(StepPlan& plan) {
 }
 
 Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
-  if (sequence.draining || sequence.is_held || row_budget(plan) <= 0) return Placement::kSkipped;
+  if (sequence.draining || sequence.is_held || rests(sequence)) return Placement::kSkipped;
+  const bool is_full = static_cast<int>(plan.spans.size()) >= most_spans_;
+  if (is_full || row_budget(plan) <= 0) return Placement::kSkipped;
   const Span span = sequence.caught_up ? next_token(sequence, plan) : next_chunk(sequence, plan);
   return span.num_tokens > 0 ? plan_span(plan, span) : Placement::kSkipped;
+}
+
+bool Scheduler::rests(const Sequence& sequence) const {
+  return sequence.num_inflight > 0 &&
+         num_plans_ - sequence.last_plan < static_cast<uint64_t>(config_.num_stages);
+}
+
+// Of a step: all, or so many that there are as many steps as stages.
+int Scheduler::share_of_sequences() const {
+  const int all = num_running() + std::min(waiting_.size(), num_free_slots());
+  return std::max((all + config_.num_stages - 1) / config_.num_stages, 1);
 }
 
 // Sequences that are still to be planned, the first waiting one included.
@@ -239,6 +260,7 @@ void Scheduler::book(StepPlan& plan, const Span& span) {
     sequence.inflight_bound += span.max_drafts + 1;
   }
   ++sequence.num_inflight;
+  sequence.last_plan = num_plans_;
   plan.num_rows += span.max_rows();
   plan.num_logits_rows += span.max_logits_rows();
   plan.features |= features_of(span);
@@ -296,7 +318,7 @@ void Scheduler::plan_waiting(StepPlan& plan) {
 // Whether the step can hold one more sequence's first span. A sequence's words alone always fit.
 bool Scheduler::has_room(const Sequence& sequence, const StepPlan& plan) const {
   return row_budget(plan) > 0 && logits_budget(plan) > 0 && !free_slots_.empty() &&
-         static_cast<int>(plan.spans.size()) < config_.max_num_seqs &&
+         static_cast<int>(plan.spans.size()) < most_spans_ &&
          plan.num_words + sequence.num_init_words <= config_.max_init_words;
 }
 

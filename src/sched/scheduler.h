@@ -33,6 +33,10 @@ struct SchedulerConfig {
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
   bool prefix_caching = true;
+  // Parts of the device that work on different steps at once: a sequence is in at most one of so
+  // many steps that follow each other, unless none of its steps is in flight, and every step gets
+  // its share of the sequences.
+  int num_stages = 1;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   std::vector<SchedulerDrafter> drafters = {};  // by Sequence::drafter
 };
@@ -115,6 +119,8 @@ class Scheduler {
   void note_drafter(const Span& span, int missing);
   void release(Sequence& sequence);
   int num_behind(const StepPlan& plan) const;
+  bool rests(const Sequence& sequence) const;
+  int share_of_sequences() const;
   int chunk_budget(const Sequence& sequence, const StepPlan& plan) const;
   bool is_paced(const Sequence& sequence) const;
   void pace(StepPlan& plan, PacedRows paced);
@@ -132,6 +138,8 @@ class Scheduler {
   std::vector<Sequence*> running_;  // in the order of runs_before
   std::vector<int> free_slots_;
   uint64_t num_added_ = 0;
+  uint64_t num_plans_ = 0;  // with spans
+  int most_spans_ = 0;      // of the plan being made
   int num_finished_ = 0;    // finished but not yet released
   bool preempted_ = false;  // by a running sequence, in the plan being made
   int paces_beside_ = 0;    // plans for which others count as there, since they come again

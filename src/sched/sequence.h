@@ -47,6 +47,7 @@ struct Sequence {
   int num_computed = 0;    // reconciled: no row of a step in flight or to come lies before it
   int num_scored = 0;      // leading prompt rows whose logits were wanted in reconciled steps
   int num_inflight = 0;    // steps in flight that hold a span of it
+  uint64_t last_plan = 0;  // counts plans: the last one that did
   int num_sampling = 0;    // those of them that commit at least one id unless it ends or pauses
   int inflight_bound = 0;  // most ids that those can commit
   int draft_bound = 0;     // most drafts that stand on the device for its next span

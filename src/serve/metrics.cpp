@@ -32,39 +32,46 @@ void raise_to(Counter& counter, double value) {
   counter.Increment(std::max(value - counter.Value(), 0.0));
 }
 
-// The engine's histogram of tokens by step, which holds more than single values can tell.
+// The engines' histograms of tokens by step, which hold more than single values can tell.
 class StepTokensFamily : public prometheus::Collectable {
  public:
-  explicit StepTokensFamily(const Labels& labels) {
-    for (const auto& [name, value] : labels) labels_.push_back({name, value});
-  }
-
-  void set(const StepTokens& tokens) { tokens_ = tokens; }
+  // Replaces those of the engine with these labels.
+  void set(const Labels& labels, const StepTokens& tokens) { tokens_[labels] = tokens; }
 
   std::vector<prometheus::MetricFamily> Collect() const override {
+    prometheus::MetricFamily family{"vllm:iteration_tokens_total",
+                                    "Tokens computed by an engine step.",
+                                    prometheus::MetricType::Histogram,
+                                    {}};
+    for (const auto& [labels, tokens] : tokens_) family.metric.push_back(series(labels, tokens));
+    return {family};
+  }
+
+ private:
+  static prometheus::ClientMetric series(const Labels& labels, const StepTokens& tokens) {
     prometheus::ClientMetric metric;
-    metric.label = labels_;
+    for (const auto& [name, value] : labels) metric.label.push_back({name, value});
     uint64_t sum = 0;
-    for (size_t i = 0; i < tokens_.num_steps.size(); ++i) {
-      sum += static_cast<uint64_t>(tokens_.num_steps[i]);
+    for (size_t i = 0; i < tokens.num_steps.size(); ++i) {
+      sum += static_cast<uint64_t>(tokens.num_steps[i]);
       const double bound = i < StepTokens::kBounds.size()
                                ? static_cast<double>(StepTokens::kBounds[i])
                                : std::numeric_limits<double>::infinity();
       metric.histogram.bucket.push_back({sum, bound});
     }
     metric.histogram.sample_count = sum;
-    metric.histogram.sample_sum = static_cast<double>(tokens_.sum);
-    prometheus::MetricFamily family{"vllm:iteration_tokens_total",
-                                    "Tokens computed by an engine step.",
-                                    prometheus::MetricType::Histogram,
-                                    {metric}};
-    return {family};
+    metric.histogram.sample_sum = static_cast<double>(tokens.sum);
+    return metric;
   }
 
- private:
-  std::vector<prometheus::ClientMetric::Label> labels_;
-  StepTokens tokens_;
+  std::map<Labels, StepTokens> tokens_;
 };
+
+// `more` and what it lacks of `engine`.
+Labels with(const Labels& engine, Labels more) {
+  more.insert(engine.begin(), engine.end());
+  return more;
+}
 
 }  // namespace
 
@@ -101,14 +108,15 @@ struct ServeMetrics::Families {
               {"outcome", parse.found ? "tool_call" : "no_tool_call"},
               {"request_type", parse.request_type}});
   }
-  void set_stats(const EngineStats& stats);
-  void set_speculation(const RequestStats& sums);
+  // `engine`: its label.
+  void set_stats(const EngineStats& stats, const Labels& engine);
+  void set_speculation(const RequestStats& sums, const Labels& engine);
 
   const Labels base;
   const int max_model_len;
   const int num_positions;  // most drafts of a step, by any drafter
   prometheus::Registry registry;
-  StepTokensFamily step_tokens{base};
+  StepTokensFamily step_tokens;
   std::mutex scrape_mutex;
 
   Histogram& first_token;
@@ -141,7 +149,7 @@ int most_drafts(const EngineInfo& info) {
 }  // namespace
 
 ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo& info)
-    : base{{"model_name", model_name}, {"engine", "0"}},
+    : base{{"model_name", model_name}, {"engine", info.num_engines > 1 ? "all" : "0"}},
       max_model_len(info.max_model_len),
       num_positions(most_drafts(info)),
       first_token(histogram("vllm:time_to_first_token_seconds",
@@ -196,15 +204,16 @@ ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo
       .Set(1);
 }
 
-void ServeMetrics::Families::set_speculation(const RequestStats& sums) {
-  raise_to(counter("vllm:spec_decode_num_drafts_total", "Proposals of one or more tokens."),
+void ServeMetrics::Families::set_speculation(const RequestStats& sums, const Labels& engine) {
+  raise_to(counter("vllm:spec_decode_num_drafts_total", "Proposals of one or more tokens.", engine),
            static_cast<double>(sums.num_drafts));
-  raise_to(counter("vllm:spec_decode_num_draft_tokens_total", "Drafted tokens."),
+  raise_to(counter("vllm:spec_decode_num_draft_tokens_total", "Drafted tokens.", engine),
            static_cast<double>(sums.num_draft_tokens));
-  raise_to(counter("vllm:spec_decode_num_accepted_tokens_total", "Accepted drafted tokens."),
-           static_cast<double>(sums.num_accepted_tokens));
+  raise_to(
+      counter("vllm:spec_decode_num_accepted_tokens_total", "Accepted drafted tokens.", engine),
+      static_cast<double>(sums.num_accepted_tokens));
   for (int i = 0; i < num_positions; ++i) {
-    const Labels position{{"position", std::to_string(i)}};
+    const Labels position = with(engine, {{"position", std::to_string(i)}});
     const auto at = static_cast<size_t>(i);
     raise_to(counter("vllm:spec_decode_num_accepted_tokens_per_pos_total",
                      "Accepted drafted tokens by position in the draft.", position),
@@ -215,40 +224,45 @@ void ServeMetrics::Families::set_speculation(const RequestStats& sums) {
   }
 }
 
-void ServeMetrics::Families::set_stats(const EngineStats& stats) {
+void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& engine) {
   const RequestStats& sums = stats.requests;
   const auto waiting = static_cast<double>(stats.num_waiting_requests);
-  gauge("vllm:num_requests_running", "Sequences that hold a slot of the engine.")
+  gauge("vllm:num_requests_running", "Sequences that hold a slot of the engine.", engine)
       .Set(static_cast<double>(stats.num_running_requests));
-  gauge("vllm:num_requests_waiting", "Sequences that wait for one.").Set(waiting);
+  gauge("vllm:num_requests_waiting", "Sequences that wait for one.", engine).Set(waiting);
   const std::string by_reason = "vllm:num_requests_waiting_by_reason";
-  gauge(by_reason, "Waiting sequences by reason.", {{"reason", "capacity"}}).Set(waiting);
-  gauge(by_reason, "Waiting sequences by reason.", {{"reason", "deferred"}}).Set(0);
+  gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "capacity"}}))
+      .Set(waiting);
+  gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "deferred"}})).Set(0);
   const auto used = static_cast<double>(stats.num_total_blocks - stats.num_free_blocks);
-  gauge("vllm:kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.")
+  gauge("vllm:kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", engine)
       .Set(stats.num_total_blocks > 0 ? used / static_cast<double>(stats.num_total_blocks) : 0);
-  raise_to(counter("vllm:num_preemptions_total", "Preemptions."),
+  raise_to(counter("vllm:num_preemptions_total", "Preemptions.", engine),
            static_cast<double>(sums.num_preemptions));
-  raise_to(counter("vllm:prompt_tokens_total", "Tokens of prompts."),
+  raise_to(counter("vllm:prompt_tokens_total", "Tokens of prompts.", engine),
            static_cast<double>(sums.num_prompt_tokens));
-  raise_to(counter("vllm:generation_tokens_total", "Tokens of outputs."),
+  raise_to(counter("vllm:generation_tokens_total", "Tokens of outputs.", engine),
            static_cast<double>(sums.num_output_tokens));
-  raise_to(counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache."),
-           static_cast<double>(sums.num_prompt_tokens));
-  raise_to(counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache."),
+  raise_to(
+      counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache.", engine),
+      static_cast<double>(sums.num_prompt_tokens));
+  raise_to(counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.", engine),
            static_cast<double>(sums.num_cached_tokens));
-  raise_to(counter("vllm:prompt_tokens_cached_total", "Tokens of prompts that were cached."),
-           static_cast<double>(sums.num_cached_tokens));
+  raise_to(
+      counter("vllm:prompt_tokens_cached_total", "Tokens of prompts that were cached.", engine),
+      static_cast<double>(sums.num_cached_tokens));
   const std::string by_source = "vllm:prompt_tokens_by_source_total";
   const auto computed = static_cast<double>(sums.num_prompt_tokens - sums.num_cached_tokens);
-  raise_to(counter(by_source, "Tokens of prompts by source.", {{"source", "local_compute"}}),
+  raise_to(counter(by_source, "Tokens of prompts by source.",
+                   with(engine, {{"source", "local_compute"}})),
            computed);
-  raise_to(counter(by_source, "Tokens of prompts by source.", {{"source", "local_cache_hit"}}),
+  raise_to(counter(by_source, "Tokens of prompts by source.",
+                   with(engine, {{"source", "local_cache_hit"}})),
            static_cast<double>(sums.num_cached_tokens));
-  raise_to(counter("foretoken:steps_total", "Steps of the engine."),
+  raise_to(counter("foretoken:steps_total", "Steps of the engine.", engine),
            static_cast<double>(stats.num_steps));
-  step_tokens.set(stats.step_tokens);
-  if (num_positions > 0) set_speculation(sums);
+  step_tokens.set(with(base, engine), stats.step_tokens);
+  if (num_positions > 0) set_speculation(sums, engine);
 }
 
 ServeMetrics::ServeMetrics(const std::string& model_name, const EngineInfo& info)
@@ -287,7 +301,11 @@ void ServeMetrics::count_tool_parse(const ToolParse& parse) {
 
 std::string ServeMetrics::text(const EngineStats& stats) {
   const std::lock_guard lock(families_->scrape_mutex);
-  families_->set_stats(stats);
+  const auto label = [](size_t engine) { return Labels{{"engine", std::to_string(engine)}}; };
+  if (stats.engines.empty()) families_->set_stats(stats, label(0));
+  for (size_t i = 0; i < stats.engines.size(); ++i) {
+    families_->set_stats(stats.engines[i], label(i));
+  }
   std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
   std::vector<prometheus::MetricFamily> steps = families_->step_tokens.Collect();
   std::move(steps.begin(), steps.end(), std::back_inserter(all));

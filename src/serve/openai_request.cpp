@@ -18,29 +18,17 @@ using json = nlohmann::ordered_json;
 
 // Fields of the OpenAI API and of vLLM that ask for something this build does not have.
 void refuse_later_fields(JsonFields& fields) {
-  fields.refuse_later({"audio",
-                       "best_of",
-                       "chat_template",
-                       "dimensions",
-                       "function_call",
-                       "functions",
-                       "guided_choice",
-                       "guided_grammar",
-                       "guided_json",
-                       "guided_regex",
-                       "kv_transfer_params",
-                       "length_penalty",
-                       "logits_processors",
-                       "mm_processor_kwargs",
-                       "prediction",
-                       "prompt_embeds",
-                       "repetition_detection",
-                       "logprob_token_ids",
-                       "suffix",
-                       "thinking_token_budget",
-                       "use_beam_search",
-                       "vllm_xargs",
-                       "watermarking",
+  // Clients send the defaults of what they do not use.
+  const std::pair<const char*, json> defaults[] = {
+      {"best_of", 1}, {"length_penalty", 1}, {"suffix", ""}};
+  for (const auto& [name, harmless] : defaults) {
+    if (fields.has(name) && *fields.raw(name) != harmless) fields.refuse_later({name});
+    fields.ignore({name});
+  }
+  fields.refuse_later({"audio", "chat_template", "dimensions", "function_call", "functions",
+                       "kv_transfer_params", "logits_processors", "mm_processor_kwargs",
+                       "prediction", "prompt_embeds", "repetition_detection", "logprob_token_ids",
+                       "thinking_token_budget", "use_beam_search", "vllm_xargs", "watermarking",
                        "web_search_options"});
 }
 

@@ -1,5 +1,8 @@
 #include "serve/structured_fields.h"
 
+#include <atomic>
+
+#include "base/log.h"
 #include "serve/request_body.h"
 
 namespace foretoken {
@@ -25,6 +28,32 @@ void read_response_format(JsonFields& fields, const json& format,
   const Status status =
       read_format(format, "'response_format'", found == format.end() ? json() : *found, outputs);
   if (!status.ok()) fields.fail(status.message());
+}
+
+// vLLM's fields before "structured_outputs".
+constexpr std::pair<const char*, const char*> kOldNames[] = {
+    {"guided_json", "json"},
+    {"guided_regex", "regex"},
+    {"guided_choice", "choice"},
+    {"guided_grammar", "grammar"},
+    {"guided_json_object", "json_object"},
+    {"guided_whitespace_pattern", "whitespace_pattern"},
+};
+
+// Old fields as the object that replaced them; null where there is none.
+json read_old_names(JsonFields& fields) {
+  static std::atomic<bool> told{false};
+  json object;
+  fields.ignore({"guided_decoding_backend"});
+  for (const auto& [old, name] : kOldNames) {
+    const json* value = fields.raw(old);
+    if (value == nullptr || *value == false) continue;
+    object[name] = *value;
+    if (told.exchange(true)) continue;
+    FT_LOG(warn, "'{}' is an old name; clients should send \"structured_outputs\": {{\"{}\": ...}}",
+           old, name);
+  }
+  return object;
 }
 
 void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* outputs) {
@@ -87,10 +116,18 @@ Status read_format(const json& format, const std::string& name, const json& sche
 void read_structured_outputs(JsonFields& fields, std::optional<StructuredOutputs>* outputs) {
   const json* format = fields.raw("response_format");
   const json* form = fields.raw("structured_outputs");
+  const json old = read_old_names(fields);
+  if (!old.is_null()) {
+    if (form != nullptr) {
+      return fields.fail("give 'structured_outputs' or the older 'guided_...' fields, not both");
+    }
+    form = &old;
+  }
   if (format != nullptr) read_response_format(fields, *format, outputs);
   if (form == nullptr) return;
   if (outputs->has_value()) {
-    return fields.fail("give 'response_format' or 'structured_outputs', not both");
+    return fields.fail(
+        "give 'response_format' or 'structured_outputs' (or the older 'guided_...'), not both");
   }
   read_vllm_form(fields, *form, &outputs->emplace());
 }

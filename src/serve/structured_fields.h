@@ -8,7 +8,8 @@ namespace foretoken {
 // The form of the output that a body asks for, by "response_format" (text, json_object,
 // json_schema, structural_tag) or vLLM's "structured_outputs" ({"json", "json_object", "regex",
 // "choice", "grammar", "structural_tag", "disable_any_whitespace",
-// "disable_additional_properties", "whitespace_pattern"}). Both at once are an error.
+// "disable_additional_properties", "whitespace_pattern"}), or by vLLM's older fields, "guided_json"
+// and the like, with one warning in the log. Two of these at once are an error.
 void read_structured_outputs(JsonFields& fields, std::optional<StructuredOutputs>* outputs);
 
 // One form alone: {"type": "json_schema", "schema": {...}} and the like, where `schema_holder` is

@@ -25,6 +25,10 @@ class CrateMask final : public TokenMask {
     return {};
   }
 
+  int32_t forced(std::span<const uint32_t> words) const override {
+    return static_cast<int32_t>(ft_matcher_forced(matcher_.get(), words.data(), words.size()));
+  }
+
   Status consume(int32_t id) override {
     CrateText error;
     const int32_t code = ft_matcher_consume(matcher_.get(), static_cast<uint32_t>(id), error.out());

@@ -16,6 +16,10 @@ class TokenMask {
   // no token fits. Fails, and goes on failing, where the grammar exceeds its limits.
   virtual Status fill(std::span<uint32_t> words) = 0;
 
+  // The id with the longest text among those that a filled mask allows, where all others begin like
+  // it, so that the text which follows is certain; -1: it is not.
+  virtual int32_t forced(std::span<const uint32_t> words) const = 0;
+
   // Goes on by an id that the mask allows. Nothing comes behind an id that ends the output.
   virtual Status consume(int32_t id) = 0;
   virtual bool ends(int32_t id) const = 0;

@@ -40,6 +40,22 @@ TEST(BadInput, UnknownCommand) {
   expect_refused({"serv"}, {2, "there is no command 'serv'; did you mean 'serve'?"});
 }
 
+// CLI11 would take the flag for the value, and the value of what is unknown for a model.
+TEST(BadInput, FlagsAreNoValues) {
+  expect_refused({"serve", "--api-key", "--model", "/nonexistent"},
+                 {2, "--api-key needs a value, but the flag --model follows"});
+  expect_refused({"serve", "--served-model-name", "--port", "1"},
+                 {2, "(see foretoken serve --help)"});
+  expect_refused({"serve", "--model", "/nonexistent", "--prot", "80"},
+                 {2, "unknown flag --prot; did you mean '--port'?"});
+  expect_refused({"serve", "--port"}, {2, "--port needs a value"});
+  expect_refused({"bench", "latency", "--modl", "x"},
+                 {2, "unknown flag --modl; did you mean '--model'? (see foretoken bench latency"});
+  expect_refused(generate("/nonexistent/model", {"--prompt=--port"}), {1, "/nonexistent/model"});
+  expect_refused(generate("/nonexistent/model", {"--prompt", "--a text"}),
+                 {1, "/nonexistent/model"});
+}
+
 TEST(BadInput, MissingModelFolder) {
   expect_refused(generate("/nonexistent/model", {"--prompt", "A"}), {1, "/nonexistent/model"});
 }
@@ -202,6 +218,12 @@ TEST(BadInput, UnknownDeviceAndFormats) {
   expect_refused(generate(bundled_model(), {"--prompt", "A", "--dtype", "int1"}), {1, "int1"});
   expect_refused(generate(bundled_model(), {"--prompt", "A", "--load-format", "tape"}),
                  {1, "tape"});
+  expect_refused(generate(bundled_model(), {"--prompt", "A", "--load-format", "tape"}),
+                 {1, "dummy-q4_k_m"});
+  expect_refused(generate(bundled_model(), {"--prompt", "A", "--kv-cache-dtype", "fp8"}),
+                 {1, "fp8"});
+  expect_refused(generate(bundled_model(), {"--prompt", "A", "--kv-cache-dtype", "fp8"}),
+                 {1, "use auto or int8"});
   expect_refused(generate(bundled_model(), {"--prompt", "A", "--attention-backend", "none-such"}),
                  {1, "none-such"});
 }

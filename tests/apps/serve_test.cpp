@@ -168,7 +168,12 @@ TEST_F(Serve, FlagsOfAFileAndOfTheEnvironment) {
 
 TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> wrong = {
-      {{"-tp", "2"}, "--tensor-parallel-size 2: "},
+      {{"-tp", "3"}, "--tensor-parallel-size 3 does not divide"},
+      {{"-tp", "0"}, "--tensor-parallel-size"},
+      {{"-dcp", "2"}, "--decode-context-parallel-size 2: "},
+      {{"--nnodes", "2", "-tp", "2"}, "--master-addr"},
+      {{"--nnodes", "2", "--node-rank", "2", "-tp", "2"}, "--node-rank 2"},
+      {{"-dp", "2", "--nnodes", "2", "-tp", "2", "--master-addr", "x"}, "balancer"},
       {{"--enable-lora"}, "--enable-lora: LoRA adapters are not supported"},
       {{"--enable-auto-tool-choice"}, "--enable-auto-tool-choice needs --tool-call-parser"},
       {{"--tool-call-parser", "hermse"}, "there is no tool-call parser 'hermse'"},

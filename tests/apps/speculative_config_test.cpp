@@ -89,7 +89,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("disable_lookahead_block_hashes": true)", "remove it"},
       {R"("draft_lm_head_quantization": "fp8")", "not built yet"},
       {R"("draft_load_config": {})", "--load-format"},
-      {R"("draft_tensor_parallel_size": 2)", "must be 1"},
+      {R"("draft_tensor_parallel_size": 3)", "is neither 1 nor the target's"},
       {R"("dspark_draft_topk": 4)", "dspark"},
       {R"("enforce_eager": true)", "--enforce-eager"},
       {R"("fly_window_size": 2)", "lossy"},

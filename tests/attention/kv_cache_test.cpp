@@ -35,6 +35,15 @@ TEST(KvCache, LayersShareOneAllocationWithoutOverlap) {
   EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
 }
 
+TEST(KvCache, Int8TakesAByteAnElementAndAFloatAnEntry) {
+  const KvGroupSpec spec{
+      .num_layers = 3, .num_kv_heads = 2, .head_dim = 16, .format = KvFormat::kInt8};
+  const auto made = KvCache::create(*test_device(), spec, 5, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value()->bytes_per_block(), 3 * 2 * 2 * 16 * (16 + 4));
+  EXPECT_EQ(made.value()->layer(2).format, KvFormat::kInt8);
+}
+
 TEST(KvCache, AGroupWithoutLayersTakesNoMemory) {
   const KvGroupSpec spec{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
   const auto cache = KvCache::create(*test_device(), spec, 1 << 20, 16);

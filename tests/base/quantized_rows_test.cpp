@@ -23,6 +23,26 @@ TEST(QuantizedRows, Sizes) {
   EXPECT_FALSE(fits_row(q6_k, 0));
 }
 
+// Each half of a row as a row of its own has the values of that half.
+TEST(QuantizedRows, CutRowsKeepTheirValues) {
+  constexpr int64_t kK = 1024, kHalf = kK / 2;
+  for (const QuantForm& form :
+       {QuantForm{8, GroupScale::kHalf, 32}, QuantForm{4, GroupScale::kHalfAndZero, 128},
+        QuantForm{4, GroupScale::kSuper, 32}, QuantForm{6, GroupScale::kSuperSigned, 16}}) {
+    std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(form, kK)));
+    // Bytes below 0x78 make halves that are numbers.
+    for (size_t i = 0; i < row.size(); ++i) row[i] = byte(static_cast<int>(i * 37 % 0x78));
+    std::vector<float> whole(kK), part(kHalf);
+    dequantize_row(form, row.data(), kK, whole.data());
+    for (const int64_t first : {int64_t{0}, kHalf}) {
+      std::vector<std::byte> cut(static_cast<size_t>(quantized_row_bytes(form, kHalf)));
+      cut_quantized_row(form, row.data(), kK, first, kHalf, cut.data());
+      dequantize_row(form, cut.data(), kHalf, part.data());
+      EXPECT_EQ(part, std::vector<float>(whole.begin() + first, whole.begin() + first + kHalf));
+    }
+  }
+}
+
 TEST(QuantizedRows, ValuesOfEveryScale) {
   std::vector<float> out(256);
   // Codes 0, 1, 2, ... with a scale of 1/2, for which the half is 0x3800.

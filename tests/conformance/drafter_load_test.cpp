@@ -7,11 +7,14 @@
 #include <thread>
 
 #include "conformance/drafter_cases.h"
+#include "support/resident_memory.h"
 
 // Many requests: nothing is left behind, and acceptance does not decay.
 
 namespace foretoken {
 namespace {
+
+constexpr int kManyRequests = 10000;  // fewer, as under sanitizers, tell nothing of memory
 
 EngineConfig all_drafters_config(int num_blocks) {
   EngineConfig config = config_of({.steps_in_flight = 2,
@@ -52,7 +55,9 @@ TEST(DrafterLoad, TenThousandRequestsLeaveNothingBehind) {
   std::atomic<int> num_finished{0};
   std::mt19937 random(3);
   int num_aborted = 0;
+  int64_t resident_half_way = 0;
   for (int i = 0; i < num_requests; ++i) {
+    if (i == num_requests / 2) resident_half_way = test::resident_bytes();
     std::string id;
     const Status status = engine->submit(
         random_request(random),
@@ -76,8 +81,13 @@ TEST(DrafterLoad, TenThousandRequestsLeaveNothingBehind) {
   const EngineStats stats = engine->stats();
   ASSERT_EQ(stats.drafters.size(), 4u);
   for (const RequestStats& drafter : stats.drafters) EXPECT_GT(drafter.num_accepted_tokens, 0);
+  const int64_t grown = test::resident_bytes() - resident_half_way;
+  if (num_requests >= kManyRequests) {
+    EXPECT_LT(grown, 32 << 20);
+  }
   std::cout << num_requests << " requests, " << num_aborted << " aborted, "
-            << stats.requests.num_preemptions << " preemptions\n";
+            << stats.requests.num_preemptions << " preemptions, " << stats.num_steps
+            << " steps, second half " << grown / 1024 << " KiB\n";
 }
 
 // Acceptance of later requests is that of the first: nothing stale is ever hit or drafted from.

@@ -19,7 +19,8 @@ std::string Variant::describe() const {
          std::to_string(num_drafts) + ", in flight " + std::to_string(steps_in_flight) +
          ", batch " + std::to_string(batch) + ", rows " + std::to_string(max_batched_tokens) +
          ", blocks " + std::to_string(num_blocks) + (prefix_caching ? ", prefix cache" : "") +
-         (warm ? ", warm" : "") + (eager ? ", eager" : ", " + graph_mode) + "]";
+         (warm ? ", warm" : "") + (eager ? ", eager" : ", " + graph_mode) +
+         (kv_cache_dtype == "auto" ? "" : ", KV " + kv_cache_dtype) + "]";
 }
 
 std::string test_device_name() {
@@ -60,6 +61,7 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
   config.cudagraph_mode = variant.graph_mode;
   config.steps_in_flight = variant.steps_in_flight;
   config.batch_invariant = "on";
+  config.kv_cache_dtype = variant.kv_cache_dtype;
   if (variant.num_drafts == 0) return config;
   SpeculativeConfig& drafter = config.speculative.emplace_back();
   drafter.method = variant.drafter;

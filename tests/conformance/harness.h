@@ -25,6 +25,7 @@ struct Variant {
   bool warm = false;  // the second of two runs in one engine counts
   bool eager = false;
   std::string graph_mode = "FULL";
+  std::string kv_cache_dtype = "auto";
 
   std::string describe() const;
 };

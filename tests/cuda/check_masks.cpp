@@ -37,6 +37,8 @@ Batch::Batch(int vocab_size) : vocab(vocab_size), mask_words((vocab_size + 31) /
     SlotState& slot = slots[i];
     slot.len = kPromptLen + i;
     slot.num_drafts = i % 4;
+    slot.computed = slot.len - 1;
+    slot.draft.wanted = i % 5;
     for (int d = 0; d < slot.num_drafts; ++d) slot.drafts[d] = d + i;
     const int begin = static_cast<int>(rows.size());
     spans.push_back(
@@ -70,7 +72,7 @@ struct Side {
     batch.num_slots = kSpans;
     logits = upload(b.logits);
     ticket = upload(std::vector<MaskTicket>{{0, 0, 0}});
-    auto* words = static_cast<uint64_t*>(pin(4 * sizeof(uint64_t)));
+    auto* words = static_cast<uint64_t*>(pin(5 * sizeof(uint64_t)));
     const size_t mask_bytes = size_t{kSpans} * kRowsEach * b.mask_words * sizeof(uint32_t);
     exchange = {words,
                 words + 1,
@@ -80,15 +82,21 @@ struct Side {
                 static_cast<MaskSpan*>(pin(kMaskRing * kSpans * sizeof(MaskSpan))),
                 static_cast<uint64_t*>(pin(kMaskRing * kSpans * sizeof(uint64_t))),
                 static_cast<uint32_t*>(pin(mask_bytes)),
+                words + 4,
+                static_cast<int32_t*>(pin(kSpans * kMaxDrafts * sizeof(int32_t))),
                 kSpans,
                 kRowsEach,
                 b.mask_words};
   }
 
-  void launch(Queue& queue, int64_t budget_ns) const {
-    export_spans(queue, {tensors.counts, tensors.spans, batch, exchange, ticket, kVerifying});
+  // Every other ticket asks for mended drafts.
+  void launch(Queue& queue, int64_t budget_ns, uint64_t number = 0) const {
+    const bool mends = number % 2 == 1;
+    const int32_t drafter = mends ? 0 : kVerifying;
+    export_spans(queue, {tensors.counts, tensors.spans, batch, exchange, ticket, drafter,
+                         mends ? kRowsEach - 1 : 0});
     await_masks(queue, {tensors.counts, tensors.spans, batch.slots, batch.params, exchange, ticket,
-                        budget_ns, kVerifying});
+                        budget_ns, drafter, mends ? 1 : 0});
   }
   void apply(Queue& queue, const Batch& b) const {
     apply_masks(queue, {logits, tensors, batch.slots, batch.params, exchange.masks, b.mask_words, 0,
@@ -102,6 +110,8 @@ struct Side {
     std::mt19937 random(static_cast<uint32_t>(number));
     const size_t words = size_t{kSpans} * kRowsEach * b.mask_words;
     for (size_t i = 0; i < words; ++i) exchange.masks[i] = static_cast<uint32_t>(random());
+    for (int i = 0; i < kSpans * kMaxDrafts; ++i)
+      exchange.mends[i] = static_cast<int32_t>(random());
     for (int i = 0; i + 1 < kSpans; ++i) {
       const int drafts = b.slots[i].num_drafts;
       exchange.answers[number % kMaskRing * kSpans + i] =
@@ -121,7 +131,8 @@ struct Side {
 bool same_slots(const std::vector<SlotState>& a, const SlotState* b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].mask_begin != b[i].mask_begin || a[i].num_masks != b[i].num_masks ||
-        a[i].num_decided != b[i].num_decided) {
+        a[i].num_decided != b[i].num_decided || a[i].num_drafts != b[i].num_drafts ||
+        !std::equal(a[i].drafts, a[i].drafts + a[i].num_drafts, b[i].drafts)) {
       return false;
     }
   }
@@ -151,11 +162,11 @@ void check_steps(Gpu& gpu, int vocab) {
   auto queue = device.value()->make_queue();
   bool same = true;
   for (uint64_t number = 0; number < 10; ++number) {
-    on_gpu.launch(*gpu.queue, kLongNs);
+    on_gpu.launch(*gpu.queue, kLongNs, number);
     on_gpu.answer(b, number);
     on_gpu.apply(*gpu.queue, b);
     gpu.drain("masks");
-    on_cpu.launch(*queue.value(), kLongNs);
+    on_cpu.launch(*queue.value(), kLongNs, number);
     on_cpu.answer(b, number);
     on_cpu.apply(*queue.value(), b);
     (void)queue.value()->drain();

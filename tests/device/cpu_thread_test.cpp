@@ -32,6 +32,15 @@ TEST(CpuThread, ScopeRestoresTheCount) {
   EXPECT_EQ(openmp_threads(), before);
 }
 
+TEST(CpuThread, ACoreIsItsFirstHyperthread) {
+  for (int cpu = 0; cpu < static_cast<int>(std::thread::hardware_concurrency()); ++cpu) {
+    EXPECT_LE(core_of_cpu(cpu), cpu);
+    EXPECT_EQ(core_of_cpu(core_of_cpu(cpu)), core_of_cpu(cpu));
+  }
+  EXPECT_EQ(core_of_cpu(-1), -1);
+  EXPECT_EQ(core_of_cpu(1 << 20), 1 << 20);
+}
+
 TEST(CpuThread, CountsAtLeastOneCore) {
   EXPECT_GE(num_physical_cores(), 1);
   EXPECT_LE(num_physical_cores(), static_cast<int>(std::thread::hardware_concurrency()));

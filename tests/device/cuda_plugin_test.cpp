@@ -7,6 +7,16 @@
 namespace foretoken {
 namespace {
 
+TEST(CudaPlugin, KernelsAreLoadedAtStartUnlessTheUserSaysOtherwise) {
+  unsetenv("CUDA_MODULE_LOADING");
+  load_kernels_at_start();
+  EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "EAGER");
+  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  load_kernels_at_start();
+  EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "LAZY");
+  unsetenv("CUDA_MODULE_LOADING");
+}
+
 TEST(CudaPlugin, AMissingPluginIsASentenceWithARemedy) {
   setenv("FORETOKEN_CUDA_PLUGIN", "/nonexistent/libforetoken_cuda.so", 1);
   const auto device = open_cuda_device(0);

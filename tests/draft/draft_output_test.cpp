@@ -123,6 +123,8 @@ class DraftOutputTest : public DeviceTest {
                                .spans = to_device(std::vector<MaskSpan>(1)),
                                .answers = words + 4,
                                .masks = to_device(masks),
+                               .resting = words + 5,
+                               .mends = to_device(std::vector<int32_t>(kMaxDrafts)),
                                .max_spans = 1,
                                .rows_each = kRows,
                                .mask_words = kWords},

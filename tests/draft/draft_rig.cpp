@@ -21,7 +21,8 @@ Device& rig_device() {
 }  // namespace
 
 DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConfig> drafters,
-                   const std::function<void(DrafterContext&)>& change, const std::string& dtype)
+                   const std::function<void(DrafterContext&)>& change, const std::string& dtype,
+                   KvFormat kv_format)
     : device_(rig_device()),
       target_folder_(target_folder),
       queue_(device_.make_queue().value()),
@@ -31,6 +32,7 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
       num_hits_(kSlots) {
   LoadOptions options;
   options.config.dtype = dtype;
+  options.kv_format = kv_format;
   options.max_rows = kMaxRows;
   options.max_logits_rows = kMaxRows;
   options.max_model_len = kMaxLen;
@@ -46,6 +48,7 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
                            .max_rows = kMaxRows,
                            .max_spans = kSlots,
                            .dummy = false,
+                           .kv_format = kv_format,
                            .token_map = {},
                            .token_map_back = {},
                            .draft_vocab_ids = {}};
@@ -295,7 +298,7 @@ std::vector<std::byte> DraftRig::entry(const KvCache& cache, int32_t slot, int32
   size_t total = 0;
   for (int32_t i = 0; i < cache.num_layers(); ++i) {
     const KvLayer& layer = cache.layer(i);
-    const size_t size = static_cast<size_t>(layer.head_dim) * dtype_size(layer.dtype);
+    const auto size = static_cast<size_t>(kv_entry_bytes(layer));
     for (void* part : {layer.k, layer.v}) {
       for (int32_t head = 0; head < layer.num_kv_heads; ++head) {
         const int64_t row =

@@ -49,7 +49,7 @@ class DraftRig {
 
   DraftRig(const std::string& target_folder, std::vector<SpeculativeConfig> drafters,
            const std::function<void(DrafterContext&)>& change = {},
-           const std::string& dtype = "auto");
+           const std::string& dtype = "auto", KvFormat kv_format = KvFormat::kPlain);
   ~DraftRig();
 
   // Begins a sequence: `ids` known, of which the blocks `hits` hold the first ones computed.

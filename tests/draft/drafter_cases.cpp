@@ -122,12 +122,23 @@ std::vector<DrafterCase> drafter_cases() {
        .probabilistic = true,
        .draft_vocab_size = 200},
       {.name = "Eagle3Reduced", .method = "eagle3", .draft_vocab_size = 200},
+      {.name = "DraftModelInt8Kv", .method = "draft_model", .kv_format = KvFormat::kInt8},
+      {.name = "Eagle3Int8Kv", .method = "eagle3", .kv_format = KvFormat::kInt8},
+      {.name = "Mtp2Bf16Int8Kv",
+       .method = "mtp",
+       .dtype = DType::kBF16,
+       .num_modules = 2,
+       .kv_format = KvFormat::kInt8},
+      {.name = "EagleOnWindowsInt8Kv",
+       .method = "eagle",
+       .architecture = "Gemma2ForCausalLM",
+       .kv_format = KvFormat::kInt8},
   };
 }
 
 Reference::Reference(const std::string& target, const SpeculativeConfig& config,
-                     const SlotParams& params)
-    : rig_(target, {config}) {
+                     const SlotParams& params, KvFormat kv_format)
+    : rig_(target, {config}, {}, "auto", kv_format) {
   rig_.params = params;
   rig_.params.drafter = 0;
 }

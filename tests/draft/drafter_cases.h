@@ -30,6 +30,7 @@ struct DrafterCase {
   bool probabilistic = false;
   int draft_vocab_size = 0;
   double agreement = 0.75;
+  KvFormat kv_format = KvFormat::kPlain;
 
   std::string target() const { return dialled_folder(dialled_target(dtype, architecture)); }
   SpeculativeConfig config(int num_drafts) const;
@@ -45,7 +46,8 @@ std::vector<DrafterCase> drafter_cases();
 // What a drafter proposes behind given ids when everything is computed from nothing, in one pass.
 class Reference {
  public:
-  Reference(const std::string& target, const SpeculativeConfig& config, const SlotParams& params);
+  Reference(const std::string& target, const SpeculativeConfig& config, const SlotParams& params,
+            KvFormat kv_format = KvFormat::kPlain);
 
   // The last id need not be what the target samples.
   const std::vector<int32_t>& drafts(const std::vector<int32_t>& ids, int limit);

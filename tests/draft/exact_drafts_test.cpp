@@ -17,13 +17,18 @@ class ExactDrafts : public testing::TestWithParam<DrafterCase> {
 
   void SetUp() override {
     if (test_device() == nullptr) GTEST_SKIP() << "no device";
+    const KvFormat kv_format = GetParam().kv_format;
+    if (kv_format == KvFormat::kInt8 && test_device()->type() != DeviceType::kCpu) {
+      GTEST_SKIP() << "int8 is the CPU's";
+    }
     const SpeculativeConfig config = GetParam().config(kDrafts);
-    rig_ = std::make_unique<DraftRig>(GetParam().target(), std::vector{config});
+    rig_ = std::make_unique<DraftRig>(GetParam().target(), std::vector{config},
+                                      std::function<void(DrafterContext&)>(), "auto", kv_format);
     if (GetParam().probabilistic) {
       rig_->params.temperature = 1.5f;
       rig_->params.seed = 77;
     }
-    reference_ = std::make_unique<Reference>(GetParam().target(), config, rig_->params);
+    reference_ = std::make_unique<Reference>(GetParam().target(), config, rig_->params, kv_format);
   }
 
   const DraftState& draft(int32_t slot) const { return rig_->state(slot).draft; }

@@ -51,6 +51,26 @@ StepTimes gpu_times() {
   return times;
 }
 
+// A GPU as it is: kernels go by the rows that there is room for, attention by the sequences, and
+// the rows of few sequences with many drafts look cheaper than those of many with few.
+StepTimes tiled_times() {
+  StepTimes times = gpu_times();
+  times.target = curve({{1, 4500000}, {64, 5300000}, {128, 6700000}, {256, 9100000}});
+  times.verify = {{.drafts = 0,
+                   .idle = curve({{1, 4500000}, {16, 4800000}, {64, 5600000}, {256, 10800000}}),
+                   .full = curve({{1, 4500000}, {16, 4800000}, {64, 5600000}, {256, 10800000}})},
+                  {.drafts = 1,
+                   .idle = curve({{1, 4500000}, {16, 4900000}, {64, 7200000}, {256, 16000000}}),
+                   .full = curve({{1, 4500000}, {16, 4900000}, {64, 7400000}, {256, 16800000}})},
+                  {.drafts = 2,
+                   .idle = curve({{1, 4600000}, {16, 5300000}, {64, 8600000}, {256, 21000000}}),
+                   .full = curve({{1, 4600000}, {16, 5300000}, {64, 8900000}, {256, 22400000}})},
+                  {.drafts = 3,
+                   .idle = curve({{1, 4600000}, {16, 5300000}, {64, 8800000}, {256, 26000000}}),
+                   .full = curve({{1, 4600000}, {16, 5300000}, {64, 9100000}, {256, 27600000}})}};
+  return times;
+}
+
 LengthPolicyConfig policy_config(LengthMode mode, int num_drafts) {
   return {.mode = mode,
           .steps_in_flight = 2,
@@ -235,6 +255,27 @@ TEST(LengthPolicy, BesideFullPromptChunksRowsAreNotFree) {
   EXPECT_GT(run(0), 0);
 }
 
+// Where few sequences have drafts, the room that all are given costs more than those drafts bring.
+TEST(LengthPolicy, RoomForDraftsCountsWhereTheTableSaysSo) {
+  const auto limit_with = [](const StepTimes& times, int num_drafted) {
+    LengthPolicy policy(policy_config(LengthMode::kAdaptive, 3), times);
+    int limit = 0;
+    for (uint64_t step = 0; step < 200; ++step) {
+      limit = policy.decide(step, decoding(64))[0].limit;
+      policy.planned(step, 64 * (1 + limit), 0,
+                     {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}});
+      for (int i = 0; i < 64 && limit > 0; ++i) {
+        const int drafted = i < num_drafted ? limit : 0;
+        policy.observe(step, 0, limit, drafted, std::min(drafted, i % 3 == 0 ? 1 : 3));
+      }
+      if (limit == 0) break;
+    }
+    return limit;
+  };
+  EXPECT_EQ(limit_with(tiled_times(), 64), 3);
+  EXPECT_EQ(limit_with(tiled_times(), 8), 0);
+}
+
 struct Case {
   const char* name;
   StepTimes times;
@@ -275,6 +316,14 @@ std::vector<Case> cases() {
                    [](int percent, int) { return percent < 50 ? .9 : 0.; }, true});
     all.push_back({"becomes good", times, batch, 64,
                    [](int percent, int) { return percent < 50 ? 0. : .9; }, true});
+  }
+  for (const int batch : {1, 16, 64, 256}) {
+    all.push_back(
+        {"tiled", tiled_times(), batch, 64, [](int, int position) { return .8 - .2 * position; }});
+    if (batch == 16) continue;
+    for (const int drafting : {0, 1, 4}) {
+      all.push_back({"tiled, partly", tiled_times(), batch, 64, always(0.9), true, drafting});
+    }
   }
   // The device drafts for few sequences, or for none.
   for (const int batch : {1, 8, 64}) {

@@ -114,8 +114,17 @@ void PolicyWorld::finish_step() {
   const Step step = std::move(in_flight_.front());
   in_flight_.pop_front();
   int64_t num_rows = 0;
-  for (const Work& work : step.work) num_rows += run_span(work, step.number);
-  totals_.ns += times_.target.at(static_cast<int>(num_rows)) + times_.draft_ns(0, step.use);
+  int64_t granted = 0;
+  bool decodes = true;
+  for (const Work& work : step.work) {
+    num_rows += run_span(work, step.number);
+    granted += work.span.max_drafts;
+    decodes = decodes && work.span.first_new_id < 0;
+  }
+  const auto num_spans = static_cast<int>(step.work.size());
+  totals_.ns += decodes ? times_.step_ns(num_spans, granted, num_rows - num_spans)
+                        : times_.target.at(static_cast<int>(num_rows));
+  totals_.ns += times_.draft_ns(0, step.use);
   totals_.num_caught_up += step.use.catch_up_rows;
   ++totals_.num_steps;
 }

@@ -62,7 +62,7 @@ TEST(StepTimes, DraftsCostTheCatchUpAndThePassesBehindIt) {
 }
 
 TEST(StepTimes, TheDevicesArrayHoldsOneTimeARow) {
-  const std::vector<int32_t> row_ns = some_times().row_ns(64);
+  const std::vector<int32_t> row_ns = some_times().row_ns(8, 3, 64);
   ASSERT_EQ(row_ns.size(), 65u);
   EXPECT_EQ(row_ns[0], 0);
   EXPECT_EQ(row_ns[1], 1000);
@@ -70,11 +70,43 @@ TEST(StepTimes, TheDevicesArrayHoldsOneTimeARow) {
   EXPECT_EQ(row_ns[64], 12900);
   StepTimes slow;
   slow.target = curve({{1, int64_t{1} << 35}});
-  EXPECT_EQ(slow.row_ns(1)[1], INT32_MAX);
+  EXPECT_EQ(slow.row_ns(1, 1, 1)[1], INT32_MAX);
+}
+
+StepTimes verify_times() {
+  StepTimes times = some_times();
+  times.verify = {
+      {.drafts = 0, .idle = curve({{1, 1000}, {8, 1600}}), .full = curve({{1, 1000}, {8, 1600}})},
+      {.drafts = 1, .idle = curve({{1, 1100}, {8, 2000}}), .full = curve({{1, 1200}, {8, 2400}})},
+      {.drafts = 3, .idle = curve({{1, 1100}, {8, 2600}}), .full = curve({{1, 1600}, {8, 4000}})}};
+  return times;
+}
+
+TEST(StepTimes, StepsGoByTheRoomForDraftsAndByTheDrafts) {
+  const StepTimes times = verify_times();
+  EXPECT_EQ(times.step_ns(8, 0, 0), 1600);
+  EXPECT_EQ(times.step_ns(8, 8, 8), 2400);
+  EXPECT_EQ(times.step_ns(8, 8, 0), 2000);
+  EXPECT_EQ(times.step_ns(8, 8, 4), 2200);
+  EXPECT_EQ(times.step_ns(8, 4, 4), 2000);
+  EXPECT_EQ(times.step_ns(8, 16, 16), 3200);
+  EXPECT_EQ(times.step_ns(8, 24, 12), 3300);
+  EXPECT_EQ(times.step_ns(8, 100, 100), 4000);
+  EXPECT_EQ(times.step_ns(1, 3, 3), 1600);
+  EXPECT_EQ(times.step_ns(0, 0, 0), 0);
+  EXPECT_EQ(some_times().step_ns(8, 40, 0), 1700);
+  EXPECT_EQ(some_times().step_ns(8, 56, 56), 12900);
+}
+
+TEST(StepTimes, TheDevicesArrayIsTheLineBetweenNoDraftsAndAll) {
+  const std::vector<int32_t> row_ns = verify_times().row_ns(8, 3, 40);
+  EXPECT_EQ(row_ns[8], 2600);
+  EXPECT_EQ(row_ns[20], 3300);
+  EXPECT_EQ(row_ns[32], 4000);
 }
 
 TEST(StepTimes, JsonComesBackAsItWas) {
-  const StepTimes times = some_times();
+  const StepTimes times = verify_times();
   const auto read = parse_step_times(step_times_to_json(times), "table");
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read.value(), times);
@@ -103,17 +135,29 @@ TEST(StepTimes, BadTablesAreRefusedInOneLine) {
   expect_refused("{", "");
   expect_refused("[]", "");
   expect_refused("{}", "lacks 'format'");
-  expect_refused(R"({"format": 2, "target": [[1, 5]], "drafters": []})", "format 2");
-  expect_refused(R"({"format": 1, "target": [], "drafters": []})", "target: is empty");
-  expect_refused(R"({"format": 1, "target": 5, "drafters": []})", "target: is not a list");
-  expect_refused(R"({"format": 1, "target": [[1, 5]], "drafters": [], "x": 1})", "unknown key 'x'");
+  expect_refused(R"({"format": 1, "target": [[1, 5]], "drafters": []})", "format 1");
+  expect_refused(R"({"format": 2, "target": [], "verify": [], "drafters": []})",
+                 "target: is empty");
+  expect_refused(R"({"format": 2, "target": 5, "verify": [], "drafters": []})",
+                 "target: is not a list");
+  expect_refused(R"({"format": 2, "target": [[1, 5]], "verify": [], "drafters": [], "x": 1})",
+                 "unknown key 'x'");
   for (const char* pair : {"[1]", "[1, 2.5]", "[0, 5]", "[1, -5]", "[1, 99999999999999]", "7",
                            "[1, 5], [1, 6]", "[2, 5], [1, 6]", "[1, 5], [2, 4]"}) {
     const std::string json =
-        std::string(R"({"format": 1, "target": [)") + pair + R"(], "drafters": []})";
+        std::string(R"({"format": 2, "target": [)") + pair + R"(], "verify": [], "drafters": []})";
     expect_refused(json, "target: '");
   }
-  const std::string head = R"({"format": 1, "target": [[1, 5]], "drafters": )";
+  const std::string head = R"({"format": 2, "target": [[1, 5]], "verify": [], "drafters": )";
+  const auto refuse_verify = [](const std::string& verify, const std::string& part) {
+    expect_refused(R"({"format": 2, "target": [[1, 5]], "drafters": [], "verify": )" + verify + "}",
+                   part);
+  };
+  refuse_verify("3", "'verify' must be a list");
+  refuse_verify("[{}]", "verify 0 lacks 'drafts'");
+  refuse_verify(R"([{"drafts": 1, "idle": [[1, 5]], "full": [[1, 5]]}])", "'drafts' must be 0");
+  refuse_verify(R"([{"drafts": 0, "idle": [], "full": [[1, 5]]}])", "an empty curve");
+  refuse_verify(R"([{"drafts": 0, "idle": [[1, 5]], "full": [[1, 5], [1, 6]]}])", "0, full: '");
   expect_refused(head + "[1]}", "drafter 0 must be a JSON object");
   expect_refused(head + "[{}]}", "drafter 0 lacks 'name'");
   expect_refused(head + R"([{"name": 1, "one_pass": true, "catch_up": [], "pass": []}]})",

@@ -29,8 +29,12 @@ class FakeMask final : public TokenMask {
     std::fill(words.begin(), words.end(), 0u);
     if (position_ != complete_at) {
       words[static_cast<size_t>(position_) / 32] = 1u << (position_ % 32);
+      if (std::ranges::find(free_at, position_) != free_at.end()) words[1] |= kOtherBit;
     }
     return {};
+  }
+  int32_t forced(std::span<const uint32_t> words) const override {
+    return (words[1] & kOtherBit) != 0 ? -1 : bit_of(words);
   }
   Status consume(int32_t id) override {
     if (id != position_) return internal_error("not what the mask allowed");
@@ -38,7 +42,7 @@ class FakeMask final : public TokenMask {
     ++num_consumed_;
     return {};
   }
-  bool ends(int32_t id) const override { return id == 63; }
+  bool ends(int32_t id) const override { return id == 63 || id == end_id; }
   Status rollback(int count) override {
     if (count > position_) return internal_error("taken back too much");
     position_ -= count;
@@ -48,6 +52,8 @@ class FakeMask final : public TokenMask {
   bool is_complete() override { return position_ == complete_at; }
 
   int complete_at = -1;
+  std::vector<int> free_at;  // behind so many ids another one is allowed too
+  int end_id = 63;
   int num_fills() const { return num_fills_; }
   int num_consumed() const { return num_consumed_; }
   int num_taken_back() const { return num_taken_back_; }
@@ -61,8 +67,9 @@ class FakeMask final : public TokenMask {
   }
 
   static MaskSpan span(uint64_t grammar, int prompt_len, const std::vector<int32_t>& output,
-                       const std::vector<int32_t>& drafts) {
+                       const std::vector<int32_t>& drafts, int num_mended = 0) {
     MaskSpan span{};
+    span.num_mended = num_mended;
     span.grammar = grammar;
     span.len = prompt_len + static_cast<int32_t>(output.size());
     span.num_tail = std::min<int32_t>(static_cast<int32_t>(output.size()), kMaxDrafts + 1);
@@ -73,6 +80,8 @@ class FakeMask final : public TokenMask {
   }
 
  private:
+  static constexpr uint32_t kOtherBit = 1u << 29;  // id 61
+
   const int fails_at_;
   const std::chrono::milliseconds delay_;
   int position_ = 0;

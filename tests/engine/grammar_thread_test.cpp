@@ -24,6 +24,8 @@ class GrammarThreadTest : public ::testing::Test {
                  .spans = spans_,
                  .answers = answers_,
                  .masks = masks_,
+                 .resting = &words_[4],
+                 .mends = mends_,
                  .max_spans = kSpans,
                  .rows_each = kRowsEach,
                  .mask_words = kWords};
@@ -77,10 +79,11 @@ class GrammarThreadTest : public ::testing::Test {
     return bits;
   }
 
-  uint64_t words_[4] = {};
+  uint64_t words_[5] = {};
   int32_t num_spans_[kMaskRing] = {};
   MaskSpan spans_[kMaskRing * kSpans] = {};
   uint64_t answers_[kMaskRing * kSpans] = {};
+  int32_t mends_[kSpans * kMaxDrafts] = {};
   uint32_t masks_[kSpans * kRowsEach * kWords] = {};
   MaskExchange exchange_{};
   uint64_t next_ = 0;
@@ -98,6 +101,54 @@ TEST_F(GrammarThreadTest, AnswersEverySpanThatHasAGrammar) {
   EXPECT_EQ(answer(ticket, 0).num_decided, 3);
   EXPECT_EQ(answer(ticket, 1).num_masks, 0);
   EXPECT_EQ(bits(ticket, 2), Ids{2});
+}
+
+TEST_F(GrammarThreadTest, MendsTheDraftsOfTicketsThatAskForIt) {
+  start();
+  const auto a = sequence(), b = sequence();
+  const uint64_t first = thread_->add(a), second = thread_->add(b);
+  const auto drafts = [&](uint64_t ticket, int span) {
+    const int32_t* begin = mends_ + span * kMaxDrafts;
+    return Ids(begin, begin + answer(ticket, span).num_decided - 1);
+  };
+  uint64_t ticket = post({FakeMask::span(first, kPromptLen, {}, {0, 9}, 3), MaskSpan{},
+                          FakeMask::span(second, kPromptLen, {0, 1}, {}, 2)});
+  ASSERT_TRUE(wait(ticket));
+  EXPECT_EQ(drafts(ticket, 0), (Ids{0, 1, 2}));
+  EXPECT_EQ(answer(ticket, 1).num_decided, 0);
+  EXPECT_EQ(drafts(ticket, 2), (Ids{2, 3}));
+  ticket = post({FakeMask::span(first, kPromptLen, {}, {0, 1, 2})});
+  ASSERT_TRUE(wait(ticket));
+  EXPECT_EQ(bits(ticket, 0), (Ids{0, 1, 2, 3}));
+}
+
+TEST_F(GrammarThreadTest, RestsWhereMendingTakesTooLong) {
+  for (const double share : {0.0, 1e6}) {
+    next_ = 0;
+    std::fill(std::begin(words_), std::end(words_), 0);
+    thread_ = std::make_unique<GrammarThread>(exchange_, 1'000'000'000, 0, nullptr, share);
+    thread_->start();
+    const auto kept = sequence();
+    const uint64_t number = thread_->add(kept);
+    thread_->expect();  // so that it does not park, and knows what a step takes
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_TRUE(wait(post({FakeMask::span(number, kPromptLen, {}, {})})));
+      ASSERT_TRUE(wait(post({FakeMask::span(number, kPromptLen, {}, {}, 3)})));
+    }
+    EXPECT_EQ(load(*exchange_.resting), share == 0 ? 1u : 0u);
+    thread_->stop();
+  }
+}
+
+TEST_F(GrammarThreadTest, DraftsOfSlowSequencesStayAsTheyAre) {
+  start(0);
+  const auto slow = sequence(std::chrono::milliseconds(1));
+  slow->pace.note_slow();
+  const uint64_t number = thread_->add(slow);
+  const uint64_t ticket = post({FakeMask::span(number, kPromptLen, {}, {0, 9}, 3)});
+  ASSERT_TRUE(wait(ticket));
+  EXPECT_EQ(answer(ticket, 0).num_decided, 0);
+  EXPECT_FALSE(slow->is_awaited.load());
 }
 
 // An output of 50 ids with drafts that are right now and then, each step at once behind the one

@@ -55,5 +55,40 @@ TEST(QuantizedEngine, DraftsDoNotChangeTheText) {
   std::filesystem::remove(path);
 }
 
+// Ranks cut quantised rows between groups; where these are too wide, that is said.
+TEST(QuantizedEngine, RanksShareQuantisedWeights) {
+  const std::string path = testing::TempDir() + "ft_quantized_ranks.gguf";
+  EngineConfig config;
+  config.model = path;
+  config.device = engine_test_device();
+  config.cpu_threads = 1;
+  config.skip_tokenizer_init = true;
+  config.max_model_len = 64;
+  config.num_gpu_blocks_override = 16;
+  Request request;
+  for (int j = 0; j < 20; ++j) request.prompt_token_ids.push_back(j * 7 % 29);
+  request.sampling.max_tokens = 20;
+  request.sampling.temperature = 0;
+  request.sampling.ignore_eos = true;
+  test::QuantizedGguf().write(path, 2, kVocab, "Q8_0");
+  std::vector<std::vector<int32_t>> ids;
+  for (const int ranks : {1, 2}) {
+    config.parallel.tensor_parallel_size = ranks;
+    std::unique_ptr<Engine> engine;
+    const Status status = make_engine(config, &engine);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ids.push_back(engine->generate({request})[0].token_ids);
+  }
+  EXPECT_EQ(ids[0], ids[1]);
+  test::QuantizedGguf().write(path, 2, kVocab);
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config, &engine);
+  ASSERT_FALSE(status.ok());
+  for (const char* said : {"down_proj", "lower --tensor-parallel-size"}) {
+    EXPECT_NE(status.message().find(said), std::string::npos) << status.message();
+  }
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 }  // namespace foretoken

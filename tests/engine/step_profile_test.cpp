@@ -51,13 +51,22 @@ TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
   EXPECT_TRUE(times.drafters[0].catch_up.empty());
   EXPECT_EQ(sizes_of(times.drafters[0].pass), (std::vector<int>{1, 2, 4}));
   for (const TimeCurve::Point& point : times.target.points()) EXPECT_GT(point.ns, 1000);
+  std::vector<int> drafts;
+  for (const VerifyTimes& each : times.verify) {
+    drafts.push_back(each.drafts);
+    EXPECT_EQ(sizes_of(each.full), (std::vector<int>{1, 2, 4}));
+    EXPECT_EQ(sizes_of(each.idle), (std::vector<int>{1, 2, 4}));
+  }
+  EXPECT_EQ(drafts, (std::vector<int>{0, 1, 2, 3}));
 }
 
 // However short the time is, there is a slope.
 TEST_F(StepProfileTest, AShortTimeMeasuresFewSizesFarApart) {
   const auto parts = EngineParts::make(folder(), 3, {GraphMode::kNone});
   ASSERT_TRUE(parts.ok()) << parts.status().message();
-  EXPECT_EQ(sizes_of(measure(*parts.value(), 0).target), (std::vector<int>{1, 4}));
+  const StepTimes times = measure(*parts.value(), 0);
+  EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 4}));
+  EXPECT_TRUE(times.verify.empty());
 }
 
 template <class T>

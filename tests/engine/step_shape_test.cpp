@@ -24,6 +24,12 @@ TEST(StepShapes, RowsDoubleUpToTheLargestStep) {
   EXPECT_EQ(shapes.of(plan).features, plan.features);
 }
 
+TEST(StepShapes, BetweenThreeLargeSizesOneMoreEach) {
+  const StepShapes shapes(2000, 8, 56, {});
+  EXPECT_EQ(shapes.row_buckets(),
+            (std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 384, 512, 1024, 2000}));
+}
+
 TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
   const StepShapes shapes(48, 8, 56, {}, {GraphMode::kFullAndPiecewise, {1, 6, 20, 64}});
   EXPECT_EQ(shapes.row_buckets(), (std::vector<int>{1, 6, 20, 32, 48}));
@@ -98,14 +104,13 @@ TEST(StepShapes, ADrafterWithKvHasItsPassesAndRoundedBounds) {
   EXPECT_EQ(of({.num_passes = 0, .catch_up_rows = 4, .num_spans = 0}), (DraftShape{0, 4, 0}));
 }
 
-TEST(StepShapes, ADrafterWithoutKvHasOneShape) {
+TEST(StepShapes, ADrafterWithoutKvRoundsItsSequencesOnly) {
   test::FakeDrafter drafter({.one_pass = true, .max_drafts = 5});
   const StepShapes shapes(48, 8, 56, {&drafter});
   const auto of = [&](const DraftUse& use) { return shapes.of(use, drafter.traits()); };
   EXPECT_EQ(of({}), DraftShape{});
-  EXPECT_EQ(of({.num_passes = 1, .catch_up_rows = 0, .num_spans = 1}),
-            of({.num_passes = 5, .catch_up_rows = 0, .num_spans = 8}));
-  EXPECT_EQ(of({.num_passes = 1, .catch_up_rows = 0, .num_spans = 1}).num_passes, 5);
+  EXPECT_EQ(of({.num_passes = 1, .catch_up_rows = 0, .num_spans = 1}), (DraftShape{5, 0, 1}));
+  EXPECT_EQ(of({.num_passes = 5, .catch_up_rows = 0, .num_spans = 5}), (DraftShape{5, 0, 8}));
 }
 
 TEST(StepShapes, TheUsualStepsOfADrafter) {

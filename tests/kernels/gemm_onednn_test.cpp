@@ -12,8 +12,9 @@ namespace foretoken::cpu {
 namespace {
 
 TEST(GemmOnednn, EveryBucketHasTheSameBits) {
-  if (!onednn_is_batch_invariant()) GTEST_SKIP() << "this CPU runs the plain kernels";
+  if (!onednn_is_batch_invariant(DType::kF32)) GTEST_SKIP() << "this CPU runs the plain kernels";
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    if (!onednn_is_batch_invariant(dtype)) continue;
     for (const auto& [cols, k] :
          {std::pair{64, 192}, std::pair{96, 576}, std::pair{1, 1024}, std::pair{1000, 100}}) {
       const size_t n = static_cast<size_t>(cols);

@@ -53,6 +53,22 @@ TEST(OpCost, ProductsReadTheirWeightOnceForAllLiveRows) {
   EXPECT_EQ(op_shape(Op::kGemm, &args), "30 x 20, gated");
 }
 
+TEST(OpCost, QuantisedWeightsCountAsTheyLie) {
+  GemmArgs args{};
+  args.n = 30;
+  args.k = 64;
+  args.max_rows = 8;
+  args.dtype = DType::kBF16;
+  args.weight = &args;
+  const LiveRows live{.counts = {2, 2, 1, 0}, .weight_bytes = 30 * 36};
+  const OpCost cost = op_cost(Op::kGemm, &args, live);
+  EXPECT_EQ(cost.weight_bytes, 30 * 36);
+  EXPECT_EQ(cost.flops, 2 * 2 * 30 * 64);
+  EXPECT_EQ(op_weight(Op::kGemm, &args), &args);
+  EXPECT_EQ(op_weight(Op::kCommit, nullptr), nullptr);
+  EXPECT_EQ(op_shape(Op::kGemm, &args, live.weight_bytes), "30 x 64, 4.5 bits");
+}
+
 AttentionArgs attention_args() {
   AttentionArgs args{};
   args.kv.num_kv_heads = 2;

@@ -1,8 +1,10 @@
 #include "kernels/rope_kv.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "kernels/cpu/int8_entry.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -144,6 +146,47 @@ TEST_P(RopeKvTest, RowsAreBitEqualAloneAndInABatch) {
     const auto [one_q, one_k] = run(r, 1);
     ASSERT_EQ(std::memcmp(&all_q[r * q_bytes], one_q.data(), q_bytes), 0) << r;
     ASSERT_EQ(std::memcmp(&all_k[r * block_bytes], &one_k[r * block_bytes], block_bytes), 0) << r;
+  }
+}
+
+// The codes of what a cache of floats holds; queries are the same.
+TEST_P(RopeKvTest, Int8EntriesAreThoseOfTheFloats) {
+  if (device().type() != DeviceType::kCpu) GTEST_SKIP() << "int8 is the CPU's";
+  const Case c = GetParam();
+  const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
+  const auto qkv = random_floats(kRows * width, 7);
+  const float* inv_freq = to_device(random_floats(kMaxHeadDim / 2, 8));
+  const float* weight = to_device(random_floats(c.head_dim, 9));
+  const std::vector<int32_t> positions = {0, 7, 1000, 40000}, slots = {5, 0, 15, 8};
+  const size_t entries = size_t(kBlocks) * kBlockSize * c.num_kv_heads;
+  const auto run = [&](DType dtype, KvFormat format) {
+    KvLayer kv{nullptr, nullptr, c.num_kv_heads, kBlockSize, c.head_dim, dtype, format};
+    const size_t bytes = entries * static_cast<size_t>(kv_entry_bytes(kv));
+    kv.k = marked(bytes);
+    kv.v = marked(bytes);
+    const size_t q_bytes = size_t(kRows) * c.num_heads * c.head_dim * dtype_size(dtype);
+    uint8_t* q = marked(q_bytes);
+    rope_kv(queue(), {counts(kRows), to_device(qkv), q, to_device(positions), to_device(slots),
+                      inv_freq, kv, kRows, c.num_heads, std::max(0, c.rotary_dim), c.scaling,
+                      c.q_norm ? weight : nullptr, c.k_norm ? weight : nullptr, kEps, c.shift});
+    return std::array{read(q, q_bytes), read(static_cast<uint8_t*>(kv.k), bytes),
+                      read(static_cast<uint8_t*>(kv.v), bytes)};
+  };
+  const auto floats = run(DType::kF32, KvFormat::kPlain);
+  const auto codes = run(c.dtype, KvFormat::kInt8);
+  EXPECT_EQ(codes[0], run(c.dtype, KvFormat::kPlain)[0]);
+  const size_t size = size_t(c.head_dim) + sizeof(float);
+  for (const size_t part : {1u, 2u}) {
+    std::vector<uint8_t> want(entries * size, 0x5a);
+    for (const int32_t slot : slots) {
+      for (int head = 0; head < c.num_kv_heads; ++head) {
+        const size_t at = size_t(slot / kBlockSize * c.num_kv_heads + head) * kBlockSize +
+                          size_t(slot % kBlockSize);
+        const auto* x = reinterpret_cast<const float*>(floats[part].data()) + at * c.head_dim;
+        cpu::store_int8_entry(x, c.head_dim, reinterpret_cast<int8_t*>(&want[at * size]));
+      }
+    }
+    EXPECT_EQ(codes[part], want) << part;
   }
 }
 

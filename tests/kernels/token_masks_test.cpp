@@ -37,7 +37,7 @@ class TokenMasksTest : public StepTest {
   void SetUp() override {
     StepTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    uint64_t* words = allocate<uint64_t>(4, MemoryKind::kPinned);
+    uint64_t* words = allocate<uint64_t>(5, MemoryKind::kPinned);
     exchange_ = {.posted = words,
                  .passed = words + 1,
                  .taken = words + 2,
@@ -46,6 +46,8 @@ class TokenMasksTest : public StepTest {
                  .spans = allocate<MaskSpan>(kMaskRing * kSpans, MemoryKind::kPinned),
                  .answers = allocate<uint64_t>(kMaskRing * kSpans, MemoryKind::kPinned),
                  .masks = allocate<uint32_t>(kSpans * kRowsEach * kWords, MemoryKind::kPinned),
+                 .resting = words + 4,
+                 .mends = allocate<int32_t>(kSpans * kMaxDrafts, MemoryKind::kPinned),
                  .max_spans = kSpans,
                  .rows_each = kRowsEach,
                  .mask_words = kWords};
@@ -67,13 +69,14 @@ class TokenMasksTest : public StepTest {
     return d;
   }
 
-  void run_export(int32_t drafter = kVerifying) {
-    export_spans(queue(), {tensors_.counts, tensors_.spans, batch_, exchange_, ticket_, drafter});
+  void run_export(int32_t drafter = kVerifying, int32_t num_mended = 0) {
+    export_spans(queue(), {tensors_.counts, tensors_.spans, batch_, exchange_, ticket_, drafter,
+                           num_mended});
     drain();
   }
-  void await(int64_t budget_ns) {
+  void await(int64_t budget_ns, int32_t drafter = kVerifying, int32_t mends = 0) {
     await_masks(queue(), {tensors_.counts, tensors_.spans, batch_.slots, batch_.params, exchange_,
-                          ticket_, budget_ns, kVerifying});
+                          ticket_, budget_ns, drafter, mends});
   }
 
   MaskExchange exchange_{};
@@ -120,6 +123,42 @@ TEST_F(TokenMasksTest, ExportsTheSlotsThatGoOnDrafting) {
     EXPECT_EQ(exchange_.spans[entry + 3].grammar, 0u);
     *exchange_.taken = *exchange_.posted;
   }
+}
+
+// Slot 1 has all of its drafts, slot 3 none; 3 are wanted, 2 are possible.
+TEST_F(TokenMasksTest, DraftsAreMendedWhereTheyWereAnswered) {
+  StepData d = data();
+  run_prepare(d);
+  pull(d);
+  for (const size_t slot : {1u, 3u}) {
+    d.params[slot].drafter = 1;
+    d.slots[slot].computed = d.slots[slot].len - 1;
+    d.slots[slot].draft.wanted = 3;
+  }
+  d.slots[1].num_drafts = 2;
+  d.slots[3].num_drafts = 0;
+  push(d);
+  run_export(1, 2);
+  EXPECT_EQ(exchange_.spans[0].num_mended, 0);
+  EXPECT_EQ(exchange_.spans[1].num_mended, 2);
+  EXPECT_EQ(exchange_.spans[1].num_drafts, 2);
+  EXPECT_EQ(exchange_.spans[2].grammar, 0u);
+  EXPECT_EQ(exchange_.spans[3].num_mended, 2);
+  const Ids mends = {15, 40};
+  std::copy(mends.begin(), mends.end(), exchange_.mends + kMaxDrafts);
+  exchange_.answers[1] = mask_answer_word(0, {2, 3});
+  exchange_.answers[3] = mask_answer_word(7, {2, 3});  // for another ticket
+  *exchange_.answered = 1;
+  await(kLongNs, 1, 1);
+  drain();
+  pull(d);
+  EXPECT_EQ(Ids(d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_drafts), mends);
+  EXPECT_EQ(d.slots[3].num_drafts, 0);
+  // A host that rests is not asked.
+  *exchange_.resting = 1;
+  run_export(1, 2);
+  EXPECT_EQ(*exchange_.posted, 1u);
+  EXPECT_EQ(*exchange_.passed, 2u);
 }
 
 TEST_F(TokenMasksTest, ALongOutputSendsItsEnd) {

@@ -29,6 +29,27 @@ class UploadTest : public StepTest {
   char* ring_ = nullptr;
 };
 
+TEST_F(UploadTest, OnlySpansLeavesTheSlotsAlone) {
+  StepData d{sizes_};
+  d.set_sequence(0, {60, 61, 62}, 2);
+  push(d);
+  const PlanView plan = entry(3);
+  *plan.header = {3, 1, 1, 0, 2, 0};
+  plan.inits[0] = SlotInit{0, 5, 4, 0, {}};
+  plan.spans[0] = {0, 1, 2, 2, 0, 0, 0, 3, 7};
+  plan.tokens[0] = plan.tokens[1] = 99;
+  UploadArgs only_spans = args(3);
+  only_spans.only_spans = 1;
+  upload(queue(), only_spans);
+  pull(d);
+  EXPECT_EQ(d.slots[0].len, 3);
+  EXPECT_EQ(d.tokens(0), (Ids{60, 61, 62}));
+  std::vector<char> copy = read(plan_, static_cast<size_t>(entry_bytes_));
+  const PlanView device = plan_view(copy.data(), sizes_.limits);
+  EXPECT_EQ(device.header->step, 3u);
+  EXPECT_EQ(device.spans[0].draft_rows, 7);
+}
+
 TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   StepData d{sizes_};
   d.set_sequence(1, {60, 61, 62, 63, 64, 65}, 5);

@@ -131,7 +131,7 @@ class HeadHarness {
   // Keys and values of a module's entry.
   std::vector<std::byte> entry_bytes(int32_t module, int32_t slot, int32_t position) {
     const KvLayer& layer = cache_->layer(module);
-    const size_t row = static_cast<size_t>(layer.head_dim) * dtype_size(layer.dtype);
+    const auto row = static_cast<size_t>(kv_entry_bytes(layer));
     const int32_t at = kv_slot(slot, position);
     const int32_t block = at / layer.block_size, offset = at % layer.block_size;
     const auto heads = static_cast<size_t>(layer.num_kv_heads);

@@ -195,5 +195,52 @@ TEST(Model, DummyWeightsGiveVariedLogitsAndTheSameOnEveryLoad) {
   EXPECT_NE(first[3], first[4]);
 }
 
+TEST(Model, QuantisedDummyWeights) {
+  if (test::model_device().type() != DeviceType::kCpu) GTEST_SKIP() << "they are the CPU's";
+  const test::ScratchFolder folder;
+  nlohmann::json config = small_config();
+  config["hidden_size"] = 256;
+  config["intermediate_size"] = 512;
+  folder.write("config.json", config.dump());
+  LoadOptions options;
+  options.load_format = LoadFormat::kDummy;
+  options.max_rows = options.max_logits_rows = 8;
+  const std::vector<int32_t> ids = {5, 17, 80, 3, 42};
+  int64_t most = load_model(test::model_device(), folder.path(), options).value()->weight_bytes();
+  for (const char* recipe : {"q8_0", "q6_k", "q4_k_m", "q4_0"}) {
+    options.dummy_recipe = find_gguf_recipe(recipe);
+    Rows first;
+    for (int round = 0; round < 2; ++round) {
+      auto model = load_model(test::model_device(), folder.path(), options);
+      ASSERT_TRUE(model.ok()) << recipe << ": " << model.status().message();
+      EXPECT_LT(model.value()->weight_bytes(), most + (round == 1 ? 1 : 0)) << recipe;
+      most = model.value()->weight_bytes();
+      ForwardHarness harness(test::model_device(), *model.value(), 8, 2);
+      const Rows rows = harness.run(ids, 8);
+      if (round == 0) first = rows;
+      EXPECT_EQ(rows, first) << recipe;
+    }
+    double square = 0;
+    for (const float logit : first[4]) square += double(logit) * logit;
+    EXPECT_GT(std::sqrt(square / 96), 0.3) << recipe;
+    EXPECT_LT(std::sqrt(square / 96), 10) << recipe;
+  }
+}
+
+TEST(Model, QuantisedDummyWeightsNeedWholeBlocks) {
+  const test::ScratchFolder folder;
+  folder.write("config.json", small_config().dump());
+  LoadOptions options;
+  options.load_format = LoadFormat::kDummy;
+  options.max_rows = options.max_logits_rows = 8;
+  options.dummy_recipe = find_gguf_recipe("q4_k");
+  const auto model = load_model(test::model_device(), folder.path(), options);
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(model.status().message().find("--load-format dummy-q4_k: rows of 32 elements"),
+            std::string::npos)
+      << model.status().message();
+}
+
 }  // namespace
 }  // namespace foretoken

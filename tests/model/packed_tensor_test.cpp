@@ -8,6 +8,7 @@
 #include "base/bfloat16.h"
 #include "model/checkpoint.h"
 #include "model/convert.h"
+#include "model/quantized_tensor.h"
 #include "model/scratch_folder.h"
 
 namespace foretoken {
@@ -62,7 +63,6 @@ TEST_P(PackedTensors, WidenToWhatNumpySays) {
 
 TEST_P(PackedTensors, RowsSayTheSame) {
   const PackedTensor& packed = *tensor_->packed;
-  EXPECT_TRUE(packed.scales_are_halves());
   PackedRows rows;
   ASSERT_TRUE(packed.read_rows(3, 7, &rows).ok());
   for (int64_t r = 0; r < 7; ++r) {
@@ -76,6 +76,30 @@ TEST_P(PackedTensors, RowsSayTheSame) {
     }
   }
   EXPECT_EQ(packed.groups_follow(), std::string(GetParam()) != "gptq-4-act-order");
+}
+
+// Rows that stay quantised have the same values, where their groups follow.
+TEST_P(PackedTensors, StayQuantised) {
+  const QuantForm* form = tensor_->packed->form();
+  const std::string name = GetParam();
+  ASSERT_EQ(form == nullptr, name == "gptq-4-act-order");
+  EXPECT_EQ(quantized_form(*tensor_), form);
+  if (form == nullptr) return;
+  EXPECT_EQ(form->bits, name == "gptq-8" ? 8 : 4);
+  EXPECT_EQ(form->scale == GroupScale::kHalf, name == "compressed" || name == "gptq-4-rows")
+      << name;
+  const int64_t row_bytes = quantized_row_bytes(*form, kCols);
+  std::vector<std::byte> rows(static_cast<size_t>(kRows * row_bytes)), raw;
+  for (const int64_t first : {int64_t{0}, int64_t{3}, int64_t{17}}) {
+    const int64_t count = std::min<int64_t>(kRows - first, 9);
+    ASSERT_TRUE(read_quantized_rows(*tensor_, first, count, rows.data(), raw).ok());
+    for (int64_t r = 0; r < count; ++r) {
+      std::vector<float> got(kCols);
+      dequantize_row(*form, rows.data() + r * row_bytes, kCols, got.data());
+      const auto want = expected_.begin() + (first + r) * kCols;
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), want)) << first + r;
+    }
+  }
 }
 
 // The tensors that make up the matrix are gone, others stay.

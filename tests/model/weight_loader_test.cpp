@@ -106,6 +106,41 @@ TEST_F(WeightLoaderTest, SingleRows) {
   EXPECT_FALSE(source->matrix_rows({"w", 3}, 2, ids).ok());
 }
 
+// A rank's rows and columns, whose products are those of the whole matrix.
+TEST_F(WeightLoaderTest, PartsOfAMatrix) {
+  const auto source = loader(DType::kF32);
+  const TensorPart last_row[] = {{"w", 2, 1, 1}};
+  const auto rows = source->matrix(last_row, 3);
+  const TensorPart all_rows[] = {{"w", 2}};
+  const auto columns = source->matrix(all_rows, ColumnRange{3, 1, 2});
+  const TensorPart second[] = {{"a", 2, 1, 1}};
+  const auto vector = source->vector(arena_, second, 0);
+  ASSERT_TRUE(rows.ok() && columns.ok() && vector.ok());
+  ASSERT_TRUE(source->finish().ok());
+  EXPECT_FLOAT_EQ(product(rows.value().get(), 1, 3)[0], 4 + 5 / 2.0f + 6.0009765625f / 3);
+  EXPECT_EQ(product(columns.value().get(), 2, 2),
+            (std::vector<float>{2 + 3 / 2.0f, 5 + 6.0009765625f / 2}));
+  EXPECT_EQ(vector.value()[0], 8);
+  EXPECT_EQ(source->bytes_loaded(), (3 + 4 + 1) * 4);
+  EXPECT_EQ(source->num_weights(), 6 + 6 + 1);
+}
+
+// Random columns are those of the whole matrix.
+TEST_F(WeightLoaderTest, RandomPartsOfAMatrix) {
+  const auto source =
+      WeightLoader::create(model_device(), nullptr, DType::kF32, 36, {}, nullptr).value();
+  const TensorPart part[] = {{"r", 2}};
+  const auto whole = source->matrix(part, 4);
+  const auto left = source->matrix(part, ColumnRange{4, 0, 2});
+  const auto right = source->matrix(part, ColumnRange{4, 2, 2});
+  ASSERT_TRUE(whole.ok() && left.ok() && right.ok());
+  ASSERT_TRUE(source->finish().ok());
+  // The first two columns of x are 1 and 1/2, the others 1/3 and 1/4.
+  const auto sum = product(whole.value().get(), 2, 4), first = product(left.value().get(), 2, 2);
+  EXPECT_NE(first, product(right.value().get(), 2, 2));
+  EXPECT_NE(first, sum);
+}
+
 TEST_F(WeightLoaderTest, IntegersAndOptionalTensors) {
   const int64_t values[] = {5, -6};
   const TensorToWrite tensor{

@@ -19,7 +19,8 @@ namespace {
 
 struct RunOptions {
   unsigned seed = 0;
-  int window = 0;         // 0: no windowed layers
+  int window = 0;  // 0: no windowed layers
+  int num_stages = 1;
   int device_window = 0;  // larger than `window`: the scheduler frees too early
 };
 
@@ -28,7 +29,7 @@ class RandomRun {
   explicit RandomRun(const RunOptions& options)
       : random_(options.seed),
         config_(random_config(options)),
-        steps_in_flight_(pick(1, 3)),
+        steps_in_flight_(pick(1, 3) + options.num_stages - 1),
         max_drafts_(pick(0, 5)),
         scheduler_(config_),
         device_({.block_size = config_.block_size,
@@ -87,6 +88,7 @@ class RandomRun {
     config.max_logits_rows = std::min(config.max_num_batched_tokens, pick(1, 40));
     config.max_init_words = pick(5, 12);
     config.max_block_assignments = 512;
+    config.num_stages = options.num_stages;
     config.prefix_caching = pick(0, 3) > 0;
     if (pick(0, 1) == 1) config.policy = SchedulingPolicy::kPriority;
     for (int i = pick(1, 3); i > 0; --i) {
@@ -150,6 +152,7 @@ class RandomRun {
     const bool planned = scheduler_.plan(plan, random_grants());
     if (planned) {
       check_plan(plan);
+      check_stages(plan);
       steps_.push_back({std::move(plan), {}});
       steps_.back().second = device_.record(steps_.back().first);
     } else if (steps_.empty()) {
@@ -193,6 +196,16 @@ class RandomRun {
     EXPECT_EQ(num_logits_rows, plan.num_logits_rows);
     EXPECT_EQ(num_words, plan.num_words);
     EXPECT_EQ(features, plan.features);
+  }
+
+  // What a stage has still to compute is of no sequence that is in this step too.
+  void check_stages(const StepPlan& plan) const {
+    const size_t others = std::min(static_cast<size_t>(config_.num_stages - 1), steps_.size());
+    for (size_t i = steps_.size() - others; i < steps_.size(); ++i) {
+      for (const Span& before : steps_[i].first.spans) {
+        for (const Span& span : plan.spans) EXPECT_NE(span.sequence, before.sequence);
+      }
+    }
   }
 
   void check_drafts(const StepPlan& plan) {
@@ -305,10 +318,11 @@ struct Totals {
   int64_t num_found = 0;
 };
 
-Totals run_seeds(unsigned num_seeds, const std::vector<int>& windows) {
+Totals run_seeds(unsigned num_seeds, const std::vector<int>& windows, int num_stages = 1) {
   Totals totals;
   for (unsigned seed = 0; seed < num_seeds; ++seed) {
-    RandomRun run({.seed = seed, .window = windows[seed % windows.size()]});
+    RandomRun run(
+        {.seed = seed, .window = windows[seed % windows.size()], .num_stages = num_stages});
     run.run(25);
     EXPECT_EQ(run.problem(), "");
     EXPECT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
@@ -320,6 +334,15 @@ Totals run_seeds(unsigned num_seeds, const std::vector<int>& windows) {
     totals.num_found += run.device().num_found();
   }
   return totals;
+}
+
+TEST(SchedulerProperty, StagesKeepEveryInvariant) {
+  for (const int num_stages : {2, 3, 4}) {
+    const Totals totals = run_seeds(100, {0, 7}, num_stages);
+    EXPECT_GT(totals.num_preemptions, 10);
+    EXPECT_GT(totals.num_hit_tokens, 100);
+    EXPECT_GT(totals.num_proposed, 500);
+  }
 }
 
 TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {

@@ -74,6 +74,25 @@ RequestOutput output_of(int num_tokens, bool finished) {
   return output;
 }
 
+TEST(ServeMetrics, TellsTheCountsOfEachOfSeveralEngines) {
+  EngineInfo info = some_engine();
+  info.num_engines = 2;
+  ServeMetrics metrics("tiny", info);
+  EngineStats stats = some_stats();
+  stats.engines = {some_stats(), some_stats()};
+  stats.engines[1].num_running_requests = 9;
+  stats.engines[1].requests.num_drafts = 21;
+  const std::string page = metrics.text(stats);
+  EXPECT_EQ(value_of(page, "vllm:num_requests_running", {"engine=\"0\""}), 2);
+  EXPECT_EQ(value_of(page, "vllm:num_requests_running", {"engine=\"1\""}), 9);
+  EXPECT_EQ(value_of(page, "vllm:spec_decode_num_drafts_total", {"engine=\"1\""}), 21);
+  EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_count", {"engine=\"1\""}), 7);
+  EXPECT_EQ(value_of(page, "vllm:request_success_total", {"engine=\"all\""}), 0);
+  // A family is announced once.
+  const std::string type = "# TYPE vllm:iteration_tokens_total";
+  EXPECT_EQ(page.find(type), page.rfind(type));
+}
+
 TEST(ServeMetrics, TellsTheEnginesCounts) {
   ServeMetrics metrics("tiny", some_engine());
   const std::string page = metrics.text(some_stats());

@@ -155,6 +155,15 @@ TEST(OpenAiRequest, Embeddings) {
             std::string::npos);
 }
 
+TEST(OpenAiRequest, DefaultsOfWhatIsNotThereAreHarmless) {
+  EXPECT_EQ(error(OpenAiKind::kCompletion,
+                  R"({"prompt": "a", "best_of": 1, "length_penalty": 1.0, "suffix": "",
+                      "use_beam_search": false})"),
+            "");
+  EXPECT_NE(error(OpenAiKind::kCompletion, R"({"prompt": "a", "suffix": "b"})").find("'suffix'"),
+            std::string::npos);
+}
+
 TEST(OpenAiRequest, WhatIsWrongIsNamed) {
   constexpr const char* kMessages = R"({"messages": [{"role": "user", "content": "Hi"}], )";
   for (const auto& [fields, part] :

@@ -56,6 +56,24 @@ TEST(StructuredFields, VllmsForms) {
   EXPECT_EQ(all.whitespace_pattern, " ?");
 }
 
+TEST(StructuredFields, VllmsOlderFields) {
+  EXPECT_EQ(form(R"({"guided_json": {"type": "null"}, "guided_decoding_backend": "auto"})").json,
+            R"({"type":"null"})");
+  EXPECT_EQ(form(R"({"guided_regex": "[a-z]+", "guided_json": null})").regex, "[a-z]+");
+  EXPECT_EQ(form(R"({"guided_choice": ["a", "b"]})").choice.size(), 2u);
+  EXPECT_EQ(form(R"({"guided_grammar": "start: \"a\""})").grammar, "start: \"a\"");
+  EXPECT_TRUE(form(R"({"guided_json_object": true})").json_object);
+  EXPECT_EQ(form(R"({"guided_json": "{}", "guided_whitespace_pattern": " ?"})").whitespace_pattern,
+            " ?");
+  std::optional<StructuredOutputs> none;
+  EXPECT_TRUE(read(R"({"guided_json_object": false, "guided_choice": null})", &none).ok());
+  EXPECT_FALSE(none.has_value());
+  expect_error(R"({"guided_regex": "a", "guided_choice": ["b"]})", "exactly one of");
+  expect_error(R"({"guided_regex": "a", "structured_outputs": {"regex": "a"}})", "not both");
+  expect_error(R"({"guided_regex": "a", "response_format": {"type": "json_object"}})", "not both");
+  expect_error(R"({"guided_regex": 3})", "a string");
+}
+
 TEST(StructuredFields, ErrorsNameTheField) {
   expect_error(R"({"response_format": 3})", "'response_format' must be an object");
   expect_error(R"({"response_format": {"type": "xml"}})", "'response_format': 'type' must be");

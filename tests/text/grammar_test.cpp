@@ -257,6 +257,27 @@ TEST_F(GrammarTest, WithoutEosIdsACompleteOutputHasNoMask) {
   EXPECT_TRUE(mask->is_complete());
 }
 
+TEST_F(GrammarTest, ForcedIdsSpellTheTextThatIsCertain) {
+  const auto forced = [&](TokenMask& mask) { return mask.forced(mask_of(mask)); };
+  const auto literal = start(regex("there[0-9]"));
+  std::string text;
+  for (int32_t id = forced(*literal); id >= 0 && text.size() < 9; id = forced(*literal)) {
+    const std::vector<int32_t> ids = allowed(*literal);
+    for (const int32_t other : ids) {
+      EXPECT_LE(tokenizer_->token_bytes(other)->size(), tokenizer_->token_bytes(id)->size());
+    }
+    text += *tokenizer_->token_bytes(id);
+    ASSERT_TRUE(literal->consume(id).ok());
+  }
+  EXPECT_EQ(text, "there");
+  EXPECT_EQ(forced(*start(regex("[a-z]+"))), -1);
+  const auto end = start(regex("ab?"), true);
+  ASSERT_TRUE(end->consume(*tokenizer_->token_to_id("a")).ok());
+  EXPECT_EQ(forced(*end), *tokenizer_->token_to_id("b"));
+  ASSERT_TRUE(end->consume(*tokenizer_->token_to_id("b")).ok());
+  EXPECT_EQ(forced(*end), -1);  // two EOS ids
+}
+
 // Every prefix of a walk gives the masks again that it gave on the way there.
 TEST_F(GrammarTest, RollbackGivesTheSameMasksAgain) {
   for (uint32_t seed = 0; seed < 5; ++seed) {

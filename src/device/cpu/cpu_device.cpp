@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <mutex>
 #include <new>
 #include <string>
 #include <unordered_map>
 
+#include "device/cpu/cpu_communicator.h"
+#include "device/cpu/cpu_isa.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_quota.h"
 #include "device/cpu/cpu_thread.h"
@@ -17,16 +18,6 @@
 
 namespace foretoken::cpu {
 namespace {
-
-// The best vector instructions that the kernels can use here.
-const char* instruction_set() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
-  if (__builtin_cpu_supports("avx512bw")) return "avx512";
-  if (__builtin_cpu_supports("avx2")) return "avx2";
-#endif
-  return "baseline";
-}
 
 // Bytes by a line of /proc/meminfo, or by the system's count of pages.
 int64_t memory_line(const char* wanted, int pages_name) {
@@ -47,7 +38,7 @@ class CpuDevice final : public Device {
 
   DeviceType type() const override { return DeviceType::kCpu; }
   std::string name() const override {
-    return "cpu (" + std::to_string(num_threads_) + " threads, " + instruction_set() + ")";
+    return "cpu (" + std::to_string(num_threads_) + " threads, " + cpu_isa_name(cpu_isa()) + ")";
   }
   int num_workers() const override { return num_threads_; }
   int64_t free_memory() const override { return memory_line("MemAvailable:", _SC_AVPHYS_PAGES); }
@@ -56,6 +47,10 @@ class CpuDevice final : public Device {
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
+  }
+  Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link,
+                                                          int64_t most_row_bytes) override {
+    return std::unique_ptr<Communicator>(std::make_unique<CpuCommunicator>(link, most_row_bytes));
   }
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override {
     return kernels_.make_weight(n, k, dtype, order);
@@ -68,6 +63,9 @@ class CpuDevice final : public Device {
     return kernels_.pack_weight(parts, k, dtype, order);
   }
   void free_weight(void* weight) override { kernels_.free_weight(weight); }
+  int64_t quantized_weight_bytes(const void* weight) const override {
+    return kernels_.quantized_weight_bytes(weight);
+  }
   bool keeps_quantized(const QuantForm& form, int64_t k) const override {
     return kernels_.keeps_quantized(form, k);
   }
@@ -100,14 +98,6 @@ void CpuDevice::deallocate(void* pointer, MemoryKind) {
   if (pointer == nullptr) return;
   std::lock_guard lock(mutex_);
   FT_CHECK(blocks_.erase(pointer) == 1);
-}
-
-// Threads beyond what a control group lets run would be stopped in the middle of every step, with
-// the others waiting for them.
-int usable_cores() {
-  const int cores = num_physical_cores();
-  const std::optional<double> quota = cpu_quota();
-  return quota ? std::clamp(static_cast<int>(std::floor(*quota)), 1, cores) : cores;
 }
 
 }  // namespace

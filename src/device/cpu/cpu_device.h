@@ -26,6 +26,7 @@ struct CpuKernels {
   bool (*keeps_quantized)(const QuantForm& form, int64_t k) = nullptr;
   QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,
                                            DType dtype, WeightOrder order) = nullptr;
+  int64_t (*quantized_weight_bytes)(const void* weight) = nullptr;
 };
 
 // A device whose queues each own one worker thread and a pool of `num_threads` threads (the worker

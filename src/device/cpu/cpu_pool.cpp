@@ -15,7 +15,7 @@ constexpr uint64_t index_of(uint64_t ticket) { return ticket & 0xffffffffull; }
 
 }  // namespace
 
-CpuPool::CpuPool(int num_threads) : ticket_(kClosed) {
+CpuPool::CpuPool(int num_threads) : ticket_(kClosed), apart_(num_threads) {
   for (int worker = 1; worker < num_threads; ++worker) {
     helpers_.emplace_back([this, worker] { helper_main(worker); });
   }
@@ -44,6 +44,7 @@ void CpuPool::run(int64_t count, Call call, void* context) {
   context_.store(context, std::memory_order_relaxed);
   completed_.store(0, std::memory_order_relaxed);
   ticket_.store(generation << 32, std::memory_order_seq_cst);
+  apart_.settle(0);
   if (num_parked_.load(std::memory_order_seq_cst) > 0) wake_helpers();
   while (take_one(0)) {
   }
@@ -75,6 +76,7 @@ void CpuPool::helper_main(int worker) {
   init_worker_thread();
   uint64_t seen = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
+    apart_.settle(worker);
     while (take_one(worker)) {
     }
     seen = generation_of(ticket_.load(std::memory_order_acquire));

@@ -7,11 +7,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "device/cpu/threads_apart.h"
+
 namespace foretoken::cpu {
 
 // A persistent pool that runs index ranges. The calling thread takes part as worker 0; helpers
 // spin briefly after a job and then park. A helper that wakes late finds nothing to do and is not
-// waited for, so a busy machine costs speed, never a stall. One caller at a time.
+// waited for, so a busy machine costs speed, never a stall. Threads keep to cores of their own. One
+// caller at a time.
 class CpuPool {
  public:
   explicit CpuPool(int num_threads);
@@ -52,6 +55,7 @@ class CpuPool {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
+  ThreadsApart apart_;
   std::vector<std::thread> helpers_;
 };
 

@@ -1,9 +1,12 @@
 #include "device/cpu/cpu_quota.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -69,6 +72,14 @@ std::optional<double> cpu_quota(const fs::path& groups, const fs::path& root) {
     }
   }
   return found;
+}
+
+// Threads beyond what a control group lets run would be stopped in the middle of every step, with
+// the others waiting for them.
+int usable_cores() {
+  const int cores = num_physical_cores();
+  const std::optional<double> quota = cpu_quota();
+  return quota ? std::clamp(static_cast<int>(std::floor(*quota)), 1, cores) : cores;
 }
 
 }  // namespace foretoken::cpu

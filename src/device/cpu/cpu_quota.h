@@ -11,4 +11,8 @@ namespace foretoken::cpu {
 std::optional<double> cpu_quota(const std::filesystem::path& groups = "/proc/self/cgroup",
                                 const std::filesystem::path& root = "/sys/fs/cgroup");
 
+// Physical cores that this process may use, as processor sets and the quota say; at least 1. What
+// --cpu-threads 0 means.
+int usable_cores();
+
 }  // namespace foretoken::cpu

@@ -2,11 +2,15 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
+
+#include "device/cpu/memory_nodes.h"
 
 namespace foretoken::cpu {
 
@@ -26,6 +30,19 @@ int openmp_threads() {
   return get != nullptr ? get() : 1;
 }
 
+std::vector<int> find_cores() {
+  std::vector<int> cores;
+  for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); ++cpu) {
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                       "/topology/thread_siblings_list");
+    std::string siblings;
+    std::getline(file, siblings);
+    const std::vector<int> numbers = parse_number_list(siblings);
+    cores.push_back(numbers.empty() ? cpu : numbers.front());
+  }
+  return cores;
+}
+
 }  // namespace
 
 void init_worker_thread() { set_openmp_threads(1); }
@@ -36,18 +53,18 @@ SingleThreadScope::SingleThreadScope() : threads_before_(openmp_threads()) {
 
 SingleThreadScope::~SingleThreadScope() { set_openmp_threads(threads_before_); }
 
+int core_of_cpu(int cpu) {
+  static const std::vector<int> cores = find_cores();
+  return cpu >= 0 && cpu < std::ssize(cores) ? cores[static_cast<size_t>(cpu)] : cpu;
+}
+
 int num_physical_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  std::set<std::string> cores;
+  std::set<int> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
-    cores.insert(siblings);
+    if (CPU_ISSET(cpu, &allowed)) cores.insert(core_of_cpu(cpu));
   }
   return std::max(1, static_cast<int>(cores.size()));
 }

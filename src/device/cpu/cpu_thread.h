@@ -19,6 +19,10 @@ class SingleThreadScope {
   int threads_before_;
 };
 
+// A number of the physical core that a CPU belongs to: its first hyperthread. The CPU itself where
+// the system does not say, and for numbers that no CPU has.
+int core_of_cpu(int cpu);
+
 // Physical cores that this process may use.
 int num_physical_cores();
 

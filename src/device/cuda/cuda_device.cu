@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "device/cuda/cuda_communicator.h"
 #include "device/cuda/cuda_queue.h"
 #include "device/cuda/nvtx_ranges.h"
 
@@ -26,6 +27,13 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
+  Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, int64_t) override {
+    {
+      std::lock_guard lock(mutex_);
+      FT_RETURN_IF_ERROR(take_failure());
+    }
+    return cuda::make_communicator(link, ordinal_, failure_);
+  }
   ProfilerRanges use_profiler_ranges(bool always) override;
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;
   int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
@@ -41,6 +49,7 @@ class CudaDevice final : public Device {
     size_t total = 0;
   };
   Memory memory() const;
+  Status take_failure();
 
   const CudaKernels kernels_;
   const int ordinal_;
@@ -90,13 +99,17 @@ void CudaDevice::deallocate(void* pointer, MemoryKind kind) {
 Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {
   std::lock_guard lock(mutex_);
   cudaSetDevice(ordinal_);
-  if (failure_ == nullptr) {
-    failure_ = static_cast<PlanFailure*>(allocate(sizeof(PlanFailure), MemoryKind::kPinned));
-    if (failure_ == nullptr) return resource_exhausted("no pinned host memory for a CUDA queue");
-  }
+  FT_RETURN_IF_ERROR(take_failure());
   *failure_ = PlanFailure{};
   kernels_.report_failures_to(failure_);
   return CudaQueue::make(kernels_, ordinal_, failure_, ranges_);
+}
+
+Status CudaDevice::take_failure() {
+  if (failure_ != nullptr) return {};
+  failure_ = static_cast<PlanFailure*>(allocate(sizeof(PlanFailure), MemoryKind::kPinned));
+  if (failure_ == nullptr) return resource_exhausted("no pinned host memory for a CUDA queue");
+  return {};
 }
 
 ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {

@@ -16,8 +16,10 @@ using LaunchFn = void (*)(const void* args, cudaStream_t stream);
 
 // Written by a kernel into pinned memory when the step it should run is not the one it finds. The
 // queue turns it into its error; a trap instead would end every queue of the process.
+inline constexpr uint64_t kGroupEnded = 2;
 struct PlanFailure {
-  uint64_t failed;  // 0 or 1; the other fields are written first
+  uint64_t failed;  // 0, 1 (the other fields are written first), or kGroupEnded: other ranks are
+                    // not waited for any more
   uint64_t plan_step;
   uint64_t step;
 };

@@ -1,13 +1,11 @@
 #include "device/cuda/cuda_queue.h"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/sleep_exactly.h"
 #include "base/spin.h"
 
 namespace foretoken::cuda {
@@ -17,13 +15,6 @@ constexpr int64_t kPollNs = 2'000'000;
 
 __global__ void record_kernel(unsigned long long* word, unsigned long long value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-
-// Sleeps end on time, not up to 50 us late as threads' sleeps do otherwise.
-void sleep_exactly(int64_t ns) {
-  thread_local const bool sharp = prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL) == 0;
-  (void)sharp;
-  std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
 }
 
 // A pause of the host that goes on to look at errors now and then.
@@ -77,7 +68,12 @@ void CudaQueue::check(cudaError_t status, const char* what) {
 
 // The queue's status, after a look at what kernels reported.
 const Status& CudaQueue::look_for_failure() {
-  if (error_.ok() && std::atomic_ref(failure_->failed).load(std::memory_order_acquire) != 0) {
+  const uint64_t failed =
+      error_.ok() ? std::atomic_ref(failure_->failed).load(std::memory_order_acquire) : 0;
+  if (failed == kGroupEnded) {
+    Status error = internal_error("device queue: the group of ranks has ended");
+    std::swap(error_, error);
+  } else if (failed != 0) {
     Status error =
         internal_error("device queue: plan of step " + std::to_string(failure_->plan_step) +
                        " found in the ring entry of step " + std::to_string(failure_->step) +

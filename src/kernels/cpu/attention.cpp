@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/attention_int8.h"
+#include "kernels/cpu/attention_tile.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
@@ -189,11 +191,43 @@ FT_HOT void attend_bf16(const AttentionArgs& a, int64_t row, int32_t kv_head, in
   attend<uint16_t>(a, row, kv_head, first, heads);
 }
 
+// Whether a row continues the tile of the row before it. Tiles end at multiples of `most` rows and
+// where another run of one sequence's positions begins.
+bool continues_tile(const AttentionArgs& a, int64_t row, int most) {
+  return row % most != 0 && a.row_slot[row] == a.row_slot[row - 1] &&
+         a.positions[row] == a.positions[row - 1] + 1;
+}
+
+template <class Attend>
+void attend_tiles(const AttentionArgs& a, int rows, CpuPool& pool, Attend&& attend_one) {
+  const int group = a.num_heads / a.kv.num_kv_heads;
+  const int heads = std::min(group, kMostTileQueries);
+  const int most = kMostTileQueries / heads;
+  pool.parallel_for(int64_t{rows} * a.kv.num_kv_heads, [&](int64_t index, int) {
+    const int64_t row = index / a.kv.num_kv_heads;
+    if (continues_tile(a, row, most)) return;
+    int count = 1;
+    while (row + count < rows && continues_tile(a, row + count, most)) ++count;
+    const auto kv_head = static_cast<int32_t>(index % a.kv.num_kv_heads);
+    for (int h = 0; h < group; h += heads) {
+      attend_one({row, count, kv_head, kv_head * group + h, std::min(heads, group - h)});
+    }
+  });
+}
+
 }  // namespace
 
 void attention(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const AttentionArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  if (a.kv.format == KvFormat::kInt8) {
+    const Int8Kernels& kernels = int8_kernels().front();
+    return attend_tiles(a, rows, pool,
+                        [&](const AttentionTile& tile) { attend_int8_tile(kernels, a, tile); });
+  }
+  if (has_attention_tiles(a.kv)) {
+    return attend_tiles(a, rows, pool, [&](const AttentionTile& tile) { attend_tile(a, tile); });
+  }
   const int group = a.num_heads / a.kv.num_kv_heads;
   const auto run = a.kv.dtype == DType::kF32 ? attend_f32 : attend_bf16;
   pool.parallel_for(int64_t{rows} * a.kv.num_kv_heads, [&](int64_t index, int) {

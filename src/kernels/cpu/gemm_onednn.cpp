@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/thread_role.h"
+#include "device/cpu/cpu_isa.h"
 #include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
@@ -146,7 +147,7 @@ class Slice final : public OnednnSlice {
 
 }  // namespace
 
-bool onednn_is_batch_invariant() {
+bool onednn_is_batch_invariant(DType dtype) {
   static const dnnl::cpu_isa isa = [] {
     // AMX tiles group the sum in their own way; the variable of oneDNN itself wins over this.
     if (std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr) {
@@ -154,8 +155,11 @@ bool onednn_is_batch_invariant() {
     }
     return dnnl::get_effective_cpu_isa();
   }();
-  return isa == dnnl::cpu_isa::avx512_core || isa == dnnl::cpu_isa::avx512_core_vnni ||
-         isa == dnnl::cpu_isa::avx512_core_bf16;
+  if (cpu_isa() < CpuIsa::kAvx512) return false;
+  if (isa == dnnl::cpu_isa::avx512_core_bf16) return true;
+  // Processors without instructions for bfloat16 have other kernels for it.
+  return dtype == DType::kF32 &&
+         (isa == dnnl::cpu_isa::avx512_core || isa == dnnl::cpu_isa::avx512_core_vnni);
 }
 
 size_t onednn_slice_bytes(int cols, int64_t k, DType dtype) {

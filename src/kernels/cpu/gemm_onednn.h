@@ -21,8 +21,9 @@ class OnednnSlice {
 };
 
 // Whether oneDNN has kernels here whose bits do not depend on the number of rows: its brgemm on
-// AVX-512. Its AVX2 kernels were seen to differ between row counts.
-bool onednn_is_batch_invariant();
+// AVX-512, for bfloat16 only where the processor has it. Its AVX2 kernels were seen to differ
+// between row counts.
+bool onednn_is_batch_invariant(DType dtype);
 
 // Bytes of a packed slice, a multiple of 64. Throws std::exception.
 size_t onednn_slice_bytes(int cols, int64_t k, DType dtype);

@@ -75,12 +75,6 @@ FT_HOT Highest highest_admitted(const float* products, const int32_t* id_map, in
   return highest<true>(products, id_map, n);
 }
 
-// Orders by product, then by the lowest row of the weight. 0: none.
-uint64_t key_of(float product, int32_t n) {
-  return uint64_t{sample_math::ordered_key(product)} << 32 |
-         (UINT32_MAX - static_cast<uint32_t>(n));
-}
-
 void raise(uint64_t& best, uint64_t key) {
   std::atomic_ref<uint64_t> shared(best);
   uint64_t seen = shared.load(std::memory_order_relaxed);
@@ -102,7 +96,7 @@ void search_tile(const HeadArgmaxArgs& a, const PackedWeight& weight, int slice,
     if (found.product == kMinusInf) continue;
     int at = found.begin;
     while (products[at] != found.product || (map != nullptr && map[at] < 0)) ++at;
-    raise(best[r], key_of(found.product, col + at));
+    raise(best[r], argmax_key(sample_math::ordered_key(found.product), col + at));
   }
 }
 
@@ -120,7 +114,12 @@ void head_argmax(const void* args, CpuPool& pool) {
                           search_tile(a, weight, slice, first, count, products);
                         });
   for (int row = 0; row < rows; ++row) {
-    const auto n = static_cast<int32_t>(UINT32_MAX - static_cast<uint32_t>(best[row]));
+    // A lower key stands for a higher row, so that the shift to the matrix' rows is a difference.
+    if (a.keys != nullptr) {
+      a.keys[row] = best[row] == 0 ? 0 : best[row] - static_cast<uint32_t>(a.first_row);
+      continue;
+    }
+    const int32_t n = row_of_argmax_key(best[row]);
     a.ids[row] = best[row] == 0 ? -1 : a.id_map != nullptr ? a.id_map[n] : n;
   }
 }

@@ -33,6 +33,13 @@ FT_INLINE void load(Lanes& out, const uint16_t* from) {
   const LanesU32 wide = __builtin_convertvector(half, LanesU32) << 16;
   std::memcpy(&out, &wide, sizeof out);
 }
+FT_INLINE void load(Lanes& out, const int8_t* from) {
+  typedef int8_t LanesI8 __attribute__((vector_size(16)));
+  typedef int32_t LanesI32 __attribute__((vector_size(64)));
+  LanesI8 codes;
+  std::memcpy(&codes, from, sizeof codes);
+  out = __builtin_convertvector(__builtin_convertvector(codes, LanesI32), Lanes);
+}
 FT_INLINE void store(float* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
 FT_INLINE void store(uint16_t* to, const Lanes& lanes) {
   LanesU32 bits;
@@ -46,6 +53,7 @@ FT_INLINE void store(uint16_t* to, const Lanes& lanes) {
 
 FT_INLINE float load_one(const float* from) { return *from; }
 FT_INLINE float load_one(const uint16_t* from) { return bf16_to_float(*from); }
+FT_INLINE float load_one(const int8_t* from) { return *from; }
 FT_INLINE void store_one(float* to, float value) { *to = value; }
 FT_INLINE void store_one(uint16_t* to, float value) { *to = bf16_from_float(value); }
 

@@ -41,6 +41,14 @@ CpuKernels cpu_kernels() {
   set(Op::kFillRandom, fill_random);
   set(Op::kPackRows, pack_rows);
   set(Op::kStamp, stamp);
+  set(Op::kAllReduce, all_reduce);
+  set(Op::kSendStep, send_step);
+  set(Op::kReceiveStep, receive_step);
+  set(Op::kSendRows, send_rows);
+  set(Op::kReceiveRows, receive_rows);
+  set(Op::kGatherColumns, gather_columns);
+  set(Op::kGatherArgmax, gather_argmax);
+  set(Op::kShareMasks, share_masks);
   kernels.stores_event[static_cast<size_t>(Op::kPublish)] = true;
   kernels.make_weight = make_weight;
   kernels.weight_slice_rows = weight_slice_rows;
@@ -48,6 +56,7 @@ CpuKernels cpu_kernels() {
   kernels.free_weight = free_weight;
   kernels.keeps_quantized = keeps_quantized;
   kernels.make_quantized_weight = make_quantized_weight;
+  kernels.quantized_weight_bytes = quantized_weight_bytes;
   static_assert(static_cast<size_t>(Op::kCount) <= kMaxOps);
   return kernels;
 }

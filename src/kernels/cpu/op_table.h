@@ -42,6 +42,14 @@ void spread_logits(const void* args, CpuPool& pool);
 void fill_random(const void* args, CpuPool& pool);
 void pack_rows(const void* args, CpuPool& pool);
 void stamp(const void* args, CpuPool& pool);
+void all_reduce(const void* args, CpuPool& pool);
+void send_step(const void* args, CpuPool& pool);
+void receive_step(const void* args, CpuPool& pool);
+void send_rows(const void* args, CpuPool& pool);
+void receive_rows(const void* args, CpuPool& pool);
+void gather_columns(const void* args, CpuPool& pool);
+void gather_argmax(const void* args, CpuPool& pool);
+void share_masks(const void* args, CpuPool& pool);
 
 // The weight functions of Device for the CPU.
 void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);
@@ -51,5 +59,6 @@ void free_weight(void* weight);
 bool keeps_quantized(const QuantForm& form, int64_t k);
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
                                       WeightOrder order);
+int64_t quantized_weight_bytes(const void* weight);
 
 }  // namespace foretoken::cpu

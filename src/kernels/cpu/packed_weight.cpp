@@ -12,13 +12,26 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int64_t kSmallestSplit = 64 << 10;            // bytes; below it one slice is fastest
-constexpr int64_t kBytesPerSlice = 512 << 10;           // fits a core's own cache beside the rows
+constexpr int64_t kSmallestSplit = 64 << 10;   // bytes; below it one slice is fastest
+constexpr int64_t kBytesPerSlice = 512 << 10;  // fits a core's own cache beside the rows
+constexpr int64_t kBytesPerBf16Slice = 256 << 10;
+constexpr int64_t kBytesTogether = 1 << 20;             // of slices, beside as many rows
 constexpr int64_t kBytesPerQuantizedSlice = 256 << 10;  // shorter ones begin too often
+
+// The same for Bf16Matrix: blocks of 64 columns where there are some, whole vectors on each side.
+int bf16_slice_width(int64_t n, int64_t k, int sides) {
+  const int64_t bytes = 2 * n * k;
+  int64_t slices = bytes < kSmallestSplit ? 1 : (bytes / kBytesPerBf16Slice + 2) / 2 * 2;
+  slices = std::max(std::min(slices, n / 64), (n + kMaxSliceCols - 1) / kMaxSliceCols);
+  const int64_t unit = n / slices >= 64 ? 64 : int64_t{kBf16Lanes} * sides;
+  const int64_t width = ((n + slices - 1) / slices + unit - 1) / unit * unit;
+  return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
+}
 
 // Width of the slices: an even number of them of nearly equal size, so that two threads finish
 // together, and whole vectors except at the end.
-int slice_width(int64_t n, int64_t k, DType dtype) {
+int slice_width(int64_t n, int64_t k, DType dtype, int sides) {
+  if (dtype == DType::kBF16 && has_bf16_products(k)) return bf16_slice_width(n, k, sides);
   const int64_t bytes = n * k * static_cast<int64_t>(dtype_size(dtype));
   int64_t slices = bytes < kSmallestSplit || n < 64 ? 1 : (bytes / kBytesPerSlice + 2) / 2 * 2;
   slices = std::max(slices, (n + kMaxSliceCols - 1) / kMaxSliceCols);
@@ -103,12 +116,24 @@ PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order)
   // Equal parts of the matrix whose rows a slice has side by side.
   const int sides = num_sides();
   FT_CHECK(n % sides == 0);
-  const int width = slice_width(n, k, dtype) / sides;
+  const int width = slice_width(n, k, dtype, sides) / sides;
   for (int64_t first = 0; first < n / sides; first += width) {
     const int cols = static_cast<int>(std::min<int64_t>(width, n / sides - first)) * sides;
     slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
   }
-  if (onednn_is_batch_invariant()) take_onednn_memory();
+  if (dtype == DType::kBF16 && has_bf16_products(k)) {
+    take_bf16_memory();
+  } else if (onednn_is_batch_invariant(dtype)) {
+    take_onednn_memory();
+  }
+}
+
+void PackedWeight::take_bf16_memory() {
+  std::vector<int> widths;
+  for (const Slice& slice : slices_) widths.push_back(slice.cols);
+  bf16_ = std::make_unique<Bf16Matrix>(widths, k_);
+  slices_together_ =
+      static_cast<int>(std::clamp<int64_t>(kBytesTogether / slice_row_bytes(0), 1, 4));
 }
 
 // One block for all slices, so that it lies on huge pages.
@@ -150,6 +175,9 @@ PackedWeight::PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DTyp
     slices_.push_back({static_cast<int>(first), static_cast<int>(cols) * num_sides(), nullptr, {}});
   }
   quantized_ = std::make_unique<QuantMatrix>(ordered, k, int64_t{width} * num_sides());
+  for (const QuantizedPart& part : parts) {
+    quantized_bytes_ += part.num_rows * packed_row_bytes(part.form, k);
+  }
   FT_CHECK(quantized_->num_slices() == num_slices());
 }
 
@@ -162,8 +190,9 @@ void PackedWeight::pack_slice(int i, const void* rows) {
   if (quantized_ != nullptr) {
     return quantized_->pack_slice(i, static_cast<const std::byte*>(rows));
   }
+  if (bf16_ != nullptr) return bf16_->pack_slice(i, static_cast<const uint16_t*>(rows));
   Slice& slice = slices_[static_cast<size_t>(i)];
-  if (onednn_is_batch_invariant()) {
+  if (onednn_is_batch_invariant(dtype_)) {
     slice.onednn = pack_onednn_slice(rows, slice.cols, k_, dtype_,
                                      onednn_memory_.data() + slice.onednn_offset);
   } else {
@@ -172,6 +201,9 @@ void PackedWeight::pack_slice(int i, const void* rows) {
 }
 
 void PackedWeight::multiply(int i, const void* x, float* y, int rows, int64_t readable_rows) const {
+  if (bf16_ != nullptr) {
+    return bf16_->multiply(bf16_kernels().front(), i, static_cast<const uint16_t*>(x), y, rows);
+  }
   const Slice& slice = slices_[static_cast<size_t>(i)];
   if (slice.onednn == nullptr) return multiply_plain_slice(slice, x, y, rows);
   const auto* from = static_cast<const std::byte*>(x);
@@ -216,7 +248,7 @@ void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
 
 int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) {
   const int sides = sides_of(order);
-  return slice_width(n, k, dtype) / sides * sides;
+  return slice_width(n, k, dtype, sides) / sides * sides;
 }
 
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order) {
@@ -240,6 +272,10 @@ QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int6
   } catch (const std::bad_alloc&) {
     return {nullptr, 0};
   }
+}
+
+int64_t quantized_weight_bytes(const void* weight) {
+  return static_cast<const PackedWeight*>(weight)->quantized_bytes();
 }
 
 void free_weight(void* weight) { delete static_cast<PackedWeight*>(weight); }

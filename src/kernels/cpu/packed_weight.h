@@ -9,6 +9,7 @@
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/page_block.h"
 #include "device/device.h"
+#include "kernels/cpu/bf16_matrix.h"
 #include "kernels/cpu/gemm_onednn.h"
 #include "kernels/cpu/quant_matrix.h"
 
@@ -43,8 +44,14 @@ class PackedWeight {
   int first_col(int i) const { return slices_[static_cast<size_t>(i)].first_col; }
   int cols(int i) const { return slices_[static_cast<size_t>(i)].cols; }
 
+  // Slices that a thread multiplies many rows with together, so that rows of x are read once for
+  // all.
+  int slices_together() const { return slices_together_; }
+
   // Null where the weight is not quantised; then `multiply` is for it.
   const QuantMatrix* quantized() const { return quantized_.get(); }
+  // Of codes and scales, without what fills pages and blocks up; 0 where it is not quantised.
+  int64_t quantized_bytes() const { return quantized_bytes_; }
 
   // y[rows, cols(i)], dense and in float, from rows <= kMaxTileRows rows of x. Of x at most
   // `readable_rows` >= rows rows may be read; y has room for kMaxTileRows rows.
@@ -54,11 +61,12 @@ class PackedWeight {
   struct Slice {
     int first_col;
     int cols;
-    std::unique_ptr<OnednnSlice> onednn;  // null: `plain` holds the weights as float
+    std::unique_ptr<OnednnSlice> onednn;  // null: bf16_, or `plain` holds the weights as float
     std::vector<float> plain;
     size_t onednn_offset = 0;  // in onednn_memory_
   };
 
+  void take_bf16_memory();
   void take_onednn_memory();
 
   void multiply_plain_slice(const Slice& slice, const void* x, float* y, int rows) const;
@@ -69,7 +77,10 @@ class PackedWeight {
   WeightOrder order_;
   PageBlock onednn_memory_;
   std::vector<Slice> slices_;
+  int slices_together_ = 1;
+  std::unique_ptr<Bf16Matrix> bf16_;
   std::unique_ptr<QuantMatrix> quantized_;
+  int64_t quantized_bytes_ = 0;
 };
 
 static_assert(kMaxTileRows <= kMostTileRows);
@@ -108,14 +119,19 @@ void for_each_product_tile(CpuPool& pool, const PackedWeight& weight, const void
   if (weight.quantized() != nullptr) return for_each_quantized_tile(pool, weight, x, rows, use);
   const int64_t tiles = (rows + kMaxTileRows - 1) / kMaxTileRows;
   const int64_t row_bytes = weight.k() * static_cast<int64_t>(dtype_size(weight.dtype()));
-  pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
+  const int together = rows > kMaxTileRows ? weight.slices_together() : 1;
+  const int64_t groups = (weight.num_slices() + together - 1) / together;
+  pool.parallel_for(groups * tiles, [&](int64_t index, int) {
     alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
-    const int slice = static_cast<int>(index / tiles);
+    const auto first_slice = static_cast<int>(index / tiles) * together;
+    const int end_slice = std::min(first_slice + together, weight.num_slices());
     const int64_t first = index % tiles * kMaxTileRows;
     const auto count = static_cast<int>(std::min<int64_t>(kMaxTileRows, rows - first));
-    weight.multiply(slice, static_cast<const std::byte*>(x) + first * row_bytes, tile, count,
-                    readable_rows - first);
-    use(slice, first, count, static_cast<const float*>(tile));
+    for (int slice = first_slice; slice < end_slice; ++slice) {
+      weight.multiply(slice, static_cast<const std::byte*>(x) + first * row_bytes, tile, count,
+                      readable_rows - first);
+      use(slice, first, count, static_cast<const float*>(tile));
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "device/cpu/cpu_isa.h"
 #include "kernels/cpu/quant_product.h"
 
 namespace foretoken::cpu {
@@ -68,11 +69,10 @@ namespace {
 std::vector<QuantKernels> find_kernels() {
   std::vector<QuantKernels> found;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+  if (cpu_isa() >= CpuIsa::kAvx512 && __builtin_cpu_supports("avx512vnni")) {
     found.push_back(kAvx512VnniKernels);
   }
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool has_avx2 = cpu_isa() >= CpuIsa::kAvx2;
   if (has_avx2 && __builtin_cpu_supports("avxvnni")) found.push_back(kAvxVnniKernels);
   if (has_avx2) found.push_back(kAvx2Kernels);
 #endif

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/cpu/hot.h"
+#include "kernels/cpu/int8_entry.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 
@@ -41,7 +43,19 @@ FT_INLINE const float* normed_head(const float* x, const float* weight, float ep
   return buffer;
 }
 
-template <class T>
+// Turns the head x into an entry of the cache: of type Entry, int8_t codes with their scale.
+template <class Entry>
+FT_INLINE void store_entry(const float* x, const Rotation& r, int half, int dim, void* to) {
+  if constexpr (std::is_same_v<Entry, int8_t>) {
+    float turned[kMaxHeadDim];
+    rotate(x, r, half, dim, turned);
+    store_int8_entry(turned, dim, static_cast<int8_t*>(to));
+  } else {
+    rotate(x, r, half, dim, static_cast<Entry*>(to));
+  }
+}
+
+template <class T, class Entry>
 FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
   float buffer[kMaxHeadDim];
   const int dim = a.kv.head_dim;
@@ -54,23 +68,36 @@ FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t r
   }
   const int64_t block = a.kv_slot[row] / a.kv.block_size;
   const int64_t offset = a.kv_slot[row] % a.kv.block_size;
-  const auto entry = [&](int h) {
-    return ((block * a.kv.num_kv_heads + h) * a.kv.block_size + offset) * dim;
+  const auto entry = [&](void* cache, int h) {
+    const int64_t index = (block * a.kv.num_kv_heads + h) * a.kv.block_size + offset;
+    return static_cast<std::byte*>(cache) + index * kv_entry_bytes(a.kv);
   };
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
     const float* head = normed_head(x, a.k_norm, a.norm_eps, dim, buffer);
-    rotate(head, rotation, half, dim, static_cast<T*>(a.kv.k) + entry(h));
+    store_entry<Entry>(head, rotation, half, dim, entry(a.kv.k, h));
   }
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
-    rotate(x, rotation, 0, dim, static_cast<T*>(a.kv.v) + entry(h));
+    store_entry<Entry>(x, rotation, 0, dim, entry(a.kv.v, h));
   }
 }
 
 FT_HOT void rope_row_f32(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
-  rope_row<float>(a, rotation, row);
+  rope_row<float, float>(a, rotation, row);
 }
 FT_HOT void rope_row_bf16(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
-  rope_row<uint16_t>(a, rotation, row);
+  rope_row<uint16_t, uint16_t>(a, rotation, row);
+}
+FT_HOT void rope_row_f32_int8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<float, int8_t>(a, rotation, row);
+}
+FT_HOT void rope_row_bf16_int8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<uint16_t, int8_t>(a, rotation, row);
+}
+
+auto row_function(const KvLayer& kv) {
+  const bool is_int8 = kv.format == KvFormat::kInt8;
+  if (kv.dtype == DType::kF32) return is_int8 ? rope_row_f32_int8 : rope_row_f32;
+  return is_int8 ? rope_row_bf16_int8 : rope_row_bf16;
 }
 
 }  // namespace
@@ -79,6 +106,7 @@ void rope_kv(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const RopeKvArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
   const int64_t cost = int64_t{a.num_heads + 2 * a.kv.num_kv_heads} * a.kv.head_dim;
+  const auto run = row_function(a.kv);
   for_each_row(pool, rows, cost, [&](int64_t row) {
     Rotation rotation;
     const auto position = static_cast<float>(std::max(0, a.positions[row] + a.position_shift));
@@ -87,11 +115,7 @@ void rope_kv(const void* args, CpuPool& pool) {
       rotation.cos[i] = std::cos(angle) * a.scaling;
       rotation.sin[i] = std::sin(angle) * a.scaling;
     }
-    if (a.kv.dtype == DType::kF32) {
-      rope_row_f32(a, rotation, row);
-    } else {
-      rope_row_bf16(a, rotation, row);
-    }
+    run(a, rotation, row);
   });
 }
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <limits>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/sleep_exactly.h"
 #include "base/spin.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
@@ -18,7 +17,7 @@ namespace foretoken::cpu {
 namespace {
 
 constexpr int kSpinsBeforeSleep = 400;
-constexpr std::chrono::microseconds kSleep{20};
+constexpr int64_t kSleepNs = 20'000;
 
 uint64_t acquire(uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
 
@@ -62,15 +61,17 @@ void export_spans(const void* args, CpuPool&) {
   const auto& a = *static_cast<const ExportSpansArgs*>(args);
   const MaskExchange& x = a.exchange;
   const uint64_t ticket = a.ticket->next;
-  const bool has_room = acquire(x.taken) + kMaskRing > ticket;
+  const bool has_room =
+      acquire(x.taken) + kMaskRing > ticket && (a.num_mended == 0 || acquire(x.resting) == 0);
   MaskSpan* to = x.spans + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int32_t i = 0; i < a.counts->num_spans; ++i) {
     const SpanState& span = a.spans[i];
-    const bool wanted = wants_masks(a.batch, span, a.drafter);
+    const bool wanted = wants_masks(a.batch, span, a.drafter, a.num_mended);
     SlotState& state = a.batch.slots[span.slot];
     const int32_t num_drafts = a.drafter == kVerifying ? span.num_drafts : state.num_drafts;
     if (has_room) to[i] = wanted ? mask_span(a.batch, span, num_drafts) : MaskSpan{};
     if (!wanted) continue;
+    if (has_room && a.num_mended > 0) to[i].num_mended = num_mended(state, a.num_mended);
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
@@ -94,7 +95,7 @@ void await_masks(const void* args, CpuPool&) {
     if (spins < kSpinsBeforeSleep) {
       spin_pause(spins);
     } else {
-      std::this_thread::sleep_for(kSleep);
+      sleep_exactly(kSleepNs);
     }
   }
   if (verifies) a.ticket->num_late = acquire(x.answered) > ticket ? 0 : a.ticket->num_late + 1;
@@ -103,8 +104,13 @@ void await_masks(const void* args, CpuPool&) {
     const SpanState& span = a.spans[i];
     if (!has_sampled(span) || a.params[span.slot].grammar == 0) continue;
     const MaskAnswer answer = mask_answer(acquire(&answers[i]), ticket);
-    a.slots[span.slot].num_masks = answer.num_masks;
-    a.slots[span.slot].num_decided = answer.num_decided;
+    SlotState& state = a.slots[span.slot];
+    if (a.mends != 0 && answer.num_decided > 0) {
+      state.num_drafts = answer.num_decided - 1;
+      std::copy_n(x.mends + int64_t{i} * kMaxDrafts, state.num_drafts, state.drafts);
+    }
+    state.num_masks = answer.num_masks;
+    state.num_decided = answer.num_decided;
   }
 }
 

@@ -89,6 +89,7 @@ void upload(const void* args, CpuPool&) {
   check_plan(from, a, step);
   *to.header = *from.header;
   std::memcpy(to.spans, from.spans, sizeof(SpanPlan) * static_cast<size_t>(from.header->num_spans));
+  if (a.only_spans != 0) return;
   for (int i = 0; i < from.header->num_inits; ++i) {
     apply_init(a.batch, from.inits[i], from.words);
   }

@@ -206,7 +206,7 @@ template <int Dim>
 void launch_long(const AttentionArgs& args, cudaStream_t stream) {
   using Block = BlockShape<Dim, kGroupsForLong>;
   const auto kernel = attention_long_kernel<Dim>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
   if (raised != cudaSuccess) return;
   const TileShape shape = tiles_for(args, kGroupsForLong * kGroupRows);
@@ -218,7 +218,7 @@ template <int Dim>
 void launch_short(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
   using Block = BlockShape<Dim, kGroupsForShort>;
   const auto kernel = attention_short_kernel<Dim>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
   if (raised != cudaSuccess) return;
   const TileShape shape = tiles_for(args, kGroupsForShort * kGroupRows);

@@ -108,7 +108,7 @@ template <int Dim, int BlockSize>
 bool launch(const AttentionArgs& args, cudaStream_t stream) {
   constexpr int kBytes = TeamMemory<Dim, BlockSize>::kAllBytes;
   const auto kernel = attention_stream_kernel<Dim, BlockSize>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   KvMaps maps;
   if (raised != cudaSuccess || !make_cache_map(maps.k, args.kv.k, Dim, BlockSize) ||

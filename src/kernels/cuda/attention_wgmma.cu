@@ -349,7 +349,7 @@ template <int Dim, bool Cut>
 void launch(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream) {
   using S = BlockShape<Dim>;
   const auto kernel = attention_wgmma_kernel<Dim, Cut>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes);
   if (raised != cudaSuccess) return;
   const TileShape shape = tiles_for(args, kQueryRows);

@@ -162,7 +162,7 @@ template <int WTiles, int XTiles, int Stages, class Epilogue>
 void launch(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   constexpr int kBytes = Ring<WTiles, XTiles, Stages>::kBytes;
   const auto kernel = gemm_skinny_kernel<WTiles, XTiles, Stages, Epilogue>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (raised != cudaSuccess) return;
   set_width(epilogue, args, kTileN * WTiles);

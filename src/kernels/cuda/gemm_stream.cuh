@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
 template <class Shape, class Epilogue>
 bool launch_stream(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   const auto kernel = gemm_stream_kernel<Shape, Epilogue>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes);
   const auto box_rows = [&args](int most) { return args.max_rows < most ? args.max_rows : most; };
   CUtensorMap all_x;

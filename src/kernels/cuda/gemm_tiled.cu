@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
 template <class Shape, class Epilogue>
 void launch(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   const auto kernel = gemm_tiled_kernel<Shape, Epilogue>;
-  static const cudaError_t raised =
+  const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes);
   if (raised != cudaSuccess) return;
   const dim3 grid(ceil_div(args.max_rows, Shape::kRowsX), ceil_div(args.n, Shape::kRowsW));

@@ -14,11 +14,12 @@ struct WideProducts {
   template <class Epilogue>
   __device__ void run(const GemmArgs& args, const Epilogue& epilogue) const {
     const int warpgroup_row = static_cast<int>(threadIdx.x) / 128 * Shape::kTilesX * 64;
+    skip(work.dropped);
     for (int t = work.first; t < work.count; t += work.step) {
       const int2 tile = work.tiles.at(t);
       const int row = work.first_row(tile) + warpgroup_row;
       if (row >= work.live) {
-        skip();
+        skip(work.num_stages);
         continue;
       }
       float c[Shape::kTilesX][Shape::kN / 2];
@@ -46,8 +47,8 @@ struct WideProducts {
     }
   }
 
-  __device__ void skip() const {
-    for (int i = 0; i < work.num_stages; ++i) {
+  __device__ void skip(int num_stages) const {
+    for (int i = 0; i < num_stages; ++i) {
       wait_barrier(ring.full + ring.stage, ring.parity);
       release(ring.stage);
       ring.advance();
@@ -121,10 +122,6 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
 template <class Shape, class Epilogue>
 int resident_clusters() {
   const auto kernel = gemm_wide_kernel<Shape, Epilogue>;
-  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes) !=
-      cudaSuccess) {
-    return 0;
-  }
   if (Shape::kCluster == 1) return device_traits().num_sms;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -142,6 +139,12 @@ int resident_clusters() {
 // False when the device or the driver cannot run it.
 template <class Shape, class Epilogue>
 bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  // Of the current device: the ranks of a process have several.
+  if (cudaFuncSetAttribute(gemm_wide_kernel<Shape, Epilogue>,
+                           cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           Shape::kBytes) != cudaSuccess) {
+    return false;
+  }
   static const int resident = resident_clusters<Shape, Epilogue>();
   WideMaps maps;
   if (resident == 0 ||

@@ -57,14 +57,19 @@ struct WideTiles {
 };
 
 // What a block has to do: tiles first, first + step, ... below count, each of num_stages stages.
+// The weights of the first `early` stages are loaded before the op before has ended, for the tile
+// that comes first when the last tile along x has a live row. Otherwise `dropped` of them, all, are
+// thrown away.
 template <class Shape>
 struct WideWork {
+  static constexpr int kMostEarlyRows = 512;
   WideTiles<Shape> tiles;
   int first;
   int step;
   int count = 0;
   int num_stages;
-  int early;  // stages of the first tile whose weights are loaded before the op before has ended
+  int early;
+  int dropped = 0;
   int live = 0;
   int rank_x;  // place in the cluster
   int rank_w;
@@ -78,19 +83,18 @@ struct WideWork {
     const int rank = Shape::kCluster == 1 ? 0 : static_cast<int>(cluster_rank());
     rank_x = rank % Shape::kClusterX;
     rank_w = rank / Shape::kClusterX;
-    // With more tiles along x, the live rows decide which is the first.
-    early = tiles.num_x == 1 ? min(Shape::kStages, num_stages) : 0;
+    const bool is_early = tiles.num_x == 1 || args.max_rows <= kMostEarlyRows;
+    early = is_early ? min(Shape::kStages, num_stages) : 0;
   }
 
   __device__ void set_live(int rows) {
     live = rows;
+    const int most_x = tiles.num_x;
     tiles.num_x = ceil_div(rows, Shape::kRows * Shape::kClusterX);
     count = tiles.count();
-    if (rows > 0 || early == 0) return;
-    // Dead rows only, but what is under way must land before the block may end.
-    tiles.num_x = 1;
-    num_stages = early;
-    count = first + 1;
+    if (tiles.num_x == most_x) return;
+    dropped = early;
+    early = 0;
   }
   __device__ int first_row(int2 tile) const {
     return (tile.x * Shape::kClusterX + rank_x) * Shape::kRows;
@@ -161,6 +165,10 @@ struct WideLoader {
   }
 
   __device__ void run(const WideWork<Shape>& work) const {
+    for (int i = 0; i < work.dropped; ++i) {
+      arrive(ring.full + i);
+      ring.advance();
+    }
     for (int i = 0; i < work.early; ++i) {
       arrive_expecting(ring.full + i, Shape::kAtoms * Shape::kAtomBytesX);
       load_x(work, work.tiles.at(work.first), i);

@@ -26,7 +26,11 @@ __global__ void __launch_bounds__(kThreads) best_ids_kernel(HeadArgmaxArgs args,
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (const uint64_t other : warp_keys) key = max(key, other);
-  const auto n = static_cast<int32_t>(~static_cast<uint32_t>(key));
+  if (args.keys != nullptr) {
+    args.keys[row] = key == 0 ? 0 : key - static_cast<uint32_t>(args.first_row);
+    return;
+  }
+  const int32_t n = row_of_argmax_key(key);
   args.ids[row] = key == 0 ? -1 : args.id_map == nullptr ? n : args.id_map[n];
 }
 

@@ -42,6 +42,14 @@ void launch_spread_logits(const void* args, cudaStream_t stream);
 void launch_fill_random(const void* args, cudaStream_t stream);
 void launch_pack_rows(const void* args, cudaStream_t stream);
 void launch_stamp(const void* args, cudaStream_t stream);
+void launch_all_reduce(const void* args, cudaStream_t stream);
+void launch_gather_columns(const void* args, cudaStream_t stream);
+void launch_gather_argmax(const void* args, cudaStream_t stream);
+void launch_share_masks(const void* args, cudaStream_t stream);
+void launch_send_step(const void* args, cudaStream_t stream);
+void launch_receive_step(const void* args, cudaStream_t stream);
+void launch_send_rows(const void* args, cudaStream_t stream);
+void launch_receive_rows(const void* args, cudaStream_t stream);
 
 // Where the upload op reports a plan that it cannot run.
 void report_failures_to(PlanFailure* failure);

@@ -52,6 +52,14 @@ constexpr Ops make_ops() {
   set(ops, Op::kFillRandom, launch_fill_random, "fill_random");
   set(ops, Op::kPackRows, launch_pack_rows, "pack_rows");
   set(ops, Op::kStamp, launch_stamp, "stamp");
+  set(ops, Op::kAllReduce, launch_all_reduce, "all_reduce");
+  set(ops, Op::kGatherColumns, launch_gather_columns, "gather_columns");
+  set(ops, Op::kGatherArgmax, launch_gather_argmax, "gather_argmax");
+  set(ops, Op::kShareMasks, launch_share_masks, "share_masks");
+  set(ops, Op::kSendStep, launch_send_step, "send_step");
+  set(ops, Op::kReceiveStep, launch_receive_step, "receive_step");
+  set(ops, Op::kSendRows, launch_send_rows, "send_rows");
+  set(ops, Op::kReceiveRows, launch_receive_rows, "receive_rows");
   return ops;
 }
 

@@ -45,17 +45,21 @@ __global__ void __launch_bounds__(kThreads) export_kernel(ExportSpansArgs args) 
   const MaskExchange& x = args.exchange;
   const uint64_t ticket = args.ticket->next;
   __shared__ int has_room;
-  if (threadIdx.x == 0) has_room = acquire(x.taken) + kMaskRing > ticket ? 1 : 0;
+  if (threadIdx.x == 0) {
+    const bool resting = args.num_mended > 0 && acquire(x.resting) != 0;
+    has_room = acquire(x.taken) + kMaskRing > ticket && !resting ? 1 : 0;
+  }
   __syncthreads();
   const int num_spans = args.counts->num_spans;
   MaskSpan* to = x.spans + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     const SpanState span = args.spans[i];
-    const bool wanted = wants_masks(args.batch, span, args.drafter);
+    const bool wanted = wants_masks(args.batch, span, args.drafter, args.num_mended);
     SlotState& state = args.batch.slots[span.slot];
     const int num_drafts = args.drafter == kVerifying ? span.num_drafts : state.num_drafts;
     if (has_room != 0) to[i] = wanted ? mask_span(args.batch, span, num_drafts) : MaskSpan{};
     if (!wanted) continue;
+    if (has_room != 0 && args.num_mended > 0) to[i].num_mended = num_mended(state, args.num_mended);
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
@@ -95,8 +99,14 @@ __global__ void __launch_bounds__(kThreads) await_kernel(AwaitMasksArgs args) {
     const SpanState span = args.spans[i];
     if (!has_sampled(span) || args.params[span.slot].grammar == 0) continue;
     const MaskAnswer answer = mask_answer(acquire(answers + i), ticket);
-    args.slots[span.slot].num_masks = answer.num_masks;
-    args.slots[span.slot].num_decided = answer.num_decided;
+    SlotState& state = args.slots[span.slot];
+    if (args.mends != 0 && answer.num_decided > 0) {
+      state.num_drafts = answer.num_decided - 1;
+      const int32_t* drafts = x.mends + int64_t{i} * kMaxDrafts;
+      for (int d = 0; d < state.num_drafts; ++d) state.drafts[d] = __ldcv(drafts + d);
+    }
+    state.num_masks = answer.num_masks;
+    state.num_decided = answer.num_decided;
   }
 }
 

@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(kThreads) upload_kernel(UploadArgs args) {
     if (threadIdx.x == 0) refuse_plan(to, header.step, step);
     return;
   }
+  if (args.only_spans != 0) return;
   apply_inits(args.batch, to.inits, header.num_inits);
   copy_lists(args.batch.lists, to.inits, header.num_inits, from.words);
   apply_block_updates(args.batch, to.block_updates, header.num_block_updates);

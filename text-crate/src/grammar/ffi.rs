@@ -104,6 +104,20 @@ pub unsafe extern "C" fn ft_matcher_mask(
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn ft_matcher_forced(
+    matcher: *const FtMatcher,
+    words: *const u32,
+    num_words: usize,
+) -> i64 {
+    let mut forced = None;
+    guard(std::ptr::null_mut(), || {
+        forced = (*matcher).forced(slice(words, num_words));
+        Ok(())
+    });
+    forced.map_or(-1, i64::from)
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn ft_matcher_consume(
     matcher: *mut FtMatcher,
     id: u32,

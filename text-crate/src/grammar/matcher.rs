@@ -2,18 +2,21 @@
 
 use super::vocabulary::FtGrammarEnv;
 use crate::ffi::{Failure, Outcome};
+use llguidance::toktrie::TokEnv;
 use llguidance::Matcher;
 
 pub struct FtGrammar {
     pub start: Matcher,
     pub vocab_size: usize,
     pub eos_ids: Vec<u32>,
+    tokens: TokEnv,
 }
 
 pub struct FtMatcher {
     matcher: Matcher,
     vocab_size: usize,
     eos_ids: Vec<u32>,
+    tokens: TokEnv,
 }
 
 impl FtGrammar {
@@ -22,6 +25,7 @@ impl FtGrammar {
             start,
             vocab_size: env.vocab_size,
             eos_ids: env.eos_ids.clone(),
+            tokens: env.factory.tok_env().clone(),
         }
     }
 
@@ -31,6 +35,7 @@ impl FtGrammar {
             matcher: self.start.deep_clone(),
             vocab_size: self.vocab_size,
             eos_ids: self.eos_ids.clone(),
+            tokens: self.tokens.clone(),
         }
     }
 }
@@ -64,6 +69,31 @@ impl FtMatcher {
             set(words, *id, ends);
         }
         Ok(())
+    }
+
+    /// The id with the longest text among those of a mask, where all others are beginnings of it.
+    pub fn forced(&self, words: &[u32]) -> Option<u32> {
+        const MOST: usize = 64;
+        let mut ids = [0u32; MOST];
+        let mut count = 0;
+        for (at, word) in words.iter().enumerate() {
+            let mut rest = *word;
+            if count + rest.count_ones() as usize > MOST {
+                return None;
+            }
+            while rest != 0 {
+                ids[count] = at as u32 * 32 + rest.trailing_zeros();
+                count += 1;
+                rest &= rest - 1;
+            }
+        }
+        let ids = &ids[..count];
+        let text = |id: u32| self.tokens.tok_trie().token(id);
+        let longest = *ids.iter().max_by_key(|id| text(**id).len())?;
+        let fits = |id: u32| id == longest || text(longest).starts_with(text(id));
+        let is_end = |id: u32| self.eos_ids.contains(&id);
+        let forces = ids.iter().all(|id| fits(*id)) && (count == 1 || !ids.iter().any(|id| is_end(*id)));
+        forces.then_some(longest)
     }
 
     pub fn consume(&mut self, id: u32) -> Outcome<()> {

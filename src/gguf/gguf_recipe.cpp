@@ -1,5 +1,7 @@
-#include "convert/gguf_recipe.h"
+#include "gguf/gguf_recipe.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "base/check.h"
@@ -17,6 +19,9 @@ constexpr GgufRecipe kRecipes[] = {
     {"q4_k_m", 15, "Q4_K", "Q6_K", true, "q4_k with 6 bits where they help most"},
     {"q6_k", 18, "Q6_K", "Q6_K", false, "6 bits, a scale for 16"},
 };
+
+// Matrices that more bits help most, by GGUF's names and by Hugging Face's.
+constexpr std::string_view kMoreHelps[] = {".attn_v.", ".ffn_down.", ".v_proj.", ".down_proj."};
 
 const BlockType* block_type(std::string_view name) {
   for (const BlockType& type : block_types()) {
@@ -42,6 +47,11 @@ const GgufRecipe* find_gguf_recipe(std::string_view name) {
   return nullptr;
 }
 
+int64_t matrices_bytes(const GgufRecipe& recipe, int64_t elements) {
+  const BlockType* type = block_type(recipe.matrices);
+  return elements / type->elements * type->bytes;
+}
+
 Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& tensor,
                                  int32_t num_layers) {
   if (tensor.shape.size() < 2) return block_type("F32");
@@ -51,8 +61,9 @@ Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& t
     type = block_type(recipe.output);
     if (cols % type->elements != 0) type = block_type("Q8_0");
   }
-  const bool some = tensor.name.find(".attn_v.") != std::string_view::npos ||
-                    tensor.name.find(".ffn_down.") != std::string_view::npos;
+  const bool some = std::any_of(std::begin(kMoreHelps), std::end(kMoreHelps), [&](auto part) {
+    return tensor.name.find(part) != std::string_view::npos;
+  });
   if (recipe.more_for_some && some && gets_more(tensor.layer, num_layers)) {
     type = block_type("Q6_K");
   }

@@ -1,4 +1,4 @@
-#include "convert/gguf_recipe.h"
+#include "gguf/gguf_recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +21,14 @@ TEST(GgufRecipe, TypesOfTensors) {
   EXPECT_EQ(type("q4_0", "token_embd.weight", {2, 256}, -1, true), "Q6_K");
   EXPECT_EQ(type("q4_0", "output.weight", {2, 96}, -1, true), "Q8_0");
   EXPECT_EQ(type("q8_0", "output.weight", {2, 96}, -1, true), "Q8_0");
+}
+
+TEST(GgufRecipe, NamesOfHuggingFaceAndBytes) {
+  EXPECT_EQ(type("q4_k_m", "model.layers.0.mlp.down_proj.weight", {2, 256}), "Q6_K");
+  EXPECT_EQ(type("q4_k_m", "model.layers.0.self_attn.v_proj.weight", {2, 256}), "Q6_K");
+  EXPECT_EQ(type("q4_k_m", "model.layers.0.mlp.up_proj.weight", {2, 256}), "Q4_K");
+  EXPECT_EQ(matrices_bytes(*find_gguf_recipe("q8_0"), 64), 68);
+  EXPECT_EQ(matrices_bytes(*find_gguf_recipe("q4_k_m"), 512), 288);
 }
 
 // Of 16 layers Q4_K_M gives more bits to 0, 1, 4, 7, 10, 13, 14 and 15.

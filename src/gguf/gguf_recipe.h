@@ -23,7 +23,11 @@ std::span<const GgufRecipe> gguf_recipes();
 // Null for an unknown name.
 const GgufRecipe* find_gguf_recipe(std::string_view name);
 
-// A tensor to place: its GGUF name, its layer (-1: none), and whether it is the output matrix.
+// Bytes of so many elements of the type that most matrices get.
+int64_t matrices_bytes(const GgufRecipe& recipe, int64_t elements);
+
+// A tensor to place: its name as GGUF or Hugging Face has it, its layer (-1: none), and whether it
+// is the output matrix.
 struct PlacedTensor {
   std::string_view name;
   std::span<const int64_t> shape;

@@ -1,0 +1,26 @@
+#pragma once
+#include <foretoken/status.h>
+
+#include <cstdint>
+
+namespace foretoken {
+
+// What the queues of several ranks combine their results with, inside of ops
+// (kernels/collectives.h). One for each rank, made at the same time (Device::make_communicator);
+// it outlives the queue that uses it. All ranks enqueue the same collectives in the same order.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // For the ops of this device.
+  virtual const void* handle() const = 0;
+  // Nanoseconds that this rank has spent exchanging so far, waiting for the others included; 0
+  // where the device does not measure it. Any thread.
+  virtual int64_t exchange_ns() const { return 0; }
+  // Ends collectives of this rank that wait, and all later ones. Any thread. The ranks on the other
+  // side are told through their links.
+  virtual void abort() = 0;
+};
+
+}  // namespace foretoken

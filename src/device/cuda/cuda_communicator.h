@@ -1,0 +1,42 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/communicator.h"
+#include "device/cuda/cuda_device.h"
+#include "group/rank_link.h"
+
+namespace foretoken::cuda {
+
+inline constexpr int kMostRanks = 8;
+inline constexpr int kCommBlocks = 128;               // blocks of a collective at most
+inline constexpr int64_t kCommBlockBytes = 32 << 10;  // that a block gives a peer at once
+
+// What a collective's kernel needs, by value. Every rank has one region of device memory, which its
+// peers write into: for each of two parities, source and block a slot of kCommBlockBytes, and for
+// each block and source a flag, the number of the last exchange whose slot is filled. In a ring of
+// stages a slot is written again when its reader has said so (acks).
+struct CommView {
+  int rank;
+  int size;
+  char* slots[kMostRanks];      // by rank: [2, size, kCommBlocks, kCommBlockBytes]
+  uint32_t* flags[kMostRanks];  // by rank: [kCommBlocks, kMostRanks]
+  uint32_t* acks[kMostRanks];   // by rank: [kCommBlocks] messages of it that were read
+  uint32_t* counts;             // of this rank: [kCommBlocks] exchanges that a block has made
+  uint32_t* sent;               // of this rank: [kCommBlocks] messages to the next in the ring
+  uint32_t* received;           // of this rank: [kCommBlocks] messages from the one before
+  const uint32_t* aborted;      // pinned: 1: the group has ended
+  PlanFailure* failure;         // pinned: where a kernel says that it gave up
+};
+
+// Meets the other ranks of `link` and opens their memory: within a process directly, in other
+// processes of the host by its handle. Unsupported where two devices cannot reach each other.
+// `failure` outlives it.
+Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, int ordinal,
+                                                        PlanFailure* failure);
+
+}  // namespace foretoken::cuda

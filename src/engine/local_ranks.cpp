@@ -1,0 +1,43 @@
+#include "engine/local_ranks.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/thread_role.h"
+#include "engine/rank_engine.h"
+
+namespace foretoken {
+namespace {
+
+EngineConfig config_of_rank(const EngineConfig& config, int rank) {
+  EngineConfig own = config;
+  own.device_ordinal += rank;
+  own.on_load_progress = nullptr;
+  own.on_download_progress = nullptr;
+  own.profile.clear();
+  return own;
+}
+
+}  // namespace
+
+LocalRanks::LocalRanks(const EngineConfig& config, const TestHooks& hooks,
+                       std::vector<group::LaneLinks>& links) {
+  // Its first use makes the logger, which two threads must not do at once.
+  (void)spdlog::default_logger();
+  TestHooks own_hooks;
+  own_hooks.drop_bonus = hooks.drop_bonus;
+  for (size_t rank = 1; rank < links.size(); ++rank) {
+    threads_.emplace_back([own = config_of_rank(config, static_cast<int>(rank)), own_hooks,
+                           own_links = std::move(links[rank])]() mutable {
+      set_thread_role(ThreadRole::kEngine, "ft-rank");
+      const Status status = run_rank(own, own_hooks, std::move(own_links));
+      if (!status.ok()) FT_LOG(debug, "a rank ended: {}", status.message());
+    });
+  }
+}
+
+LocalRanks::~LocalRanks() {
+  for (std::thread& thread : threads_) thread.join();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,30 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <thread>
+#include <vector>
+
+#include "engine/test_hooks.h"
+#include "group/rank_link.h"
+
+namespace foretoken {
+
+// The ranks above 0 of an engine whose ranks are threads of this process. Each makes its own part
+// of the engine at the same time as rank 0, and runs rank 0's plans until they end.
+class LocalRanks {
+ public:
+  // `links`: by rank; those from 1 on are taken. `config` is that of rank 0; on CUDA rank r takes
+  // the r-th device from device_ordinal on. An error of a rank ends the group, and so comes to rank
+  // 0 from its own link.
+  LocalRanks(const EngineConfig& config, const TestHooks& hooks,
+             std::vector<group::LaneLinks>& links);
+  // Waits for them: rank 0 has sent its last plan or ended the group.
+  ~LocalRanks();
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace foretoken

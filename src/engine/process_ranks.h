@@ -1,0 +1,24 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <memory>
+
+#include "base/result.h"
+#include "group/launch.h"
+
+namespace foretoken {
+
+// The engine of rank 0 whose other ranks are processes: starts those of this host, waits for all,
+// and makes the engine together with them. When the group has ended, every call says why.
+Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
+                                                    const group::Environment& environment);
+
+// What a process whose rank is above 0 does in place of its command: meets the others and runs
+// rank 0's plans until rank 0 ends. Ok then; otherwise why the group has ended. SIGINT and SIGTERM
+// are rank 0's to act on, and ignored once the ranks have met.
+Status run_process_rank(const EngineConfig& config, const group::Environment& environment);
+
+// This process's rank among those of its engine; 0 where it is alone or its ranks are threads.
+Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment);
+
+}  // namespace foretoken

@@ -1,0 +1,23 @@
+#pragma once
+#include <foretoken/config.h>
+#include <foretoken/engine.h>
+
+#include <memory>
+
+#include "base/result.h"
+#include "engine/test_hooks.h"
+#include "group/rank_link.h"
+
+namespace foretoken {
+
+// The engine of rank 0 of a group whose other ranks call run_rank with their links and an equal
+// configuration, but for device_ordinal. Blocks until all are ready. Errors of any rank come back
+// here, and through the links to the others.
+Status make_rank_engine(const EngineConfig& config, group::LaneLinks links,
+                        std::unique_ptr<Engine>* engine);
+
+// A rank above 0: makes its part of the engine and runs rank 0's plans until rank 0 ends, or the
+// group does with an error. Blocks.
+Status run_rank(const EngineConfig& config, const TestHooks& hooks, group::LaneLinks links);
+
+}  // namespace foretoken

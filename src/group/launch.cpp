@@ -1,0 +1,183 @@
+#include "group/launch.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace foretoken::group {
+namespace {
+
+// The variables of a launcher that starts a process for each rank.
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* size;
+  const char* local_size;  // ranks on this host; null: not told
+  const char* master_addr;
+  const char* master_port;
+};
+
+constexpr std::array<Launcher, 4> kLaunchers = {{
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "MASTER_ADDR", "MASTER_PORT"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "MASTER_ADDR", "MASTER_PORT"},
+    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MASTER_ADDR", "MASTER_PORT"},
+}};
+
+std::optional<int> parse_number(const char* text) {
+  int number = 0;
+  const char* end = text + std::strlen(text);
+  const auto [at, error] = std::from_chars(text, end, number);
+  if (error != std::errc() || at != end || number < 0) return std::nullopt;
+  return number;
+}
+
+Result<int> number_of(const Environment& environment, const char* name) {
+  const char* text = environment(name);
+  if (text == nullptr) return invalid_argument(fmt::format("{} is not set", name));
+  const std::optional<int> number = parse_number(text);
+  if (number) return *number;
+  return invalid_argument(fmt::format("{} is '{}', which is no number of a rank", name, text));
+}
+
+const Launcher* find_launcher(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    if (environment(launcher.rank) != nullptr && environment(launcher.size) != nullptr) {
+      return &launcher;
+    }
+  }
+  return nullptr;
+}
+
+// A child of this program's own: FORETOKEN_RANK and FORETOKEN_MASTER.
+Result<LaunchPlan> plan_child(const RankLayout& layout, const Environment& environment) {
+  LaunchPlan plan;
+  FT_ASSIGN_OR_RETURN(plan.rank, number_of(environment, kChildRankVariable));
+  const char* master = environment(kChildMasterVariable);
+  const std::string text = master == nullptr ? "" : master;
+  const std::size_t colon = text.rfind(':');
+  const auto port =
+      colon == std::string::npos ? std::nullopt : parse_number(text.c_str() + colon + 1);
+  if (!port || plan.rank >= layout.num_ranks()) {
+    return invalid_argument(fmt::format("{}={} and {}={} say no rank of {} and no address",
+                                        kChildRankVariable, plan.rank, kChildMasterVariable, text,
+                                        layout.num_ranks()));
+  }
+  plan.master_host = text.substr(0, colon);
+  plan.master_port = *port;
+  plan.launcher = "foretoken";
+  return plan;
+}
+
+// The host of rank 0 under a launcher: told, or the first of Slurm's list; empty where all ranks
+// are here.
+std::string launched_master(const Launcher& launcher, const HostFlags& flags,
+                            const Environment& environment) {
+  if (!flags.master_addr.empty()) return flags.master_addr;
+  if (const char* told = environment(launcher.master_addr); told != nullptr) return told;
+  const char* nodes = environment("SLURM_STEP_NODELIST");
+  if (std::strcmp(launcher.name, "srun") == 0 && nodes != nullptr) return first_host(nodes);
+  return "";
+}
+
+Result<LaunchPlan> plan_launched(const Launcher& launcher, const RankLayout& layout,
+                                 const HostFlags& flags, const Environment& environment) {
+  LaunchPlan plan;
+  plan.launcher = launcher.name;
+  FT_ASSIGN_OR_RETURN(plan.rank, number_of(environment, launcher.rank));
+  FT_ASSIGN_OR_RETURN(const int size, number_of(environment, launcher.size));
+  if (size != layout.num_ranks()) {
+    return invalid_argument(fmt::format(
+        "{} started {} processes ({}), but tensor x pipeline parallel sizes ask for {} ranks; make "
+        "them equal",
+        launcher.name, size, launcher.size, layout.num_ranks()));
+  }
+  if (plan.rank >= size) {
+    return invalid_argument(
+        fmt::format("{} is {} of {} processes", launcher.rank, plan.rank, size));
+  }
+  plan.master_host = launched_master(launcher, flags, environment);
+  plan.master_port = flags.master_port != 0 ? flags.master_port : kDefaultMasterPort;
+  if (flags.master_port == 0 && environment(launcher.master_port) != nullptr) {
+    FT_ASSIGN_OR_RETURN(plan.master_port, number_of(environment, launcher.master_port));
+  }
+  if (!plan.master_host.empty() || size == 1) return plan;
+  const char* local = launcher.local_size == nullptr ? nullptr : environment(launcher.local_size);
+  if (local == nullptr || parse_number(local) == size) {
+    plan.master_host = "127.0.0.1";
+    return plan;
+  }
+  return invalid_argument(fmt::format(
+      "{} put ranks on several hosts; say where rank 0 is with --master-addr", launcher.name));
+}
+
+// LeaderWorkerSet tells hosts what --nnodes, --node-rank and --master-addr tell them.
+Result<HostFlags> with_lws(HostFlags flags, const Environment& environment) {
+  if (flags.nnodes > 1 || environment("LWS_GROUP_SIZE") == nullptr) return flags;
+  FT_ASSIGN_OR_RETURN(flags.nnodes, number_of(environment, "LWS_GROUP_SIZE"));
+  if (flags.nnodes <= 1) return flags;
+  FT_ASSIGN_OR_RETURN(flags.node_rank, number_of(environment, "LWS_WORKER_INDEX"));
+  const char* leader = environment("LWS_LEADER_ADDRESS");
+  if (flags.master_addr.empty() && leader != nullptr) flags.master_addr = leader;
+  return flags;
+}
+
+// One process a host, which starts the host's other ranks.
+Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) {
+  const int ranks = layout.num_ranks();
+  if (flags.nnodes < 1 || flags.node_rank < 0 || flags.node_rank >= flags.nnodes) {
+    return invalid_argument(
+        fmt::format("--node-rank {} is not one of --nnodes {}", flags.node_rank, flags.nnodes));
+  }
+  if (ranks % flags.nnodes != 0) {
+    return invalid_argument(fmt::format(
+        "{} ranks (tensor x pipeline parallel sizes) cannot be divided among --nnodes {}", ranks,
+        flags.nnodes));
+  }
+  if (flags.nnodes > 1 && flags.master_addr.empty()) {
+    return invalid_argument(
+        "--nnodes above 1 needs --master-addr, the address of the host with --node-rank 0");
+  }
+  const int per_host = ranks / flags.nnodes;
+  LaunchPlan plan;
+  plan.rank = flags.node_rank * per_host;
+  plan.first_child = plan.rank + 1;
+  plan.end_child = plan.rank + per_host;
+  plan.master_host = flags.nnodes > 1 ? flags.master_addr : "";
+  plan.master_port =
+      flags.master_port == 0 && flags.nnodes > 1 ? kDefaultMasterPort : flags.master_port;
+  return plan;
+}
+
+}  // namespace
+
+Result<LaunchPlan> plan_launch(const RankLayout& layout, const HostFlags& flags,
+                               const Environment& environment) {
+  if (environment(kChildRankVariable) != nullptr) return plan_child(layout, environment);
+  if (flags.nnodes == 1) {
+    const Launcher* launcher = find_launcher(environment);
+    if (launcher != nullptr) return plan_launched(*launcher, layout, flags, environment);
+  }
+  FT_ASSIGN_OR_RETURN(const HostFlags hosts, with_lws(flags, environment));
+  return plan_hosts(layout, hosts);
+}
+
+bool started_as_rank(const Environment& environment) {
+  if (environment(kChildRankVariable) != nullptr) return true;
+  const Launcher* launcher = find_launcher(environment);
+  if (launcher == nullptr) return false;
+  const std::optional<int> size = parse_number(environment(launcher->size));
+  return size && *size > 1;
+}
+
+std::string first_host(const std::string& list) {
+  const std::size_t bracket = list.find_first_of("[,");
+  if (bracket == std::string::npos || list[bracket] == ',') return list.substr(0, bracket);
+  const std::size_t end = list.find_first_of("-,]", bracket + 1);
+  return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1);
+}
+
+}  // namespace foretoken::group

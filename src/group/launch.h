@@ -1,0 +1,55 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "group/rank_place.h"
+
+namespace foretoken::group {
+
+inline constexpr int kDefaultMasterPort = 29500;
+
+// What the command line says of hosts.
+struct HostFlags {
+  int nnodes = 1;
+  int node_rank = 0;
+  std::string master_addr = {};
+  int master_port = 0;  // 0: not given
+};
+
+// Where this process stands, and whom it starts.
+struct LaunchPlan {
+  int rank = 0;
+  std::string master_host = {};  // empty: all ranks are on this host
+  int master_port = 0;           // 0: any free one, which rank 0 tells its children
+  // Ranks that this process starts as its children: [first_child, end_child).
+  int first_child = 0;
+  int end_child = 0;
+  std::string launcher = {};  // "mpirun", "srun", "torchrun", ...; empty: this program's own flags
+
+  bool operator==(const LaunchPlan&) const = default;
+};
+
+using Environment = std::function<const char*(const char*)>;  // as getenv
+
+// Reads the flags and the environment of launchers that start a process for each rank (mpirun with
+// OMPI_* or PMI_*, srun with SLURM_*, torchrun with RANK and WORLD_SIZE) or for each host (LWS_*,
+// --nnodes). `layout` is that of one engine (dp = 1). InvalidArgument when their numbers of ranks
+// differ, or a value is no number, with the variable's or flag's name.
+//
+// A process that the launcher started alone (one rank there, one in the layout) stands alone.
+Result<LaunchPlan> plan_launch(const RankLayout& layout, const HostFlags& flags,
+                               const Environment& environment);
+
+// Whether some launcher has started this process as one of several.
+bool started_as_rank(const Environment& environment);
+
+// The environment of a child: it joins at this address as this rank.
+inline constexpr const char* kChildRankVariable = "FORETOKEN_RANK";
+inline constexpr const char* kChildMasterVariable = "FORETOKEN_MASTER";  // HOST:PORT
+
+// The first host of a Slurm list: "node[03-05,9],x1" gives "node03".
+std::string first_host(const std::string& list);
+
+}  // namespace foretoken::group

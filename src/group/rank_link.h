@@ -1,0 +1,64 @@
+#pragma once
+#include <foretoken/status.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace foretoken::group {
+
+// A group's ranks open one link for each kind of traffic, so that none waits behind another.
+enum class Lane : int {
+  kCollectives = 0,  // of the queue: used by its worker thread
+  kPlans = 1,        // rank 0's plans to the others
+  kControl = 2,      // start-up, agreement
+  kStages = 3,       // from stage to stage; of the queue as well
+};
+inline constexpr int kNumLanes = 4;
+
+// How the ranks of one group exchange bytes on one lane.
+//
+// A link is used by one thread at a time, except `abort`. Every call blocks until it is done, until
+// some rank called `abort`, or until a peer is found dead; then it returns an error that names the
+// rank, the peer and `what` (a collective and step, e.g. "all_gather of step 12"), and every later
+// call returns that error. Waiting backs off to sleep: more ranks than cores must not spin.
+// Collectives are called by all ranks in the same order with the same sizes.
+class RankLink {
+ public:
+  virtual ~RankLink() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // `all` [size() x mine.size()] takes every rank's bytes in the order of ranks. `mine` may be this
+  // rank's part of `all`.
+  virtual Status all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                            std::string_view what) = 0;
+  // To one peer (not this rank), in order for each pair. May return before the peer receives: what
+  // a socket or a bounded buffer takes.
+  virtual Status send(int peer, std::span<const std::byte> data, std::string_view what) = 0;
+  // As send, but never waits for the peer: what cannot go now goes during later calls, from a copy.
+  virtual Status post(int peer, std::span<const std::byte> data, std::string_view what) = 0;
+  // As many bytes as the peer's send or post has.
+  virtual Status receive(int peer, std::span<std::byte> data, std::string_view what) = 0;
+  // `data` of `root` replaces that of all others.
+  virtual Status broadcast(int root, std::span<std::byte> data, std::string_view what) = 0;
+
+  // From here on the link joins only `ranks`, numbered by their place there; this one is among
+  // them. Once, before any other call, on each of them alike.
+  virtual void narrow(std::span<const int> ranks) = 0;
+
+  // Any thread: ends the pending and later calls of every rank with `why`. The first reason stays.
+  virtual void abort(const Status& why) = 0;
+};
+
+// The links of one rank, by Lane.
+using LaneLinks = std::array<std::unique_ptr<RankLink>, kNumLanes>;
+
+inline RankLink& link_of(const LaneLinks& links, Lane lane) {
+  return *links[static_cast<size_t>(lane)];
+}
+
+}  // namespace foretoken::group

@@ -1,0 +1,48 @@
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "group/agreement.h"
+#include "group/mesh.h"
+#include "group/rank_place.h"
+
+namespace foretoken::group {
+
+// How a rank finds the others.
+struct RendezvousOptions {
+  RankLayout layout;
+  int rank = 0;
+  std::string master_host;  // of rank 0
+  int master_port = 0;
+  AgreedParts parts;  // what all must have alike; the first is the program's version
+  int stop_descriptor = -1;
+  Clock::time_point deadline;
+};
+
+// What the ranks know of each other afterwards.
+struct Rendezvous {
+  std::vector<RankAddress> addresses;
+  std::string token;
+  // Of rank 0: a connection to every rank, by rank; of others: one, to rank 0, at [0]. They stay
+  // open as the control plane.
+  std::vector<Socket> control;
+};
+
+// `listeners` are where this rank will be found, `local_name` the name of the local one.
+//
+// Rank 0: waits at listeners.tcp for all others and tells them of each other. A rank that is
+// doubled, counts another number of ranks or differs in `parts` ends it for all with one error that
+// says so; at the deadline the error names the ranks that did not come. Connections of strangers
+// are closed and logged.
+Result<Rendezvous> gather_ranks(const RendezvousOptions& options, const RankListeners& listeners,
+                                const std::string& local_name);
+
+// Other ranks: go to rank 0 and wait for its word.
+Result<Rendezvous> meet_rank_0(const RendezvousOptions& options, const RankListeners& listeners,
+                               const std::string& local_name);
+
+// A name that no other process has, for abstract sockets and tokens.
+std::string random_name();
+
+}  // namespace foretoken::group

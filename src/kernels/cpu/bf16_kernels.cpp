@@ -1,0 +1,36 @@
+#include "kernels/cpu/bf16_kernels.h"
+
+#include <vector>
+
+#include "device/cpu/cpu_isa.h"
+
+namespace foretoken::cpu {
+
+#if defined(__x86_64__)
+extern const Bf16Kernels kAvx2Bf16Kernels;
+extern const Bf16Kernels kAvx512Kernels;
+extern const Bf16Kernels kAvx512Bf16Kernels;
+extern const Bf16Kernels kAmxBf16Kernels;
+#endif
+
+namespace {
+
+std::vector<Bf16Kernels> find_kernels() {
+  std::vector<Bf16Kernels> found;
+#if defined(__x86_64__)
+  if (cpu_isa() >= CpuIsa::kAmx) found.push_back(kAmxBf16Kernels);
+  if (cpu_isa() >= CpuIsa::kAvx512Bf16) found.push_back(kAvx512Bf16Kernels);
+  if (cpu_isa() >= CpuIsa::kAvx512) found.push_back(kAvx512Kernels);
+  if (cpu_isa() >= CpuIsa::kAvx2) found.push_back(kAvx2Bf16Kernels);
+#endif
+  return found;
+}
+
+}  // namespace
+
+std::span<const Bf16Kernels> bf16_kernels() {
+  static const std::vector<Bf16Kernels> kernels = find_kernels();
+  return kernels;
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,88 @@
+#pragma once
+#include <limits>
+
+#include "kernels/cpu/hot.h"
+
+namespace foretoken::cpu {
+
+// Entries of the KV cache as KvFormat::kInt8 lays them out (they need no alignment), and queries
+// that are multiplied with them.
+
+typedef int32_t LanesI32 __attribute__((vector_size(64)));
+
+// x[i] is about scale * code; the code is x[i] * inverse, rounded. An infinity or NaN makes the
+// scale NaN and the inverse zero; where all elements are below 1e-30, both are zero.
+struct CodeScale {
+  float scale;
+  float inverse;
+};
+
+// For codes from -most to most.
+FT_INLINE CodeScale code_scale(const float* x, int dim, float most) {
+  constexpr uint32_t kInfinity = 0x7f800000u;
+  constexpr float kSmallest = 1e-30f;  // below it the inverse may overflow
+  // As integers, so that no NaN is passed over.
+  LanesU32 lanes = {};
+  int i = 0;
+  for (; i + kLanes <= dim; i += kLanes) {
+    LanesU32 bits;
+    std::memcpy(&bits, x + i, sizeof bits);
+    bits &= 0x7fffffffu;
+    lanes = bits > lanes ? bits : lanes;
+  }
+  uint32_t bits = 0;
+  for (int lane = 0; lane < kLanes; ++lane) bits = lanes[lane] > bits ? lanes[lane] : bits;
+  for (; i < dim; ++i) {
+    uint32_t own;
+    std::memcpy(&own, x + i, sizeof own);
+    own &= 0x7fffffffu;
+    bits = own > bits ? own : bits;
+  }
+  float highest;
+  std::memcpy(&highest, &bits, sizeof highest);
+  if (bits >= kInfinity) return {std::numeric_limits<float>::quiet_NaN(), 0};
+  if (highest < kSmallest) return {0, 0};
+  return {highest * (1.0f / most), most / highest};
+}
+
+// codes[i] = x[i] * inverse to the nearest integer, ties to even; zeros where inverse is zero.
+template <class Code>
+FT_INLINE void store_codes(const float* x, int dim, float inverse, Code* codes) {
+  constexpr float kMagic = 0x1.8p23f;  // moves the integer into the lowest bits
+  constexpr int32_t kMagicBits = 0x4b400000;
+  typedef Code LanesCode __attribute__((vector_size(kLanes * sizeof(Code))));
+  if (inverse == 0) {
+    std::memset(codes, 0, static_cast<size_t>(dim) * sizeof(Code));
+    return;
+  }
+  int i = 0;
+  for (; i + kLanes <= dim; i += kLanes) {
+    Lanes lanes;
+    load(lanes, x + i);
+    lanes = lanes * inverse + kMagic;
+    LanesI32 bits;
+    std::memcpy(&bits, &lanes, sizeof bits);
+    const LanesCode narrow = __builtin_convertvector(bits - kMagicBits, LanesCode);
+    std::memcpy(codes + i, &narrow, sizeof narrow);
+  }
+  for (; i < dim; ++i) {
+    const float moved = x[i] * inverse + kMagic;
+    int32_t bits;
+    std::memcpy(&bits, &moved, sizeof bits);
+    codes[i] = static_cast<Code>(bits - kMagicBits);
+  }
+}
+
+FT_INLINE void store_int8_entry(const float* x, int dim, int8_t* entry) {
+  const CodeScale found = code_scale(x, dim, 127.0f);
+  store_codes(x, dim, found.inverse, entry);
+  std::memcpy(entry + dim, &found.scale, sizeof found.scale);
+}
+
+FT_INLINE float int8_entry_scale(const int8_t* entry, int dim) {
+  float scale;
+  std::memcpy(&scale, entry + dim, sizeof scale);
+  return scale;
+}
+
+}  // namespace foretoken::cpu

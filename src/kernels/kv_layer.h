@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+
+#include "device/dtype.h"
+
+namespace foretoken {
+
+// Largest head_dim of any op.
+inline constexpr int kMaxHeadDim = 512;
+
+// How the key or value of one position and KV head is stored. Its bytes depend on nothing else.
+enum class KvFormat : uint8_t {
+  kPlain,  // head_dim elements of KvLayer::dtype
+  kInt8,   // head_dim codes from -127 to 127, then a float s: element i is s * code i
+};
+
+// One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size] entries.
+struct KvLayer {
+  void* k;
+  void* v;
+  int32_t num_kv_heads;
+  int32_t block_size;
+  int32_t head_dim;
+  DType dtype;  // kF32 or kBF16; of queries and of attention's output in either format
+  KvFormat format = KvFormat::kPlain;
+};
+
+constexpr int64_t kv_entry_bytes(KvFormat format, DType dtype, int64_t head_dim) {
+  return format == KvFormat::kInt8 ? head_dim + static_cast<int64_t>(sizeof(float))
+                                   : head_dim * static_cast<int64_t>(dtype_size(dtype));
+}
+constexpr int64_t kv_entry_bytes(const KvLayer& kv) {
+  return kv_entry_bytes(kv.format, kv.dtype, kv.head_dim);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+
+#include "conformance/drafter_cases.h"
+
+// With --kv-cache-dtype int8 ids depend on nothing that runs beside a request either: every
+// drafter, batches, chunks, preemption, prefix hits, steps in flight.
+
+namespace foretoken {
+namespace {
+
+constexpr int kTokens = 64;
+constexpr int kFewBlocks = 26;  // hardly more than one sequence at full length
+
+Variant int8(Variant variant) {
+  variant.kv_cache_dtype = "int8";
+  return variant;
+}
+
+class Int8Kv : public ::testing::TestWithParam<SampledDrafter> {
+ protected:
+  void SetUp() override {
+    if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
+  }
+
+  static std::vector<std::string> prompts() { return bench_prompts(num_test_prompts(16)); }
+
+  // Without speculation, one request after the other.
+  static const RunResult& base(bool sampled) {
+    static std::map<bool, RunResult> results;
+    RunResult& result = results[sampled];
+    if (result.ids.empty()) {
+      result = run_variant(int8({.name = "alone"}), bundled_model(), prompts(), sampled, kTokens);
+    }
+    return result;
+  }
+
+  static RunResult expect_same(const Variant& variant, std::vector<SpeculativeConfig> drafters) {
+    const bool sampled = GetParam().sampled;
+    const RunResult other =
+        run_with_drafters(variant, std::move(drafters), prompts(), sampled, kTokens);
+    const std::string what = GetParam().drafter + ", " + variant.describe();
+    const int differing = count_differences(base(sampled), other, what);
+    std::cout << what << ": " << differing << " of " << other.ids.size()
+              << " prompts differ, drafted " << other.stats.num_draft_tokens << ", accepted "
+              << other.stats.num_accepted_tokens << ", preemptions " << other.stats.num_preemptions
+              << ", cached tokens " << other.stats.num_cached_tokens << "\n";
+    EXPECT_EQ(differing, 0);
+    return other;
+  }
+
+  static SpeculativeConfig drafter(int num_drafts) {
+    return bundled_drafter(GetParam().drafter, num_drafts).config;
+  }
+};
+
+TEST_P(Int8Kv, Alone) {
+  const RunResult result = expect_same(int8({.name = "alone"}), {drafter(3)});
+  EXPECT_GT(result.stats.num_accepted_tokens, 0);
+}
+
+TEST_P(Int8Kv, Everything) {
+  const RunResult result = expect_same(int8({.name = "everything",
+                                             .steps_in_flight = 2,
+                                             .batch = 32,
+                                             .max_batched_tokens = 64,
+                                             .num_blocks = 4096,
+                                             .prefix_caching = true,
+                                             .warm = true}),
+                                       {drafter(4)});
+  EXPECT_GT(result.stats.num_cached_tokens, 0);
+  EXPECT_GT(result.stats.num_accepted_tokens, 0);
+}
+
+TEST_P(Int8Kv, Preempted) {
+  const RunResult result = expect_same(int8({.name = "preempted",
+                                             .steps_in_flight = 3,
+                                             .batch = 32,
+                                             .num_blocks = kFewBlocks,
+                                             .prefix_caching = true}),
+                                       {drafter(4)});
+  EXPECT_GT(result.stats.num_preemptions, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Int8Kv, ::testing::ValuesIn(sampled_drafters()),
+                         [](const auto& param) {
+                           return param.param.drafter +
+                                  (param.param.sampled ? "Sampled" : "Greedy");
+                         });
+
+void expect_same_without_drafts(bool sampled) {
+  const std::vector<std::string> prompts = bench_prompts(num_test_prompts(16));
+  const auto run = [&](const Variant& variant) {
+    return run_variant(int8(variant), bundled_model(), prompts, sampled, kTokens);
+  };
+  const RunResult base = run({});
+  for (const Variant& variant :
+       {Variant{.name = "batch", .steps_in_flight = 2, .batch = 32, .max_batched_tokens = 37},
+        Variant{.name = "few blocks", .steps_in_flight = 3, .batch = 32, .num_blocks = kFewBlocks},
+        Variant{.name = "hits", .batch = 5, .prefix_caching = true, .warm = true},
+        Variant{.name = "eager", .batch = 7, .eager = true}}) {
+    EXPECT_EQ(count_differences(base, run(variant), variant.describe()), 0);
+  }
+}
+
+TEST(Int8KvWithoutDrafts, BatchesChunksPreemptionAndHits) {
+  if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
+  expect_same_without_drafts(false);
+}
+
+TEST(Int8KvWithoutDrafts, TheSameSampled) {
+  if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
+  expect_same_without_drafts(true);
+}
+
+// Other kernels than those of the model's own type would hide a flag that does nothing.
+TEST(Int8KvWithoutDrafts, IsNotTheModelsType) {
+  if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
+  EngineConfig config = config_of({}, bundled_model());
+  config.num_gpu_blocks_override = 0;
+  config.kv_cache_memory_bytes = int64_t{8} << 20;
+  config.dtype = "bfloat16";
+  std::unique_ptr<Engine> engine;
+  ASSERT_TRUE(make_engine(config, &engine).ok());
+  const int plain = engine->info().num_blocks;
+  config.kv_cache_dtype = "int8";
+  ASSERT_TRUE(make_engine(config, &engine).ok());
+  // Head size 32: 36 bytes instead of 64, and the ids of tokens as before.
+  EXPECT_GT(engine->info().num_blocks, plain * 1.7);
+}
+
+}  // namespace
+}  // namespace foretoken

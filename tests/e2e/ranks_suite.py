@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""The program on several ranks: ranks_suite.py PROGRAM [--rounds N] [--starts N]
+
+Tensor parallel ranks and stages as threads and as processes, data parallel engines, two hosts (network
+namespaces) started by hand and by mpirun: each is started once with four drafters that requests
+choose from, and gives the text of one rank without drafts, greedy and sampled. Then a server under
+random starts and aborts, with idle times; then ranks that are killed and stopped under load.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import network_spaces
+
+LIMIT = 10  # seconds from a fault to the end of rank 0
+PATIENCE = 300
+PROMPTS = ["Once upon a time, there was a little", "The dog and the cat", "Lily went to the park"]
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+METHODS = ["ngram", "draft_model", "eagle3", "mtp"]
+COMMON = ["--log-level", "error", "--max-model-len", "256", "--max-num-seqs", "8", "--cpu-threads", "1"]
+
+
+def expect(holds, message):
+    if not holds:
+        raise AssertionError(message)
+
+
+def drafters(tp):
+    """All four, for that many tensor parallel ranks."""
+    common = {"num_speculative_tokens": 3, "length_policy": "fixed"}
+    entries = [{"method": "ngram", "prompt_lookup_max": 4, "prompt_lookup_min": 1, **common}]
+    for method in METHODS[1:]:
+        folder = "foretoken-7m-" + method.replace("draft_model", "draft")
+        entries.append({"method": method, "model": str(MODELS / folder), **common})
+    # The draft model has four heads.
+    entries[1]["draft_tensor_parallel_size"] = tp if tp <= 4 else 1
+    return ["-sc", json.dumps(entries)]
+
+
+def tp_of(flags):
+    return int(flags[flags.index("-tp") + 1]) if "-tp" in flags else 1
+
+
+class Suite:
+    def __init__(self, arguments):
+        self.program = os.path.abspath(arguments.program)
+        self.rounds = arguments.rounds
+        self.starts = arguments.starts
+        self.skipped = 0
+        self.folder = tempfile.TemporaryDirectory()
+        self.requests = os.path.join(self.folder.name, "requests.jsonl")
+        with open(self.requests, "w", encoding="utf-8") as file:
+            for request in self.all_requests():
+                file.write(json.dumps(request) + "\n")
+
+    @staticmethod
+    def all_requests():
+        """Each prompt greedy and sampled, without drafts and with each drafter."""
+        for method in ["none", *METHODS]:
+            speculative = {"enabled": False} if method == "none" else {"method": method}
+            for i, prompt in enumerate(PROMPTS):
+                for temperature in (0, 0.8):
+                    yield {
+                        "request_id": f"{method} {i} {temperature}",
+                        "prompt": prompt,
+                        "temperature": temperature,
+                        "seed": 100 + i,
+                        "speculative": speculative,
+                    }
+
+    def skip(self, what, why):
+        self.skipped += 1
+        print(f"SKIPPED {what}: {why}", flush=True)
+
+    def generate_command(self, *flags, program=None):
+        command = [program or self.program, "generate", *COMMON, "--dtype", "float32", "--json"]
+        command += ["--max-tokens", "24", "--jsonl", self.requests, *drafters(tp_of(flags))]
+        return command + list(flags)
+
+    def text_of(self, command, drafted=True):
+        """What it generates, by request; drafted: each drafter must have had drafts accepted."""
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        expect(done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}")
+        texts = {}
+        accepted = dict.fromkeys(["none", *METHODS], 0)
+        for line in done.stdout.splitlines():
+            output = json.loads(line)
+            method, prompt = output["request_id"].split(" ", 1)
+            texts[method, prompt] = (output["text"], output["token_ids"], output["finish_reason"])
+            accepted[method] += output["usage"]["accepted_tokens"]
+        expect(len(texts) == len(list(self.all_requests())), f"{command}: {len(texts)} outputs")
+        if drafted:
+            expect(all((accepted[m] > 0) == (m != "none") for m in accepted), f"{command}: {accepted}")
+        return texts
+
+    def reference(self):
+        """One rank's text, which must be that without drafts."""
+        texts = self.text_of(self.generate_command())
+        for (method, prompt), text in texts.items():
+            expect(text == texts["none", prompt], f"{method}, {prompt}: {text}")
+        return texts
+
+    def layouts(self):
+        reference = self.reference()
+        for flags in (
+            ["-tp", "2"],
+            ["-tp", "2", "--distributed-executor-backend", "mp"],
+            ["-tp", "8", "--distributed-executor-backend", "mp"],
+            ["-pp", "2", "--distributed-executor-backend", "mp"],
+            ["-pp", "4", "--distributed-executor-backend", "mp"],
+            ["-tp", "2", "-pp", "2"],
+            ["-tp", "2", "-pp", "2", "--distributed-executor-backend", "mp"],
+            ["-dp", "2"],
+            ["-dp", "2", "-tp", "2"],
+            ["-dp", "2", "-tp", "2", "--distributed-executor-backend", "mp"],
+        ):
+            text = self.text_of(self.generate_command(*flags))
+            differing = [key for key in reference if text[key] != reference[key]]
+            expect(not differing, f"{flags}: {differing} differ, {text} instead of {reference}")
+            print(f"  {' '.join(flags)}: the text of one rank", flush=True)
+        if shutil.which("mpirun") is None:
+            return self.skip("mpirun", "it is not installed (openmpi-bin)")
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
+        both = ["-tp", "2", "-pp", "2", "--communicator", "mpi"]
+        for count, flags in (("2", ["-tp", "2"]), ("2", ["-tp", "2", "--communicator", "mpi"]), ("4", both)):
+            text = self.text_of([*mpirun, count, *self.generate_command(*flags)])
+            expect(text == reference, f"mpirun {flags}: another text:\n{text}")
+            print(f"  mpirun {' '.join(flags)}: the text of one rank", flush=True)
+
+    def two_hosts(self):
+        if not network_spaces.allowed():
+            return self.skip("two hosts", "network namespaces are not allowed here")
+        reference = self.reference()
+        with network_spaces.TwoHosts() as two:
+            flags = ["-tp", "2", "--nnodes", "2", "--master-addr", two.addresses[0], "--node-rank"]
+            other = subprocess.Popen(two.command(1, self.generate_command(*flags, "1")))
+            text = self.text_of(two.command(0, self.generate_command(*flags, "0")))
+            expect(other.wait(PATIENCE) == 0, "the second host failed")
+            expect(text == reference, "two hosts: another text")
+        print("  --nnodes 2: the text of one rank", flush=True)
+
+    def start_many(self):
+        for _ in range(self.starts):
+            command = self.generate_command("-tp", "2", "--distributed-executor-backend", "mp")
+            command[command.index("--max-tokens") + 1] = "2"
+            self.text_of(command, drafted=False)
+
+    def load(self):
+        for flags in (
+            ["-tp", "2", "--distributed-executor-backend", "mp"],
+            ["-tp", "2", "-pp", "2", "--distributed-executor-backend", "mp"],
+            ["-dp", "2", "-tp", "2"],
+        ):
+            with Server(self.program, flags) as server:
+                server.random_load(self.rounds)
+                expect(server.get("/health") == 200, "the server is not healthy")
+                running = re.findall(r"^vllm:num_requests_running\{.*\} (\S+)", server.metrics(), re.M)
+                expect(all(float(value) == 0 for value in running), f"requests are left: {running}")
+                expect(server.stop() == 0, "exit code")
+            print(f"  {' '.join(flags)}: {self.rounds} requests, some left early", flush=True)
+
+    def faults(self):
+        for layout in ("-tp", "-pp"):
+            self.faults_of_rank_1([layout, "2", "--distributed-executor-backend", "mp"])
+        with Server(self.program, ["-tp", "2", "--distributed-executor-backend", "mp"]) as server:
+            child = server.children()[0]
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+            deadline = time.monotonic() + LIMIT
+            while os.path.exists(f"/proc/{child}") and time.monotonic() < deadline:
+                time.sleep(0.05)
+            expect(not os.path.exists(f"/proc/{child}"), "rank 1 outlives rank 0")
+
+    def faults_of_rank_1(self, flags):
+        for kind in (signal.SIGKILL, signal.SIGSTOP):
+            with Server(self.program, flags) as server:
+                child = server.children()[0]
+                with concurrent.futures.ThreadPoolExecutor() as pool:
+                    answers = [pool.submit(server.complete, 200) for _ in range(4)]
+                    time.sleep(0.5)
+                    begin = time.monotonic()
+                    os.kill(child, kind)
+                    code = server.process.wait(LIMIT)
+                    took = time.monotonic() - begin
+                    [answer.result() for answer in answers]
+                expect(code == 1, f"exit code {code}")
+                expect(re.search(r"rank 1\b", server.errors()), server.errors())
+                expect(not os.path.exists(f"/proc/{child}"), "the other rank lives on")
+            print(f"  {flags[0]} 2, {kind.name} of rank 1 under load: exit code 1 after {took:.1f} s", flush=True)
+
+    def run(self):
+        for part in (self.layouts, self.two_hosts, self.start_many, self.load, self.faults):
+            begin = time.monotonic()
+            print(f"{part.__name__} ...", flush=True)
+            part()
+            print(f"{part.__name__}: ok in {time.monotonic() - begin:.1f} s", flush=True)
+        print("ranks suite passed" + (f", {self.skipped} parts skipped" if self.skipped else ""))
+
+
+class Server:
+    def __init__(self, program, flags):
+        self.log = tempfile.TemporaryFile("w+")
+        command = [program, "serve", *COMMON, *drafters(tp_of(flags)), *flags]
+        command += ["--host", "127.0.0.1", "--port", "0", "--no-access-log"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        if not found:
+            self.process.wait(PATIENCE)
+            raise AssertionError(f"the server did not start: {line}\n{self.errors()}")
+        self.port = int(found.group(1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+    def errors(self):
+        return os.pread(self.log.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    def children(self):
+        found = []
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/children", encoding="utf-8") as file:
+                found += [int(pid) for pid in file.read().split()]
+        return found
+
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def get(self, path):
+        connection = self.connection()
+        connection.request("GET", path)
+        return connection.getresponse().status
+
+    def metrics(self):
+        connection = self.connection()
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+
+    def complete(self, max_tokens, leave_after=None):
+        """One request; with leave_after its connection is closed after so many bytes of the stream."""
+        try:
+            connection = self.connection()
+            body = {"prompt": random.choice(PROMPTS), "max_tokens": max_tokens, "ignore_eos": True}
+            body["speculative"] = {"method": random.choice(METHODS)}
+            body["stream"] = leave_after is not None
+            connection.request(
+                "POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"}
+            )
+            answer = connection.getresponse()
+            answer.read(leave_after) if leave_after is not None else answer.read()
+            connection.close()
+            return answer.status
+        except (OSError, http.client.HTTPException):
+            return None
+
+    def random_load(self, rounds):
+        random.seed(7)
+        wishes = [(random.randint(1, 40), random.choice([None, None, 1, 300])) for _ in range(rounds)]
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            while wishes:
+                burst = [wishes.pop() for _ in range(min(len(wishes), random.randint(1, 30)))]
+                answers = [pool.submit(self.complete, *wish) for wish in burst]
+                codes = {answer.result() for answer in answers}
+                expect(codes == {200}, f"answers {codes}\n{self.errors()}")
+                time.sleep(random.choice([0, 0, 0.3]))  # idle now and then
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--starts", type=int, default=5)
+    Suite(parser.parse_args()).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

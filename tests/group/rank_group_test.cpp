@@ -1,0 +1,63 @@
+#include "group/rank_group.h"
+
+#include <gtest/gtest.h>
+
+#include "group_threads.h"
+#include "link_contract.h"
+
+namespace foretoken::group {
+namespace {
+
+TEST(RankGroup, JoinsAndItsLinksExchangeOnEveryLane) {
+  const auto joined = join_all(4);
+  for (const auto& one : joined) ASSERT_TRUE(one->ok()) << one->status().message();
+  for (const Lane lane : {Lane::kCollectives, Lane::kPlans, Lane::kControl}) {
+    std::vector<std::unique_ptr<RankLink>> links;
+    std::vector<RankLink*> all;
+    for (const auto& one : joined) {
+      links.push_back(one->value()->take_link(lane));
+      all.push_back(links.back().get());
+    }
+    on_all_ranks(all, expect_exchanges);
+  }
+}
+
+TEST(RankGroup, AnAbortOfOneRankEndsAll) {
+  const auto joined = join_all(3);
+  std::vector<std::unique_ptr<RankLink>> links;
+  std::vector<RankLink*> all;
+  for (const auto& one : joined) {
+    ASSERT_TRUE(one->ok());
+    links.push_back(one->value()->take_link(Lane::kCollectives));
+    all.push_back(links.back().get());
+  }
+  expect_abort_reaches_all(all);
+  for (const auto& one : joined)
+    EXPECT_EQ(one->value()->ended().message(), "the kettle boiled over");
+}
+
+TEST(RankGroup, TheFirstReasonOfARankAboveZeroReachesTheOthers) {
+  const auto joined = join_all(3);
+  for (const auto& one : joined) ASSERT_TRUE(one->ok());
+  joined[2]->value()->end({StatusCode::kInternal, "rank 2 burns"});
+  for (const auto& one : joined) {
+    EXPECT_EQ(
+        wait_for(one->value()->end_descriptor(), 1, -1, Clock::now() + std::chrono::seconds(20)),
+        Waited::kReady);
+    EXPECT_EQ(one->value()->ended().message(), "rank 2 burns");
+  }
+}
+
+TEST(RankGroup, LeavingOfRank0EndsTheOthersWithoutAFault) {
+  auto joined = join_all(2);
+  for (const auto& one : joined) ASSERT_TRUE(one->ok());
+  joined[0].reset();
+  EXPECT_EQ(wait_for(joined[1]->value()->end_descriptor(), 1, -1,
+                     Clock::now() + std::chrono::seconds(20)),
+            Waited::kReady);
+  EXPECT_EQ(joined[1]->value()->ended().code(), StatusCode::kAborted);
+  EXPECT_EQ(joined[1]->value()->ended().message(), "rank 0 has ended the group");
+}
+
+}  // namespace
+}  // namespace foretoken::group

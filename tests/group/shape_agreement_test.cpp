@@ -1,0 +1,97 @@
+#include "group/shape_agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "group/socket_link.h"
+#include "link_contract.h"
+#include "socket_pairs.h"
+
+namespace foretoken::group {
+namespace {
+
+using Next = AgreedShape::Next;
+
+TEST(ShapeAgreement, TakesTheMostOfAll) {
+  const AgreedShape agreed = agree({{.rows = 8, .draft_passes = 1, .features = 1, .has_work = true},
+                                    {.rows = 2, .draft_passes = 4, .features = 6, .has_work = true},
+                                    {}});
+  EXPECT_EQ(agreed.next, Next::kRun);
+  EXPECT_EQ(agreed.shape.rows, 8u);
+  EXPECT_EQ(agreed.shape.draft_passes, 4u);
+  EXPECT_EQ(agreed.shape.features, 7u);
+}
+
+TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
+  EXPECT_EQ(agree({{}, {}}).next, Next::kSleep);
+  EXPECT_EQ(agree({{.wants_end = true}, {}}).next, Next::kSleep);
+  EXPECT_EQ(agree({{.wants_end = true}, {.wants_end = true}}).next, Next::kEnd);
+  EXPECT_EQ(agree({{.wants_end = true}, {.has_work = true}}).next, Next::kRun);
+  EXPECT_EQ(agree({{.wants_end = true}, {.rows = 1, .wants_end = true}}).next, Next::kRun);
+}
+
+// A layer that ranks share: an exchange whose size is the padded number of rows. Ranks whose shapes
+// differed would exchange other sizes, and so wrong bytes, or hang.
+Status run_shared_layer(RankLink& link, const AgreedShape& agreed, uint32_t step) {
+  for (uint32_t pass = 0; pass <= agreed.shape.draft_passes; ++pass) {
+    const uint32_t word = step * 131 + pass;
+    std::vector<uint32_t> mine(agreed.shape.rows + 1, word);
+    std::vector<uint32_t> all(mine.size() * static_cast<std::size_t>(link.size()));
+    FT_RETURN_IF_ERROR(link.all_gather(std::as_bytes(std::span(mine)),
+                                       std::as_writable_bytes(std::span(all)), "shared layer"));
+    for (const uint32_t got : all) EXPECT_EQ(got, word);
+  }
+  return {};
+}
+
+// Random bursts of work on each rank, idle times, and an end that each rank wants at its own time.
+void live(RankLink& shapes, RankLink& layer, unsigned seed, int* num_idle_runs) {
+  std::mt19937 random(seed);
+  ShapeAgreement agreement(shapes);
+  int left = 0;
+  for (uint32_t step = 0;; ++step) {
+    if (step < 400 && random() % 20 == 0) left = static_cast<int>(random() % 30);
+    StepShapeWish mine{.wants_end = step >= 300};
+    if (left > 0) {
+      mine = {.rows = 1u << random() % 6,
+              .draft_passes = static_cast<uint32_t>(random() % 4),
+              .features = static_cast<uint32_t>(1u << random() % 8),
+              .has_work = true,
+              .wants_end = mine.wants_end};
+      --left;
+    }
+    Result<AgreedShape> agreed = agreement.next(mine, step);
+    ASSERT_TRUE(agreed.ok()) << agreed.status().message();
+    if (agreed.value().next == Next::kEnd) return;
+    if (agreed.value().next == Next::kSleep) continue;
+    EXPECT_GE(agreed.value().shape.rows, mine.rows);
+    if (mine.rows == 0) ++*num_idle_runs;
+    ASSERT_TRUE(run_shared_layer(layer, agreed.value(), step).ok());
+  }
+}
+
+TEST(ShapeAgreement, RanksWithASharedLayerNeverPartWays) {
+  constexpr int kSize = 4;
+  auto of_shapes = connected(kSize);
+  auto of_layer = connected(kSize);
+  std::vector<std::unique_ptr<SocketLink>> shapes, layers;
+  for (int rank = 0; rank < kSize; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    shapes.push_back(std::make_unique<SocketLink>(share(rank, kSize), std::move(of_shapes[at])));
+    layers.push_back(std::make_unique<SocketLink>(share(rank, kSize), std::move(of_layer[at])));
+  }
+  std::vector<int> num_idle_runs(kSize);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < kSize; ++rank) {
+    threads.emplace_back([&, rank] {
+      live(*shapes[rank], *layers[rank], static_cast<unsigned>(rank + 1), &num_idle_runs[rank]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // The test is worth nothing where nobody was idle while others worked.
+  for (const int runs : num_idle_runs) EXPECT_GT(runs, 0);
+}
+
+}  // namespace
+}  // namespace foretoken::group
