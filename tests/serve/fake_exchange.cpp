@@ -5,7 +5,7 @@
 namespace foretoken::test {
 namespace {
 
-constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kPatience(120);
 
 }  // namespace
 

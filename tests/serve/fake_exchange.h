@@ -37,9 +37,9 @@ class FakeExchange final : public http::Exchange {
   // The client goes.
   void leave();
 
-  // False when the answer has not ended within ten seconds.
+  // False when the answer has not ended within two minutes.
   bool wait();
-  // False when less than so many bytes were written within ten seconds.
+  // False when less than so many bytes were written within two minutes.
   bool wait_for_bytes(size_t count);
   int status() const;
   std::string body() const;

@@ -22,14 +22,6 @@ class GenerationTest : public test::ServeRig {
     }
     return text;
   }
-  void expect_all_blocks_free() {
-    for (int i = 0; i < 500; ++i) {
-      const EngineStats stats = engine().stats();
-      if (stats.num_free_slots == stats.num_total_slots && stats.num_running_requests == 0) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    FAIL() << "slots are in use still";
-  }
 };
 
 TEST_F(GenerationTest, AStreamSaysWhatAWholeAnswerSays) {
@@ -86,9 +78,7 @@ TEST_F(GenerationTest, ASlowReaderHasLargerEventsLater) {
   exchange->stall();
   // The engine goes on; once 64 KiB are unsent nothing more is written.
   ASSERT_TRUE(exchange->wait_for_bytes(64 * 1024));
-  for (int i = 0; i < 1000 && engine().stats().num_running_requests > 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_for_engine();
   const size_t num_written = exchange->body().size();
   EXPECT_LT(num_written, 200u * 1024);
   const size_t num_writes = exchange->num_writes();
@@ -117,7 +107,7 @@ TEST_F(GenerationTest, WhenTheClientGoesTheEngineStops) {
     }
     exchange->leave();
     ASSERT_TRUE(wait_idle());
-    expect_all_blocks_free();
+    wait_for_engine();
   }
 }
 
@@ -155,17 +145,25 @@ TEST_F(GenerationTest, AFullServerSaysSo) {
   ServeConfig config = base_config();
   config.limits.max_num_active_seqs = 2;
   start(std::move(config));
-  json body = completion("Once upon a time", 400);
-  auto first = begin("POST", "/v1/completions", body.dump());
-  auto second = begin("POST", "/v1/completions", body.dump());
-  for (int i = 0; i < 1000 && context().gate.num_requests() < 2; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  json body = completion("Once upon a time", 450);
+  body["stream"] = true;
+  body["return_token_ids"] = true;
+  body["logprobs"] = 5;
+  // An answer of which 64 KiB are unread has not ended, however fast the engine is.
+  std::vector<std::shared_ptr<test::FakeExchange>> unread;
+  for (int i = 0; i < 2; ++i) {
+    unread.push_back(begin("POST", "/v1/completions", body.dump()));
+    unread.back()->stall();
+    ASSERT_TRUE(unread.back()->wait_for_bytes(64 * 1024));
   }
   const auto refused = send("POST", "/v1/completions", body.dump());
   EXPECT_EQ(refused->status(), 429);
   EXPECT_FALSE(refused->header("Retry-After").empty());
-  ASSERT_TRUE(first->wait() && second->wait());
-  EXPECT_EQ(first->status(), 200);
+  for (const auto& exchange : unread) {
+    exchange->resume();
+    ASSERT_TRUE(exchange->wait());
+    EXPECT_EQ(exchange->status(), 200);
+  }
   context().gate.drain();
   EXPECT_EQ(send("POST", "/v1/completions", body.dump())->status(), 503);
 }

@@ -1,6 +1,8 @@
 #include "serve/serve_rig.h"
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 namespace foretoken::test {
 
@@ -49,7 +51,17 @@ void ServeRig::TearDown() {
   context_.reset();
 }
 
-bool ServeRig::wait_idle() { return context_->gate.wait_empty(std::chrono::seconds(20)); }
+void ServeRig::wait_for_engine() {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const EngineStats stats = engine().stats();
+    if (stats.num_free_slots == stats.num_total_slots && stats.num_running_requests == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  FAIL() << "slots are in use still";
+}
+
+bool ServeRig::wait_idle() { return context_->gate.wait_empty(std::chrono::seconds(120)); }
 
 namespace {
 

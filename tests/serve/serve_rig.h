@@ -38,6 +38,8 @@ class ServeRig : public testing::Test {
   static std::vector<json> events(const std::string& stream);
   // Until no request runs.
   bool wait_idle();
+  // Until the engine is done with all that it was given; an answer may be unread still.
+  void wait_for_engine();
 
  private:
   std::unique_ptr<ServeContext> context_;
