@@ -6,7 +6,7 @@
 
 #include "gguf/model_texts.h"
 #include "kernels/rope_kv.h"
-#include "model/json_fields.h"
+#include "model/config_fields.h"
 #include "model/json_file.h"
 #include "model/quantization.h"
 #include "model/registry.h"
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 // Keeps every row count of a fused matrix within 32 bits.
 constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
-Status read_architecture(const JsonFields& fields, const Architecture** out) {
+Status read_architecture(const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
   if (names == nullptr || !names->is_array() || names->size() != 1 || !(*names)[0].is_string()) {
     return invalid_argument(
@@ -41,7 +41,7 @@ Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
                             const std::string& where) {
   Json json = file;
   if (architecture.text_config) {
-    const JsonFields fields(file, where);
+    const ConfigFields fields(file, where);
     const Json* text = fields.find("text_config");
     if (text == nullptr) return fields.missing("text_config");
     if (!text->is_object()) return fields.wrong("text_config", "an object");
@@ -70,7 +70,7 @@ constexpr ActivationEntry kActivations[] = {
 };
 
 // Gemma's hidden_activation goes before the hidden_act that some of its files have too.
-Status read_activation(const JsonFields& fields, Activation* out) {
+Status read_activation(const ConfigFields& fields, Activation* out) {
   const bool gemma = fields.find("hidden_activation") != nullptr;
   const char* name = gemma ? "hidden_activation" : "hidden_act";
   const Json* value = fields.find(name);
@@ -87,7 +87,7 @@ Status read_activation(const JsonFields& fields, Activation* out) {
                      " is not supported; supported: " + known);
 }
 
-Status check_only_supported_parts(const Json& json, const JsonFields& fields) {
+Status check_only_supported_parts(const Json& json, const ConfigFields& fields) {
   FT_RETURN_IF_ERROR(read_quantization(json, fields.where()).status());
   bool bidirectional = false;
   FT_RETURN_IF_ERROR(fields.read_flag("use_bidirectional_attention", &bidirectional));
@@ -99,7 +99,7 @@ Status check_only_supported_parts(const Json& json, const JsonFields& fields) {
   return {};
 }
 
-Status read_eos(const JsonFields& fields, std::vector<int32_t>* out) {
+Status read_eos(const ConfigFields& fields, std::vector<int32_t>* out) {
   const Json* value = fields.find("eos_token_id");
   if (value == nullptr) return {};
   const Json list = value->is_array() ? *value : Json::array({*value});
@@ -113,7 +113,7 @@ Status read_eos(const JsonFields& fields, std::vector<int32_t>* out) {
   return {};
 }
 
-Status read_dtype(const JsonFields& fields, const std::string& wanted, DType* out) {
+Status read_dtype(const ConfigFields& fields, const std::string& wanted, DType* out) {
   if (wanted == "float32" || wanted == "float") {
     *out = DType::kF32;
     return {};
@@ -142,7 +142,7 @@ Status read_dtype(const JsonFields& fields, const std::string& wanted, DType* ou
   return {};
 }
 
-Status read_sizes(const JsonFields& fields, ModelConfig* out) {
+Status read_sizes(const ConfigFields& fields, ModelConfig* out) {
   FT_RETURN_IF_ERROR(fields.need_count("vocab_size", &out->vocab_size));
   FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &out->hidden_size));
   FT_RETURN_IF_ERROR(fields.need_count("intermediate_size", &out->intermediate_size));
@@ -161,7 +161,7 @@ Status read_sizes(const JsonFields& fields, ModelConfig* out) {
 }
 
 // Some files say that there are none.
-Status read_mtp_modules(const JsonFields& fields, int32_t* out) {
+Status read_mtp_modules(const ConfigFields& fields, int32_t* out) {
   const Json* value = fields.find("num_nextn_predict_layers");
   if (value == nullptr || *value == 0) return {};
   return fields.read_count("num_nextn_predict_layers", out);
@@ -190,7 +190,7 @@ Status check_sizes(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
-Status read_numbers(const JsonFields& fields, ModelConfig* out) {
+Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
   double eps = 1e-6, query_scalar = out->head_dim, attention_cap = 0, logits_cap = 0;
   FT_RETURN_IF_ERROR(fields.read_positive("rms_norm_eps", &eps));
   FT_RETURN_IF_ERROR(fields.read_positive("query_pre_attn_scalar", &query_scalar));
@@ -219,7 +219,7 @@ Status check_eos(const ModelConfig& config, const std::string& where) {
 Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
                                   const Json& generation_json, const ConfigOptions& options,
                                   const std::string& where) {
-  const JsonFields fields(json, where);
+  const ConfigFields fields(json, where);
   ModelConfig config;
   config.architecture = architecture.name;
   FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields));
@@ -234,7 +234,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
                       read_rope_configs(fields, config.head_dim, config.max_position_embeddings));
   config.max_context = config.rope.max_context;
   FT_RETURN_IF_ERROR(read_eos(fields, &config.eos_token_ids));
-  FT_RETURN_IF_ERROR(read_eos(JsonFields(generation_json, where + " (generation_config.json)"),
+  FT_RETURN_IF_ERROR(read_eos(ConfigFields(generation_json, where + " (generation_config.json)"),
                               &config.eos_token_ids));
   FT_RETURN_IF_ERROR(read_dtype(fields, options.dtype, &config.dtype));
   FT_RETURN_IF_ERROR(check_eos(config, where));
@@ -255,7 +255,7 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
     json.update(overrides.value(), true);
   }
   const Architecture* architecture = nullptr;
-  FT_RETURN_IF_ERROR(read_architecture(JsonFields(json, where), &architecture));
+  FT_RETURN_IF_ERROR(read_architecture(ConfigFields(json, where), &architecture));
   FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }

@@ -1,7 +1,7 @@
 #include <filesystem>
 
+#include "model/config_fields.h"
 #include "model/draft_head.h"
-#include "model/json_fields.h"
 #include "model/json_file.h"
 #include "model/registry.h"
 
@@ -27,7 +27,7 @@ const char* kind_name(HeadKind kind) {
 Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& target,
                           const std::string& where) {
   Json json = file;
-  const JsonFields fields(file, where);
+  const ConfigFields fields(file, where);
   const Json* nested = fields.find("transformer_layer_config");
   if (nested != nullptr) {
     if (!nested->is_object()) return fields.wrong("transformer_layer_config", "an object");
@@ -50,7 +50,7 @@ Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& ta
 }
 
 // Variants that would load and draft badly.
-Status check_variant(const JsonFields& fields, HeadKind kind) {
+Status check_variant(const ConfigFields& fields, HeadKind kind) {
   const Json* type = fields.find("speculators_model_type");
   if (type != nullptr && *type != kind_name(kind)) {
     return invalid_argument(fields.where() + ": the head is made for method " + type->dump() +
@@ -67,14 +67,14 @@ Status check_variant(const JsonFields& fields, HeadKind kind) {
   return {};
 }
 
-Status check_size(const JsonFields& fields, const char* name, int32_t own, int32_t of_target) {
+Status check_size(const ConfigFields& fields, const char* name, int32_t own, int32_t of_target) {
   if (own == of_target) return {};
   return invalid_argument(fields.where() + ": " + name + " " + std::to_string(own) +
                           " of the head is not the target's " + std::to_string(of_target) +
                           "; use a head that was trained for this target");
 }
 
-Status check_sizes(const JsonFields& fields, const ModelConfig& target,
+Status check_sizes(const ConfigFields& fields, const ModelConfig& target,
                    const DraftHeadConfig& head) {
   FT_RETURN_IF_ERROR(check_size(fields, "vocab_size", head.layer.vocab_size, target.vocab_size));
   if (head.kind != HeadKind::kEagle3) {
@@ -85,13 +85,13 @@ Status check_sizes(const JsonFields& fields, const ModelConfig& target,
   return check_size(fields, "target_hidden_size", target_hidden, target.hidden_size);
 }
 
-Status read_taps(const JsonFields& fields, const ModelConfig& target, std::vector<int32_t>* out) {
+Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vector<int32_t>* out) {
   constexpr const char* kName = "eagle_aux_hidden_state_layer_ids";
   const Json* ids = fields.find(kName);
   const Json* nested = fields.find("eagle_config");
   if (nested != nullptr) {
     if (!nested->is_object()) return fields.wrong("eagle_config", "an object");
-    const JsonFields eagle(*nested, fields.where() + " (eagle_config)");
+    const ConfigFields eagle(*nested, fields.where() + " (eagle_config)");
     bool use_taps = true;
     FT_RETURN_IF_ERROR(eagle.read_flag("use_aux_hidden_state", &use_taps));
     if (!use_taps) return eagle.wrong("use_aux_hidden_state", "true");
@@ -117,7 +117,7 @@ Status read_taps(const JsonFields& fields, const ModelConfig& target, std::vecto
   return {};
 }
 
-Status read_eagle3(const JsonFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
+Status read_eagle3(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
   FT_RETURN_IF_ERROR(read_taps(fields, target, &head->tap_layers));
   head->draft_vocab_size = head->layer.vocab_size;
   FT_RETURN_IF_ERROR(fields.read_count("draft_vocab_size", &head->draft_vocab_size));
@@ -128,7 +128,7 @@ Status read_eagle3(const JsonFields& fields, const ModelConfig& target, DraftHea
   return fields.read_flag("norm_before_residual", &head->norm_before_residual);
 }
 
-Status read_mtp(const JsonFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
+Status read_mtp(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
   if (head->layer.num_mtp_modules == 0) {
     return invalid_argument(fields.where() +
                             ": 'num_nextn_predict_layers' is missing or 0, so that the files hold "
@@ -152,7 +152,7 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
                      "; set 'model' to a folder with config.json and model.safetensors");
   }
   FT_ASSIGN_OR_RETURN(const Json file, read_json_file(where));
-  const JsonFields fields(file, where);
+  const ConfigFields fields(file, where);
   FT_RETURN_IF_ERROR(check_variant(fields, kind));
   FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, kind, target, where));
   ConfigOptions layer_options = options;

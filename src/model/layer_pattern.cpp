@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Status check_length(const JsonFields& fields, const char* name, size_t at_least, size_t at_most) {
+Status check_length(const ConfigFields& fields, const char* name, size_t at_least, size_t at_most) {
   const Json& list = *fields.find(name);
   if (!list.is_array()) return fields.wrong(name, "a list with one entry for each layer");
   if (list.size() >= at_least && list.size() <= at_most) return {};
@@ -16,7 +16,7 @@ Status check_length(const JsonFields& fields, const char* name, size_t at_least,
                           " entries for " + std::to_string(at_least) + " layers; correct the file");
 }
 
-Status read_rope_layers(const JsonFields& fields, std::vector<LayerConfig>* layers) {
+Status read_rope_layers(const ConfigFields& fields, std::vector<LayerConfig>* layers) {
   const char* name = "no_rope_layers";
   const Json* list = fields.find(name);
   if (list == nullptr) {
@@ -36,7 +36,7 @@ Status read_rope_layers(const JsonFields& fields, std::vector<LayerConfig>* laye
   return {};
 }
 
-Status mark_listed(const JsonFields& fields, std::vector<bool>* windowed) {
+Status mark_listed(const ConfigFields& fields, std::vector<bool>* windowed) {
   const char* name = "layer_types";
   FT_RETURN_IF_ERROR(check_length(fields, name, windowed->size(), windowed->size()));
   for (size_t i = 0; i < windowed->size(); ++i) {
@@ -50,7 +50,7 @@ Status mark_listed(const JsonFields& fields, std::vector<bool>* windowed) {
   return {};
 }
 
-Status mark_by_rule(const JsonFields& fields, WindowRule rule,
+Status mark_by_rule(const ConfigFields& fields, WindowRule rule,
                     const std::vector<LayerConfig>& layers, std::vector<bool>* windowed) {
   int32_t period = 0;
   const Json* first = fields.find("max_window_layers");
@@ -82,7 +82,7 @@ Status mark_by_rule(const JsonFields& fields, WindowRule rule,
 
 }  // namespace
 
-Result<std::vector<LayerConfig>> read_layer_configs(const JsonFields& fields, WindowRule rule,
+Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
                                                     int32_t num_layers) {
   std::vector<LayerConfig> layers(static_cast<size_t>(num_layers));
   FT_RETURN_IF_ERROR(read_rope_layers(fields, &layers));

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/json_fields.h"
+#include "model/config_fields.h"
 
 namespace foretoken {
 
@@ -24,7 +24,7 @@ struct LayerConfig {
 
 // One entry a layer, from layer_types or the rule, sliding_window, and no_rope_layers or
 // no_rope_layer_interval. InvalidArgument names the field at fault.
-Result<std::vector<LayerConfig>> read_layer_configs(const JsonFields& fields, WindowRule rule,
+Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
                                                     int32_t num_layers);
 
 }  // namespace foretoken

@@ -26,12 +26,12 @@ constexpr double kMaxContext = 1 << 24;
 
 // What a rotary embedding takes from the rest of the config.
 struct Surroundings {
-  const JsonFields& fields;
+  const ConfigFields& fields;
   int32_t head_dim;
   int32_t max_position_embeddings;
 };
 
-Status read_type(const JsonFields& rope, RopeType* out) {
+Status read_type(const ConfigFields& rope, RopeType* out) {
   const Json* name = rope.find("rope_type");
   if (name == nullptr) name = rope.find("type");
   if (name == nullptr) return {};
@@ -46,7 +46,7 @@ Status read_type(const JsonFields& rope, RopeType* out) {
   return {};
 }
 
-Status read_rotary_dim(const JsonFields& rope, const Surroundings& around, int32_t* out) {
+Status read_rotary_dim(const ConfigFields& rope, const Surroundings& around, int32_t* out) {
   double partial = 1;
   FT_RETURN_IF_ERROR(around.fields.read_positive("partial_rotary_factor", &partial));
   FT_RETURN_IF_ERROR(rope.read_positive("partial_rotary_factor", &partial));
@@ -59,7 +59,7 @@ Status read_rotary_dim(const JsonFields& rope, const Surroundings& around, int32
   return {};
 }
 
-Status read_llama3(const JsonFields& rope, RopeConfig* out) {
+Status read_llama3(const ConfigFields& rope, RopeConfig* out) {
   FT_RETURN_IF_ERROR(rope.need_positive("factor", &out->factor));
   FT_RETURN_IF_ERROR(rope.need_positive("low_freq_factor", &out->low_freq_factor));
   FT_RETURN_IF_ERROR(rope.need_positive("high_freq_factor", &out->high_freq_factor));
@@ -74,7 +74,7 @@ double yarn_scale(double factor, double mscale) {
 }
 
 // Peng et al. 2023, with the two scales that DeepSeek added.
-Status read_yarn(const JsonFields& rope, const Surroundings& around, RopeConfig* out) {
+Status read_yarn(const ConfigFields& rope, const Surroundings& around, RopeConfig* out) {
   if (out->original_context == around.max_position_embeddings && rope.find("factor") == nullptr) {
     return rope.missing("factor");
   }
@@ -99,7 +99,7 @@ Status read_yarn(const JsonFields& rope, const Surroundings& around, RopeConfig*
 }
 
 // Ding et al. 2024.
-Status read_longrope(const JsonFields& rope, const Surroundings& around, RopeConfig* out) {
+Status read_longrope(const ConfigFields& rope, const Surroundings& around, RopeConfig* out) {
   for (const auto& [name, list] : {std::pair("short_factor", &out->short_factor),
                                    std::pair("long_factor", &out->long_factor)}) {
     if (rope.find(name) == nullptr) return rope.missing(name);
@@ -120,7 +120,7 @@ Status read_longrope(const JsonFields& rope, const Surroundings& around, RopeCon
 }
 
 // `out` holds the theta of the surroundings.
-Status read_rope(const JsonFields& rope, const Surroundings& around, RopeConfig* out) {
+Status read_rope(const ConfigFields& rope, const Surroundings& around, RopeConfig* out) {
   FT_RETURN_IF_ERROR(read_type(rope, &out->type));
   FT_RETURN_IF_ERROR(rope.read_positive("rope_theta", &out->theta));
   FT_RETURN_IF_ERROR(read_rotary_dim(rope, around, &out->rotary_dim));
@@ -160,7 +160,7 @@ int32_t scaled_context(const RopeConfig& rope, int32_t max_position_embeddings) 
 }
 
 // The object of rope_scaling or else of rope_parameters; an empty one when there is neither.
-Status find_scaling(const JsonFields& fields, const Json** out) {
+Status find_scaling(const ConfigFields& fields, const Json** out) {
   static const Json kNone = Json::object();
   *out = &kNone;
   for (const char* name : {"rope_scaling", "rope_parameters"}) {
@@ -175,13 +175,13 @@ Status find_scaling(const JsonFields& fields, const Json** out) {
 }
 
 // rope_parameters by layer type.
-Status read_by_layer_type(const JsonFields& types, const Surroundings& around, RopeConfigs* out) {
+Status read_by_layer_type(const ConfigFields& types, const Surroundings& around, RopeConfigs* out) {
   for (const auto& [name, rope] :
        {std::pair("full_attention", &out->full), std::pair("sliding_attention", &*out->windowed)}) {
     static const Json kNone = Json::object();
     const Json* value = types.find(name);
     if (value != nullptr && !value->is_object()) return types.wrong(name, "an object or null");
-    const JsonFields fields(value != nullptr ? *value : kNone, types.where() + " (" + name + ")");
+    const ConfigFields fields(value != nullptr ? *value : kNone, types.where() + " (" + name + ")");
     FT_RETURN_IF_ERROR(read_rope(fields, around, rope));
   }
   return {};
@@ -189,7 +189,7 @@ Status read_by_layer_type(const JsonFields& types, const Surroundings& around, R
 
 }  // namespace
 
-Result<RopeConfigs> read_rope_configs(const JsonFields& fields, int32_t head_dim,
+Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, int32_t head_dim,
                                       int32_t max_position_embeddings) {
   const Surroundings around{fields, head_dim, max_position_embeddings};
   const Json* scaling = nullptr;
@@ -199,13 +199,13 @@ Result<RopeConfigs> read_rope_configs(const JsonFields& fields, int32_t head_dim
   if (const Json* parameters = fields.find("rope_parameters"); parameters != nullptr) {
     if (!parameters->is_object()) return fields.wrong("rope_parameters", "an object or null");
     FT_RETURN_IF_ERROR(
-        JsonFields(*parameters, fields.where()).read_positive("rope_theta", &out.full.theta));
+        ConfigFields(*parameters, fields.where()).read_positive("rope_theta", &out.full.theta));
   }
   if (fields.find("rope_local_base_freq") != nullptr) {
     out.windowed.emplace();
     FT_RETURN_IF_ERROR(fields.read_positive("rope_local_base_freq", &out.windowed->theta));
   }
-  const JsonFields rope(*scaling, fields.where());
+  const ConfigFields rope(*scaling, fields.where());
   out.max_context = max_position_embeddings;
   if (rope.find("full_attention") != nullptr || rope.find("sliding_attention") != nullptr) {
     if (!out.windowed) out.windowed.emplace(out.full);
@@ -215,7 +215,7 @@ Result<RopeConfigs> read_rope_configs(const JsonFields& fields, int32_t head_dim
   FT_RETURN_IF_ERROR(read_rope(rope, around, &out.full));
   if (out.windowed) {
     static const Json kPlain = Json::object();
-    FT_RETURN_IF_ERROR(read_rope(JsonFields(kPlain, fields.where()), around, &*out.windowed));
+    FT_RETURN_IF_ERROR(read_rope(ConfigFields(kPlain, fields.where()), around, &*out.windowed));
   } else {
     out.max_context = scaled_context(out.full, max_position_embeddings);
   }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/json_fields.h"
+#include "model/config_fields.h"
 
 namespace foretoken {
 
@@ -39,7 +39,7 @@ struct RopeConfigs {
 // for all layers or by layer type; or rope_local_base_freq beside them (Gemma 3). rope_scaling goes
 // before rope_parameters, so that an override of the older name works on either form.
 // Unsupported names an unknown type and lists the known ones.
-Result<RopeConfigs> read_rope_configs(const JsonFields& fields, int32_t head_dim,
+Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, int32_t head_dim,
                                       int32_t max_position_embeddings);
 
 }  // namespace foretoken

@@ -8,7 +8,7 @@ namespace {
 using Json = nlohmann::json;
 
 Result<std::vector<LayerConfig>> read(const Json& json, WindowRule rule, int32_t layers = 4) {
-  return read_layer_configs(JsonFields(json, "config.json"), rule, layers);
+  return read_layer_configs(ConfigFields(json, "config.json"), rule, layers);
 }
 
 std::vector<int32_t> windows(const Json& json, WindowRule rule) {

@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 Result<RopeConfigs> read(const Json& json, int32_t positions = 4096) {
-  return read_rope_configs(JsonFields(json, "config.json"), 64, positions);
+  return read_rope_configs(ConfigFields(json, "config.json"), 64, positions);
 }
 
 RopeConfig read_scaling(const Json& scaling) {

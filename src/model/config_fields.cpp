@@ -1,4 +1,4 @@
-#include "model/json_fields.h"
+#include "model/config_fields.h"
 
 #include <cmath>
 
@@ -14,12 +14,12 @@ bool is_positive(const nlohmann::json& value) {
 
 }  // namespace
 
-const nlohmann::json* JsonFields::find(const char* name) const {
+const nlohmann::json* ConfigFields::find(const char* name) const {
   const auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;
 }
 
-Status JsonFields::read_count(const char* name, int32_t* out) const {
+Status ConfigFields::read_count(const char* name, int32_t* out) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return {};
   if (!value->is_number_integer() || value->get<int64_t>() < 1 ||
@@ -30,7 +30,7 @@ Status JsonFields::read_count(const char* name, int32_t* out) const {
   return {};
 }
 
-Status JsonFields::read_positive(const char* name, double* out) const {
+Status ConfigFields::read_positive(const char* name, double* out) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return {};
   if (!is_positive(*value)) return wrong(name, "a positive number");
@@ -38,7 +38,7 @@ Status JsonFields::read_positive(const char* name, double* out) const {
   return {};
 }
 
-Status JsonFields::read_flag(const char* name, bool* out) const {
+Status ConfigFields::read_flag(const char* name, bool* out) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return {};
   if (!value->is_boolean()) return wrong(name, "true or false");
@@ -46,7 +46,7 @@ Status JsonFields::read_flag(const char* name, bool* out) const {
   return {};
 }
 
-Status JsonFields::read_positive_list(const char* name, std::vector<double>* out) const {
+Status ConfigFields::read_positive_list(const char* name, std::vector<double>* out) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return {};
   if (!value->is_array()) return wrong(name, "a list of positive numbers");
@@ -58,19 +58,19 @@ Status JsonFields::read_positive_list(const char* name, std::vector<double>* out
   return {};
 }
 
-Status JsonFields::need_count(const char* name, int32_t* out) const {
+Status ConfigFields::need_count(const char* name, int32_t* out) const {
   return find(name) == nullptr ? missing(name) : read_count(name, out);
 }
 
-Status JsonFields::need_positive(const char* name, double* out) const {
+Status ConfigFields::need_positive(const char* name, double* out) const {
   return find(name) == nullptr ? missing(name) : read_positive(name, out);
 }
 
-Status JsonFields::missing(const char* name) const {
+Status ConfigFields::missing(const char* name) const {
   return invalid_argument(where_ + ": '" + name + "' is missing; fetch the file again");
 }
 
-Status JsonFields::wrong(const char* name, const std::string& wanted) const {
+Status ConfigFields::wrong(const char* name, const std::string& wanted) const {
   return invalid_argument(where_ + ": '" + name + "' is " + object_.at(name).dump().substr(0, 80) +
                           ", but must be " + wanted + "; correct the file");
 }

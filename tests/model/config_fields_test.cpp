@@ -1,4 +1,4 @@
-#include "model/json_fields.h"
+#include "model/config_fields.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@ using Json = nlohmann::json;
 const Json kObject = {{"count", 7},      {"real", 2.5},        {"flag", true}, {"list", {1, 2.5}},
                       {"text", "seven"}, {"nothing", nullptr}, {"zero", 0},    {"mixed", {1, "x"}}};
 
-TEST(JsonFields, ReadsWhatIsThere) {
-  const JsonFields fields(kObject, "file");
+TEST(ConfigFields, ReadsWhatIsThere) {
+  const ConfigFields fields(kObject, "file");
   int32_t count = 0;
   double real = 0;
   bool flag = false;
@@ -26,8 +26,8 @@ TEST(JsonFields, ReadsWhatIsThere) {
   EXPECT_EQ(list, (std::vector<double>{1, 2.5}));
 }
 
-TEST(JsonFields, LeavesWhatIsMissing) {
-  const JsonFields fields(kObject, "file");
+TEST(ConfigFields, LeavesWhatIsMissing) {
+  const ConfigFields fields(kObject, "file");
   int32_t count = 5;
   EXPECT_TRUE(fields.read_count("nothing", &count).ok());
   EXPECT_TRUE(fields.read_count("other", &count).ok());
@@ -39,8 +39,8 @@ TEST(JsonFields, LeavesWhatIsMissing) {
   EXPECT_FALSE(fields.need_positive("other", &real).ok());
 }
 
-TEST(JsonFields, NamesWhatIsWrong) {
-  const JsonFields fields(kObject, "file");
+TEST(ConfigFields, NamesWhatIsWrong) {
+  const ConfigFields fields(kObject, "file");
   int32_t count = 0;
   double real = 0;
   bool flag = false;

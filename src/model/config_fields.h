@@ -11,10 +11,10 @@ namespace foretoken {
 // Typed fields of a JSON object that a user wrote. A field that is null counts as missing; a
 // missing one leaves *out as it is. Errors are InvalidArgument and name the object, the field and
 // what it must be.
-class JsonFields {
+class ConfigFields {
  public:
   // `object` must outlive this; `where` is named in messages, for example the path of the file.
-  JsonFields(const nlohmann::json& object, std::string where)
+  ConfigFields(const nlohmann::json& object, std::string where)
       : object_(object), where_(std::move(where)) {}
 
   const std::string& where() const { return where_; }

@@ -1,0 +1,46 @@
+# Several sources in one compiler run, for builds that are made once and whole (the sanitizers' in
+# .ci/run): half of the time. Names of unnamed namespaces may clash then; such files stand alone here.
+option(FORETOKEN_UNITY "Compile several sources at once" OFF)
+if(NOT FORETOKEN_UNITY)
+  return()
+endif()
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+
+# Called at the end, when all targets are known.
+function(ft_unity_targets)
+  foreach(folder IN ITEMS convert draft engine group gguf http hub model serve text)
+    set_target_properties(ft_${folder} PROPERTIES UNITY_BUILD ON)
+  endforeach()
+  foreach(folder IN ITEMS base conformance convert device draft engine gguf group http model serve text)
+    set_target_properties(test_${folder} PROPERTIES UNITY_BUILD ON)
+  endforeach()
+endfunction()
+
+set(alone
+  src/convert/to_gptq.cpp
+  src/gguf/block_encode_k.cpp
+  src/http/client.cpp
+  src/model/dialled_config.cpp
+  src/model/dialled_fill.cpp
+  src/model/dialled_heads.cpp
+  src/model/draft_head_config.cpp
+  src/model/layer_pattern.cpp
+  src/model/safetensors_writer.cpp
+  src/serve/metrics.cpp
+  src/serve/openapi_rules.cpp
+  src/text/tokenizer_config.cpp
+  tests/conformance/drafter_edges_test.cpp
+  tests/conformance/drafter_load_test.cpp
+  tests/conformance/graph_modes_test.cpp
+  tests/conformance/identity_test.cpp
+  tests/conformance/int8_kv_test.cpp
+  tests/conformance/layouts.cpp
+  tests/conformance/pooling_test.cpp
+  tests/engine/plan_feed_test.cpp
+  tests/engine/sampling_checks_test.cpp
+  tests/engine/slot_params_test.cpp
+  tests/engine/step_scratch_test.cpp
+  tests/http/client_test.cpp
+  tests/model/config_test.cpp)
+list(TRANSFORM alone PREPEND ${PROJECT_SOURCE_DIR}/)
+set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
