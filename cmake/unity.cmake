@@ -1,5 +1,4 @@
-# Several sources in one compiler run, for builds that are made once and whole (the sanitizers' in
-# .ci/run): half of the time. Names of unnamed namespaces may clash then; such files stand alone here.
+# Several sources in one compiler run, for builds that are made once and whole: half of the time. Names of unnamed namespaces may clash then; such files stand alone here.
 option(FORETOKEN_UNITY "Compile several sources at once" OFF)
 if(NOT FORETOKEN_UNITY)
   return()
@@ -8,15 +7,22 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 # Called at the end, when all targets are known.
 function(ft_unity_targets)
-  foreach(folder IN ITEMS convert draft engine group gguf http hub model serve text)
+  foreach(folder IN ITEMS chat convert draft engine group gguf http hub model serve text)
     set_target_properties(ft_${folder} PROPERTIES UNITY_BUILD ON)
   endforeach()
-  foreach(folder IN ITEMS base conformance convert device draft engine gguf group http model serve text)
+  set_target_properties(foretoken PROPERTIES UNITY_BUILD ON)
+  if(NOT FORETOKEN_TESTS)
+    return()
+  endif()
+  foreach(folder IN ITEMS apps base bench chat conformance convert device draft engine gguf group http
+      hub model sched serve text)
     set_target_properties(test_${folder} PROPERTIES UNITY_BUILD ON)
   endforeach()
 endfunction()
 
 set(alone
+  src/chat/json_calls.cpp
+  src/chat/xml_calls.cpp
   src/convert/to_gptq.cpp
   src/gguf/block_encode_k.cpp
   src/http/client.cpp
@@ -27,10 +33,15 @@ set(alone
   src/model/layer_pattern.cpp
   src/model/safetensors_writer.cpp
   src/serve/metrics.cpp
+  src/serve/openai_choice.cpp
+  src/serve/openai_response.cpp
   src/serve/openapi_rules.cpp
   src/text/tokenizer_config.cpp
+  tests/apps/graph_flags_test.cpp
+  tests/chat/xml_calls_test.cpp
   tests/conformance/drafter_edges_test.cpp
   tests/conformance/drafter_load_test.cpp
+  tests/conformance/drafter_mix_test.cpp
   tests/conformance/graph_modes_test.cpp
   tests/conformance/identity_test.cpp
   tests/conformance/int8_kv_test.cpp
