@@ -6,7 +6,7 @@ file: one row, a few rows of one sequence behind 128 tokens, and a prompt of 512
 machines drifts, so only medians of the ratios of a round mean something. One row of llama.cpp is its
 token generation; its other figures compute the logits of the last row only, ours of all rows.
 
-usage: cpu_quantised.py --llama BIN_FOLDER [--foretoken PROGRAM] [--probe MEMBW] [--rounds 3] FILE...
+usage: cpu_quantised.py --llama BIN_FOLDER [--foretoken PROGRAM] [--probe MEMBW] [--rounds 3] [--rows 1 4 8] FILE...
 """
 
 import argparse
@@ -16,17 +16,16 @@ import statistics
 import subprocess
 import tempfile
 
-ROWS = [1, 4, 8]
 CONTEXT = 128
 PROMPT = 512
 
 
-def llama(folder, path, threads):
+def llama(folder, path, threads, rows):
     """Milliseconds by number of rows."""
     times = {}
     base = [os.path.join(folder, "llama-bench"), "-m", path, "-t", str(threads), "-o", "jsonl"]
     runs = [["-p", "0", "-n", "16", "-d", str(CONTEXT), "-r", "3"],
-            ["-p", ",".join(map(str, ROWS[1:])), "-n", "0", "-d", str(CONTEXT), "-r", "3"],
+            ["-p", ",".join(map(str, rows[1:])), "-n", "0", "-d", str(CONTEXT), "-r", "3"],
             ["-p", str(PROMPT), "-n", "0", "-r", "1"]]
     for run in runs:
         out = subprocess.run(base + run, capture_output=True, text=True, check=True).stdout
@@ -38,12 +37,12 @@ def llama(folder, path, threads):
     return times
 
 
-def foretoken(program, path, threads):
+def foretoken(program, path, threads, rows):
     """Milliseconds by number of rows, all logits included (of a prompt: those of its last row)."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         subprocess.run([program, "bench", "forward", path, "--rows-per-seq",
-                        *map(str, ROWS + [PROMPT]), "--context", str(CONTEXT), "--spec-method",
-                        "ngram", "--spec-tokens", str(ROWS[-1] - 1), "--max-model-len", "1024",
+                        *map(str, rows + [PROMPT]), "--context", str(CONTEXT), "--spec-method",
+                        "ngram", "--spec-tokens", str(rows[-1] - 1), "--max-model-len", "1024",
                         "--max-num-seqs", "4", "--seconds", "0.5", "--cpu-threads", str(threads),
                         "--skip-tokenizer-init", "--output-json", out.name],
                        capture_output=True, check=True)
@@ -69,13 +68,15 @@ def main():
     parser.add_argument("--probe")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 4, 8],
+                        help="rows of one sequence, 1 first")
     args = parser.parse_args()
     results = {path: [] for path in args.files}
     for _ in range(args.rounds):
         for path in args.files:
             before = bandwidth(args.probe)
-            peer = llama(args.llama, path, args.threads)
-            own = foretoken(args.foretoken, path, args.threads)
+            peer = llama(args.llama, path, args.threads, args.rows)
+            own = foretoken(args.foretoken, path, args.threads, args.rows)
             rate = max(before, bandwidth(args.probe))
             results[path].append((peer, own, rate))
             print(json.dumps({"file": os.path.basename(path), "gb_s": rate, "llama_ms": peer,
@@ -84,7 +85,7 @@ def main():
           "Foretoken / its one row | Foretoken / llama.cpp's one row |")
     print("|---|---|---|---|---|---|---|")
     for path, rounds in results.items():
-        for rows in ROWS + [PROMPT]:
+        for rows in args.rows + [PROMPT]:
             def median(value):
                 return statistics.median(value(peer, own) for peer, own, _ in rounds)
             print(f"| {os.path.basename(path)} | {rows} "
