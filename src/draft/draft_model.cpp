@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "draft/absent_drafter.h"
 #include "draft/device_ids.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
@@ -138,7 +139,7 @@ class DraftModelDrafter final : public Drafter {
 Status DraftModelDrafter::load_matrix(const DrafterContext& context) {
   const ModelConfig& config = model_->config();
   const UsedRows used = used_rows(context, config.vocab_size);
-  matrix_ = {.weight = model_->shared_weights().head,
+  matrix_ = {.weight = model_->shared_head().weight,
              .rows = config.vocab_size,
              .hidden = config.hidden_size,
              .dtype = config.dtype,
@@ -188,6 +189,11 @@ Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& 
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(context.folder, options.config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
+  const DrafterTraits traits{.has_kv = true,
+                             .keeps_written = true,
+                             .max_drafts = context.config.num_speculative_tokens,
+                             .max_len = max_len};
+  if (context.is_absent) return make_absent_drafter("draft_model", traits);
   options.load_format = context.dummy ? LoadFormat::kDummy : LoadFormat::kAuto;
   options.dummy_recipe = context.dummy_recipe;
   options.max_model_len = max_len;
@@ -199,10 +205,6 @@ Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& 
   options.sharding = context.sharding;
   FT_ASSIGN_OR_RETURN(auto model, load_model(context.device, context.folder, options));
   FT_CHECK(model->kv_groups().size() == 1);
-  const DrafterTraits traits{.has_kv = true,
-                             .keeps_written = true,
-                             .max_drafts = context.config.num_speculative_tokens,
-                             .max_len = max_len};
   auto drafter =
       std::make_unique<DraftModelDrafter>(context, std::move(model), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->load(context));

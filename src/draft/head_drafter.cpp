@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "draft/absent_drafter.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
@@ -209,6 +210,9 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   FT_ASSIGN_OR_RETURN(const int drafts, num_drafts(context.config, config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
+  const DrafterTraits traits{
+      .has_kv = true, .keeps_written = false, .max_drafts = drafts, .max_len = max_len};
+  if (context.is_absent) return make_absent_drafter(name, traits);
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);
   FT_ASSIGN_OR_RETURN(auto head,
@@ -222,8 +226,6 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
                                        .vocab_ids = context.draft_vocab_ids,
                                        .target_folder = context.target_folder,
                                        .sharding = context.sharding}));
-  const DrafterTraits traits{
-      .has_kv = true, .keeps_written = false, .max_drafts = drafts, .max_len = max_len};
   auto drafter =
       std::make_unique<HeadDrafter>(name, context, std::move(head), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->take_scratch());

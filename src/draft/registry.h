@@ -36,6 +36,7 @@ struct DrafterContext {
   // Target ids of the reduced draft vocabulary, ascending; empty: all.
   std::vector<int32_t> draft_vocab_ids;
   Sharding sharding = {};  // of the drafter's own weights
+  bool is_absent = false;  // this rank never drafts: only the traits are wanted (absent_drafter.h)
 };
 
 struct DrafterEntry {

@@ -180,7 +180,8 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
                                                         .kv_format = options.kv_format,
                                                         .dummy_recipe = options.dummy_recipe,
                                                         .sharding = options.sharding,
-                                                        .folders = std::move(drafter_folders)}));
+                                                        .folders = std::move(drafter_folders),
+                                                        .are_absent = !options.stages.is_last()}));
   drafter_names_ = drafter_names(config);
   for (size_t i = 0; i < drafters_.size(); ++i) {
     config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_drafts;
@@ -464,16 +465,15 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   }
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->num_weights();
-  // A tied head is a packed copy of the embedding.
-  if (model.tie_word_embeddings) {
-    info_.num_parameters -= int64_t{model.vocab_size} * model.hidden_size;
-  }
   info_.vocab_size = model.vocab_size;
   info_.max_model_len = config.max_model_len;
   info_.max_num_seqs = config.max_num_seqs;
   info_.max_num_batched_tokens = config.max_num_batched_tokens;
   info_.block_size = config.block_size;
   info_.cudagraph_mode = graph_mode_name(graphs_.mode);
+  if (ranks_.is_alone()) return;
+  FT_LOG(debug, "rank {}, stage {}: {} bytes of weights, drafters' own left out", ranks_.rank(),
+         ranks_.stages().rank, info_.weight_bytes);
 }
 
 }  // namespace foretoken

@@ -41,7 +41,10 @@ Result<Sharding> sharding_of(const SpeculativeConfig& speculative, const Shardin
 Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                       const DrafterParts& parts) {
   const SpeculativeConfig& speculative = config.speculative[index];
-  FT_ASSIGN_OR_RETURN(TokenMap map, token_map_of(speculative, parts.folders[index], parts));
+  TokenMap map;
+  if (!parts.are_absent) {
+    FT_ASSIGN_OR_RETURN(map, token_map_of(speculative, parts.folders[index], parts));
+  }
   FT_ASSIGN_OR_RETURN(const Sharding sharding, sharding_of(speculative, parts.sharding));
   const DrafterContext context{.config = speculative,
                                .device = parts.device,
@@ -61,7 +64,8 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                .token_map = std::move(map.to_draft),
                                .token_map_back = std::move(map.to_target),
                                .draft_vocab_ids = {},
-                               .sharding = sharding};
+                               .sharding = sharding,
+                               .is_absent = parts.are_absent};
   return make_drafter(context);
 }
 

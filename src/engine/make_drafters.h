@@ -26,6 +26,7 @@ struct DrafterParts {
   const GgufRecipe* dummy_recipe = nullptr;  // LoadOptions::dummy_recipe of the target
   Sharding sharding = {};                    // of the target
   std::vector<std::string> folders;          // of locate_drafters
+  bool are_absent = false;                   // this rank's stage never drafts
 };
 
 // The drafters of a resolved configuration, in its order, loaded but without the memory that

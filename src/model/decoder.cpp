@@ -26,34 +26,38 @@ namespace {
 class Decoder final : public Model {
  public:
   // `part`: of this rank.
-  Decoder(Device& device, const ModelConfig& config, const ModelConfig& part,
-          const DecoderTraits& traits, const LoadOptions& options)
-      : config_(config),
+  Decoder(Device& device, const DecoderSource& source, const ModelConfig& part,
+          const LoadOptions& options)
+      : device_(device),
+        files_(source.files),
+        load_format_(options.load_format),
+        traits_(source.traits),
+        config_(source.config),
         part_(part),
         sharding_(options.sharding),
         stages_(options.stages),
         max_rows_(options.max_rows),
         max_logits_rows_(options.max_logits_rows),
-        max_model_len_(options.max_model_len > 0 ? options.max_model_len : config.max_context),
+        max_model_len_(options.max_model_len > 0 ? options.max_model_len : config_.max_context),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
         plan_(plan_decoder(part, max_model_len_, options.one_kv_group, options.stages,
                            options.kv_format)),
         layers_(device, part_, *options.attention, max_rows_, sharding_) {
-    if (traits.scaled_embedding) embedding_scale_ = std::sqrt(float(config.hidden_size));
+    if (traits_.scaled_embedding) embedding_scale_ = std::sqrt(float(config_.hidden_size));
     // transformers rounds the factor to the model's type.
-    if (config.dtype == DType::kBF16) {
+    if (config_.dtype == DType::kBF16) {
       embedding_scale_ = bf16_to_float(bf16_from_float(embedding_scale_));
     }
   }
 
-  Status load(const DecoderTraits& traits, WeightLoader& loader);
-  Status take_scratch(bool post_norms);
+  Status load(WeightLoader& loader);
+  Status take_scratch();
 
   const ModelConfig& config() const override { return config_; }
   std::vector<KvGroupSpec> kv_groups() const override { return plan_.groups; }
   int64_t weight_bytes() const override { return weight_bytes_; }
-  int64_t num_weights() const override { return num_weights_; }
+  int64_t num_weights() const override { return num_decoder_weights(config_, traits_); }
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
@@ -63,9 +67,8 @@ class Decoder final : public Model {
   void add_tap(const TapSink& sink) override;
   const std::vector<int32_t>& tapped_layers() const override { return tapped_layers_; }
   void pass_on(std::vector<int32_t> layers) override { tapped_layers_ = std::move(layers); }
-  SharedWeights shared_weights() const override {
-    return {weights_.embedding, embedding_scale_, weights_.head.get(), sharding_};
-  }
+  SharedHead shared_head() const override { return {weights_.head.get(), sharding_}; }
+  Result<const void*> shared_embedding() override;
   const void* head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                          int32_t max_rows) override;
   void logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
@@ -96,6 +99,10 @@ class Decoder final : public Model {
   void send_residual(const Pass& pass);
   void receive_residual(const Pass& pass);
 
+  Device& device_;
+  const ModelFiles files_;
+  const LoadFormat load_format_;
+  const DecoderTraits& traits_;
   const ModelConfig config_;
   const ModelConfig part_;
   const Sharding sharding_;
@@ -107,7 +114,6 @@ class Decoder final : public Model {
   Arena weight_arena_;
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
-  int64_t num_weights_ = 0;
   const DecoderPlan plan_;
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
@@ -119,14 +125,24 @@ class Decoder final : public Model {
   const float* last_delta_ = nullptr;   // what the last forward has yet to add to its residual
 };
 
-Status Decoder::load(const DecoderTraits& traits, WeightLoader& loader) {
+Status Decoder::load(WeightLoader& loader) {
   WeightLoader::Guard guard(loader);
   FT_RETURN_IF_ERROR(upload_ropes(loader));
   FT_ASSIGN_OR_RETURN(
-      weights_, load_decoder_weights(weight_arena_, config_, traits, loader, sharding_, stages_));
+      weights_, load_decoder_weights(weight_arena_, config_, traits_, loader, sharding_, stages_));
   weight_bytes_ = loader.bytes_loaded();
-  num_weights_ = loader.num_weights();
   return guard.finish();
+}
+
+Result<const void*> Decoder::shared_embedding() {
+  if (weights_.embedding == nullptr) {
+    const ModelFiles* files = load_format_ == LoadFormat::kDummy ? nullptr : &files_;
+    FT_ASSIGN_OR_RETURN(weights_.embedding,
+                        load_embedding(device_, weight_arena_, files, config_, traits_));
+    weight_bytes_ += int64_t{config_.vocab_size} * config_.hidden_size *
+                     static_cast<int64_t>(dtype_size(config_.dtype));
+  }
+  return weights_.embedding;
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {
@@ -141,8 +157,9 @@ Status Decoder::upload_ropes(WeightLoader& loader) {
   return {};
 }
 
-Status Decoder::take_scratch(bool post_norms) {
-  FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_, post_norms));
+Status Decoder::take_scratch() {
+  FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_, traits_.post_norms));
+  if (!stages_.is_last()) return {};
   const auto elements =
       static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(config_.hidden_size);
   FT_ASSIGN_OR_RETURN(head_input_,
@@ -297,6 +314,7 @@ void Decoder::tap(const Pass& pass, int32_t layer) {
 
 const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                                 int32_t max_rows) {
+  FT_CHECK(stages_.is_last());
   FT_CHECK(row_offset >= 0 && max_rows > 0 && max_rows <= max_logits_rows_);
   rms_norm(queue, {.counts = tensors.counts,
                    .residual = layers_.residual(),
@@ -362,13 +380,12 @@ void Decoder::embed_tokens(const Pass& pass) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> load_decoder(Device& device, const ModelConfig& config,
-                                            const DecoderTraits& traits, WeightLoader& loader,
-                                            const LoadOptions& options) {
-  FT_ASSIGN_OR_RETURN(const ModelConfig part, shard_config(config, options.sharding));
-  auto model = std::make_unique<Decoder>(device, config, part, traits, options);
-  FT_RETURN_IF_ERROR(model->load(traits, loader));
-  FT_RETURN_IF_ERROR(model->take_scratch(traits.post_norms));
+Result<std::unique_ptr<Model>> load_decoder(Device& device, const DecoderSource& source,
+                                            WeightLoader& loader, const LoadOptions& options) {
+  FT_ASSIGN_OR_RETURN(const ModelConfig part, shard_config(source.config, options.sharding));
+  auto model = std::make_unique<Decoder>(device, source, part, options);
+  FT_RETURN_IF_ERROR(model->load(loader));
+  FT_RETURN_IF_ERROR(model->take_scratch());
   return std::unique_ptr<Model>(std::move(model));
 }
 

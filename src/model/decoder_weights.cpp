@@ -1,8 +1,12 @@
 #include "model/decoder_weights.h"
 
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/collectives.h"
+#include "model/checkpoint.h"
 
 namespace foretoken {
 Status LayerLoader::load(const std::string& base, const LayerForm& form,
@@ -108,21 +112,9 @@ Status LayerLoader::load_columns(std::vector<TensorPart> parts, const ColumnRang
   return {};
 }
 
-DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
-  for (const DecoderTraits::Place& place : traits.places) {
-    if (place.body != nullptr && loader.has(std::string(place.body) + "embed_tokens.weight")) {
-      return place;
-    }
-  }
-  return traits.places[0];
-}
+namespace {
 
-std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place) {
-  if (!config.tie_word_embeddings) return place.head;
-  return std::string(place.body) + "embed_tokens.weight";
-}
-
-int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits) {
+double layer_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size, inner = config.intermediate_size;
   const double q = double(config.num_heads) * config.head_dim;
   const double kv = double(config.num_kv_heads) * config.head_dim;
@@ -132,10 +124,57 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   if (config.mlp_bias) layer += 2 * inner + hidden;
   if (traits.qk_norm) layer += 2 * double(config.head_dim);
   if (traits.post_norms) layer += 2 * hidden;
+  return layer;
+}
+
+// The largest where it is larger.
+int64_t whole_number(double value) {
+  return value < 9e18 ? static_cast<int64_t>(value) : INT64_MAX;
+}
+
+std::string embedding_name(const DecoderTraits::Place& place) {
+  return std::string(place.body) + "embed_tokens.weight";
+}
+
+}  // namespace
+
+DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
+  for (const DecoderTraits::Place& place : traits.places) {
+    if (place.body != nullptr && loader.has(embedding_name(place))) return place;
+  }
+  return traits.places[0];
+}
+
+std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place) {
+  if (!config.tie_word_embeddings) return place.head;
+  return embedding_name(place);
+}
+
+int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
+  const double hidden = config.hidden_size;
+  const double matrix = double(config.vocab_size) * hidden;
+  const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix + hidden;
+  return whole_number(outside + config.num_layers * layer_weights(config, traits));
+}
+
+int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits,
+                             const Sharding& sharding, const Stages& stages) {
+  const double hidden = config.hidden_size;
+  const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
+  double count =
+      static_cast<double>(stages.layers(config.num_layers).count) * layer_weights(config, traits);
+  if (stages.is_first()) count += double(config.vocab_size) * hidden;
   // A tied head is packed beside the table.
-  const double count = 2 * double(config.vocab_size) * hidden + config.num_layers * layer + hidden;
-  const double bytes = count * static_cast<double>(dtype_size(config.dtype));
-  return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
+  if (stages.is_last()) count += double(own.count) * hidden + hidden;
+  return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
+}
+
+bool stage_packs(const Stages& stages, int32_t num_layers, const std::string& name) {
+  constexpr std::string_view kLayers = "layers.";
+  const size_t at = name.find(kLayers);
+  if (at == std::string::npos) return stages.is_last();
+  const int32_t layer = std::atoi(name.c_str() + at + kLayers.size());
+  return layer < num_layers && stages.owns(layer, num_layers);
 }
 
 Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
@@ -143,7 +182,6 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                                             const Sharding& sharding, const Stages& stages) {
   const DecoderTraits::Place place = find_place(traits, loader);
   const std::string body = place.body;
-  const std::string embedding = body + "embed_tokens.weight";
   for (const char* other : traits.ignored) loader.ignore_all(other);
   // Draft modules in the target's own files; draft_head.h reads them.
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
@@ -152,8 +190,13 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
 
   DecoderWeights weights;
   WeightLoader::Guard guard(loader);
-  FT_ASSIGN_OR_RETURN(weights.embedding,
-                      loader.table(arena, embedding, config.vocab_size, config.hidden_size));
+  const int64_t table[] = {config.vocab_size, config.hidden_size};
+  if (stages.is_first()) {
+    FT_ASSIGN_OR_RETURN(weights.embedding,
+                        loader.table(arena, embedding_name(place), table[0], table[1]));
+  } else {
+    FT_RETURN_IF_ERROR(loader.expect(embedding_name(place), table));
+  }
   LayerLoader layers(arena, config, traits, loader, sharding);
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
@@ -164,15 +207,38 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     }
     FT_RETURN_IF_ERROR(layers.load(base, {}, &weights.layers[i]));
   }
-  FT_RETURN_IF_ERROR(
-      layers.load_norm(body + "norm.weight", config.hidden_size, &weights.final_norm));
-  const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-  const TensorPart head[] = {
-      {output_matrix_name(config, place), config.vocab_size, own.begin, own.count}};
-  FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(head, config.hidden_size));
+  const std::string norm = body + "norm.weight", head = output_matrix_name(config, place);
+  if (stages.is_last()) {
+    FT_RETURN_IF_ERROR(layers.load_norm(norm, config.hidden_size, &weights.final_norm));
+    const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
+    const TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
+    FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(part, config.hidden_size));
+  } else {
+    FT_RETURN_IF_ERROR(loader.expect(norm, {&table[1], 1}));
+    FT_RETURN_IF_ERROR(loader.expect(head, table));
+  }
   if (config.tie_word_embeddings) loader.ignore(place.head);
   FT_RETURN_IF_ERROR(guard.finish());
   return weights;
+}
+
+Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
+                                   const ModelConfig& config, const DecoderTraits& traits) {
+  std::optional<Checkpoint> checkpoint;
+  if (files != nullptr) {
+    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(*files));
+  }
+  const int64_t bytes = int64_t{config.vocab_size} * config.hidden_size *
+                        static_cast<int64_t>(dtype_size(config.dtype));
+  FT_ASSIGN_OR_RETURN(const auto loader,
+                      WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr,
+                                           config.dtype, bytes, {}, nullptr));
+  const std::string name = embedding_name(find_place(traits, *loader));
+  WeightLoader::Guard guard(*loader);
+  FT_ASSIGN_OR_RETURN(const void* table,
+                      loader->table(arena, name, config.vocab_size, config.hidden_size));
+  FT_RETURN_IF_ERROR(guard.finish());
+  return table;
 }
 
 }  // namespace foretoken

@@ -81,22 +81,39 @@ DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader&
 // Name of the output matrix: that of the embedding where they are tied.
 std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place);
 
-// All weights of a decoder in device memory.
+// The weights of a decoder's stage in device memory.
 struct DecoderWeights {
-  const void* embedding = nullptr;          // [vocab, hidden] of the model's type
+  // [vocab, hidden] of the model's type; the first stage's, and of others that lend it to drafters.
+  const void* embedding = nullptr;
   std::vector<DecoderLayerWeights> layers;  // of all layers; those of other stages are empty
+  // The last stage's. The head has this rank's part of the vocabulary, [part, hidden]; it is a copy
+  // of the embedding where they are tied.
   const float* final_norm = nullptr;
-  PackedWeight head;  // [this rank's part of vocab, hidden]; a copy of the embedding where tied
+  PackedWeight head;
 };
 
-// Bytes that the weights take in device memory, in the type the config names.
-int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits);
+// Numbers in the weights of the whole model, those of a tied head once.
+int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);
 
-// Loads them under the names of Hugging Face; `arena` holds what is not packed. `config` is that of
-// the whole model; the embedding is whole on every rank. Errors as of WeightLoader.
+// Bytes that a stage's weights take in device memory, in the type the config names; `config` is
+// that of the rank's part (shard_config).
+int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits,
+                             const Sharding& sharding = {}, const Stages& stages = {});
+
+// Whether a matrix of the checkpoint is packed by this stage; by its name alone.
+bool stage_packs(const Stages& stages, int32_t num_layers, const std::string& name);
+
+// Loads what the stage uses under the names of Hugging Face; `arena` holds what is not packed.
+// `config` is that of the whole model; the embedding is whole on every rank that has it. Errors as
+// of WeightLoader; a tensor outside of layers that another stage has is missed here too.
 Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
                                             const DecoderTraits& traits, WeightLoader& loader,
                                             const Sharding& sharding = {},
                                             const Stages& stages = {});
+
+// The embedding [vocab, hidden] alone, in memory of `arena`. files: null for random weights.
+// Blocks until it is there. Errors as of WeightLoader.
+Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
+                                   const ModelConfig& config, const DecoderTraits& traits);
 
 }  // namespace foretoken

@@ -19,7 +19,7 @@ namespace {
 class Head final : public DraftHead {
  public:
   // `part`: of this rank's layers.
-  Head(Device& device, const DraftHeadConfig& config, const ModelConfig& part, const Model& target,
+  Head(Device& device, const DraftHeadConfig& config, const ModelConfig& part, Model& target,
        const DraftHeadOptions& options)
       : device_(device),
         config_(config),
@@ -89,7 +89,7 @@ class Head final : public DraftHead {
   Device& device_;
   const DraftHeadConfig config_;
   const ModelConfig part_;
-  const Model& target_;
+  Model& target_;
   const int32_t max_logits_rows_;
   const int32_t max_rows_;
   Arena weight_arena_;
@@ -121,8 +121,7 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
       options.max_model_len > 0 ? options.max_model_len : target_.config().max_context;
   WeightLoader::Guard guard(*loader);
   FT_ASSIGN_OR_RETURN(rope_, upload_rope(config_.layer.rope.full, max_len, weight_arena_, *loader));
-  const SharedWeights shared = target_.shared_weights();
-  const DraftHeadSource source{device_, config_, options, target_.config(), shared, files};
+  const DraftHeadSource source{device_, config_, options, target_, files};
   FT_ASSIGN_OR_RETURN(weights_, load_draft_head_weights(weight_arena_, source, *loader));
   FT_RETURN_IF_ERROR(guard.finish());
   weight_bytes_ = loader->bytes_loaded();
@@ -269,8 +268,7 @@ const void* Head::head_input(Queue& queue, const DraftTensors& tensors, int32_t 
 }  // namespace
 
 Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::string& folder,
-                                                   const DraftHeadConfig& config,
-                                                   const Model& target,
+                                                   const DraftHeadConfig& config, Model& target,
                                                    const DraftHeadOptions& options) {
   FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
   try {

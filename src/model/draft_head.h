@@ -97,8 +97,7 @@ class DraftHead {
 // `target` lends its embedding and, where the head has none, its output matrix; both must outlive
 // the head.
 Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::string& folder,
-                                                   const DraftHeadConfig& config,
-                                                   const Model& target,
+                                                   const DraftHeadConfig& config, Model& target,
                                                    const DraftHeadOptions& options);
 
 // Rows `ids` of a model's output matrix, packed; for reduced vocabularies of any drafter.

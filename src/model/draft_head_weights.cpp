@@ -113,7 +113,7 @@ Status HeadLoader::load_eagle(DraftModuleWeights* out) {
 
 Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
-  FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.hidden_size, out));
+  FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
   const std::string base = layer_base({"midlayer.", "layers.0."});
   FT_RETURN_IF_ERROR(load_layer(base, {true, 2 * layer_.hidden_size}, out));
   // The layer's input norm is that of the embedding alone.
@@ -168,7 +168,7 @@ Status HeadLoader::load_layer(const std::string& base, const LayerForm& form,
 }
 
 Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* out) {
-  const ModelConfig& target = source_.target;
+  const ModelConfig& target = source_.target.config();
   if (loader_.has_optional(name) ||
       (source_.checkpoint == nullptr && layer_.hidden_size != target.hidden_size)) {
     FT_ASSIGN_OR_RETURN(out->embedding,
@@ -181,13 +181,13 @@ Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* o
                      std::to_string(target.hidden_size) +
                      ", so that it cannot share the target's; use a head that has its own");
   }
-  out->embedding = source_.shared.embedding;
+  FT_ASSIGN_OR_RETURN(out->embedding, source_.target.shared_embedding());
   return {};
 }
 
 Status HeadLoader::load_head(const std::string& name, int32_t rows, DraftModuleWeights* out) {
   const bool reduced = config_.kind == HeadKind::kEagle3 && rows != layer_.vocab_size;
-  const bool other_size = layer_.hidden_size != source_.target.hidden_size;
+  const bool other_size = layer_.hidden_size != source_.target.config().hidden_size;
   if (reduced || other_size || loader_.has_optional(name)) return load_own_rows(name, rows, out);
   return share_head(out);
 }
@@ -262,7 +262,8 @@ Result<std::vector<int32_t>> HeadLoader::target_ids(int32_t rows) {
 
 Status HeadLoader::share_head(DraftModuleWeights* out) {
   if (source_.options.vocab_ids.empty()) {
-    out->head = {source_.shared.head, nullptr, layer_.vocab_size, source_.shared.sharding};
+    const SharedHead shared = source_.target.shared_head();
+    out->head = {shared.weight, nullptr, layer_.vocab_size, shared.sharding};
     return {};
   }
   if (shared_rows_.weight == nullptr) FT_RETURN_IF_ERROR(share_rows());
@@ -282,7 +283,7 @@ Status HeadLoader::share_rows() {
   } else {
     FT_ASSIGN_OR_RETURN(weights_.shared_head,
                         load_head_rows(source_.device, source_.options.target_folder,
-                                       source_.target, {own.begin(), own.end()}));
+                                       source_.target.config(), {own.begin(), own.end()}));
   }
   shared_rows_.sharding = sharding;
   shared_rows_.weight = weights_.shared_head.get();

@@ -35,8 +35,7 @@ struct DraftHeadSource {
   Device& device;
   const DraftHeadConfig& config;
   const DraftHeadOptions& options;
-  const ModelConfig& target;
-  const SharedWeights& shared;
+  Model& target;
   const Checkpoint* checkpoint;  // null: random weights
 };
 

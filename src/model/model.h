@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "attention/kv_cache.h"
+#include "base/result.h"
 #include "device/queue.h"
 #include "kernels/attention.h"
 #include "kernels/step_types.h"
@@ -21,12 +22,10 @@ struct TapSink {
       nullptr;  // [num_blocks * block_size, layers.size() * hidden_size] of the model's type
 };
 
-// What a draft head may share with its target; in device memory.
-struct SharedWeights {
-  const void* embedding = nullptr;  // [vocab, hidden] of the model's type
-  float embedding_scale = 1;
-  const void* head = nullptr;  // packed [this rank's part of vocab, hidden]
-  Sharding sharding = {};      // that the head is cut by
+// The output matrix, which a draft head may share with its target; in device memory.
+struct SharedHead {
+  const void* weight = nullptr;  // packed [this rank's part of vocab, hidden]
+  Sharding sharding = {};        // that it is cut by
 };
 
 // A loaded target or draft model. Its weights and scratch are taken at load time; the functions
@@ -39,8 +38,9 @@ class Model {
   virtual const ModelConfig& config() const = 0;
   // The full group, then the windowed one if there is one. A layer's window is its group's.
   virtual std::vector<KvGroupSpec> kv_groups() const = 0;
+  // Of this rank.
   virtual int64_t weight_bytes() const = 0;
-  // Numbers in these bytes, of which quantised ones are smaller than the model's type.
+  // Of the whole model; those of a tied head count once.
   virtual int64_t num_weights() const = 0;
   virtual int64_t scratch_bytes() const = 0;
 
@@ -65,11 +65,16 @@ class Model {
   // On a stage before the last one, where nobody taps: which hidden states the last one wants.
   // Start-up only, before graphs are captured.
   virtual void pass_on(std::vector<int32_t> layers) = 0;
-  virtual SharedWeights shared_weights() const = 0;
+  // The last stage's.
+  virtual SharedHead shared_head() const = 0;
+  // The embedding for a drafter: [vocab, hidden] of the model's type in device memory. A stage that
+  // embeds no tokens itself reads it from the model's files now, once, and weight_bytes grows.
+  // Start-up only. Errors as of load_model.
+  virtual Result<const void*> shared_embedding() = 0;
 
   // Enqueues the final norm of logits rows [row_offset, row_offset + max_rows) of the forward
   // before and returns where it leaves them: [max_rows, hidden_size] of config().dtype, the input
-  // of shared_weights().head. Bounds as of `logits`.
+  // of shared_head().weight. Bounds as of `logits`.
   virtual const void* head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                                  int32_t max_rows) = 0;
 

@@ -11,6 +11,26 @@
 namespace foretoken {
 namespace {
 
+// Of what this rank keeps in device memory; exact where nothing is quantised.
+Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
+                              const DecoderTraits& traits, const Checkpoint* checkpoint,
+                              const LoadOptions& options) {
+  FT_ASSIGN_OR_RETURN(const ModelConfig part, shard_config(config, options.sharding));
+  const Stages& stages = options.stages;
+  const int64_t bytes = decoder_weight_bytes(part, traits, options.sharding, stages);
+  if (checkpoint != nullptr) {
+    const auto counts = [&](const std::string& name) {
+      return stage_packs(stages, config.num_layers, name);
+    };
+    return bytes - WeightLoader::quantized_saving(device, *checkpoint, config.dtype, counts) /
+                       options.sharding.size;
+  }
+  if (options.dummy_recipe == nullptr) return bytes;
+  const auto element = static_cast<int64_t>(dtype_size(config.dtype));
+  const int64_t table = stages.is_first() ? int64_t{part.vocab_size} * part.hidden_size : 0;
+  return table * element + matrices_bytes(*options.dummy_recipe, bytes / element - table);
+}
+
 Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles& files,
                                                const LoadOptions& options) {
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(files, options.config));
@@ -26,26 +46,16 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(files));
   }
   FT_RETURN_IF_ERROR(check_stages(options.stages, config.num_layers));
-  FT_ASSIGN_OR_RETURN(ModelConfig part, shard_config(config, options.sharding));
-  part.num_layers = static_cast<int32_t>(options.stages.layers(config.num_layers).count);
-  int64_t bytes = decoder_weight_bytes(part, architecture->decoder);
-  if (checkpoint) {
-    bytes -= WeightLoader::quantized_saving(device, *checkpoint, config.dtype) /
-             (options.sharding.size * options.stages.count);
-  }
-  if (options.dummy_recipe != nullptr) {
-    const int64_t table = int64_t{part.vocab_size} * part.hidden_size;
-    const auto element = static_cast<int64_t>(dtype_size(config.dtype));
-    bytes = table * element + matrices_bytes(*options.dummy_recipe, bytes / element - table);
-  }
-  FT_ASSIGN_OR_RETURN(
-      auto loader, WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr, config.dtype,
-                                        bytes, options.progress, options.cancelled));
+  const Checkpoint* weights = checkpoint ? &*checkpoint : nullptr;
+  FT_ASSIGN_OR_RETURN(const int64_t bytes,
+                      bytes_to_load(device, config, architecture->decoder, weights, options));
+  FT_ASSIGN_OR_RETURN(auto loader, WeightLoader::create(device, weights, config.dtype, bytes,
+                                                        options.progress, options.cancelled));
   if (options.dummy_recipe != nullptr) {
     loader->quantize_random(*options.dummy_recipe, config.num_layers);
   }
-  FT_ASSIGN_OR_RETURN(auto model,
-                      load_decoder(device, config, architecture->decoder, *loader, complete));
+  FT_ASSIGN_OR_RETURN(
+      auto model, load_decoder(device, {files, config, architecture->decoder}, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));
   return model;
 }

@@ -62,12 +62,13 @@ Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
 }
 
 int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& checkpoint,
-                                       DType dtype) {
+                                       DType dtype,
+                                       const std::function<bool(const std::string& name)>& counts) {
   const bool has_head = checkpoint.tensors().contains("lm_head.weight");
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const QuantForm* form = quantized_form(*tensor);
-    if (form == nullptr || tensor->shape.size() != 2) continue;
+    if (form == nullptr || tensor->shape.size() != 2 || !counts(name)) continue;
     const int64_t k = tensor->shape[1];
     if (!device.keeps_quantized(*form, k)) continue;
     if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
@@ -106,8 +107,7 @@ Result<const TensorView*> WeightLoader::find_weights(const std::string& name,
   return tensor;
 }
 
-void WeightLoader::count_tensor(int64_t num_elements, int64_t num_bytes) {
-  elements_ += num_elements;
+void WeightLoader::count_tensor(int64_t num_bytes) {
   bytes_ += num_bytes;
   if (checkpoint_ != nullptr) bytes_streamed_ += num_bytes;
   report_progress();
@@ -167,11 +167,7 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
     FT_ASSIGN_OR_RETURN(runs.emplace_back(), find_run(part, cols));
   }
   FT_RETURN_IF_ERROR(check_cut(runs));
-  int64_t rows = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i == 0 || parts[i].name != parts[i - 1].name) rows += parts[i].rows;
-  }
-  return load_rows(runs, cols.count, order, rows * cols.total);
+  return load_rows(runs, cols.count, order);
 }
 
 // Codes share their scales in groups, which cannot be divided.
@@ -206,7 +202,7 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
       run.num_rows = 1;
     }
   }
-  return load_rows(runs, cols, WeightOrder::kPlain, num_rows(runs) * cols);
+  return load_rows(runs, cols, WeightOrder::kPlain);
 }
 
 // A matrix has one type of x, so either all its rows are quantised or none.
@@ -239,7 +235,7 @@ void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, Pa
 }
 
 Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
-                                             WeightOrder order, int64_t num_weights) {
+                                             WeightOrder order) {
   PackRowsArgs pack;
   pack.n = num_rows(runs);
   pack.k = cols;
@@ -267,7 +263,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
     stream_->stop();  // nothing may go on filling a weight that is given up
     return status;
   }
-  count_tensor(num_weights, bytes);
+  count_tensor(bytes);
   return weight;
 }
 
@@ -425,7 +421,7 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
     piece.counted_bytes = bytes_of(count);
     FT_RETURN_IF_ERROR(stream_->add(piece));
   }
-  count_tensor(count, bytes_of(count));
+  count_tensor(bytes_of(count));
   return static_cast<const float*>(piece.to);
 }
 
@@ -452,7 +448,7 @@ Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, i
       FT_RETURN_IF_ERROR(stream_->add(std::move(piece)));
     }
   }
-  count_tensor(count, bytes_of(count));
+  count_tensor(bytes_of(count));
   return static_cast<const void*>(memory);
 }
 

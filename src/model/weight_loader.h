@@ -76,9 +76,10 @@ class WeightLoader {
                                                       Progress progress,
                                                       const std::atomic<bool>* cancelled);
 
-  // Bytes by which the matrices of a model's checkpoint are smaller than in `dtype`, because the
-  // device keeps them quantised.
-  static int64_t quantized_saving(const Device& device, const Checkpoint& checkpoint, DType dtype);
+  // Bytes by which the matrices of a model's checkpoint whose names `counts` are smaller than in
+  // `dtype`, because the device keeps them quantised.
+  static int64_t quantized_saving(const Device& device, const Checkpoint& checkpoint, DType dtype,
+                                  const std::function<bool(const std::string& name)>& counts);
 
   // From here on random matrices are quantised as this recipe has them; it stays.
   void quantize_random(const GgufRecipe& recipe, int32_t num_layers) {
@@ -106,6 +107,11 @@ class WeightLoader {
   Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
   // A tensor of `count` integers, in host memory; not for random weights.
   Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
+  // The error that loading a tensor of this shape would begin with; it is not loaded, and counts as
+  // used.
+  Status expect(const std::string& name, std::span<const int64_t> shape) {
+    return find_weights(name, shape).status();
+  }
   // Copies host data into new device memory; small ones, since they are pinned until finish.
   Result<void*> upload(Arena& arena, const void* data, size_t bytes, const char* what);
 
@@ -142,8 +148,6 @@ class WeightLoader {
 
   // Of all tensors so far, in `dtype` or as they stay quantised.
   int64_t bytes_loaded() const { return bytes_; }
-  // Of the whole tensors, also where only a part is loaded.
-  int64_t num_weights() const { return elements_; }
 
  private:
   // Rows of a tensor that follow one another; random ones without a tensor.
@@ -174,14 +178,13 @@ class WeightLoader {
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
   void* make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack);
   Status check_cut(std::span<const RowRun> runs) const;
-  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order,
-                                 int64_t num_weights);
+  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
   Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
   Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
   Status make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack);
   void make_random_columns(const RowRun& run, std::byte* to);
   void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
-  void count_tensor(int64_t num_elements, int64_t num_bytes);
+  void count_tensor(int64_t num_bytes);
   void report_progress();
 
   Device& device_;
@@ -193,7 +196,6 @@ class WeightLoader {
   const GgufRecipe* recipe_ = nullptr;
   int32_t num_layers_ = 0;
   std::set<std::string> used_;
-  int64_t elements_ = 0;
   int64_t bytes_ = 0;
   int64_t bytes_streamed_ = 0;
   int64_t reported_ = 0;  // bytes

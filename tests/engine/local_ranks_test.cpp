@@ -1,6 +1,9 @@
 #include "engine/local_ranks.h"
 
 #include "engine/dialled_engine.h"
+#include "model/dialled_parts.h"
+#include "model/registry.h"
+#include "model/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -29,6 +32,49 @@ TEST_F(LocalRanksTest, StartsAndEndsManyTimes) {
     ASSERT_NE(engine, nullptr);
     if (i % 2 == 0) {
       EXPECT_EQ(engine->generate({request(i, 3, 4)})[0].token_ids, expected(i, 3, 4));
+    }
+  }
+}
+
+// Rank 0 has the last of two stages: one layer, the final norm and the output matrix, which is as
+// large as the first stage's embedding.
+TEST_F(LocalRanksTest, WhatAStageReports) {
+  EngineConfig two = config(3);
+  two.cpu_threads = 1;
+  const auto whole = make(two);
+  two.parallel.pipeline_parallel_size = 2;
+  const auto cut = make(two);
+  ASSERT_TRUE(whole != nullptr && cut != nullptr);
+  const int64_t norm_bytes = int64_t{DialledShape().hidden_size} * 4;
+  EXPECT_EQ(cut->info().weight_bytes, (whole->info().weight_bytes + norm_bytes) / 2);
+  EXPECT_EQ(cut->info().num_parameters, whole->info().num_parameters);
+  EXPECT_EQ(cut->info().kv_cache_bytes, whole->info().kv_cache_bytes / 2);
+}
+
+TEST_F(LocalRanksTest, ATensorIsMissedWhoeverWouldLoadIt) {
+  const test::ScratchFolder folder;
+  const DialledShape shape;
+  ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
+  const ModelConfig model = read_model_config(folder.path(), {}).value();
+  const auto tensors =
+      dialled_tensors(shape, model, find_architecture(shape.architecture)->decoder);
+  for (const char* name :
+       {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight",
+        "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.up_proj.weight"}) {
+    std::vector<TensorToWrite> rest = tensors;
+    std::erase_if(rest, [&](const TensorToWrite& tensor) { return tensor.name == name; });
+    ASSERT_EQ(rest.size() + 1, tensors.size());
+    ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), rest).ok());
+    for (const int stages : {1, 2}) {
+      EngineConfig several = config(0);
+      several.model = folder.path();
+      several.cpu_threads = 1;
+      several.parallel.pipeline_parallel_size = stages;
+      std::unique_ptr<Engine> engine;
+      const Status status = make_engine(several, &engine);
+      ASSERT_FALSE(status.ok()) << name;
+      EXPECT_NE(status.message().find(std::string("'") + name + "' is missing"), std::string::npos)
+          << status.message();
     }
   }
 }

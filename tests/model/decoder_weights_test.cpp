@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "device/arena.h"
 #include "model/dialled_parts.h"
 #include "model/forward_harness.h"
 #include "model/scratch_folder.h"
@@ -11,6 +14,12 @@ namespace {
 
 using test::model_device;
 using test::ScratchFolder;
+
+int64_t size_of(const TensorToWrite& tensor) {
+  int64_t size = 1;
+  for (const int64_t extent : tensor.shape) size *= extent;
+  return size;
+}
 
 class DecoderWeightsOf : public testing::TestWithParam<std::string> {
  protected:
@@ -27,9 +36,13 @@ class DecoderWeightsOf : public testing::TestWithParam<std::string> {
     tensors_ = dialled_tensors(shape_, config_, traits_);
   }
 
-  Result<std::unique_ptr<Model>> load() {
+  Result<std::unique_ptr<Model>> load(const Stages& stages = {}, bool tied = false) {
     LoadOptions options;
     options.max_rows = options.max_logits_rows = 4;
+    options.stages = stages;
+    nlohmann::json fields = {{"tie_word_embeddings", true}};
+    if (find_architecture(GetParam())->text_config) fields = {{"text_config", fields}};
+    if (tied) options.config.hf_overrides = fields.dump();
     return load_model(model_device(), folder_.path(), options);
   }
 
@@ -45,12 +58,64 @@ TEST_P(DecoderWeightsOf, BytesAreCountedBeforeAndAfterLoading) {
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_EQ(model.value()->weight_bytes(), decoder_weight_bytes(config_, traits_));
   int64_t count = 0;
-  for (const TensorToWrite& tensor : tensors_) {
-    int64_t size = 1;
-    for (const int64_t extent : tensor.shape) size *= extent;
-    count += size;
-  }
+  for (const TensorToWrite& tensor : tensors_) count += size_of(tensor);
   EXPECT_EQ(model.value()->weight_bytes(), count * 4);
+  EXPECT_EQ(model.value()->num_weights(), count);
+}
+
+// The first stage embeds, the last one has the final norm and the output matrix, which is a copy of
+// the embedding where they are tied.
+TEST_P(DecoderWeightsOf, StagesLoadWhatTheyUse) {
+  for (const bool tied : {false, true}) {
+    int64_t own[2] = {0, 0}, matrix = 0, all = 0;
+    for (const TensorToWrite& tensor : tensors_) {
+      const size_t at = tensor.name.find("layers.");
+      const bool embeds = tensor.name.ends_with("embed_tokens.weight");
+      const int stage = embeds ? 0 : at == std::string::npos ? 1 : tensor.name[at + 7] - '0';
+      own[stage] += size_of(tensor);
+      all += size_of(tensor);
+      if (embeds) matrix = size_of(tensor);
+    }
+    config_.tie_word_embeddings = tied;
+    for (const int32_t stage : {0, 1}) {
+      const auto model = load({stage, 2}, tied);
+      ASSERT_TRUE(model.ok()) << model.status().message();
+      EXPECT_EQ(model.value()->config().tie_word_embeddings, tied);
+      EXPECT_EQ(model.value()->weight_bytes(), own[stage] * 4) << "stage " << stage;
+      EXPECT_EQ(model.value()->weight_bytes(),
+                decoder_weight_bytes(config_, traits_, {}, {stage, 2}));
+      EXPECT_EQ(model.value()->num_weights(), all - (tied ? matrix : 0));
+    }
+  }
+}
+
+// Every stage says what one rank says, also of what others load.
+TEST_P(DecoderWeightsOf, StagesMissTheSameTensors) {
+  for (size_t missing = 0; missing < tensors_.size(); ++missing) {
+    if (tensors_[missing].name.find("layers.") != std::string::npos) continue;
+    std::vector<TensorToWrite> rest = tensors_;
+    rest.erase(rest.begin() + static_cast<ptrdiff_t>(missing));
+    ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), rest).ok());
+    const auto whole = load();
+    ASSERT_FALSE(whole.ok());
+    for (const int32_t stage : {0, 1}) {
+      const auto model = load({stage, 2});
+      ASSERT_FALSE(model.ok()) << tensors_[missing].name;
+      EXPECT_EQ(model.status().code(), StatusCode::kNotFound);
+      EXPECT_EQ(model.status().message(), whole.status().message());
+    }
+  }
+}
+
+TEST_P(DecoderWeightsOf, StagesNameAForeignTensor) {
+  tensors_.push_back(tensors_.back());
+  tensors_.back().name = traits_.places[0].body + std::string("router.weight");
+  ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), tensors_).ok());
+  for (const int32_t stage : {0, 1}) {
+    const auto model = load({stage, 2});
+    ASSERT_FALSE(model.ok());
+    EXPECT_NE(model.status().message().find("router.weight"), std::string::npos);
+  }
 }
 
 TEST_P(DecoderWeightsOf, AMissingTensorIsNamed) {
@@ -143,6 +208,84 @@ TEST(DecoderWeights, TiedHeads) {
   EXPECT_EQ(test::argmax(harness.run(ids, 4)[1]), 9);
 }
 
+// Four layers on ranks that share out layers and their insides, from files or random.
+class StageWeights : public testing::TestWithParam<LoadFormat> {
+ protected:
+  StageWeights() {
+    shape_.num_layers = 4;
+    const Status written = write_dialled_checkpoint(folder_.path(), shape_);
+    FT_CHECK_MSG(written.ok(), written.message());
+  }
+
+  std::unique_ptr<Model> load(const Stages& stages, const Sharding& sharding = {}) const {
+    LoadOptions options;
+    options.max_rows = options.max_logits_rows = 4;
+    options.load_format = GetParam();
+    options.stages = stages;
+    options.sharding = sharding;
+    int64_t done = 0, all = 0;
+    options.progress = [&](int64_t bytes, int64_t total) {
+      done = bytes;
+      all = total;
+    };
+    auto model = load_model(model_device(), folder_.path(), options).value();
+    EXPECT_EQ(done, model->weight_bytes());
+    EXPECT_EQ(all, model->weight_bytes());
+    return model;
+  }
+  int64_t table_bytes() const { return int64_t{shape_.vocab_size} * shape_.hidden_size * 4; }
+
+  DialledShape shape_;
+  ScratchFolder folder_;
+};
+
+TEST_P(StageWeights, StagesInTheMiddleHaveLayersAlone) {
+  const int64_t layer = load({1, 4})->weight_bytes();
+  EXPECT_EQ(load({2, 4})->weight_bytes(), layer);
+  EXPECT_EQ(load({0, 4})->weight_bytes(), layer + table_bytes());
+  const int64_t head_and_norm = table_bytes() + shape_.hidden_size * 4;
+  EXPECT_EQ(load({3, 4})->weight_bytes(), layer + head_and_norm);
+  EXPECT_EQ(load({})->weight_bytes(), 4 * layer + table_bytes() + head_and_norm);
+}
+
+TEST_P(StageWeights, RanksOfAStageShareItsOutputMatrix) {
+  for (const int32_t rank : {0, 1}) {
+    const Sharding sharding{rank, 2};
+    const int64_t layers = load({1, 4}, sharding)->weight_bytes() * 2;
+    EXPECT_EQ(load({0, 2}, sharding)->weight_bytes(), layers + table_bytes());
+    EXPECT_EQ(load({1, 2}, sharding)->weight_bytes(),
+              layers + table_bytes() / 2 + shape_.hidden_size * 4);
+  }
+}
+
+// The last stage reads the table where a drafter asks for it, once.
+TEST_P(StageWeights, TheEmbeddingIsLent) {
+  const auto first = load({0, 2}), last = load({1, 2});
+  const int64_t first_bytes = first->weight_bytes(), last_bytes = last->weight_bytes();
+  const void* own = first->shared_embedding().value();
+  EXPECT_EQ(first->weight_bytes(), first_bytes);
+  const Result<const void*> lent = last->shared_embedding();
+  ASSERT_TRUE(lent.ok()) << lent.status().message();
+  EXPECT_EQ(last->weight_bytes(), last_bytes + table_bytes());
+  EXPECT_EQ(last->shared_embedding().value(), lent.value());
+  EXPECT_EQ(last->weight_bytes(), last_bytes + table_bytes());
+  const auto size = static_cast<size_t>(table_bytes());
+  Arena pinned(model_device(), MemoryKind::kPinned);
+  void* const a = pinned.take(size, "a table").value();
+  void* const b = pinned.take(size, "a table").value();
+  const auto queue = model_device().make_queue().value();
+  queue->copy(a, own, size);
+  queue->copy(b, lent.value(), size);
+  ASSERT_TRUE(queue->drain().ok());
+  EXPECT_EQ(std::memcmp(a, b, size), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, StageWeights,
+                         testing::Values(LoadFormat::kAuto, LoadFormat::kDummy),
+                         [](const auto& test) {
+                           return test.param == LoadFormat::kAuto ? "Files" : "Dummy";
+                         });
+
 struct Published {
   const char* architecture;
   int32_t vocab, hidden, inner, layers, heads, kv_heads, head_dim;
@@ -171,8 +314,9 @@ TEST(DecoderWeights, PublishedModelsHaveTheirNumberOfParameters) {
         {"tie_word_embeddings", model.tied}};
     const ModelConfig config =
         parse_model_config(json, nlohmann::json::object(), {}, "config.json").value();
-    int64_t count =
-        decoder_weight_bytes(config, find_architecture(model.architecture)->decoder) / 4;
+    const DecoderTraits& traits = find_architecture(model.architecture)->decoder;
+    EXPECT_EQ(num_decoder_weights(config, traits), model.num_parameters) << model.architecture;
+    int64_t count = decoder_weight_bytes(config, traits) / 4;
     if (model.tied) count -= int64_t{model.vocab} * model.hidden;
     EXPECT_EQ(count, model.num_parameters) << model.architecture;
   }

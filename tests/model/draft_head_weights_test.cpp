@@ -128,6 +128,31 @@ TEST(DraftHeadWeights, OwnEmbeddingAndOutputMatrix) {
   EXPECT_NE(head.head->head(0).weight, shared.weight);
 }
 
+// A stage that embeds no tokens itself gets the table when the first module asks for it, unless the
+// head has its own.
+TEST(DraftHeadWeights, TheLastStageOfATargetLends) {
+  const std::string golden = test::golden_folder();
+  LoadOptions options;
+  options.max_rows = options.max_logits_rows = 8;
+  options.stages = {1, 2};
+  for (const auto& [name, kind] : {std::pair{"eagle", HeadKind::kEagle},
+                                   {"eagle3", HeadKind::kEagle3},
+                                   {"mtp-2", HeadKind::kMtp}}) {
+    const auto target = load_model(test::model_device(), golden + "architectures/llama", options);
+    ASSERT_TRUE(target.ok()) << target.status().message();
+    const int64_t bytes = target.value()->weight_bytes();
+    const std::string folder = golden + "heads/" + name;
+    const auto config = read_draft_head_config(folder, kind, target.value()->config(), {}).value();
+    DraftHeadOptions head_options;
+    head_options.max_rows = head_options.max_logits_rows = 8;
+    const auto head =
+        load_draft_head(test::model_device(), folder, config, *target.value(), head_options);
+    ASSERT_TRUE(head.ok()) << head.status().message();
+    const bool has_own = Checkpoint::open(folder).value().tensors().contains("embed_tokens.weight");
+    EXPECT_EQ(target.value()->weight_bytes(), bytes + (has_own ? 0 : 256 * 32 * 2)) << name;
+  }
+}
+
 TEST(DraftHeadWeights, EachMissingTensorIsNamed) {
   for (const auto& [name, kind] : {std::pair{"eagle", HeadKind::kEagle},
                                    {"eagle3", HeadKind::kEagle3},
@@ -187,7 +212,7 @@ TEST(DraftHeadWeights, ModulesInTheTargetsOwnFiles) {
   const auto head =
       load_draft_head(test::model_device(), folder.path(), config.value(), *target, options);
   ASSERT_TRUE(head.ok()) << head.status().message();
-  EXPECT_EQ(head.value()->head(0).weight, target->shared_weights().head);
+  EXPECT_EQ(head.value()->head(0).weight, target->shared_head().weight);
 }
 
 TEST(DraftHeadWeights, SizesOfAnotherTarget) {

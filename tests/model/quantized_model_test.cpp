@@ -74,6 +74,24 @@ TEST_P(QuantizedModel, LogitsAreNearThoseOfFloats) {
   }
 }
 
+// The head is a packed copy of the embedding, which the file has once.
+TEST_P(QuantizedModel, StagesShareWhatOneRankLoads) {
+  test::QuantizedGguf().write(path_, 2, kVocab, only());
+  LoadOptions options;
+  options.config.dtype = "float32";
+  options.max_rows = options.max_logits_rows = 4;
+  int64_t total = 0, sum = 0;
+  options.progress = [&](int64_t, int64_t all) { total = all; };
+  for (const int32_t stage : {0, 1}) {
+    options.stages = {stage, 2};
+    const auto model = load_model(test::model_device(), path_, options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    EXPECT_EQ(model.value()->weight_bytes(), total) << "stage " << stage;
+    sum += total;
+  }
+  EXPECT_EQ(sum, test::load_test_model(path_, {"float32", ""}, 4)->weight_bytes());
+}
+
 TEST_P(QuantizedModel, RowsDoNotDependOnTheBatchOrTheChunks) {
   test::QuantizedGguf().write(path_, 2, kVocab, only());
   for (const char* dtype : {"float32", "bfloat16"}) {
