@@ -10,6 +10,8 @@
 #include <cctype>
 #include <sstream>
 
+#include "support/gate.h"
+
 namespace foretoken::test {
 namespace {
 
@@ -98,6 +100,10 @@ void FakeReply::pause(std::chrono::milliseconds time) {
     std::this_thread::sleep_for(
         std::min<std::chrono::steady_clock::duration>(left, std::chrono::milliseconds(20)));
   }
+}
+
+void FakeReply::wait_until(const std::function<bool()>& holds) {
+  (void)eventually([&] { return stopping_.load() || holds(); });
 }
 
 FakeServer::FakeServer(Handler handler) : handler_(std::move(handler)) {

@@ -31,8 +31,9 @@ class FakeReply {
   void event(const std::string& data);
   void chunk(std::string_view bytes);
   void end_stream();
-  // Cut short when the server ends.
+  // Both are cut short when the server ends. Until `holds`, or for two minutes.
   void pause(std::chrono::milliseconds time);
+  void wait_until(const std::function<bool()>& holds);
   // The connection ends with this answer.
   void close() { closed_ = true; }
   bool closed() const { return closed_; }
