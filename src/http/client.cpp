@@ -114,7 +114,7 @@ struct Client::Impl {
   Impl(const Url& address, const ClientOptions& wanted) : url(address), options(wanted) {}
 
   asio::awaitable<void> exchange(std::shared_ptr<Job> job);
-  asio::awaitable<Status> connect(Connection& connection, steady_clock::time_point deadline);
+  asio::awaitable<Status> connect(Connection& connection, const Job& job);
   asio::awaitable<Status> handshake(Connection& connection);
   asio::awaitable<Status> converse(Connection& connection, Job& job, bool* keep);
   asio::awaitable<Status> read_answer(Connection& connection, Job& job, bool* keep);
@@ -178,9 +178,8 @@ asio::awaitable<Status> Client::Impl::handshake(Connection& connection) {
                            "; --insecure accepts any certificate");
 }
 
-asio::awaitable<Status> Client::Impl::connect(Connection& connection,
-                                              steady_clock::time_point deadline) {
-  const auto limit = std::min(deadline, steady_clock::now() + options.connect_timeout);
+asio::awaitable<Status> Client::Impl::connect(Connection& connection, const Job& job) {
+  const auto limit = std::min(job.deadline, steady_clock::now() + options.connect_timeout);
   error_code error = asio::error::host_not_found;
   for (const tcp::endpoint& endpoint : endpoints) {
     connection.tcp.expires_at(limit);
@@ -192,6 +191,7 @@ asio::awaitable<Status> Client::Impl::connect(Connection& connection,
   }
   if (stopping) co_return aborted("stopped");
   if (error == beast::error::timeout) {
+    if (limit == job.deadline) co_return broken(error, "connecting to", job);
     co_return internal_error(fmt::format("cannot connect to {} within {} s", url.origin(),
                                          seconds(options.connect_timeout)));
   }
@@ -291,7 +291,7 @@ asio::awaitable<void> Client::Impl::exchange(std::shared_ptr<Job> job) {
     if (fresh) connection = std::make_unique<Connection>(io);
     active.insert(connection.get());
     status = stopping ? aborted("stopped") : Status();
-    if (fresh && status.ok()) status = co_await connect(*connection, job->deadline);
+    if (fresh && status.ok()) status = co_await connect(*connection, *job);
     bool keep = false;
     if (status.ok()) status = co_await converse(*connection, *job, &keep);
     active.erase(connection.get());

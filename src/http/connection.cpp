@@ -103,7 +103,7 @@ awaitable<bool> Connection::handshake() {
         agreed = !ec;
         notify();
       });
-  const auto deadline = Clock::now() + state_->config.timeouts.header;
+  const auto deadline = Clock::now() + state_->config.timeouts.connect;
   while (!done) {
     // Closing ends the handshake, whose handler has the addresses of what lives here.
     if (state_->stopping || Clock::now() >= deadline) stream_.close();
@@ -167,7 +167,7 @@ void Connection::feed(RequestParser& parser) {
 
 awaitable<bool> Connection::receive_head(RequestParser& parser) {
   const Timeouts& timeouts = state_->config.timeouts;
-  const auto idle_end = Clock::now() + (first_request_ ? timeouts.header : timeouts.keep_alive);
+  const auto idle_end = Clock::now() + (first_request_ ? timeouts.connect : timeouts.keep_alive);
   for (;;) {
     if (!input_.empty()) feed(parser);
     if (parser.error()) {

@@ -13,6 +13,7 @@
 #include "http/request_parser.h"
 #include "http/server_state.h"
 #include "http/stream.h"
+#include "http/write_progress.h"
 
 namespace foretoken::http {
 
@@ -107,9 +108,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool answer_done_ = false;
   bool write_failed_ = false;
   uint64_t num_answer_bytes_ = 0;
-  uint64_t progress_written_ = 0;
-  size_t progress_unacknowledged_ = 0;
-  Clock::time_point progress_time_;
+  WriteProgress progress_;
 };
 
 }  // namespace foretoken::http

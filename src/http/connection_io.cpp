@@ -10,8 +10,6 @@ using boost::asio::awaitable;
 using boost::system::error_code;
 
 constexpr size_t kReadBytes = size_t{8} << 10;
-constexpr std::chrono::milliseconds kLinger{1000};
-constexpr std::chrono::milliseconds kLingerUnreadBody{5000};
 
 }  // namespace
 
@@ -19,7 +17,8 @@ awaitable<void> Connection::linger() {
   if (closing()) co_return;
   // The connection lives until this is over too.
   stream_.finish_sending([self = shared_from_this()](const error_code&, size_t) {});
-  const auto end = Clock::now() + (unread_body_ ? kLingerUnreadBody : kLinger);
+  const Timeouts& timeouts = state_->config.timeouts;
+  const auto end = Clock::now() + (unread_body_ ? timeouts.linger_unread : timeouts.linger);
   // Bytes of the client that nobody reads would make the system throw away what it has not sent
   // yet.
   while (!input_ended_ && !state_->stopping) {
@@ -62,7 +61,7 @@ void Connection::flush() {
 }
 
 void Connection::write_next() {
-  if (!writing_) progress_time_ = Clock::now();
+  if (!writing_) progress_.begin(Clock::now());
   writing_ = true;
   std::vector<boost::asio::const_buffer> buffers;
   size_t offset = outgoing_offset_;
@@ -111,13 +110,9 @@ void Connection::on_written(const error_code& ec, size_t num_bytes) {
 
 bool Connection::stalled() {
   const auto now = Clock::now();
-  const size_t unacknowledged = stream_.num_unacknowledged();
-  const bool progress = !writing_ || num_answer_bytes_ != progress_written_ ||
-                        unacknowledged < progress_unacknowledged_;
-  progress_written_ = num_answer_bytes_;
-  progress_unacknowledged_ = unacknowledged;
-  if (progress) progress_time_ = now;
-  return now - progress_time_ >= state_->config.timeouts.write;
+  progress_.note(now, num_answer_bytes_, stream_.num_unacknowledged());
+  if (!writing_) progress_.begin(now);
+  return progress_.silence(now) >= state_->config.timeouts.write;
 }
 
 }  // namespace foretoken::http

@@ -30,7 +30,9 @@ struct CorsConfig {
 };
 
 struct Timeouts {
-  // From the first byte of a request (or the start of the connection) to the end of its headers.
+  // From the start of a connection, with the TLS handshake, to the first byte of a request.
+  std::chrono::milliseconds connect{30000};
+  // From the first byte of a request to the end of its headers.
   std::chrono::milliseconds header{30000};
   // For each further KiB of a body.
   std::chrono::milliseconds body{30000};
@@ -40,6 +42,10 @@ struct Timeouts {
   std::chrono::milliseconds write{60000};
   // From the start of a drain to the end of requests whose bytes have begun to come; then 503.
   std::chrono::milliseconds drain{2000};
+  // From the last answer until the client has closed its side.
+  std::chrono::milliseconds linger{1000};
+  // The same where the client may still be sending what nobody will read.
+  std::chrono::milliseconds linger_unread{5000};
 };
 
 // One request that was answered, or whose client went (status 499).

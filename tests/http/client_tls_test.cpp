@@ -80,7 +80,7 @@ Status ask(Client& client, std::string* body) {
   ClientHandlers handlers;
   handlers.on_body = [=](std::string_view bytes) { *body += bytes; };
   handlers.on_end = [&](const Status& status) { end = status; };
-  client.send({"GET", "/", {}, "", std::chrono::milliseconds(5000)}, std::move(handlers));
+  client.send({"GET", "/", {}, "", std::chrono::minutes(2)}, std::move(handlers));
   client.run();
   return end;
 }

@@ -27,7 +27,7 @@ std::string Answer::header(std::string_view name) const {
 }
 
 HttpClient::HttpClient(int fd) : fd_(fd) {
-  const timeval limit{30, 0};
+  const timeval limit{120, 0};
   setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }

@@ -9,7 +9,7 @@
 
 namespace foretoken::http {
 
-// An answer as it came; `status` 0 where none came within half a minute, or the connection ended.
+// An answer as it came; `status` 0 where none came within two minutes, or the connection ended.
 struct Answer {
   int status = 0;
   std::string head;

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "http/server.h"
 #include "http_client.h"
+#include "support/gate.h"
 
 namespace foretoken::http {
 
@@ -26,7 +28,7 @@ class HeldExchanges {
   // The oldest one; null where none comes.
   std::shared_ptr<Exchange> take() {
     std::unique_lock lock(mutex_);
-    if (!added_.wait_for(lock, std::chrono::seconds(30), [&] { return !held_.empty(); })) return {};
+    if (!added_.wait_for(lock, test::kPatience, [&] { return !held_.empty(); })) return {};
     auto exchange = std::move(held_.front());
     held_.pop_front();
     return exchange;
@@ -38,34 +40,8 @@ class HeldExchanges {
   std::deque<std::shared_ptr<Exchange>> held_;
 };
 
-// A flag that other threads set.
-class Signal {
- public:
-  void set() {
-    const std::lock_guard lock(mutex_);
-    set_ = true;
-    changed_.notify_all();
-  }
-  bool wait(std::chrono::seconds limit = std::chrono::seconds(30)) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, limit, [&] { return set_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool set_ = false;
-};
-
-// Waits until `holds`, at most half a minute.
-template <class Predicate>
-bool eventually(Predicate holds) {
-  for (int i = 0; i < 3000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return holds();
-}
+using test::eventually;
+using test::Gate;
 
 // GET /hello, POST /echo, GET /items/{id}, GET and POST /held (answered by the test), GET /open
 // (without a key), GET /throws, GET /dropped, POST /small (bodies of at most 16 bytes).
@@ -74,6 +50,7 @@ class TestServer {
   explicit TestServer(ServerConfig config = {}) {
     if (config.uds.empty() && config.host.empty()) config.host = "127.0.0.1";
     config.port = 0;
+    config.timeouts = patient(config.timeouts);
     auto started = Server::start(std::move(config), routes());
     EXPECT_TRUE(started.ok()) << started.status().message();
     if (started.ok()) server_ = std::move(started).value();
@@ -86,6 +63,16 @@ class TestServer {
   void destroy() { server_.reset(); }
 
  private:
+  // Limits that a test does not set itself never strike.
+  static Timeouts patient(Timeouts timeouts) {
+    const Timeouts usual;
+    for (const auto limit :
+         {&Timeouts::connect, &Timeouts::header, &Timeouts::body, &Timeouts::keep_alive,
+          &Timeouts::write, &Timeouts::drain, &Timeouts::linger, &Timeouts::linger_unread}) {
+      if (timeouts.*limit == usual.*limit) timeouts.*limit = std::chrono::minutes(10);
+    }
+    return timeouts;
+  }
   std::vector<Route> routes() {
     const auto text = [](const std::shared_ptr<Exchange>& exchange, std::string body) {
       exchange->respond(200, "text/plain", std::move(body));

@@ -150,8 +150,8 @@ TEST_F(HttpTls, AClientThatGoesIsNoticed) {
   ASSERT_TRUE(client.send(get("/held")));
   const auto held = server.held().take();
   ASSERT_NE(held, nullptr);
-  Signal gone;
-  held->when_gone([&] { gone.set(); });
+  Gate gone;
+  held->when_gone([&] { gone.open(); });
   client.close();
   EXPECT_TRUE(gone.wait());
   EXPECT_TRUE(eventually([&] { return server->counters().open_connections == 0; }));
@@ -159,7 +159,7 @@ TEST_F(HttpTls, AClientThatGoesIsNoticed) {
 
 TEST_F(HttpTls, OthersAreNotServed) {
   ServerConfig quick = config();
-  quick.timeouts.header = std::chrono::milliseconds(300);
+  quick.timeouts.connect = std::chrono::milliseconds(300);
   TestServer server(std::move(quick));
   HttpClient plain = server.connect();
   plain.send(get("/hello"));
@@ -167,10 +167,10 @@ TEST_F(HttpTls, OthersAreNotServed) {
   HttpClient silent = server.connect();  // never begins its handshake
   EXPECT_TRUE(silent.reaches_end());
   HttpClient busy = server.connect();
-  Signal stopped;
+  Gate stopped;
   std::thread stopper([&] {
     server->stop();  // ends a handshake that hangs
-    stopped.set();
+    stopped.open();
   });
   EXPECT_TRUE(stopped.wait());
   stopper.join();
