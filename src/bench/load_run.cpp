@@ -136,7 +136,7 @@ RequestRecord Load::try_once() {
   RequestRecord trial;
   num_running_ = 1;
   send(bodies_[0], "", [&](RequestRecord record, bool was_stopped) {
-    if (was_stopped) record.error = "no answer to the first request";
+    if (was_stopped) record.error.clear();
     trial = std::move(record);
     num_running_ = 0;
   });
@@ -149,14 +149,17 @@ Status Load::wait_until_ready() {
   if (options_.ready_timeout_s == 0) return {};
   tell(fmt::format("Waiting up to {} s for the server", options_.ready_timeout_s));
   give_up_at_ = steady_clock::now() + std::chrono::seconds(options_.ready_timeout_s);
+  std::string reason = "no answer to the first request";
   for (;;) {
     const RequestRecord trial = try_once();
     if (gave_up_) return aborted("interrupted");
     if (trial.success) break;
+    // One that was stopped says less than one that was answered before.
+    if (!trial.error.empty()) reason = trial.error;
     const auto next = steady_clock::now() + kReadyRetry;
     if (next >= give_up_at_) {
       return invalid_argument(fmt::format("the server was not ready within {} s: {}",
-                                          options_.ready_timeout_s, trial.error));
+                                          options_.ready_timeout_s, reason));
     }
     client_.call_at(next, [] {});
     client_.run();

@@ -9,7 +9,7 @@
 namespace foretoken::bench {
 namespace {
 
-constexpr std::chrono::milliseconds kAskTimeout{10'000};
+constexpr std::chrono::milliseconds kAskTimeout{60'000};
 
 }  // namespace
 

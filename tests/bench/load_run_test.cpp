@@ -9,6 +9,7 @@
 #include <set>
 
 #include "support/fake_server.h"
+#include "support/gate.h"
 
 namespace foretoken::bench {
 namespace {
@@ -18,7 +19,11 @@ using std::chrono::steady_clock;
 using test::FakeReply;
 using test::FakeRequest;
 using test::FakeServer;
+using test::kPatience;
 using test::stream_completion;
+
+// Longer than any test; a server's pause ends with the server.
+constexpr milliseconds kForEver{600'000};
 
 std::vector<Sample> samples_of(size_t count, int output_len = 4) {
   std::vector<Sample> samples(count);
@@ -40,7 +45,7 @@ LoadOptions load_options() {
 
 std::unique_ptr<http::Client> client_of(const std::string& url) {
   http::ClientOptions options;
-  options.request_timeout = milliseconds(5000);
+  options.request_timeout = kPatience;
   return http::Client::create(http::parse_url(url).value(), options).value();
 }
 
@@ -97,13 +102,16 @@ TEST(LoadRun, MeasuresWhatTheServerDoes) {
 }
 
 TEST(LoadRun, NeverMoreThanMaxConcurrency) {
+  std::atomic<int> num_asked{0};
   std::atomic<int> running{0};
   std::atomic<int> most{0};
   FakeServer server([&](const FakeRequest& request, FakeReply& reply) {
     if (request.method != "POST") return reply.json(404, "{}");
     const int now = ++running;
+    const int round = num_asked++ / 3;
     for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
     }
+    reply.wait_until([&] { return num_asked >= 3 * (round + 1); });
     reply.pause(milliseconds(20));
     --running;
     stream_completion(reply, 1, milliseconds(0));
@@ -113,8 +121,10 @@ TEST(LoadRun, NeverMoreThanMaxConcurrency) {
   const LoadResult result = run(server, options, samples_of(15));
   EXPECT_EQ(most, 3);
   EXPECT_EQ(result.records.size(), 15u);
-  EXPECT_LT(result.records[0].queue_time, 0.01);
-  EXPECT_GT(result.records[14].queue_time, 0.06) << "it waited for four rounds";
+  const RequestRecord& fourth = result.records[3];
+  EXPECT_LE(result.records[0].start_time, fourth.start_time - fourth.queue_time + 1e-6)
+      << "it was sent before the fourth came";
+  EXPECT_GE(result.records[14].queue_time, 0.08) << "it waited for four rounds";
   EXPECT_GE(result.records[14].start_time, result.records[14].queue_time);
 }
 
@@ -127,7 +137,7 @@ TEST(LoadRun, RequestsComeAtTheRate) {
   for (size_t i = 0; i < 40; ++i) {
     const double due = static_cast<double>(i + 1) * 0.01;
     EXPECT_GE(result.records[i].start_time, due - 0.005) << i;
-    EXPECT_LT(result.records[i].start_time, due + 5) << i << ", however busy the host is";
+    EXPECT_LT(result.records[i].start_time, due + 120) << i << ", however busy the host is";
   }
 }
 
@@ -196,54 +206,58 @@ TEST(LoadRun, WarmUpsDoNotCount) {
 }
 
 TEST(LoadRun, WaitsUntilTheServerIsReady) {
-  const auto ready = steady_clock::now() + milliseconds(700);
-  FakeServer server([=](const FakeRequest& request, FakeReply& reply) {
-    if (steady_clock::now() < ready) return reply.json(503, R"({"error":"loading"})");
+  std::atomic<int> num_asked{0};
+  FakeServer server([&](const FakeRequest& request, FakeReply& reply) {
+    if (++num_asked <= 2) return reply.json(503, R"({"error":"loading"})");
     completions(0)(request, reply);
   });
   LoadOptions options = load_options();
-  options.ready_timeout_s = 10;
+  options.ready_timeout_s = 600;
   const LoadResult result = run(server, options, samples_of(2));
   EXPECT_TRUE(result.records[0].success);
-  EXPECT_GE(num_posts(server), 4u);
+  EXPECT_EQ(num_posts(server), 5u) << "two in vain, one that is answered, two that count";
 }
 
 TEST(LoadRun, AServerThatNeverGetsReadyIsAnError) {
   FakeServer failing(
       [](const FakeRequest&, FakeReply& reply) { reply.json(503, R"({"error":"loading"})"); });
-  FakeServer hanging(
-      [](const FakeRequest&, FakeReply& reply) { reply.pause(milliseconds(20'000)); });
+  FakeServer hanging([](const FakeRequest&, FakeReply& reply) { reply.pause(kForEver); });
   LoadOptions options = load_options();
-  options.ready_timeout_s = 1;
-  for (const auto& [server, reason] :
-       {std::pair<FakeServer*, const char*>{&failing, "HTTP 503: loading"},
-        {&hanging, "no answer"}}) {
-    const auto client = client_of(server->url());
+  const auto expect_error = [&](FakeServer& server, int seconds, const std::string& reason) {
+    options.ready_timeout_s = seconds;
+    const auto client = client_of(server.url());
     const auto start = steady_clock::now();
     const Status status = run_load(*client, options, samples_of(2)).status();
-    EXPECT_NE(status.message().find("not ready within 1 s"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("not ready within " + std::to_string(seconds) + " s"),
+              std::string::npos)
+        << status.message();
     EXPECT_NE(status.message().find(reason), std::string::npos) << status.message();
-    EXPECT_LT(steady_clock::now() - start, milliseconds(2500));
-  }
+    EXPECT_LT(steady_clock::now() - start, kPatience);
+  };
+  expect_error(failing, 10, "HTTP 503: loading");
+  expect_error(hanging, 1, "no answer");
 }
 
 TEST(LoadRun, AnInterruptionKeepsWhatIsDone) {
   FakeServer server([](const FakeRequest& request, FakeReply& reply) {
     if (request.method != "POST") return reply.json(404, "{}");
-    const bool slow = request.body.find("prompt 0\"") == std::string::npos;
-    stream_completion(reply, 2, milliseconds(slow ? 4000 : 1));
+    if (request.body.find("prompt 0\"") == std::string::npos) reply.pause(kForEver);
+    stream_completion(reply, 2, milliseconds(1));
   });
   LoadOptions options = load_options();
   options.max_concurrency = 2;
-  const auto end = steady_clock::now() + milliseconds(400);
-  options.interrupted = [=] { return steady_clock::now() > end; };
+  auto end = steady_clock::time_point::max();
+  options.progress = [&](size_t num_done, size_t) {
+    if (num_done > 0) end = std::min(end, steady_clock::now() + milliseconds(400));
+  };
+  options.interrupted = [&] { return steady_clock::now() > end; };
   const auto start = steady_clock::now();
   const LoadResult result = run(server, options, samples_of(10));
-  EXPECT_LT(steady_clock::now() - start, milliseconds(2500));
+  EXPECT_LT(steady_clock::now() - start, kPatience);
   ASSERT_EQ(result.records.size(), 1u);
   EXPECT_TRUE(result.records[0].success);
   EXPECT_EQ(result.num_unfinished, 9u);
-  EXPECT_GT(result.duration, 0.3);
+  EXPECT_GE(result.duration, 0.4);
 }
 
 TEST(LoadRun, DraftingIsReadFromTheMetrics) {
@@ -280,7 +294,15 @@ TEST(LoadRun, ModelsAreDealtInTurn) {
 }
 
 TEST(LoadRun, ProbesRunBesideTheLoad) {
-  FakeServer server(completions(30));
+  std::atomic<int> num_probes{0};
+  FakeServer server([&](const FakeRequest& request, FakeReply& reply) {
+    if (request.body.find("\"Hi\"") != std::string::npos) ++num_probes;
+    // A probe is sent when the one before has ended.
+    if (request.body.find("prompt 3\"") != std::string::npos) {
+      reply.wait_until([&] { return num_probes > 3; });
+    }
+    completions(1)(request, reply);
+  });
   LoadOptions options = load_options();
   options.max_concurrency = 1;
   options.probe_rate = 50;
