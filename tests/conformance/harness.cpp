@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/engine_impl.h"
+#include "support/gate.h"
 
 namespace foretoken {
 
@@ -188,36 +189,37 @@ RunResult run_config(const EngineConfig& config, const Variant& variant,
 }
 
 size_t expect_cancel_harms_nobody(Engine& engine, Request victim, const Request& neighbour,
-                                  const std::vector<int32_t>& expected, size_t after) {
-  std::atomic<size_t> num_tokens{0};
-  std::atomic<bool> done{false};
+                                  const std::vector<int32_t>& expected, size_t after,
+                                  VictimProgress* progress) {
+  VictimProgress own;
+  VictimProgress& told = progress != nullptr ? *progress : own;
+  told.num_tokens = 0;
+  told.done = false;
   victim.request_id = "victim";
   const Status status = engine.submit(std::move(victim), [&](const RequestOutput& output) {
-    num_tokens.fetch_add(output.token_ids.size());
-    if (num_tokens.load() >= after && !output.finished) engine.abort("victim");
-    if (output.finished) done.store(true);
+    if (told.num_tokens.load() + output.token_ids.size() >= after && !output.finished) {
+      engine.abort("victim");
+    }
+    told.num_tokens.fetch_add(output.token_ids.size());
+    if (output.finished) told.done.store(true);
   });
   EXPECT_TRUE(status.ok()) << status.message();
   if (!status.ok()) return 0;
   if (after == 0) engine.abort("victim");
   EXPECT_EQ(engine.generate({neighbour})[0].token_ids, expected) << "after " << after;
-  while (!done.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  // The id is free again once the engine has let go of the request.
+  while (!told.done.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   expect_all_free(engine);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  return num_tokens.load();
+  return told.num_tokens.load();
 }
 
 void expect_all_free(const Engine& engine) {
-  EngineStats stats = engine.stats();
-  for (int i = 0; i < 5000; ++i) {
-    if (stats.num_free_blocks == stats.num_total_blocks &&
-        stats.num_free_slots == stats.num_total_slots) {
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EngineStats stats;
+  const bool all_free = test::eventually([&] {
     stats = engine.stats();
-  }
+    return stats.num_free_blocks == stats.num_total_blocks &&
+           stats.num_free_slots == stats.num_total_slots;
+  });
+  if (all_free) return;
   ADD_FAILURE() << "leaked: " << stats.num_free_blocks << " of " << stats.num_total_blocks
                 << " blocks and " << stats.num_free_slots << " of " << stats.num_total_slots
                 << " slots are free";

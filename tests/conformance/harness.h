@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -68,13 +69,20 @@ RunResult run_variant(const Variant& variant, const std::string& model,
 RunResult run_config(const EngineConfig& config, const Variant& variant,
                      const std::vector<std::string>& prompts, bool sampled, int max_tokens);
 
+// What a victim's callback has been told.
+struct VictimProgress {
+  std::atomic<size_t> num_tokens{0};
+  std::atomic<bool> done{false};
+};
+
 // Aborts `victim` once it has given `after` tokens, while `neighbour` runs beside it, and fails
 // unless the neighbour's ids are `expected` and everything is free afterwards. Returns the tokens
-// that the victim gave.
+// that the victim gave; `progress`, where there is one, grows with them.
 size_t expect_cancel_harms_nobody(Engine& engine, Request victim, const Request& neighbour,
-                                  const std::vector<int32_t>& expected, size_t after);
+                                  const std::vector<int32_t>& expected, size_t after,
+                                  VictimProgress* progress = nullptr);
 
-// Fails unless every block and slot is free within ten seconds: the last step in flight may still
+// Fails unless every block and slot is free within two minutes: the last step in flight may still
 // hold some when the last output arrives.
 void expect_all_free(const Engine& engine);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "conformance/harness.h"
+#include "support/gate.h"
 
 // Logits processors: what they see, what they decide, and what becomes of those that misbehave.
 
@@ -183,10 +184,7 @@ TEST(Processors, LiveAsLongAsTheirRequest) {
   requests.push_back(std::move(request));
   (void)engine->generate(std::move(requests));
   expect_all_free(*engine);
-  for (int i = 0; i < 1000 && alive.use_count() > 1; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_TRUE(test::eventually([&] { return alive.use_count() == 1; }));
 }
 
 }  // namespace
