@@ -9,7 +9,6 @@
 #include "kernels/choose_lengths.h"
 #include "kernels/collectives.h"
 #include "kernels/commit.h"
-#include "kernels/delay.h"
 #include "kernels/host_logits.h"
 #include "kernels/keep_raw.h"
 #include "kernels/logprobs.h"
@@ -220,7 +219,6 @@ void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
 
 // A step that began before has brought everything but what the next one's took the place of.
 void ModelRunner::enqueue_upload(Queue& queue, StepPart part) {
-  if (config_.hooks.upload_delay_us > 0) delay(queue, {config_.hooks.upload_delay_us});
   const bool begins = part == StepPart::kBegin && config_.stages.is_last();
   upload(queue, {.step = begins ? memory_.begun_counter : memory_.step_counter,
                  .ring = memory_.plan_ring,

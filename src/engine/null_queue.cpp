@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/spin.h"
 #include "kernels/plan_layout.h"
 #include "kernels/publish.h"
@@ -101,7 +100,7 @@ void NullQueue::run(const StepOps& ops) {
       result_view(ops.publish.ring + at * ops.publish.entry_bytes, ops.publish.limits);
   *result.header = {step_, plan.header->num_spans, 0, 0};
   for (int i = 0; i < plan.header->num_spans; ++i) result.spans[i] = result_of(plan.spans[i]);
-  const int64_t begin = std::max(now_ns(), last_done_ns_);
+  const int64_t begin = std::max(config_.now_ns(), last_done_ns_);
   last_done_ns_ = begin + config_.step_ns;
   done_ns_[static_cast<size_t>(at)] = last_done_ns_;
   ops.publish.stamps[at] = {begin, last_done_ns_, last_done_ns_};
@@ -134,7 +133,7 @@ SpanResult NullQueue::result_of(const SpanPlan& span) {
 Status NullQueue::wait(Event event, uint64_t value, std::chrono::milliseconds) {
   FT_CHECK_MSG(value <= step_, "nothing enqueued would ever end this wait");
   const int64_t done = done_ns_[(value - 1) % kStepRingSize];
-  while (now_ns() < done) spin_pause(0);
+  while (config_.now_ns() < done) spin_pause(0);
   event.word->store(value);
   return {};
 }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.h"
 #include "device/queue.h"
 
 namespace foretoken {
@@ -10,6 +11,7 @@ struct NullQueueConfig {
   int64_t step_ns = 0;     // of a step, one after the other
   int num_accepted = 0;    // of the drafts of a span, where so many stand
   int32_t token_id = 100;  // what is sampled everywhere
+  int64_t (*now_ns)() = &foretoken::now_ns;
 };
 
 // A queue that computes nothing, to see what the host costs: it knows steps by their upload and

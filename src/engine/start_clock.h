@@ -10,8 +10,11 @@ namespace foretoken {
 // Says where the time of a start went.
 class StartClock {
  public:
+  using Clock = std::chrono::steady_clock;
+  explicit StartClock(Clock::time_point begin = Clock::now()) : begin_(begin) {}
+
   // What happened since the phase before, or since the clock was made, is the phase `name`.
-  void end_phase(const char* name);
+  void end_phase(const char* name, Clock::time_point now = Clock::now());
 
   const std::vector<StartPhase>& phases() const { return phases_; }
   double seconds() const;
@@ -19,8 +22,7 @@ class StartClock {
   std::string text() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_;
   std::vector<StartPhase> phases_;
 };
 

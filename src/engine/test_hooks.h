@@ -14,7 +14,6 @@ namespace foretoken {
 // Faults and probes planted by tests; all off in production.
 struct TestHooks {
   bool reuse_ring_entry = false;  // a plan is also written over the entry of the step before
-  int upload_delay_us = 0;        // the queue dawdles before it reads the entry
   // Of ModelRunnerConfig (both budgets) and GrammarThread.
   std::optional<int64_t> mask_budget_ns = std::nullopt;
   std::optional<int64_t> slow_mask_ns = std::nullopt;

@@ -6,7 +6,7 @@
 
 namespace foretoken {
 
-// Keeps the queue busy for a while without touching memory: a test hook that widens races.
+// Keeps the queue busy for a while without touching memory: for tests.
 struct DelayArgs {
   static constexpr Op kOp = Op::kDelay;
   int32_t microseconds;

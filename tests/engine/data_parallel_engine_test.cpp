@@ -5,6 +5,7 @@
 #include <latch>
 
 #include "engine/dialled_engine.h"
+#include "support/hold_processor.h"
 
 namespace foretoken {
 namespace {
@@ -76,10 +77,12 @@ TEST_F(DataParallel, AbortsReachTheRightEngine) {
   const auto two = make_two(0);
   std::latch ended(6);
   std::atomic<int> aborted = 0;
+  const auto hold = std::make_shared<test::HoldProcessor>();
   for (int i = 0; i < 6; ++i) {
     Request long_one = request(0, 20, 400);
     long_one.request_id = "long-" + std::to_string(i);
     long_one.sampling.ignore_eos = true;
+    long_one.sampling.logits_processors = {hold};
     ASSERT_TRUE(two->submit(
                        long_one,
                        [&](const RequestOutput& output) {
@@ -101,8 +104,9 @@ TEST_F(DataParallel, AbortsReachTheRightEngine) {
             StatusCode::kInvalidArgument);
   for (int i = 0; i < 6; ++i) two->abort("long-" + std::to_string(i));
   two->abort("nobody");
+  hold->release();
   ended.wait();
-  EXPECT_GT(aborted.load(), 0);
+  EXPECT_EQ(aborted.load(), 6);
 }
 
 TEST_F(DataParallel, OutputsComeOneAtATimeAndMaySubmitButNotWait) {

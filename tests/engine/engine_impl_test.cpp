@@ -5,6 +5,9 @@
 #include <thread>
 
 #include "engine/dialled_engine.h"
+#include "support/gate.h"
+#include "support/held_queue.h"
+#include "support/hold_processor.h"
 
 namespace foretoken {
 namespace {
@@ -29,12 +32,14 @@ TEST_F(EngineTest, TellsWhatItDecided) {
   EXPECT_EQ(make(config(0))->info().drafter, "");
 }
 
-// Requests end, and so does the engine, while the device is still busy.
+// Requests end, and so does the engine, while the device stands still.
 TEST_F(EngineTest, ADeviceThatHangsIsGivenUp) {
   EngineConfig slow = config(0);
   slow.step_timeout_seconds = 1;
-  auto made = EngineImpl::create(slow, {.upload_delay_us = 2'500'000});
+  std::atomic<test::HeldQueue*> queue{nullptr};
+  auto made = EngineImpl::create(slow, {.wrap_queue = test::wrap_into(&queue)});
   ASSERT_TRUE(made.ok()) << made.status().message();
+  const auto gate = queue.load()->hold();
   const RequestOutput output = made.value()->generate({request(0, 10, 5)})[0];
   EXPECT_EQ(output.finish_reason, FinishReason::kError);
   EXPECT_TRUE(contains(output.status.message(), "the device has not finished step 0"))
@@ -44,6 +49,9 @@ TEST_F(EngineTest, ADeviceThatHangsIsGivenUp) {
   made = internal_error("gone");
   const auto other = make(config(0));
   EXPECT_EQ(other->generate({request(0, 10, 5)})[0].token_ids, expected(0, 10, 5));
+  // What was given up is kept until the process ends, which must not happen beside its steps.
+  gate->open();
+  EXPECT_TRUE(queue.load()->drain().ok());
 }
 
 TEST_F(EngineTest, GraphModes) {
@@ -88,19 +96,28 @@ TEST_F(EngineTest, CountsTheTokensOfSteps) {
 TEST_F(EngineTest, TellsWhoRunsAndWhoWaits) {
   EngineConfig narrow = config(0);
   narrow.max_num_seqs = 1;
-  const auto engine = make(narrow);
+  EngineImpl* running = nullptr;
+  test::Gate both_are_there;
   std::atomic<int64_t> waited_ns{-1};
   std::atomic<bool> seen{false};
-  const auto first = [&](const RequestOutput& output) {
-    const EngineStats stats = engine->stats();
-    if (stats.num_running_requests == 1 && stats.num_waiting_requests == 1) seen.store(true);
-    if (seen.load() && !output.finished) engine->abort(output.request_id);
+  const auto look = [&](uint64_t, const Span&, const SpanResult&) {
+    (void)both_are_there.wait();
+    const EngineStats stats = running->stats();
+    if (stats.num_running_requests != 1 || stats.num_waiting_requests != 1) return;
+    seen.store(true);
+    running->abort("first");
   };
+  const auto engine = EngineImpl::create(narrow, {.on_result = look});
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  running = engine.value().get();
   const auto second = [&](const RequestOutput& output) {
     if (output.finished) waited_ns.store(output.stats.queue_ns);
   };
-  ASSERT_TRUE(engine->submit(request(0, 10, 500), first).ok());
-  ASSERT_TRUE(engine->submit(request(0, 10, 2), second).ok());
+  Request first = request(0, 10, 500);
+  first.request_id = "first";
+  ASSERT_TRUE(running->submit(first, [](const RequestOutput&) {}, nullptr).ok());
+  ASSERT_TRUE(running->submit(request(0, 10, 2), second, nullptr).ok());
+  both_are_there.open();
   while (waited_ns.load() < 0) std::this_thread::yield();
   EXPECT_TRUE(seen.load());
   EXPECT_GT(waited_ns.load(), 0);
@@ -112,6 +129,8 @@ TEST_F(EngineTest, AnIdIsUniqueWhileItsRequestRuns) {
   std::atomic<bool> reused{false};
   Request one = request(0, 10, 400);
   one.request_id = "one";
+  const auto hold = std::make_shared<test::HoldProcessor>();
+  one.sampling.logits_processors = {hold};
   const auto finished = [&](const RequestOutput& output) {
     if (output.finished) num_finished.fetch_add(1);
   };
@@ -130,6 +149,7 @@ TEST_F(EngineTest, AnIdIsUniqueWhileItsRequestRuns) {
   EXPECT_EQ(twice.code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(contains(twice.message(), "'one' is in use"));
   engine->abort("one");
+  hold->release();
   while (num_finished.load() < 2) std::this_thread::yield();
   EXPECT_TRUE(reused.load());
   engine->abort("unknown");
@@ -205,9 +225,11 @@ TEST_F(EngineTest, AnEngineOfABrokenDeviceRefusesRequests) {
 #endif
   EngineConfig two_in_flight = config(0);
   two_in_flight.steps_in_flight = 2;
-  auto engine =
-      EngineImpl::create(two_in_flight, {.reuse_ring_entry = true, .upload_delay_us = 20000});
+  std::atomic<test::HeldQueue*> queue{nullptr};
+  auto engine = EngineImpl::create(
+      two_in_flight, {.reuse_ring_entry = true, .wrap_queue = test::wrap_into(&queue)});
   ASSERT_TRUE(engine.ok()) << engine.status().message();
+  queue.load()->hold_until_next();
   const auto outputs = engine.value()->generate({request(0, 10, 50), request(30, 10, 50)});
   for (const RequestOutput& output : outputs) {
     EXPECT_EQ(output.finish_reason, FinishReason::kError);

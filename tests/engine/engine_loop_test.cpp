@@ -3,10 +3,12 @@
 #include <atomic>
 #include <map>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "engine/dialled_engine.h"
 #include "engine/engine_parts.h"
 #include "engine/output_processor.h"
+#include "support/gate.h"
 
 namespace foretoken {
 namespace {
@@ -52,7 +54,7 @@ class HangingQueue final : public test::CountingQueue {
  public:
   HangingQueue(Queue& real, uint64_t first_lost) : CountingQueue(real), first_lost_(first_lost) {}
   Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override {
-    if (value < first_lost_) return CountingQueue::wait(event, value, timeout);
+    if (value < first_lost_) return CountingQueue::wait(event, value, test::kPatience);
     std::this_thread::sleep_for(timeout);
     return aborted("not yet");
   }
@@ -61,14 +63,23 @@ class HangingQueue final : public test::CountingQueue {
   const uint64_t first_lost_;
 };
 
-// Takes two milliseconds for each step.
-class SlowQueue final : public test::CountingQueue {
+// After `last_free` steps the engine thread stands still until the gate opens.
+class GatedQueue final : public test::CountingQueue {
  public:
-  using CountingQueue::CountingQueue;
+  GatedQueue(Queue& real, uint64_t last_free) : CountingQueue(real), last_free_(last_free) {}
   Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (value > last_free_) {
+      reached.open();
+      (void)gate.wait();
+    }
     return CountingQueue::wait(event, value, timeout);
   }
+
+  test::Gate reached;
+  test::Gate gate;
+
+ private:
+  const uint64_t last_free_;
 };
 
 class EngineLoopTest : public DialledEngine {
@@ -85,11 +96,13 @@ class EngineLoopTest : public DialledEngine {
     parts_ = std::move(parts).value();
     start_on(std::make_unique<HangingQueue>(*parts_->queue, first_lost), 2, step_timeout);
   }
-  void start_slow() {
+  void start_gated(uint64_t last_free) {
     auto parts = EngineParts::make(folder(), 3);
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     parts_ = std::move(parts).value();
-    start_on(std::make_unique<SlowQueue>(*parts_->queue), 2);
+    auto gated = std::make_unique<GatedQueue>(*parts_->queue, last_free);
+    gated_ = gated.get();
+    start_on(std::move(gated), 2);
   }
   void start_on(std::unique_ptr<Queue> queue, int steps_in_flight,
                 std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0)) {
@@ -135,6 +148,7 @@ class EngineLoopTest : public DialledEngine {
 
   std::unique_ptr<EngineParts> parts_;
   std::unique_ptr<Queue> queue_;
+  GatedQueue* gated_ = nullptr;  // the queue, where it has a gate
   OutputRing ring_{64};
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
@@ -195,11 +209,15 @@ TEST_F(EngineLoopTest, ADeviceThatHangsIsGivenUp) {
 }
 
 TEST_F(EngineLoopTest, ARequestThatIsNotBegunInTimeEnds) {
-  start_slow();
+  start_gated(0);
   // The engine has four slots.
-  for (int i = 0; i < 4; ++i) loop_->intake().push(record(i, 100, 30));
-  loop_->intake().push(record(4, 100, 0.02));
-  loop_->intake().push(record(5, 10, 30));
+  for (int i = 0; i < 4; ++i) loop_->intake().push(record(i, 100, 600));
+  RequestState* fifth = record(4, 100, 0.02);
+  const int64_t deadline = fifth->queue_deadline_ns;
+  loop_->intake().push(fifth);
+  loop_->intake().push(record(5, 10, 600));
+  while (now_ns() < deadline) std::this_thread::yield();
+  gated_->gate.open();
   await_finished(6);
   stop();
   const RequestOutput& late = sums_["req-4"];
@@ -216,10 +234,20 @@ TEST_F(EngineLoopTest, ARequestThatIsNotBegunInTimeEnds) {
 }
 
 TEST_F(EngineLoopTest, ARequestThatTakesTooLongEndsWithWhatItHas) {
-  start_slow();
-  loop_->intake().push(record(0, 200, 0.02, 0.05));
-  loop_->intake().push(record(1, 30));
-  await_finished(2);
+  start_gated(10);
+  RequestState* first = record(0, 200, 0.02, 0.05);
+  // The machine does not say when they pass: not before ten steps, and then at once.
+  first->queue_deadline_ns = first->deadline_ns = INT64_MAX - 1;
+  loop_->intake().push(first);
+  ASSERT_TRUE(gated_->reached.wait());
+  first->queue_deadline_ns = first->deadline_ns = now_ns();
+  // Deadlines are looked at when the earliest that was told has passed.
+  RequestState* second = record(1, 30, 600);
+  RequestState* third = record(2, 30, 1e-6);
+  loop_->intake().push(second);
+  loop_->intake().push(third);
+  gated_->gate.open();
+  await_finished(3);
   stop();
   const RequestOutput& late = sums_["req-0"];
   EXPECT_EQ(late.finish_reason, FinishReason::kError);

@@ -9,9 +9,17 @@
 
 #include "base/cpu_clock.h"
 #include "kernels/token_masks.h"
+#include "support/gate.h"
 #include "text/token_mask.h"
 
 namespace foretoken {
+
+// A mask that is computed until somebody opens the gate.
+struct HeldFill {
+  int number = 1;  // of the fills of a FakeMask, the first is 1
+  test::Gate reached;
+  test::Gate gate;
+};
 
 // The output 0, 1, 2, ...: after n ids, id n alone may come.
 class FakeMask final : public TokenMask {
@@ -22,8 +30,13 @@ class FakeMask final : public TokenMask {
 
   Status fill(std::span<uint32_t> words) override {
     ++num_fills_;
+    if (held != nullptr && num_fills_ == held->number) {
+      held->reached.open();
+      (void)held->gate.wait();
+    }
     const int64_t begin = thread_cpu_ns();
-    while (thread_cpu_ns() - begin < std::chrono::nanoseconds(delay_).count()) {
+    while (num_fills_ <= num_slow_fills &&
+           thread_cpu_ns() - begin < std::chrono::nanoseconds(delay_).count()) {
     }
     if (fails_at_ >= 0 && position_ >= fails_at_) return invalid_argument("too complex");
     std::fill(words.begin(), words.end(), 0u);
@@ -54,6 +67,8 @@ class FakeMask final : public TokenMask {
   int complete_at = -1;
   std::vector<int> free_at;  // behind so many ids another one is allowed too
   int end_id = 63;
+  HeldFill* held = nullptr;
+  int num_slow_fills = 1 << 30;  // those that take the delay
   int num_fills() const { return num_fills_; }
   int num_consumed() const { return num_consumed_; }
   int num_taken_back() const { return num_taken_back_; }

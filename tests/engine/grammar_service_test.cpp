@@ -5,6 +5,8 @@
 #include <condition_variable>
 #include <set>
 
+#include "support/gate.h"
+
 namespace foretoken {
 namespace {
 
@@ -48,7 +50,7 @@ class GrammarServiceTest : public ::testing::Test {
 
   GrammarService::Choices take() {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return !ready_.empty(); }));
+    EXPECT_TRUE(changed_.wait_for(lock, test::kPatience, [&] { return !ready_.empty(); }));
     GrammarService::Choices choices = std::move(ready_.front());
     ready_.erase(ready_.begin());
     return choices;

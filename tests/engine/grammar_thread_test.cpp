@@ -35,9 +35,13 @@ class GrammarThreadTest : public ::testing::Test {
     thread_->start();
   }
 
-  static std::shared_ptr<GrammarSequence> sequence(std::chrono::milliseconds delay = {}) {
-    return std::make_shared<GrammarSequence>(std::make_unique<FakeMask>(-1, delay), kPromptLen,
-                                             kWords, kRowsEach - 1);
+  static std::shared_ptr<GrammarSequence> sequence(std::chrono::milliseconds delay = {},
+                                                   HeldFill* held = nullptr) {
+    auto mask = std::make_unique<FakeMask>(-1, delay);
+    mask->held = held;
+    // The rest is computed in the background, where time is scarce.
+    if (held != nullptr) mask->num_slow_fills = 1;
+    return std::make_shared<GrammarSequence>(std::move(mask), kPromptLen, kWords, kRowsEach - 1);
   }
 
   static uint64_t load(uint64_t& word) {
@@ -62,9 +66,11 @@ class GrammarThreadTest : public ::testing::Test {
     return ticket;
   }
   // What await_masks does.
-  bool wait(uint64_t ticket, int64_t budget_ms = 5000) {
-    const int64_t deadline = now_ns() + budget_ms * 1'000'000;
-    while (load(*exchange_.answered) <= ticket && now_ns() < deadline) std::this_thread::yield();
+  bool wait(uint64_t ticket) {
+    const auto end = std::chrono::steady_clock::now() + test::kPatience;
+    while (load(*exchange_.answered) <= ticket && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
     return load(*exchange_.answered) > ticket;
   }
   MaskAnswer answer(uint64_t ticket, int span) {
@@ -210,8 +216,11 @@ TEST_F(GrammarThreadTest, HelpersShareTheSpansOfAStep) {
 // The slow sequence holds up one ticket at most; then the others go on beside it, and its masks are
 // there in the end.
 TEST_F(GrammarThreadTest, SlowSequencesWaitForThemselvesAlone) {
-  start(1'000'000);
-  const auto slow = sequence(std::chrono::milliseconds(400)), fast = sequence();
+  // What makes a sequence slow is at most this and at least a twelfth of it.
+  constexpr std::chrono::milliseconds kSlow{600};
+  start(std::chrono::nanoseconds(kSlow).count());
+  HeldFill second_mask{.number = 2, .reached = {}, .gate = {}};
+  const auto slow = sequence(kSlow + kSlow / 10, &second_mask), fast = sequence();
   const uint64_t first = thread_->add(slow), second = thread_->add(fast);
   Ids output;
   const auto step = [&] {
@@ -221,36 +230,35 @@ TEST_F(GrammarThreadTest, SlowSequencesWaitForThemselvesAlone) {
   uint64_t ticket = step();
   ASSERT_TRUE(wait(ticket));
   EXPECT_LT(answer(ticket, 0).num_decided, 3);
-  const int64_t begin = now_ns();
-  int num_steps = 0;
-  while (answer(ticket, 0).num_decided < 3 && now_ns() - begin < 5'000'000'000) {
+  ASSERT_TRUE(second_mask.reached.wait());
+  for (int i = 0; i < 20; ++i) {
     output.push_back(bits(ticket, 1).at(0));
-    if (output.size() > 60) output.clear();
-    const int64_t before = now_ns();
     ticket = step();
+    // Nobody opens the gate before.
     ASSERT_TRUE(wait(ticket));
-    // Far less than a mask of the slow one takes.
-    EXPECT_LT(now_ns() - before, 300'000'000);
-    ++num_steps;
-    if (output.size() > 40) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+    EXPECT_LT(answer(ticket, 0).num_decided, 3);
   }
-  EXPECT_GE(num_steps, 10);
   EXPECT_GT(thread_->num_slow_spans(), 0);
+  second_mask.gate.open();
+  EXPECT_TRUE(test::eventually([&] {
+    ticket = step();
+    return !wait(ticket) || answer(ticket, 0).num_decided == 3;
+  }));
+  EXPECT_EQ(bits(ticket, 0), (Ids{0, 1, 2}));
 }
 
 TEST_F(GrammarThreadTest, ASlowSequenceIsAwaitedUntilItsMasksAreThere) {
   std::atomic<int> num_ready{0};
   thread_ = std::make_unique<GrammarThread>(exchange_, 0, 0, [&] { ++num_ready; });
   thread_->start();
-  const auto slow = sequence(std::chrono::milliseconds(20));
+  HeldFill second_mask{.number = 2, .reached = {}, .gate = {}};
+  const auto slow = sequence(std::chrono::milliseconds(20), &second_mask);
   const uint64_t number = thread_->add(slow);
   ASSERT_TRUE(wait(post({FakeMask::span(number, kPromptLen, {}, {0})})));
   EXPECT_TRUE(slow->is_awaited.load());
   EXPECT_EQ(thread_->num_awaited(), 1);
-  for (int i = 0; i < 2000 && num_ready.load() == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  second_mask.gate.open();
+  EXPECT_TRUE(test::eventually([&] { return num_ready.load() > 0; }));
   EXPECT_FALSE(slow->is_awaited.load());
   EXPECT_EQ(thread_->num_awaited(), 0);
   const uint64_t ticket = post({FakeMask::span(number, kPromptLen, {}, {0})});
@@ -263,18 +271,17 @@ TEST_F(GrammarThreadTest, ASlowSequenceIsAwaitedUntilItsMasksAreThere) {
 // Steps go on while one mask is computed: entries run out, and the queue is told at once.
 TEST_F(GrammarThreadTest, RunsOutOfEntriesAndRecovers) {
   start();
-  const auto slow = sequence(std::chrono::milliseconds(300));
+  HeldFill first_mask;
+  const auto slow = sequence({}, &first_mask);
   const uint64_t number = thread_->add(slow);
   (void)post({FakeMask::span(number, kPromptLen, {}, {})});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(first_mask.reached.wait());
   for (int i = 0; i < kMaskRing + 4; ++i) {
     (void)post({FakeMask::span(number, kPromptLen, {}, {})});
   }
   EXPECT_FALSE(has_room());
-  for (int i = 0; i < 1000 && !has_room(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  ASSERT_TRUE(has_room());
+  first_mask.gate.open();
+  ASSERT_TRUE(test::eventually([&] { return has_room(); }));
   const uint64_t ticket = post({FakeMask::span(number, kPromptLen, {}, {})});
   ASSERT_TRUE(wait(ticket));
   EXPECT_EQ(bits(ticket, 0), Ids{0});

@@ -1,5 +1,7 @@
 #include "engine/null_queue.h"
 
+#include <atomic>
+
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
 
@@ -37,17 +39,23 @@ TEST_F(NullQueueTest, RunsAnEngine) {
   }
 }
 
+// A clock that goes on when somebody looks at it: the host takes no time but for that.
+int64_t next_tick() {
+  static std::atomic<int64_t> time{1'000'000};
+  return time += 1000;
+}
+
 // Steps take their time one after the other, so that the device is never idle with two in flight.
 TEST_F(NullQueueTest, StepsTakeTime) {
-  const auto engine = make_with(config(0), {.step_ns = 2'000'000});
+  const auto engine = make_with(config(0), {.step_ns = 2'000'000, .now_ns = next_tick});
   ASSERT_NE(engine, nullptr);
   (void)engine->generate({request(0, 5, 50)});
   const StepTiming timing = engine->stats().timing;
   EXPECT_GE(timing.num_steps, 45);
   EXPECT_EQ(timing.device_ns, timing.num_steps * 2'000'000);
   EXPECT_GE(timing.num_gaps, 40);
-  EXPECT_LT(timing.idle_median_ns, 1'000'000);
-  EXPECT_GT(timing.wait_ns, timing.device_ns / 2);
+  EXPECT_EQ(timing.idle_ns, 0);
+  EXPECT_GT(timing.wait_ns, 0);
   EXPECT_GT(timing.plan_ns, 0);
   EXPECT_GT(timing.encode_ns, 0);
   EXPECT_GT(timing.submit_ns, 0);

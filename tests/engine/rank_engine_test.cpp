@@ -5,6 +5,7 @@
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
 #include "group/local_link.h"
+#include "support/held_queue.h"
 
 namespace foretoken {
 namespace {
@@ -56,17 +57,20 @@ TEST_F(RankEngine, ARankThatCannotStartEndsTheGroup) {
 // A rank that dies while requests run: they end with its reason, and so do later ones.
 TEST_F(RankEngine, ARankThatFailsEndsTheRequests) {
   auto links = group::make_local_links(2);
-  group::LaneLinks more;
   std::unique_ptr<Engine> engine;
+  std::atomic<test::HeldQueue*> queue{nullptr};
   std::thread other([&] {
-    Status status = run_rank(config_of_two(), {}, std::move(links[1]));
+    const TestHooks hooks{.wrap_queue = test::wrap_into(&queue)};
+    Status status = run_rank(config_of_two(), hooks, std::move(links[1]));
     EXPECT_FALSE(status.ok());
   });
   group::RankLink* const plans = links[0][1].get();
   const Status status = make_rank_engine(config_of_two(), std::move(links[0]), &engine);
   ASSERT_TRUE(status.ok()) << status.message();
+  const auto gate = queue.load()->hold();
   auto pending = engine->generate_async(request(0, 20, 400));
   plans->abort({StatusCode::kInternal, "rank 1 fell over"});
+  gate->open();
   const auto outputs = pending.get();
   EXPECT_FALSE(outputs[0].status.ok());
   EXPECT_NE(outputs[0].status.message().find("rank 1 fell over"), std::string::npos)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "engine/dialled_engine.h"
 #include "engine/engine_parts.h"
 #include "kernels/attention.h"
@@ -80,10 +81,11 @@ TEST_F(StepBenchTest, TimesBothWays) {
   ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
   const std::vector<ListedOp> ops = bench_->forward_ops(true);
   for (const bool graph : {true, false}) {
+    const int64_t begin = now_ns();
     const Result<double> ns = bench_->time_ns(ops, graph, 0.01);
     ASSERT_TRUE(ns.ok()) << ns.status().message();
     EXPECT_GT(ns.value(), 100);
-    EXPECT_LT(ns.value(), 1e9);
+    EXPECT_LT(ns.value(), static_cast<double>(now_ns() - begin));
   }
 }
 
@@ -91,7 +93,9 @@ TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
   const ModelConfig& model = parts_->model->config();
   ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
   const std::vector<ListedOp> ops = bench_->step_ops();
+  const int64_t begin = now_ns();
   const auto times = bench_->op_times(ops, 0.002);
+  const auto took = static_cast<double>(now_ns() - begin);
   ASSERT_TRUE(times.ok()) << times.status().message();
   int count = 0;
   OpCost sum;
@@ -102,7 +106,7 @@ TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
       EXPECT_GT(time.ns, 1) << time.name;
     }
     EXPECT_GE(time.ns, 0) << time.name;
-    EXPECT_LT(time.ns, 1e8) << time.name;
+    EXPECT_LT(time.ns, took) << time.name;
     if (time.name != "attention") continue;
     EXPECT_EQ(time.count, model.num_layers);
   }

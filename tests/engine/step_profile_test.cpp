@@ -43,7 +43,7 @@ class StepProfileTest : public DialledEngine {
 TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
   const auto parts = EngineParts::make(folder(), 3);
   ASSERT_TRUE(parts.ok()) << parts.status().message();
-  const StepTimes times = measure(*parts.value(), 20);
+  const StepTimes times = measure(*parts.value(), 600);
   EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 2, 4, 8, 16}));  // 4 sequences, 3 drafts
   ASSERT_EQ(times.drafters.size(), 1u);
   EXPECT_EQ(times.drafters[0].name, "ngram");
@@ -82,7 +82,7 @@ TEST_F(StepProfileTest, LeavesNoTrace) {
   const auto made = EngineParts::make(folder(), 3);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EngineParts& parts = *made.value();
-  (void)measure(parts, 20);
+  (void)measure(parts, 600);
   const BatchState& batch = parts.memory->batch;
   const auto slots = static_cast<size_t>(batch.num_slots) + 1;
   const size_t blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1;
