@@ -243,7 +243,7 @@ TEST(BenchServe, NoServer) {
 TEST(BenchServe, AnInterruptionTellsWhatWasMeasured) {
   FakeServer server([](const FakeRequest& request, FakeReply& reply) {
     const bool first = request.body.find("one") != std::string::npos;
-    if (request.method == "POST" && !first) reply.pause(milliseconds(30'000));
+    if (request.method == "POST" && !first) reply.pause(milliseconds(600'000));
     model_server(0)(request, reply);
   });
   const ScratchFolder scratch;

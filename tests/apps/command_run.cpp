@@ -136,7 +136,7 @@ bool Command::read_some(int timeout_ms) {
 }
 
 bool Command::wait_for(const std::string& text) {
-  const auto deadline = steady_clock::now() + seconds(60);
+  const auto deadline = steady_clock::now() + seconds(300);
   const auto there = [&] { return (result_.out + result_.err).find(text) != std::string::npos; };
   while (!there() && steady_clock::now() < deadline) {
     if (!read_some(100)) break;
@@ -147,7 +147,7 @@ bool Command::wait_for(const std::string& text) {
 void Command::send_signal(int number) { kill(pid_, number); }
 
 CommandResult Command::finish() {
-  const auto deadline = steady_clock::now() + seconds(120);
+  const auto deadline = steady_clock::now() + seconds(900);
   while (read_some(100)) {
     if (steady_clock::now() > deadline) kill(pid_, SIGKILL);
   }

@@ -37,12 +37,12 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   // Reads until stdout or stderr holds `text`; false when the command
-  // ended or 60 s passed before.
+  // ended or five minutes passed before.
   bool wait_for(const std::string& text);
   void send_signal(int number);
   // Types on the pseudo terminal.
   void type(const std::string& text);
-  // Reads to the end; ends the command itself after 120 s.
+  // Reads to the end; ends the command itself after 15 minutes.
   CommandResult finish();
 
  private:

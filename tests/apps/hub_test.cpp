@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "apps/command_run.h"
+#include "support/gate.h"
 #include "support/hub_server.h"
 
 namespace foretoken {
@@ -115,11 +116,9 @@ TEST_F(Hub, InterruptedDownloadResumes) {
   const fs::path blobs = scratch.path() / "hub/models--org--tiny/blobs";
   const fs::path part = blobs / (HubServer::etag(repo, "model.safetensors") + ".incomplete");
   std::error_code ignored;
-  for (int round = 0; round < 6000; ++round) {
-    if (fs::exists(part, ignored) && fs::file_size(part, ignored) == weights.size() / 2) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ASSERT_EQ(fs::file_size(part, ignored), weights.size() / 2);
+  ASSERT_TRUE(test::eventually([&] {
+    return fs::exists(part, ignored) && fs::file_size(part, ignored) == weights.size() / 2;
+  }));
   command.send_signal(SIGINT);
   const CommandResult result = command.finish();
   EXPECT_EQ(result.exit_code, 130) << result.err;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "apps/command_run.h"
+#include "support/gate.h"
 
 namespace foretoken {
 namespace {
@@ -155,9 +156,8 @@ TEST_F(RunBatch, AnInterruptKeepsWhatIsDone) {
   for (int i = 0; i < 300; ++i) text += completion("long-" + std::to_string(i), 500);
   const std::string file = input(text);
   Command command(arguments(file));
-  for (int i = 0; i < 600 && (!fs::exists(output()) || fs::file_size(output()) == 0); ++i) {
-    usleep(100000);
-  }
+  EXPECT_TRUE(
+      test::eventually([&] { return fs::exists(output()) && fs::file_size(output()) > 0; }));
   command.send_signal(SIGINT);
   const CommandResult result = command.finish();
   EXPECT_EQ(result.exit_code, 130) << result.err;

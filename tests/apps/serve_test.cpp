@@ -86,7 +86,7 @@ class Serve : public testing::Test {
 };
 
 TEST_F(Serve, AnswersAndEndsRunningRequestsOnSigterm) {
-  Command command(arguments());
+  Command command(arguments({"--shutdown-timeout", "600"}));
   ASSERT_TRUE(command.wait_for("serving tiny at unix:"));
   EXPECT_EQ(Client(socket(), "GET", "/health", "").status(), 200);
   Client whole(socket(), "POST", "/v1/completions", R"({"prompt": "Once", "max_tokens": 3})");

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "support/gate.h"
+
 namespace foretoken::cpu {
 namespace {
 
@@ -54,7 +56,7 @@ TEST(CpuPool, HelpersWakeAfterTheyParked) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::atomic<int> inside{0};
     std::atomic<bool> met{false};
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + test::kPatience;
     pool.parallel_for(2, [&](int64_t, int) {
       if (++inside == 2) met = true;
       while (!met && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "device/cpu/cpu_device.h"
+#include "support/gate.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -56,7 +57,7 @@ TEST_F(CpuQueueTest, TheFirstErrorStays) {
   fail();
   count();
   queue_->record({&word_}, 1);
-  const Status first = queue_->wait({&word_}, 1, std::chrono::seconds(20));
+  const Status first = queue_->wait({&word_}, 1, test::kPatience);
   EXPECT_FALSE(first.ok());
   EXPECT_NE(first.message().find("the planted failure"), std::string::npos) << first.message();
   const Status second = queue_->drain();
@@ -87,7 +88,7 @@ TEST_F(CpuQueueTest, AnErrorWakesAParkedWaiter) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     open = true;
   });
-  EXPECT_FALSE(queue_->wait({&word_}, 1, std::chrono::seconds(20)).ok());
+  EXPECT_FALSE(queue_->wait({&word_}, 1, test::kPatience).ok());
   opener.join();
 }
 
@@ -111,7 +112,7 @@ TEST_F(CpuQueueTest, TheHostReadsWhatWasWrittenBeforeARecord) {
   for (uint64_t n = 1; n <= 3000; ++n) {
     count();
     queue_->record({&word_}, n);
-    ASSERT_TRUE(queue_->wait({&word_}, n, std::chrono::seconds(20)).ok());
+    ASSERT_TRUE(queue_->wait({&word_}, n, test::kPatience).ok());
     ASSERT_EQ(total_, static_cast<int64_t>(n));
   }
 }

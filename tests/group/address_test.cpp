@@ -17,16 +17,16 @@ TEST(Address, TcpConnectsAndKnowsItsEnds) {
   ASSERT_TRUE(listener.ok()) << listener.status().message();
   const int port = port_of(listener.value());
   ASSERT_GT(port, 0);
-  Result<Socket> there = connect_tcp("127.0.0.1", port, -1, Clock::now() + 10s);
+  Result<Socket> there = connect_tcp("127.0.0.1", port, -1, Clock::now() + 120s);
   ASSERT_TRUE(there.ok()) << there.status().message();
-  Result<Socket> here = accept_next(listener.value(), -1, Clock::now() + 10s);
+  Result<Socket> here = accept_next(listener.value(), -1, Clock::now() + 120s);
   ASSERT_TRUE(here.ok());
   set_rank_options(here.value());
   EXPECT_EQ(own_address(there.value()), "127.0.0.1");
   const std::array<std::byte, 3> data{};
   std::array<std::byte, 3> got{};
-  EXPECT_TRUE(send_all(here.value(), data, -1, Clock::now() + 10s).ok());
-  EXPECT_TRUE(receive_all(there.value(), got, -1, Clock::now() + 10s).ok());
+  EXPECT_TRUE(send_all(here.value(), data, -1, Clock::now() + 120s).ok());
+  EXPECT_TRUE(receive_all(there.value(), got, -1, Clock::now() + 120s).ok());
 }
 
 TEST(Address, ErrorsNameTheAddress) {
@@ -66,7 +66,7 @@ TEST(Address, LocalNamesMeet) {
   ASSERT_TRUE(listener.ok());
   EXPECT_FALSE(listen_local(name).ok());
   ASSERT_TRUE(connect_local(name).ok());
-  ASSERT_TRUE(accept_next(listener.value(), -1, Clock::now() + 10s).ok());
+  ASSERT_TRUE(accept_next(listener.value(), -1, Clock::now() + 120s).ok());
 }
 
 TEST(Address, AHostHasOneIdentity) {

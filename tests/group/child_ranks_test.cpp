@@ -34,7 +34,7 @@ TEST(ChildRanks, ADeadChildIsNamedWithItsExitCode) {
   auto children = ChildRanks::start({{8, "test", 1}, {7, "test", 1}},
                                     [&](const Status& why) { told.end(why); });
   ASSERT_TRUE(children.ok()) << children.status().message();
-  ASSERT_EQ(wait_for(told.descriptor(), 1, -1, Clock::now() + std::chrono::seconds(60)),
+  ASSERT_EQ(wait_for(told.descriptor(), 1, -1, Clock::now() + std::chrono::seconds(120)),
             Waited::kReady);
   const std::string why = told.why().message();
   EXPECT_EQ(why.find("rank 7 (process "), 0u) << why;
@@ -46,7 +46,7 @@ TEST(ChildRanks, AKilledChildIsNamedWithItsSignal) {
   auto children = ChildRanks::start({{1, "test", 1}}, [&](const Status& why) { told.end(why); });
   ASSERT_TRUE(children.ok());
   kill(children.value()->pids().front(), SIGKILL);
-  ASSERT_EQ(wait_for(told.descriptor(), 1, -1, Clock::now() + std::chrono::seconds(60)),
+  ASSERT_EQ(wait_for(told.descriptor(), 1, -1, Clock::now() + std::chrono::seconds(120)),
             Waited::kReady);
   EXPECT_NE(told.why().message().find("was ended by signal 9"), std::string::npos);
 }

@@ -26,7 +26,9 @@ inline std::vector<std::optional<JoinResult>> join_all(
     options.master_host = "127.0.0.1";
     options.master_port = port;
     options.parts = {{"version", "1"}};
-    options.start_time = std::chrono::seconds(20);
+    options.start_time = std::chrono::seconds(120);
+    // A busy machine is no silence.
+    options.heartbeat.patience = std::chrono::minutes(10);
     if (i == 0) options.master_listener = std::move(listener).value();
     if (change) change(i, options);
     threads.emplace_back([options = std::move(options), &joined, i]() mutable {

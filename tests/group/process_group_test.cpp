@@ -20,7 +20,7 @@ Result<std::unique_ptr<ProcessGroup>> start_as(int rank, int size, int port) {
                                                         {"MASTER_PORT", std::to_string(port)}};
   ProcessGroupOptions options;
   options.layout = {.tp = size};
-  options.start_time = std::chrono::seconds(30);
+  options.start_time = std::chrono::seconds(120);
   options.environment = [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();

@@ -42,7 +42,7 @@ TEST(RankGroup, TheFirstReasonOfARankAboveZeroReachesTheOthers) {
   joined[2]->value()->end({StatusCode::kInternal, "rank 2 burns"});
   for (const auto& one : joined) {
     EXPECT_EQ(
-        wait_for(one->value()->end_descriptor(), 1, -1, Clock::now() + std::chrono::seconds(20)),
+        wait_for(one->value()->end_descriptor(), 1, -1, Clock::now() + std::chrono::seconds(120)),
         Waited::kReady);
     EXPECT_EQ(one->value()->ended().message(), "rank 2 burns");
   }
@@ -53,7 +53,7 @@ TEST(RankGroup, LeavingOfRank0EndsTheOthersWithoutAFault) {
   for (const auto& one : joined) ASSERT_TRUE(one->ok());
   joined[0].reset();
   EXPECT_EQ(wait_for(joined[1]->value()->end_descriptor(), 1, -1,
-                     Clock::now() + std::chrono::seconds(20)),
+                     Clock::now() + std::chrono::seconds(120)),
             Waited::kReady);
   EXPECT_EQ(joined[1]->value()->ended().code(), StatusCode::kAborted);
   EXPECT_EQ(joined[1]->value()->ended().message(), "rank 0 has ended the group");

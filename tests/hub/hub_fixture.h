@@ -30,6 +30,7 @@ class HubFixture : public testing::Test {
     options.cache_folder = scratch.file("hub");
     options.endpoint = server.url();
     options.retry_delay = std::chrono::milliseconds(1);
+    options.stall_timeout = std::chrono::minutes(10);
     options.max_attempts = 3;
   }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "hub/hub_fixture.h"
+#include "support/gate.h"
 
 namespace foretoken {
 namespace {
@@ -265,11 +266,10 @@ TEST_F(ResolveModel, CancelKeepsWhatCame) {
   std::atomic<bool> cancel{false};
   options.cancel = &cancel;
   std::thread user([&] {
-    std::error_code ignored;
-    for (int round = 0; round < 6000; ++round) {
-      if (fs::file_size(incomplete("model.safetensors"), ignored) == 100000) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    EXPECT_TRUE(test::eventually([&] {
+      std::error_code ignored;
+      return fs::file_size(incomplete("model.safetensors"), ignored) == 100000;
+    }));
     cancel = true;
   });
   const auto folder = resolve();

@@ -1,5 +1,6 @@
 #include "kernels/publish.h"
 
+#include "support/gate.h"
 #include "support/step_data.h"
 
 namespace foretoken {
@@ -24,7 +25,7 @@ TEST_F(PublishTest, FillsTheRingAndCountsSteps) {
     view.spans[2].slot = 77;  // beyond num_spans: not copied
     write(result_, result);
     publish(queue(), {step, result_, limits, 0, 0, ring, entry_bytes, word});
-    const Status status = queue().wait({word}, n + 1, std::chrono::seconds(20));
+    const Status status = queue().wait({word}, n + 1, test::kPatience);
     ASSERT_TRUE(status.ok()) << status.message();
     const ResultView seen =
         result_view(ring + static_cast<int64_t>(n % kStepRingSize) * entry_bytes, limits);
