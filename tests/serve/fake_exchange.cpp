@@ -2,12 +2,9 @@
 
 #include <utility>
 
+#include "support/gate.h"
+
 namespace foretoken::test {
-namespace {
-
-constexpr std::chrono::seconds kPatience(120);
-
-}  // namespace
 
 FakeExchange::FakeExchange() : thread_([loop = loop_] { loop->run(); }) {}
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "serve/serve_rig.h"
 
 namespace foretoken {
@@ -74,13 +77,19 @@ TEST_F(GenerationTest, ASlowReaderHasLargerEventsLater) {
   body["return_token_ids"] = true;
   body["logprobs"] = 5;
   body["n"] = 1;
+  steps().close();
   auto exchange = begin("POST", "/v1/completions", body.dump());
   exchange->stall();
-  // The engine goes on; once 64 KiB are unsent nothing more is written.
-  ASSERT_TRUE(exchange->wait_for_bytes(64 * 1024));
+  // What a step gave is written before the next one ends, until 64 KiB are unsent.
+  size_t num_written = 0;
+  for (; num_written <= 64 * 1024; num_written = exchange->body().size()) {
+    steps().let(1);
+    ASSERT_TRUE(exchange->wait_for_bytes(num_written + 1));
+  }
+  // The engine goes on, but nothing more is written.
+  steps().open();
   wait_for_engine();
-  const size_t num_written = exchange->body().size();
-  EXPECT_LT(num_written, 200u * 1024);
+  EXPECT_EQ(exchange->body().size(), num_written);
   const size_t num_writes = exchange->num_writes();
   exchange->resume();
   ASSERT_TRUE(exchange->wait());
@@ -115,9 +124,12 @@ TEST_F(GenerationTest, AbortedTextsEndWithWhatTheyHave) {
   json body = completion("Once upon a time", 480);
   body["stream"] = true;
   body["request_id"] = "mine";
+  steps().close();
   auto exchange = begin("POST", "/v1/completions", body.dump());
+  steps().let(1);
   ASSERT_TRUE(exchange->wait_for_bytes(1));
   EXPECT_EQ(post("/abort_requests", {{"request_ids", {"cmpl-mine", "cmpl-other"}}})["aborted"], 1);
+  steps().open();
   ASSERT_TRUE(exchange->wait());
   EXPECT_EQ(events(exchange->body()).back()["choices"][0]["finish_reason"], "abort");
 }
@@ -131,7 +143,13 @@ TEST_F(GenerationTest, ErrorsBeforeAndWithinAStream) {
   EXPECT_EQ(json::parse(refused->body())["error"]["code"], 400);
   body["logprobs"] = 5;
   body["timeout_seconds"] = 0.05;
-  const auto late = send("POST", "/v1/completions", body.dump());
+  steps().close();
+  const auto late = begin("POST", "/v1/completions", body.dump());
+  steps().let(1);
+  ASSERT_TRUE(late->wait_for_bytes(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  steps().open();
+  ASSERT_TRUE(late->wait());
   if (late->status() == 200) {
     const json last = events(late->body()).back();
     EXPECT_EQ(last["error"]["type"], "TimeoutError") << last.dump();
@@ -145,25 +163,18 @@ TEST_F(GenerationTest, AFullServerSaysSo) {
   ServeConfig config = base_config();
   config.limits.max_num_active_seqs = 2;
   start(std::move(config));
-  json body = completion("Once upon a time", 450);
-  body["stream"] = true;
-  body["return_token_ids"] = true;
-  body["logprobs"] = 5;
-  // An answer of which 64 KiB are unread has not ended, however fast the engine is.
-  std::vector<std::shared_ptr<test::FakeExchange>> unread;
-  for (int i = 0; i < 2; ++i) {
-    unread.push_back(begin("POST", "/v1/completions", body.dump()));
-    unread.back()->stall();
-    ASSERT_TRUE(unread.back()->wait_for_bytes(64 * 1024));
-  }
+  json body = completion("Once upon a time", 40);
+  steps().close();
+  auto first = begin("POST", "/v1/completions", body.dump());
+  auto second = begin("POST", "/v1/completions", body.dump());
+  ASSERT_TRUE(test::eventually([&] { return context().gate.num_requests() == 2; }));
   const auto refused = send("POST", "/v1/completions", body.dump());
   EXPECT_EQ(refused->status(), 429);
   EXPECT_FALSE(refused->header("Retry-After").empty());
-  for (const auto& exchange : unread) {
-    exchange->resume();
-    ASSERT_TRUE(exchange->wait());
-    EXPECT_EQ(exchange->status(), 200);
-  }
+  steps().open();
+  ASSERT_TRUE(first->wait() && second->wait());
+  EXPECT_EQ(first->status(), 200);
+  EXPECT_EQ(second->status(), 200);
   context().gate.drain();
   EXPECT_EQ(send("POST", "/v1/completions", body.dump())->status(), 503);
 }

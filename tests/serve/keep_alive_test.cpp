@@ -44,7 +44,11 @@ TEST_F(KeepAliveTest, SilentStreamsHaveComments) {
   ServeConfig config = base_config();
   config.keep_alive = milliseconds(1);
   start(std::move(config));
-  const auto exchange = send("POST", "/v1/completions", silent_request());
+  steps().close();
+  const auto exchange = begin("POST", "/v1/completions", silent_request());
+  ASSERT_TRUE(exchange->wait_for_bytes(1));
+  steps().open();
+  ASSERT_TRUE(exchange->wait());
   EXPECT_EQ(exchange->status(), 200);
   const std::string text = exchange->body();
   EXPECT_NE(text.find(": keep-alive\n\n"), std::string::npos);
@@ -55,11 +59,14 @@ TEST_F(KeepAliveTest, SilentStreamsHaveComments) {
 }
 
 TEST_F(KeepAliveTest, EndedStreamsAndShortSilencesHaveNone) {
+  steps().close();
   const auto exchange = begin("POST", "/v1/completions", silent_request());
+  steps().let(1);
   ASSERT_TRUE(exchange->wait_for_bytes(1));
   const auto found = context().generations.find("cmpl-silent");
   ASSERT_EQ(found.size(), 1u);
   found.front()->keep_alive(std::chrono::hours(1));
+  steps().open();
   ASSERT_TRUE(exchange->wait());
   ASSERT_TRUE(wait_idle());
   const std::string text = exchange->body();

@@ -80,7 +80,7 @@ TEST(RequestGate, DrainingRefusesAndWaits) {
     std::this_thread::sleep_for(milliseconds(20));
     running.value().release();
   });
-  EXPECT_TRUE(gate.wait_empty(std::chrono::seconds(10)));
+  EXPECT_TRUE(gate.wait_empty(std::chrono::seconds(120)));
   ends.join();
 }
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "serve/serve_rig.h"
 
 namespace foretoken {
@@ -46,6 +44,7 @@ TEST_F(ResponseHandlers, AResponseInTheBackground) {
 }
 
 TEST_F(ResponseHandlers, CancellingEndsTheText) {
+  steps().close();
   post("/v1/responses", {{"input", "Hi"},
                          {"max_output_tokens", 450},
                          {"ignore_eos", true},
@@ -54,6 +53,7 @@ TEST_F(ResponseHandlers, CancellingEndsTheText) {
   const auto cancelled = send("POST", "/v1/responses/resp_long/cancel");
   EXPECT_EQ(cancelled->status(), 200);
   EXPECT_EQ(json::parse(cancelled->body())["status"], "cancelled");
+  steps().open();
   ASSERT_TRUE(wait_idle());
   EXPECT_EQ(get("resp_long")["status"], "cancelled");
   EXPECT_LT(get("resp_long")["usage"]["output_tokens"].get<int>(), 450);
@@ -61,19 +61,19 @@ TEST_F(ResponseHandlers, CancellingEndsTheText) {
 }
 
 TEST_F(ResponseHandlers, OneThatRunsIsInProgress) {
+  steps().close();
   post("/v1/responses", {{"input", "Hi"},
                          {"max_output_tokens", 450},
                          {"ignore_eos", true},
                          {"background", true},
                          {"request_id", "slow"}});
-  std::vector<std::string> seen;
-  for (json now = get("resp_slow");; now = get("resp_slow")) {
-    if (seen.empty() || seen.back() != now["status"]) seen.push_back(now["status"]);
-    if (now["status"] == "incomplete") break;
-    ASSERT_TRUE(now["status"] == "queued" || now["status"] == "in_progress") << now.dump();
-  }
-  EXPECT_NE(std::find(seen.begin(), seen.end(), "in_progress"), seen.end());
-  EXPECT_EQ(std::count(seen.begin(), seen.end(), "queued"), seen.front() == "queued" ? 1 : 0);
+  EXPECT_EQ(get("resp_slow")["status"], "queued");
+  steps().let(1);
+  EXPECT_TRUE(test::eventually([&] { return get("resp_slow")["status"] != "queued"; }));
+  EXPECT_EQ(get("resp_slow")["status"], "in_progress");
+  steps().open();
+  EXPECT_TRUE(test::eventually([&] { return get("resp_slow")["status"] != "in_progress"; }));
+  EXPECT_EQ(get("resp_slow")["status"], "incomplete");
 }
 
 TEST_F(ResponseHandlers, DeletedOnesAreGone) {
@@ -92,18 +92,21 @@ TEST_F(ResponseHandlers, DeletedOnesAreGone) {
 }
 
 TEST_F(ResponseHandlers, DeletingEndsOneThatRuns) {
+  steps().close();
   post("/v1/responses", {{"input", "Hi"},
                          {"max_output_tokens", 450},
                          {"ignore_eos", true},
                          {"background", true},
                          {"request_id", "dropped"}});
   EXPECT_EQ(send("DELETE", "/v1/responses/resp_dropped")->status(), 200);
+  steps().open();
   ASSERT_TRUE(wait_idle());
   get("resp_dropped", 404);
   EXPECT_EQ(context().responses.size(), 0u);
 }
 
 TEST_F(ResponseHandlers, NothingGoesOnFromACancelledOne) {
+  steps().close();
   post("/v1/responses", {{"input", "Hi"},
                          {"max_output_tokens", 450},
                          {"ignore_eos", true},
@@ -111,6 +114,7 @@ TEST_F(ResponseHandlers, NothingGoesOnFromACancelledOne) {
                          {"request_id", "cut"}});
   send("POST", "/v1/responses/resp_cut/cancel");
   EXPECT_EQ(get("resp_cut")["status"], "cancelled");
+  steps().open();
   ASSERT_TRUE(wait_idle());
   const auto next = send("POST", "/v1/responses",
                          json{{"input", "And?"}, {"previous_response_id", "resp_cut"}}.dump());

@@ -1,13 +1,19 @@
 #include "serve/serve_rig.h"
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
+
+#include "engine/engine_impl.h"
 
 namespace foretoken::test {
 
+StepGate& ServeRig::steps() {
+  static StepGate steps;
+  return steps;
+}
+
 Engine& ServeRig::engine() {
-  static const std::unique_ptr<Engine> made = [] {
+  static const std::unique_ptr<Engine> made = []() -> std::unique_ptr<Engine> {
+    StepGate& gate = steps();
     EngineConfig config;
     config.model = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
     config.cpu_threads = 1;
@@ -18,10 +24,10 @@ Engine& ServeRig::engine() {
     ngram.num_speculative_tokens = 3;
     ngram.length_policy = "fixed";
     config.speculative = {ngram};
-    std::unique_ptr<Engine> engine;
-    const Status status = make_engine(config, &engine);
-    EXPECT_TRUE(status.ok()) << status.message();
-    return engine;
+    auto engine = EngineImpl::create(
+        config, {.on_result = [&](uint64_t, const Span&, const SpanResult&) { gate.pass(); }});
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    return engine.ok() ? std::move(engine).value() : nullptr;
   }();
   return *made;
 }
@@ -44,6 +50,7 @@ void ServeRig::start(ServeConfig config) {
 }
 
 void ServeRig::TearDown() {
+  steps().open();
   if (context_ == nullptr) return;
   EXPECT_TRUE(wait_idle());
   context_->pool.stop();
@@ -52,16 +59,13 @@ void ServeRig::TearDown() {
 }
 
 void ServeRig::wait_for_engine() {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  while (std::chrono::steady_clock::now() < deadline) {
+  EXPECT_TRUE(eventually([] {
     const EngineStats stats = engine().stats();
-    if (stats.num_free_slots == stats.num_total_slots && stats.num_running_requests == 0) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  FAIL() << "slots are in use still";
+    return stats.num_free_slots == stats.num_total_slots && stats.num_running_requests == 0;
+  })) << "slots are in use still";
 }
 
-bool ServeRig::wait_idle() { return context_->gate.wait_empty(std::chrono::seconds(120)); }
+bool ServeRig::wait_idle() { return context_->gate.wait_empty(kPatience); }
 
 namespace {
 

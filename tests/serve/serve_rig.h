@@ -9,6 +9,7 @@
 
 #include "serve/api_routes.h"
 #include "serve/fake_exchange.h"
+#include "serve/step_gate.h"
 
 namespace foretoken::test {
 
@@ -19,6 +20,8 @@ class ServeRig : public testing::Test {
  protected:
   // One engine for all tests of a program.
   static Engine& engine();
+  // Its steps, which each test finds and leaves open.
+  static StepGate& steps();
   static ServeConfig base_config();
 
   void SetUp() override { start(base_config()); }
