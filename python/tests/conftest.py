@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +29,18 @@ NGRAM: dict[str, Any] = {
     "prompt_lookup_min": 2,  # the last prompt ends as it begins: drafts, whatever is sampled
     "length_policy": "fixed",
 }
+
+
+class Hold:
+    """A logits processor at which the engine stands still, `after` tokens of a text, until released."""
+
+    def __init__(self, after: int = 0) -> None:
+        self.after = after
+        self.released = threading.Event()
+
+    def __call__(self, output_ids: list[int], logits: object) -> None:
+        if len(output_ids) >= self.after:
+            self.released.wait(120)
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +67,7 @@ def run_python() -> Callable[[str], "subprocess.CompletedProcess[str]"]:
             [sys.executable, "-X", "faulthandler", "-c", source],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env=dict(os.environ),
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import NGRAM, PROMPTS, SMALL
+from conftest import NGRAM, PROMPTS, SMALL, Hold
 
 from foretoken import (
     LLM,
@@ -35,6 +35,11 @@ def params_of(kind: RequestOutputKind, **fields: Any) -> SamplingParams:
     return SamplingParams(temperature=0, output_kind=kind, ignore_eos=True, **fields)
 
 
+def held(hold: Hold) -> SamplingParams:
+    """Long, and held once there is some text, which has come out by then."""
+    return SamplingParams(temperature=0, max_tokens=400, ignore_eos=True, logits_processors=[hold])
+
+
 async def collect(engine: AsyncLLM, prompt: str, params: SamplingParams) -> list[RequestOutput]:
     return [output async for output in engine.generate(prompt, params)]
 
@@ -42,7 +47,8 @@ async def collect(engine: AsyncLLM, prompt: str, params: SamplingParams) -> list
 
 async def until_idle(engine: AsyncLLM) -> None:
     core = engine._client.core
-    for _ in range(500):
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
         stats = core.stats()
         if stats.num_free_blocks == stats.num_total_blocks:
             return
@@ -53,8 +59,28 @@ async def until_idle(engine: AsyncLLM) -> None:
 def test_kinds_agree(engine: AsyncLLM, llm: LLM) -> None:
     async def main() -> None:
         kinds = RequestOutputKind
+        num_outputs = dict.fromkeys(PROMPTS, 0)
+
+        async def watched(prompt: str) -> list[RequestOutput]:
+            """Its engine does not run ahead of the first outputs."""
+
+            def keep_pace(output_ids: list[int], logits: object) -> None:
+                end = time.monotonic() + 120
+                while num_outputs[prompt] < min(2, len(output_ids) // 12):
+                    assert time.monotonic() < end
+                    time.sleep(0.001)
+
+            outputs = []
+            params = params_of(kinds.CUMULATIVE, max_tokens=40, logits_processors=[keep_pace])
+            async for output in engine.generate(prompt, params):
+                outputs.append(output)
+                num_outputs[prompt] += 1
+            return outputs
+
         runs = [
-            collect(engine, prompt, params_of(kind, max_tokens=40))
+            watched(prompt)
+            if kind == kinds.CUMULATIVE
+            else collect(engine, prompt, params_of(kind, max_tokens=40))
             for prompt in PROMPTS
             for kind in (kinds.CUMULATIVE, kinds.DELTA, kinds.FINAL_ONLY)
         ]
@@ -95,12 +121,17 @@ def test_choices_stream_apart(engine: AsyncLLM) -> None:
 
 def test_slow_consumers_get_larger_outputs(engine: AsyncLLM) -> None:
     async def main() -> None:
+        core = engine._client.core
         count, tokens = 0, 0
         params = params_of(RequestOutputKind.DELTA, max_tokens=60)
         async for output in engine.generate(PROMPTS[0], params):
             count += 1
             tokens += len(output.outputs[0].token_ids)
-            time.sleep(0.05)
+            # The loop takes nothing in before the engine is done.
+            end = time.monotonic() + 120
+            while core.stats().num_free_blocks < core.stats().num_total_blocks:
+                assert time.monotonic() < end
+                time.sleep(0.01)
         assert tokens == 60 and count < 30
 
     asyncio.run(main())
@@ -112,17 +143,19 @@ def test_leaving_ends_the_request(engine: AsyncLLM) -> None:
             break
 
     async def cancel() -> None:
-        task = asyncio.create_task(collect(engine, PROMPTS[1], LONG))
+        hold = Hold()
+        task = asyncio.create_task(collect(engine, PROMPTS[1], held(hold)))
         await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        hold.released.set()
 
     async def close() -> None:
         stream = engine.generate(PROMPTS[2], LONG)
         await anext(stream)
         await stream.aclose()
-        await asyncio.wait_for(until_idle(engine), 5)
+        await until_idle(engine)
 
     async def main() -> None:
         for way in (leave, cancel, close):
@@ -135,10 +168,12 @@ def test_leaving_ends_the_request(engine: AsyncLLM) -> None:
 def test_abort_by_id(engine: AsyncLLM) -> None:
     async def main() -> None:
         outputs: list[RequestOutput] = []
-        async for output in engine.generate(PROMPTS[0], LONG, request_id="mine"):
+        hold = Hold(after=20)
+        async for output in engine.generate(PROMPTS[0], held(hold), request_id="mine"):
             assert output.request_id == "mine"
             if not outputs:
                 await engine.abort("mine")
+                hold.released.set()
             outputs.append(output)
         assert outputs[-1].outputs[0].finish_reason == "abort"
         assert len(outputs[-1].outputs[0].token_ids) < 400
@@ -149,11 +184,13 @@ def test_abort_by_id(engine: AsyncLLM) -> None:
 
 def test_two_requests_of_one_id(engine: AsyncLLM) -> None:
     async def main() -> None:
-        first = engine.generate(PROMPTS[0], LONG, request_id="twice")
+        hold = Hold(after=20)
+        first = engine.generate(PROMPTS[0], held(hold), request_id="twice")
         await anext(first)
         with pytest.raises(ValueError, match="'twice' is in use"):
             await anext(engine.generate(PROMPTS[0], LONG, request_id="twice"))
         await first.aclose()
+        hold.released.set()
 
     asyncio.run(main())
 
@@ -212,7 +249,16 @@ def test_shutdown_ends_streams() -> None:
 
     async def main() -> None:
         assert made.is_running
-        stream = made.generate(PROMPTS[0], LONG)
+
+        def slow(output_ids: list[int], logits: object) -> None:
+            if len(output_ids) < 20:
+                return
+            while made.is_running:
+                time.sleep(0.001)
+            time.sleep(0.02)
+
+        params = SamplingParams(max_tokens=400, ignore_eos=True, logits_processors=[slow])
+        stream = made.generate(PROMPTS[0], params)
         await anext(stream)
         made.shutdown()
         outputs = [output async for output in stream]

@@ -29,14 +29,22 @@ def expect(done: CompletedProcess[str], *words: str) -> None:
 def test_ctrl_c_ends_generate(run_python: Run) -> None:
     done = run_python(
         MAKE
-        + f"""
+        + """
 import os, signal, threading, time
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-begin = time.monotonic()
+ended, calls = threading.Event(), []
+def interrupt(output_ids, logits):
+    calls.append(1)
+    if len(calls) == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    # The engine goes on when the call has ended, or after a time that tells that it did not.
+    if not ended.wait(60):
+        calls.append("late")
+params = f.SamplingParams(max_tokens=480, ignore_eos=True, logits_processors=[interrupt])
 try:
-    llm.generate(["a"] * 200, {LONG}, use_tqdm=False)
+    llm.generate(["a"] * 200, params, use_tqdm=False)
 except KeyboardInterrupt:
-    print("interrupted", time.monotonic() - begin < 5)
+    print("interrupted", "late" not in calls)
+ended.set()
 core = llm.llm_engine.client.core
 while core.stats().num_free_blocks < core.stats().num_total_blocks: time.sleep(0.01)
 print(len(llm.generate("a", use_tqdm=False)), "answer")
