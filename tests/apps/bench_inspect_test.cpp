@@ -40,9 +40,10 @@ CommandResult throughput(const std::vector<std::string>& more) {
 TEST(Bench, ThroughputPrintsAndWritesJson) {
   const ScratchFolder scratch;
   const std::string file = (scratch.path() / "throughput.json").string();
-  const CommandResult result = throughput(
-      {"--num-prompts", "5", "--output-len", "6", "--n", "1", "--async-engine", "--output-json",
-       file, "--speculative-config", R"({"method":"ngram","num_speculative_tokens":3})"});
+  const CommandResult result =
+      throughput({"--num-prompts", "5", "--output-len", "6", "--n", "1", "--async-engine",
+                  "--output-json", file, "--speculative-config",
+                  R"({"method":"ngram","num_speculative_tokens":3,"length_policy":"fixed"})"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out.rfind("Throughput: ", 0), 0u) << result.out;
   for (const char* part : {" requests/s, ", " total tokens/s, ", " output tokens/s\n",

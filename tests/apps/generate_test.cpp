@@ -15,7 +15,8 @@ std::vector<std::string> generate(const std::vector<std::string>& arguments) {
 }
 
 constexpr const char* kNgram =
-    R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":2})";
+    R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":2,
+        "length_policy":"fixed"})";
 
 TEST(Generate, TextFollowsThePromptAndStatisticsComeLast) {
   const CommandResult result = run_command(generate(
