@@ -127,5 +127,5 @@ int main() {
   std::fflush(stdout);
   int signal = 0;
   sigwait(&signals, &signal);
-  return server.value()->drain(std::chrono::seconds(30)) ? 0 : 1;
+  return server.value()->drain(std::chrono::seconds(120)) ? 0 : 1;
 }

@@ -31,14 +31,15 @@ int number(const std::map<std::string, std::string>& flags, const char* name, in
   return found == flags.end() ? otherwise : std::atoi(found->second.c_str());
 }
 
-// Gathers until the time is over on rank 0, which says so in its bytes.
+// Gathers until the time is over on rank 0, which says so in its bytes. At least twice, so that every
+// rank has ended the first.
 Status exchange(RankGroup& group, int seconds) {
   const auto link = group.take_link(Lane::kCollectives);
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   std::vector<std::byte> all(static_cast<std::size_t>(link->size()) * 64);
   std::array<std::byte, 64> mine{std::byte(link->rank())};
   for (long step = 0;; ++step) {
-    if (link->rank() == 0 && Clock::now() >= end) mine[1] = std::byte{1};
+    if (link->rank() == 0 && step > 0 && Clock::now() >= end) mine[1] = std::byte{1};
     FT_RETURN_IF_ERROR(link->all_gather(mine, all, "all_gather of step " + std::to_string(step)));
     for (int rank = 0; rank < link->size(); ++rank) {
       if (all[static_cast<std::size_t>(rank) * 64] != std::byte(rank)) {
@@ -76,7 +77,7 @@ Status run(const std::map<std::string, std::string>& flags) {
   if (flags.count("--master-addr") > 0) options.hosts.master_addr = flags.at("--master-addr");
   if (flags.count("--part") > 0) options.parts = {{"--part", flags.at("--part")}};
   if (flags.count("--communicator") > 0) options.communicator = flags.at("--communicator");
-  options.start_time = std::chrono::seconds(number(flags, "--start-time", 60));
+  options.start_time = std::chrono::seconds(number(flags, "--start-time", 600));
   options.environment = [](const char* name) -> const char* { return std::getenv(name); };
   FT_ASSIGN_OR_RETURN(auto processes, ProcessGroup::start(options));
   const int rounds = number(flags, "--rounds", 0);

@@ -25,10 +25,11 @@ import urllib.parse
 from server_process import Server
 
 PROGRAM = None
+PATIENCE = 300  # seconds for what must happen, however busy the machine is
 SEED = int(os.environ.get("FORETOKEN_TEST_SEED", "7"))
 
 
-def connect(url, timeout=60):
+def connect(url, timeout=PATIENCE):
     """A connection to the server at `url`; certificates are not looked at."""
     address = urllib.parse.urlsplit(url)
     if address.scheme == "https":
@@ -90,15 +91,64 @@ class Client(threading.Thread):
 
 def start_load(url, num_clients, max_tokens):
     """Clients in turns with and without a stream, once the streams have begun and all are taken."""
+    before = num_requests(url)
     clients = [Client(url, i, max_tokens, stream=i % 2 == 0) for i in range(num_clients)]
     for client in clients:
         client.start()
     for client in clients:
         if client.stream:
             client.begun.wait()
-    while num_requests(url) < num_clients:
-        time.sleep(0.005)
+    # Some may have ended already.
+    until(lambda: sum(client.done for client in clients) + num_requests(url) - before >= num_clients)
     return clients
+
+
+def until(holds):
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError("it has not come about")
+        time.sleep(0.005)
+
+
+class HeldStream(threading.Thread):
+    """An answer so long that no buffer takes it, hardly read: it has not ended before `read`."""
+
+    def __init__(self, url):
+        super().__init__(daemon=True)
+        address = urllib.parse.urlsplit(url)
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect((address.hostname, address.port))
+        if address.scheme == "https":
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            self.socket = context.wrap_socket(self.socket)
+        body = json.dumps({"prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "n": 6,
+                           "stream": True, "logprobs": 20, "return_token_ids": True}).encode()
+        self.socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+                            b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.pieces = [self.socket.recv(16)]
+        self.wanted = threading.Event()
+        self.start()
+
+    def run(self):
+        try:
+            # A reader that takes nothing at all is given up.
+            while not self.wanted.wait(1):
+                self.pieces.append(self.socket.recv(1024))
+            while self.pieces[-1]:
+                self.pieces.append(self.socket.recv(1 << 16))
+        except OSError:  # the server is gone
+            pass
+        self.socket.close()
+
+    def read(self):
+        """The whole answer, or what there is of it where the server is gone."""
+        self.wanted.set()
+        self.join()
+        return b"".join(self.pieces)
 
 
 def num_requests(url):
@@ -112,7 +162,7 @@ def num_requests(url):
 
 def refused(url):
     """Whether a new request is turned away: no connection, or 503 with a message."""
-    connection = connect(url, timeout=5)
+    connection = connect(url)
     try:
         connection.request("POST", "/v1/completions", completion(0, 1, False))
         response = connection.getresponse()
@@ -124,17 +174,14 @@ def refused(url):
 
 
 class Termination(unittest.TestCase):
-    def end(self, server, code, within):
-        """Waits for the process; it must end with `code` within so many seconds."""
-        begin = time.monotonic()
-        found = server.wait(within + 30)
-        took = time.monotonic() - begin
+    def end(self, server, code):
+        """Waits for the process; it must end with `code`."""
+        found = server.wait(PATIENCE)
         self.assertEqual(found, code, "".join(server.errors[-20:]))
-        self.assertLess(took, within)
 
     def drain_under_load(self, *flags):
         """SIGTERM beside running requests, resting connections and half a request."""
-        server = Server(PROGRAM, *flags).__enter__()
+        server = Server(PROGRAM, "--shutdown-timeout", "600", *flags).__enter__()
         resting = [connect(server.url) for _ in range(4)]
         for connection in resting:
             connection.request("GET", "/health")
@@ -143,19 +190,23 @@ class Termination(unittest.TestCase):
         never_used.connect()
         half = connect(server.url)
         half.connect()
-        half.sock.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n{")
+        # Who has answered the first has seen the half behind it.
+        half.sock.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n"
+                          b"POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n{")
+        self.assertIn(b" 200 ", half.sock.recv(4096))
+        held = HeldStream(server.url)
         clients = start_load(server.url, 24, 600)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
-        self.assertTrue(any(client.is_alive() for client in clients), "the load was too short")
-        self.assertTrue(refused(server.url))
+        until(lambda: refused(server.url))
+        self.assertIsNone(server.process.poll())
+        self.assertEqual(held.read().count(b'"finish_reason":"length"'), 6)
         for client in clients:
             client.join()
             self.assertIsNone(client.error, client.body)
             self.assertEqual((client.status, client.done, client.reason, client.num_tokens),
                              (200, True, "length", 600))
         self.assertIn(b" 503 ", half.sock.recv(4096))
-        self.end(server, 0, within=10)
+        self.end(server, 0)
         for connection in [*resting, never_used, half]:
             connection.close()
 
@@ -176,13 +227,14 @@ class Termination(unittest.TestCase):
             self.drain_under_load("--ssl-keyfile", key, "--ssl-certfile", certificate)
 
     def test_the_open_connection_of_a_finished_answer_gets_503_or_closes(self):
-        server = Server(PROGRAM).__enter__()
+        server = Server(PROGRAM, "--shutdown-timeout", "600").__enter__()
         connection = connect(server.url)
         connection.request("GET", "/health")
         connection.getresponse().read()
+        held = HeldStream(server.url)
         clients = start_load(server.url, 8, 900)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.05)
+        until(lambda: refused(server.url))
         try:
             connection.request("POST", "/v1/completions", completion(1, 1, False))
             response = connection.getresponse()
@@ -190,16 +242,17 @@ class Termination(unittest.TestCase):
         except (ConnectionError, http.client.RemoteDisconnected):
             pass
         connection.close()
+        held.read()
         for client in clients:
             client.join()
         self.assertEqual([client.reason for client in clients], ["length"] * 8)
-        self.end(server, 0, within=10)
+        self.end(server, 0)
 
     def test_requests_beyond_the_deadline_end_with_what_they_have(self):
         server = Server(PROGRAM, "--shutdown-timeout", "0.5").__enter__()
         clients = start_load(server.url, 48, 1900)
         server.process.send_signal(signal.SIGTERM)
-        self.end(server, 128 + signal.SIGTERM, within=0.5 + 5)
+        self.end(server, 128 + signal.SIGTERM)
         for client in clients:
             client.join()
             self.assertIsNone(client.error)
@@ -219,18 +272,20 @@ class Termination(unittest.TestCase):
         reader.recv(16)
         server.process.send_signal(signal.SIGTERM)
         begin = time.monotonic()
-        server.wait(30)
-        self.assertLess(time.monotonic() - begin, 2 + 6)
+        server.wait(PATIENCE)
+        self.assertLess(time.monotonic() - begin, 50, "it waited until writing was given up")
         reader.close()
 
     def test_a_second_signal_ends_it_at_once(self):
-        server = Server(PROGRAM).__enter__()
+        server = Server(PROGRAM, "--shutdown-timeout", "600").__enter__()
+        held = HeldStream(server.url)
         clients = start_load(server.url, 48, 1900)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        until(lambda: refused(server.url))
         self.assertIsNone(server.process.poll())
         server.process.send_signal(signal.SIGTERM)
-        self.assertIn(server.wait(2), (-signal.SIGTERM, 128 + signal.SIGTERM))
+        self.assertIn(server.wait(PATIENCE), (-signal.SIGTERM, 128 + signal.SIGTERM))
+        held.read()
         for client in clients:
             client.join()
 
@@ -239,7 +294,7 @@ class Termination(unittest.TestCase):
         port = urllib.parse.urlsplit(server.url).port
         clients = start_load(server.url, 16, 1900)
         server.process.send_signal(signal.SIGKILL)
-        self.assertEqual(server.wait(10), -signal.SIGKILL)
+        self.assertEqual(server.wait(PATIENCE), -signal.SIGKILL)
         for client in clients:
             client.join()
             self.assertTrue(client.error is not None or not client.done or client.num_tokens)
@@ -286,7 +341,7 @@ class BatchResume(unittest.TestCase):
 
     def finish(self, output):
         process = self.start(output)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=1200)
         self.assertEqual(process.returncode, 0, err)
         return out
 
@@ -312,7 +367,7 @@ class BatchResume(unittest.TestCase):
         process = self.start(output)
         time.sleep(self.random.uniform(0, seconds))
         process.send_signal(how)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         after = self.whole_lines(output)
         self.assertTrue(after.startswith(before), "a whole line was lost or changed")
         return process.returncode, after.count(b"\n")

@@ -145,7 +145,7 @@ def check_stop(page):
     page.keys("Count for a long time.", Keys.ENTER)
     page.until(lambda: page.text(".message.assistant .text") != "" or page.idle())
     page.keys(Keys.ESCAPE)
-    page.until(page.idle, seconds=10)
+    page.until(page.idle)
     check("Escape stops an answer", True)
 
 

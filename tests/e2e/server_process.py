@@ -28,7 +28,7 @@ class Server:
 
     def __exit__(self, kind, value, trace):
         self.process.send_signal(signal.SIGTERM)
-        code = self.wait(60)
+        code = self.wait(300)
         if kind is None and code != 0:
             raise RuntimeError(f"the server ended with {code}: {''.join(self.errors[-20:])}")
 
