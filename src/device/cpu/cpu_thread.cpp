@@ -54,7 +54,8 @@ SingleThreadScope::SingleThreadScope() : threads_before_(openmp_threads()) {
 SingleThreadScope::~SingleThreadScope() { set_openmp_threads(threads_before_); }
 
 int core_of_cpu(int cpu) {
-  static const std::vector<int> cores = find_cores();
+  // Never destroyed: the worker of a device that was given up runs until the process has ended.
+  static const auto& cores = *new std::vector<int>(find_cores());
   return cpu >= 0 && cpu < std::ssize(cores) ? cores[static_cast<size_t>(cpu)] : cpu;
 }
 
