@@ -15,11 +15,11 @@ trap 'rm -f "$log"' EXIT
 # ThreadSanitizer's memory layout cannot stand address randomisation on newer kernels.
 runner=()
 if setarch -R true 2>/dev/null; then runner=(setarch -R); fi
-# With the suppressions of the suite, whose eyesight is in question. One run shows the race only when
-# the worker wakes in time, so it is repeated until the first report; the fault breaks the engine too,
+# With the suppressions of the suite, whose eyesight is in question. One run should do; what a machine
+# does to its history is not ours, so there are more until the first report. The fault breaks the engine,
 # and the exit status says nothing.
-TSAN_OPTIONS="halt_on_error=1:suppressions=$PWD/tools/tsan.supp" timeout 300 "${runner[@]}" \
-  "$build/test_conformance" --gtest_also_run_disabled_tests --gtest_repeat=60 \
+TSAN_OPTIONS="halt_on_error=1:history_size=7:suppressions=$PWD/tools/tsan.supp" timeout 300 "${runner[@]}" \
+  "$build/test_conformance" --gtest_also_run_disabled_tests --gtest_repeat=20 \
   --gtest_filter='*DISABLED_PlantedRaceForThreadSanitizer' >"$log" 2>&1 || true
 
 if ! grep -q 'RUN .*DISABLED_PlantedRaceForThreadSanitizer' "$log"; then
@@ -28,7 +28,7 @@ if ! grep -q 'RUN .*DISABLED_PlantedRaceForThreadSanitizer' "$log"; then
   exit 1
 fi
 if ! grep -q 'WARNING: ThreadSanitizer: data race' "$log" ||
-  ! grep -q 'foretoken::ModelRunner::submit' "$log"; then
+  ! grep -q 'foretoken::ModelRunner::begin' "$log"; then
   tail -n 60 "$log" >&2
   echo "the planted race was not reported: is $build a ThreadSanitizer build?" >&2
   exit 1

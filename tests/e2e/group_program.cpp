@@ -31,8 +31,8 @@ int number(const std::map<std::string, std::string>& flags, const char* name, in
   return found == flags.end() ? otherwise : std::atoi(found->second.c_str());
 }
 
-// Gathers until the time is over on rank 0, which says so in its bytes. At least twice, so that every
-// rank has ended the first.
+// Gathers until the time is over on rank 0, which says so in its bytes. At least twice, so that
+// every rank has ended the first.
 Status exchange(RankGroup& group, int seconds) {
   const auto link = group.take_link(Lane::kCollectives);
   const auto end = Clock::now() + std::chrono::seconds(seconds);

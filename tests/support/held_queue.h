@@ -20,8 +20,22 @@ class HeldQueue final : public CountingQueue {
   }
   // The same, until the graph behind it is enqueued.
   void hold_until_next() { hold_ = Hold::kDeviceUntilNext; }
-  // The graph behind the next one is enqueued when the device has begun the next one.
-  void hold_second() { hold_ = Hold::kFeeder; }
+  // The graph behind the next one is enqueued when the device has begun the next one, which learns
+  // nothing by that of what its feeder has written since.
+  void hold_second() {
+    begun_ = false;
+    hold_ = Hold::kFeeder;
+  }
+
+  // Every graph notes that it has begun: a host call before it would be a task of its own.
+  void begin_capture() override {
+    CountingQueue::begin_capture();
+    call_host(
+        [](void* begun) {
+          static_cast<std::atomic<bool>*>(begun)->store(true, std::memory_order_relaxed);
+        },
+        &begun_);
+  }
 
   void replay(Graph& graph) override {
     const Hold hold = hold_;
@@ -39,11 +53,10 @@ class HeldQueue final : public CountingQueue {
         break;
       case Hold::kFeeder:
         hold_ = Hold::kAwait;
-        call_host([](void* gate) { static_cast<Gate*>(gate)->open(); }, gate_.get());
         break;
       case Hold::kAwait:
         hold_ = Hold::kNone;
-        (void)gate_->wait();
+        (void)eventually([this] { return begun_.load(std::memory_order_relaxed); });
         break;
     }
     CountingQueue::replay(graph);
@@ -55,6 +68,7 @@ class HeldQueue final : public CountingQueue {
 
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::atomic<Hold> hold_ = Hold::kNone;
+  std::atomic<bool> begun_ = false;
 };
 
 // For TestHooks::wrap_queue. `*queue` lives as long as the engine, or longer where its device was
