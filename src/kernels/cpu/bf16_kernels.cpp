@@ -29,7 +29,8 @@ std::vector<Bf16Kernels> find_kernels() {
 }  // namespace
 
 std::span<const Bf16Kernels> bf16_kernels() {
-  static const std::vector<Bf16Kernels> kernels = find_kernels();
+  // Never destroyed: a worker of a device that was given up runs until the process has ended.
+  static const auto& kernels = *new std::vector<Bf16Kernels>(find_kernels());
   return kernels;
 }
 

@@ -57,7 +57,8 @@ std::vector<Int8Kernels> find_kernels() {
 }  // namespace
 
 std::span<const Int8Kernels> int8_kernels() {
-  static const std::vector<Int8Kernels> kernels = find_kernels();
+  // Never destroyed: a worker of a device that was given up runs until the process has ended.
+  static const auto& kernels = *new std::vector<Int8Kernels>(find_kernels());
   return kernels;
 }
 

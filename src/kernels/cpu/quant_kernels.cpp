@@ -102,7 +102,8 @@ int quant_kind(const QuantForm& form) {
 }
 
 std::span<const QuantKernels> quant_kernels() {
-  static const std::vector<QuantKernels> kernels = find_kernels();
+  // Never destroyed: a worker of a device that was given up runs until the process has ended.
+  static const auto& kernels = *new std::vector<QuantKernels>(find_kernels());
   return kernels;
 }
 
