@@ -21,11 +21,10 @@ class Mix {
   int pick(std::initializer_list<int> values) { return values.begin()[random_() % values.size()]; }
   bool chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
 
-  std::vector<SpeculativeConfig> drafters() {
+  std::vector<SpeculativeConfig> drafters(const std::string& policy) {
     std::vector<std::string> names = drafter_names();
     std::shuffle(names.begin(), names.end(), random_);
     names.resize(static_cast<size_t>(pick({2, 3, 4})));
-    const std::string policy = chance(50) ? "fixed" : "adaptive";
     std::vector<SpeculativeConfig> configs;
     for (const std::string& name : names) {
       SpeculativeConfig config = bundled_drafter(name, pick({1, 3, 5, 7, 16})).config;
@@ -102,7 +101,8 @@ TEST(DrafterMix, SeveralDraftersAndRequestsThatChoose) {
                           .prefix_caching = mix.chance(70)};
     EngineConfig config = config_of(variant, bundled_model());
     config.max_num_seqs = variant.batch;
-    config.speculative = mix.drafters();
+    // Whether adaptive lengths draft at all depends on what a busy machine measures.
+    config.speculative = mix.drafters(i % 2 == 0 ? "fixed" : "adaptive");
     mix.choose(config.speculative, requests);
     const RunResult other = run(config, requests);
     EXPECT_EQ(count_differences(base, other, "mix " + std::to_string(i)), 0);

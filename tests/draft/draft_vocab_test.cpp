@@ -11,7 +11,9 @@ namespace {
 class DraftVocab : public testing::Test {
  protected:
   std::string file(const std::string& content) {
-    const std::string path = testing::TempDir() + "/foretoken_draft_vocab";
+    // Tests run at once, each in a process of its own.
+    const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+    const std::string path = testing::TempDir() + "/foretoken_draft_vocab_" + test;
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
