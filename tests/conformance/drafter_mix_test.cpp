@@ -92,7 +92,7 @@ TEST(DrafterMix, SeveralDraftersAndRequestsThatChoose) {
   const int num_mixes = num_test_prompts(200) < 200 ? 2 : 6;
   for (int i = 0; i < num_mixes; ++i) {
     Mix mix(static_cast<uint32_t>(i) + 1);
-    std::vector<Request> requests = mix.requests(num_test_prompts(20));
+    std::vector<Request> requests = mix.requests(std::max(num_test_prompts(20), 10));
     const RunResult base = run(config_of({.batch = 20}, bundled_model()), requests);
     const Variant variant{.steps_in_flight = mix.pick({1, 2, 3}),
                           .batch = mix.pick({3, 8, 20}),
