@@ -119,22 +119,9 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
 #endif
 }
 
-template <class Shape, class Epilogue>
-int resident_clusters() {
-  const auto kernel = gemm_wide_kernel<Shape, Epilogue>;
-  if (Shape::kCluster == 1) return device_traits().num_sms;
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {Shape::kCluster, 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = Shape::kCluster;
-  config.blockDim = Shape::kThreads;
-  config.dynamicSmemBytes = Shape::kBytes;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  int count = 0;
-  return cudaOccupancyMaxActiveClusters(&count, kernel, &config) == cudaSuccess ? count : 0;
-}
+// How many clusters of this many blocks, one block a multiprocessor, run at once; 0: none can.
+// Devices of one kind differ, because other multiprocessors of theirs are switched off.
+int resident_clusters(int cluster);
 
 // False when the device or the driver cannot run it.
 template <class Shape, class Epilogue>
@@ -145,7 +132,7 @@ bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) 
                            Shape::kBytes) != cudaSuccess) {
     return false;
   }
-  static const int resident = resident_clusters<Shape, Epilogue>();
+  const int resident = resident_clusters(Shape::kCluster);
   WideMaps maps;
   if (resident == 0 ||
       !make_row_map(maps.x, args.x, args.max_rows, args.k, Shape::kRows / Shape::kClusterW) ||
