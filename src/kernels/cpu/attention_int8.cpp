@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 
-#include "base/thread_role.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/int8_entry.h"
 #include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/thread_scratch.h"
 #include "kernels/sample_math.h"
 
 namespace foretoken::cpu {
@@ -31,15 +30,6 @@ struct Scratch {
   alignas(64) float weights[kMostTileQueries * kAttentionSplit];
   alignas(64) float part[kMostTileQueries * kMaxHeadDim];
 };
-
-Scratch& thread_scratch() {
-  thread_local std::unique_ptr<Scratch> scratch;
-  if (scratch == nullptr) {
-    const ForeignAllocationScope once;
-    scratch.reset(new Scratch);
-  }
-  return *scratch;
-}
 
 // Positions [begin, end), which lie in one split.
 struct Split {
@@ -207,7 +197,7 @@ FT_HOT void write_bf16(const float* acc, float sum, int dim, uint16_t* out) {
 
 void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
                       const AttentionTile& tile) {
-  Scratch& s = thread_scratch();
+  Scratch& s = thread_scratch<Scratch>();
   const bool is_f32 = a.kv.dtype == DType::kF32;
   is_f32 ? begin_tile_f32(a, tile, s) : begin_tile_bf16(a, tile, s);
   const SeenPositions all = seen_by(a, tile);

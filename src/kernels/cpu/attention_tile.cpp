@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <memory>
 
 #include "base/check.h"
-#include "base/thread_role.h"
 #include "device/cpu/cpu_isa.h"
 #include "kernels/cpu/attention_lanes.h"
 #include "kernels/cpu/bf16_kernels.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/thread_scratch.h"
 #include "kernels/sample_math.h"
 
 #if !defined(__x86_64__)
@@ -40,15 +39,6 @@ struct Scratch {
   float max[kMostTileQueries];
   float sum[kMostTileQueries];
 };
-
-Scratch& thread_scratch() {
-  thread_local std::unique_ptr<Scratch> scratch;
-  if (scratch == nullptr) {
-    const ForeignAllocationScope once;
-    scratch.reset(new Scratch);
-  }
-  return *scratch;
-}
 
 // A split, and the part of it that some row of the tile sees, from its beginning on.
 struct Split {
@@ -207,7 +197,7 @@ bool has_attention_tiles(const KvLayer& kv) {
 }
 
 void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
-  Scratch& s = thread_scratch();
+  Scratch& s = thread_scratch<Scratch>();
   begin_tile(a, tile, s);
   if (!sum_tile(a, tile, s)) {
     for (int r = 0; r < tile.rows; ++r) {
