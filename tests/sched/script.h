@@ -50,6 +50,12 @@ class SchedulerScript {
   bool in_plan_ = false;
 };
 
+// The same with a drafter that has no KV.
+inline SchedulerConfig drafting(SchedulerConfig config) {
+  config.drafters = {{}};
+  return config;
+}
+
 // Of a scheduler with this configuration.
 inline std::string run(const SchedulerConfig& config, const std::string& script) {
   return SchedulerScript(config).run(script);
