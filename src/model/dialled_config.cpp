@@ -1,3 +1,5 @@
+#include <cctype>
+
 #include "model/dialled_parts.h"
 
 namespace foretoken {
@@ -26,10 +28,18 @@ Json special_fields(const DialledShape& shape) {
   return Json::object();
 }
 
+// As Hugging Face names what the architecture's decoder is: "LlamaForCausalLM" is of type "llama".
+std::string model_type(const std::string& architecture) {
+  std::string type = architecture.substr(0, architecture.find("For"));
+  for (char& letter : type) letter = static_cast<char>(std::tolower(letter));
+  return type == "gemma3" ? "gemma3_text" : type;
+}
+
 }  // namespace
 
 Json dialled_config(const DialledShape& shape) {
-  Json decoder = {{"vocab_size", shape.vocab_size},
+  Json decoder = {{"model_type", model_type(shape.architecture)},
+                  {"vocab_size", shape.vocab_size},
                   {"hidden_size", shape.hidden_size},
                   {"intermediate_size", shape.intermediate_size},
                   {"num_hidden_layers", shape.num_layers},
@@ -50,6 +60,7 @@ Json dialled_config(const DialledShape& shape) {
   if (shape.num_mtp_modules > 0) decoder["num_nextn_predict_layers"] = shape.num_mtp_modules;
   Json config = {{"architectures", {shape.architecture}}};
   if (shape.architecture == kGemma3ConditionalArchitecture.name) {
+    config["model_type"] = "gemma3";
     config["text_config"] = decoder;
   } else {
     config.update(decoder);
