@@ -1,4 +1,5 @@
-# Several sources in one compiler run, for builds that are made once and whole: half of the time. Names of unnamed namespaces may clash then; such files stand alone here.
+# Several sources in one compiler run, for builds that are made once and whole: half of the time.
+# Names of unnamed namespaces may clash then; such files stand alone here.
 option(FORETOKEN_UNITY "Compile several sources at once" OFF)
 if(NOT FORETOKEN_UNITY)
   return()
