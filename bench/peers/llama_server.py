@@ -136,7 +136,7 @@ def summarize(records, num_output):
 
 def commands(args):
     length = args.input_len + args.output_len + 64
-    yield [args.foretoken, "serve", "--model", str(args.hf), "--served-model-name", "model",
+    yield [args.foretoken, "serve", "--model", str(args.foretoken_model or args.hf), "--served-model-name", "model",
            "--max-model-len", str(length), "--max-num-seqs", str(args.clients),
            "--no-enable-prefix-caching", "--log-level", "warning", *args.foretoken_flags.split()]
     yield [args.llama_server, "-m", str(args.gguf), "-t", str(args.threads), "-tb",
@@ -156,6 +156,7 @@ def main():
     parser.add_argument("--llama-server", required=True)
     parser.add_argument("--hf", type=pathlib.Path, required=True, help="folder of the checkpoint")
     parser.add_argument("--gguf", type=pathlib.Path, required=True, help="the same weights")
+    parser.add_argument("--foretoken-model", help="what it loads instead of the folder")
     parser.add_argument("--foretoken-flags", default="", help="more of them, in one word")
     parser.add_argument("--llama-flags", default="", help="likewise")
     for name, default in (("rounds", 6), ("clients", 8), ("input-len", 128), ("output-len", 48),
