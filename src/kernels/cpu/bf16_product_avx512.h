@@ -10,8 +10,8 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kMostRows = 6;         // whose sums fit the registers
-constexpr int64_t kStepsAtOnce = 8;  // 32 KiB of weights stay in the nearest cache for all rows
+constexpr int kMostRows = 6;       // whose sums fit the registers
+constexpr int64_t kMostSteps = 8;  // of a piece
 constexpr int64_t kTileElements = kBf16Step * kBf16Lanes;
 
 // Some steps of k of a block.
@@ -80,21 +80,29 @@ void multiply_rows(const Piece& piece, const Bf16Rows& rows, int first, int coun
   }
 }
 
+// Steps of k before the next group of rows has its turn. Of a few groups 16 KiB of weights and as
+// much that is fetched meanwhile stay in the nearest cache; many groups take long between fetches
+// and gain more from longer pieces.
+constexpr int64_t steps_at_once(int groups) {
+  return groups == 1 || groups > 8 ? kMostSteps : kMostSteps / 2;
+}
+
 // Groups of rows of nearly equal size share the fetching of what comes next.
 template <class Adder, int kTiles>
 void multiply_block(const Bf16Block& block, const Bf16Rows& rows) {
   const int groups = (rows.count + kMostRows - 1) / kMostRows;
   const int last = block.cols - (kTiles - 1) * kBf16Lanes;
+  const int64_t at_once = steps_at_once(groups);
   Piece piece{};
   piece.last_cols = static_cast<__mmask16>((1u << last) - 1);
-  for (int64_t step = 0; step < block.num_steps; step += kStepsAtOnce) {
+  for (int64_t step = 0; step < block.num_steps; step += at_once) {
     const int64_t left = block.num_steps - step;
     piece.first_step = step;
-    piece.num_steps = left < kStepsAtOnce ? left : kStepsAtOnce;
+    piece.num_steps = left < at_once ? left : at_once;
     piece.weights = block.data + step * kTiles * kTileElements;
     piece.ahead_lines = (16 * kTiles + groups - 1) / groups;
     piece.ahead = reinterpret_cast<const char*>(piece.weights) +
-                  (groups == 1 ? 2 : kStepsAtOnce) * kTiles * 2 * kTileElements;
+                  (groups == 1 ? 2 : at_once) * kTiles * 2 * kTileElements;
     for (int g = 0, first = 0; g < groups; ++g) {
       const int end = rows.count * (g + 1) / groups;
       multiply_rows<Adder, kTiles>(piece, rows, first, end - first);
