@@ -1,5 +1,6 @@
 #include "gguf/gguf_file.h"
 
+#include <cmath>
 #include <type_traits>
 
 #include "gguf/front_reader.h"
@@ -78,7 +79,10 @@ Result<std::optional<int64_t>> GgufFile::integer(const std::string& key) const {
 Result<std::optional<double>> GgufFile::number(const std::string& key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::optional<double>();
-  if (const auto* real = std::get_if<double>(value)) return std::optional<double>(*real);
+  if (const auto* real = std::get_if<double>(value)) {
+    if (std::isfinite(*real)) return std::optional<double>(*real);
+    return error("'" + key + "' is not finite; fetch the file again");
+  }
   const auto whole = as_integer(*value);
   if (!whole) return wrong_kind(key, "a number");
   return std::optional<double>(static_cast<double>(*whole));

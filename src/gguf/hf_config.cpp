@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gguf/hf_names.h"
+#include "gguf/plain_keys.h"
 
 namespace foretoken {
 namespace {
@@ -156,6 +157,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   }
   FT_RETURN_IF_ERROR(add_rope(file, fields, config));
   FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_plain_keys(file, architecture->name, config["head_dim"].get<int64_t>()));
   return config;
 }
 

@@ -34,6 +34,10 @@ class GgufBytes {
   GgufBytes& u32_value(const std::string& name, uint32_t value) {
     return key(name, 4).number(value);
   }
+  GgufBytes& f32_value(const std::string& name, float value) { return key(name, 6).number(value); }
+  GgufBytes& bool_value(const std::string& name, bool value) {
+    return key(name, 7).number(static_cast<uint8_t>(value));
+  }
   // `shape`: fastest dimension first, as in the file.
   GgufBytes& tensor(const std::string& name, std::initializer_list<uint64_t> shape, uint32_t type,
                     uint64_t offset) {
