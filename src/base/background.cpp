@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/thread_role.h"
 
 namespace foretoken {
@@ -16,7 +18,8 @@ constexpr int kNice = 15;
 void enter_background(const char* name) {
   set_thread_role(ThreadRole::kOther, name);
   // Linux keeps a nice value for each thread. Without it the thread runs like any other.
-  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
+  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
+  (void)setpriority(PRIO_PROCESS, thread, std::max(kNice, getpriority(PRIO_PROCESS, thread)));
 }
 
 }  // namespace foretoken

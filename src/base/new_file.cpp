@@ -1,6 +1,8 @@
 #include "base/new_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +24,9 @@ Result<std::unique_ptr<NewFile>> NewFile::create(const std::string& path, int64_
     return invalid_argument("'" + path +
                             "' exists already; name another file, or replace it with --force");
   }
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
+    return invalid_argument("'" + path + "' is no regular file; name another");
+  }
   const fs::path folder = fs::absolute(path, error).parent_path();
   const fs::space_info room = fs::space(folder, error);
   if (!error && room.available < static_cast<uintmax_t>(bytes)) {
@@ -30,13 +35,30 @@ Result<std::unique_ptr<NewFile>> NewFile::create(const std::string& path, int64_
                               std::to_string(bytes >> 20) + " are needed; make room");
   }
   std::unique_ptr<NewFile> file(new NewFile(path));
-  file->descriptor_ =
-      ::open(file->partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file->descriptor_ < 0) {
-    return invalid_argument("'" + file->partial_ + "' cannot be created (" + std::strerror(errno) +
+  FT_RETURN_IF_ERROR(file->open_partial());
+  return file;
+}
+
+Status NewFile::open_partial() {
+  const int descriptor = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    return invalid_argument("'" + partial_ + "' cannot be created (" + std::strerror(errno) +
                             "); name a file in a folder that exists and may be written");
   }
-  return file;
+  // Between opening and locking, another process may have given the file its name or removed it.
+  struct stat ours{}, named{};
+  const bool held = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
+                    ::fstat(descriptor, &ours) == 0 && ::stat(partial_.c_str(), &named) == 0 &&
+                    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+  // What is no regular file (a link to a device) has no length.
+  if (held && (::ftruncate(descriptor, 0) == 0 || errno == EINVAL)) {
+    descriptor_ = descriptor;
+    return {};
+  }
+  ::close(descriptor);
+  return invalid_argument("'" + partial_ +
+                          "' is being written by another process; wait for it, or name another "
+                          "file");
 }
 
 NewFile::~NewFile() {

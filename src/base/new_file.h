@@ -9,12 +9,13 @@
 namespace foretoken {
 
 // A file that comes into being whole or not at all: it is written beside its path as
-// <path>.partial and renamed by `commit`. Without one it is removed. Used by one thread.
+// <path>.partial, which one process at a time may hold, and renamed by `commit`. Without one it is
+// removed. Used by one thread.
 class NewFile {
  public:
   // `bytes`: how large it will be about; ResourceExhausted when the disk has less room.
-  // InvalidArgument when the path is a folder, when a file is there and `replaces` is false, or
-  // when it cannot be created.
+  // InvalidArgument when the path is a folder or no regular file, when a file is there and
+  // `replaces` is false, when another process is writing it, or when it cannot be created.
   static Result<std::unique_ptr<NewFile>> create(const std::string& path, int64_t bytes,
                                                  bool replaces);
   ~NewFile();
@@ -29,6 +30,7 @@ class NewFile {
 
  private:
   explicit NewFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {}
+  Status open_partial();
   Status failed() const;
 
   const std::string path_;

@@ -31,8 +31,8 @@ Status TensorRows::read(int64_t first, int64_t count, float most, float* out,
   const auto fits = [most](float value) { return std::abs(value) <= most; };
   if (std::all_of(out, out + count * cols_, fits)) return {};
   return invalid_argument(view_.file + ": tensor '" + view_.name +
-                          "' holds an element that is no number or beyond " + std::to_string(most) +
-                          "; choose --type f32 or bf16, or fetch it again");
+                          "' holds an element that is no number or beyond what the type can hold; "
+                          "choose a type with a larger range, or fetch it again");
 }
 
 Status for_slices(int64_t count, const std::function<Status(int64_t first, int64_t count)>& work) {

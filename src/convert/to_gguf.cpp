@@ -113,6 +113,11 @@ Result<int64_t> to_gguf(const ModelFiles& model, const GgufRecipe& recipe,
     return invalid_argument(model.text() +
                             " is a GGUF file already; name the model's Hugging Face folder");
   }
+  if (!is_gguf(options.output)) {
+    return invalid_argument("'" + options.output +
+                            "' does not end with .gguf, by which such files are known; name "
+                            "another file");
+  }
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(model, {}));
   const GgufArchitecture* architecture = gguf_architecture_for(config.architecture);
   if (architecture == nullptr) {

@@ -218,6 +218,10 @@ Result<int64_t> to_gptq(const ModelFiles& model, const GptqForm& form,
   if (model.is_gguf()) {
     return invalid_argument(model.text() + " is a GGUF file; name a Hugging Face folder");
   }
+  if (is_gguf(options.output)) {
+    return invalid_argument("'" + options.output +
+                            "' has the name of a GGUF file, but a folder is written; name another");
+  }
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(model, {}));
   if (gguf_architecture_for(config.architecture) == nullptr) {
     return unsupported(model.text() + ": models of the architecture " + config.architecture +

@@ -1,5 +1,8 @@
 #include "gguf/gguf_writer.h"
 
+#include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -21,6 +24,16 @@ void put(std::string& bytes, T value) {
 void put_text(std::string& bytes, std::string_view text) {
   put(bytes, uint64_t{text.size()});
   bytes += text;
+}
+
+// What replaces a file is to replace a GGUF file, not one of the model's own.
+Status check_replaced(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  if (!file.read(magic, sizeof magic) || std::string_view(magic, sizeof magic) == "GGUF") return {};
+  return invalid_argument("'" + path + "' is no GGUF file and is not replaced; name another file");
 }
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -102,6 +115,7 @@ Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path,
     offset += aligned(tensor.num_bytes());
   }
   front.resize(static_cast<size_t>(aligned(std::ssize(front))));
+  if (replaces) FT_RETURN_IF_ERROR(check_replaced(path));
   auto writer = std::make_unique<GgufWriter>();
   writer->tensors_ = std::move(tensors);
   FT_ASSIGN_OR_RETURN(writer->file_, NewFile::create(path, std::ssize(front) + offset, replaces));

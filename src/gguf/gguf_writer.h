@@ -47,7 +47,8 @@ struct GgufTensorEntry {
 // come. Used by one thread.
 class GgufWriter {
  public:
-  // Errors as of NewFile::create.
+  // Errors as of NewFile::create; InvalidArgument also where another kind of file would be
+  // replaced.
   static Result<std::unique_ptr<GgufWriter>> create(const std::string& path, const GgufKeys& keys,
                                                     std::vector<GgufTensorEntry> tensors,
                                                     bool replaces);

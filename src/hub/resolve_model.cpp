@@ -78,6 +78,7 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
                             "' is a file; give the folder that holds config.json and "
                             "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name)");
   }
+  if (is_gguf(model)) return not_found("there is no file '" + model + "'; correct its path");
   FT_ASSIGN_OR_RETURN(const RepoId id, parse_repo_id(model, options.revision));
   FT_RETURN_IF_ERROR(check_options(options));
   const RepoCache cache(options.cache_folder, id);

@@ -1,6 +1,7 @@
 #include "base/new_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -45,6 +46,23 @@ TEST_F(NewFileTest, ReplacesOnlyWhenTold) {
   ASSERT_TRUE(NewFile::create(path_, 1, false).value()->commit().ok());
   EXPECT_NE(NewFile::create(path_, 1, false).status().message().find("--force"), std::string::npos);
   EXPECT_TRUE(NewFile::create(path_, 1, true).ok());
+}
+
+TEST_F(NewFileTest, OneAtATimeWritesAPath) {
+  auto first = NewFile::create(path_, 1, true);
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(first.value()->append("x", 1).ok());
+  EXPECT_NE(NewFile::create(path_, 1, true).status().message().find("another process"),
+            std::string::npos);
+  ASSERT_TRUE(first.value()->commit().ok());
+  EXPECT_EQ(read_text_file(path_).value(), "x");
+  EXPECT_TRUE(NewFile::create(path_, 1, true).ok());
+}
+
+TEST_F(NewFileTest, ReplacesRegularFilesOnly) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_NE(NewFile::create(path_, 1, true).status().message().find("no regular file"),
+            std::string::npos);
 }
 
 TEST_F(NewFileTest, NamesWhatIsWrong) {
