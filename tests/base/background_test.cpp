@@ -19,7 +19,9 @@ TEST(Background, ConcernsTheCallingThreadAlone) {
     enter_background("ft-test");
     inside = own_nice();
   }).join();
-  if (before < 15) EXPECT_GT(inside, before);
+  if (before < 15) {
+    EXPECT_GT(inside, before);
+  }
   EXPECT_GE(inside, before);
   EXPECT_EQ(own_nice(), before);
 }
