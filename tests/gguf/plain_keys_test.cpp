@@ -1,6 +1,7 @@
 #include "gguf/plain_keys.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <limits>
@@ -15,7 +16,10 @@ namespace {
 Status check_with(const std::function<void(test::GgufBytes&)>& add) {
   test::GgufBytes bytes(0, 1);
   add(bytes);
-  const auto file = GgufFile::open(bytes.align().write(::testing::TempDir() + "ft_plain.gguf"));
+  // Tests run at once, each as a process of its own.
+  const std::string path =
+      ::testing::TempDir() + "ft_plain_keys_" + std::to_string(getpid()) + ".gguf";
+  const auto file = GgufFile::open(bytes.align().write(path));
   return file.ok() ? check_plain_keys(*file.value(), "llama", 16) : file.status();
 }
 
