@@ -46,10 +46,12 @@ Status NewFile::open_partial() {
                             "); name a file in a folder that exists and may be written");
   }
   // Between opening and locking, another process may have given the file its name or removed it.
+  // Some file systems know no locks.
   struct stat ours{}, named{};
-  const bool held = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
-                    ::fstat(descriptor, &ours) == 0 && ::stat(partial_.c_str(), &named) == 0 &&
-                    ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+  const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  const bool held = locked && ::fstat(descriptor, &ours) == 0 &&
+                    ::stat(partial_.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
+                    ours.st_dev == named.st_dev;
   // What is no regular file (a link to a device) has no length.
   if (held && (::ftruncate(descriptor, 0) == 0 || errno == EINVAL)) {
     descriptor_ = descriptor;
