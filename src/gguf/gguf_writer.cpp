@@ -10,6 +10,7 @@
 namespace foretoken {
 namespace {
 
+constexpr std::string_view kMagicText = "GGUF";
 constexpr int64_t kAlignment = 32;  // of tensors, where general.alignment says nothing
 constexpr uint32_t kVersion = 3;
 
@@ -31,8 +32,8 @@ Status check_replaced(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return {};
   std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  if (!file.read(magic, sizeof magic) || std::string_view(magic, sizeof magic) == "GGUF") return {};
+  std::string magic(kMagicText.size(), 0);
+  if (!file.read(magic.data(), std::ssize(magic)) || magic == kMagicText) return {};
   return invalid_argument("'" + path + "' is no GGUF file and is not replaced; name another file");
 }
 
@@ -98,7 +99,7 @@ Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path,
                                                        const GgufKeys& keys,
                                                        std::vector<GgufTensorEntry> tensors,
                                                        bool replaces) {
-  std::string front = "GGUF";
+  std::string front(kMagicText);
   put(front, kVersion);
   put(front, uint64_t{tensors.size()});
   put(front, keys.count());
