@@ -50,7 +50,7 @@ class SchedulerScript {
   bool in_plan_ = false;
 };
 
-// The same with a drafter that has no KV.
+// This configuration with a drafter that has no KV.
 inline SchedulerConfig drafting(SchedulerConfig config) {
   config.drafters = {{}};
   return config;
