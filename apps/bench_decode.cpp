@@ -40,7 +40,8 @@ struct Variant {
   std::unique_ptr<Engine> engine;
   std::vector<double> short_seconds;
   std::vector<double> long_seconds;
-  RequestStats stats;  // of the long outputs
+  RequestStats stats;            // of the long outputs
+  int64_t num_decode_steps = 0;  // of all sequences, between the first tokens and the last
 };
 
 struct Size {
@@ -135,6 +136,7 @@ Status run_size(const DecodeOptions& options, const std::vector<BenchPrompt>& pr
   variant->short_seconds.push_back(short_run.seconds);
   variant->long_seconds.push_back(long_run.seconds);
   variant->stats += long_run.stats;
+  variant->num_decode_steps += long_run.stats.num_steps - short_run.stats.num_steps;
   return {};
 }
 
@@ -154,6 +156,7 @@ Status measure_size(const DecodeOptions& options, const Size& size,
     variant.short_seconds.clear();
     variant.long_seconds.clear();
     variant.stats = {};
+    variant.num_decode_steps = 0;
     for (int i = 0; i < options.num_warmup; ++i) {
       const std::vector<Request> requests = make_requests(options, prompts, warm_up_len);
       FT_RETURN_IF_ERROR(run_bench_requests(*variant.engine, requests, {}).status());
@@ -184,6 +187,13 @@ json speed_ratio(const DecodeOptions& options, const Variant& a, const Variant& 
           {"high", found.high}};
 }
 
+// From one output of a sequence to its next, which holds a step's tokens.
+double ms_per_step(const DecodeOptions& options, const Size& size, const Variant& variant) {
+  const double tokens = static_cast<double>(options.long_len - options.short_len) * size.batch *
+                        static_cast<double>(variant.long_seconds.size());
+  return best_ms(options, variant) * tokens / static_cast<double>(variant.num_decode_steps);
+}
+
 json size_json(const DecodeOptions& options, const Size& size,
                const std::vector<Variant>& variants) {
   json all = {{"input_len", size.input_len}, {"batch_size", size.batch}};
@@ -192,6 +202,7 @@ json size_json(const DecodeOptions& options, const Size& size,
     const double ms = best_ms(options, variant);
     all["variants"].push_back({{"name", variant.name},
                                {"ms_per_token", ms},
+                               {"ms_per_step", ms_per_step(options, size, variant)},
                                {"tokens_per_second", 1e3 * size.batch / ms},
                                {"short_seconds", variant.short_seconds},
                                {"long_seconds", variant.long_seconds},
@@ -285,7 +296,7 @@ void add_bench_decode(CLI::App& bench, std::function<int()>* run) {
   command
       ->add_option("--variants", options->variants,
                    "Engines to measure in turns, the first with the others: off, adaptive, "
-                   "as-given, fixed, fixed:K")
+                   "as-given, fixed or fixed:K, each also with @N: N steps in flight")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--temperature", options->temperature, "0: always the likeliest token")

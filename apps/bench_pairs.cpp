@@ -248,7 +248,7 @@ void add_bench_pairs(CLI::App& bench, std::function<int()>* run) {
   command
       ->add_option("--variants", options->variants,
                    "Engines to compare, the first with the others: off, adaptive, as-given, fixed, "
-                   "fixed:K")
+                   "fixed:K, each also with @N: N steps in flight")
       ->delimiter(',')
       ->capture_default_str();
   const auto add = [&](const char* name, int& value, const char* help, int64_t low) {

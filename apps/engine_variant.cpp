@@ -22,9 +22,7 @@ void fix_length(int num_drafts, EngineConfig* config) {
   }
 }
 
-}  // namespace
-
-Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name) {
+Result<EngineConfig> with_lengths(const EngineConfig& base, const std::string& name) {
   EngineConfig config = base;
   if (name == "off") {
     config.speculative.clear();
@@ -52,6 +50,21 @@ Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string&
         name, most));
   }
   fix_length(number ? std::stoi(digits) : 0, &config);
+  return config;
+}
+
+}  // namespace
+
+Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name) {
+  const size_t at = name.find('@');
+  FT_ASSIGN_OR_RETURN(EngineConfig config, with_lengths(base, name.substr(0, at)));
+  if (at == std::string::npos) return config;
+  const std::string steps = name.substr(at + 1);
+  if (steps.size() != 1 || steps[0] < '1' || steps[0] > '3') {
+    return invalid_argument(
+        fmt::format("--variants '{}': behind the @ stand 1 to 3 steps in flight", name));
+  }
+  config.steps_in_flight = steps[0] - '0';
   return config;
 }
 

@@ -11,7 +11,8 @@
 namespace foretoken {
 
 // The engine that `name` means, made of `base`: off (no speculation), as-given, adaptive, fixed or
-// fixed:K (K drafts a step, at most those of the first drafter of `base`).
+// fixed:K (K drafts a step, at most those of the first drafter of `base`), with N steps in flight
+// where @N stands behind it.
 Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name);
 
 // The engines of these variants, in this order; each of several has a profile of its own. Aborted

@@ -1,12 +1,19 @@
 #include "engine/data_parallel_engine.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <future>
+#include <latch>
 #include <thread>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "device/cpu/cpu_quota.h"
+#include "engine/engine_impl.h"
 #include "engine/generate_call.h"
+#include "engine/locate_model.h"
 #include "engine/slot_params.h"
+#include "engine/speculative_checks.h"
 
 namespace foretoken {
 namespace {
@@ -30,6 +37,36 @@ std::vector<const EngineInfo*> infos_of(const std::vector<std::unique_ptr<Engine
   std::vector<const EngineInfo*> infos;
   for (const auto& engine : engines) infos.push_back(&engine->info());
   return infos;
+}
+
+// So that engines do not fetch the same files at once.
+Status fetch_files(const EngineConfig& config) {
+  FT_RETURN_IF_ERROR(check_speculative(config));
+  FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(config));
+  return locate_drafters(located).status();
+}
+
+// Of several errors the first engine's.
+Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
+  // Its first use makes the logger, which two threads must not do at once.
+  (void)spdlog::default_logger();
+  const int size = config.parallel.data_parallel_size;
+  std::latch seats(size);
+  std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));
+  std::vector<std::future<Status>> starts;
+  for (int i = 0; i < size; ++i) {
+    starts.push_back(std::async(std::launch::async, [&, i, own = config_of_engine(config, i)] {
+      StartSeat seat(seats);
+      return make_one_engine(own, &seat, &engines[static_cast<size_t>(i)]);
+    }));
+  }
+  Status status;
+  for (std::future<Status>& start : starts) {
+    const Status one = start.get();
+    if (status.ok()) status = one;
+  }
+  FT_RETURN_IF_ERROR(status);
+  return engines;
 }
 
 // Every choice of every request gets the error.
@@ -57,12 +94,8 @@ DataParallelEngine::~DataParallelEngine() {
 }
 
 Result<std::unique_ptr<Engine>> DataParallelEngine::create(const EngineConfig& config) {
-  std::vector<std::unique_ptr<Engine>> engines;
-  for (int i = 0; i < config.parallel.data_parallel_size; ++i) {
-    std::unique_ptr<Engine> engine;
-    FT_RETURN_IF_ERROR(make_engine(config_of_engine(config, i), &engine));
-    engines.push_back(std::move(engine));
-  }
+  FT_RETURN_IF_ERROR(fetch_files(config));
+  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Engine>> engines, start_together(config));
   return std::unique_ptr<Engine>(
       std::make_unique<DataParallelEngine>(std::move(engines), config.seed));
 }
@@ -239,7 +272,13 @@ EngineConfig config_of_engine(const EngineConfig& config, int index) {
     part.cpu_threads = std::max(1, cpu::usable_cores() / (parallel.data_parallel_size * ranks));
   }
   if (parallel.master_port != 0) part.parallel.master_port += index;
-  if (!config.profile.empty() && index > 0) part.profile += "." + std::to_string(index);
+  if (index == 0) return part;
+  part.on_load_progress = nullptr;
+  part.on_download_progress = nullptr;
+  if (!config.profile.empty()) part.profile += "." + std::to_string(index);
+  // The first engine writes what it measures; the others measure for themselves.
+  std::error_code error;
+  if (!std::filesystem::exists(part.step_time_table, error)) part.step_time_table.clear();
   return part;
 }
 

@@ -23,8 +23,8 @@ class DataParallelEngine final : public Engine {
   DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed);
   ~DataParallelEngine() override;
 
-  // Makes config.parallel.data_parallel_size engines, one after the other. The devices and the
-  // processors of this host are divided among them.
+  // Makes config.parallel.data_parallel_size engines, all at once. The devices and the processors
+  // of this host are divided among them, and each measures its steps beside the others'.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -81,7 +81,7 @@ class DataParallelEngine final : public Engine {
   std::unordered_map<std::string, int> engine_of_;  // by id of a request that runs
 };
 
-// The configuration of the `index`th of several engines.
+// The configuration of the `index`th of several engines that are about to start.
 EngineConfig config_of_engine(const EngineConfig& config, int index);
 
 // Sums over engines; what is the same on all is that of the first.

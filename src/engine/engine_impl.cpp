@@ -211,15 +211,20 @@ EngineStats EngineImpl::stats() const {
 
 Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine) {
   FT_RETURN_IF_ERROR(check_parallel(config, process_environment));
-  if (config.parallel.data_parallel_size > 1) {
-    FT_ASSIGN_OR_RETURN(*engine, DataParallelEngine::create(config));
-    return {};
-  }
+  if (config.parallel.data_parallel_size == 1) return make_one_engine(config, nullptr, engine);
+  FT_ASSIGN_OR_RETURN(*engine, DataParallelEngine::create(config));
+  return {};
+}
+
+Status make_one_engine(const EngineConfig& config, StartSeat* seat,
+                       std::unique_ptr<Engine>* engine) {
   if (ranks_are_processes(config.parallel, process_environment)) {
-    FT_ASSIGN_OR_RETURN(*engine, make_process_engine(config, process_environment));
+    FT_ASSIGN_OR_RETURN(*engine, make_process_engine(config, process_environment, seat));
     return {};
   }
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made, EngineImpl::create(config, TestHooks{}));
+  FT_ASSIGN_OR_RETURN(
+      std::unique_ptr<EngineImpl> made,
+      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing, {}, seat));
   *engine = std::move(made);
   return {};
 }

@@ -23,6 +23,7 @@
 #include "engine/ranks.h"
 #include "engine/request_builder.h"
 #include "engine/start_clock.h"
+#include "engine/start_seat.h"
 #include "engine/step_bench.h"
 #include "engine/step_memory.h"
 #include "engine/step_trace.h"
@@ -38,11 +39,12 @@ class EngineImpl final : public Engine {
   enum class Start : uint8_t { kServing, kIdle };
   // `hooks` plants faults for tests. Without links the ranks that the configuration asks for are
   // threads of this process; with them (of all lanes) this is one rank of their group, and above
-  // rank 0 takes no requests.
+  // rank 0 takes no requests. `seat`: among engines that start at the same time.
   static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
                                                     const TestHooks& hooks,
                                                     Start start = Start::kServing,
-                                                    group::LaneLinks links = {});
+                                                    group::LaneLinks links = {},
+                                                    StartSeat* seat = nullptr);
   ~EngineImpl() override;
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -64,8 +66,8 @@ class EngineImpl final : public Engine {
   Status run_rank();
 
  private:
-  EngineImpl(group::LaneLinks links, const ParallelConfig& parallel)
-      : ranks_(std::move(links), layout_of_engine(parallel)) {}
+  EngineImpl(group::LaneLinks links, const ParallelConfig& parallel, StartSeat* seat)
+      : seat_(seat), ranks_(std::move(links), layout_of_engine(parallel)) {}
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
                std::vector<group::LaneLinks> other_ranks);
   Status open_device(const EngineConfig& config);
@@ -104,6 +106,7 @@ class EngineImpl final : public Engine {
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
+  StartSeat* seat_;  // only while it starts; null: it starts alone
   std::unique_ptr<Device> device_;
   Ranks ranks_;
   int64_t start_exchange_ns_ = 0;            // of the ranks before the first step
@@ -142,5 +145,10 @@ class EngineImpl final : public Engine {
   std::mutex requests_mutex_;
   std::map<std::string, RequestGroup*> requests_;  // unfinished
 };
+
+// make_engine for a configuration whose data_parallel_size is 1. `seat`, which may be null: among
+// engines that start at the same time.
+Status make_one_engine(const EngineConfig& config, StartSeat* seat,
+                       std::unique_ptr<Engine>* engine);
 
 }  // namespace foretoken

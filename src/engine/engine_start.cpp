@@ -64,7 +64,7 @@ int paced_prompt_len(const EngineConfig& config) {
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks, Start start,
-                                                       group::LaneLinks links) {
+                                                       group::LaneLinks links, StartSeat* seat) {
   FT_RETURN_IF_ERROR(check_ranks(given, start == Start::kIdle));
   const int size = given.parallel.tensor_parallel_size * given.parallel.pipeline_parallel_size;
   std::vector<group::LaneLinks> local;
@@ -73,8 +73,9 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
     local = group::make_local_links(size);
     links = std::move(local[0]);
   }
-  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links), given.parallel));
+  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links), given.parallel, seat));
   const Status status = engine->start(given, hooks, start, std::move(local));
+  engine->seat_ = nullptr;
   if (status.ok()) return engine;
   engine->ranks_.abort(status);
   return status;
@@ -322,6 +323,7 @@ Status EngineImpl::share_step_times() {
 Status EngineImpl::measure_step_times(const EngineConfig& config) {
   std::vector<Drafter*> drafters;
   for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  if (seat_ != nullptr) seat_->wait_for_others();
   StepProfile profile(
       *device_, *queue_, *runner_, *memory_, std::move(drafters),
       {.drafter_names = drafter_names_,

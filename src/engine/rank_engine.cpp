@@ -6,11 +6,11 @@
 
 namespace foretoken {
 
-Status make_rank_engine(const EngineConfig& config, group::LaneLinks links,
+Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, StartSeat* seat,
                         std::unique_ptr<Engine>* engine) {
   FT_ASSIGN_OR_RETURN(
       std::unique_ptr<EngineImpl> made,
-      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing, std::move(links)));
+      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing, std::move(links), seat));
   *engine = std::move(made);
   return {};
 }

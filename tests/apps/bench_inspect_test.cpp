@@ -156,10 +156,10 @@ TEST(Bench, DecodeMeasuresEverySizeWithEveryEngine) {
   const std::string file = (scratch.path() / "decode.json").string();
   const CommandResult result =
       decode({"--batch-sizes", "1,3", "--input-lens", "8,16", "--output-len", "40",
-              "--short-output-len", "4", "--num-iters", "2", "--variants", "off,fixed:2",
+              "--short-output-len", "4", "--num-iters", "2", "--variants", "off,fixed:2@1",
               "--output-json", file, "-sc", R"({"method":"ngram","num_speculative_tokens":3})"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("prompt 16, batch 3, fixed:2: "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("prompt 16, batch 3, fixed:2@1: "), std::string::npos) << result.out;
   const nlohmann::json all = nlohmann::json::parse(read_file(file));
   ASSERT_EQ(all["sizes"].size(), 4u);
   EXPECT_EQ(all["sizes"][1]["input_len"], 8);
@@ -170,6 +170,8 @@ TEST(Bench, DecodeMeasuresEverySizeWithEveryEngine) {
     for (const auto& variant : size["variants"]) {
       EXPECT_EQ(variant["long_seconds"].size(), 2u);
       EXPECT_EQ(variant["drafts"]["output_tokens"], 2 * 40 * size["batch_size"].get<int>());
+      EXPECT_GE(variant["ms_per_step"].get<double>() * 1.000001,
+                variant["ms_per_token"].get<double>());
     }
     EXPECT_EQ(size["variants"][0]["drafts"]["drafts"], 0);
   }
@@ -191,6 +193,9 @@ TEST(Bench, DecodeRefusesWhatItCannotRunAtOnce) {
             std::string::npos);
   EXPECT_NE(first_error({"--variants", "off,fixed"}).find("--speculative-config"),
             std::string::npos);
+  for (const char* wrong : {"off@", "off@0", "off@4", "off@1@2"}) {
+    EXPECT_NE(first_error({"--variants", wrong}).find("steps in flight"), std::string::npos);
+  }
 }
 
 CommandResult forward(const std::vector<std::string>& more) {

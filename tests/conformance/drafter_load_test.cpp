@@ -29,7 +29,7 @@ EngineConfig all_drafters_config(int num_blocks) {
   return config;
 }
 
-Request random_request(std::mt19937& random) {
+Request random_request(std::mt19937& random, int most_tokens) {
   static const char* const kMethods[] = {"", "eagle3", "draft_model", "mtp", "ngram"};
   Request request;
   // Few beginnings, so that prompts meet in the prefix cache with different drafters.
@@ -38,7 +38,7 @@ Request random_request(std::mt19937& random) {
   for (int i = 0; i < length; ++i) {
     request.prompt_token_ids.push_back(100 + (beginning * 131 + i * 7) % 2000);
   }
-  request.sampling.max_tokens = 1 + static_cast<int>(random() % 12);
+  request.sampling.max_tokens = 1 + static_cast<int>(random() % static_cast<unsigned>(most_tokens));
   request.sampling.temperature = random() % 2 == 0 ? 0.0f : 1.0f;
   request.sampling.seed = random() % 100;
   request.speculative.method = kMethods[random() % 5];
@@ -47,47 +47,96 @@ Request random_request(std::mt19937& random) {
   return request;
 }
 
+// Random requests, at most 64 at once and every eighth aborted.
+class Traffic {
+ public:
+  Traffic(Engine& engine, int most_tokens) : engine_(engine), most_tokens_(most_tokens) {}
+
+  int num_sent() const { return num_sent_; }
+  int num_aborted() const { return num_aborted_; }
+
+  void send() {
+    std::string id;
+    const Status status = engine_.submit(
+        random_request(random_, most_tokens_),
+        [this](const RequestOutput& output) {
+          EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
+          if (output.request_finished) num_finished_.fetch_add(1);
+        },
+        &id);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ++num_sent_;
+    if (random_() % 8 == 0) {
+      engine_.abort(id);
+      ++num_aborted_;
+    }
+    wait_until_open(64);
+  }
+
+  void wait_until_open(int most) const {
+    while (num_sent_ - num_finished_.load() > most) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
+ private:
+  Engine& engine_;
+  const int most_tokens_;
+  std::mt19937 random_{3};
+  int num_sent_ = 0;
+  int num_aborted_ = 0;
+  std::atomic<int> num_finished_{0};
+};
+
+// Nothing runs any more, nothing is kept; returns the line that says what happened.
+std::string expect_nothing_left(const Engine& engine, const Traffic& traffic,
+                                int64_t resident_half_way) {
+  expect_all_free(engine);
+  const EngineStats stats = engine.stats();
+  EXPECT_EQ(stats.drafters.size(), 4u);
+  for (const RequestStats& drafter : stats.drafters) EXPECT_GT(drafter.num_accepted_tokens, 0);
+  const int64_t grown = test::resident_bytes() - resident_half_way;
+  if (traffic.num_sent() >= kManyRequests) {
+    EXPECT_LT(grown, 32 << 20);
+  }
+  return std::to_string(traffic.num_sent()) + " requests, " +
+         std::to_string(traffic.num_aborted()) + " aborted, " +
+         std::to_string(stats.requests.num_preemptions) + " preemptions, " +
+         std::to_string(stats.num_steps) + " steps, second half " + std::to_string(grown / 1024) +
+         " KiB\n";
+}
+
 TEST(DrafterLoad, TenThousandRequestsLeaveNothingBehind) {
   std::unique_ptr<Engine> engine;
   const Status made = make_engine(all_drafters_config(60), &engine);
   ASSERT_TRUE(made.ok()) << made.message();
   const int num_requests = num_test_prompts(200) * 50;
-  std::atomic<int> num_finished{0};
-  std::mt19937 random(3);
-  int num_aborted = 0;
-  int64_t resident_half_way = 0;
-  for (int i = 0; i < num_requests; ++i) {
-    if (i == num_requests / 2) resident_half_way = test::resident_bytes();
-    std::string id;
-    const Status status = engine->submit(
-        random_request(random),
-        [&](const RequestOutput& output) {
-          EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
-          if (output.request_finished) num_finished.fetch_add(1);
-        },
-        &id);
-    ASSERT_TRUE(status.ok()) << status.message();
-    if (random() % 8 == 0) {
-      engine->abort(id);
-      ++num_aborted;
+  Traffic traffic(*engine, 12);
+  while (traffic.num_sent() < num_requests / 2) ASSERT_NO_FATAL_FAILURE(traffic.send());
+  const int64_t resident_half_way = test::resident_bytes();
+  while (traffic.num_sent() < num_requests) ASSERT_NO_FATAL_FAILURE(traffic.send());
+  traffic.wait_until_open(0);
+  std::cout << expect_nothing_left(*engine, traffic, resident_half_way);
+}
+
+// Long outputs in a cache of few blocks, so that sequences are preempted all the time; in one run.
+TEST(DrafterLoad, DISABLED_ThirtyThousandStepsWithPreemptionLeaveNothingBehind) {
+  constexpr int64_t kSteps = 30000;
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(all_drafters_config(40), &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+  Traffic traffic(*engine, 100);
+  const auto run_until = [&](int64_t num_steps) {
+    while (engine->stats().num_steps < num_steps && !HasFatalFailure()) {
+      for (int i = 0; i < 16; ++i) traffic.send();
     }
-    while (i - num_finished.load() > 64)
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  while (num_finished.load() < num_requests) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  expect_all_free(*engine);
-  const EngineStats stats = engine->stats();
-  ASSERT_EQ(stats.drafters.size(), 4u);
-  for (const RequestStats& drafter : stats.drafters) EXPECT_GT(drafter.num_accepted_tokens, 0);
-  const int64_t grown = test::resident_bytes() - resident_half_way;
-  if (num_requests >= kManyRequests) {
-    EXPECT_LT(grown, 32 << 20);
-  }
-  std::cout << num_requests << " requests, " << num_aborted << " aborted, "
-            << stats.requests.num_preemptions << " preemptions, " << stats.num_steps
-            << " steps, second half " << grown / 1024 << " KiB\n";
+  };
+  run_until(kSteps / 2);
+  const int64_t resident_half_way = test::resident_bytes();
+  run_until(kSteps);
+  traffic.wait_until_open(0);
+  std::cout << expect_nothing_left(*engine, traffic, resident_half_way);
+  EXPECT_GT(engine->stats().requests.num_preemptions, 100);
 }
 
 // Acceptance of later requests is that of the first: nothing stale is ever hit or drafted from.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <latch>
 
 #include "engine/dialled_engine.h"
@@ -186,6 +187,37 @@ TEST(DataParallelEngine, AFailedEngineGetsNoFurtherRequestsAndTheHealthSaysSo) {
   EXPECT_EQ(bad_one->num_submitted, 1);
   EXPECT_EQ(good_one->num_submitted, 6);
   EXPECT_EQ(two.submit(Request(), nullptr, nullptr).message(), "the device is gone");
+}
+
+// Each measures for itself; the table that is kept is the first engine's.
+TEST_F(DataParallel, EnginesMeasureTogetherAndOneWritesTheTable) {
+  const std::string file = folder() + "/times_of_two.json";
+  EngineConfig two = config(3);
+  two.parallel.data_parallel_size = 2;
+  two.speculative[0].length_policy = "adaptive";
+  two.step_time_table = file;
+  EXPECT_TRUE(config_of_engine(two, 1).step_time_table.empty());
+  const auto measured = make(two);
+  EXPECT_NE(measured->info().step_times, "");
+  ASSERT_TRUE(std::filesystem::exists(file));
+  EXPECT_EQ(config_of_engine(two, 1).step_time_table, file);
+  EXPECT_EQ(make(two)->info().step_times, measured->info().step_times);
+  std::filesystem::remove(file);
+}
+
+TEST_F(DataParallel, AnEngineThatCannotStartEndsTheStart) {
+  EngineConfig two = config(3);
+  two.parallel.data_parallel_size = 2;
+  two.attention_backend = "none_such";
+  std::unique_ptr<Engine> engine;
+  EXPECT_NE(make_engine(two, &engine).message().find("none_such"), std::string::npos);
+  EXPECT_EQ(engine, nullptr);
+  two = config(3);
+  two.parallel.data_parallel_size = 2;
+  two.speculative[0].length_policy = "adaptive";
+  two.step_time_table = folder() + "/no_such_folder/times.json";
+  // Only the first engine writes: the other one must not wait for it for ever.
+  EXPECT_NE(make_engine(two, &engine).message().find("no_such_folder"), std::string::npos);
 }
 
 TEST(DataParallelEngine, DividesTheHost) {

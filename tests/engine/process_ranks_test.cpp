@@ -43,7 +43,7 @@ TEST_F(ProcessRanks, GenerateTheSameAsOneRank) {
     EXPECT_TRUE(ran.ok()) << ran.message();
   });
   {
-    auto engine = make_process_engine(two, place(0, 2, port));
+    auto engine = make_process_engine(two, place(0, 2, port), nullptr);
     ASSERT_TRUE(engine.ok()) << engine.status().message();
     EXPECT_EQ(engine.value()->info().ranks_per_engine, 2);
     const auto outputs = engine.value()->generate({request(0, 20, 12), request(7, 30, 12)});
@@ -65,7 +65,7 @@ TEST_F(ProcessRanks, ARankOfAnotherConfigurationEndsBoth) {
     EXPECT_NE(run_process_rank(changed, place(1, 2, port)).message().find(difference),
               std::string::npos);
   });
-  const auto engine = make_process_engine(two, place(0, 2, port));
+  const auto engine = make_process_engine(two, place(0, 2, port), nullptr);
   EXPECT_NE(engine.status().message().find(difference), std::string::npos);
   other.join();
 }

@@ -30,7 +30,7 @@ TEST_F(RankEngine, RanksWithLinksOfTheirOwn) {
     EXPECT_TRUE(status.ok()) << status.message();
   });
   std::unique_ptr<Engine> engine;
-  const Status status = make_rank_engine(config_of_two(), std::move(links[0]), &engine);
+  const Status status = make_rank_engine(config_of_two(), std::move(links[0]), nullptr, &engine);
   ASSERT_TRUE(status.ok()) << status.message();
   const auto outputs = engine->generate({request(3, 5, 9), request(40, 20, 12)});
   EXPECT_EQ(outputs[0].token_ids, expected(3, 5, 9));
@@ -48,7 +48,7 @@ TEST_F(RankEngine, ARankThatCannotStartEndsTheGroup) {
     EXPECT_FALSE(run_rank(own, {}, std::move(links[1])).ok());
   });
   std::unique_ptr<Engine> engine;
-  const Status status = make_rank_engine(config_of_two(), std::move(links[0]), &engine);
+  const Status status = make_rank_engine(config_of_two(), std::move(links[0]), nullptr, &engine);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("/nowhere/at/all"), std::string::npos) << status.message();
   other.join();
@@ -65,7 +65,7 @@ TEST_F(RankEngine, ARankThatFailsEndsTheRequests) {
     EXPECT_FALSE(status.ok());
   });
   group::RankLink* const plans = links[0][1].get();
-  const Status status = make_rank_engine(config_of_two(), std::move(links[0]), &engine);
+  const Status status = make_rank_engine(config_of_two(), std::move(links[0]), nullptr, &engine);
   ASSERT_TRUE(status.ok()) << status.message();
   const auto gate = queue.load()->hold();
   auto pending = engine->generate_async(request(0, 20, 400));

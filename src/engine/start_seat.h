@@ -1,0 +1,30 @@
+#pragma once
+#include <latch>
+
+namespace foretoken {
+
+// The place of one engine among several that start at once on one host. They wait for each other
+// before they measure, so that each measures its steps beside the others' steps. Given up when
+// destroyed: an engine that measures nothing, or fails, keeps nobody waiting. One thread each.
+class StartSeat {
+ public:
+  // `engines` has one count for each engine and outlives the seats.
+  explicit StartSeat(std::latch& engines) : engines_(engines) {}
+  ~StartSeat() {
+    if (!has_met_) engines_.count_down();
+  }
+  StartSeat(const StartSeat&) = delete;
+  StartSeat& operator=(const StartSeat&) = delete;
+
+  // At most once. Blocks until every other engine waits here too or has given up its seat.
+  void wait_for_others() {
+    has_met_ = true;
+    engines_.arrive_and_wait();
+  }
+
+ private:
+  std::latch& engines_;
+  bool has_met_ = false;
+};
+
+}  // namespace foretoken

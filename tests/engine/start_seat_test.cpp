@@ -1,0 +1,48 @@
+#include "engine/start_seat.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+TEST(StartSeat, NobodyGoesOnBeforeAllAreThere) {
+  constexpr int kEngines = 4;
+  std::latch engines(kEngines);
+  std::atomic<int> arrived = 0;
+  std::atomic<int> went_early = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kEngines; ++i) {
+    threads.emplace_back([&] {
+      StartSeat seat(engines);
+      ++arrived;
+      seat.wait_for_others();
+      if (arrived.load() != kEngines) ++went_early;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(went_early, 0);
+}
+
+TEST(StartSeat, OneThatGivesUpKeepsNobodyWaiting) {
+  std::latch engines(3);
+  {
+    const StartSeat failed(engines);
+  }
+  std::thread other([&] {
+    StartSeat seat(engines);
+    seat.wait_for_others();
+  });
+  EXPECT_FALSE(engines.try_wait());
+  {
+    const StartSeat measures_nothing(engines);
+  }
+  other.join();
+  EXPECT_TRUE(engines.try_wait());
+}
+
+}  // namespace
+}  // namespace foretoken
