@@ -1,6 +1,7 @@
 #include "draft/length_policy.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 
@@ -107,6 +108,7 @@ int LengthPolicy::scheduled_limit(int num_sequences, int num_drafts) const {
 
 void LengthPolicy::observe(uint64_t step, int drafter, int max_drafts, int num_drafted,
                            int num_accepted) {
+  num_live_[step % kRingSize] += num_drafted;
   Results& results = results_[step % kRingSize][static_cast<size_t>(drafter)];
   if (max_drafts > 0 && num_drafted == 0) ++results.num_idle;
   for (int i = 0; i < std::min(num_accepted + 1, num_drafted); ++i) {
@@ -168,12 +170,43 @@ int64_t LengthPolicy::ring_ns(const Load& load) const {
   const int64_t without = times_.step_ns(load.seqs, 0, 0);
   const auto live = static_cast<int>(load.live);
   int64_t sum = 0;
-  for (const int prompt_rows : prompt_rows_) {
-    const int beside = prompt_rows + load.seqs;
-    sum += prompt_rows == 0 ? alone
-                            : without + times_.target.at(beside + live) - times_.target.at(beside);
+  for (const PlannedStep& plan : planned_) {
+    const int beside = plan.num_prompt_rows + load.seqs;
+    sum += plan.num_prompt_rows == 0
+               ? alone
+               : without + times_.target.at(beside + live) - times_.target.at(beside);
   }
   return std::max<int64_t>(1, sum);
+}
+
+// What the steps of ring_ns really take beyond the table; beside a prompt chunk, what the load
+// takes without drafts. `draft_ns`: of the drafters' passes.
+int64_t LengthPolicy::extra_ns(const Load& load, int64_t draft_ns) const {
+  if (load.seqs == 0) return 0;
+  const auto num_alone = std::count_if(planned_.begin(), planned_.end(),
+                                       [](const auto& plan) { return plan.num_prompt_rows == 0; });
+  const auto drafts = static_cast<int>((load.granted + load.seqs / 2) / load.seqs);
+  const int64_t alone = times_.step_ns(load.seqs, load.granted, load.live) + draft_ns;
+  return num_alone * feedback_.extra_ns(load.seqs, drafts, alone) +
+         (kRingSize - num_alone) *
+             feedback_.extra_ns(load.seqs, 0, times_.step_ns(load.seqs, 0, 0));
+}
+
+// Steps in which nearly all sequences have room for the same number of drafts; others, as while
+// some are caught up, are like no step to come.
+void LengthPolicy::took(uint64_t step, int64_t ns) {
+  const PlannedStep& plan = planned_[step % kRingSize];
+  if (!adaptive() || !config_.follows_device) return;
+  if (plan.num_prompt_rows > 0 || plan.num_spans == 0) return;
+  const int granted = plan.num_rows - plan.num_spans;
+  const int drafts = (granted + plan.num_spans / 2) / plan.num_spans;
+  if (std::abs(granted - drafts * plan.num_spans) > plan.num_spans / 8) return;
+  int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]);
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    if (plan.use[i].catch_up_rows > 2 * plan.num_rows) return;
+    table_ns += times_.draft_ns(static_cast<int>(i), plan.use[i]);
+  }
+  feedback_.add(plan.num_spans, drafts, table_ns, ns);
 }
 
 // Sequences of other drafters and of none.
@@ -215,7 +248,9 @@ LengthPolicy::Choice LengthPolicy::choose(int drafter, int num_sequences, const 
         load.tokens + num_sequences * kOne + drafting * expected_drafts(state, limit) / kOne;
     const Load all{load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
                    load.live + (drafting * limit + kOne - 1) / kOne, tokens};
-    const int64_t ns = ring_ns(all) + kRingSize * times_.draft_ns(drafter, use);
+    const int64_t draft_ns = times_.draft_ns(drafter, use);
+    const int64_t ns =
+        std::max<int64_t>(1, ring_ns(all) + kRingSize * draft_ns + extra_ns(all, draft_ns));
     const auto at = static_cast<size_t>(limit);
     speeds[at] = (tokens << 32) / ns;
     token_ns[at] = ns / kRingSize * kOne / tokens;
@@ -324,16 +359,17 @@ DraftGrant LengthPolicy::probe(uint64_t step, int drafter, const BatchDemand& de
   return {};
 }
 
-void LengthPolicy::planned(uint64_t step, int num_rows, int num_prompt_rows,
-                           const std::array<DraftUse, kMaxDrafters>& use) {
+void LengthPolicy::planned(uint64_t step, const PlannedStep& plan) {
   if (!adaptive()) return;
-  prompt_rows_[step % kRingSize] = num_prompt_rows;
-  const int64_t step_ns = times_.target.at(num_rows);
+  planned_[step % kRingSize] = plan;
+  num_live_[step % kRingSize] = 0;
+  const int64_t step_ns = times_.target.at(plan.num_rows);
   budget_ns_ = std::min(budget_ns_ + step_ns / kBudgetShare, kBudgetSteps * step_ns);
   for (size_t i = 0; i < grants_.size(); ++i) {
     State& state = states_[i];
-    if (!state.probing || use[i].catch_up_rows + use[i].num_passes == 0) continue;
-    budget_ns_ -= probe_ns(static_cast<int>(i), num_decoding_, use[i]);
+    const DraftUse& use = plan.use[i];
+    if (!state.probing || use.catch_up_rows + use.num_passes == 0) continue;
+    budget_ns_ -= probe_ns(static_cast<int>(i), num_decoding_, use);
     state.next_probe = step + kProbeSteps;
     state.probing = false;
   }

@@ -8,6 +8,7 @@
 
 #include "base/draft_grant.h"
 #include "base/result.h"
+#include "draft/step_feedback.h"
 #include "draft/step_times.h"
 #include "kernels/step_types.h"
 
@@ -30,6 +31,8 @@ struct LengthPolicyConfig {
   LengthMode mode = LengthMode::kAdaptive;
   std::vector<DraftSchedule> schedule = {};  // with kSchedule
   int steps_in_flight = 1;
+  // Adaptive: what steps really take corrects the table; otherwise it decides alone.
+  bool follows_device = false;
   std::vector<PolicyDrafter> drafters = {};
 };
 
@@ -42,9 +45,10 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule);
 //   scheduler.describe(demand);
 //   grants = policy.decide(step, demand);
 //   if (!scheduler.plan(plan, grants)) stop here: `step` may be decided again
-//   policy.planned(step, plan.num_rows, plan.num_new_ids, plan.drafts);
+//   policy.planned(step, {...});
 //   submit; with adaptive(), choose_lengths gets row_ns, and draft_ns of plan.drafts[d]
-// and for each span of a reconciled step, in step order: policy.observe(...).
+// and for each span of a reconciled step, in step order: policy.observe(...); then
+// policy.took(...).
 //
 // Adaptive: the limit P in 0..K that maximises expected tokens per modelled time over the batch;
 // chances of acceptance by position come from results that are at least max(2, steps_in_flight)
@@ -52,7 +56,8 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule);
 // enqueues nothing, and sequences fall behind. A resting one is tried with one draft of a few
 // sequences every 64 steps, where that fits into 1 % of the modelled time. Sequences that fell
 // behind, and prompts, are caught up where the tokens that they may still emit pay for it.
-// Integer arithmetic: the same calls give the same grants. Allocates nothing after construction.
+// Integer arithmetic: the same calls, `took` among them, give the same grants. Allocates nothing
+// after construction.
 class LengthPolicy {
  public:
   // `times` lives as long as the policy; only the adaptive mode reads it.
@@ -61,12 +66,21 @@ class LengthPolicy {
   // One grant a drafter, valid until the next call.
   std::span<const DraftGrant> decide(uint64_t step, const BatchDemand& demand);
 
-  // `num_prompt_rows`: of num_rows, those of prompt chunks (StepPlan::num_new_ids).
-  void planned(uint64_t step, int num_rows, int num_prompt_rows,
-               const std::array<DraftUse, kMaxDrafters>& use);
+  // What a step holds.
+  struct PlannedStep {
+    int num_spans = 0;
+    int num_rows = 0;
+    int num_prompt_rows = 0;  // of num_rows, those of prompt chunks (StepPlan::num_new_ids)
+    std::array<DraftUse, kMaxDrafters> use{};
+  };
+  void planned(uint64_t step, const PlannedStep& plan);
 
   // One span's result: `max_drafts` of the span, num_drafted and num_accepted of its SpanResult.
   void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted);
+
+  // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
+  // long on the device.
+  void took(uint64_t step, int64_t ns);
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
   // Of the last grant; for logs and tests.
@@ -113,6 +127,7 @@ class LengthPolicy {
   Choice choose(int drafter, int num_sequences, const Load& load) const;
   int64_t expected_drafts(const State& state, int limit) const;
   int64_t ring_ns(const Load& load) const;
+  int64_t extra_ns(const Load& load, int64_t draft_ns) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
@@ -126,9 +141,11 @@ class LengthPolicy {
   std::array<std::array<Results, kMaxDrafters>, kRingSize> results_{};
   uint64_t num_taken_in_ = 0;  // steps whose results are in the rates
   std::array<State, kMaxDrafters> states_{};
-  std::array<int, kRingSize> prompt_rows_{};  // of the last steps
-  int64_t budget_ns_ = 0;                     // for probes
-  int num_decoding_ = 0;                      // sequences of the step that was decided last
+  std::array<PlannedStep, kRingSize> planned_{};  // the last steps
+  std::array<int, kRingSize> num_live_{};         // drafts that they verified
+  StepFeedback feedback_;
+  int64_t budget_ns_ = 0;  // for probes
+  int num_decoding_ = 0;   // sequences of the step that was decided last
   std::vector<DraftGrant> grants_;
 };
 

@@ -1,7 +1,6 @@
 #include "engine/data_parallel_engine.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <future>
 #include <latch>
 #include <thread>
@@ -56,7 +55,7 @@ Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& 
   std::vector<std::future<Status>> starts;
   for (int i = 0; i < size; ++i) {
     starts.push_back(std::async(std::launch::async, [&, i, own = config_of_engine(config, i)] {
-      StartSeat seat(seats);
+      StartSeat seat(seats, i == 0);
       return make_one_engine(own, &seat, &engines[static_cast<size_t>(i)]);
     }));
   }
@@ -276,9 +275,6 @@ EngineConfig config_of_engine(const EngineConfig& config, int index) {
   part.on_load_progress = nullptr;
   part.on_download_progress = nullptr;
   if (!config.profile.empty()) part.profile += "." + std::to_string(index);
-  // The first engine writes what it measures; the others measure for themselves.
-  std::error_code error;
-  if (!std::filesystem::exists(part.step_time_table, error)) part.step_time_table.clear();
   return part;
 }
 

@@ -81,7 +81,7 @@ class DataParallelEngine final : public Engine {
   std::unordered_map<std::string, int> engine_of_;  // by id of a request that runs
 };
 
-// The configuration of the `index`th of several engines that are about to start.
+// The configuration of the `index`th of several engines.
 EngineConfig config_of_engine(const EngineConfig& config, int index);
 
 // Sums over engines; what is the same on all is that of the first.

@@ -203,7 +203,10 @@ bool EngineLoop::plan_next(StepPlan& plan) {
   }
   plan.step = num_submitted_;
   pacer_.planned(plan);
-  policy_.planned(plan.step, plan.num_rows, plan.num_new_ids, plan.drafts);
+  policy_.planned(plan.step, {.num_spans = static_cast<int>(plan.spans.size()),
+                              .num_rows = plan.num_rows,
+                              .num_prompt_rows = plan.num_new_ids,
+                              .use = plan.drafts});
   return true;
 }
 
@@ -310,7 +313,9 @@ void EngineLoop::note_step(uint64_t step) {
   clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
   if (step == 0) return;
   const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
-  pacer_.observe(plans_[(step - 1) % kStepRingSize], before.end_ns - before.begin_ns);
+  const int64_t ns = before.end_ns - before.begin_ns;
+  pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);
+  policy_.took(step - 1, ns);
   if (trace_ == nullptr) return;
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }

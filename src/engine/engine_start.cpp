@@ -295,7 +295,8 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
     FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
     FT_RETURN_IF_ERROR(check_step_times(file));
   }
-  if (has_file == 0 && ranks_.is_first() && !file.empty()) {
+  const bool writes = ranks_.is_first() && (seat_ == nullptr || seat_->is_first());
+  if (has_file == 0 && writes && !file.empty()) {
     FT_RETURN_IF_ERROR(write_step_times(step_times_, file));
   }
   return share_step_times();
@@ -339,6 +340,8 @@ Status EngineImpl::measure_step_times(const EngineConfig& config) {
 
 Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& clock) {
   LengthPolicyConfig policy = length_policy_config(config);
+  // A step that waits for other stages says little about its own work.
+  policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
     policy.drafters.push_back({.num_drafts = traits.max_drafts,

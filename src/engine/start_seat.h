@@ -5,16 +5,19 @@ namespace foretoken {
 
 // The place of one engine among several that start at once on one host. They wait for each other
 // before they measure, so that each measures its steps beside the others' steps. Given up when
-// destroyed: an engine that measures nothing, or fails, keeps nobody waiting. One thread each.
+// destroyed: an engine that measures nothing, or fails, keeps nobody waiting. The first one writes
+// what is written once. One thread each.
 class StartSeat {
  public:
   // `engines` has one count for each engine and outlives the seats.
-  explicit StartSeat(std::latch& engines) : engines_(engines) {}
+  StartSeat(std::latch& engines, bool is_first) : engines_(engines), is_first_(is_first) {}
   ~StartSeat() {
     if (!has_met_) engines_.count_down();
   }
   StartSeat(const StartSeat&) = delete;
   StartSeat& operator=(const StartSeat&) = delete;
+
+  bool is_first() const { return is_first_; }
 
   // At most once. Blocks until every other engine waits here too or has given up its seat.
   void wait_for_others() {
@@ -24,6 +27,7 @@ class StartSeat {
 
  private:
   std::latch& engines_;
+  const bool is_first_;
   bool has_met_ = false;
 };
 

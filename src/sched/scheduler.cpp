@@ -147,17 +147,25 @@ bool Scheduler::is_paced(const Sequence& sequence) const {
 }
 
 // Among others, paced prompts share what is granted to them; where they are more, they get more.
+// Whoever sends a short prompt is expected to come again; a sequence all of whose rows are in
+// flight waits for none of those to come.
 void Scheduler::pace(StepPlan& plan, PacedRows paced) {
   paced_rows_ = 0;
   if (config_.paced_prompt_len == 0) return;
-  int num_paced = 0, num_others = 0;
-  for (const Sequence* sequence : running_) ++(is_paced(*sequence) ? num_paced : num_others);
-  if (!waiting_.empty() && !free_slots_.empty()) {
-    ++(is_paced(*waiting_.front()) ? num_paced : num_others);
-  }
-  paces_beside_ = num_others > 0 ? kPlansAfterOthers : std::max(paces_beside_ - 1, 0);
+  int num_paced = 0, num_others = 0, num_short = 0;
+  const auto count = [&](const Sequence& sequence) {
+    if (is_paced(sequence)) {
+      ++num_paced;
+    } else if (!sequence.caught_up || sequence.len_floor() < sequence.max_len) {
+      ++num_others;
+      num_short += sequence.prompt_len <= config_.paced_prompt_len ? 1 : 0;
+    }
+  };
+  for (const Sequence* sequence : running_) count(*sequence);
+  if (!waiting_.empty() && !free_slots_.empty()) count(*waiting_.front());
+  paces_beside_ = num_short > 0 ? kPlansAfterOthers : std::max(paces_beside_ - 1, 0);
   if (num_paced == 0) return;
-  if (paces_beside_ > 0 && paced.beside > 0) {
+  if ((num_others > 0 || paces_beside_ > 0) && paced.beside > 0) {
     plan.paced_limit = paced.beside;
     paced_rows_ = std::max(1, paced.beside / std::min(num_paced, std::max(num_others, 1)));
   } else if (paced.alone > 0) {

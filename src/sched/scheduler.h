@@ -142,7 +142,7 @@ class Scheduler {
   int most_spans_ = 0;      // of the plan being made
   int num_finished_ = 0;    // finished but not yet released
   bool preempted_ = false;  // by a running sequence, in the plan being made
-  int paces_beside_ = 0;    // plans for which others count as there, since they come again
+  int paces_beside_ = 0;    // plans for which short ones count as there, since they come again
   int paced_rows_ = 0;      // of each paced prompt in that plan; 0: as many as there are
   SchedulerStats stats_;
 };

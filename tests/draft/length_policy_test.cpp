@@ -5,77 +5,11 @@
 #include <limits>
 #include <string>
 
+#include "draft/policy_tables.h"
 #include "draft/policy_world.h"
 
 namespace foretoken {
 namespace {
-
-TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
-  TimeCurve made;
-  for (const auto& [size, ns] : points) made.add(size, ns);
-  return made;
-}
-
-// A CPU: rows cost from the first on. The head costs a twelfth of the target.
-StepTimes cpu_times() {
-  StepTimes times;
-  times.target = curve({{1, 30000000},
-                        {2, 31000000},
-                        {4, 34000000},
-                        {8, 42000000},
-                        {16, 62000000},
-                        {32, 105000000},
-                        {64, 200000000},
-                        {512, 1560000000}});
-  times.drafters = {
-      {.name = "eagle3",
-       .catch_up = curve({{1, 2500000}, {16, 5500000}, {64, 16000000}, {512, 100000000}}),
-       .pass = curve({{1, 2500000}, {16, 5500000}, {64, 16000000}})}};
-  return times;
-}
-
-// A GPU: rows cost next to nothing up to 64.
-StepTimes gpu_times() {
-  StepTimes times;
-  times.target = curve({{1, 6000000},
-                        {8, 6100000},
-                        {32, 6400000},
-                        {64, 7000000},
-                        {128, 9000000},
-                        {256, 14000000},
-                        {512, 26000000},
-                        {2048, 100000000}});
-  times.drafters = {{.name = "eagle3",
-                     .catch_up = curve({{1, 400000}, {64, 450000}, {256, 800000}, {2048, 5000000}}),
-                     .pass = curve({{1, 350000}, {64, 380000}, {256, 500000}})}};
-  return times;
-}
-
-// A GPU as it is: kernels go by the rows that there is room for, attention by the sequences, and
-// the rows of few sequences with many drafts look cheaper than those of many with few.
-StepTimes tiled_times() {
-  StepTimes times = gpu_times();
-  times.target = curve({{1, 4500000}, {64, 5300000}, {128, 6700000}, {256, 9100000}});
-  times.verify = {{.drafts = 0,
-                   .idle = curve({{1, 4500000}, {16, 4800000}, {64, 5600000}, {256, 10800000}}),
-                   .full = curve({{1, 4500000}, {16, 4800000}, {64, 5600000}, {256, 10800000}})},
-                  {.drafts = 1,
-                   .idle = curve({{1, 4500000}, {16, 4900000}, {64, 7200000}, {256, 16000000}}),
-                   .full = curve({{1, 4500000}, {16, 4900000}, {64, 7400000}, {256, 16800000}})},
-                  {.drafts = 2,
-                   .idle = curve({{1, 4600000}, {16, 5300000}, {64, 8600000}, {256, 21000000}}),
-                   .full = curve({{1, 4600000}, {16, 5300000}, {64, 8900000}, {256, 22400000}})},
-                  {.drafts = 3,
-                   .idle = curve({{1, 4600000}, {16, 5300000}, {64, 8800000}, {256, 26000000}}),
-                   .full = curve({{1, 4600000}, {16, 5300000}, {64, 9100000}, {256, 27600000}})}};
-  return times;
-}
-
-LengthPolicyConfig policy_config(LengthMode mode, int num_drafts) {
-  return {.mode = mode,
-          .steps_in_flight = 2,
-          .drafters = {{.num_drafts = num_drafts, .has_kv = true, .max_catch_up_rows = 2048}}};
-}
 
 BatchDemand decoding(int num_ready) {
   BatchDemand demand;
@@ -137,7 +71,7 @@ TEST(LengthPolicy, ResultsAreLookedAtTwoStepsLater) {
     const int limit = policy.decide(step, decoding(1))[0].limit;
     // As if all of a hundred sequences of step 9 had been refused.
     EXPECT_EQ(limit > 0, step < 11) << step;
-    policy.planned(step, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}});
+    policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}}});
     for (int i = 0; i < (step == 9 ? 100 : 1) && limit > 0; ++i) {
       policy.observe(step, 0, limit, limit, step == 9 ? 0 : limit);
     }
@@ -201,7 +135,7 @@ TEST(LengthPolicy, ProbesAreRareSmallAndPaidFor) {
       probe_ns += times.draft_ns(0, use) + times.target.at(2) - times.target.at(1);
     }
     all_ns += times.target.at(1 + use.num_passes);
-    policy.planned(step, 1 + use.num_passes, 0, {use});
+    policy.planned(step, {1, 1 + use.num_passes, 0, {use}});
     if (use.num_passes > 0) policy.observe(step, 0, use.num_passes, use.num_passes, 0);
     missing = use.num_passes > 0 ? 0 : missing + 1;
     demand.drafters[0].num_ready = missing == 0 ? 1 : 0;
@@ -242,8 +176,10 @@ TEST(LengthPolicy, BesideFullPromptChunksRowsAreNotFree) {
   const auto run = [&](int num_prompt_rows) {
     for (int i = 0; i < 40; ++i, ++step) {
       const int limit = policy.decide(step, demand)[0].limit;
-      policy.planned(step, 64 * (1 + limit) + num_prompt_rows, num_prompt_rows,
-                     {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}});
+      policy.planned(step, {64,
+                            64 * (1 + limit) + num_prompt_rows,
+                            num_prompt_rows,
+                            {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}}});
       for (int n = 0; n < 64 && limit > 0; ++n) {
         policy.observe(step, 0, limit, limit, n % 2 == 0 ? limit : 0);
       }
@@ -262,8 +198,8 @@ TEST(LengthPolicy, RoomForDraftsCountsWhereTheTableSaysSo) {
     int limit = 0;
     for (uint64_t step = 0; step < 200; ++step) {
       limit = policy.decide(step, decoding(64))[0].limit;
-      policy.planned(step, 64 * (1 + limit), 0,
-                     {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}});
+      policy.planned(
+          step, {64, 64 * (1 + limit), 0, {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}}});
       for (int i = 0; i < 64 && limit > 0; ++i) {
         const int drafted = i < num_drafted ? limit : 0;
         policy.observe(step, 0, limit, drafted, std::min(drafted, i % 3 == 0 ? 1 : 3));
@@ -403,7 +339,7 @@ TEST(LengthPolicy, ShortRequestsDoNotKeepProbesAway) {
       num_probes += probes ? 1 : 0;
       DraftUse use;
       if (probes) use = {1, own.fewest_missing, 1};
-      policy.planned(step, 1 + use.num_passes, 0, {use});
+      policy.planned(step, {1, 1 + use.num_passes, 0, {use}});
       // Good enough to wake up for prompts.
       if (probes) policy.observe(step, 0, 1, 1, num_probes % 8 > 0 ? 1 : 0);
     }

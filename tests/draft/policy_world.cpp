@@ -66,7 +66,10 @@ bool PolicyWorld::plan() {
   const auto grants = policy_.decide(num_planned_, demand_);
   StepPlan plan;
   if (!scheduler_.plan(plan, grants)) return false;
-  policy_.planned(num_planned_, plan.num_rows, plan.num_new_ids, plan.drafts);
+  policy_.planned(num_planned_, {.num_spans = static_cast<int>(plan.spans.size()),
+                                 .num_rows = plan.num_rows,
+                                 .num_prompt_rows = plan.num_new_ids,
+                                 .use = plan.drafts});
   totals_.limits.push_back(policy_.last_limit(0));
   Step step{num_planned_++, {}, plan.drafts[0]};
   for (const Span& span : plan.spans) {
@@ -122,9 +125,12 @@ void PolicyWorld::finish_step() {
     decodes = decodes && work.span.first_new_id < 0;
   }
   const auto num_spans = static_cast<int>(step.work.size());
-  totals_.ns += decodes ? times_.step_ns(num_spans, granted, num_rows - num_spans)
-                        : times_.target.at(static_cast<int>(num_rows));
-  totals_.ns += times_.draft_ns(0, step.use);
+  int64_t ns = decodes ? times_.step_ns(num_spans, granted, num_rows - num_spans)
+                       : times_.target.at(static_cast<int>(num_rows));
+  ns += times_.draft_ns(0, step.use);
+  if (workload_.really) ns = workload_.really(num_spans, static_cast<int>(granted), ns);
+  totals_.ns += ns;
+  policy_.took(step.number, ns);
   totals_.num_caught_up += step.use.catch_up_rows;
   ++totals_.num_steps;
 }

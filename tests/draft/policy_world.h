@@ -23,6 +23,8 @@ class PolicyWorld {
     // all tokens are out.
     std::function<double(int percent, int position)> acceptance;
     int drafting = 8;  // of eight sequences, those for which the device drafts what it may
+    // What a step takes whose table time is `ns`; empty: that.
+    std::function<int64_t(int num_seqs, int num_drafts, int64_t ns)> really = nullptr;
   };
   struct Totals {
     int64_t ns = 0;

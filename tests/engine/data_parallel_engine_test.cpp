@@ -196,11 +196,9 @@ TEST_F(DataParallel, EnginesMeasureTogetherAndOneWritesTheTable) {
   two.parallel.data_parallel_size = 2;
   two.speculative[0].length_policy = "adaptive";
   two.step_time_table = file;
-  EXPECT_TRUE(config_of_engine(two, 1).step_time_table.empty());
   const auto measured = make(two);
   EXPECT_NE(measured->info().step_times, "");
   ASSERT_TRUE(std::filesystem::exists(file));
-  EXPECT_EQ(config_of_engine(two, 1).step_time_table, file);
   EXPECT_EQ(make(two)->info().step_times, measured->info().step_times);
   std::filesystem::remove(file);
 }

@@ -17,7 +17,7 @@ TEST(StartSeat, NobodyGoesOnBeforeAllAreThere) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kEngines; ++i) {
     threads.emplace_back([&] {
-      StartSeat seat(engines);
+      StartSeat seat(engines, false);
       ++arrived;
       seat.wait_for_others();
       if (arrived.load() != kEngines) ++went_early;
@@ -30,15 +30,15 @@ TEST(StartSeat, NobodyGoesOnBeforeAllAreThere) {
 TEST(StartSeat, OneThatGivesUpKeepsNobodyWaiting) {
   std::latch engines(3);
   {
-    const StartSeat failed(engines);
+    const StartSeat failed(engines, true);
   }
   std::thread other([&] {
-    StartSeat seat(engines);
+    StartSeat seat(engines, false);
     seat.wait_for_others();
   });
   EXPECT_FALSE(engines.try_wait());
   {
-    const StartSeat measures_nothing(engines);
+    const StartSeat measures_nothing(engines, false);
   }
   other.join();
   EXPECT_TRUE(engines.try_wait());

@@ -106,6 +106,38 @@ TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
   )"));
 }
 
+// One client with long prompts, one after the other, is alone with each of them.
+TEST(Scheduler, LongPromptsAreNotPacedBesideOnesThatAreThrough) {
+  const std::string script = R"(
+    pace 6 14
+    submit a prompt=20 max=LAST
+    plan
+    span a tokens=14 first
+    plan
+    span a tokens=6 samples
+    submit b prompt=40 max=60 base=300
+    plan
+)";
+  const auto with = [&](const std::string& last, const std::string& spans) {
+    std::string text = script + spans;
+    text.replace(text.find("LAST"), 4, last);
+    return run({.num_blocks = 200,
+                .block_size = 4,
+                .max_num_seqs = 4,
+                .max_num_batched_tokens = 16,
+                .paced_prompt_len = 10},
+               text);
+  };
+  EXPECT_EQ("", with("21", "span b tokens=14 first\n"));
+  EXPECT_EQ("", with("23", R"(
+    span a tokens=1 samples
+    span b tokens=6 first
+    finish a
+    plan
+    span b tokens=14
+  )"));
+}
+
 TEST(Scheduler, WithoutAThresholdALongPromptTakesWhatIsLeft) {
   EXPECT_EQ(
       "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 3, .max_num_batched_tokens = 16},

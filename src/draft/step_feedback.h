@@ -1,0 +1,46 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// How far steps that only decode are from what StepTimes says of them. The table is measured at
+// start, with short contexts and on a device that may be cooler or less busy than under load; what
+// is learned here is added to it. By the number of sequences, in powers of two, and the drafts that
+// each has room for. Engine thread; allocates nothing.
+class StepFeedback {
+ public:
+  // A step of so many sequences took `ns`; the table says `table_ns`.
+  void add(int num_seqs, int drafts, int64_t table_ns, int64_t ns);
+
+  // What to add to `table_ns`. Steps like it tell by a factor. Where there were none of late, those
+  // with the nearest number of drafts tell by a difference if they are faster than the table says;
+  // if they are slower it is 0, so that a few such steps are tried: the cause may be in the drafts.
+  int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
+
+ private:
+  static constexpr int kNumSizes = 14;  // up to 8192 sequences
+  static constexpr int kKnown = 5;      // steps, of which the first does not count
+  static constexpr int kMemory = 16;
+  static constexpr int64_t kForgotten = 4096;  // steps after which it is tried again
+
+  struct Cell {
+    int count = 0;
+    int64_t ratio = 0;     // in 1/65536
+    int64_t extra_ns = 0;  // mean difference
+    int64_t last = 0;      // in steps that were added
+  };
+  using Row = std::array<Cell, kMaxDrafts + 1>;
+
+  static size_t row_of(int num_seqs);
+  bool is_known(const Cell& cell) const {
+    return cell.count >= kKnown && num_added_ - cell.last <= kForgotten;
+  }
+
+  std::array<Row, kNumSizes> rows_{};
+  int64_t num_added_ = 0;
+};
+
+}  // namespace foretoken

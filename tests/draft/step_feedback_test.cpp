@@ -1,0 +1,116 @@
+#include "draft/step_feedback.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "draft/policy_tables.h"
+#include "draft/policy_world.h"
+
+namespace foretoken {
+namespace {
+
+void add(StepFeedback& feedback, int times, int num_seqs, int drafts, int64_t table, int64_t ns) {
+  for (int i = 0; i < times; ++i) feedback.add(num_seqs, drafts, table, ns);
+}
+
+TEST(StepFeedback, KnowsNothingAtFirst) {
+  StepFeedback feedback;
+  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 0);
+  add(feedback, 4, 16, 0, 1000000, 1500000);
+  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 0) << "one to warm up and three are too few";
+  feedback.add(16, 0, 1000000, 1500000);
+  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 500000);
+}
+
+TEST(StepFeedback, AStepLikeItTellsByAFactor) {
+  StepFeedback feedback;
+  add(feedback, 10, 16, 0, 1000000, 1500000);
+  EXPECT_EQ(feedback.extra_ns(13, 0, 800000), 400000) << "9 to 16 sequences are alike";
+  EXPECT_EQ(feedback.extra_ns(17, 0, 1000000), 0);
+}
+
+TEST(StepFeedback, ANeighbourTellsByADifferenceWhereItIsFaster) {
+  StepFeedback feedback;
+  add(feedback, 10, 16, 0, 2000000, 1500000);
+  EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), -500000);
+  EXPECT_EQ(feedback.extra_ns(16, 3, 800000), -400000) << "half at most";
+  add(feedback, 10, 16, 2, 2000000, 2200000);
+  EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), 0) << "two drafts are nearer than none";
+  EXPECT_EQ(feedback.extra_ns(16, 1, 4000000), -500000) << "of two neighbours the smaller";
+}
+
+TEST(StepFeedback, OneInterruptedStepSaysLittle) {
+  StepFeedback feedback;
+  add(feedback, 40, 4, 1, 1000000, 1000000);
+  feedback.add(4, 1, 1000000, 90000000);
+  EXPECT_LE(feedback.extra_ns(4, 1, 1000000), 40000);
+  // What stays so is believed.
+  add(feedback, 80, 4, 1, 1000000, 3000000);
+  EXPECT_GT(feedback.extra_ns(4, 1, 1000000), 1800000);
+}
+
+TEST(StepFeedback, WhatIsLongAgoIsForgotten) {
+  StepFeedback feedback;
+  add(feedback, 10, 64, 3, 1000000, 2000000);
+  add(feedback, 4000, 64, 0, 500000, 500000);
+  EXPECT_EQ(feedback.extra_ns(64, 3, 1000000), 1000000);
+  add(feedback, 200, 64, 0, 500000, 500000);
+  EXPECT_EQ(feedback.extra_ns(64, 3, 1000000), 0) << "as steps without drafts, which are exact";
+}
+
+TEST(StepFeedback, OddSizesAreHarmless) {
+  StepFeedback feedback;
+  add(feedback, 10, 0, 0, 1000, 1000);
+  add(feedback, 10, 1, 0, 0, 1000);
+  add(feedback, 10, 1, 0, 1000, 0);
+  add(feedback, 10, 1 << 30, kMaxDrafts, 1000, 2000);
+  EXPECT_EQ(feedback.extra_ns(0, 0, 1000), 0);
+  EXPECT_EQ(feedback.extra_ns(1, 0, 1000), 0);
+  EXPECT_EQ(feedback.extra_ns(8192, kMaxDrafts, 1000), 1000);
+}
+
+using Really = std::function<int64_t(int, int, int64_t)>;
+
+double speed(LengthMode mode, int num_drafts, bool follows, int batch, const Really& really) {
+  const StepTimes times = tiled_times();
+  LengthPolicyConfig config = policy_config(mode, num_drafts);
+  config.follows_device = follows;
+  PolicyWorld world(times, config,
+                    {.batch = batch,
+                     .num_requests = batch * 3,
+                     .prompt_len = 64,
+                     .output_len = 400,
+                     .acceptance = [](int, int position) { return .8 - .05 * position; },
+                     .really = really});
+  return world.run().tokens_per_second();
+}
+
+// Steps of many rows are slower than they were at start, as under a power limit.
+TEST(StepFeedback, DraftsThatDoNotPayAfterAllAreLeftOut) {
+  const Really hot = [](int seqs, int drafts, int64_t ns) {
+    return seqs + drafts > 128 ? ns * 8 / 5 : ns;
+  };
+  const double off = speed(LengthMode::kOff, 3, false, 96, hot);
+  EXPECT_LT(speed(LengthMode::kAdaptive, 3, false, 96, hot), 0.98 * off) << "the table alone errs";
+  EXPECT_GE(speed(LengthMode::kAdaptive, 3, true, 96, hot), 0.98 * off);
+}
+
+// Long contexts: every step reads a cache that the table knows nothing of, with drafts or without.
+TEST(StepFeedback, DraftsThatPayAfterAllAreMade) {
+  const Really far = [](int seqs, int, int64_t ns) { return ns + seqs * int64_t{100000}; };
+  const double best = speed(LengthMode::kFixed, 3, false, 256, far);
+  EXPECT_LT(speed(LengthMode::kAdaptive, 3, false, 256, far), 0.95 * best)
+      << "the table alone errs";
+  EXPECT_GE(speed(LengthMode::kAdaptive, 3, true, 256, far), 0.95 * best);
+}
+
+TEST(StepFeedback, ATableThatIsRightStaysRight) {
+  for (const int batch : {1, 16, 64, 256}) {
+    const double alone = speed(LengthMode::kAdaptive, 3, false, batch, nullptr);
+    EXPECT_NEAR(speed(LengthMode::kAdaptive, 3, true, batch, nullptr) / alone, 1, 0.005) << batch;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
