@@ -27,9 +27,10 @@ void add_model_flags(CLI::App& app, EngineConfig& config) {
                  "Cache folder of Hub files (default: as HF_HUB_CACHE or HF_HOME say)");
   app.add_option("--device", config.device, "cpu or cuda")->capture_default_str();
   app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")->capture_default_str();
-  app.add_option("--load-format", config.load_format,
-                 "auto, safetensors, dummy (random weights, config.json only), or dummy-TYPE: "
-                 "quantised by a type of foretoken convert, as dummy-q4_k_m (CPU)")
+  app.add_option(
+         "--load-format", config.load_format,
+         "auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE: "
+         "quantised by a type of foretoken convert, as dummy-q4_k_m (CPU)")
       ->capture_default_str();
   app.add_option("--hf-overrides", config.hf_overrides, "JSON object laid over config.json")
       ->type_name("JSON");

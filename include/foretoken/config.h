@@ -65,7 +65,7 @@ struct EngineConfig {
   int cpu_threads = 0;                     // 0: physical cores
   std::string dtype = "auto";              // auto | float32 | bfloat16
   std::string kv_cache_dtype = "auto";     // auto (the model's) | int8, on a CPU
-  std::string load_format = "auto";        // auto | safetensors | dummy | dummy-TYPE
+  std::string load_format = "auto";        // auto | safetensors | gguf | dummy | dummy-TYPE
   std::string hf_overrides;                // JSON object merged over config.json
   std::string generation_config = "auto";  // auto: the model's; vllm: none; or a folder
   std::string override_generation_config;  // JSON object merged over it

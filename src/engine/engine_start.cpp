@@ -156,7 +156,8 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
   if (config.kv_cache_dtype == "int8") options.kv_format = KvFormat::kInt8;
-  FT_ASSIGN_OR_RETURN(const LoadChoice choice, choose_load_format(config.load_format));
+  FT_ASSIGN_OR_RETURN(const LoadChoice choice,
+                      choose_load_format(config.load_format, config.model));
   options.load_format = choice.format;
   options.dummy_recipe = choice.recipe;
   options.sharding = ranks_.sharding();

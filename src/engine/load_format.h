@@ -13,9 +13,9 @@ struct LoadChoice {
   const GgufRecipe* recipe = nullptr;  // by which random weights are quantised; null: they are not
 };
 
-// auto, safetensors, dummy, or dummy-RECIPE with a quantising recipe of `foretoken convert --type`.
-// InvalidArgument otherwise.
-Result<LoadChoice> choose_load_format(const std::string& name);
+// auto, safetensors, gguf, dummy, or dummy-RECIPE with a quantising recipe of `foretoken convert
+// --type`. InvalidArgument otherwise, and where the model (a path or a Hub id) has other files.
+Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model);
 
 // Whether no weights are read.
 inline bool is_dummy(const std::string& load_format) { return load_format.starts_with("dummy"); }

@@ -19,6 +19,7 @@ HubOptions hub_options(const EngineConfig& config, const std::string& revision) 
 }  // namespace
 
 Result<EngineConfig> locate_model(const EngineConfig& config) {
+  FT_RETURN_IF_ERROR(choose_load_format(config.load_format, config.model).status());
   EngineConfig located = config;
   FT_ASSIGN_OR_RETURN(located.model,
                       resolve_model_folder(config.model, hub_options(config, config.revision)));

@@ -67,13 +67,19 @@ bool has_tokenizer(const std::string& folder) {
   return fs::exists(fs::path(folder) / "tokenizer.json", ignored);
 }
 
+Result<std::string> named_file(const std::string& path, const std::string& revision) {
+  if (revision.empty()) return path;
+  return invalid_argument("--revision '" + revision + "' is for Hub ids, and '" + path +
+                          "' is a file; remove --revision (of a drafter: \"revision\")");
+}
+
 }  // namespace
 
 Result<std::string> resolve_model_folder(const std::string& model, const HubOptions& options) {
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) return model;
   if (fs::exists(model, ignored)) {
-    if (is_gguf(model)) return model;
+    if (is_gguf(model)) return named_file(model, options.revision);
     return invalid_argument("model '" + model +
                             "' is a file; give the folder that holds config.json and "
                             "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name)");

@@ -6,8 +6,10 @@
 
 namespace foretoken {
 
-// The folder of a model that a user named by a folder or by a Hub id, org/name[@revision].
+// The folder of a model that a user named by a folder or by a Hub id, org/name[@revision], or a
+// GGUF file that a user named.
 //   A folder that exists always wins.
+//   A file has no revisions: InvalidArgument where one is wanted.
 //   Offline: the cached snapshot, or NotFound.
 //   A commit id whose snapshot is whole: that, without the network.
 //   Otherwise the Hub says which commit the revision is, and the files that the engine needs and

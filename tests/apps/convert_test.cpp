@@ -7,10 +7,25 @@ namespace {
 
 const std::string kModel = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
 
-nlohmann::json ids_of(const std::string& model) {
-  const CommandResult result =
-      run_command({"generate", "--model", model, "--prompt", "Once upon a time, there was a little",
-                   "--max-tokens", "32", "--temperature", "0", "--dtype", "float32", "--json"});
+CommandResult generate(const std::string& model, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> all = {"generate",
+                                  "--model",
+                                  model,
+                                  "--prompt",
+                                  "Once upon a time, there was a little",
+                                  "--max-tokens",
+                                  "32",
+                                  "--temperature",
+                                  "0",
+                                  "--dtype",
+                                  "float32",
+                                  "--json"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_command(all);
+}
+
+nlohmann::json ids_of(const std::string& model, const std::vector<std::string>& more = {}) {
+  const CommandResult result = generate(model, more);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result.json_lines().at(0)["token_ids"];
 }
@@ -22,8 +37,27 @@ TEST(Convert, AFileOfFloatsSaysTheSame) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_NE(made.out.find("MiB"), std::string::npos);
   EXPECT_EQ(ids_of(file), ids_of(kModel));
+  EXPECT_EQ(ids_of(file, {"--load-format", "gguf"}), ids_of(kModel));
   EXPECT_NE(run_command({"convert", kModel, "--type", "q8_0", "-o", file}).err.find("--force"),
             std::string::npos);
+}
+
+void expect_error(const CommandResult& result, const std::vector<std::string>& said) {
+  EXPECT_EQ(result.exit_code, 1);
+  ASSERT_EQ(result.errors().size(), 1u) << result.err;
+  for (const std::string& part : said) {
+    EXPECT_NE(result.errors()[0].find(part), std::string::npos) << result.errors()[0];
+  }
+}
+
+TEST(Convert, FlagsOfFoldersAreRefusedBesideAFile) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.write("x.gguf", "never read");
+  expect_error(generate(file, {"--revision", "dev"}), {"--revision 'dev'", file, "remove"});
+  expect_error(generate(file, {"--load-format", "safetensors"}),
+               {"--load-format safetensors", file, "use auto or gguf"});
+  expect_error(generate(kModel, {"--load-format", "gguf"}),
+               {"--load-format gguf", kModel, "--load-format auto"});
 }
 
 TEST(Convert, AQuantisedFolderLoads) {

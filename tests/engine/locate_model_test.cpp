@@ -75,6 +75,12 @@ TEST_F(LocateModel, DummyWeightsAreNotFetched) {
   EXPECT_EQ(server.count("", "safetensors"), 0);
 }
 
+TEST_F(LocateModel, OtherFilesAreNotFetched) {
+  config.load_format = "gguf";
+  EXPECT_EQ(locate_model(config).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(server.requests().size(), 0u);
+}
+
 TEST_F(LocateModel, CancelledBeforeItBegan) {
   const std::atomic<bool> cancel{true};
   config.cancel_load = &cancel;

@@ -49,6 +49,8 @@ TEST_F(ResolveModel, FilesAndTyposAreNamed) {
 TEST_F(ResolveModel, AGgufFileIsAModel) {
   const std::string path = scratch.write("x.gguf", "x");
   EXPECT_EQ(resolve(path).value(), path);
+  options.revision = "dev";
+  expect_error(resolve(path), {"--revision 'dev'", path, "remove --revision"});
   EXPECT_EQ(server.requests().size(), 0u);
 }
 
