@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Conversion {
   std::string revision;
   std::string output;
   std::string type;
-  int64_t group_size = 128;
+  std::optional<int64_t> group_size;
   bool force = false;
 };
 
@@ -31,13 +32,27 @@ struct FolderType {
   int bits;
 };
 constexpr FolderType kFolderTypes[] = {{"gptq-int4", 4}, {"gptq-int8", 8}};
+constexpr int64_t kGroupSize = 128;
+
+// Null for types of GGUF files.
+const FolderType* find_folder_type(const std::string& name) {
+  for (const FolderType& type : kFolderTypes) {
+    if (name == type.name) return &type;
+  }
+  return nullptr;
+}
+
+Status check_flags(const Conversion& given) {
+  if (!given.group_size || find_folder_type(given.type) != nullptr) return {};
+  return invalid_argument("--group-size is for --type gptq-int4 and gptq-int8, not for " +
+                          given.type + "; remove --group-size");
+}
 
 Result<int64_t> write(const std::string& folder, const Conversion& given,
                       const ConvertOptions& options) {
-  for (const FolderType& type : kFolderTypes) {
-    if (given.type == type.name) return to_gptq(folder, {type.bits, given.group_size}, options);
-  }
-  return to_gguf(folder, *find_gguf_recipe(given.type), options);
+  const FolderType* type = find_folder_type(given.type);
+  if (type == nullptr) return to_gguf(folder, *find_gguf_recipe(given.type), options);
+  return to_gptq(folder, {type->bits, given.group_size.value_or(kGroupSize)}, options);
 }
 
 int fail(const Status& status) {
@@ -48,6 +63,8 @@ int fail(const Status& status) {
 int convert(const Conversion& given) {
   init_logging("info");
   catch_interrupts();
+  const Status flags = check_flags(given);
+  if (!flags.ok()) return fail(flags);
   HubOptions hub = hub_options_from_environment();
   hub.revision = given.revision;
   hub.cancel = &interrupt_flag();
@@ -98,8 +115,8 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
   help += "; gptq-int4, gptq-int8 (a Hugging Face folder in GPTQ's layout, rounded to nearest)";
   command
       ->add_option("--group-size", options->group_size,
-                   "Columns that share a scale, for gptq-int4 and gptq-int8")
-      ->capture_default_str()
+                   "Columns that share a scale, for gptq-int4 and gptq-int8 (default: " +
+                       std::to_string(kGroupSize) + ")")
       ->check(CLI::IsMember(std::vector<int64_t>{32, 64, 128}));
   command->add_option("--type", options->type, help)->required()->check(CLI::IsMember(types));
   command->add_flag("--force", options->force, "Replace a GGUF file that exists");
