@@ -2,14 +2,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "attention/backend.h"
 #include "commands.h"
 #include "draft/registry.h"
+#include "engine/load_format.h"
 #include "engine/locate_model.h"
+#include "engine/resolve_config.h"
 #include "engine_options.h"
 #include "gguf/model_texts.h"
 #include "interrupt.h"
@@ -119,32 +120,43 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"load_seconds", info.load_seconds}};
 }
 
+// The list of a GGUF file's tensors is read; a folder may lack its weights.
+Result<int64_t> count_weights(const EngineConfig& engine, const ModelFiles& files,
+                              const ModelConfig& config, const DecoderTraits& traits) {
+  if (!files.is_gguf() || is_dummy(engine.load_format)) {
+    return decoder_weight_bytes(config, traits);
+  }
+  FT_ASSIGN_OR_RETURN(const auto device, open_configured_device(engine));
+  return gguf_weight_bytes(*device, files, config, traits);
+}
+
 // What config.json says, without loading anything else.
 Result<ordered_json> inspect_config(const EngineConfig& engine) {
-  namespace fs = std::filesystem;
+  const ModelFiles files(engine.model);
   FT_ASSIGN_OR_RETURN(const ModelConfig config,
-                      read_model_config(engine.model, {engine.dtype, engine.hf_overrides}));
+                      read_model_config(files, {engine.dtype, engine.hf_overrides}));
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) {
     return unsupported("architecture '" + config.architecture + "' is not supported; known are " +
                        architecture_names());
   }
+  FT_ASSIGN_OR_RETURN(const int64_t weight_bytes,
+                      count_weights(engine, files, config, architecture->decoder));
   const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
   const int64_t kv_bytes = 2 * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
-  return ordered_json{
-      {"architecture", config.architecture},
-      {"dtype", bytes == 4 ? "float32" : "bfloat16"},
-      {"vocab_size", config.vocab_size},
-      {"hidden_size", config.hidden_size},
-      {"intermediate_size", config.intermediate_size},
-      {"num_layers", config.num_layers},
-      {"num_heads", config.num_heads},
-      {"num_kv_heads", config.num_kv_heads},
-      {"head_dim", config.head_dim},
-      {"max_position_embeddings", config.max_position_embeddings},
-      {"weights_mib", mebibytes(decoder_weight_bytes(config, architecture->decoder))},
-      {"kv_cache_bytes_per_token", kv_bytes},
-      {"tokenizer", has_model_text(engine.model, "tokenizer.json")}};
+  return ordered_json{{"architecture", config.architecture},
+                      {"dtype", bytes == 4 ? "float32" : "bfloat16"},
+                      {"vocab_size", config.vocab_size},
+                      {"hidden_size", config.hidden_size},
+                      {"intermediate_size", config.intermediate_size},
+                      {"num_layers", config.num_layers},
+                      {"num_heads", config.num_heads},
+                      {"num_kv_heads", config.num_kv_heads},
+                      {"head_dim", config.head_dim},
+                      {"max_position_embeddings", config.max_position_embeddings},
+                      {"weights_mib", mebibytes(weight_bytes)},
+                      {"kv_cache_bytes_per_token", kv_bytes},
+                      {"tokenizer", has_model_text(files, "tokenizer.json")}};
 }
 
 // The part about the model. Aborted when a signal came.
@@ -239,7 +251,8 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--step-times", options->step_times,
                     "Also what steps and drafts cost, as the length policy adaptive reckons");
   command->add_flag("--config-only", options->config_only,
-                    "Read config.json only: no weights, no tokenizer, no memory taken");
+                    "Read config.json only, or what a GGUF file says of itself: no weights, no "
+                    "tokenizer, no memory taken");
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return inspect(*options); }; });

@@ -86,6 +86,13 @@ std::string architecture_names() {
   return names;
 }
 
+Result<int64_t> gguf_weight_bytes(const Device& device, const ModelFiles& file,
+                                  const ModelConfig& config, const DecoderTraits& traits) {
+  FT_CHECK(file.is_gguf());
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(file));
+  return bytes_to_load(device, config, traits, &checkpoint, {});
+}
+
 Result<std::unique_ptr<Model>> load_model(Device& device, const ModelFiles& files,
                                           const LoadOptions& options) {
   FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);

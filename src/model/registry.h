@@ -50,6 +50,11 @@ const Architecture* find_architecture(const std::string& name);
 // "A, B, C", for messages.
 std::string architecture_names();
 
+// Bytes that the weights of a whole GGUF file are going to take in the memory of `device`, which
+// keeps some quantised. `config` is read from the same file. Errors as of Checkpoint::open.
+Result<int64_t> gguf_weight_bytes(const Device& device, const ModelFiles& file,
+                                  const ModelConfig& config, const DecoderTraits& traits);
+
 // Reads a model into the memory of `device`, which must outlive it. Blocks until
 // done. Aborted when `cancelled` was set; ResourceExhausted when memory is short; otherwise an
 // error that names the file, tensor or field at fault.

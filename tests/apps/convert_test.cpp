@@ -60,6 +60,27 @@ TEST(Convert, FlagsOfFoldersAreRefusedBesideAFile) {
                {"--load-format gguf", kModel, "--load-format auto"});
 }
 
+double weights_mib(const std::string& model, const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"inspect", "--json", "--model", model};
+  all.insert(all.end(), more.begin(), more.end());
+  const CommandResult result = run_command(all);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return nlohmann::json::parse(result.out)["model"]["weights_mib"];
+}
+
+TEST(Convert, WeightsOfAFileAreCountedAsTheyAreKept) {
+  const ScratchFolder scratch;
+  for (const char* type : {"bf16", "q8_0", "q4_k_m"}) {
+    const std::string file = (scratch.path() / (std::string(type) + ".gguf")).string();
+    ASSERT_EQ(run_command({"convert", kModel, "--type", type, "-o", file}).exit_code, 0);
+    for (const char* dtype : {"bfloat16", "float32"}) {
+      EXPECT_DOUBLE_EQ(weights_mib(file, {"--dtype", dtype, "--config-only"}),
+                       weights_mib(file, {"--dtype", dtype}))
+          << type << " " << dtype;
+    }
+  }
+}
+
 TEST(Convert, AQuantisedFolderLoads) {
   const ScratchFolder scratch;
   const std::string folder = (scratch.path() / "int8").string();
