@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
 // Devices of one kind differ, because other multiprocessors of theirs are switched off.
 int resident_clusters(int cluster);
 
-// False when the device or the driver cannot run it.
+// False when the device or the driver cannot run it. Only where resident_clusters are not 0.
 template <class Shape, class Epilogue>
 bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   // Of the current device: the ranks of a process have several.
@@ -132,10 +132,8 @@ bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) 
                            Shape::kBytes) != cudaSuccess) {
     return false;
   }
-  const int resident = resident_clusters(Shape::kCluster);
   WideMaps maps;
-  if (resident == 0 ||
-      !make_row_map(maps.x, args.x, args.max_rows, args.k, Shape::kRows / Shape::kClusterW) ||
+  if (!make_row_map(maps.x, args.x, args.max_rows, args.k, Shape::kRows / Shape::kClusterW) ||
       !make_weight_map(maps.w, args.weight, args.n, args.k, Shape::kAtoms,
                        Shape::kGroups / Shape::kClusterX)) {
     return false;
@@ -143,8 +141,9 @@ bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) 
   const int tiles = ceil_div(args.max_rows, Shape::kRows * Shape::kClusterX) *
                     ceil_div(args.n, Shape::kN * Shape::kClusterW);
   set_width(epilogue, args, Shape::kN);
-  launch_cluster(gemm_wide_kernel<Shape, Epilogue>, std::min(tiles, resident) * Shape::kCluster,
-                 Shape::kCluster, Shape::kThreads, Shape::kBytes, stream, args, epilogue, maps);
+  const int num_clusters = std::min(tiles, resident_clusters(Shape::kCluster));
+  launch_cluster(gemm_wide_kernel<Shape, Epilogue>, num_clusters * Shape::kCluster, Shape::kCluster,
+                 Shape::kThreads, Shape::kBytes, stream, args, epilogue, maps);
   return true;
 }
 
