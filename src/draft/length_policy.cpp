@@ -26,11 +26,12 @@ constexpr int kLearningSpans = 4;
 constexpr int64_t kWakeMargin = 64;     // 1/64 better than resting ends a rest
 constexpr int64_t kSwitchMargin = 256;  // 1/256 better than the last limit
 constexpr uint64_t kProbeSteps = 64;
-constexpr int kProbeShare = 16;        // one of so many sequences
-constexpr int64_t kBudgetShare = 128;  // of the modelled time, for probes
-constexpr int64_t kBudgetSteps = 64;   // most that it saves up, in steps
-constexpr int kNobody = -1;            // DraftGrant::max_class
-constexpr int kAlone = 64;             // rows of a catch-up that are rated together, at least
+constexpr int kProbeShare = 16;              // one of so many sequences
+constexpr int64_t kBudgetShare = 128;        // of the modelled time, for probes
+constexpr int64_t kBudgetSteps = 64;         // most that it saves up, in steps
+constexpr int kNobody = -1;                  // DraftGrant::max_class
+constexpr int64_t kShortStepNs = 2'000'000;  // below, times tell of what else the host does
+constexpr int kAlone = 64;                   // rows of a catch-up that are rated together, at least
 
 int rows_of(const LengthPolicyConfig::PolicyDrafter& drafter, int num_sequences, int limit) {
   if (!drafter.has_kv) return 0;
@@ -198,6 +199,7 @@ void LengthPolicy::took(uint64_t step, int64_t ns) {
   const PlannedStep& plan = planned_[step % kRingSize];
   if (!adaptive() || !config_.follows_device) return;
   if (plan.num_prompt_rows > 0 || plan.num_spans == 0) return;
+  if (times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
   const int granted = plan.num_rows - plan.num_spans;
   const int drafts = (granted + plan.num_spans / 2) / plan.num_spans;
   if (std::abs(granted - drafts * plan.num_spans) > plan.num_spans / 8) return;

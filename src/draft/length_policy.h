@@ -79,7 +79,7 @@ class LengthPolicy {
   void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted);
 
   // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
-  // long on the device.
+  // long until the next one began, or until it ended where none followed.
   void took(uint64_t step, int64_t ns);
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }

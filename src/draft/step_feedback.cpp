@@ -8,7 +8,7 @@ namespace foretoken {
 namespace {
 
 constexpr int64_t kOne = 65536;
-constexpr int64_t kMostRatio = 8 * kOne;
+constexpr int64_t kMostRatio = 8;
 
 }  // namespace
 
@@ -23,14 +23,12 @@ void StepFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   ++num_added_;
   if (cell.count > 0 && num_added_ - cell.last > kForgotten) cell = {};
   cell.last = num_added_;
-  // The first one may still warm things up.
-  if (cell.count++ == 0) return;
-  int64_t ratio = std::clamp(ns * kOne / table_ns, kOne / 8, kMostRatio);
-  // One step that something interrupted says little.
-  if (cell.count > kKnown) ratio = std::clamp(ratio, cell.ratio * 2 / 3, cell.ratio * 3 / 2);
-  const int64_t weight = std::min(cell.count - 1, kMemory);
-  cell.ratio += (ratio - cell.ratio) / weight;
-  cell.extra_ns += (table_ns * ratio / kOne - table_ns - cell.extra_ns) / weight;
+  const int64_t ratio = std::clamp(ns * kOne / table_ns, kOne / kMostRatio, kOne * kMostRatio);
+  cell.recent[static_cast<size_t>(cell.count++ % kMemory)] = ratio;
+  cell.table_ns = table_ns;
+  std::array<int64_t, kMemory> sorted = cell.recent;
+  std::nth_element(sorted.begin(), sorted.begin() + kMemory / 2, sorted.end());
+  cell.ratio = sorted[kMemory / 2];
 }
 
 int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {
@@ -46,7 +44,9 @@ int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
     nearest = &cell;
     least = std::abs(i - drafts);
   }
-  return nearest == nullptr ? 0 : std::clamp(nearest->extra_ns, -table_ns / 2, int64_t{0});
+  if (nearest == nullptr) return 0;
+  const int64_t extra = nearest->table_ns * nearest->ratio / kOne - nearest->table_ns;
+  return std::clamp(extra, -table_ns / 2, int64_t{0});
 }
 
 }  // namespace foretoken

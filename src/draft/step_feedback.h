@@ -21,22 +21,22 @@ class StepFeedback {
   int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
 
  private:
-  static constexpr int kNumSizes = 14;  // up to 8192 sequences
-  static constexpr int kKnown = 5;      // steps, of which the first does not count
-  static constexpr int kMemory = 16;
+  static constexpr int kNumSizes = 14;         // up to 8192 sequences
+  static constexpr int kMemory = 5;            // steps of which the middle one counts
   static constexpr int64_t kForgotten = 4096;  // steps after which it is tried again
 
   struct Cell {
     int count = 0;
-    int64_t ratio = 0;     // in 1/65536
-    int64_t extra_ns = 0;  // mean difference
-    int64_t last = 0;      // in steps that were added
+    std::array<int64_t, kMemory> recent{};  // of the table's time, in 1/65536
+    int64_t ratio = 0;                      // their median
+    int64_t table_ns = 0;                   // of the last step
+    int64_t last = 0;                       // in steps that were added
   };
   using Row = std::array<Cell, kMaxDrafts + 1>;
 
   static size_t row_of(int num_seqs);
   bool is_known(const Cell& cell) const {
-    return cell.count >= kKnown && num_added_ - cell.last <= kForgotten;
+    return cell.count >= kMemory && num_added_ - cell.last <= kForgotten;
   }
 
   std::array<Row, kNumSizes> rows_{};

@@ -315,7 +315,9 @@ void EngineLoop::note_step(uint64_t step) {
   const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
   const int64_t ns = before.end_ns - before.begin_ns;
   pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);
-  policy_.took(step - 1, ns);
+  // The time until the next step begins counts where that was planned by then: a slow host's too.
+  const bool follows = follows_[step % kStepRingSize];
+  policy_.took(step - 1, follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns);
   if (trace_ == nullptr) return;
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }
