@@ -26,7 +26,7 @@ class StepFeedback {
   static constexpr int64_t kForgotten = 4096;  // steps after which it is tried again
 
   struct Cell {
-    int count = 0;
+    int64_t count = 0;
     std::array<int64_t, kMemory> recent{};  // of the table's time, in 1/65536
     int64_t ratio = 0;                      // their median
     int64_t table_ns = 0;                   // of the last step
