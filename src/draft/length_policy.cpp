@@ -38,6 +38,11 @@ int rows_of(const LengthPolicyConfig::PolicyDrafter& drafter, int num_sequences,
   return num_sequences * (drafter.keeps_written ? std::min(2, limit + 1) : limit + 1);
 }
 
+// Of `granted` drafts, rounded.
+int drafts_each(int64_t granted, int num_seqs) {
+  return static_cast<int>((granted + num_seqs / 2) / num_seqs);
+}
+
 }  // namespace
 
 Status check_schedule(const std::vector<DraftSchedule>& schedule) {
@@ -164,11 +169,16 @@ int64_t LengthPolicy::expected_drafts(const State& state, int limit) const {
   return sum;
 }
 
-// What the load takes in each of the last kRingSize steps. Beside a prompt chunk its drafts cost
-// what their rows add there; without them it counts as alone, as the chunk would have run anyway.
-int64_t LengthPolicy::ring_ns(const Load& load) const {
-  const int64_t alone = times_.step_ns(load.seqs, load.granted, load.live);
-  const int64_t without = times_.step_ns(load.seqs, 0, 0);
+// What the load and its drafters' passes take in each of the last kRingSize steps. Beside a prompt
+// chunk its drafts cost what their rows add there; without them it counts as alone, as the chunk
+// would have run anyway.
+int64_t LengthPolicy::ring_ns(const Load& load, int64_t draft_ns) const {
+  const auto really = [&](int drafts, int64_t table_ns) {
+    return table_ns + feedback_.extra_ns(load.seqs, drafts, table_ns);
+  };
+  const int64_t alone = really(drafts_each(load.granted, load.seqs),
+                               times_.step_ns(load.seqs, load.granted, load.live) + draft_ns);
+  const int64_t without = really(0, times_.step_ns(load.seqs, 0, 0)) + draft_ns;
   const auto live = static_cast<int>(load.live);
   int64_t sum = 0;
   for (const PlannedStep& plan : planned_) {
@@ -180,19 +190,6 @@ int64_t LengthPolicy::ring_ns(const Load& load) const {
   return std::max<int64_t>(1, sum);
 }
 
-// What the steps of ring_ns really take beyond the table; beside a prompt chunk, what the load
-// takes without drafts. `draft_ns`: of the drafters' passes.
-int64_t LengthPolicy::extra_ns(const Load& load, int64_t draft_ns) const {
-  if (load.seqs == 0) return 0;
-  const auto num_alone = std::count_if(planned_.begin(), planned_.end(),
-                                       [](const auto& plan) { return plan.num_prompt_rows == 0; });
-  const auto drafts = static_cast<int>((load.granted + load.seqs / 2) / load.seqs);
-  const int64_t alone = times_.step_ns(load.seqs, load.granted, load.live) + draft_ns;
-  return num_alone * feedback_.extra_ns(load.seqs, drafts, alone) +
-         (kRingSize - num_alone) *
-             feedback_.extra_ns(load.seqs, 0, times_.step_ns(load.seqs, 0, 0));
-}
-
 // Steps in which nearly all sequences have room for the same number of drafts; others, as while
 // some are caught up, are like no step to come.
 void LengthPolicy::took(uint64_t step, int64_t ns) {
@@ -201,7 +198,7 @@ void LengthPolicy::took(uint64_t step, int64_t ns) {
   if (plan.num_prompt_rows > 0 || plan.num_spans == 0) return;
   if (times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
   const int granted = plan.num_rows - plan.num_spans;
-  const int drafts = (granted + plan.num_spans / 2) / plan.num_spans;
+  const int drafts = drafts_each(granted, plan.num_spans);
   if (std::abs(granted - drafts * plan.num_spans) > plan.num_spans / 8) return;
   int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]);
   for (size_t i = 0; i < grants_.size(); ++i) {
@@ -250,9 +247,7 @@ LengthPolicy::Choice LengthPolicy::choose(int drafter, int num_sequences, const 
         load.tokens + num_sequences * kOne + drafting * expected_drafts(state, limit) / kOne;
     const Load all{load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
                    load.live + (drafting * limit + kOne - 1) / kOne, tokens};
-    const int64_t draft_ns = times_.draft_ns(drafter, use);
-    const int64_t ns =
-        std::max<int64_t>(1, ring_ns(all) + kRingSize * draft_ns + extra_ns(all, draft_ns));
+    const int64_t ns = ring_ns(all, times_.draft_ns(drafter, use));
     const auto at = static_cast<size_t>(limit);
     speeds[at] = (tokens << 32) / ns;
     token_ns[at] = ns / kRingSize * kOne / tokens;

@@ -126,8 +126,7 @@ class LengthPolicy {
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, int num_sequences, const Load& load) const;
   int64_t expected_drafts(const State& state, int limit) const;
-  int64_t ring_ns(const Load& load) const;
-  int64_t extra_ns(const Load& load, int64_t draft_ns) const;
+  int64_t ring_ns(const Load& load, int64_t draft_ns) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);

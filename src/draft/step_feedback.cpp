@@ -34,19 +34,17 @@ void StepFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
 int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {
   if (num_seqs <= 0) return 0;
   const Row& row = rows_[row_of(num_seqs)];
-  const Cell& own = row[static_cast<size_t>(std::clamp(drafts, 0, kMaxDrafts))];
-  if (is_known(own)) return table_ns * own.ratio / kOne - table_ns;
-  const Cell* nearest = nullptr;
-  int least = kMaxDrafts + 1;
+  const int own = std::clamp(drafts, 0, kMaxDrafts);
+  int nearest = -1;
   for (int i = 0; i <= kMaxDrafts; ++i) {
-    const Cell& cell = row[static_cast<size_t>(i)];
-    if (!is_known(cell) || std::abs(i - drafts) >= least) continue;
-    nearest = &cell;
-    least = std::abs(i - drafts);
+    if (!is_known(row[static_cast<size_t>(i)])) continue;
+    if (nearest < 0 || std::abs(i - own) < std::abs(nearest - own)) nearest = i;
   }
-  if (nearest == nullptr) return 0;
-  const int64_t extra = nearest->table_ns * nearest->ratio / kOne - nearest->table_ns;
-  return std::clamp(extra, -table_ns / 2, int64_t{0});
+  if (nearest < 0) return 0;
+  const Cell& cell = row[static_cast<size_t>(nearest)];
+  const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kOne - of_ns; };
+  if (nearest == own) return extra(table_ns);
+  return std::clamp(extra(cell.table_ns), -table_ns / 2, int64_t{0});
 }
 
 }  // namespace foretoken
