@@ -12,4 +12,6 @@ void init_logging(const char* level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void make_logger() { (void)spdlog::default_logger(); }
+
 }  // namespace foretoken

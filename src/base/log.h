@@ -7,6 +7,9 @@ namespace foretoken {
 // by name: trace, debug, info, warning, error.
 void init_logging(const char* level);
 
+// Makes the default logger, which its first use does else: not for two threads at once.
+void make_logger();
+
 }  // namespace foretoken
 
 // FT_LOG(info, "loaded {} tensors", n). Nothing at info or above inside the step path.

@@ -47,8 +47,7 @@ Status fetch_files(const EngineConfig& config) {
 
 // Of several errors the first engine's.
 Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
-  // Its first use makes the logger, which two threads must not do at once.
-  (void)spdlog::default_logger();
+  make_logger();
   const int size = config.parallel.data_parallel_size;
   std::latch seats(size);
   std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));

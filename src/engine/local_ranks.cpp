@@ -22,8 +22,7 @@ EngineConfig config_of_rank(const EngineConfig& config, int rank) {
 
 LocalRanks::LocalRanks(const EngineConfig& config, const TestHooks& hooks,
                        std::vector<group::LaneLinks>& links) {
-  // Its first use makes the logger, which two threads must not do at once.
-  (void)spdlog::default_logger();
+  make_logger();
   TestHooks own_hooks;
   own_hooks.drop_bonus = hooks.drop_bonus;
   for (size_t rank = 1; rank < links.size(); ++rank) {
