@@ -128,21 +128,15 @@ std::vector<Request> make_requests(const DecodeOptions& options,
 
 // A step that was planned before the last output ended may still run: a request of one token ends
 // after it, and no step is planned beyond its own.
-Status settle(Engine& engine, int32_t id) {
-  Request request;
-  request.request_id = "bench-settle";
-  request.prompt_token_ids = {id};
-  request.sampling.max_tokens = 1;
-  request.sampling.ignore_eos = true;
-  request.sampling.detokenize = false;
-  request.sampling.temperature = 0;
-  return run_bench_requests(engine, {request}, {}).status();
+Status settle(const DecodeOptions& options, Engine& engine, int32_t id) {
+  const std::vector<BenchPrompt> prompts = {{.ids = {id}}};
+  return run_bench_requests(engine, make_requests(options, prompts, 1), {}).status();
 }
 
 Status run_size(const DecodeOptions& options, const std::vector<BenchPrompt>& prompts,
                 Variant* variant) {
   const auto seconds = [&](int output_len) -> Result<BenchRun> {
-    FT_RETURN_IF_ERROR(settle(*variant->engine, prompts.front().ids.front()));
+    FT_RETURN_IF_ERROR(settle(options, *variant->engine, prompts.front().ids.front()));
     return run_bench_requests(*variant->engine, make_requests(options, prompts, output_len), {});
   };
   FT_ASSIGN_OR_RETURN(const BenchRun short_run, seconds(options.short_len));
