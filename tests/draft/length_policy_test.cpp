@@ -7,9 +7,12 @@
 
 #include "draft/policy_tables.h"
 #include "draft/policy_world.h"
+#include "support/time_curve.h"
 
 namespace foretoken {
 namespace {
+
+using test::curve;
 
 BatchDemand decoding(int num_ready) {
   BatchDemand demand;

@@ -1,12 +1,10 @@
 #include "draft/policy_tables.h"
 
+#include "support/time_curve.h"
+
 namespace foretoken {
 
-TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
-  TimeCurve made;
-  for (const auto& [size, ns] : points) made.add(size, ns);
-  return made;
-}
+using test::curve;
 
 StepTimes cpu_times() {
   StepTimes times;

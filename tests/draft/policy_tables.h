@@ -1,12 +1,8 @@
 #pragma once
-#include <initializer_list>
-
 #include "draft/length_policy.h"
 #include "draft/step_times.h"
 
 namespace foretoken {
-
-TimeCurve curve(std::initializer_list<TimeCurve::Point> points);
 
 // A CPU: rows cost from the first on. The head costs a twelfth of the target.
 StepTimes cpu_times();

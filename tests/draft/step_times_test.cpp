@@ -6,14 +6,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/time_curve.h"
+
 namespace foretoken {
 namespace {
 
-TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
-  TimeCurve made;
-  for (const auto& [size, ns] : points) made.add(size, ns);
-  return made;
-}
+using test::curve;
 
 StepTimes some_times() {
   StepTimes times;

@@ -6,6 +6,7 @@
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
 #include "support/dialled_set.h"
+#include "support/time_curve.h"
 
 // The adaptive policy where text is bad first, and good later in requests too short for a probe of
 // their own.
@@ -18,11 +19,7 @@ constexpr int kBadRequests = 60;
 constexpr int kGoodRequests = 200;
 constexpr int kOutput = 40;  // less than draft_math::kProbeTokens
 
-TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
-  TimeCurve made;
-  for (const auto& [size, ns] : points) made.add(size, ns);
-  return made;
-}
+using test::curve;
 
 struct Case {
   std::string kind;

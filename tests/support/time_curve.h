@@ -1,0 +1,14 @@
+#pragma once
+#include <initializer_list>
+
+#include "draft/step_times.h"
+
+namespace foretoken::test {
+
+inline TimeCurve curve(std::initializer_list<TimeCurve::Point> points) {
+  TimeCurve made;
+  for (const auto& [size, ns] : points) made.add(size, ns);
+  return made;
+}
+
+}  // namespace foretoken::test
