@@ -94,8 +94,12 @@ __device__ inline MergeScales merge_scales(float running, float partial) {
 __device__ inline float merge(float running, float partial, const MergeScales& scales) {
   return fmaf(running, scales.running, __fmul_rn(partial, scales.partial));
 }
+// By which the weighted sum of values of a row is multiplied in the end.
+__device__ inline float inverse_of(float sum_of_weights) {
+  return sum_of_weights > 0.0f ? __frcp_rn(sum_of_weights) : 0.0f;
+}
 __device__ inline float normalized(float sum_of_values, float sum_of_weights) {
-  return sum_of_weights > 0.0f ? __fdiv_rn(sum_of_values, sum_of_weights) : 0.0f;
+  return __fmul_rn(sum_of_values, inverse_of(sum_of_weights));
 }
 
 // Workspace: values [row, head, split, head_dim], then {highest, sum of weights} [row, head,

@@ -159,7 +159,7 @@ __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, in
     add_tile<Dim>(part, walk.unit * kUnit, limits, scoring, q_tile, k_tile, k_tile + kUnitBytes);
     __syncthreads();
     if (!ends_split(walk.unit) && walk.unit < walk.last) continue;
-    finish<Dim>(part);
+    finish(part);
     if (schedule.num_parts > 1) {
       store_partial<Dim>(args, tile, schedule.max_splits, walk.unit / kSplitUnits, part);
     } else {

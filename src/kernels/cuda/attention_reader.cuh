@@ -124,11 +124,7 @@ struct TeamReader {
     }
     Scores<Dim> scores;
     share<Halves>(scores, products);
-    if (limits.see_all(begin)) {
-      apply_softmax<Unit::kPart, Halves, false>(part, scores, begin, limits, scoring.scale);
-    } else {
-      apply_softmax<Unit::kPart, Halves>(part, scores, begin, limits, scoring.scale);
-    }
+    apply_softmax<Unit::kPart, Halves>(part, scores, begin, limits, scoring.scale);
     uint8_t* values = wait_unit();
     clear_unseen(values, begin, job.tile);
     multiply_pv<Halves>(part, scores, shared_address(values));
@@ -143,7 +139,7 @@ struct TeamReader {
     for (int unit = job.first_unit; unit <= job.last_unit; ++unit) {
       add_unit<Halves>(part, unit * kUnit, job, limits, queries);
       if (!ends_split(unit) && unit < job.last_unit) continue;
-      finish<Unit::kPart>(part);
+      finish(part);
       if (job.partials >= 0) {
         store(job, unit / kSplitUnits - job.first_split, part);
       } else {

@@ -19,13 +19,16 @@ struct Shape {
   __device__ static int first_value() { return threadIdx.x / 32 % kValueParts * kValueDim; }
 };
 
-// Result of a group's 16 rows over some KV positions, in the layout of the products: this lane has
-// rows lane / 4 and lane / 4 + 8, and in each block of 8 dimensions of the warp's values the two
-// from 2 (lane % 4) on.
-template <int Dim>
-struct Partial {
+// Of a group's 16 rows over some KV positions, in the layout of the products: this lane has rows
+// lane / 4 and lane / 4 + 8.
+struct RowSums {
   float highest[2] = {-INFINITY, -INFINITY};
   float weights[2] = {};  // this lane's part within a split, the whole sum after `finish`
+};
+// Their result: in each block of 8 dimensions of the warp's values this lane has the two from
+// 2 (lane % 4) on.
+template <int Dim>
+struct Partial : RowSums {
   float values[Shape<Dim>::kValueDim / 8][4] = {};
 };
 
@@ -80,27 +83,42 @@ __device__ void cap_products(Scores<Dim>& products, const Scoring& scoring) {
   }
 }
 
-// Turns scores into weights relative to the new highest score and rescales what was there.
-// A tile of which a row sees nothing leaves that row's bits as they are. Halves: 1 leaves out rows
-// 8 to 15. Masked: false where all rows see all positions.
-template <int Dim, int Halves = 2, bool Masked = true>
-__device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& scores, int begin,
-                              const RowLimits& limits, float scale) {
+// Positions that a row does not see get no weight.
+template <int Dim, int Halves = 2>
+__device__ void mask_products(Scores<Dim>& products, int begin, const RowLimits& limits) {
   const int column = begin + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int i = 0; i < Halves; ++i) {
-    float highest = part.highest[i];
 #pragma unroll
     for (int n = 0; n < kUnit / 8; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const int position = column + n * 8 + j;
-        const bool visible = !Masked || (position >= limits.first[i] && position <= limits.last[i]);
-        float& score = scores[n][i * 2 + j];
-        score = visible ? __fmul_rn(score, scale) : -INFINITY;
-        highest = fmaxf(highest, score);
+        const bool visible = position >= limits.first[i] && position <= limits.last[i];
+        if (!visible) products[n][i * 2 + j] = -INFINITY;
       }
     }
+  }
+}
+
+// Turns products into weights relative to the new highest score, by which the values summed so far
+// are then to be rescaled: see `rescale_values`. A tile of which a row sees nothing leaves that
+// row's bits as they are. Halves: 1 leaves out rows 8 to 15. scale > 0.
+template <int Dim, int Halves = 2>
+__device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps)[2], float scale) {
+#pragma unroll
+  for (int i = 0; i < Halves; ++i) {
+    float tops[2] = {part.highest[i], -INFINITY};
+#pragma unroll
+    for (int n = 0; n < kUnit / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float& score = scores[n][i * 2 + j];
+        score = __fmul_rn(score, scale);
+        tops[j] = fmaxf(tops[j], score);
+      }
+    }
+    float highest = fmaxf(tops[0], tops[1]);
     highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
     const float base = highest == -INFINITY ? 0.0f : highest;
@@ -117,17 +135,33 @@ __device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& scores, int begin
     }
     part.weights[i] = fmaf(part.weights[i], keep, __fadd_rn(sums[0], sums[1]));
     part.highest[i] = highest;
+    keeps[i] = keep;
+  }
+}
+
+template <int Dim, int Halves = 2>
+__device__ void rescale_values(Partial<Dim>& part, const float (&keeps)[2]) {
+#pragma unroll
+  for (int i = 0; i < Halves; ++i) {
 #pragma unroll
     for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      part.values[d][i * 2] = __fmul_rn(part.values[d][i * 2], keep);
-      part.values[d][i * 2 + 1] = __fmul_rn(part.values[d][i * 2 + 1], keep);
+      part.values[d][i * 2] = __fmul_rn(part.values[d][i * 2], keeps[i]);
+      part.values[d][i * 2 + 1] = __fmul_rn(part.values[d][i * 2 + 1], keeps[i]);
     }
   }
 }
 
+template <int Dim, int Halves = 2>
+__device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& products, int begin,
+                              const RowLimits& limits, float scale) {
+  if (!limits.see_all(begin)) mask_products<Dim, Halves>(products, begin, limits);
+  float keeps[2];
+  weigh_products<Dim, Halves>(part, products, keeps, scale);
+  rescale_values<Dim, Halves>(part, keeps);
+}
+
 // Ends a split: the lanes of a row add up their parts of the sum of weights.
-template <int Dim>
-__device__ void finish(Partial<Dim>& part) {
+__device__ inline void finish(RowSums& part) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     part.weights[i] = __fadd_rn(part.weights[i], __shfl_xor_sync(0xffffffffu, part.weights[i], 1));
@@ -181,20 +215,53 @@ __device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, 
   });
 }
 
+// Lane q of four has word q of each of four chunks of 16 bytes; it gets chunk q.
+__device__ inline uint4 gather_chunk(uint32_t w0, uint32_t w1, uint32_t w2, uint32_t w3) {
+  const bool odd = threadIdx.x % 2 != 0;
+  const bool high = threadIdx.x / 2 % 2 != 0;
+  const uint32_t near0 = __shfl_xor_sync(0xffffffffu, odd ? w0 : w1, 1);
+  const uint32_t near1 = __shfl_xor_sync(0xffffffffu, odd ? w2 : w3, 1);
+  const uint2 first = odd ? make_uint2(near0, w1) : make_uint2(w0, near0);
+  const uint2 second = odd ? make_uint2(near1, w3) : make_uint2(w2, near1);
+  const uint2 sent = high ? first : second;
+  const uint2 far{__shfl_xor_sync(0xffffffffu, sent.x, 2), __shfl_xor_sync(0xffffffffu, sent.y, 2)};
+  return high ? make_uint4(far.x, far.y, second.x, second.y)
+              : make_uint4(first.x, first.y, far.x, far.y);
+}
+
+// Values of row i as bfloat16 from `to` on, for the rows with one.
+template <int Dim>
+__device__ void store_row(const Partial<Dim>& part, int i, __nv_bfloat16* to) {
+  constexpr int kBlocks = Shape<Dim>::kValueDim / 8;
+  const int q = threadIdx.x % 4;
+  const float inverse = inverse_of(part.weights[i]);
+  uint32_t words[kBlocks];
+#pragma unroll
+  for (int d = 0; d < kBlocks; ++d) {
+    words[d] = pack_bf16(__fmul_rn(part.values[d][i * 2], inverse),
+                         __fmul_rn(part.values[d][i * 2 + 1], inverse));
+  }
+#pragma unroll
+  for (int d = 0; d + 4 <= kBlocks; d += 4) {
+    const uint4 chunk = gather_chunk(words[d], words[d + 1], words[d + 2], words[d + 3]);
+    if (to != nullptr) *reinterpret_cast<uint4*>(to + (d + q) * 8) = chunk;
+  }
+#pragma unroll
+  for (int d = kBlocks / 4 * 4; d < kBlocks; ++d) {
+    if (to != nullptr) *reinterpret_cast<uint32_t*>(to + d * 8 + q * 2) = words[d];
+  }
+}
+
 template <int Dim>
 __device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
                              const Partial<Dim>& part) {
+  __nv_bfloat16* places[2] = {};
   for_each_row<Dim>(tile, [&](int i, int row, int head) {
-    auto* to = static_cast<__nv_bfloat16*>(args.out) +
-               (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value() +
-               threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      *reinterpret_cast<uint32_t*>(to + d * 8) =
-          pack_bf16(normalized(part.values[d][i * 2], part.weights[i]),
-                    normalized(part.values[d][i * 2 + 1], part.weights[i]));
-    }
+    places[i] = static_cast<__nv_bfloat16*>(args.out) +
+                (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value();
   });
+#pragma unroll
+  for (int i = 0; i < 2; ++i) store_row<Dim>(part, i, places[i]);
 }
 
 }  // namespace foretoken::cuda

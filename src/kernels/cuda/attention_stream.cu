@@ -111,8 +111,8 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   KvMaps maps;
-  if (raised != cudaSuccess || !make_cache_map(maps.k, args.kv.k, Dim, BlockSize) ||
-      !make_cache_map(maps.v, args.kv.v, Dim, BlockSize)) {
+  if (raised != cudaSuccess || !make_cache_map(maps.k, args.kv.k, Dim, BlockSize, Dim / 64) ||
+      !make_cache_map(maps.v, args.kv.v, Dim, BlockSize, Dim / 64)) {
     return false;
   }
   const int max_splits = ceil_div(int64_t{args.max_blocks} * BlockSize, kAttentionSplit);

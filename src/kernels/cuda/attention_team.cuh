@@ -89,11 +89,6 @@ struct RingPlace {
   }
 };
 
-struct KvMaps {
-  CUtensorMap k;
-  CUtensorMap v;
-};
-
 // The warp that fills the ring: K, V, K, V, ... of its jobs.
 template <int Dim, int BlockSize>
 struct TeamLoader {

@@ -17,10 +17,10 @@ __device__ inline void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-__device__ inline void arrive(uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
+__device__ inline void arrive(uint32_t address) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
 }
+__device__ inline void arrive(uint64_t* barrier) { arrive(shared_address(barrier)); }
 
 // Arrives at the same barrier of block `rank` of the cluster. Orders no writes: a wider release
 // would cost a fence of the whole device at every stage.
@@ -50,7 +50,7 @@ __device__ inline void arrive_expecting(uint64_t* barrier, int bytes) {
 }
 
 // Waits for the end of the phase with this parity: 0 for the first, 1 for the second, ...
-__device__ inline void wait_barrier(uint64_t* barrier, int parity) {
+__device__ inline void wait_barrier(uint32_t address, int parity) {
   uint32_t done = 0;
   while (done == 0) {
     asm volatile(
@@ -58,9 +58,12 @@ __device__ inline void wait_barrier(uint64_t* barrier, int parity) {
         "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
         "selp.u32 %0, 1, 0, p;\n}"
         : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(parity)
+        : "r"(address), "r"(parity)
         : "memory");
   }
+}
+__device__ inline void wait_barrier(uint64_t* barrier, int parity) {
+  wait_barrier(shared_address(barrier), parity);
 }
 
 // True for one lane of a full warp. The compiler knows that it is one, so that the copies that it

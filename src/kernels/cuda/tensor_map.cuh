@@ -16,9 +16,14 @@ bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k,
                      int box_groups);
 
 // Describes K or V of a bfloat16 cache as [head_dim / 64, entries, 64], entries of head_dim
-// elements in the cache's order: boxes of box_entries entries at (0, entry, 0), columns of 64 one
-// after the other, each in the 128-byte swizzle. Entries behind the cache's end must not be asked
-// for.
-bool make_cache_map(CUtensorMap& map, const void* cache, int head_dim, int box_entries);
+// elements in the cache's order: boxes of box_entries entries at (0, entry, column), box_columns
+// columns of 64 one after the other, each in the 128-byte swizzle. Entries behind the cache's end
+// must not be asked for.
+bool make_cache_map(CUtensorMap& map, const void* cache, int head_dim, int box_entries,
+                    int box_columns);
+struct KvMaps {
+  CUtensorMap k;
+  CUtensorMap v;
+};
 
 }  // namespace foretoken::cuda
