@@ -29,6 +29,10 @@ struct DraftDemand {
 struct BatchDemand {
   int num_sequences = 0;  // with and without a drafter: running, or waiting and a slot is free
   int num_decoding = 0;
+  // Those that run or come, but for the ones that only wait for their end, and the tokens that they
+  // know or, while a prompt is computed, will know.
+  int num_counted = 0;
+  int64_t num_tokens = 0;
   std::array<DraftDemand, kMaxDrafters> drafters{};
 };
 

@@ -86,6 +86,7 @@ LengthPolicy::LengthPolicy(const LengthPolicyConfig& config, const StepTimes& ti
 std::span<const DraftGrant> LengthPolicy::decide(uint64_t step, const BatchDemand& demand) {
   take_in(step);
   num_decoding_ = demand.num_decoding;
+  mean_tokens_ = demand.num_tokens / std::max(1, demand.num_counted);
   for (size_t i = 0; i < grants_.size(); ++i) {
     const auto& drafter = config_.drafters[i];
     DraftGrant& grant = grants_[i];
@@ -176,18 +177,25 @@ int64_t LengthPolicy::ring_ns(const Load& load, int64_t draft_ns) const {
   const auto really = [&](int drafts, int64_t table_ns) {
     return table_ns + feedback_.extra_ns(load.seqs, drafts, table_ns);
   };
-  const int64_t alone = really(drafts_each(load.granted, load.seqs),
-                               times_.step_ns(load.seqs, load.granted, load.live) + draft_ns);
-  const int64_t without = really(0, times_.step_ns(load.seqs, 0, 0)) + draft_ns;
+  const int drafts = load.seqs > 0 ? drafts_each(load.granted, load.seqs) : 0;
+  const int64_t far_ns = context_ns(load.seqs, drafts);
+  const int64_t plain_far_ns = context_ns(load.seqs, 0);
+  const int64_t alone =
+      really(drafts, times_.step_ns(load.seqs, load.granted, load.live) + far_ns + draft_ns);
+  const int64_t without = really(0, times_.step_ns(load.seqs, 0, 0) + plain_far_ns) + draft_ns;
   const auto live = static_cast<int>(load.live);
   int64_t sum = 0;
   for (const PlannedStep& plan : planned_) {
     const int beside = plan.num_prompt_rows + load.seqs;
-    sum += plan.num_prompt_rows == 0
-               ? alone
-               : without + times_.target.at(beside + live) - times_.target.at(beside);
+    sum += plan.num_prompt_rows == 0 ? alone
+                                     : without + times_.target.at(beside + live) -
+                                           times_.target.at(beside) + far_ns - plain_far_ns;
   }
   return std::max<int64_t>(1, sum);
+}
+
+int64_t LengthPolicy::context_ns(int num_seqs, int drafts) const {
+  return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_);
 }
 
 // Steps in which nearly all sequences have room for the same number of drafts; others, as while
@@ -200,7 +208,8 @@ void LengthPolicy::took(uint64_t step, int64_t ns) {
   const int granted = plan.num_rows - plan.num_spans;
   const int drafts = drafts_each(granted, plan.num_spans);
   if (std::abs(granted - drafts * plan.num_spans) > plan.num_spans / 8) return;
-  int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]);
+  int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]) +
+                     times_.context_ns(plan.num_spans, drafts, plan.num_tokens);
   for (size_t i = 0; i < grants_.size(); ++i) {
     if (plan.use[i].catch_up_rows > 2 * plan.num_rows) return;
     table_ns += times_.draft_ns(static_cast<int>(i), plan.use[i]);

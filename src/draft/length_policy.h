@@ -72,6 +72,7 @@ class LengthPolicy {
     int num_rows = 0;
     int num_prompt_rows = 0;  // of num_rows, those of prompt chunks (StepPlan::num_new_ids)
     std::array<DraftUse, kMaxDrafters> use{};
+    int64_t num_tokens = 0;  // that its sequences know
   };
   void planned(uint64_t step, const PlannedStep& plan);
 
@@ -127,6 +128,7 @@ class LengthPolicy {
   Choice choose(int drafter, int num_sequences, const Load& load) const;
   int64_t expected_drafts(const State& state, int limit) const;
   int64_t ring_ns(const Load& load, int64_t draft_ns) const;
+  int64_t context_ns(int num_seqs, int drafts) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
@@ -143,8 +145,9 @@ class LengthPolicy {
   std::array<PlannedStep, kRingSize> planned_{};  // the last steps
   std::array<int, kRingSize> num_live_{};         // drafts that they verified
   StepFeedback feedback_;
-  int64_t budget_ns_ = 0;  // for probes
-  int num_decoding_ = 0;   // sequences of the step that was decided last
+  int64_t budget_ns_ = 0;    // for probes
+  int64_t mean_tokens_ = 0;  // that a sequence knows
+  int num_decoding_ = 0;     // sequences of the step that was decided last
   std::vector<DraftGrant> grants_;
 };
 

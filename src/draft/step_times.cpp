@@ -15,9 +15,11 @@
 namespace foretoken {
 namespace {
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr int64_t kMaxNs = int64_t{1} << 40;  // 18 minutes; keeps products within 64 bits
 constexpr int kMaxSize = 1 << 20;
+constexpr int64_t kMaxTokens = int64_t{1} << 32;    // of a step
+constexpr int64_t kMaxPicoseconds = 1'000'000'000;  // 1 ms a token
 
 nlohmann::ordered_json curve_json(const TimeCurve& curve) {
   auto points = nlohmann::ordered_json::array();
@@ -99,6 +101,27 @@ Result<VerifyTimes> read_verify(const nlohmann::json& json, const std::string& w
   return times;
 }
 
+Status read_context(const nlohmann::json& json, const std::string& where, StepTimes& times) {
+  FT_RETURN_IF_ERROR(check_keys(json, {"known_tokens", "picoseconds"}, where));
+  const auto fits = [](const nlohmann::json& value, int64_t most) {
+    return value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= most;
+  };
+  bool ok = fits(json["known_tokens"], kMaxSize) && json["picoseconds"].is_array();
+  for (const auto& pair : ok ? json["picoseconds"] : nlohmann::json::array()) {
+    ok = ok && pair.is_array() && pair.size() == 2 && fits(pair[0], kMaxSpeculativeTokens) &&
+         fits(pair[1], kMaxPicoseconds) &&
+         (times.context.empty() || pair[0].get<int>() > times.context.back().drafts);
+    if (ok) times.context.push_back({pair[0].get<int>(), pair[1].get<int64_t>()});
+  }
+  if (!ok) {
+    return invalid_argument(where +
+                            ": give 'known_tokens' and pairs [drafts, picoseconds] with "
+                            "growing drafts, or delete the file to measure again");
+  }
+  times.known_tokens = json["known_tokens"].get<int>();
+  return {};
+}
+
 // The value at `at` on the line from (0, a) to (length, b).
 int64_t between(int64_t a, int64_t b, int64_t at, int64_t length) {
   return length > 0 ? a + (b - a) * at / length : a;
@@ -162,6 +185,19 @@ int64_t StepTimes::step_ns(int num_seqs, int64_t granted, int64_t live) const {
   return between(idle, std::max(idle, full), std::min(live, granted), granted);
 }
 
+int64_t StepTimes::context_ns(int num_seqs, int drafts, int64_t num_tokens) const {
+  if (context.empty()) return 0;
+  const int64_t beyond = num_tokens - int64_t{num_seqs} * known_tokens;
+  size_t high = 0;
+  while (high + 1 < context.size() && drafts > context[high].drafts) ++high;
+  const ContextTime& above = context[high];
+  const ContextTime& below = context[high == 0 ? 0 : high - 1];
+  const int length = above.drafts - below.drafts;
+  const int64_t each = between(below.picoseconds, above.picoseconds,
+                               std::clamp(drafts - below.drafts, 0, length), length);
+  return std::clamp<int64_t>(beyond, 0, kMaxTokens) * each / 1000;
+}
+
 std::vector<int32_t> StepTimes::row_ns(int num_seqs, int drafts, int max_rows) const {
   std::vector<int32_t> all(static_cast<size_t>(max_rows) + 1);
   const int64_t room = int64_t{num_seqs} * drafts;
@@ -184,6 +220,11 @@ std::string StepTimes::text() const {
     append_curve(text, room, "sequences", times.full);
     if (times.drafts > 0) append_curve(text, room + ", missing", "sequences", times.idle);
   }
+  for (const ContextTime& each : context) {
+    text << std::left << std::setw(28) << std::to_string(each.drafts) + " drafts each"
+         << "1000 tokens of context" << std::right << std::setw(4) << each.picoseconds / 1000
+         << " us\n";
+  }
   for (const DrafterTimes& drafter : drafters) {
     append_curve(text, drafter.name + " catch-up", "rows", drafter.catch_up);
     append_curve(text, drafter.name + (drafter.one_pass ? " proposal" : " pass"), "sequences",
@@ -204,6 +245,11 @@ std::string step_times_to_json(const StepTimes& times) {
     entry["full"] = curve_json(each.full);
     json["verify"].push_back(std::move(entry));
   }
+  json["context"]["known_tokens"] = times.known_tokens;
+  json["context"]["picoseconds"] = nlohmann::ordered_json::array();
+  for (const ContextTime& each : times.context) {
+    json["context"]["picoseconds"].push_back({each.drafts, each.picoseconds});
+  }
   json["drafters"] = nlohmann::ordered_json::array();
   for (const DrafterTimes& drafter : times.drafters) {
     nlohmann::ordered_json entry;
@@ -223,7 +269,7 @@ Result<StepTimes> parse_step_times(std::string_view json, const std::string& wha
                             ", but this build reads " + std::to_string(kFormat) +
                             "; delete the file to measure again");
   }
-  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "verify", "drafters"}, what));
+  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "verify", "context", "drafters"}, what));
   if (!root["drafters"].is_array() || root["drafters"].size() > kMaxDrafters) {
     return invalid_argument(what + ": 'drafters' must be a list of at most " +
                             std::to_string(kMaxDrafters));
@@ -237,6 +283,7 @@ Result<StepTimes> parse_step_times(std::string_view json, const std::string& wha
     FT_ASSIGN_OR_RETURN(VerifyTimes each, read_verify(entry, where, after));
     times.verify.push_back(std::move(each));
   }
+  FT_RETURN_IF_ERROR(read_context(root["context"], what + ", context", times));
   for (const auto& entry : root["drafters"]) {
     const std::string where = what + ", drafter " + std::to_string(times.drafters.size());
     FT_ASSIGN_OR_RETURN(DrafterTimes drafter, read_drafter(entry, where));

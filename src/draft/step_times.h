@@ -56,6 +56,13 @@ struct VerifyTimes {
   bool operator==(const VerifyTimes&) const = default;
 };
 
+// What a token that a sequence knows adds to its step, with room for so many drafts.
+struct ContextTime {
+  int drafts = 0;
+  int64_t picoseconds = 0;
+  bool operator==(const ContextTime&) const = default;
+};
+
 // What steps cost: measured at start, or read from a file so that all runs decide alike. Any thread
 // may read it.
 struct StepTimes {
@@ -63,6 +70,13 @@ struct StepTimes {
   // By growing numbers of drafts, the first 0. Empty: unknown, rows tell it all.
   std::vector<VerifyTimes> verify;
   std::vector<DrafterTimes> drafters;
+  // By growing numbers of drafts, for tokens beyond as many as the sequences of all other times
+  // know. Empty: unknown, taken for nothing.
+  std::vector<ContextTime> context;
+  int known_tokens = 0;
+
+  // What `num_seqs` sequences that know `num_tokens` tokens together add to step_ns.
+  int64_t context_ns(int num_seqs, int drafts, int64_t num_tokens) const;
 
   // A step of `num_seqs` sequences that decode, with room for `granted` drafts together, of which
   // `live` exist.

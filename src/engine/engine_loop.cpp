@@ -206,7 +206,8 @@ bool EngineLoop::plan_next(StepPlan& plan) {
   policy_.planned(plan.step, {.num_spans = static_cast<int>(plan.spans.size()),
                               .num_rows = plan.num_rows,
                               .num_prompt_rows = plan.num_new_ids,
-                              .use = plan.drafts});
+                              .use = plan.drafts,
+                              .num_tokens = plan.known_tokens()});
   return true;
 }
 

@@ -24,7 +24,9 @@ constexpr uint64_t kStepsInFlight = kStepRingSize - 1;
 constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
 // Each step of StepTimes::verify runs about so often within the time for the target.
 constexpr int64_t kVerifyRuns = 3;
-constexpr size_t kFewestSizes = 2;  // timed whatever the budget; a slope takes two
+constexpr int kFarContext = 16 * kContext;  // known tokens that tell what context costs
+constexpr int kFarSeqs = 16;                // sequences that do
+constexpr size_t kFewestSizes = 2;          // timed whatever the budget; a slope takes two
 
 int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
@@ -79,7 +81,8 @@ StepProfile::StepProfile(Device& device, Queue& queue, ModelRunner& runner, Step
     max_drafts_ = std::max(max_drafts_, drafter->traits().max_drafts);
     longest = std::min(longest, drafter->traits().max_len);
   }
-  context_ = std::clamp(longest - max_drafts_ - 2, 1, kContext);
+  longest_ = std::max(longest - max_drafts_ - 2, 1);
+  context_ = std::min(longest_, kContext);
 }
 
 Result<StepTimes> StepProfile::measure() {
@@ -91,6 +94,7 @@ Result<StepTimes> StepProfile::measure() {
     seconds += curve.seconds;
     FT_RETURN_IF_ERROR(find_sizes(curve));
   }
+  FT_RETURN_IF_ERROR(add_context_curves());
   FT_RETURN_IF_ERROR(add_verify_curves());
   if (curves_.back().kind == CurveKind::kVerify) seconds += config_.seconds;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -178,12 +182,41 @@ Status StepProfile::add_verify_curves() {
   return {};
 }
 
+// Without drafts and with most of them: sequences that know as much as in all other steps, and
+// those that know much more.
+Status StepProfile::add_context_curves() {
+  const int far = std::min(longest_, kFarContext);
+  if (far < 2 * context_) return {};
+  Batch batch{.num_drafts = max_drafts_, .known = far};
+  batch.num_seqs =
+      std::min({most_seqs(batch), kFarSeqs, std::max(config_.max_rows / (max_drafts_ + 1), 1)});
+  const int64_t expected = expected_ns(curves_.front(), batch.num_rows());
+  if (static_cast<double>(4 * kVerifyRuns * expected) > config_.seconds * 1e9) return {};
+  for (const int drafts : {0, max_drafts_}) {
+    Curve curve;
+    curve.kind = CurveKind::kContext;
+    batch.num_drafts = drafts;
+    for (const int known : {context_, far}) {
+      batch.known = known;
+      Probe& probe = curve.probes[known];
+      probe.batch = batch;
+      FT_RETURN_IF_ERROR(sample(curve, probe));
+      probe.ns = probe.last_ns;
+    }
+    curves_.push_back(std::move(curve));
+    if (max_drafts_ == 0) break;
+  }
+  return {};
+}
+
 int StepProfile::size_of(CurveKind kind, const Batch& batch) {
   switch (kind) {
     case CurveKind::kTarget:
       return batch.num_rows();
     case CurveKind::kCatchUp:
       return batch.num_seqs * batch.catch_up;
+    case CurveKind::kContext:
+      return batch.known;
     case CurveKind::kVerify:
     case CurveKind::kOnePass:
     case CurveKind::kAllPasses:
@@ -278,8 +311,17 @@ std::vector<VerifyTimes> StepProfile::verify_times() const {
   return all;
 }
 
+ContextTime StepProfile::context_time(const Curve& curve) {
+  const std::map<int, int64_t> times = shortest(curve);
+  const auto [near, near_ns] = *times.begin();
+  const auto [far, far_ns] = *times.rbegin();
+  const Batch& batch = curve.probes.begin()->second.batch;
+  return {batch.num_drafts, (far_ns - near_ns) * 1000 / (int64_t{batch.num_seqs} * (far - near))};
+}
+
 StepTimes StepProfile::step_times() const {
   StepTimes times;
+  times.known_tokens = context_;
   times.verify = verify_times();
   for (size_t i = 0; i < drafters_.size(); ++i) {
     DrafterTimes& drafter = times.drafters.emplace_back();
@@ -289,6 +331,10 @@ StepTimes StepProfile::step_times() const {
   std::map<int, int64_t> one_pass;
   for (const Curve& curve : curves_) {
     if (curve.kind == CurveKind::kVerify) continue;
+    if (curve.kind == CurveKind::kContext) {
+      times.context.push_back(context_time(curve));
+      continue;
+    }
     const std::map<int, int64_t> found = shortest(curve);
     if (curve.kind == CurveKind::kOnePass) {
       one_pass = found;
@@ -324,11 +370,13 @@ Status StepProfile::take_memory() {
   return {};
 }
 
-// The positions that a step of the batch writes, as blocks [first, last] of a sequence.
+// The positions that a step of the batch writes, and where the sequences know much those before, as
+// blocks [first, last] of a sequence.
 StepProfile::Written StepProfile::written(const Batch& batch) const {
   const int size = memory_.batch.block_size;
-  const int begin = std::max(0, context_ - std::max(1, batch.catch_up));
-  const int end = context_ + max_drafts_ + 1;
+  const int known = known_tokens(batch);
+  const int begin = batch.known > 0 ? 0 : std::max(0, known - std::max(1, batch.catch_up));
+  const int end = known + max_drafts_ + 1;
   return {begin / size, std::min(end / size, memory_.batch.max_blocks - 1)};
 }
 
@@ -355,7 +403,7 @@ void StepProfile::write_states(const Batch& batch, bool committed) {
   for (int i = 0; i < batch.num_seqs; ++i) {
     SlotState& state = states_[i];
     state = {};
-    state.len = context_ + (committed ? 1 : 0);
+    state.len = known_tokens(batch) + (committed ? 1 : 0);
     state.computed = state.len - 1;
     state.num_drafts = committed || batch.idle ? 0 : batch.num_drafts;
     state.draft.computed = std::max(state.len - batch.catch_up, 1);

@@ -51,6 +51,7 @@ class StepProfile {
     int draft_limit = 0;  // proposed for each
     int catch_up = 0;     // entries that each lacks
     bool idle = false;    // num_drafts are room only
+    int known = 0;  // tokens that each knows, in blocks of its own; 0: as all, in the null block
     int num_rows() const { return num_seqs * (num_drafts + 1); }
   };
 
@@ -68,7 +69,7 @@ class StepProfile {
     int64_t ns = 0;                      // the shortest time so far; 0: none yet
     int64_t last_ns = 0;
   };
-  enum class CurveKind : uint8_t { kTarget, kVerify, kCatchUp, kOnePass, kAllPasses };
+  enum class CurveKind : uint8_t { kTarget, kVerify, kContext, kCatchUp, kOnePass, kAllPasses };
   struct Curve {
     CurveKind kind = CurveKind::kTarget;
     int drafter = 0;
@@ -76,12 +77,13 @@ class StepProfile {
     double seconds = 0;
     std::function<Batch(int size)> batch_of;
     std::map<int, Probe> probes = {};  // by size
-    bool in_steps() const { return kind == CurveKind::kTarget || kind == CurveKind::kVerify; }
+    bool in_steps() const { return kind <= CurveKind::kContext; }
   };
 
   Status take_memory();
   void add_curves();
   Status add_verify_curves();
+  Status add_context_curves();
   Result<int64_t> agreed(int64_t ns) const { return config_.clock ? config_.clock(ns) : ns; }
   static int size_of(CurveKind kind, const Batch& batch);
   static int64_t expected_ns(const Curve& curve, int size);
@@ -92,9 +94,11 @@ class StepProfile {
   Status enqueue(const Curve& curve, const Probe& probe);
   static std::map<int, int64_t> shortest(const Curve& curve);
   std::vector<VerifyTimes> verify_times() const;
+  static ContextTime context_time(const Curve& curve);
   StepTimes step_times() const;
 
   Batch target_batch(int num_rows) const;
+  int known_tokens(const Batch& batch) const { return batch.known > 0 ? batch.known : context_; }
   Written written(const Batch& batch) const;
   int most_seqs(const Batch& batch) const;
   void write_states(const Batch& batch, bool committed);
@@ -112,6 +116,7 @@ class StepProfile {
   SlotParams* params_ = nullptr;  // [num_slots]
   int32_t* tables_ = nullptr;     // [num_slots, max_blocks] parts of block tables
   int max_drafts_ = 0;
+  int longest_ = 1;  // tokens that a sequence may know
   int context_ = 1;  // known tokens of each sequence
   uint64_t step_ = 0;
   std::vector<Curve> curves_;

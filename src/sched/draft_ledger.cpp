@@ -134,6 +134,8 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
   const int len = sequence.len_floor();
   if (sequence.caught_up && len >= sequence.max_len) return;
   if (sequence.caught_up) ++demand.num_decoding;
+  ++demand.num_counted;
+  demand.num_tokens += std::max(len, sequence.prompt_len);
   if (!drafts(sequence) || drafts_left(sequence, len + 1) <= 0) return;
   DraftDemand& own = demand.drafters[static_cast<size_t>(sequence.drafter)];
   if (!sequence.caught_up) {

@@ -77,7 +77,7 @@ class DraftLedger {
 
   const std::vector<SchedulerDrafter> drafters_;
   std::array<Purse, kMaxDrafters> purses_{};
-  int mean_output_x16_ = 128 * 16;  // tokens of the outputs of late
+  int mean_output_x16_ = 256 * 16;  // tokens of the outputs of late
   int num_outputs_ = 1;             // that this rests on
 };
 

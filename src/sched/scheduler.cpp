@@ -83,6 +83,8 @@ void Scheduler::describe(BatchDemand& demand) const {
   if (waiting_.empty()) return;
   // The first one stands for all.
   const Sequence& first = *waiting_.front();
+  demand.num_counted += std::min(num_coming, room);
+  demand.num_tokens += int64_t{first.prompt_len} * std::min(num_coming, room);
   if (first.max_drafts == 0 || first.pools || first.drafter >= kMaxDrafters) return;
   demand.drafters[static_cast<size_t>(first.drafter)].num_coming += std::min(num_coming, room);
 }

@@ -78,6 +78,13 @@ struct StepPlan {
   int num_lone_rows = 0;          // the same without others
   int num_other_prompt_rows = 0;  // of prompts that are not paced
 
+  // That its sequences know before it, or will if earlier steps commit one each.
+  int64_t known_tokens() const {
+    int64_t sum = 0;
+    for (const Span& span : spans) sum += span.sequence->len_floor();
+    return sum;
+  }
+
   void clear() {
     spans.clear();
     blocks.clear();

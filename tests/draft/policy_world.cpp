@@ -69,7 +69,8 @@ bool PolicyWorld::plan() {
   policy_.planned(num_planned_, {.num_spans = static_cast<int>(plan.spans.size()),
                                  .num_rows = plan.num_rows,
                                  .num_prompt_rows = plan.num_new_ids,
-                                 .use = plan.drafts});
+                                 .use = plan.drafts,
+                                 .num_tokens = plan.known_tokens()});
   totals_.limits.push_back(policy_.last_limit(0));
   Step step{num_planned_++, {}, plan.drafts[0]};
   for (const Span& span : plan.spans) {

@@ -6,6 +6,7 @@
 
 #include "draft/policy_tables.h"
 #include "draft/policy_world.h"
+#include "support/time_curve.h"
 
 namespace foretoken {
 namespace {
@@ -103,6 +104,35 @@ TEST(StepFeedback, DraftsThatPayAfterAllAreMade) {
   EXPECT_LT(speed(LengthMode::kAdaptive, 3, false, 256, far), 0.95 * best)
       << "the table alone errs";
   EXPECT_GE(speed(LengthMode::kAdaptive, 3, true, 256, far), 0.95 * best);
+}
+
+// The same where prompts run in nearly every step, which tell nothing of drafts: the table must
+// know what context costs, or no prompt pays for its drafter's entries.
+TEST(StepFeedback, WhatContextCostsIsKnownBeforeTheFirstStep) {
+  constexpr int64_t kEachNs = 160000;
+  const auto run = [](LengthMode mode, bool knows) {
+    StepTimes times = tiled_times();
+    times.target = test::curve(
+        {{1, 4500000}, {64, 5300000}, {128, 6700000}, {256, 9100000}, {2048, 61000000}});
+    times.drafters[0].catch_up =
+        test::curve({{1, 350000}, {64, 400000}, {256, 650000}, {2048, 2600000}});
+    times.known_tokens = 256;
+    if (knows) times.context = {{0, 40000}, {3, 42000}};
+    LengthPolicyConfig config = policy_config(mode, 3);
+    config.follows_device = true;
+    PolicyWorld world(times, config,
+                      {.batch = 128,
+                       .num_requests = 128,
+                       .prompt_len = 4096,
+                       .output_len = 400,
+                       .acceptance = [](int, int position) { return .8 - .05 * position; },
+                       .really = [](int seqs, int, int64_t ns) { return ns + seqs * kEachNs; }});
+    return world.run().tokens_per_second();
+  };
+  const double best = run(LengthMode::kFixed, false);
+  EXPECT_GT(best, 1.02 * run(LengthMode::kOff, false));
+  EXPECT_LT(run(LengthMode::kAdaptive, false), 0.98 * best) << "the table alone errs";
+  EXPECT_GE(run(LengthMode::kAdaptive, true), 0.98 * best);
 }
 
 TEST(StepFeedback, ATableThatIsRightStaysRight) {

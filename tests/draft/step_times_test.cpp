@@ -77,6 +77,8 @@ StepTimes verify_times() {
       {.drafts = 0, .idle = curve({{1, 1000}, {8, 1600}}), .full = curve({{1, 1000}, {8, 1600}})},
       {.drafts = 1, .idle = curve({{1, 1100}, {8, 2000}}), .full = curve({{1, 1200}, {8, 2400}})},
       {.drafts = 3, .idle = curve({{1, 1100}, {8, 2600}}), .full = curve({{1, 1600}, {8, 4000}})}};
+  times.context = {{0, 40000}, {4, 60000}};
+  times.known_tokens = 256;
   return times;
 }
 
@@ -94,6 +96,16 @@ TEST(StepTimes, StepsGoByTheRoomForDraftsAndByTheDrafts) {
   EXPECT_EQ(times.step_ns(0, 0, 0), 0);
   EXPECT_EQ(some_times().step_ns(8, 40, 0), 1700);
   EXPECT_EQ(some_times().step_ns(8, 56, 56), 12900);
+}
+
+TEST(StepTimes, ContextCostsWhatIsBeyondThatOfTheOtherTimes) {
+  const StepTimes times = verify_times();
+  EXPECT_EQ(times.context_ns(8, 0, 8 * 256), 0);
+  EXPECT_EQ(times.context_ns(8, 0, 100), 0);
+  EXPECT_EQ(times.context_ns(8, 0, 8 * 256 + 1000), 40000);
+  EXPECT_EQ(times.context_ns(8, 2, 8 * 256 + 1000), 50000);
+  EXPECT_EQ(times.context_ns(8, 16, 8 * 256 + 1000), 60000);
+  EXPECT_EQ(some_times().context_ns(8, 2, 1 << 20), 0) << "not measured";
 }
 
 TEST(StepTimes, TheDevicesArrayIsTheLineBetweenNoDraftsAndAll) {
@@ -134,37 +146,41 @@ TEST(StepTimes, BadTablesAreRefusedInOneLine) {
   expect_refused("[]", "");
   expect_refused("{}", "lacks 'format'");
   expect_refused(R"({"format": 1, "target": [[1, 5]], "drafters": []})", "format 1");
-  expect_refused(R"({"format": 2, "target": [], "verify": [], "drafters": []})",
-                 "target: is empty");
-  expect_refused(R"({"format": 2, "target": 5, "verify": [], "drafters": []})",
-                 "target: is not a list");
-  expect_refused(R"({"format": 2, "target": [[1, 5]], "verify": [], "drafters": [], "x": 1})",
-                 "unknown key 'x'");
+  const auto table = [](const std::string& target, const std::string& verify,
+                        const std::string& context, const std::string& drafters) {
+    return R"({"format": 3, "target": )" + target + R"(, "verify": )" + verify +
+           R"(, "context": {"known_tokens": 0, "picoseconds": )" + context + R"(}, "drafters": )" +
+           drafters + "}";
+  };
+  expect_refused(table("[]", "[]", "[]", "[]"), "target: is empty");
+  expect_refused(table("5", "[]", "[]", "[]"), "target: is not a list");
+  expect_refused(table("[[1, 5]]", "[]", "[]", R"([], "x": 1)"), "unknown key 'x'");
   for (const char* pair : {"[1]", "[1, 2.5]", "[0, 5]", "[1, -5]", "[1, 99999999999999]", "7",
                            "[1, 5], [1, 6]", "[2, 5], [1, 6]", "[1, 5], [2, 4]"}) {
-    const std::string json =
-        std::string(R"({"format": 2, "target": [)") + pair + R"(], "verify": [], "drafters": []})";
-    expect_refused(json, "target: '");
+    expect_refused(table(std::string("[") + pair + "]", "[]", "[]", "[]"), "target: '");
   }
-  const std::string head = R"({"format": 2, "target": [[1, 5]], "verify": [], "drafters": )";
-  const auto refuse_verify = [](const std::string& verify, const std::string& part) {
-    expect_refused(R"({"format": 2, "target": [[1, 5]], "drafters": [], "verify": )" + verify + "}",
-                   part);
+  for (const char* pairs : {"3", "[3]", "[[0]]", "[[0, -1]]", "[[0, 1.5]]", "[[17, 1]]",
+                            "[[0, 1], [0, 2]]", "[[0, 2000000000]]"}) {
+    expect_refused(table("[[1, 5]]", "[]", pairs, "[]"), "growing drafts");
+  }
+  const auto refuse_verify = [&](const std::string& verify, const std::string& part) {
+    expect_refused(table("[[1, 5]]", verify, "[]", "[]"), part);
+  };
+  const auto refuse_drafters = [&](const std::string& drafters, const std::string& part) {
+    expect_refused(table("[[1, 5]]", "[]", "[]", drafters), part);
   };
   refuse_verify("3", "'verify' must be a list");
   refuse_verify("[{}]", "verify 0 lacks 'drafts'");
   refuse_verify(R"([{"drafts": 1, "idle": [[1, 5]], "full": [[1, 5]]}])", "'drafts' must be 0");
   refuse_verify(R"([{"drafts": 0, "idle": [], "full": [[1, 5]]}])", "an empty curve");
   refuse_verify(R"([{"drafts": 0, "idle": [[1, 5]], "full": [[1, 5], [1, 6]]}])", "0, full: '");
-  expect_refused(head + "[1]}", "drafter 0 must be a JSON object");
-  expect_refused(head + "[{}]}", "drafter 0 lacks 'name'");
-  expect_refused(head + R"([{"name": 1, "one_pass": true, "catch_up": [], "pass": []}]})",
-                 "'name'");
-  expect_refused(head + R"([{"name": "a", "one_pass": 1, "catch_up": [], "pass": []}]})",
-                 "'one_pass'");
-  expect_refused(head + R"([{"name": "a", "one_pass": true, "catch_up": [[0, 0]], "pass": []}]})",
-                 "drafter 0, catch_up");
-  expect_refused(head + "[0, 0, 0, 0, 0]}", "at most 4");
+  refuse_drafters("[1]", "drafter 0 must be a JSON object");
+  refuse_drafters("[{}]", "drafter 0 lacks 'name'");
+  refuse_drafters(R"([{"name": 1, "one_pass": true, "catch_up": [], "pass": []}])", "'name'");
+  refuse_drafters(R"([{"name": "a", "one_pass": 1, "catch_up": [], "pass": []}])", "'one_pass'");
+  refuse_drafters(R"([{"name": "a", "one_pass": true, "catch_up": [[0, 0]], "pass": []}])",
+                  "drafter 0, catch_up");
+  refuse_drafters("[0, 0, 0, 0, 0]", "at most 4");
 }
 
 TEST(StepTimes, FilesAreReadForTheDraftersTheyWereMeasuredWith) {

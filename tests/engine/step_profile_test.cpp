@@ -1,5 +1,7 @@
 #include "engine/step_profile.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -58,6 +60,8 @@ TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
     EXPECT_EQ(sizes_of(each.idle), (std::vector<int>{1, 2, 4}));
   }
   EXPECT_EQ(drafts, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(times.known_tokens, EngineParts::kMaxLen - 5) << "no longer sequences than these";
+  EXPECT_TRUE(times.context.empty());
 }
 
 // However short the time is, there is a slope.
@@ -67,6 +71,32 @@ TEST_F(StepProfileTest, AShortTimeMeasuresFewSizesFarApart) {
   const StepTimes times = measure(*parts.value(), 0);
   EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 4}));
   EXPECT_TRUE(times.verify.empty());
+}
+
+// Sequences of 1,000 tokens tell what context costs, which is the cost of most of their steps here.
+TEST(StepProfileEdges, LongSequencesTellWhatContextCosts) {
+  const test::DialledSet& set = test::DialledSet::of();
+  EngineConfig config;
+  config.model = set.target();
+  config.device = engine_test_device();
+  config.max_model_len = 1024;
+  config.max_num_seqs = 8;
+  config.num_gpu_blocks_override = 600;
+  config.step_time_table = (std::filesystem::temp_directory_path() /
+                            ("context_times_" + std::to_string(getpid()) + ".json"))
+                               .string();
+  config.speculative = {set.drafter("ngram", 3)};
+  config.speculative[0].length_policy = "adaptive";
+  std::unique_ptr<Engine> engine;
+  const Status made = make_engine(config, &engine);
+  ASSERT_TRUE(made.ok()) << made.message();
+  const auto times = read_step_times(config.step_time_table, std::vector<std::string>{"ngram"});
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  EXPECT_EQ(times.value().known_tokens, 256);
+  ASSERT_EQ(times.value().context.size(), 2u);
+  EXPECT_EQ(times.value().context[0].drafts, 0);
+  EXPECT_EQ(times.value().context[1].drafts, 3);
+  std::filesystem::remove(config.step_time_table);
 }
 
 template <class T>
