@@ -13,8 +13,9 @@ constexpr int64_t kMostRatio = 8;
 }  // namespace
 
 size_t StepFeedback::row_of(int num_seqs) {
-  const auto size = static_cast<size_t>(std::bit_width(static_cast<unsigned>(num_seqs - 1)));
-  return std::min(size, size_t{kNumSizes - 1});
+  const int power = std::bit_width(static_cast<unsigned>(num_seqs - 1));
+  const bool upper = int64_t{num_seqs} * 4 > int64_t{3} << power;
+  return std::min(static_cast<size_t>(power * 2 + (upper ? 1 : 0)), size_t{kNumSizes - 1});
 }
 
 void StepFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {

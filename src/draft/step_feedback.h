@@ -8,9 +8,9 @@
 namespace foretoken {
 
 // How far steps that only decode are from what StepTimes says of them. The table is measured at
-// start, with short contexts and on a device that may be cooler or less busy than under load; what
-// is learned here is added to it. By the number of sequences, in powers of two, and the drafts that
-// each has room for. Engine thread; allocates nothing.
+// start, on a device that may be cooler or less busy than under load; what is learned here is added
+// to it. By the number of sequences, in halves of powers of two (what pays for 80 need not pay for
+// 128), and the drafts that each has room for. Engine thread; allocates nothing.
 class StepFeedback {
  public:
   // A step of so many sequences took `ns`; the table says `table_ns`.
@@ -22,7 +22,7 @@ class StepFeedback {
   int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
 
  private:
-  static constexpr int kNumSizes = 14;         // up to 8192 sequences
+  static constexpr int kNumSizes = 28;         // up to 8192 sequences
   static constexpr int kMemory = 5;            // steps of which the middle one counts
   static constexpr int64_t kForgotten = 4096;  // steps after which it is tried again
 

@@ -222,8 +222,7 @@ std::string StepTimes::text() const {
   }
   for (const ContextTime& each : context) {
     text << std::left << std::setw(28) << std::to_string(each.drafts) + " drafts each"
-         << "1000 tokens of context" << std::right << std::setw(4) << each.picoseconds / 1000
-         << " us\n";
+         << "1000 tokens of context " << each.picoseconds / 1000 << " us\n";
   }
   for (const DrafterTimes& drafter : drafters) {
     append_curve(text, drafter.name + " catch-up", "rows", drafter.catch_up);

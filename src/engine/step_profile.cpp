@@ -183,20 +183,24 @@ Status StepProfile::add_verify_curves() {
 }
 
 // Without drafts and with most of them: sequences that know as much as in all other steps, and
-// those that know much more. On devices that compute each row's attention by itself the latter take
-// as much longer as there are rows; where that is too long, drafts are taken for free.
+// those that know much more; fewer sequences where that takes too long, as where a device computes
+// each row's attention by itself.
 Status StepProfile::add_context_curves() {
   const int far = std::min(longest_, kFarContext);
-  if (far < 2 * context_) return {};
+  if (far < 2 * context_ || config_.seconds <= 0) return {};
   Batch batch{.num_drafts = max_drafts_, .known = far};
   batch.num_seqs =
       std::min({most_seqs(batch), kFarSeqs, std::max(config_.max_rows / (max_drafts_ + 1), 1)});
-  int64_t far_ns = 0;  // what the far ones take longer without drafts
+  int64_t far_ns = 0;  // what one far sequence takes longer, without drafts
   for (const int drafts : {0, max_drafts_}) {
     batch.num_drafts = drafts;
-    const int64_t expected =
-        2 * expected_ns(curves_.front(), batch.num_rows()) + far_ns * (drafts + 1);
-    if (static_cast<double>(kVerifyRuns * expected) > config_.seconds * 1e9) break;
+    const auto expected = [&] {
+      return 2 * expected_ns(curves_.front(), batch.num_rows()) + far_ns * batch.num_rows();
+    };
+    while (batch.num_seqs > 1 &&
+           static_cast<double>(kVerifyRuns * expected()) > config_.seconds * 1e9) {
+      batch.num_seqs = std::max(batch.num_seqs / 4, 1);
+    }
     Curve curve;
     curve.kind = CurveKind::kContext;
     for (const int known : {context_, far}) {
@@ -206,7 +210,8 @@ Status StepProfile::add_context_curves() {
       FT_RETURN_IF_ERROR(sample(curve, probe));
       probe.ns = probe.last_ns;
     }
-    far_ns = std::max<int64_t>(curve.probes[far].ns - curve.probes[context_].ns, 0);
+    far_ns =
+        std::max<int64_t>(curve.probes[far].ns - curve.probes[context_].ns, 0) / batch.num_seqs;
     curves_.push_back(std::move(curve));
     if (max_drafts_ == 0) break;
   }

@@ -27,7 +27,8 @@ TEST(StepFeedback, KnowsNothingAtFirst) {
 TEST(StepFeedback, AStepLikeItTellsByAFactor) {
   StepFeedback feedback;
   add(feedback, 10, 16, 0, 1000000, 1500000);
-  EXPECT_EQ(feedback.extra_ns(13, 0, 800000), 400000) << "9 to 16 sequences are alike";
+  EXPECT_EQ(feedback.extra_ns(13, 0, 800000), 400000) << "13 to 16 sequences are alike";
+  EXPECT_EQ(feedback.extra_ns(12, 0, 800000), 0);
   EXPECT_EQ(feedback.extra_ns(17, 0, 1000000), 0);
 }
 
