@@ -60,19 +60,6 @@ struct LongState {
   }
 };
 
-// Counts through the places of a ring; `parity` is that of the present use.
-template <int Places>
-struct LongRing {
-  int place = 0;
-  int parity = 0;
-  __device__ void advance() {
-    if (++place == Places) {
-      place = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 // Address of chunk c of row r in a tile of `rows` rows: see swizzled_tile.
 __device__ inline uint32_t swizzled_chunk(int rows, int r, int c) {
   return c / 8 * rows * 128 + r * 128 + ((c % 8 ^ r % 8) << 4);

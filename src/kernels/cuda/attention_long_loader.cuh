@@ -49,17 +49,15 @@ struct LongKvLoader {
   const CUtensorMap& map;
   char* ring_memory;
   LongState& state;
-  LongRing<kLongStages> ring{};
+  RingPlace<kLongStages> ring{};
   int landed = 0;  // parity
 
-  __device__ void advance() {
-    ring.advance();
-    ring.advance();
-  }
   __device__ char* stage() const { return ring_memory + ring.place * S::kUnitBytes; }
 
-  // Keys: each column of 64 has all rows of the unit. `barrier` counts the bytes.
-  __device__ void copy_keys(const int (&entries)[RunEntries::kUnitRuns], uint64_t* barrier) {
+  // One lane calls start(i, entry) for each run that is seen; `barrier` counts their bytes.
+  template <class Start>
+  __device__ static void copy(const int (&entries)[RunEntries::kUnitRuns], uint64_t* barrier,
+                              const Start& start) {
     int bytes = 0;
 #pragma unroll
     for (const int entry : entries) bytes += entry >= 0 ? kRunBytes : 0;
@@ -67,28 +65,26 @@ struct LongKvLoader {
     arrive_expecting(barrier, bytes);
 #pragma unroll
     for (int i = 0; i < RunEntries::kUnitRuns; ++i) {
-      if (entries[i] < 0) continue;
-#pragma unroll
-      for (int column = 0; column < kColumns; ++column) {
-        copy_box(stage() + (column * kUnit + i * kLoadRun) * 128, &map, int3{0, entries[i], column},
-                 barrier, evict_normal_policy());
-      }
+      if (entries[i] >= 0) start(i, entries[i]);
     }
   }
 
-  // Values: each run has all columns.
+  // Each column of 64 has all rows of the unit.
+  __device__ void copy_keys(const int (&entries)[RunEntries::kUnitRuns], uint64_t* barrier) {
+    copy(entries, barrier, [&](int i, int entry) {
+#pragma unroll
+      for (int column = 0; column < kColumns; ++column) {
+        copy_box(stage() + (column * kUnit + i * kLoadRun) * 128, &map, int3{0, entry, column},
+                 barrier, evict_normal_policy());
+      }
+    });
+  }
+
+  // Each run has all columns.
   __device__ void copy_values(const int (&entries)[RunEntries::kUnitRuns], uint64_t* barrier) {
-    int bytes = 0;
-#pragma unroll
-    for (const int entry : entries) bytes += entry >= 0 ? kRunBytes : 0;
-    if (!elect_lane()) return;
-    arrive_expecting(barrier, bytes);
-#pragma unroll
-    for (int i = 0; i < RunEntries::kUnitRuns; ++i) {
-      if (entries[i] < 0) continue;
-      copy_box(stage() + i * kRunBytes, &map, int3{0, entries[i], 0}, barrier,
-               evict_normal_policy());
-    }
+    copy(entries, barrier, [&](int i, int entry) {
+      copy_box(stage() + i * kRunBytes, &map, int3{0, entry, 0}, barrier, evict_normal_policy());
+    });
   }
 
   // Positions that no row sees have weight 0, but what lies there may be no number.
@@ -108,42 +104,45 @@ struct LongKvLoader {
 
   __device__ void wait_for_stage() { wait_barrier(&state.empty[ring.place], ring.parity ^ 1); }
 
-  __device__ void load_keys(const LongJob& job) {
+  // Calls fill(unit, its entries) when the unit's stage is free.
+  template <class Fill>
+  __device__ void load(const LongJob& job, const Fill& fill) {
     RunEntries runs(args, job);
     const int last = job.last_unit;
     for (int unit = job.first_unit; unit <= last; ++unit) {
       int entries[RunEntries::kUnitRuns];
       runs.take(unit, entries);
-      wait_for_stage();
-      copy_keys(entries, &state.full[ring.place]);
-      advance();
+      wait_barrier(&state.empty[ring.place], ring.parity ^ 1);
+      fill(unit, entries);
+      ring.advance();
+      ring.advance();
     }
   }
 
+  __device__ void load_keys(const LongJob& job) {
+    load(job, [&](int, const int(&entries)[RunEntries::kUnitRuns]) {
+      copy_keys(entries, &state.full[ring.place]);
+    });
+  }
+
   __device__ void load_values(const LongJob& job) {
-    RunEntries runs(args, job);
-    const int last = job.last_unit;
-    for (int unit = job.first_unit; unit <= last; ++unit) {
-      int entries[RunEntries::kUnitRuns];
-      runs.take(unit, entries);
-      wait_for_stage();
+    load(job, [&](int unit, const int(&entries)[RunEntries::kUnitRuns]) {
       const int begin = unit * kUnit;
       uint64_t* full = &state.full[ring.place];
       if (begin >= job.tile.first_kv && begin + kUnit - 1 <= job.tile.last_kv) {
         copy_values(entries, full);
-      } else {
-        copy_values(entries, &state.landed);
-        wait_barrier(&state.landed, landed);
-        landed ^= 1;
-        clear_unseen(job.tile, begin);
-        if (threadIdx.x % 32 == 0) arrive(full);
+        return;
       }
-      advance();
-    }
+      copy_values(entries, &state.landed);
+      wait_barrier(&state.landed, landed);
+      landed ^= 1;
+      clear_unseen(job.tile, begin);
+      if (threadIdx.x % 32 == 0) arrive(full);
+    });
   }
 
   __device__ void run_keys(LongWalk walk) {
-    LongRing<kLongPlaces> places;
+    RingPlace<kLongPlaces> places;
     for (bool more = true; more; places.advance()) {
       more = walk.next();
       if (!more) walk.job.tile.num_tokens = 0;
@@ -160,7 +159,7 @@ struct LongKvLoader {
 
   __device__ void run_values() {
     ring.advance();
-    for (LongRing<kLongPlaces> places;; places.advance()) {
+    for (RingPlace<kLongPlaces> places;; places.advance()) {
       wait_barrier(&state.job_full[places.place], places.parity);
       const LongJob& job = state.jobs[places.place];
       if (job.tile.num_tokens == 0) return;
@@ -194,7 +193,7 @@ struct LongQueryLoader {
   }
 
   __device__ void run() {
-    for (LongRing<kLongPlaces> places;; places.advance()) {
+    for (RingPlace<kLongPlaces> places;; places.advance()) {
       wait_barrier(&state.job_full[places.place], places.parity);
       const QueryTile tile = state.jobs[places.place].tile;
       if (tile.num_tokens > 0) load(tile, queries + places.place * LongShape<Dim>::kQueryBytes);

@@ -24,7 +24,7 @@ struct LongReader {
   const LongState& state;
   uint32_t barriers;  // address of `state`
   bool leads;         // its warp
-  LongRing<kLongStages> ring{};
+  RingPlace<kLongStages> ring{};
 
   __device__ void release(int stage) {
     __syncwarp();
@@ -79,8 +79,7 @@ struct LongReader {
   __device__ void weigh(RowSums& sums, Scores<Dim>& scores, float (&keeps)[2], int unit,
                         const RowLimits& limits) const {
     if constexpr (Capped) cap_products<Dim>(scores, scoring);
-    if (!limits.see_all(unit * kUnit)) mask_products<Dim>(scores, unit * kUnit, limits);
-    weigh_products<Dim>(sums, scores, keeps, scoring.scale);
+    weigh_products<Dim>(sums, scores, keeps, unit * kUnit, limits, scoring.scale);
   }
 
   // The part of a split is complete.
@@ -203,7 +202,7 @@ struct LongReader {
   }
 
   __device__ void run() {
-    for (LongRing<kLongPlaces> places;; places.advance()) {
+    for (RingPlace<kLongPlaces> places;; places.advance()) {
       const auto q_full = static_cast<uint32_t>(offsetof(LongState, q_full));
       wait_barrier(barriers + q_full + places.place * 8, places.parity);
       const LongJob& job = state.jobs[places.place];

@@ -103,9 +103,11 @@ __device__ void mask_products(Scores<Dim>& products, int begin, const RowLimits&
 
 // Turns products into weights relative to the new highest score, by which the values summed so far
 // are then to be rescaled: see `rescale_values`. A tile of which a row sees nothing leaves that
-// row's bits as they are. Halves: 1 leaves out rows 8 to 15. scale > 0.
+// row's bits as they are. Halves: 1 leaves out rows 8 to 15. begin: the first position. scale > 0.
 template <int Dim, int Halves = 2>
-__device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps)[2], float scale) {
+__device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps)[2], int begin,
+                               const RowLimits& limits, float scale) {
+  if (!limits.see_all(begin)) mask_products<Dim, Halves>(scores, begin, limits);
 #pragma unroll
   for (int i = 0; i < Halves; ++i) {
     float tops[2] = {part.highest[i], -INFINITY};
@@ -154,9 +156,8 @@ __device__ void rescale_values(Partial<Dim>& part, const float (&keeps)[2]) {
 template <int Dim, int Halves = 2>
 __device__ void apply_softmax(Partial<Dim>& part, Scores<Dim>& products, int begin,
                               const RowLimits& limits, float scale) {
-  if (!limits.see_all(begin)) mask_products<Dim, Halves>(products, begin, limits);
   float keeps[2];
-  weigh_products<Dim, Halves>(part, products, keeps, scale);
+  weigh_products<Dim, Halves>(part, products, keeps, begin, limits, scale);
   rescale_values<Dim, Halves>(part, keeps);
 }
 

@@ -76,19 +76,6 @@ struct TeamMemory {
   }
 };
 
-// Counts through the places of a ring; `parity` is that of the present use.
-template <int Places>
-struct RingPlace {
-  int place = 0;
-  int parity = 0;
-  __device__ void advance() {
-    if (++place == Places) {
-      place = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 // The warp that fills the ring: K, V, K, V, ... of its jobs.
 template <int Dim, int BlockSize>
 struct TeamLoader {

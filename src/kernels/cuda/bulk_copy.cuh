@@ -66,6 +66,19 @@ __device__ inline void wait_barrier(uint64_t* barrier, int parity) {
   wait_barrier(shared_address(barrier), parity);
 }
 
+// Counts through the places of a ring; `parity` is that of the present use.
+template <int Places>
+struct RingPlace {
+  int place = 0;
+  int parity = 0;
+  __device__ void advance() {
+    if (++place == Places) {
+      place = 0;
+      parity ^= 1;
+    }
+  }
+};
+
 // True for one lane of a full warp. The compiler knows that it is one, so that the copies that it
 // issues need no loop over lanes.
 __device__ inline bool elect_lane() {
