@@ -177,7 +177,7 @@ int64_t LengthPolicy::ring_ns(const Load& load, int64_t draft_ns) const {
   const auto really = [&](int drafts, int64_t table_ns) {
     return table_ns + feedback_.extra_ns(load.seqs, drafts, table_ns);
   };
-  const int drafts = load.seqs > 0 ? drafts_each(load.granted, load.seqs) : 0;
+  const int drafts = drafts_each(load.granted, load.seqs);
   const int64_t far_ns = context_ns(load.seqs, drafts);
   const int64_t plain_far_ns = context_ns(load.seqs, 0);
   const int64_t alone =

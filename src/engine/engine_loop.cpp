@@ -207,7 +207,7 @@ bool EngineLoop::plan_next(StepPlan& plan) {
                               .num_rows = plan.num_rows,
                               .num_prompt_rows = plan.num_new_ids,
                               .use = plan.drafts,
-                              .num_tokens = plan.known_tokens()});
+                              .num_tokens = policy_.adaptive() ? plan.known_tokens() : 0});
   return true;
 }
 
