@@ -303,10 +303,18 @@ void EngineLoop::wait_and_reconcile() {
   if (!failed_.load()) note_step(step);
   // Whoever has a step's outputs finds it counted.
   num_steps_.fetch_add(1, std::memory_order_relaxed);
-  int64_t num_tokens = 0;
-  for (size_t i = 0; i < plan.spans.size(); ++i) num_tokens += reconcile(plan, i, result);
-  clock_.note_tokens(num_tokens);
+  clock_.note_tokens(num_computed(plan, result));
+  for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
   ++num_reconciled_;
+}
+
+int64_t EngineLoop::num_computed(const StepPlan& plan, const ResultView& view) const {
+  int64_t sum = 0;
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    const int committed = failed_.load() ? 0 : view.spans[i].num_committed;
+    sum += plan.spans[i].num_tokens + std::max(committed - 1, 0);
+  }
+  return sum;
 }
 
 // The stamps of the step before `step` are complete.
@@ -323,7 +331,7 @@ void EngineLoop::note_step(uint64_t step) {
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns);
 }
 
-int EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
+void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
   constexpr SpanResult kNothing{};
   const Span& span = plan.spans[index];
   const SpanResult& result = failed_.load() ? kNothing : view.spans[index];
@@ -356,7 +364,6 @@ int EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& 
       event.num_cached_tokens >= 0) {
     outputs_.push(event);
   }
-  return span.num_tokens + std::max(result.num_committed - 1, 0);
 }
 
 // Log-probabilities and the pooled state, which lie in the ring entry only until it is reused.

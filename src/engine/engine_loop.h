@@ -87,8 +87,9 @@ class EngineLoop {
   void wait_and_reconcile();
   void note_step(uint64_t step);
   TraceLane* lane() const { return trace_ != nullptr ? trace_->engine() : nullptr; }
-  // The tokens that the span computed.
-  int reconcile(const StepPlan& plan, size_t index, const ResultView& view);
+  // Tokens of the step, the drafts that were kept among them.
+  int64_t num_computed(const StepPlan& plan, const ResultView& view) const;
+  void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
   void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);
   void fail_everything(const Status& status);
