@@ -10,7 +10,7 @@
 #include "kernels/sample.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
-// cache: cuda_kernels_bench [gemm|prefill|layers|attention|long|prompts|sample]...
+// cache: cuda_kernels_bench [gemm|prefill|hot|layers|attention|long|prompts|sample]...
 namespace foretoken::check {
 namespace {
 
@@ -109,6 +109,71 @@ void bench_prefill(Gpu& gpu) {
       });
       std::printf(" %s %6.1f", m.name, 2.0 * rows * m.n * m.k / (us / 4) / 1e6);
     }
+    std::printf("\n");
+  }
+}
+
+// Microseconds of one replay, over `seconds` of replays that follow each other without a pause.
+double hot_replay_us(Gpu& gpu, Graph& graph, double seconds) {
+  constexpr int kAhead = 4;
+  const auto start = std::chrono::steady_clock::now();
+  for (int count = kAhead;; count += kAhead) {
+    for (int i = 0; i < kAhead; ++i) gpu.queue->replay(graph);
+    gpu.drain("replay");
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    if (time.count() >= seconds) return time.count() / count * 1e6;
+  }
+}
+
+// First after a rest, then at the power limit.
+void print_rates(Gpu& gpu, const char* name, const std::vector<GemmArgs>& products) {
+  double flops = 0;
+  gpu.queue->begin_capture();
+  for (const GemmArgs& args : products) {
+    gpu.queue->launch(args);
+    flops += 2.0 * args.max_rows * args.n * args.k;
+  }
+  auto graph = gpu.queue->end_capture();
+  hot_replay_us(gpu, *graph, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const double first = hot_replay_us(gpu, *graph, 0.02);
+  hot_replay_us(gpu, *graph, 1.0);
+  const double hot = hot_replay_us(gpu, *graph, 0.3);
+  std::printf("  %s %.0f %.0f", name, flops / first / 1e6, flops / hot / 1e6);
+  std::fflush(stdout);
+}
+
+// The products of a layer as the engine launches them, for so long that the card is at its power
+// limit: for a few milliseconds they run at higher clocks.
+void bench_hot(Gpu& gpu) {
+  constexpr int kLayers = 4;
+  std::printf("products without a pause, TFLOP/s: first 20 ms, after 1 s\n");
+  for (const int rows : {256, 2048, 8192}) {
+    Pool pool(gpu);
+    const auto* counts = device_counts(pool, rows, 0);
+    const auto* x = pool.upload(random_bf16(int64_t{rows} * 14336, 2));
+    auto* residual = pool.array<float>(int64_t{rows} * 4096);
+    auto* wide = pool.array<uint16_t>(int64_t{rows} * 14336);
+    std::vector<GemmArgs> all;
+    std::printf("%-6d", rows);
+    for (int m = 0; m < 4; ++m) {
+      const Matrix& matrix = kMatrices[m];
+      const bool gated = m == 2, adds = m % 2 == 1;
+      const auto data = random_bf16(int64_t{matrix.n} * matrix.k, 1, 0.02f);
+      std::vector<GemmArgs> layers;
+      for (int l = 0; l < kLayers; ++l) {
+        void* weight = pool.weight(data.data(), matrix.n, matrix.k, DType::kBF16,
+                                   gated ? WeightOrder::kGateUp : WeightOrder::kPlain);
+        layers.push_back(gemm_args(counts, x, weight, wide, rows, matrix));
+        layers.back().gated = gated;
+        layers.back().add = adds;
+        layers.back().out_dtype = adds ? DType::kF32 : DType::kBF16;
+        if (adds) layers.back().y = residual;
+      }
+      print_rates(gpu, matrix.name, layers);
+      all.insert(all.end(), layers.begin(), layers.end());
+    }
+    print_rates(gpu, "all", all);
     std::printf("\n");
   }
 }
@@ -361,6 +426,7 @@ int run(int argc, char** argv) {
   if (wanted("gemm")) bench_gemm(gpu);
   if (wanted("layers")) bench_layers(gpu);
   if (wanted("prefill")) bench_prefill(gpu);
+  if (wanted("hot")) bench_hot(gpu);
   if (wanted("attention")) bench_attention(gpu);
   if (wanted("long")) bench_long_attention(gpu);
   if (wanted("prompts")) bench_prompt_attention(gpu);

@@ -37,14 +37,13 @@ struct StoreOutput {
     if (args.bias != nullptr) add_bias(args, n, c);
     constexpr int kGroups = Half / 4;  // of 8 columns
     const bool bf16 = args.out_dtype == DType::kBF16;
+    if (!bf16 && args.n % 2 == 0) return store_floats(args, live, low, n + lane % 4 * 2, c);
 #pragma unroll
     for (int j = 0; j < kGroups; j += 4) {
       if (bf16 && args.n % 8 == 0 && j + 4 <= kGroups) {
         for (int i = 0; i < 2; ++i) {
           store_groups(args, live, low + i * 8, n + j * 8, c + j * 4 + i * 2);
         }
-      } else if (!bf16 && args.n % 2 == 0) {
-        store_floats(args, live, low, n + lane % 4 * 2, c, j);
       } else {
         store_singly(args, live, low, n + lane % 4 * 2, c, j);
       }
@@ -93,9 +92,20 @@ struct StoreOutput {
     }
   }
 
-  // Up to 4 groups of 8 columns from `group` on, rows row and row + 8; n: this lane's first column.
-  // All loads go first: none may overtake a store.
+  // Rows row and row + 8; n: this lane's first column.
   template <int Half>
+  __device__ static void store_floats(const GemmArgs& args, int live, int row, int n,
+                                      const float (&c)[Half]) {
+    constexpr int kGroups = Half / 4;               // of 8 columns
+    constexpr int kAtOnce = std::min(16, kGroups);  // as registers have room for
+#pragma unroll
+    for (int j = 0; j < kGroups; j += kAtOnce) {
+      store_floats<kAtOnce>(args, live, row, n, c, j);
+    }
+  }
+
+  // Up to Groups groups from `group` on. All loads go first: none may overtake a store.
+  template <int Groups, int Half>
   __device__ static void store_floats(const GemmArgs& args, int live, int row, int n,
                                       const float (&c)[Half], int group) {
     const auto place = [&](int i) {  // i: group and row
@@ -105,14 +115,14 @@ struct StoreOutput {
       return valid ? reinterpret_cast<float2*>(static_cast<float*>(args.y) + r * args.n + to)
                    : nullptr;
     };
-    float2 sums[8] = {};
+    float2 sums[2 * Groups] = {};
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 2 * Groups; ++i) {
       const float2* from = place(i);
       if (args.add != 0 && from != nullptr) sums[i] = *from;
     }
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 2 * Groups; ++i) {
       float2* to = place(i);
       if (to == nullptr) continue;
       const float2 products{c[(group + i / 2) * 4 + i % 2 * 2],

@@ -44,15 +44,13 @@ int count_resident(int cluster) {
   return known ? count : 0;
 }
 
-// ns to take a product out of its registers. 128 sums a thread leave too few registers for it.
-double time_of_sum(const StoreOutput&, const GemmArgs& args, bool crowded) {
+// ns to take a product out of its registers.
+double time_of_sum(const StoreOutput&, const GemmArgs& args) {
   if (args.out_dtype == DType::kBF16) return 0.047;
-  return args.add == 0 ? 0.094 : crowded ? 0.77 : 0.28;
+  return args.add == 0 ? 0.094 : 0.26;
 }
-double time_of_sum(const StoreGated&, const GemmArgs&, bool crowded) {
-  return crowded ? 0.25 : 0.16;
-}
-double time_of_sum(const KeepBest&, const GemmArgs&, bool) { return 0.094; }
+double time_of_sum(const StoreGated&, const GemmArgs&) { return 0.11; }
+double time_of_sum(const KeepBest&, const GemmArgs&) { return 0.094; }
 
 // About how many ns the product takes on an H200. Four times add up for each 64 k of a tile: of the
 // tensor cores, of what crosses shared memory (128 bytes a cycle, written once and read by every
@@ -76,8 +74,8 @@ double cost(const GemmArgs& args, const Epilogue& epilogue, const Cut<Epilogue>&
   const double from_x = at_once * cut.rows / cut.cluster_w * kAtomColumn;
   const double from_weight = at_once * cut.n / cut.cluster_x * kAtomColumn;
   const double step = 0.26 * products + 0.19 * shared + 2.2e-5 * from_x + 6.7e-5 * from_weight + 20;
-  const double sum = time_of_sum(epilogue, args, cut.rows * cut.n >= 128 * 256);
-  return all_waves * (step * num_atoms(args.k) + sum * cut.rows * cut.n + 1200);
+  const double sums = time_of_sum(epilogue, args) * cut.rows * cut.n;
+  return all_waves * (step * num_atoms(args.k) + sums + 1200);
 }
 
 template <class Epilogue, size_t Count>

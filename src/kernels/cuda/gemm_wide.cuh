@@ -2,7 +2,8 @@
 #include "kernels/cuda/gemm_wide_ring.cuh"
 
 // Products of many rows with wgmma: x is operand A (64 rows a product), the weight operand B. A
-// persistent grid; in each block one thread loads and the warpgroups multiply.
+// persistent grid; in each block one thread loads and the warpgroups multiply. The other threads of
+// the loading warpgroup only give their registers to the multiplying ones.
 namespace foretoken::cuda {
 
 // A multiplying warpgroup.
@@ -108,10 +109,13 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   wait_for_previous();
   let_next_start();
   work.set_live(live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows));
-  if (threadIdx.x == kLoading) {
-    loader.run(work);
-  } else if (threadIdx.x < kLoading) {
+  constexpr bool kMovesRegisters = Shape::kWarpgroups > 1;  // one has all that a thread can use
+  if (threadIdx.x < kLoading) {
+    if constexpr (kMovesRegisters) raise_registers<232>();
     WideProducts<Shape>{ring, work}.run(args, epilogue);
+  } else {
+    if constexpr (kMovesRegisters) lower_registers<40>();
+    if (threadIdx.x == kLoading) loader.run(work);
   }
   // A block stays while others of its cluster may still send to it.
   __syncwarp();

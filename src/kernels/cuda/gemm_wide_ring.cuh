@@ -26,7 +26,7 @@ struct WideShape {
   static constexpr int kCluster = kClusterX * kClusterW;
   static constexpr int kRows = kWarpgroups * kTilesX * 64;
   static constexpr int kGroups = kN / kGroupRows;
-  static constexpr int kThreads = kWarpgroups * 128 + 32;
+  static constexpr int kThreads = (kWarpgroups + 1) * 128;
   static constexpr int kAtomBytesX = kRows * 128;  // along 64 k
   static constexpr int kAtomBytesW = kGroups * kAtomBytes;
   static constexpr int kAtoms = kAtomBytesX + kAtomBytesW > 24576 ? 1 : 2;  // in a stage
