@@ -1,5 +1,6 @@
 #pragma once
 #include <foretoken/engine.h>
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <ostream>
@@ -23,6 +24,22 @@ struct Layout {
   void apply(EngineConfig& config) const;
 };
 void PrintTo(const Layout& layout, std::ostream* out);
+
+// Why so many ranks cannot run here: each needs a device of its own, but on a CPU. Empty: they can.
+std::string missing_devices(int num_ranks);
+
+inline int num_ranks_of(int num_ranks) { return num_ranks; }
+inline int num_ranks_of(const Layout& layout) { return layout.num_ranks(); }
+
+// Skipped where the machine has too few devices for num_ranks_of(Param).
+template <class Param>
+class RankTest : public testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override {
+    const std::string missing = missing_devices(num_ranks_of(this->GetParam()));
+    if (!missing.empty()) GTEST_SKIP() << missing;
+  }
+};
 
 // Every layout of several ranks that the tests run.
 std::vector<Layout> test_layouts();

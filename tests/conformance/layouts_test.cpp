@@ -76,7 +76,7 @@ Methods none_and(Methods methods) {
   return methods;
 }
 
-class Layouts : public testing::TestWithParam<Layout> {};
+class Layouts : public RankTest<Layout> {};
 
 TEST_P(Layouts, IdsAreThoseOfOneRank) {
   const int count = num_test_prompts(24);

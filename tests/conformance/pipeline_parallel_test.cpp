@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-class PipelineParallelPressure : public testing::TestWithParam<Layout> {};
+class PipelineParallelPressure : public RankTest<Layout> {};
 
 struct Pressure {
   int num_blocks;

@@ -140,7 +140,9 @@ void expect_green(const MatrixRow& row, int count) {
   EXPECT_LT(acceptance, 0.95);
 }
 
-class SupportMatrix : public testing::TestWithParam<MatrixRow> {};
+int num_ranks_of(const MatrixRow& row) { return row.layout.num_ranks(); }
+
+class SupportMatrix : public RankTest<MatrixRow> {};
 
 TEST_P(SupportMatrix, IsGreen) { expect_green(GetParam(), num_test_prompts(40)); }
 

@@ -11,7 +11,7 @@ namespace foretoken {
 namespace {
 
 // Stages split no sum, so that every id and every count is one rank's.
-class PipelineParallel : public testing::TestWithParam<int> {};
+class PipelineParallel : public RankTest<int> {};
 
 TEST_P(PipelineParallel, EveryArchitecture) {
   for (const std::string& architecture : dialled_architectures()) {
