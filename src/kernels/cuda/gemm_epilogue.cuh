@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "kernels/activation_math.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
