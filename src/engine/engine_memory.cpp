@@ -57,6 +57,7 @@ int64_t EngineImpl::bytes_beside_kv(const EngineConfig& config) const {
   runner.logits_tile = logits_tile(config);
   runner.max_processor_rows = config.max_processor_rows;
   runner.max_len = max_len;
+  runner.stages = ranks_.stages();
   return ModelRunner::device_bytes(*model_, step_memory_config(config, max_len), runner);
 }
 

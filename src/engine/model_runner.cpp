@@ -43,6 +43,7 @@ int num_row_tables(int max_spans, int most_drafts) {
 
 StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
                                  const ModelRunnerConfig& config) {
+  if (!config.stages.is_last()) return {};
   return {.vocab_size = model.config().vocab_size,
           .logits_tile = config.logits_tile,
           .max_processor_rows = std::min(config.max_processor_rows, config.logits_tile),
@@ -76,7 +77,7 @@ ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCac
 
 Status ModelRunner::start() {
   FT_RETURN_IF_ERROR(scratch_.take());
-  if (config_.synthetic) {
+  if (config_.synthetic && config_.stages.is_last()) {
     std::copy(config_.synthetic_chances.begin(), config_.synthetic_chances.end(),
               scratch_.synthetic_host);
     queue_.copy(scratch_.synthetic, scratch_.synthetic_host, sizeof(config_.synthetic_chances));
@@ -99,7 +100,7 @@ Status ModelRunner::set_step_times(const StepTimes* times) {
   FT_RETURN_IF_ERROR(queue_.drain());
   graphs_.forget_drafts();
   step_times_ = times;
-  if (times == nullptr) return {};
+  if (times == nullptr || !config_.stages.is_last()) return {};
   FT_CHECK(config_.max_drafts > 0);
   const size_t length = static_cast<size_t>(config_.max_rows) + 1;
   const int max_spans = memory_.limits().max_spans;

@@ -9,6 +9,7 @@ int64_t StepScratch::device_bytes(const StepScratchConfig& config) {
 }
 
 Status StepScratch::take() {
+  if (config_.logits_tile == 0) return {};
   const auto rows = static_cast<size_t>(config_.logits_tile);
   const auto vocab = static_cast<size_t>(config_.vocab_size);
   FT_ASSIGN_OR_RETURN(logits, arena_.take_array<float>(rows * vocab, "logits"));

@@ -11,7 +11,7 @@ namespace foretoken {
 
 struct StepScratchConfig {
   int vocab_size = 0;
-  int logits_tile = 0;         // logits rows computed at once
+  int logits_tile = 0;         // logits rows computed at once; 0: nothing is sampled or taken
   int max_processor_rows = 0;  // of those, how many pass logits processors at once; 0: none
   int max_rows = 0;            // token rows of the largest step
   int max_len = 0;             // of the longest sequence, drafts included

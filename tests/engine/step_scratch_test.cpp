@@ -32,6 +32,15 @@ TEST(StepScratch, HasACallForEveryNumberOfRows) {
   EXPECT_LT(StepScratch::device_bytes(kConfig), scratch.num_bytes());
 }
 
+TEST(StepScratch, TakesNothingWhereNothingIsSampled) {
+  StepScratchConfig config = kConfig;
+  config.logits_tile = 0;
+  StepScratch scratch(*test_device(), config);
+  ASSERT_TRUE(scratch.take().ok());
+  EXPECT_EQ(scratch.num_bytes(), 0);
+  EXPECT_EQ(StepScratch::device_bytes(config), 0);
+}
+
 TEST(StepScratch, TakesOnlyWhatIsWanted) {
   StepScratchConfig config = kConfig;
   config.with_logprobs = false;
