@@ -151,7 +151,7 @@ Status EngineImpl::share_taps() {
   FT_ASSIGN_OR_RETURN(const std::string bytes, ranks_.of_first(mine, "sharing what drafters tap"));
   if (ranks_.stages().is_last()) return {};
   std::vector<int32_t> layers(bytes.size() / sizeof(int32_t));
-  std::memcpy(layers.data(), bytes.data(), bytes.size());
+  if (!layers.empty()) std::memcpy(layers.data(), bytes.data(), bytes.size());
   model_->pass_on(std::move(layers));
   return {};
 }
