@@ -344,6 +344,10 @@ void bench_long_attention(Gpu& gpu) {
   bench_attention_case(gpu, "16 x 4096", {{16, 1, 4096}});
   bench_attention_case(gpu, "256 x 1024", {{256, 1, 1024}});
   bench_attention_case(gpu, "64 x 2048", {{64, 1, 2048}});
+  bench_attention_case(gpu, "1 x 6k", {{1, 1, 6000}});
+  bench_attention_case(gpu, "1 x 10k", {{1, 1, 10000}});
+  bench_attention_case(gpu, "1 x 20k", {{1, 1, 20000}});
+  bench_attention_case(gpu, "16 x 12k", {{16, 1, 12000}});
   bench_attention_case(gpu, "16 x 32k", {{16, 1, 32768}});
   bench_attention_case(gpu, "16 x 32k, 4 rows", {{16, 4, 32768}});
   bench_attention_case(gpu, "1 x 128k", {{1, 1, 131072}});

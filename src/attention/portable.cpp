@@ -33,7 +33,7 @@ int64_t PortableAttention::workspace_floats(const Device& device, int32_t max_ro
   // Partial results of a split: its accumulator, maximum and sum. Splits are shared between blocks
   // only while there are few rows, since many rows fill the device alone; so the bound below, which
   // holds 12 rows of 32 heads over 128k positions, costs the larger batches nothing.
-  constexpr int64_t kMaxSplits = (int64_t{128} << 10) / kAttentionSplit;
+  constexpr int64_t kMaxSplits = AttentionSplits::of((128 << 10) - 1) + 1;
   constexpr int64_t kMaxFloats = int64_t{48} << 20;
   const int64_t wanted = int64_t{max_rows} * num_heads * kMaxSplits * (head_dim + 2);
   return std::min(wanted, kMaxFloats);

@@ -1,15 +1,12 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/attention_splits.h"
 #include "kernels/op.h"
 #include "kernels/rope_kv.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
-
-// KV positions that are reduced together before partial results are merged, in order. The same for
-// every row, so that neither the batch nor the chunking changes a bit.
-inline constexpr int kAttentionSplit = 256;
 
 // What is known about the runs of a step: rows of one sequence at consecutive positions, side by
 // side. It chooses kernels and never changes a value.

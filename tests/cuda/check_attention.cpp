@@ -101,8 +101,7 @@ std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& que
     }
   }
   const Stored stored = store_as(q, s.dtype);
-  const int64_t splits =
-      (int64_t{s.max_blocks} * s.block_size + kAttentionSplit - 1) / kAttentionSplit;
+  const int64_t splits = AttentionSplits::of(s.max_blocks * s.block_size - 1) + 1;
   const int64_t floats =
       workspace ? std::max(int64_t{max_rows} * s.heads * splits * (s.dim + 2), int64_t{8} << 20)
                 : 0;
@@ -262,8 +261,8 @@ void check_attention_bits(Gpu& gpu) {
   }
 }
 
-// Sequences so unlike in length that blocks share the long ones: every row has the bits that it has
-// alone, whoever merges its splits.
+// Sequences so unlike in length that blocks share the long ones, and runs where splits become
+// wider: every row has the bits that it has alone, whoever merges its splits.
 void check_attention_schedules(Gpu& gpu) {
   struct Case {
     int heads, kv_heads, dim, block_size, window;
@@ -272,9 +271,10 @@ void check_attention_schedules(Gpu& gpu) {
                                          {8, 1, 64, 32, 0},
                                          {4, 4, 80, 16, 0},
                                          {12, 2, 96, 16, 9000},
+                                         {8, 2, 128, 16, 3000},
                                          {8, 4, 256, 16, 0}}) {
     Pool pool(gpu);
-    const std::vector<int> lengths = {20000, 300, 7000, 64, 1500, 264, 257, 2};
+    const std::vector<int> lengths = {20000, 300, 16400, 64, 8200, 264, 257, 2};
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
                                    DType::kBF16, 0, 0, lengths);
     std::vector<Query> queries;

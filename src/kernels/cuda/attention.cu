@@ -30,7 +30,7 @@ bool uses_tensor_cores(const KvLayer& kv) {
 }
 
 AttentionSchedule choose_schedule(const AttentionArgs& args) {
-  const int max_splits = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kAttentionSplit);
+  const int max_splits = most_splits(args);
   const int64_t floats =
       int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.head_dim + 2);
   // Rows of one sequence share blocks; the host does not know how many there are of each.
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int live = min(args.counts->num_rows, args.max_rows);
   if (row >= live || (short_runs_only && in_long_run(args, row, live))) return;
   const int position = args.positions[row];
-  const int first = first_visible(args, position) / kAttentionSplit;
-  const int last = position / kAttentionSplit;
+  const int first = AttentionSplits::of(first_visible(args, position));
+  const int last = AttentionSplits::of(position);
   const int dim = args.kv.head_dim;
   float highest = -INFINITY;
   float weights = 0;

@@ -7,10 +7,11 @@ namespace foretoken::cuda {
 // Kernels by type and head size: tensor cores for bfloat16 with the head sizes of
 // `uses_tensor_cores`, plain float arithmetic for the rest.
 //
-// All reduce kAttentionSplit KV positions to a partial result (highest score, sum of weights,
-// weighted sum of values) and merge the partial results in ascending order with `merge_scales`.
-// Schedules differ in which block computes a split and in where the partial results wait: in
-// registers or in the workspace. Every product, sum and merge is the same, so the bits are, too.
+// All reduce the KV positions of a split (AttentionSplits) to a partial result (highest score, sum
+// of weights, weighted sum of values) and merge the partial results in ascending order with
+// `merge_scales`. Schedules differ in which block computes a split and in where the partial results
+// wait: in registers or in the workspace. Every product, sum and merge is the same, so the bits
+// are, too.
 struct AttentionSchedule {
   int num_parts;   // blocks that share the splits of a row; 1: no workspace
   int max_splits;  // stride of the workspace
@@ -36,6 +37,11 @@ void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedul
 // Ends what launch_attention_short or launch_attention_plain left in the workspace.
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
+
+// Splits of the longest context that the block table allows.
+inline int most_splits(const AttentionArgs& args) {
+  return AttentionSplits::of(args.max_blocks * args.kv.block_size - 1) + 1;
+}
 
 // First KV position that a query at `position` sees.
 __device__ inline int first_visible(const AttentionArgs& args, int position) {

@@ -5,23 +5,107 @@
 namespace foretoken::cuda {
 
 inline constexpr int kJoinThreads = 128;
+inline constexpr int kJoinBlocksPerSm = 7;
 
-// Folds the partial results of a row and head over 32 dimensions, in order: all threads load and
-// find the factors of up to kJoinThreads splits, then one warp multiplies.
+// The highest score, sum of weights and one dimension's weighted sum of some splits.
+struct PartialSum {
+  float highest = -INFINITY;
+  float weights = 0;
+  float value = 0;
+};
+
+// The highest of this lane's score and those of the lanes before.
+__device__ inline float highest_upto(float score) {
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const float other = __shfl_up_sync(0xffffffffu, score, offset);
+    if (static_cast<int>(threadIdx.x) % 32 >= offset) score = fmaxf(score, other);
+  }
+  return score;
+}
+
+// That of the lanes before alone.
+__device__ inline float highest_before(float highest_upto) {
+  const float before = __shfl_up_sync(0xffffffffu, highest_upto, 1);
+  return threadIdx.x % 32 == 0 ? -INFINITY : before;
+}
+
+// The splits of a row and head that are merged, and where their partial results begin.
+struct PartialRange {
+  int64_t index = 0;
+  int count = 0;
+
+  PartialRange() = default;
+  __device__ PartialRange(const AttentionArgs& args, const PartialRow& parts, int position,
+                          int head) {
+    const int seen = AttentionSplits::of(first_visible(args, position)) - parts.first_split;
+    const int first = max(seen, 0);
+    index = parts.first + int64_t{head} * parts.splits + first;
+    count = AttentionSplits::of(position) - parts.first_split + 1 - first;
+  }
+  // That of another lane; the whole warp asks.
+  __device__ PartialRange of_lane(int lane) const {
+    PartialRange other;
+    other.index = __shfl_sync(0xffffffffu, index, lane);
+    other.count = __shfl_sync(0xffffffffu, count, lane);
+    return other;
+  }
+};
+
+// Folds partial results over 32 dimensions, in order: each lane finds the factors of a split and
+// sums up a dimension.
+__device__ inline PartialSum fold_by_warp(const PartialSpace& space, const PartialRange& range,
+                                          int d) {
+  constexpr int kLoadsAtOnce = 16;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  PartialSum sum;
+  MergeScales mine{};
+  float weights = 0;
+  for (int begin = 0; begin < range.count; begin += kLoadsAtOnce) {
+    const int64_t index = range.index + begin;
+    const int last = range.count - 1 - begin;
+    float loaded[kLoadsAtOnce];
+#pragma unroll
+    for (int i = 0; i < kLoadsAtOnce; ++i) loaded[i] = space.values(index + min(i, last))[d];
+    if (begin % 32 == 0) {
+      const float2 state = lane <= last ? *space.state(index + lane) : float2{-INFINITY, 0};
+      const float upto = highest_upto(state.x);
+      mine = merge_scales(fmaxf(highest_before(upto), sum.highest), state.x);
+      weights = state.y;
+      sum.highest = fmaxf(sum.highest, __shfl_sync(0xffffffffu, upto, 31));
+    }
+#pragma unroll
+    for (int i = 0; i < kLoadsAtOnce; ++i) {
+      if (i > last) break;
+      const int from = begin % 32 + i;
+      const MergeScales scales{__shfl_sync(0xffffffffu, mine.running, from),
+                               __shfl_sync(0xffffffffu, mine.partial, from), 0};
+      sum.weights = merge(sum.weights, __shfl_sync(0xffffffffu, weights, from), scales);
+      sum.value = merge(sum.value, loaded[i], scales);
+    }
+  }
+  return sum;
+}
+
+// The same by all warps, for many splits: all threads load and find the factors of up to
+// kJoinThreads splits, then the first warp multiplies.
 struct PartialFold {
   float values[kJoinThreads][32];
   float2 factors[kJoinThreads];  // of what is there and of the split
   float weights[kJoinThreads];
   float highest[kJoinThreads / 32];
 
-  struct Sum {
-    float highest = -INFINITY;
-    float weights = 0;
-    float value = 0;
-  };
+  // In the first warp, for this lane's dimension d.
+  __device__ PartialSum by_block(const PartialSpace& space, const PartialRange& range, int d) {
+    PartialSum sum;
+    for (int i = 0; i < range.count; i += kJoinThreads) {
+      add(sum, space, range.index + i, min(kJoinThreads, range.count - i), d);
+    }
+    return sum;
+  }
 
-  // The next `count` splits from `index` on; d: this lane's dimension.
-  __device__ void add(Sum& sum, const PartialSpace& space, int64_t index, int count, int d) {
+ private:
+  __device__ void add(PartialSum& sum, const PartialSpace& space, int64_t index, int count, int d) {
     const int thread = static_cast<int>(threadIdx.x);
     const int first = thread / 32 * 32;
     float loaded[32];
@@ -48,20 +132,12 @@ struct PartialFold {
     __syncthreads();
   }
 
- private:
-  __device__ void find_factors(const Sum& sum, float2 state) {
+  __device__ void find_factors(const PartialSum& sum, float2 state) {
     const int thread = static_cast<int>(threadIdx.x);
-    float upto = state.x;
-#pragma unroll
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const float other = __shfl_up_sync(0xffffffffu, upto, offset);
-      if (thread % 32 >= offset) upto = fmaxf(upto, other);
-    }
+    const float upto = highest_upto(state.x);
     if (thread % 32 == 31) highest[thread / 32] = upto;
-    float before = __shfl_up_sync(0xffffffffu, upto, 1);
-    if (thread % 32 == 0) before = -INFINITY;
     __syncthreads();
-    before = fmaxf(before, sum.highest);
+    float before = fmaxf(highest_before(upto), sum.highest);
     for (int warp = 0; warp < thread / 32; ++warp) before = fmaxf(before, highest[warp]);
     const MergeScales scales = merge_scales(before, state.x);
     factors[thread] = {scales.running, scales.partial};
@@ -69,35 +145,39 @@ struct PartialFold {
   }
 };
 
-// Block (rows, one of every gridDim.x; query head and 32 of its dimensions): ends the rows of short
-// runs that were cut.
+// Blocks (rows, one of every gridDim.x; query head and 32 of its dimensions): end the rows of short
+// runs that were cut. A row with many splits takes all warps, others one each.
 template <int Dim>
-__global__ void __launch_bounds__(kJoinThreads)
+__global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     attention_join_kernel(const __grid_constant__ AttentionArgs args,
                           const __grid_constant__ PlanShape shape) {
   __shared__ PartialFold fold;
   wait_for_previous();
   const int live = min(args.counts->num_rows, args.max_rows);
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const int head = static_cast<int>(blockIdx.y) / (Dim / 32);
   const int d = static_cast<int>(blockIdx.y) % (Dim / 32) * 32 + lane;
   const int step = static_cast<int>(gridDim.x);
+  // One warp waits longer for what it reads, but with many rows all have some.
+  const int most_of_warp = live > step ? 64 : 32;
   for (int begin = static_cast<int>(blockIdx.x); begin < live; begin += step * 32) {
     const int mine = begin + lane * step;
-    uint32_t cut = __ballot_sync(0xffffffffu, mine < live && shape.space.has_short(mine));
-    for (; cut != 0; cut &= cut - 1) {
-      const int row = begin + (__ffs(static_cast<int>(cut)) - 1) * step;
-      const PartialRow parts = shape.space.rows()[row];
-      const int position = args.positions[row];
-      const int first = first_visible(args, position) / kAttentionSplit - parts.first_split;
-      const int last = position / kAttentionSplit - parts.first_split;
-      PartialFold::Sum sum;
-      for (int i = first; i <= last; i += kJoinThreads) {
-        fold.add(sum, shape.space, parts.first + int64_t{head} * parts.splits + i,
-                 min(kJoinThreads, last + 1 - i), d);
-      }
-      if (threadIdx.x >= 32) continue;
-      static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
+    PartialRange own;
+    if (mine < live && shape.space.has_short(mine)) {
+      own = PartialRange(args, shape.space.rows()[mine], args.positions[mine], head);
+    }
+    int turn = 0;
+    for (uint32_t cut = __ballot_sync(0xffffffffu, own.count > 0); cut != 0; cut &= cut - 1) {
+      const int at = __ffs(static_cast<int>(cut)) - 1;
+      const PartialRange range = own.of_lane(at);
+      const bool alone = range.count <= most_of_warp;
+      if (alone && turn++ % (kJoinThreads / 32) != warp) continue;
+      const PartialSum sum =
+          alone ? fold_by_warp(shape.space, range, d) : fold.by_block(shape.space, range, d);
+      if (!alone && warp > 0) continue;
+      const int64_t row = begin + at * step;
+      static_cast<__nv_bfloat16*>(args.out)[(row * args.num_heads + head) * Dim + d] =
           from_float<__nv_bfloat16>(normalized(sum.value, sum.weights));
     }
   }
@@ -108,40 +188,15 @@ __global__ void __launch_bounds__(kJoinThreads)
 template <int Dim>
 __global__ void __launch_bounds__(Dim)
     attention_fold_kernel(const __grid_constant__ AttentionArgs args, PartialSpace space) {
-  constexpr int kLoadsAtOnce = 8;
   wait_for_previous();
   const int row = static_cast<int>(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y);
   const int d = static_cast<int>(threadIdx.x);
   if (row >= min(args.counts->num_rows, args.max_rows) || !space.has_long(row)) return;
-  const PartialRow parts = space.rows()[row];
-  const int position = args.positions[row];
-  const int first = max(first_visible(args, position) / kAttentionSplit - parts.first_split, 0);
-  const int last = position / kAttentionSplit - parts.first_split;
-  const int64_t index = parts.first + int64_t{head} * parts.splits;
-  float highest = -INFINITY;
-  float weights = 0;
-  float value = 0;
-  for (int begin = first; begin <= last; begin += kLoadsAtOnce) {
-    float loaded[kLoadsAtOnce];
-    float2 states[kLoadsAtOnce];
-#pragma unroll
-    for (int i = 0; i < kLoadsAtOnce; ++i) {
-      const int64_t at = index + min(begin + i, last);
-      loaded[i] = space.values(at)[d];
-      states[i] = *space.state(at);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadsAtOnce; ++i) {
-      if (begin + i > last) break;
-      const MergeScales scales = merge_scales(highest, states[i].x);
-      highest = scales.highest;
-      weights = merge(weights, states[i].y, scales);
-      value = merge(value, loaded[i], scales);
-    }
-  }
+  const PartialRange range(args, space.rows()[row], args.positions[row], head);
+  const PartialSum sum = fold_by_warp(space, range, d);
   static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
-      from_float<__nv_bfloat16>(normalized(value, weights));
+      from_float<__nv_bfloat16>(normalized(sum.value, sum.weights));
 }
 
 }  // namespace foretoken::cuda

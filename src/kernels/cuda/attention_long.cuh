@@ -124,21 +124,20 @@ struct LongWalk {
   // Which of the tile's splits this part takes: so many consecutive ones. False: none.
   __device__ bool take_part() {
     const QueryTile& tile = job.tile = tiles.tile;
-    const int first = tile.first_kv / kAttentionSplit;
-    const int last = tile.last_kv / kAttentionSplit;
-    const int each = ceil_div(last - first + 1, cut.parts);
     job.first_unit = tile.first_kv / kUnit;
     job.last_unit = tile.last_kv / kUnit;
     job.tells = tiles.head_chunk == 0;
-    job.folded = first + each - 1;
+    const int begin = split_floor(job.first_unit);
+    const int each = ceil_div(job.last_unit + 1 - begin, cut.parts);
+    job.folded = split_of_unit(begin + each - 1);
+    const int last = split_of_unit(job.last_unit);
     if (job.folded == last || last - job.folded + 1 > cut.splits) {
       job.folded = -1;
       return job.part == 0;
     }
-    const int begin = first + job.part * each;
-    job.first_unit = max(job.first_unit, begin * kSplitUnits);
-    job.last_unit = min(job.last_unit, (begin + each) * kSplitUnits - 1);
-    return begin <= last;
+    if (job.part > 0) job.first_unit = next_split(begin + job.part * each);
+    job.last_unit = min(job.last_unit, next_split(begin + (job.part + 1) * each) - 1);
+    return job.first_unit <= job.last_unit;
   }
 };
 

@@ -89,7 +89,7 @@ struct LongReader {
     if (job.folds()) {
       merge_into<Dim>(running, part);
     } else {
-      leave(job, unit / kSplitUnits, part);
+      leave(job, split_of_unit(unit), part);
     }
   }
 

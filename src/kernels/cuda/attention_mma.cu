@@ -120,11 +120,11 @@ struct UnitWalk {
   int num_parts;
   int unit = 0;
 
+  __device__ static int begin(int split) { return AttentionSplits::begin(split) / kUnit; }
   __device__ bool valid() const { return unit <= last; }
-  __device__ void start(int part) { unit = max(first, (first / kSplitUnits + part) * kSplitUnits); }
+  __device__ void start(int part) { unit = max(first, begin(split_of_unit(first) + part)); }
   __device__ void advance() {
-    if (ends_split(unit)) unit += (num_parts - 1) * kSplitUnits;
-    ++unit;
+    unit = ends_split(unit) ? begin(split_of_unit(unit) + num_parts) : unit + 1;
   }
 };
 
@@ -161,7 +161,7 @@ __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, in
     if (!ends_split(walk.unit) && walk.unit < walk.last) continue;
     finish(part);
     if (schedule.num_parts > 1) {
-      store_partial<Dim>(args, tile, schedule.max_splits, walk.unit / kSplitUnits, part);
+      store_partial<Dim>(args, tile, schedule.max_splits, split_of_unit(walk.unit), part);
     } else {
       merge_into<Dim>(running, part);
     }

@@ -69,8 +69,8 @@ struct WarpAttention {
 
   __device__ Partial<PerLane> split(int index) const {
     Partial<PerLane> part;
-    const int first = max(first_visible(args, position), index * kAttentionSplit);
-    const int last = min(position, (index + 1) * kAttentionSplit - 1);
+    const int first = max(first_visible(args, position), AttentionSplits::begin(index));
+    const int last = min(position, AttentionSplits::begin(index + 1) - 1);
     // Positions are taken 32 at a time from multiples of 32 on.
     for (int begin = first / 32 * 32; begin <= last; begin += 32) {
       add_positions(part, begin, first, last);
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(kWarps * 32)
                                          args.row_slot[row],
                                          head / (args.num_heads / args.kv.num_kv_heads),
                                          position};
-  const int first = first_visible(args, position) / kAttentionSplit;
-  const int last = position / kAttentionSplit;
+  const int first = AttentionSplits::of(first_visible(args, position));
+  const int last = AttentionSplits::of(position);
   Partial<PerLane> running;
   for (int split = first + blockIdx.z; split <= last; split += schedule.num_parts) {
     const Partial<PerLane> partial = attend.split(split);

@@ -99,7 +99,7 @@ class PlanMaker {
     if (tokens > 0) {
       const int first = first_visible(args_, position);
       const int last = position + tokens - 1;
-      const int splits = last / kAttentionSplit - first / kAttentionSplit + 1;
+      const int splits = AttentionSplits::of(last) - AttentionSplits::of(first) + 1;
       mine = {1, last / kUnit - first / kUnit + 1, splits > kUncutSplits ? tokens * splits : 0};
     }
     int3 upto = mine;
@@ -139,15 +139,17 @@ class PlanMaker {
   const int thread_;
 };
 
-// A tile of one KV head, or consecutive splits of one.
+// A tile of one KV head, or consecutive splits of one. The first job of a tile folds its splits,
+// since they come first in every row; the others leave theirs.
 struct AttentionJob {
   QueryTile tile;
   int first_unit;
   int last_unit;
-  int first_split;  // of the tile
-  int num_splits;   // of the tile
-  int partials;     // place of the first row's partial results; -1: the tile is not cut
-  bool leads;       // it tells where the tile's partial results are
+  int folded;      // the last split of the tile's first job
+  int num_splits;  // of the tile from that on
+  int partials;    // place of the first row's partial results; -1: the tile is not cut
+  bool folds;      // it is the tile's first job, or the only one
+  bool leads;      // it tells where the tile's partial results are
 };
 
 // The jobs of one team, in order.
@@ -160,7 +162,8 @@ class JobWalk {
     const int64_t total = int64_t{plan.start[plan.num_tiles]} * shape.chunks;
     const int64_t begin = total * team / num_teams;
     end_ = total * (team + 1) / num_teams;
-    part_splits_ = static_cast<int>(total / (kLongestShare * kSplitUnits)) + 1;
+    constexpr int kLeastUnits = kAttentionSplit / kUnit;
+    part_units_ = (static_cast<int>(total / (kLongestShare * kLeastUnits)) + 1) * kLeastUnits;
     int low = 0;
     int high = plan.num_tiles;
     while (high - low > 1) {
@@ -175,18 +178,16 @@ class JobWalk {
     enter_tile();
     const int rest = static_cast<int>(begin - int64_t{plan.start[tile_]} * shape.chunks);
     chunk_ = rest / units_;
-    part_ = min(rest % units_ / (part_splits_ * kSplitUnits), num_parts_ - 1);
-    while (valid() && job_start() < begin) next();
+    enter_part(min((rest % units_ + first_unit_ - from_) / part_units_, num_parts_ - 1));
+    while (valid() && (job_start() < begin || is_empty())) advance();
   }
 
   __device__ bool valid() const { return tile_ < plan_.num_tiles && job_start() < end_; }
 
   __device__ void next() {
-    if (++part_ < num_parts_) return;
-    part_ = 0;
-    if (++chunk_ < shape_.chunks) return;
-    chunk_ = 0;
-    if (++tile_ < plan_.num_tiles) enter_tile();
+    do {
+      advance();
+    } while (tile_ < plan_.num_tiles && is_empty());
   }
 
   __device__ AttentionJob job() const {
@@ -203,17 +204,13 @@ class JobWalk {
     job.tile.heads = min(shape_.tile.max_heads, group - first_head);
     job.tile.first_kv = first_visible(args_, job.tile.position);
     job.tile.last_kv = job.tile.position + job.tile.num_tokens - 1;
-    job.first_split = job.tile.first_kv / kAttentionSplit;
-    job.num_splits = job.tile.last_kv / kAttentionSplit - job.first_split + 1;
-    const int begin = (job.first_split + part_ * part_splits_) * kSplitUnits;
-    job.first_unit = max(job.tile.first_kv / kUnit, begin);
-    job.last_unit = job.tile.last_kv / kUnit;
-    job.partials = -1;
-    if (num_parts_ > 1) {
-      job.last_unit = min(job.last_unit, begin + part_splits_ * kSplitUnits - 1);
-      job.partials = plan_.partials[tile_] * args_.num_heads;
-    }
-    job.leads = part_ == 0 && chunk_ == 0;
+    job.folded = split_of_unit(first_part_end_ - 1);
+    job.num_splits = AttentionSplits::of(job.tile.last_kv) - job.folded + 1;
+    job.first_unit = part_begin_;
+    job.last_unit = part_end_ - 1;
+    job.partials = num_parts_ > 1 ? plan_.partials[tile_] * args_.num_heads : -1;
+    job.folds = job.first_unit == first_unit_;
+    job.leads = job.folds && chunk_ == 0;
     return job;
   }
 
@@ -226,29 +223,58 @@ class JobWalk {
     const int position = plan_.position[tile_];
     const int first = first_visible(args_, position);
     const int tokens = plan_.tokens[tile_];
-    const int splits = (position + tokens - 1) / kAttentionSplit - first / kAttentionSplit + 1;
+    const int splits = AttentionSplits::of(position + tokens - 1) - AttentionSplits::of(first) + 1;
+    first_unit_ = first / kUnit;
+    from_ = split_floor(first_unit_);
     units_ = plan_.start[tile_ + 1] - plan_.start[tile_];
     const bool fits = int64_t{plan_.partials[tile_] + tokens * splits} * args_.num_heads <=
                       shape_.space.long_begin;
-    num_parts_ = splits > max(PlanMaker::kUncutSplits, part_splits_) && fits
-                     ? ceil_div(splits, part_splits_)
-                     : 1;
+    const bool cut = splits > PlanMaker::kUncutSplits && fits;
+    num_parts_ = cut ? ceil_div(first_unit_ - from_ + units_, part_units_) : 1;
+    int part = 0;
+    do {
+      first_part_end_ = bound(++part);
+    } while (first_part_end_ == first_unit_);
+    enter_part(0);
+  }
+  // First unit of a part of the tile, which begins with a split.
+  __device__ int bound(int part) const {
+    if (part == num_parts_) return first_unit_ + units_;
+    return max(first_unit_, split_floor(from_ + part * part_units_));
+  }
+  __device__ void enter_part(int part) {
+    part_ = part;
+    part_begin_ = part == 0 ? first_unit_ : bound(part);
+    part_end_ = bound(part + 1);
+  }
+  // Where splits are longer than parts, their bounds fall together.
+  __device__ bool is_empty() const { return part_begin_ == part_end_; }
+  __device__ void advance() {
+    if (part_ + 1 < num_parts_) return enter_part(part_ + 1);
+    if (++chunk_ < shape_.chunks) return enter_part(0);
+    chunk_ = 0;
+    if (++tile_ < plan_.num_tiles) enter_tile();
   }
   __device__ int64_t job_start() const {
-    return int64_t{plan_.start[tile_]} * shape_.chunks + chunk_ * units_ +
-           min(part_ * part_splits_ * kSplitUnits, units_ - 1);
+    return int64_t{plan_.start[tile_]} * shape_.chunks + chunk_ * units_ + part_begin_ -
+           first_unit_;
   }
 
   const AttentionPlan& plan_;
   const AttentionArgs& args_;
   const PlanShape& shape_;
   int64_t end_;
-  int part_splits_;
+  int part_units_;
   int tile_;
   int chunk_ = 0;
   int part_ = 0;
-  int units_ = 1;
   int num_parts_ = 1;
+  int first_unit_ = 0;  // of the tile
+  int units_ = 1;       // of the tile
+  int from_ = 0;        // first unit of the split with first_unit_
+  int first_part_end_ = 0;
+  int part_begin_ = 0;
+  int part_end_ = 0;
 };
 
 }  // namespace foretoken::cuda

@@ -136,18 +136,19 @@ struct TeamReader {
     const RowLimits limits = row_limits<Unit::kPart>(args, job.tile);
     Values running;
     Values part;
-    for (int unit = job.first_unit; unit <= job.last_unit; ++unit) {
-      add_unit<Halves>(part, unit * kUnit, job, limits, queries);
-      if (!ends_split(unit) && unit < job.last_unit) continue;
+    for (int unit = job.first_unit; unit <= job.last_unit;) {
+      const int end = min(next_split(unit + 1), job.last_unit + 1);
+      for (; unit < end; ++unit) add_unit<Halves>(part, unit * kUnit, job, limits, queries);
       finish(part);
-      if (job.partials >= 0) {
-        store(job, unit / kSplitUnits - job.first_split, part);
-      } else {
+      if (job.folds) {
         merge_into<Unit::kPart>(running, part);
+      } else {
+        store(job, split_of_unit(unit - 1), part);
       }
       part = Values{};
     }
-    if (job.partials < 0) store(job.tile, running);
+    if (!job.folds) return;
+    job.partials < 0 ? store(job.tile, running) : store(job, job.folded, running);
   }
 
   // This lane's first dimension.
@@ -159,7 +160,8 @@ struct TeamReader {
     for_each_row<Unit::kPart>(job.tile, [&](int i, int row, int head) {
       const int64_t index =
           job.partials +
-          int64_t{(row - job.tile.first_row) * args.num_heads + head} * job.num_splits + split;
+          int64_t{(row - job.tile.first_row) * args.num_heads + head} * job.num_splits + split -
+          job.folded;
       if (threadIdx.x % 4 == 0 && reader == 0) {
         *shape.space.state(index) = make_float2(part.highest[i], part.weights[i]);
       }
@@ -190,7 +192,7 @@ struct TeamReader {
     if (shape.space.capacity == 0 || reader > 0 || row >= job.tile.num_tokens) return;
     const int first = job.partials + row * args.num_heads * job.num_splits;
     shape.space.rows()[job.tile.first_row + row] = {job.partials < 0 ? -1 : first, job.num_splits,
-                                                    job.first_split, 0};
+                                                    job.folded, 0};
   }
 
   __device__ void run() {

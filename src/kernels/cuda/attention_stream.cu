@@ -87,9 +87,8 @@ LongCut cut_of(const AttentionArgs& args, const PartialSpace& space) {
 
 template <int Dim>
 void launch_join(const AttentionArgs& args, const PlanShape& shape, cudaStream_t stream) {
-  constexpr int kBlocksPerSm = 8;
   const int columns = args.num_heads * (Dim / 32);
-  const int rows = std::max(device_traits().num_sms * kBlocksPerSm / columns, 1);
+  const int rows = std::max(device_traits().num_sms * kJoinBlocksPerSm / columns, 1);
   launch_kernel(attention_join_kernel<Dim>, dim3(std::min(rows, args.max_rows), columns),
                 kJoinThreads, 0, stream, args, shape);
 }
@@ -115,7 +114,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
       !make_cache_map(maps.v, args.kv.v, Dim, BlockSize, Dim / 64)) {
     return false;
   }
-  const int max_splits = ceil_div(int64_t{args.max_blocks} * BlockSize, kAttentionSplit);
+  const int max_splits = most_splits(args);
   const TileShape tile = tiles_for(args, kGroupRows);
   const int chunks = head_chunks(args, tile);
   const PartialSpace space = partial_space(args, may_cut(args, max_splits, chunks));
