@@ -50,9 +50,9 @@ struct WideProducts {
 
   __device__ void skip(int num_stages) const {
     for (int i = 0; i < num_stages; ++i) {
-      wait_barrier(ring.full + ring.stage, ring.parity);
-      release(ring.stage);
-      ring.advance();
+      wait_barrier(ring.full + ring.at.place, ring.at.parity);
+      release(ring.at.place);
+      ring.at.advance();
     }
   }
 
@@ -62,8 +62,8 @@ struct WideProducts {
       multiply_stage(c, i > 0);
       wgmma_wait<1>();
       if (i > 0) release(last);
-      last = ring.stage;
-      ring.advance();
+      last = ring.at.place;
+      ring.at.advance();
     }
     wgmma_wait<0>();
     release(last);
@@ -72,7 +72,7 @@ struct WideProducts {
   __device__ void multiply_stage(float (&c)[Shape::kTilesX][Shape::kN / 2], bool add) const {
     constexpr int kTileBytes = 64 * 128;
     const int first_tile = static_cast<int>(threadIdx.x) / 128 * Shape::kTilesX;
-    wait_barrier(ring.full + ring.stage, ring.parity);
+    wait_barrier(ring.full + ring.at.place, ring.at.parity);
     wgmma_fence();
 #pragma unroll
     for (int atom = 0; atom < Shape::kAtoms; ++atom) {

@@ -109,8 +109,7 @@ struct WideRing {
   uint8_t* stages;
   uint64_t* full;
   uint64_t* empty;
-  int stage = 0;
-  int parity = 0;
+  RingPlace<Shape::kStages> at{};
 
   __device__ explicit WideRing(uint8_t* shared)
       : stages(shared),
@@ -126,16 +125,10 @@ struct WideRing {
     publish_barriers();
   }
   __device__ uint8_t* x(int atom) const {
-    return stages + stage * Shape::kStageBytes + atom * Shape::kAtomBytesX;
+    return stages + at.place * Shape::kStageBytes + atom * Shape::kAtomBytesX;
   }
   // Groups follow each other, each with all its atoms of the stage.
   __device__ uint8_t* w() const { return x(Shape::kAtoms); }
-  __device__ void advance() {
-    if (++stage == Shape::kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
 };
 
 struct WideMaps {
@@ -159,30 +152,30 @@ struct WideLoader {
     for (int i = 0; i < work.early; ++i) {
       expect_bytes(ring.full + i, Shape::kAtoms * Shape::kAtomBytesW);
       load_weight(work, work.tiles.at(work.first), i);
-      ring.advance();
+      ring.at.advance();
     }
-    ring.stage = ring.parity = 0;
+    ring.at = {};
   }
 
   __device__ void run(const WideWork<Shape>& work) const {
     for (int i = 0; i < work.dropped; ++i) {
       arrive(ring.full + i);
-      ring.advance();
+      ring.at.advance();
     }
     for (int i = 0; i < work.early; ++i) {
       arrive_expecting(ring.full + i, Shape::kAtoms * Shape::kAtomBytesX);
       load_x(work, work.tiles.at(work.first), i);
-      ring.advance();
+      ring.at.advance();
     }
     int stage = work.early;
     for (int t = work.first; t < work.count; t += work.step) {
       const int2 tile = work.tiles.at(t);
       for (; stage < work.num_stages; ++stage) {
-        wait_barrier(ring.empty + ring.stage, ring.parity ^ 1);
-        arrive_expecting(ring.full + ring.stage, Shape::kStageBytes);
+        wait_barrier(ring.empty + ring.at.place, ring.at.parity ^ 1);
+        arrive_expecting(ring.full + ring.at.place, Shape::kStageBytes);
         load_weight(work, tile, stage);
         load_x(work, tile, stage);
-        ring.advance();
+        ring.at.advance();
       }
       stage = 0;
     }
@@ -195,11 +188,11 @@ struct WideLoader {
                   work.column(tile) * Shape::kGroups + work.rank_x * kShare};
     uint8_t* to = ring.w() + work.rank_x * kShare * Shape::kAtoms * kAtomBytes;
     if constexpr (Shape::kClusterX == 1) {
-      copy_box(to, &maps.w, at, ring.full + ring.stage, policy);
+      copy_box(to, &maps.w, at, ring.full + ring.at.place, policy);
     } else {
       constexpr int kRanks = (1 << Shape::kClusterX) - 1;
       copy_box_to(static_cast<uint16_t>(kRanks << (work.rank_w * Shape::kClusterX)), to, &maps.w,
-                  at, ring.full + ring.stage, policy);
+                  at, ring.full + ring.at.place, policy);
     }
   }
 
@@ -211,13 +204,13 @@ struct WideLoader {
       uint8_t* to = ring.x(atom) + work.rank_w * kShare * 128;
       const int column = (stage * Shape::kAtoms + atom) * kAtomK;
       if constexpr (Shape::kClusterW == 1) {
-        copy_box(to, &maps.x, column, row, ring.full + ring.stage);
+        copy_box(to, &maps.x, column, row, ring.full + ring.at.place);
       } else {
         uint16_t ranks = 0;
         for (int i = 0; i < Shape::kClusterW; ++i) {
           ranks |= 1 << (i * Shape::kClusterX + work.rank_x);
         }
-        copy_box_to(ranks, to, &maps.x, column, row, ring.full + ring.stage);
+        copy_box_to(ranks, to, &maps.x, column, row, ring.full + ring.at.place);
       }
     }
   }
