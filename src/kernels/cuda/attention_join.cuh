@@ -145,6 +145,14 @@ struct PartialFold {
   }
 };
 
+// Whether a tile with a row of this position can have been cut; -1: there is no row.
+__device__ inline bool may_be_cut(const AttentionArgs& args, const PlanShape& shape, int position) {
+  const int reach = shape.tile.tokens - 1;
+  const int first = first_visible(args, max(position - reach, 0));
+  const int splits = AttentionSplits::of(position + reach) - AttentionSplits::of(first) + 1;
+  return position >= 0 && splits > PlanMaker::kUncutSplits;
+}
+
 // Blocks (rows, one of every gridDim.x; query head and 32 of its dimensions): end the rows of short
 // runs that were cut. A row with many splits takes all warps, others one each.
 template <int Dim>
@@ -152,7 +160,6 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     attention_join_kernel(const __grid_constant__ AttentionArgs args,
                           const __grid_constant__ PlanShape shape) {
   __shared__ PartialFold fold;
-  wait_for_previous();
   const int live = min(args.counts->num_rows, args.max_rows);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -161,12 +168,17 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
   const int step = static_cast<int>(gridDim.x);
   // One warp waits longer for what it reads, but with many rows all have some.
   const int most_of_warp = live > step ? 64 : 32;
+  const auto position_of = [&](int row) { return row < live ? args.positions[row] : -1; };
+  int mine = static_cast<int>(blockIdx.x) + lane * step;
+  int position = position_of(mine);
+  wait_for_previous();
   for (int begin = static_cast<int>(blockIdx.x); begin < live; begin += step * 32) {
-    const int mine = begin + lane * step;
     PartialRange own;
-    if (mine < live && shape.space.has_short(mine)) {
-      own = PartialRange(args, shape.space.rows()[mine], args.positions[mine], head);
+    if (may_be_cut(args, shape, position) && shape.space.has_short(mine)) {
+      own = PartialRange(args, shape.space.rows()[mine], position, head);
     }
+    mine += step * 32;
+    position = position_of(mine);
     int turn = 0;
     for (uint32_t cut = __ballot_sync(0xffffffffu, own.count > 0); cut != 0; cut &= cut - 1) {
       const int at = __ffs(static_cast<int>(cut)) - 1;

@@ -134,21 +134,19 @@ struct TeamReader {
   template <int Halves>
   __device__ void attend(const AttentionJob& job, uint32_t queries) {
     const RowLimits limits = row_limits<Unit::kPart>(args, job.tile);
-    Values running;
+    Values sum;  // of the splits since the last that was left
     Values part;
     for (int unit = job.first_unit; unit <= job.last_unit;) {
       const int end = min(next_split(unit + 1), job.last_unit + 1);
       for (; unit < end; ++unit) add_unit<Halves>(part, unit * kUnit, job, limits, queries);
       finish(part);
-      if (job.folds) {
-        merge_into<Unit::kPart>(running, part);
-      } else {
-        store(job, split_of_unit(unit - 1), part);
-      }
+      merge_into<Unit::kPart>(sum, part);
       part = Values{};
+      if (job.folds && end <= job.last_unit) continue;
+      if (job.partials < 0) return store(job.tile, sum);
+      store(job, job.folds ? job.folded : split_of_unit(end - 1), sum);
+      sum = Values{};
     }
-    if (!job.folds) return;
-    job.partials < 0 ? store(job.tile, running) : store(job, job.folded, running);
   }
 
   // This lane's first dimension.

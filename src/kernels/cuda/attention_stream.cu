@@ -28,7 +28,8 @@ int rows_without_long(RunLengths runs, bool cuts) {
   return 2 * kFew;
 }
 
-// Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor.
+// Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor. The plan is made while rope_kv
+// runs, which lets this kernel start when all kernels before it have ended.
 template <int Dim, int BlockSize>
 __global__ void __launch_bounds__(kPlanThreads, 1)
     attention_stream_kernel(const __grid_constant__ AttentionArgs args,
@@ -43,12 +44,14 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
     states[warp].init();
     prefetch_map(warp == 0 ? &maps.k : &maps.v);
   }
-  wait_for_previous();
+  let_next_start();
   PlanMaker(plan, args, shape).run();
   if (warp < kTeams) {
     const int team = static_cast<int>(blockIdx.x) * kTeams + warp;
+    const JobWalk walk(plan, args, shape, team, static_cast<int>(gridDim.x) * kTeams);
+    wait_for_all_before();
     TeamLoader<Dim, BlockSize>{args, maps, memory, states[warp], warp, evict_first_policy()}.run(
-        JobWalk(plan, args, shape, team, static_cast<int>(gridDim.x) * kTeams));
+        walk);
   } else if (warp < kTeams * (kReaders + 1)) {
     const int team = (warp - kTeams) / kReaders;
     TeamReader<Dim, BlockSize>{args,         shape, scoring_of(args),          memory,

@@ -15,16 +15,21 @@ namespace foretoken::cuda {
 // product fetches its weight meanwhile. Every kernel calls `wait_for_previous` before it touches
 // memory that another op writes: the kernel before it, and so every earlier one, has then ended.
 // `let_next_start` allows the next kernel to become resident; wait_for_previous begins with it.
+// A kernel that lets the next start only after `wait_for_all_before` promises it, and all that
+// follow, that every kernel before this one has ended: they may read what those wrote at once.
 __device__ inline void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-__device__ inline void wait_for_previous() {
-  let_next_start();
+__device__ inline void wait_for_all_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+__device__ inline void wait_for_previous() {
+  let_next_start();
+  wait_for_all_before();
 }
 
 // The device's clock; it moves in steps of up to about a microsecond.

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
   __shared__ float cosines[kMaxHeadDim / 2];
   __shared__ float sines[kMaxHeadDim / 2];
   __shared__ float factors[kHeadsPerBlock];
-  wait_for_previous();
+  wait_for_all_before();
   let_next_start();
   const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
@@ -135,7 +135,8 @@ __device__ void turn(Group& group, const float2* by) {
   turn(group.low.w, group.high.w, by[3]);
 }
 
-// One block: one row. Rows up to max_rows are readable, so that the loads need not wait for the
+// One block: one row. The attention that follows makes its plan meanwhile, from what the kernels
+// before this one wrote. Rows up to max_rows are readable, so that the loads need not wait for the
 // live count.
 template <class T, bool Norms>
 __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs args) {
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
   const int half = args.inv_freq == nullptr ? 0 : args.rotary_dim / 2;
   const int thread = static_cast<int>(threadIdx.x);
   float inv_freq = thread < half ? args.inv_freq[thread] : 0.0f;
-  wait_for_previous();
+  wait_for_all_before();
   let_next_start();
   const int row = blockIdx.x;
   const bool live = row < args.counts->num_rows;
