@@ -42,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Stages, PipelineParallel, testing::Values(2, 4),
                          [](const auto& test) { return "PP" + std::to_string(test.param); });
 
 TEST(TensorParallelStart, SizesThatDoNotFitAreNamed) {
+  if (const std::string missing = missing_devices(3); !missing.empty()) GTEST_SKIP() << missing;
   const EngineConfig config = layout_config({.tp = 3}, {});
   std::unique_ptr<Engine> engine;
   const Status status = make_engine(config, &engine);
