@@ -25,6 +25,8 @@ inline constexpr int kFarBehind = 1024;
 //   score = scale * (q . k), or with a softcap  softcap * tanh(scale * (q . k) / softcap).
 // Entries of the block table that hold no visible position are not read.
 // Causality comes from the position alone; it is never inferred from the number of rows.
+// counts, positions, row_slot and block_tables are read before the op ahead in the queue has ended:
+// an op that writes them must lie before the last rope_kv, or be a copy.
 struct AttentionArgs {
   static constexpr Op kOp = Op::kAttention;
   const StepCounts* counts;

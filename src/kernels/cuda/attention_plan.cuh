@@ -9,7 +9,7 @@
 namespace foretoken::cuda {
 
 inline constexpr int kMostPlannedRows = 1024;
-inline constexpr int kPlanThreads = 320;
+inline constexpr int kPlanThreads = 320;  // no more than the teams take
 inline constexpr int kWarpsInPlan = kPlanThreads / 32;
 
 // The tiles of a step, in shared memory. A unit: kUnit KV positions of one KV head.
