@@ -24,6 +24,9 @@ void add_parallel_flags(CLI::App& app, ParallelConfig& parallel) {
                  "Between processes on CPUs: sockets or mpi (default: sockets)")
       ->group(group)
       ->check(CLI::IsMember({"sockets", "mpi"}));
+  app.add_flag("--disable-custom-all-reduce", parallel.disable_custom_all_reduce,
+               "On GPUs, exchange through NCCL even where they reach each other's memory")
+      ->group(group);
   number("--nnodes", parallel.nnodes, 1, "Hosts that share one engine; each runs this command");
   number("--node-rank", parallel.node_rank, 0, "Which of them this one is");
   app.add_option("--master-addr", parallel.master_addr, "Address of the host with --node-rank 0")

@@ -105,7 +105,6 @@ constexpr VllmFlag kTable[] = {
     {"--enable-dbo", kFlag, "false", kRefused, "batches are not split in halves here; remove it"},
     {"--dbo-decode-token-threshold", kValue, "", kWarned, "batches are not split in halves"},
     {"--dbo-prefill-token-threshold", kValue, "", kWarned, "batches are not split in halves"},
-    {"--disable-custom-all-reduce", kFlag, "", kWarned, "it is chosen by what is fastest"},
     {"--disable-nccl-for-dp-synchronization", kFlag, "", kWarned,
      "it is chosen by what is fastest"},
     {"--worker-cls", kValue, "auto", kRefused, "workers cannot be replaced"},

@@ -86,6 +86,10 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
   set_tests_properties(e2e/ranks PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE)
+  # Ranks on GPUs as processes and hosts, through NCCL; skips (77) without a GPU.
+  add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)
+  set_tests_properties(e2e/gpu_ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RUN_SERIAL TRUE)
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>)

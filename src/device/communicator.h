@@ -2,8 +2,14 @@
 #include <foretoken/status.h>
 
 #include <cstdint>
+#include <string>
 
 namespace foretoken {
+
+struct CommunicatorOptions {
+  int64_t most_row_bytes = 0;       // of the longest row that a rank contributes
+  bool avoids_peer_memory = false;  // GPUs: through NCCL even where devices reach each other
+};
 
 // What the queues of several ranks combine their results with, inside of ops
 // (kernels/collectives.h). One for each rank, made at the same time (Device::make_communicator);
@@ -15,6 +21,8 @@ class Communicator {
   virtual int size() const = 0;
   // For the ops of this device.
   virtual const void* handle() const = 0;
+  // What it goes through, where there is a choice; for the log.
+  virtual std::string route() const { return {}; }
   // Nanoseconds that this rank has spent exchanging so far, waiting for the others included; 0
   // where the device does not measure it. Any thread.
   virtual int64_t exchange_ns() const { return 0; }

@@ -66,10 +66,10 @@ class Device {
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 
   // What the collective ops of this device's queue meet the other ranks with. All ranks of `link`
-  // call it at the same time, on devices of one type; second: bytes of the longest row that
-  // a rank contributes. Blocks until all are there. The link outlives the communicator and is used
-  // by nothing else from then on.
-  virtual Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink&, int64_t) {
+  // call it at the same time, on devices of one type, with the same options. Blocks until all are
+  // there. The link outlives the communicator and is used by nothing else from then on.
+  virtual Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink&,
+                                                                  const CommunicatorOptions&) {
     return unsupported(name() + " cannot work together with other ranks; use one rank");
   }
 

@@ -100,13 +100,16 @@ void DraftOutput::choose_best(Queue& queue, const OutputMatrix& matrix, const vo
 void DraftOutput::await(Queue& queue, const DraftStep& step) const {
   if (step.masks.waits) await_own(queue, step);
   if (step.masks.comm == nullptr) return;
+  const MaskExchange& masks = step.masks.exchange;
   share_masks(queue, {.comm = step.masks.comm,
                       .counts = step.tensors.counts,
                       .spans = step.tensors.spans,
                       .slots = step.batch.slots,
                       .params = step.batch.params,
-                      .masks = step.masks.exchange.masks,
-                      .mask_words = step.masks.exchange.mask_words});
+                      .masks = masks.masks,
+                      .mask_words = masks.mask_words,
+                      .max_spans = masks.max_spans,
+                      .max_rows = masks.max_spans * masks.rows_each});
 }
 
 void DraftOutput::await_own(Queue& queue, const DraftStep& step) {

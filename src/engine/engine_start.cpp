@@ -114,7 +114,9 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   if (!other_ranks.empty()) {
     local_ranks_ = std::make_unique<LocalRanks>(config, hooks, other_ranks);
   }
-  FT_RETURN_IF_ERROR(ranks_.open(*device_, most_row_bytes(model)));
+  FT_RETURN_IF_ERROR(
+      ranks_.open(*device_, {.most_row_bytes = most_row_bytes(model),
+                             .avoids_peer_memory = config.parallel.disable_custom_all_reduce}));
   profiler_ranges_ = device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
   FT_ASSIGN_OR_RETURN(queue_, device_->make_queue());
   if (hooks.wrap_queue) queue_ = hooks.wrap_queue(std::move(queue_));

@@ -278,21 +278,24 @@ void ModelRunner::enqueue_rest(Queue& queue, const StepShape& shape) {
   if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
   if ((shape.features & kHasGrammar) != 0) {
     if (config_.has_masks) enqueue_mask_wait(queue, kVerifying, config_.mask_budget_ns, false);
-    if (config_.comm != nullptr) enqueue_mask_share(queue);
+    if (config_.comm != nullptr) enqueue_mask_share(queue, shape.max_rows);
   }
   enqueue_logits(queue, shape);
   enqueue_outputs(queue, shape.features);
   enqueue_drafts(queue, shape);
 }
 
-void ModelRunner::enqueue_mask_share(Queue& queue) {
+void ModelRunner::enqueue_mask_share(Queue& queue, int max_rows) {
+  const MaskExchange& masks = scratch_.masks;
   share_masks(queue, {.comm = config_.comm,
                       .counts = memory_.tensors.counts,
                       .spans = memory_.tensors.spans,
                       .slots = memory_.batch.slots,
                       .params = memory_.batch.params,
-                      .masks = scratch_.masks.masks,
-                      .mask_words = scratch_.masks.mask_words});
+                      .masks = masks.masks,
+                      .mask_words = masks.mask_words,
+                      .max_spans = masks.max_spans,
+                      .max_rows = std::min(max_rows, masks.max_spans * masks.rows_each)});
 }
 
 void ModelRunner::enqueue_mask_post(Queue& queue, int drafter, int num_mended) {

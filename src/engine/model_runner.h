@@ -118,7 +118,7 @@ class ModelRunner {
   void enqueue_processors(Queue& queue, int row_offset, int rows);
   void enqueue_mask_post(Queue& queue, int drafter, int num_mended);
   void enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends);
-  void enqueue_mask_share(Queue& queue);
+  void enqueue_mask_share(Queue& queue, int max_rows);
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
   void enqueue_outputs(Queue& queue, uint32_t features);
   void enqueue_drafts(Queue& queue, const StepShape& shape);

@@ -60,10 +60,10 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   FT_RETURN_IF_ERROR(check_choice(parallel.communicator, "--communicator", "sockets", "mpi"));
   FT_RETURN_IF_ERROR(check_hosts(parallel));
   FT_RETURN_IF_ERROR(check_data_parallel(parallel, environment));
-  if (config.device == "cuda" && ranks_are_processes(parallel, environment)) {
+  if (config.device == "cuda" && parallel.communicator == "mpi") {
     return unsupported(
-        "on cuda the ranks of an engine are threads of one process; leave out "
-        "--distributed-executor-backend mp, --nnodes and launchers");
+        "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each other's "
+        "memory, or through NCCL");
   }
   return {};
 }

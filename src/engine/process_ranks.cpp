@@ -60,10 +60,18 @@ group::HostFlags host_flags(const ParallelConfig& parallel) {
           .master_port = parallel.master_port};
 }
 
+// On its own device; a child is told the first one of its engine.
+EngineConfig config_of_rank(const EngineConfig& config, const group::LaunchPlan& plan) {
+  EngineConfig own = config;
+  own.device_ordinal = plan.first_device.value_or(config.device_ordinal) + plan.local_rank;
+  return own;
+}
+
 Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
                                                   const group::Environment& environment) {
   return group::ProcessGroup::start({.layout = layout_of_engine(config.parallel),
                                      .hosts = host_flags(config.parallel),
+                                     .first_device = config.device_ordinal,
                                      .parts = agreed_parts(config),
                                      .communicator = config.parallel.communicator,
                                      .environment = environment});
@@ -91,7 +99,8 @@ Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
   FT_ASSIGN_OR_RETURN(std::unique_ptr<group::ProcessGroup> processes, meet(config, environment));
   FT_LOG(info, "{} ranks have met", processes->group().layout().num_ranks());
   std::unique_ptr<Engine> engine;
-  const Status made = make_rank_engine(config, take_links(processes->group()), seat, &engine);
+  const Status made = make_rank_engine(config_of_rank(config, processes->plan()),
+                                       take_links(processes->group()), seat, &engine);
   // Why the group has ended says more than the call that noticed it.
   if (!made.ok()) return processes->group().ended().ok() ? made : processes->group().ended();
   return std::unique_ptr<Engine>(
@@ -103,7 +112,8 @@ Status run_process_rank(const EngineConfig& config, const group::Environment& en
                       meet(config, environment));
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
-  const Status ran = run_rank(config, TestHooks{}, take_links(processes->group()));
+  const Status ran = run_rank(config_of_rank(config, processes->plan()), TestHooks{},
+                              take_links(processes->group()));
   const Status ended = processes->group().ended();
   // Rank 0 left before or after it sent the last plan.
   if (ended.code() == StatusCode::kAborted) return {};

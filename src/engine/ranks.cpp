@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace foretoken {
 namespace {
@@ -31,24 +32,43 @@ Ranks::Ranks(group::LaneLinks links, const group::RankLayout& layout) : Ranks(st
   place_ = place_of(layout_, rank_);
 }
 
-Status Ranks::open(Device& device, int64_t most_row_bytes) {
+Status Ranks::open(Device& device, const CommunicatorOptions& options) {
   if (layout_.tp > 1) {
-    FT_ASSIGN_OR_RETURN(communicator_, meet(device, group::Lane::kCollectives,
-                                            tp_ranks(layout_, place_), most_row_bytes));
+    FT_ASSIGN_OR_RETURN(
+        communicator_, meet(device, group::Lane::kCollectives, tp_ranks(layout_, place_), options));
   }
   if (layout_.pp > 1) {
-    FT_ASSIGN_OR_RETURN(
-        ring_, meet(device, group::Lane::kStages, pp_ranks(layout_, place_), most_row_bytes));
+    FT_ASSIGN_OR_RETURN(ring_,
+                        meet(device, group::Lane::kStages, pp_ranks(layout_, place_), options));
   }
+  {
+    const std::lock_guard lock(watched_->mutex);
+    for (Communicator* made : {communicator_.get(), ring_.get()}) {
+      if (made != nullptr) watched_->communicators.push_back(made);
+    }
+  }
+  if (is_alone()) return {};
+  control().on_end([watched = watched_] {
+    const std::lock_guard lock(watched->mutex);
+    for (Communicator* communicator : watched->communicators) communicator->abort();
+  });
   return {};
+}
+
+Ranks::~Ranks() {
+  const std::lock_guard lock(watched_->mutex);
+  watched_->communicators.clear();
 }
 
 Result<std::unique_ptr<Communicator>> Ranks::meet(Device& device, group::Lane lane,
                                                   const std::vector<int>& ranks,
-                                                  int64_t most_row_bytes) {
+                                                  const CommunicatorOptions& options) {
   group::RankLink& link = link_of(links_, lane);
   if (static_cast<int>(ranks.size()) < size_) link.narrow(ranks);
-  return device.make_communicator(link, most_row_bytes);
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> made, device.make_communicator(link, options));
+  if (!made->route().empty())
+    FT_LOG(info, "{} ranks exchange through {}", ranks.size(), made->route());
+  return made;
 }
 
 Result<int64_t> Ranks::least(int64_t value, std::string_view what) {
@@ -78,9 +98,6 @@ void Ranks::abort(const Status& why) {
   if (is_alone()) return;
   links_[0]->abort(why);
   for (const auto& link : links_) link->abort(why);
-  for (const auto& communicator : {communicator_.get(), ring_.get()}) {
-    if (communicator != nullptr) communicator->abort();
-  }
 }
 
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,15 +26,15 @@ class Ranks {
   // Links of all lanes to all ranks, or none for one rank; without a layout all share each layer.
   explicit Ranks(group::LaneLinks links);
   Ranks(group::LaneLinks links, const group::RankLayout& layout);
+  ~Ranks();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool is_alone() const { return size_ == 1; }
   bool is_first() const { return rank_ == 0; }
 
-  // Makes the communicators; before the queue that uses it. most_row_bytes as of
-  // Device::make_communicator.
-  Status open(Device& device, int64_t most_row_bytes);
+  // Makes the communicators; before the queue that uses them.
+  Status open(Device& device, const CommunicatorOptions& options);
   // Of the target: inside of its layers, and its layers among the ranks.
   Sharding sharding() const { return {place_.tp, layout_.tp, comm()}; }
   Stages stages() const {
@@ -65,7 +66,8 @@ class Ranks {
     return communicator != nullptr ? communicator->handle() : nullptr;
   }
   Result<std::unique_ptr<Communicator>> meet(Device& device, group::Lane lane,
-                                             const std::vector<int>& ranks, int64_t most_row_bytes);
+                                             const std::vector<int>& ranks,
+                                             const CommunicatorOptions& options);
   group::RankLink& control() const { return link_of(links_, group::Lane::kControl); }
 
   group::LaneLinks links_;
@@ -75,6 +77,12 @@ class Ranks {
   group::RankPlace place_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Communicator> ring_;  // of the stages
+  // What ends with the group. A device that waits for a peer looks at nothing but its communicator.
+  struct Watched {
+    std::mutex mutex;
+    std::vector<Communicator*> communicators;
+  };
+  const std::shared_ptr<Watched> watched_ = std::make_shared<Watched>();
 };
 
 }  // namespace foretoken

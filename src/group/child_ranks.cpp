@@ -37,18 +37,21 @@ std::vector<std::string> own_command() {
   return arguments;
 }
 
-// This process's environment with a child's two variables.
+bool is_of_children(const std::string& variable) {
+  return variable.rfind("FORETOKEN_RANK=", 0) == 0 || variable.rfind("FORETOKEN_MASTER=", 0) == 0 ||
+         variable.rfind("FORETOKEN_FIRST_DEVICE=", 0) == 0;
+}
+
+// This process's environment with a child's own variables.
 std::vector<std::string> environment_of(const ChildRank& child) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (text.rfind("FORETOKEN_RANK=", 0) != 0 && text.rfind("FORETOKEN_MASTER=", 0) != 0) {
-      variables.push_back(text);
-    }
+    if (!is_of_children(*variable)) variables.emplace_back(*variable);
   }
   variables.push_back(fmt::format("{}={}", kChildRankVariable, child.rank));
   variables.push_back(
       fmt::format("{}={}:{}", kChildMasterVariable, child.master_host, child.master_port));
+  variables.push_back(fmt::format("{}={}", kChildDeviceVariable, child.first_device));
   return variables;
 }
 

@@ -15,6 +15,7 @@ struct ChildRank {
   int rank = 0;
   std::string master_host;
   int master_port = 0;
+  int first_device = 0;  // GPU of the host's first rank
 };
 
 // Starts this program again, with the same arguments, once for each rank, and watches over the

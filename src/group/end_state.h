@@ -22,8 +22,7 @@ class EndState {
   Status why() const;
   // Readable for poll() from the end on.
   int descriptor() const { return descriptor_; }
-  // Called once with the reason, on the thread that ends it (at once where it has ended); set
-  // before the links are used.
+  // Called once with the reason, on the thread that ends it; at once where it has ended. One.
   void on_end(std::function<void(const Status&)> listener);
 
  private:

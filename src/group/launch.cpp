@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -14,17 +15,21 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* size;
+  const char* local_rank;  // among those on this host
   const char* local_size;  // ranks on this host; null: not told
   const char* master_addr;
   const char* master_port;
 };
 
 constexpr std::array<Launcher, 4> kLaunchers = {{
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "MASTER_ADDR", "MASTER_PORT"},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "MASTER_ADDR", "MASTER_PORT"},
-    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MASTER_ADDR", "MASTER_PORT"},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "MASTER_ADDR", "MASTER_PORT"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+     "MASTER_PORT"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "MASTER_ADDR",
+     "MASTER_PORT"},
+    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MASTER_ADDR",
+     "MASTER_PORT"},
 }};
 
 std::optional<int> parse_number(const char* text) {
@@ -52,10 +57,15 @@ const Launcher* find_launcher(const Environment& environment) {
   return nullptr;
 }
 
-// A child of this program's own: FORETOKEN_RANK and FORETOKEN_MASTER.
-Result<LaunchPlan> plan_child(const RankLayout& layout, const Environment& environment) {
+// A child of this program's own: FORETOKEN_RANK and FORETOKEN_MASTER. Hosts have equally many.
+Result<LaunchPlan> plan_child(const RankLayout& layout, const HostFlags& hosts,
+                              const Environment& environment) {
   LaunchPlan plan;
   FT_ASSIGN_OR_RETURN(plan.rank, number_of(environment, kChildRankVariable));
+  plan.local_rank = plan.rank % std::max(layout.num_ranks() / std::max(hosts.nnodes, 1), 1);
+  if (environment(kChildDeviceVariable) != nullptr) {
+    FT_ASSIGN_OR_RETURN(plan.first_device, number_of(environment, kChildDeviceVariable));
+  }
   const char* master = environment(kChildMasterVariable);
   const std::string text = master == nullptr ? "" : master;
   const std::size_t colon = text.rfind(':');
@@ -98,6 +108,10 @@ Result<LaunchPlan> plan_launched(const Launcher& launcher, const RankLayout& lay
   if (plan.rank >= size) {
     return invalid_argument(
         fmt::format("{} is {} of {} processes", launcher.rank, plan.rank, size));
+  }
+  plan.local_rank = plan.rank;
+  if (environment(launcher.local_rank) != nullptr) {
+    FT_ASSIGN_OR_RETURN(plan.local_rank, number_of(environment, launcher.local_rank));
   }
   plan.master_host = launched_master(launcher, flags, environment);
   plan.master_port = flags.master_port != 0 ? flags.master_port : kDefaultMasterPort;
@@ -156,12 +170,13 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
 
 Result<LaunchPlan> plan_launch(const RankLayout& layout, const HostFlags& flags,
                                const Environment& environment) {
-  if (environment(kChildRankVariable) != nullptr) return plan_child(layout, environment);
-  if (flags.nnodes == 1) {
+  const bool child = environment(kChildRankVariable) != nullptr;
+  if (flags.nnodes == 1 && !child) {
     const Launcher* launcher = find_launcher(environment);
     if (launcher != nullptr) return plan_launched(*launcher, layout, flags, environment);
   }
   FT_ASSIGN_OR_RETURN(const HostFlags hosts, with_lws(flags, environment));
+  if (child) return plan_child(layout, hosts, environment);
   return plan_hosts(layout, hosts);
 }
 

@@ -21,8 +21,10 @@ struct HostFlags {
 // Where this process stands, and whom it starts.
 struct LaunchPlan {
   int rank = 0;
-  std::string master_host = {};  // empty: all ranks are on this host
-  int master_port = 0;           // 0: any free one, which rank 0 tells its children
+  int local_rank = 0;                    // among the ranks on this host
+  std::string master_host = {};          // empty: all ranks are on this host
+  int master_port = 0;                   // 0: any free one, which rank 0 tells its children
+  std::optional<int> first_device = {};  // of a child: GPU of its host's local rank 0
   // Ranks that this process starts as its children: [first_child, end_child).
   int first_child = 0;
   int end_child = 0;
@@ -48,6 +50,7 @@ bool started_as_rank(const Environment& environment);
 // The environment of a child: it joins at this address as this rank.
 inline constexpr const char* kChildRankVariable = "FORETOKEN_RANK";
 inline constexpr const char* kChildMasterVariable = "FORETOKEN_MASTER";  // HOST:PORT
+inline constexpr const char* kChildDeviceVariable = "FORETOKEN_FIRST_DEVICE";
 
 // The first host of a Slurm list: "node[03-05,9],x1" gives "node03".
 std::string first_host(const std::string& list);

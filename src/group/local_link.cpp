@@ -5,9 +5,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/result.h"
@@ -66,8 +69,25 @@ struct SharedGroup {
       aborted.store(true);
     }
     for (SharedLane& lane : lanes) wake(lane);
-    std::lock_guard lock(parts_mutex);
-    for (auto& [ranks, lane] : parts) wake(lane);
+    {
+      std::lock_guard lock(parts_mutex);
+      for (auto& [ranks, lane] : parts) wake(lane);
+    }
+    for (const auto& listener : take_listeners()) listener();
+  }
+
+  void on_end(std::function<void()> listener) {
+    {
+      std::lock_guard lock(mutex);
+      listeners.push_back(std::move(listener));
+      if (!aborted.load()) return;
+    }
+    for (const auto& late : take_listeners()) late();
+  }
+
+  std::vector<std::function<void()>> take_listeners() {
+    std::lock_guard lock(mutex);
+    return std::exchange(listeners, {});
   }
 
   // What `ranks` share of a lane instead.
@@ -88,7 +108,8 @@ struct SharedGroup {
   std::array<SharedLane, kNumLanes> lanes;
   std::atomic<bool> aborted{false};
   std::mutex mutex;
-  Status reason;  // written before `aborted`
+  Status reason;                                 // written before `aborted`
+  std::vector<std::function<void()>> listeners;  // under the mutex
   std::mutex parts_mutex;
   std::map<std::vector<int>, SharedLane> parts;  // by lane, then the ranks
 };
@@ -112,6 +133,7 @@ class LocalLink final : public RankLink {
   Status receive(int peer, std::span<std::byte> data, std::string_view what) override;
   Status broadcast(int root, std::span<std::byte> data, std::string_view what) override;
   void narrow(std::span<const int> ranks) override;
+  void on_end(std::function<void()> listener) override { group_->on_end(std::move(listener)); }
   void abort(const Status& why) override { group_->abort(why); }
 
  private:

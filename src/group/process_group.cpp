@@ -8,10 +8,10 @@ namespace {
 // This host alone: nobody outside needs to reach rank 0.
 constexpr const char* kThisHost = "127.0.0.1";
 
-std::vector<ChildRank> children_of(const LaunchPlan& plan) {
+std::vector<ChildRank> children_of(const LaunchPlan& plan, int first_device) {
   std::vector<ChildRank> children;
   for (int rank = plan.first_child; rank < plan.end_child; ++rank) {
-    children.push_back({rank, plan.master_host, plan.master_port});
+    children.push_back({rank, plan.master_host, plan.master_port, first_device});
   }
   return children;
 }
@@ -37,7 +37,7 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
   }
   join.master_host = plan.master_host;
   join.master_port = plan.master_port;
-  const std::vector<ChildRank> children = children_of(plan);
+  const std::vector<ChildRank> children = children_of(plan, options.first_device);
   if (!children.empty()) {
     FT_ASSIGN_OR_RETURN(self->children_,
                         ChildRanks::start(children, [raw = self.get()](const Status& why) {

@@ -10,6 +10,7 @@ namespace foretoken::group {
 struct ProcessGroupOptions {
   RankLayout layout;  // of one engine
   HostFlags hosts;
+  int first_device = 0;  // GPU of the host's first rank
   AgreedParts parts;
   std::string communicator;  // sockets | mpi; empty: sockets
   std::chrono::seconds start_time{300};

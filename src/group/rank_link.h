@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -50,6 +51,9 @@ class RankLink {
   // them. Once, before any other call, on each of them alike.
   virtual void narrow(std::span<const int> ranks) = 0;
 
+  // Calls `listener` once when the group ends, on the thread that ends it; at once where it has
+  // ended. For what waits for peers elsewhere than in a link. One for each rank.
+  virtual void on_end(std::function<void()> listener) = 0;
   // Any thread: ends the pending and later calls of every rank with `why`. The first reason stays.
   virtual void abort(const Status& why) = 0;
 };

@@ -38,6 +38,9 @@ class SocketLink : public RankLink {
   Status receive(int peer, std::span<std::byte> data, std::string_view what) override;
   Status broadcast(int root, std::span<std::byte> data, std::string_view what) override;
   void narrow(std::span<const int> ranks) override;
+  void on_end(std::function<void()> listener) override {
+    shared_->end.on_end([listener = std::move(listener)](const Status&) { listener(); });
+  }
   void abort(const Status& why) override { shared_->end.end(why); }
 
  private:

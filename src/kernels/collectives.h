@@ -95,6 +95,8 @@ struct ShareMasksArgs {
   const SlotParams* params;
   uint32_t* masks;  // MaskExchange::masks, each rank's own
   int32_t mask_words;
+  int32_t max_spans;
+  int32_t max_rows;  // at least the masks that all spans have together
 };
 
 void share_masks(Queue& queue, const ShareMasksArgs& args);

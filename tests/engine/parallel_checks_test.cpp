@@ -57,13 +57,15 @@ TEST(ParallelChecks, DataParallelEnginesAreOnOneHostInOneProcess) {
   expect_error(config, "put a balancer before them");
 }
 
-TEST(ParallelChecks, RanksOnGpusAreThreads) {
+TEST(ParallelChecks, RanksOnGpusAreThreadsOrProcessesWithoutMpi) {
   EngineConfig config;
   config.device = "cuda";
   config.parallel.tensor_parallel_size = 2;
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
   config.parallel.distributed_executor_backend = "mp";
-  expect_error(config, "threads of one process");
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  config.parallel.communicator = "mpi";
+  expect_error(config, "--communicator mpi");
 }
 
 TEST(ParallelChecks, RanksAreProcessesWhereTheyHaveTo) {

@@ -34,7 +34,8 @@ class ProcessRanks : public DialledEngine {
 };
 
 TEST_F(ProcessRanks, GenerateTheSameAsOneRank) {
-  if (engine_test_device() != "cpu") GTEST_SKIP() << "ranks on GPUs are threads of one process";
+  if (engine_test_device() != "cpu")
+    GTEST_SKIP() << "rank 1 wants a second GPU: tests/e2e/gpu_ranks_suite.py";
   EngineConfig two = config(3);
   two.parallel.tensor_parallel_size = 2;
   const int port = free_port();

@@ -117,6 +117,20 @@ TEST(Launch, AChildKnowsItsRankAndItsMaster) {
   expect_error(plan(2, {{kChildRankVariable, "1"}}), "FORETOKEN_MASTER=");
 }
 
+TEST(Launch, ARankKnowsItsPlaceOnItsHost) {
+  const HostFlags second{.nnodes = 2, .node_rank = 1, .master_addr = "a", .master_port = 1};
+  EXPECT_EQ(plan(8, {}, second).value().local_rank, 0);
+  const Variables child = {
+      {kChildRankVariable, "6"}, {kChildMasterVariable, "a:1"}, {kChildDeviceVariable, "3"}};
+  EXPECT_EQ(plan(8, child, second).value().local_rank, 2);
+  EXPECT_EQ(plan(8, child, second).value().first_device, 3);
+  EXPECT_EQ(plan(8, child).value().local_rank, 6);
+  Variables torch = {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "a"}, {"LOCAL_RANK", "1"}};
+  EXPECT_EQ(plan(8, torch).value().local_rank, 1);
+  torch["LOCAL_RANK"] = "one";
+  expect_error(plan(8, torch), "LOCAL_RANK is 'one'");
+}
+
 TEST(Launch, OneOfSeveralProcessesIsARank) {
   const auto started = [](const Variables& variables) {
     return started_as_rank([&](const char* name) -> const char* {

@@ -1,8 +1,10 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -92,9 +94,12 @@ inline void expect_narrow_exchanges(RankLink& link) {
   ASSERT_TRUE(link.all_gather(pattern(rank, 1), all, "test gather").ok());
 }
 
-// An abort on one rank ends the pending calls of all others and all later calls, with its reason.
+// An abort on one rank ends the pending calls of all others and all later calls, with its reason,
+// and is told to who listens.
 inline void expect_abort_reaches_all(const std::vector<RankLink*>& links) {
   on_all_ranks(links, [&](RankLink& link) {
+    std::promise<void> told;
+    link.on_end([&] { told.set_value(); });
     if (link.rank() == 0) {
       link.abort({StatusCode::kInternal, "the kettle boiled over"});
     } else {
@@ -106,6 +111,10 @@ inline void expect_abort_reaches_all(const std::vector<RankLink*>& links) {
     std::vector<std::byte> all(8 * static_cast<std::size_t>(link.size()));
     const Status later = link.all_gather(pattern(0, 8), all, "a later gather");
     EXPECT_NE(later.message().find("the kettle boiled over"), std::string::npos) << later.message();
+    EXPECT_EQ(told.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    bool late = false;
+    link.on_end([&] { late = true; });
+    EXPECT_TRUE(late);
   });
 }
 

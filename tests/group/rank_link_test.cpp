@@ -24,12 +24,19 @@ class AloneLink : public RankLink {
   Status receive(int, std::span<std::byte>, std::string_view) override { return ended_; }
   Status broadcast(int, std::span<std::byte>, std::string_view) override { return ended_; }
   void narrow(std::span<const int>) override {}
+  void on_end(std::function<void()> listener) override {
+    listener_ = std::move(listener);
+    if (!ended_.ok()) listener_();
+  }
   void abort(const Status& why) override {
-    if (ended_.ok()) ended_ = why;
+    if (!ended_.ok()) return;
+    ended_ = why;
+    if (listener_) listener_();
   }
 
  private:
   Status ended_;
+  std::function<void()> listener_;
 };
 
 TEST(RankLink, OneRankTalksToItself) {

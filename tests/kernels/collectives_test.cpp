@@ -39,7 +39,9 @@ void on_ranks(int size, const std::function<void(Rank&)>& enqueue,
       Rank rank;
       rank.device = open_device(DeviceType::kCpu, 0, 1).value();
       rank.comm =
-          rank.device->make_communicator(link_of(own, group::Lane::kCollectives), 4096).value();
+          rank.device
+              ->make_communicator(link_of(own, group::Lane::kCollectives), {.most_row_bytes = 4096})
+              .value();
       rank.queue = rank.device->make_queue().value();
       enqueue(rank);
       EXPECT_TRUE(rank.queue->drain().ok());
@@ -187,8 +189,9 @@ TEST(Collectives, MasksAreThoseOfRankZero) {
         masks[index] = rank.array(
             std::vector<uint32_t>(kSpans * kRowsEach * kWords, index == 0 ? 0xabcdu : 0u));
         const auto* counts = rank.array(std::vector<StepCounts>{{kSpans, kSpans, kSpans, 0}});
-        share_masks(*rank.queue, {rank.comm->handle(), counts, rank.array(spans), slots[index],
-                                  rank.array(params), masks[index], kWords});
+        share_masks(*rank.queue,
+                    {rank.comm->handle(), counts, rank.array(spans), slots[index],
+                     rank.array(params), masks[index], kWords, kSpans, kSpans * kRowsEach});
       },
       [&](Rank& rank) {
         if (rank.comm->rank() == 0) return;

@@ -48,9 +48,10 @@ class CpuDevice final : public Device {
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
   }
-  Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link,
-                                                          int64_t most_row_bytes) override {
-    return std::unique_ptr<Communicator>(std::make_unique<CpuCommunicator>(link, most_row_bytes));
+  Result<std::unique_ptr<Communicator>> make_communicator(
+      group::RankLink& link, const CommunicatorOptions& options) override {
+    return std::unique_ptr<Communicator>(
+        std::make_unique<CpuCommunicator>(link, options.most_row_bytes));
   }
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override {
     return kernels_.make_weight(n, k, dtype, order);

@@ -1,11 +1,14 @@
 #include "device/cuda/cuda_communicator.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
+#include <random>
 #include <span>
 #include <string>
+
+#include "device/cuda/nccl_exchange.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -18,29 +21,48 @@ Status failed(const char* what, cudaError_t error) {
                         cudaGetErrorString(error));
 }
 
+// Unlike a process number, not the same on another host or in another container.
+uint64_t this_process() {
+  static const uint64_t drawn = [] {
+    std::random_device source;
+    return uint64_t{source()} << 32 | source();
+  }();
+  return drawn;
+}
+
 // What a rank tells the others.
 struct Card {
-  int64_t process;
+  uint64_t process;
+  char host[40];  // when it was started, as its kernel names that
   int32_t ordinal;
   char* region;
   uint32_t* aborted;
   cudaIpcMemHandle_t handle;
 };
 
-class CudaCommunicator final : public Communicator {
+void name_host(Card& card) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  file.read(card.host, sizeof card.host - 1);
+}
+
+class PeerCommunicator final : public Communicator {
  public:
-  CudaCommunicator(group::RankLink& link, int ordinal) : link_(link), ordinal_(ordinal) {
+  PeerCommunicator(group::RankLink& link, int ordinal) : link_(link), ordinal_(ordinal) {
     view_.rank = link.rank();
     view_.size = link.size();
   }
-  ~CudaCommunicator() override;
+  ~PeerCommunicator() override;
 
-  Status open(PlanFailure* failure);
+  // Whether every rank reaches the memory of every other one.
+  Result<bool> open(PlanFailure* failure);
 
   int rank() const override { return view_.rank; }
   int size() const override { return view_.size; }
-  const void* handle() const override { return &view_; }
+  const void* handle() const override { return &handle_; }
+  std::string route() const override { return "each other's memory"; }
   void abort() override;
+  // Which rank this one does not reach; empty: it reaches all.
+  const std::string& unreached() const { return unreached_; }
 
  private:
   size_t slot_bytes() const {
@@ -48,17 +70,20 @@ class CudaCommunicator final : public Communicator {
   }
   Status take_memory();
   Result<char*> open_region(const Card& card);
+  Status open_regions(const std::vector<Card>& cards);
 
   group::RankLink& link_;
   const int ordinal_;
-  CommView view_{};
+  CommHandle handle_;
+  CommView& view_ = handle_.peers;
   char* region_ = nullptr;       // slots, then flags, acks, counts, sent, received
   uint32_t* aborted_ = nullptr;  // pinned
   std::vector<uint32_t*> aborted_of_process_;
   std::vector<char*> opened_;  // of other processes
+  std::string unreached_;
 };
 
-CudaCommunicator::~CudaCommunicator() {
+PeerCommunicator::~PeerCommunicator() {
   // Peers write nothing after what this rank's last exchange waited for; but where the group ended
   // in the middle of one they may, so that the memory stays.
   if (aborted_ != nullptr && std::atomic_ref(*aborted_).load() != 0) return;
@@ -69,11 +94,11 @@ CudaCommunicator::~CudaCommunicator() {
   cudaFreeHost(aborted_);
 }
 
-void CudaCommunicator::abort() {
+void PeerCommunicator::abort() {
   for (uint32_t* word : aborted_of_process_) std::atomic_ref(*word).store(1);
 }
 
-Status CudaCommunicator::take_memory() {
+Status PeerCommunicator::take_memory() {
   cudaError_t error = cudaSetDevice(ordinal_);
   const size_t bytes = slot_bytes() + kFlagBytes + 4 * kCountBytes;
   if (error == cudaSuccess) error = cudaMalloc(&region_, bytes);
@@ -87,38 +112,57 @@ Status CudaCommunicator::take_memory() {
   return {};
 }
 
-Status CudaCommunicator::open(PlanFailure* failure) {
+Result<bool> PeerCommunicator::open(PlanFailure* failure) {
   FT_RETURN_IF_ERROR(take_memory());
-  Card card{getpid(), ordinal_, region_, aborted_, {}};
+  Card card{this_process(), {}, ordinal_, region_, aborted_, {}};
+  name_host(card);
   const cudaError_t error = cudaIpcGetMemHandle(&card.handle, region_);
   if (error != cudaSuccess) cudaGetLastError();  // only other processes need it
   std::vector<Card> cards(static_cast<size_t>(view_.size));
   FT_RETURN_IF_ERROR(link_.all_gather(std::as_bytes(std::span(&card, 1)),
                                       std::as_writable_bytes(std::span(cards)),
                                       "meeting the other CUDA devices"));
+  const Status opened = open_regions(cards);
+  unreached_ = opened.message();
+  std::vector<char> reached(cards.size());
+  const char mine = opened.ok() ? 1 : 0;
+  FT_RETURN_IF_ERROR(link_.all_gather(std::as_bytes(std::span(&mine, 1)),
+                                      std::as_writable_bytes(std::span(reached)),
+                                      "reaching the other CUDA devices"));
+  view_.failure = failure;
+  return std::count(reached.begin(), reached.end(), 0) == 0;
+}
+
+Status PeerCommunicator::open_regions(const std::vector<Card>& cards) {
   for (int rank = 0; rank < view_.size; ++rank) {
     const Card& other = cards[static_cast<size_t>(rank)];
+    const Card& own = cards[static_cast<size_t>(view_.rank)];
+    if (std::memcmp(other.host, own.host, sizeof own.host) != 0) {
+      return unsupported("rank " + std::to_string(rank) + " is on another host");
+    }
     FT_ASSIGN_OR_RETURN(char* region,
                         rank == view_.rank ? Result<char*>(region_) : open_region(other));
     view_.slots[rank] = region;
     view_.flags[rank] = reinterpret_cast<uint32_t*>(region + slot_bytes());
     view_.acks[rank] = reinterpret_cast<uint32_t*>(region + slot_bytes() + kFlagBytes);
-    if (other.process == getpid()) aborted_of_process_.push_back(other.aborted);
+    if (other.process == this_process()) aborted_of_process_.push_back(other.aborted);
   }
   view_.counts = reinterpret_cast<uint32_t*>(region_ + slot_bytes() + kFlagBytes + kCountBytes);
   view_.sent = view_.counts + kCommBlocks;
   view_.received = view_.sent + kCommBlocks;
   view_.aborted = aborted_;
-  view_.failure = failure;
   return {};
 }
 
-Result<char*> CudaCommunicator::open_region(const Card& card) {
-  if (card.process != getpid()) {
+Result<char*> PeerCommunicator::open_region(const Card& card) {
+  if (card.process != this_process()) {
     void* region = nullptr;
     const cudaError_t error =
         cudaIpcOpenMemHandle(&region, card.handle, cudaIpcMemLazyEnablePeerAccess);
-    if (error != cudaSuccess) return failed("opening the memory of another process", error);
+    if (error != cudaSuccess) {
+      cudaGetLastError();
+      return failed("opening the memory of another process", error);
+    }
     opened_.push_back(static_cast<char*>(region));
     return static_cast<char*>(region);
   }
@@ -126,9 +170,7 @@ Result<char*> CudaCommunicator::open_region(const Card& card) {
   cudaDeviceCanAccessPeer(&reaches, ordinal_, card.ordinal);
   if (reaches == 0) {
     return unsupported("CUDA devices " + std::to_string(ordinal_) + " and " +
-                       std::to_string(card.ordinal) +
-                       " cannot reach each other's memory; use devices that are joined by NVLink "
-                       "or lower --tensor-parallel-size");
+                       std::to_string(card.ordinal) + " cannot reach each other's memory");
   }
   const cudaError_t error = cudaDeviceEnablePeerAccess(card.ordinal, 0);
   cudaGetLastError();
@@ -138,17 +180,40 @@ Result<char*> CudaCommunicator::open_region(const Card& card) {
   return card.region;
 }
 
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::unique_ptr<NcclExchange> nccl, std::string why)
+      : nccl_(std::move(nccl)), why_(std::move(why)) {
+    handle_.nccl = nccl_.get();
+  }
+  int rank() const override { return nccl_->rank(); }
+  int size() const override { return nccl_->size(); }
+  const void* handle() const override { return &handle_; }
+  std::string route() const override { return why_.empty() ? "NCCL" : "NCCL: " + why_; }
+  void abort() override { nccl_->abort(); }
+
+ private:
+  std::unique_ptr<NcclExchange> nccl_;
+  const std::string why_;
+  CommHandle handle_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, int ordinal,
+                                                        const CommunicatorOptions& options,
                                                         PlanFailure* failure) {
-  if (link.size() > kMostRanks) {
-    return unsupported("--tensor-parallel-size " + std::to_string(link.size()) + ": at most " +
-                       std::to_string(kMostRanks) + " CUDA devices work together");
+  std::string why;
+  if (!options.avoids_peer_memory && link.size() <= kMostRanks) {
+    auto peers = std::make_unique<PeerCommunicator>(link, ordinal);
+    FT_ASSIGN_OR_RETURN(const bool reached, peers->open(failure));
+    if (reached) return std::unique_ptr<Communicator>(std::move(peers));
+    why = peers->unreached();
   }
-  auto made = std::make_unique<CudaCommunicator>(link, ordinal);
-  FT_RETURN_IF_ERROR(made->open(failure));
-  return std::unique_ptr<Communicator>(std::move(made));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<NcclExchange> nccl,
+                      NcclExchange::make(link, ordinal, failure));
+  return std::unique_ptr<Communicator>(
+      std::make_unique<NcclCommunicator>(std::move(nccl), std::move(why)));
 }
 
 }  // namespace foretoken::cuda

@@ -33,10 +33,25 @@ struct CommView {
   PlanFailure* failure;         // pinned: where a kernel says that it gave up
 };
 
-// Meets the other ranks of `link` and opens their memory: within a process directly, in other
-// processes of the host by its handle. Unsupported where two devices cannot reach each other.
-// `failure` outlives it.
+class NcclExchange;
+
+// What Communicator::handle of this device points to.
+struct CommHandle {
+  CommView peers{};              // where the ranks write into each other's memory
+  NcclExchange* nccl = nullptr;  // where they do not
+};
+inline const CommView& peers_of(const void* comm) {
+  return static_cast<const CommHandle*>(comm)->peers;
+}
+inline NcclExchange* nccl_of(const void* comm) {
+  return static_cast<const CommHandle*>(comm)->nccl;
+}
+
+// Meets the other ranks of `link`. Those of one host open each other's memory: within a process
+// directly, in other processes by its handle. Where some pair cannot, or `options` say so, all
+// exchange through NCCL. `failure` outlives it.
 Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, int ordinal,
+                                                        const CommunicatorOptions& options,
                                                         PlanFailure* failure);
 
 }  // namespace foretoken::cuda

@@ -27,12 +27,13 @@ class CudaDevice final : public Device {
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   Result<std::unique_ptr<Queue>> make_queue() override;
-  Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, int64_t) override {
+  Result<std::unique_ptr<Communicator>> make_communicator(
+      group::RankLink& link, const CommunicatorOptions& options) override {
     {
       std::lock_guard lock(mutex_);
       FT_RETURN_IF_ERROR(take_failure());
     }
-    return cuda::make_communicator(link, ordinal_, failure_);
+    return cuda::make_communicator(link, ordinal_, options, failure_);
   }
   ProfilerRanges use_profiler_ranges(bool always) override;
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;

@@ -22,6 +22,7 @@ struct PlanFailure {
                     // not waited for any more
   uint64_t plan_step;
   uint64_t step;
+  char reason[256];  // of kGroupEnded, written by the host; empty: another rank says why
 };
 
 struct CudaOp {

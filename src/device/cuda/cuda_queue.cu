@@ -71,7 +71,9 @@ const Status& CudaQueue::look_for_failure() {
   const uint64_t failed =
       error_.ok() ? std::atomic_ref(failure_->failed).load(std::memory_order_acquire) : 0;
   if (failed == kGroupEnded) {
-    Status error = internal_error("device queue: the group of ranks has ended");
+    Status error =
+        internal_error(failure_->reason[0] != '\0' ? failure_->reason
+                                                   : "device queue: the group of ranks has ended");
     std::swap(error_, error);
   } else if (failed != 0) {
     Status error =

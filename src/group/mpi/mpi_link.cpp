@@ -94,6 +94,9 @@ class MpiLink final : public RankLink {
     size_ = static_cast<int>(ranks.size());
   }
 
+  void on_end(std::function<void()> listener) override {
+    shared_->end.on_end([listener = std::move(listener)](const Status&) { listener(); });
+  }
   void abort(const Status& why) override { shared_->end.end(why); }
 
  private:

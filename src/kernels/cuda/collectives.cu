@@ -3,6 +3,7 @@
 #include "kernels/cuda/comm_exchange.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/nccl_ops.h"
 #include "kernels/draft_entries.h"
 
 namespace foretoken::cuda {
@@ -12,8 +13,6 @@ constexpr int kThreads = 512;
 constexpr int kVectors = 4;  // of 4 floats a thread at once, at most
 constexpr int kMostFloats = kThreads * kVectors * 4;
 static_assert(kMostFloats * int64_t{sizeof(float)} <= kCommBlockBytes);
-
-const CommView& view_of(const void* comm) { return *static_cast<const CommView*>(comm); }
 
 // Blocks and vectors a thread, so that few elements are spread over many blocks.
 struct Spread {
@@ -246,16 +245,18 @@ void with_vectors(int vectors, const Launch& launch) {
 
 void launch_all_reduce(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<AllReduceArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_all_reduce(args, *nccl, stream);
   const Spread spread = spread_over_blocks(int64_t{args.max_rows} * args.cols);
   with_vectors(spread.vectors, [&](auto vectors) {
     launch_kernel(all_reduce_kernel<vectors()>, spread.blocks, kThreads, 0, stream, args,
-                  view_of(args.comm));
+                  peers_of(args.comm));
   });
 }
 
 void launch_gather_columns(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GatherColumnsArgs>(packed);
-  const CommView& comm = view_of(args.comm);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_gather_columns(args, *nccl, stream);
+  const CommView& comm = peers_of(args.comm);
   const int width = (widest_column_part(args.cols, comm.size) + 3) / 4 * 4;
   const Spread spread = spread_over_blocks(int64_t{args.max_rows} * width);
   with_vectors(spread.vectors, [&](auto vectors) {
@@ -266,13 +267,15 @@ void launch_gather_columns(const void* packed, cudaStream_t stream) {
 
 void launch_gather_argmax(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GatherArgmaxArgs>(packed);
-  launch_kernel(gather_argmax_kernel, 1, kThreads, 0, stream, args, view_of(args.comm));
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_gather_argmax(args, *nccl, stream);
+  launch_kernel(gather_argmax_kernel, 1, kThreads, 0, stream, args, peers_of(args.comm));
 }
 
 void launch_share_masks(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<ShareMasksArgs>(packed);
-  launch_kernel(share_answers_kernel, 1, kThreads, 0, stream, args, view_of(args.comm));
-  launch_kernel(share_rows_kernel, kCommBlocks, kThreads, 0, stream, args, view_of(args.comm));
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_share_masks(args, *nccl, stream);
+  launch_kernel(share_answers_kernel, 1, kThreads, 0, stream, args, peers_of(args.comm));
+  launch_kernel(share_rows_kernel, kCommBlocks, kThreads, 0, stream, args, peers_of(args.comm));
 }
 
 }  // namespace foretoken::cuda

@@ -5,6 +5,7 @@
 #include "kernels/cuda/comm_exchange.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/nccl_ops.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -16,8 +17,6 @@ constexpr int kHeaderInts = sizeof(StepCounts) / sizeof(int32_t);
 // Of a step that a block tells: one message, so that nobody need read it before the next op runs.
 constexpr int kRowsEach = 1024;
 static_assert((kHeaderInts + kLists * kRowsEach) * int64_t{sizeof(int32_t)} <= kCommBlockBytes);
-
-const CommView& view_of(const void* comm) { return *static_cast<const CommView*>(comm); }
 
 // Messages of one block to the same block of the next stage. All threads call it alike. A slot is
 // written again when what was sent two messages before has been read.
@@ -205,26 +204,30 @@ int blocks_for_rows(int64_t max_rows, int cols) {
 
 void launch_send_step(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<SendStepArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_send_step(args, *nccl, stream);
   launch_kernel(send_step_kernel, blocks_for_step(args.max_rows), kThreads, 0, stream, args,
-                view_of(args.comm));
+                peers_of(args.comm));
 }
 
 void launch_receive_step(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<ReceiveStepArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_receive_step(args, *nccl, stream);
   launch_kernel(receive_step_kernel, blocks_for_step(args.max_rows), kThreads, 0, stream, args,
-                view_of(args.comm));
+                peers_of(args.comm));
 }
 
 void launch_send_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<SendRowsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_send_rows(args, *nccl, stream);
   launch_kernel(send_rows_kernel, blocks_for_rows(args.max_rows, args.cols), kThreads, 0, stream,
-                args, view_of(args.comm));
+                args, peers_of(args.comm));
 }
 
 void launch_receive_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<ReceiveRowsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_receive_rows(args, *nccl, stream);
   launch_kernel(receive_rows_kernel, blocks_for_rows(args.max_rows, args.cols), kThreads, 0, stream,
-                args, view_of(args.comm));
+                args, peers_of(args.comm));
 }
 
 }  // namespace foretoken::cuda
