@@ -221,5 +221,7 @@ void check_masks(Gpu& gpu);
 void check_step(Gpu& gpu);
 void check_draft(Gpu& gpu);
 void check_head(Gpu& gpu, bool large);
+// Ops between ranks: processes that take turns on device 0. Before this one opens a device.
+void check_ranks();
 
 }  // namespace foretoken::check

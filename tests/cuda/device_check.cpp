@@ -7,8 +7,15 @@ using namespace foretoken;
 using namespace foretoken::check;
 
 // Checks every CUDA op against plain references: device_check [queue|rows|gemm|bits|large|
-// attention|sample|logits|masks|step|draft|head]...; without arguments everything.
+// attention|sample|logits|masks|step|draft|head|ranks]...; without arguments everything.
 int main(int argc, char** argv) {
+  const auto wanted = [&](const char* name) {
+    for (int i = 1; i < argc; ++i) {
+      if (std::strcmp(argv[i], name) == 0) return true;
+    }
+    return argc == 1;
+  };
+  if (wanted("ranks")) check_ranks();
   auto device = open_cuda_device(0);
   if (!device.ok()) {
     std::printf("%s\n", device.status().message().c_str());
@@ -20,12 +27,6 @@ int main(int argc, char** argv) {
   gpu.queue = std::move(queue).value();
   std::printf("device %s, %.1f GB free\n", gpu.device->name().c_str(),
               static_cast<double>(gpu.device->free_memory()) / 1e9);
-  const auto wanted = [&](const char* name) {
-    for (int i = 1; i < argc; ++i) {
-      if (std::strcmp(argv[i], name) == 0) return true;
-    }
-    return argc == 1;
-  };
   if (wanted("queue")) check_queue(gpu);
   if (wanted("rows")) check_rows(gpu);
   if (wanted("sample")) check_sample(gpu);

@@ -38,13 +38,18 @@ class BlockExchange {
     __syncthreads();
   }
 
-  // push(peer's slot) writes up to kCommBlockBytes for each peer; then take(slot of a rank) may
-  // read what the others wrote. The own slot is not written.
+  // push(peer's slot) writes up to kCommBlockBytes for each peer; then received(rank) is what the
+  // others wrote. The own slot is not written.
   template <class Push>
   __device__ void send(const Push& push) {
+    send_each([&](int, char* slot) { push(slot); });
+  }
+  // The same with push(peer, its slot).
+  template <class Push>
+  __device__ void send_each(const Push& push) {
     ++number_;
     for (int peer = 0; peer < comm_.size; ++peer) {
-      if (peer != comm_.rank) push(slot(peer, comm_.rank));
+      if (peer != comm_.rank) push(peer, slot(peer, comm_.rank));
     }
     __threadfence_system();
     __syncthreads();
