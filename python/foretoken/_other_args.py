@@ -71,7 +71,6 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     "disable_chunked_mm_input": ((None, False), _NO_IMAGES),
     "disable_hybrid_kv_cache_manager": ((None, False), _ALWAYS),
     "max_seq_len_to_capture": ((None, 8192), "graphs do not depend on lengths"),
-    "disable_custom_all_reduce": ((None, False), _THREADS),
     "disable_async_output_proc": ((None, False), _ALWAYS),
     "use_v2_block_manager": ((None, True), _ALWAYS),
     "num_lookahead_slots": ((None, 0), "drafts reserve their own positions"),

@@ -44,6 +44,7 @@ class EngineArgs:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
+    disable_custom_all_reduce: bool = False
     max_num_batched_tokens: int | None = None
     block_size: int | None = None
     num_gpu_blocks_override: int | None = None
@@ -166,6 +167,7 @@ _SENT = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
     "data_parallel_size",
+    "disable_custom_all_reduce",
     "max_num_batched_tokens",
     "block_size",
     "num_gpu_blocks_override",
