@@ -15,8 +15,6 @@ namespace foretoken {
 // Ops in which the queues of all ranks meet. Every rank enqueues them in the same order with the
 // same sizes; live counts are equal on all ranks. `comm` is Communicator::handle.
 
-inline constexpr int kMaxCommRanks = 8;  // of a communicator on CUDA
-
 // Columns [begin, begin + count) of a matrix of `cols` columns that a rank has. Narrow matrices are
 // not cut: every rank has all columns. Cuts lie at multiples of 16.
 struct ColumnPart {

@@ -6,6 +6,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/nccl_ops.h"
+#include "kernels/cuda/rank_ops.cuh"
 #include "kernels/draft_entries.h"
 
 namespace foretoken::cuda {
@@ -46,7 +47,7 @@ __device__ float4 sum_of_ranks(const float4& own, const BlockExchange& exchange,
   for (int rank = 0; rank < comm.size; ++rank) {
     const auto* slot = reinterpret_cast<const float4*>(exchange.received(rank));
     const float4 part = rank == comm.rank ? own : load_fresh(slot + i);
-    sum = rank == 0 ? part : float4{sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w};
+    sum = rank == 0 ? part : sum_of(sum, part);
   }
   return sum;
 }
@@ -215,10 +216,6 @@ __global__ void __launch_bounds__(kThreads)
   exchange.end();
 }
 
-__device__ bool has_masks(const ShareMasksArgs& args, const SpanState& span) {
-  return has_sampled(span) && args.params[span.slot].grammar != 0;
-}
-
 // One block: how many masks each span has.
 __global__ void __launch_bounds__(kThreads)
     share_answers_kernel(ShareMasksArgs args, CommView comm) {
@@ -228,18 +225,11 @@ __global__ void __launch_bounds__(kThreads)
   for (int begin = 0; begin < args.counts->num_spans; begin += kThreads) {
     const int i = begin + static_cast<int>(threadIdx.x);
     const bool wanted = i < args.counts->num_spans && has_masks(args, args.spans[i]);
-    uint64_t word = 0;
-    if (wanted) {
-      const SlotState& state = args.slots[args.spans[i].slot];
-      word = uint64_t{static_cast<uint32_t>(state.num_masks)} << 32 |
-             static_cast<uint32_t>(state.num_decided);
-    }
+    uint64_t word = wanted ? mask_counts(args.slots[args.spans[i].slot]) : 0;
     exchange.send([&](char* slot) { reinterpret_cast<uint64_t*>(slot)[threadIdx.x] = word; });
     if (comm.rank != 0 && wanted) {
       word = load_fresh(reinterpret_cast<const uint64_t*>(exchange.received(0)) + threadIdx.x);
-      SlotState& state = args.slots[args.spans[i].slot];
-      state.num_masks = static_cast<int32_t>(word >> 32);
-      state.num_decided = static_cast<int32_t>(word & 0xffffffffu);
+      take_mask_counts(word, args.slots[args.spans[i].slot]);
     }
     __syncthreads();
   }

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/nccl_ops.h"
+#include "kernels/cuda/rank_ops.cuh"
 #include "kernels/draft_entries.h"
 
 namespace foretoken::cuda {
@@ -29,8 +30,7 @@ __global__ void __launch_bounds__(kThreads)
     float4 sum{};
     for (int rank = 0; rank < size; ++rank) {
       const float4 part = rank == own ? mine : inbox[rank * stride + i];
-      sum =
-          rank == 0 ? part : float4{sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w};
+      sum = rank == 0 ? part : sum_of(sum, part);
     }
     x[i] = sum;
   }

@@ -2,28 +2,20 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/nccl_ops.h"
+#include "kernels/cuda/rank_ops.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 
-__device__ bool has_masks(const ShareMasksArgs& args, const SpanState& span) {
-  return has_sampled(span) && args.params[span.slot].grammar != 0;
-}
-
 // One block: how many masks each span has, a word for each.
 __global__ void __launch_bounds__(kThreads)
     write_answers_kernel(ShareMasksArgs args, uint64_t* words) {
   wait_for_previous();
   for (int i = threadIdx.x; i < args.counts->num_spans; i += kThreads) {
-    uint64_t word = 0;
-    if (has_masks(args, args.spans[i])) {
-      const SlotState& state = args.slots[args.spans[i].slot];
-      word = uint64_t{static_cast<uint32_t>(state.num_masks)} << 32 |
-             static_cast<uint32_t>(state.num_decided);
-    }
-    words[i] = word;
+    const SpanState span = args.spans[i];
+    words[i] = has_masks(args, span) ? mask_counts(args.slots[span.slot]) : 0;
   }
 }
 
@@ -40,11 +32,7 @@ __global__ void __launch_bounds__(kThreads)
     const bool wanted = i < args.counts->num_spans && has_masks(args, args.spans[i]);
     const uint64_t word = wanted ? words[i] : 0;
     counts[threadIdx.x] = static_cast<int>(word >> 32);
-    if (wanted && own != 0) {
-      SlotState& state = args.slots[args.spans[i].slot];
-      state.num_masks = static_cast<int32_t>(word >> 32);
-      state.num_decided = static_cast<int32_t>(word & 0xffffffffu);
-    }
+    if (wanted && own != 0) take_mask_counts(word, args.slots[args.spans[i].slot]);
     __syncthreads();
     if (threadIdx.x == 0) {
       for (int& count : counts) {

@@ -1,36 +1,29 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/nccl_ops.h"
+#include "kernels/cuda/rank_ops.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kLists = 5;
-constexpr int kHeaderInts = sizeof(StepCounts) / sizeof(int32_t);
 
 int64_t step_bytes(int64_t max_rows) {
-  return (kHeaderInts + kLists * max_rows) * int64_t{sizeof(int32_t)};
+  return (kStepHeaderInts + kStepLists * max_rows) * int64_t{sizeof(int32_t)};
 }
 
 int next_stage(const NcclExchange& nccl) { return (nccl.rank() + 1) % nccl.size(); }
 int stage_before(const NcclExchange& nccl) { return (nccl.rank() + nccl.size() - 1) % nccl.size(); }
-
-__device__ int32_t* list_of(const StepTensors& tensors, int i) {
-  int32_t* const lists[kLists] = {tensors.token_ids, tensors.positions, tensors.row_slot,
-                                  tensors.kv_slot, tensors.window_slot};
-  return lists[i];
-}
 
 // A block a list.
 __global__ void __launch_bounds__(kThreads) write_step_kernel(SendStepArgs args, int32_t* message) {
   wait_for_previous();
   const StepTensors& tensors = args.tensors;
   const int list_index = static_cast<int>(blockIdx.x);
-  const int32_t* list = list_of(tensors, list_index);
-  if (list_index == 0 && threadIdx.x < kHeaderInts) {
+  const int32_t* list = step_list(tensors, list_index);
+  if (list_index == 0 && threadIdx.x < kStepHeaderInts) {
     message[threadIdx.x] = reinterpret_cast<const int32_t*>(tensors.counts)[threadIdx.x];
   }
-  int32_t* to = message + kHeaderInts + int64_t{list_index} * args.max_rows;
+  int32_t* to = message + kStepHeaderInts + int64_t{list_index} * args.max_rows;
   const int rows = min(tensors.counts->num_rows, args.max_rows);
   for (int row = threadIdx.x; list != nullptr && row < rows; row += kThreads) to[row] = list[row];
   if (args.counter != nullptr && list_index == 0 && threadIdx.x == 0) ++*args.counter;
@@ -42,12 +35,12 @@ __global__ void __launch_bounds__(kThreads)
   const StepTensors& tensors = args.tensors;
   const int list_index = static_cast<int>(blockIdx.x);
   const int live = reinterpret_cast<const StepCounts*>(message)->num_rows;
-  if (list_index == 0 && threadIdx.x < kHeaderInts) {
+  if (list_index == 0 && threadIdx.x < kStepHeaderInts) {
     reinterpret_cast<int32_t*>(tensors.counts)[threadIdx.x] = message[threadIdx.x];
   }
-  int32_t* list = list_of(tensors, list_index);
+  int32_t* list = step_list(tensors, list_index);
   const int32_t padding = list == tensors.row_slot ? args.num_slots : 0;
-  const int32_t* from = message + kHeaderInts + int64_t{list_index} * args.max_rows;
+  const int32_t* from = message + kStepHeaderInts + int64_t{list_index} * args.max_rows;
   for (int row = threadIdx.x; list != nullptr && row < args.max_rows; row += kThreads) {
     list[row] = row < live ? from[row] : padding;
   }
@@ -60,17 +53,18 @@ int64_t row_bytes(int64_t rows, int cols) { return rows * cols * int64_t{sizeof(
 
 }  // namespace
 
-static_assert(kHeaderInts + kLists * int64_t{65536} <= kNcclPieceBytes / int64_t{sizeof(int32_t)});
+static_assert(kStepHeaderInts + kStepLists * int64_t{65536} <=
+              kNcclPieceBytes / int64_t{sizeof(int32_t)});
 
 void nccl_send_step(const SendStepArgs& args, NcclExchange& nccl, cudaStream_t stream) {
-  launch_kernel(write_step_kernel, kLists, kThreads, 0, stream, args,
+  launch_kernel(write_step_kernel, kStepLists, kThreads, 0, stream, args,
                 reinterpret_cast<int32_t*>(nccl.outbox()));
   nccl.send(nccl.outbox(), step_bytes(args.max_rows), next_stage(nccl), stream);
 }
 
 void nccl_receive_step(const ReceiveStepArgs& args, NcclExchange& nccl, cudaStream_t stream) {
   nccl.receive(nccl.inbox(0), step_bytes(args.max_rows), stage_before(nccl), stream);
-  launch_kernel(read_step_kernel, kLists, kThreads, 0, stream, args,
+  launch_kernel(read_step_kernel, kStepLists, kThreads, 0, stream, args,
                 reinterpret_cast<const int32_t*>(nccl.inbox(0)));
 }
 

@@ -6,17 +6,17 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/nccl_ops.h"
+#include "kernels/cuda/rank_ops.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 512;
 constexpr int kPiece = static_cast<int>(kCommBlockBytes / int64_t{sizeof(float4)});
-constexpr int kLists = 5;
-constexpr int kHeaderInts = sizeof(StepCounts) / sizeof(int32_t);
 // Of a step that a block tells: one message, so that nobody need read it before the next op runs.
 constexpr int kRowsEach = 1024;
-static_assert((kHeaderInts + kLists * kRowsEach) * int64_t{sizeof(int32_t)} <= kCommBlockBytes);
+static_assert((kStepHeaderInts + kStepLists * kRowsEach) * int64_t{sizeof(int32_t)} <=
+              kCommBlockBytes);
 
 // Messages of one block to the same block of the next stage. All threads call it alike. A slot is
 // written again when what was sent two messages before has been read.
@@ -88,20 +88,6 @@ class FromStageBefore {
   uint32_t number_;
 };
 
-__device__ int32_t* list_of(const StepTensors& tensors, int i) {
-  switch (i) {
-    case 0:
-      return tensors.token_ids;
-    case 1:
-      return tensors.positions;
-    case 2:
-      return tensors.row_slot;
-    case 3:
-      return tensors.kv_slot;
-  }
-  return tensors.window_slot;
-}
-
 __device__ int32_t load_int(const int32_t* from) {
   return static_cast<int32_t>(load_fresh(reinterpret_cast<const uint32_t*>(from)));
 }
@@ -115,13 +101,13 @@ __global__ void __launch_bounds__(kThreads) send_step_kernel(SendStepArgs args, 
   const int rows = min(max(tensors.counts->num_rows - begin, 0), kRowsEach);
   ToNextStage link(comm);
   auto* message = reinterpret_cast<int32_t*>(link.open());
-  if (threadIdx.x < kHeaderInts) {
+  if (threadIdx.x < kStepHeaderInts) {
     message[threadIdx.x] = reinterpret_cast<const int32_t*>(tensors.counts)[threadIdx.x];
   }
-  for (int i = 0; i < kLists; ++i) {
-    const int32_t* list = list_of(tensors, i);
+  for (int i = 0; i < kStepLists; ++i) {
+    const int32_t* list = step_list(tensors, i);
     if (list == nullptr) continue;
-    int32_t* to = message + kHeaderInts + i * kRowsEach;
+    int32_t* to = message + kStepHeaderInts + i * kRowsEach;
     for (int row = threadIdx.x; row < rows; row += kThreads) to[row] = list[begin + row];
   }
   link.close();
@@ -139,14 +125,14 @@ __global__ void __launch_bounds__(kThreads)
   const auto* message = reinterpret_cast<const int32_t*>(link.open());
   const int live = load_int(message + offsetof(StepCounts, num_rows) / sizeof(int32_t));
   const int rows = min(max(args.max_rows - begin, 0), kRowsEach);
-  if (blockIdx.x == 0 && threadIdx.x < kHeaderInts) {
+  if (blockIdx.x == 0 && threadIdx.x < kStepHeaderInts) {
     reinterpret_cast<int32_t*>(tensors.counts)[threadIdx.x] = load_int(message + threadIdx.x);
   }
-  for (int i = 0; i < kLists; ++i) {
-    int32_t* list = list_of(tensors, i);
+  for (int i = 0; i < kStepLists; ++i) {
+    int32_t* list = step_list(tensors, i);
     if (list == nullptr) continue;
     const int32_t padding = list == tensors.row_slot ? args.num_slots : 0;
-    const int32_t* from = message + kHeaderInts + i * kRowsEach;
+    const int32_t* from = message + kStepHeaderInts + i * kRowsEach;
     for (int row = threadIdx.x; row < rows; row += kThreads) {
       list[begin + row] = begin + row < live ? load_int(from + row) : padding;
     }
