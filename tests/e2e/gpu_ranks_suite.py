@@ -20,9 +20,10 @@ import tempfile
 import time
 import urllib.request
 
-from ranks_suite import METHODS, PROMPTS, drafters, expect
+from ranks_suite import METHODS, MODELS, PROMPTS, drafters, expect
 
 SKIPPED = 77
+MODEL = str(MODELS / "foretoken-7m")
 PATIENCE = 300  # seconds for one start with all its requests
 LIMIT = 10  # from the end of a rank to the end of the others
 GRAMMARS = ["( [a-z]{1,6}){2,3}\\.", "[A-Z]{3,8}"]
@@ -108,7 +109,7 @@ class Suite:
 
     def command(self, tp, num_tokens):
         flags = ["--json", "--max-tokens", str(num_tokens), "--jsonl", self.requests]
-        return ["generate", "models/foretoken-7m", *flags, *drafters(tp)]
+        return ["generate", MODEL, *flags, *drafters(tp)]
 
     def texts(self, lines, what):
         found = {output["request_id"]: output["token_ids"] for output in map(json.loads, lines.splitlines())}
@@ -181,7 +182,7 @@ class Suite:
         texts = []
         for size in (1, 2):
             port = free_port()
-            serve = ["serve", "models/foretoken-7m", "--served-model-name", "foretoken-7m"]
+            serve = ["serve", MODEL, "--served-model-name", "foretoken-7m"]
             serve += ["--port", str(port), *drafters(size)]
             group = Group(self.program, serve, size, size > 1, ["-tp", str(size)])
             try:
@@ -213,7 +214,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--only", nargs="*", default=["tensor", "stages", "masks", "killed"])
     arguments = parser.parse_args()
-    probe = [arguments.program, "generate", "models/foretoken-7m", "--device", "cuda", "--max-tokens", "1"]
+    probe = [arguments.program, "generate", MODEL, "--device", "cuda", "--max-tokens", "1"]
     probe += ["--prompt", "a"]
     if num_gpus() == 0 or subprocess.run(probe, capture_output=True).returncode != 0:
         print("SKIPPED: no GPU, or the CUDA plug-in cannot be opened")
@@ -226,5 +227,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     main()
