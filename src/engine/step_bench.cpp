@@ -239,10 +239,13 @@ Result<OpCost> StepBench::cost(const std::vector<ListedOp>& ops) {
   return sum;
 }
 
-// Of the op's weight where it is quantised.
+// Of the op's weights where they are quantised.
 int64_t StepBench::weight_bytes(Op op, const void* args) const {
-  const void* weight = op_weight(op, args);
-  return weight != nullptr ? parts_.device.quantized_weight_bytes(weight) : 0;
+  int64_t bytes = 0;
+  for (const void* weight : op_weights(op, args)) {
+    bytes += parts_.device.quantized_weight_bytes(weight);
+  }
+  return bytes;
 }
 
 // Equal ops have equal costs too: the logits of the last rows may be fewer than those before.

@@ -49,6 +49,7 @@ enum class Op : uint16_t {
   kReceiveStep,
   kSendRows,
   kReceiveRows,
+  kLayerTail,
   kCount,
 };
 

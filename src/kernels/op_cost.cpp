@@ -13,6 +13,7 @@
 #include "kernels/head_argmax.h"
 #include "kernels/host_logits.h"
 #include "kernels/keep_raw.h"
+#include "kernels/layer_tail.h"
 #include "kernels/logprobs.h"
 #include "kernels/move_rows.h"
 #include "kernels/pair_rows.h"
@@ -93,6 +94,37 @@ struct Costs<GemmArgs> {
   }
   static std::string shape(const GemmArgs& a) {
     return product(a.n, a.k) + (a.gated != 0 ? ", gated" : a.add != 0 ? ", adds" : "");
+  }
+};
+
+template <>
+struct Costs<LayerTailArgs> {
+  static LiveRowsPlace place(const LayerTailArgs& a) { return {a.counts}; }
+  static OpCost cost(const LayerTailArgs& a, const LiveRows& live) {
+    const LayerTailOps ops = layer_tail_ops(a);
+    LiveRows each = live;
+    each.weight_bytes = 0;
+    OpCost sum = Costs<GemmArgs>::cost(ops.o, each);
+    sum += Costs<RmsNormArgs>::cost(ops.mlp_norm, each);
+    sum += Costs<GemmArgs>::cost(ops.gate_up, each);
+    sum += Costs<GemmArgs>::cost(ops.down, each);
+    if (a.qkv != nullptr) {
+      sum += Costs<RmsNormArgs>::cost(ops.next_norm, each);
+      sum += Costs<GemmArgs>::cost(ops.qkv, each);
+    }
+    if (live.weight_bytes > 0) {
+      sum.weight_bytes += live.weight_bytes - elements(a) * size_of(a.dtype);
+    }
+    return sum;
+  }
+  static std::string shape(const LayerTailArgs& a) {
+    return product(a.hidden, a.x_size) + ", " + product(2 * a.inner, a.hidden) + ", " +
+           product(a.hidden, a.inner) +
+           (a.qkv != nullptr ? ", " + product(a.qkv_size, a.hidden) : "");
+  }
+  static int64_t elements(const LayerTailArgs& a) {
+    return int64_t{a.hidden} *
+           (a.x_size + 3 * int64_t{a.inner} + (a.qkv != nullptr ? a.qkv_size : 0));
   }
 };
 
@@ -246,16 +278,20 @@ struct Costs<SpreadLogitsArgs> {
   static std::string shape(const SpreadLogitsArgs& a) { return product(a.n, a.vocab); }
 };
 
-// The packed weight of an op, if it has one, and its elements.
-struct WeightOf {
-  const void* handle = nullptr;
+// The packed weights of an op, if it has any, and their elements.
+struct WeightsOf {
+  std::vector<const void*> handles;
   int64_t elements = 0;
 };
 
 template <class Args>
-WeightOf weight_of(const Args& args) {
+WeightsOf weights_of(const Args& args) {
   if constexpr (std::is_same_v<Args, GemmArgs> || std::is_same_v<Args, HeadArgmaxArgs>) {
-    return {args.weight, int64_t{args.n} * args.k};
+    return {{args.weight}, int64_t{args.n} * args.k};
+  } else if constexpr (std::is_same_v<Args, LayerTailArgs>) {
+    WeightsOf weights{{args.o, args.gate_up, args.down}, Costs<LayerTailArgs>::elements(args)};
+    if (args.qkv != nullptr) weights.handles.push_back(args.qkv);
+    return weights;
   } else {
     return {};
   }
@@ -267,7 +303,7 @@ struct OpView {
   LiveRowsPlace (*place)(const void* args) = nullptr;
   OpCost (*cost)(const void* args, const LiveRows& live) = nullptr;
   std::string (*shape)(const void* args) = nullptr;
-  WeightOf (*weight)(const void* args) = nullptr;
+  WeightsOf (*weights)(const void* args) = nullptr;
 };
 
 template <class Args>
@@ -284,7 +320,7 @@ constexpr OpView counted(const char* name) {
             return Costs<Args>::cost(as<Args>(args), live);
           },
           [](const void* args) { return Costs<Args>::shape(as<Args>(args)); },
-          [](const void* args) { return weight_of(as<Args>(args)); }};
+          [](const void* args) { return weights_of(as<Args>(args)); }};
 }
 
 using OpViews = std::array<OpView, static_cast<size_t>(Op::kCount)>;
@@ -300,6 +336,7 @@ constexpr OpViews make_views() {
   set(Op::kEmbed, counted<EmbedArgs>("embed"));
   set(Op::kRmsNorm, counted<RmsNormArgs>("rms_norm"));
   set(Op::kGemm, counted<GemmArgs>("gemm"));
+  set(Op::kLayerTail, counted<LayerTailArgs>("layer_tail"));
   set(Op::kRopeKv, counted<RopeKvArgs>("rope_kv"));
   set(Op::kAttention, counted<AttentionArgs>("attention"));
   set(Op::kGatedAct, counted<GatedActArgs>("gated_act"));
@@ -369,9 +406,9 @@ OpCost op_cost(Op op, const void* args, const LiveRows& live) {
   return view.cost != nullptr ? view.cost(args, live) : OpCost{};
 }
 
-const void* op_weight(Op op, const void* args) {
+std::vector<const void*> op_weights(Op op, const void* args) {
   const OpView& view = view_of(op);
-  return view.weight != nullptr ? view.weight(args).handle : nullptr;
+  return view.weights != nullptr ? view.weights(args).handles : std::vector<const void*>();
 }
 
 std::string op_shape(Op op, const void* args, int64_t weight_bytes) {
@@ -379,8 +416,8 @@ std::string op_shape(Op op, const void* args, int64_t weight_bytes) {
   if (view.shape == nullptr) return {};
   const std::string shape = view.shape(args);
   if (weight_bytes == 0) return shape;
-  const int64_t tenths =
-      (80 * weight_bytes + view.weight(args).elements / 2) / view.weight(args).elements;
+  const int64_t elements = view.weights(args).elements;
+  const int64_t tenths = (80 * weight_bytes + elements / 2) / elements;
   return shape + ", " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " bits";
 }
 

@@ -26,7 +26,7 @@ struct LiveRows {
   StepCounts counts{};
   std::vector<int32_t> positions = {};  // of each token row; attention only
   std::vector<int32_t> row_slot = {};
-  int64_t weight_bytes = 0;  // of the op's quantised weight; 0: its elements have its type
+  int64_t weight_bytes = 0;  // of the op's quantised weights; 0: their elements have its type
 };
 
 // Where they lie; null where the op has none.
@@ -41,8 +41,8 @@ const char* op_name(Op op);
 LiveRowsPlace live_rows_place(Op op, const void* args);
 // All zero for ops that handle plans and states: they are bound by latency.
 OpCost op_cost(Op op, const void* args, const LiveRows& live);
-// The handle of the packed weight that the op multiplies with, or null.
-const void* op_weight(Op op, const void* args);
+// The handles of the packed weights that the op multiplies with.
+std::vector<const void*> op_weights(Op op, const void* args);
 // The sizes that tell ops of one name apart, "4096 x 14336" or "4096 x 14336, 4.5 bits"; or empty.
 std::string op_shape(Op op, const void* args, int64_t weight_bytes = 0);
 // Whether the op can run again and again without the rest of its step: it changes nothing that it

@@ -93,6 +93,7 @@ class Decoder final : public Model {
   LayerKv layer_kv(const Pass& pass, const LayerPlan& plan) const;
   void tap(const Pass& pass, int32_t layer);
   bool is_passed_on(int32_t layer) const;
+  bool follows_at_once(int32_t layer) const;
   void run_layer(const Pass& pass, int32_t layer);
   void run_stage(const Pass& pass);
   void receive_states(const Pass& pass, int32_t first_layer);
@@ -194,13 +195,25 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
   tap(pass, TapSink::kFinalNorm);
 }
 
+// Whether nothing looks at the residual between this layer of the stage and the one before it.
+bool Decoder::follows_at_once(int32_t layer) const {
+  const ShardRange own = stages_.layers(config_.num_layers);
+  return layer > own.begin && layer < own.begin + own.count &&
+         std::ranges::count(tapped_layers_, layer) == 0;
+}
+
 void Decoder::run_layer(const Pass& pass, int32_t index) {
   const auto i = static_cast<size_t>(index);
   const DecoderLayerWeights& layer = weights_.layers[i];
-  if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.input_norm);
-  tap(pass, index);
-  if (is_passed_on(index)) send_residual(pass);
-  last_delta_ = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, layers_.normed());
+  const void* x = nullptr;
+  if (!follows_at_once(index)) {
+    if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.input_norm);
+    tap(pass, index);
+    if (is_passed_on(index)) send_residual(pass);
+    x = layers_.normed();
+  }
+  const DecoderLayerWeights* next = follows_at_once(index + 1) ? &weights_.layers[i + 1] : nullptr;
+  last_delta_ = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, x, next);
 }
 
 // Between stages travel, in the order of layers, the hidden states that the last one taps, then the

@@ -4,6 +4,7 @@
 #include "kernels/attention.h"
 #include "kernels/collectives.h"
 #include "kernels/gemm.h"
+#include "kernels/layer_tail.h"
 #include "kernels/rms_norm.h"
 #include "model/rope_table.h"
 
@@ -11,6 +12,7 @@ namespace foretoken {
 namespace {
 
 constexpr int32_t kFewRows = 64;
+constexpr int32_t kTailRows = 8;  // what devices may have a kernel of its own for
 
 }  // namespace
 
@@ -40,6 +42,7 @@ Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
     FT_ASSIGN_OR_RETURN(added_, arena.take_array<float>(rows * hidden, what));
   }
   FT_ASSIGN_OR_RETURN(gated_, arena.take(rows * inner * act, what));
+  FT_ASSIGN_OR_RETURN(sync_, arena.take_array<uint32_t>(LayerTailArgs::kSyncWords, what));
   workspace_floats_ =
       attention_.workspace_floats(device_, max_rows_, config_.num_heads, config_.head_dim);
   FT_ASSIGN_OR_RETURN(workspace_,
@@ -48,15 +51,73 @@ Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
 }
 
 const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv,
-                              const DecoderLayerWeights& layer, const void* x) {
+                              const DecoderLayerWeights& layer, const void* x,
+                              const DecoderLayerWeights* next) {
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
-  add_and_norm(rows, attend(rows, kv, layer, x), layer.mlp_norm);
-  return run_mlp(rows, layer);
+  if (x != nullptr) project(rows, layer, x);
+  attend(rows, kv, layer);
+  if (takes_tail(rows, layer)) return run_tail(rows, layer, next);
+  const float* delta =
+      add_block(rows, {attended_, layer.o, layer.o_bias, q_size(), layer.attention_post_norm});
+  add_and_norm(rows, delta, layer.mlp_norm);
+  delta = run_mlp(rows, layer);
+  if (next == nullptr) return delta;
+  add_and_norm(rows, delta, next->input_norm);
+  project(rows, *next, normed_);
+  return nullptr;
 }
 
-const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
-                                 const DecoderLayerWeights& layer, const void* x) {
+// Nothing comes between the products of these layers, and a device may overlap them.
+bool LayerRunner::takes_tail(const LayerRows& rows, const DecoderLayerWeights& layer) const {
+  return rows.max_rows <= kTailRows && !sharding_.is_cut() &&
+         layer.attention_post_norm == nullptr && layer.mlp_post_norm == nullptr;
+}
+
+const float* LayerRunner::run_tail(const LayerRows& rows, const DecoderLayerWeights& layer,
+                                   const DecoderLayerWeights* next) {
+  LayerTailArgs args{.counts = rows.counts,
+                     .x = attended_,
+                     .o = layer.o.get(),
+                     .gate_up = layer.gate_up.get(),
+                     .down = layer.down.get(),
+                     .qkv = nullptr,
+                     .o_bias = layer.o_bias,
+                     .gate_up_bias = layer.gate_up_bias,
+                     .down_bias = layer.down_bias,
+                     .qkv_bias = nullptr,
+                     .mlp_norm = layer.mlp_norm,
+                     .next_norm = nullptr,
+                     .residual = residual_,
+                     .delta = delta_,
+                     .normed = normed_,
+                     .gated = gated_,
+                     .qkv_out = qkv_,
+                     .sync = sync_,
+                     .max_rows = rows.max_rows,
+                     .hidden = config_.hidden_size,
+                     .x_size = q_size(),
+                     .inner = config_.intermediate_size,
+                     .qkv_size = qkv_size(),
+                     .eps = config_.rms_norm_eps,
+                     .dtype = config_.dtype,
+                     .activation = config_.activation};
+  if (next != nullptr) {
+    FT_CHECK(next->attention_inputs == config_.hidden_size);
+    args.qkv = next->qkv.get();
+    args.qkv_bias = next->qkv_bias;
+    args.next_norm = next->input_norm;
+  }
+  layer_tail(rows.queue, args);
+  return next != nullptr ? nullptr : delta_;
+}
+
+// Queries, keys and values of x.
+void LayerRunner::project(const LayerRows& rows, const DecoderLayerWeights& layer, const void* x) {
   multiply(rows, x, layer.qkv, layer.qkv_bias, {qkv_}, qkv_size(), layer.attention_inputs);
+}
+
+void LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
+                         const DecoderLayerWeights& layer) {
   rope_kv(rows.queue, {.counts = rows.counts,
                        .qkv = qkv_,
                        .q_out = q_,
@@ -89,7 +150,6 @@ const float* LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                               .softcap = config_.attention_softcap,
                               .kv_begin = kv.kv_begin,
                               .runs = rows.runs});
-  return add_block(rows, {attended_, layer.o, layer.o_bias, q_size(), layer.attention_post_norm});
 }
 
 const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer) {

@@ -81,9 +81,10 @@ class LayerRunner {
 
   // Attention over x [max_rows, layer.attention_inputs] of the config's type, added to the
   // residual, then the MLP. Returns what is still to be added to the residual, valid until the next
-  // call; null: nothing.
+  // call; null: nothing. With `next`, the layer that the same rows enter at once, its input norm
+  // and queries, keys and values are computed too, and its own call gets a null x.
   const float* run(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer,
-                   const void* x);
+                   const void* x, const DecoderLayerWeights* next = nullptr);
 
   // y = x weight^T + bias, or added to y: y [max_rows, n] floats, x [max_rows, k] of the config's
   // type.
@@ -95,8 +96,11 @@ class LayerRunner {
                 Product y, int32_t n, int32_t k);
 
  private:
-  const float* attend(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer,
-                      const void* x);
+  void project(const LayerRows& rows, const DecoderLayerWeights& layer, const void* x);
+  void attend(const LayerRows& rows, const LayerKv& kv, const DecoderLayerWeights& layer);
+  bool takes_tail(const LayerRows& rows, const DecoderLayerWeights& layer) const;
+  const float* run_tail(const LayerRows& rows, const DecoderLayerWeights& layer,
+                        const DecoderLayerWeights* next);
   const float* run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer);
   // What attention or the MLP adds to the residual: x weight^T + bias, normed by post_norm (or
   // not).
@@ -126,6 +130,7 @@ class LayerRunner {
   float* delta_ = nullptr;      // [max_rows, hidden] output of a block
   float* added_ = nullptr;      // [max_rows, hidden] the same after its own norm, where it has one
   void* gated_ = nullptr;       // [max_rows, intermediate] act
+  uint32_t* sync_ = nullptr;    // of LayerTailArgs
   float* workspace_ = nullptr;  // [workspace_floats] of attention
   int64_t workspace_floats_ = 0;
 };

@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/embed.h"
 #include "kernels/gemm.h"
+#include "kernels/layer_tail.h"
 #include "kernels/rms_norm.h"
 #include "kernels/sample.h"
 
@@ -64,9 +65,39 @@ TEST(OpCost, QuantisedWeightsCountAsTheyLie) {
   const OpCost cost = op_cost(Op::kGemm, &args, live);
   EXPECT_EQ(cost.weight_bytes, 30 * 36);
   EXPECT_EQ(cost.flops, 2 * 2 * 30 * 64);
-  EXPECT_EQ(op_weight(Op::kGemm, &args), &args);
-  EXPECT_EQ(op_weight(Op::kCommit, nullptr), nullptr);
+  EXPECT_EQ(op_weights(Op::kGemm, &args), std::vector<const void*>{&args});
+  EXPECT_TRUE(op_weights(Op::kCommit, nullptr).empty());
   EXPECT_EQ(op_shape(Op::kGemm, &args, live.weight_bytes), "30 x 64, 4.5 bits");
+}
+
+TEST(OpCost, ATailCostsWhatItsOpsCost) {
+  LayerTailArgs args{};
+  args.qkv = &args;
+  args.max_rows = 4;
+  args.hidden = 64;
+  args.x_size = 32;
+  args.inner = 96;
+  args.qkv_size = 48;
+  args.dtype = DType::kBF16;
+  const LayerTailOps ops = layer_tail_ops(args);
+  const LiveRows live{.counts = {3, 3, 1, 0}};
+  OpCost sum = op_cost(Op::kGemm, &ops.o, live);
+  sum += op_cost(Op::kRmsNorm, &ops.mlp_norm, live);
+  sum += op_cost(Op::kGemm, &ops.gate_up, live);
+  sum += op_cost(Op::kGemm, &ops.down, live);
+  EXPECT_EQ(op_weights(Op::kLayerTail, &args).size(), 4u);
+  LayerTailArgs last = args;
+  last.qkv = nullptr;
+  EXPECT_EQ(op_cost(Op::kLayerTail, &last, live), sum);
+  EXPECT_EQ(op_weights(Op::kLayerTail, &last).size(), 3u);
+  sum += op_cost(Op::kRmsNorm, &ops.next_norm, live);
+  sum += op_cost(Op::kGemm, &ops.qkv, live);
+  EXPECT_EQ(op_cost(Op::kLayerTail, &args, live), sum);
+  EXPECT_EQ(op_shape(Op::kLayerTail, &args), "64 x 32, 192 x 64, 64 x 96, 48 x 64");
+  LiveRows quantised = live;
+  quantised.weight_bytes = 1000;
+  EXPECT_EQ(op_cost(Op::kLayerTail, &args, quantised).weight_bytes,
+            sum.weight_bytes - 2 * 64 * (32 + 3 * 96 + 48) + 1000);
 }
 
 AttentionArgs attention_args() {

@@ -40,6 +40,8 @@ struct CudaKernels {
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
                        WeightOrder order);
   void (*free_weight)(void* weight);
+  // Before a queue's stream is destroyed, and after all its graphs are.
+  void (*forget_stream)(cudaStream_t stream);
 };
 
 // Opens CUDA device `ordinal`; null with a sentence in `error` when there is no driver, no such

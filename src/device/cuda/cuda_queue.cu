@@ -47,6 +47,7 @@ CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failu
 CudaQueue::~CudaQueue() {
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(stream_);
+  kernels_.forget_stream(stream_);
   cudaStreamDestroy(stream_);
 }
 

@@ -14,6 +14,7 @@ CpuKernels cpu_kernels() {
   set(Op::kEmbed, embed);
   set(Op::kRmsNorm, rms_norm);
   set(Op::kGemm, gemm);
+  set(Op::kLayerTail, layer_tail);
   set(Op::kRopeKv, rope_kv);
   set(Op::kAttention, attention);
   set(Op::kGatedAct, gated_act);

@@ -15,6 +15,7 @@ void prepare(const void* args, CpuPool& pool);
 void embed(const void* args, CpuPool& pool);
 void rms_norm(const void* args, CpuPool& pool);
 void gemm(const void* args, CpuPool& pool);
+void layer_tail(const void* args, CpuPool& pool);
 void rope_kv(const void* args, CpuPool& pool);
 void attention(const void* args, CpuPool& pool);
 void gated_act(const void* args, CpuPool& pool);

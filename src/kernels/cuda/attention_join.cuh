@@ -6,6 +6,7 @@ namespace foretoken::cuda {
 
 inline constexpr int kJoinThreads = 128;
 inline constexpr int kJoinBlocksPerSm = 7;
+inline constexpr int kWarpSplits = 32;  // that one warp joins
 
 // The highest score, sum of weights and one dimension's weighted sum of some splits.
 struct PartialSum {
@@ -154,12 +155,13 @@ __device__ inline bool may_be_cut(const AttentionArgs& args, const PlanShape& sh
 }
 
 // Blocks (rows, one of every gridDim.x; query head and 32 of its dimensions): end the rows of short
-// runs that were cut. A row with many splits takes all warps, others one each.
-template <int Dim>
+// runs that were cut. A row with many splits takes all warps, others one each. Without Many none
+// has more than kWarpSplits, and shared memory stays free for the weights of the next op.
+template <int Dim, bool Many>
 __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     attention_join_kernel(const __grid_constant__ AttentionArgs args,
                           const __grid_constant__ PlanShape shape) {
-  __shared__ PartialFold fold;
+  extern __shared__ __align__(16) uint8_t fold[];  // a PartialFold where Many
   const int live = min(args.counts->num_rows, args.max_rows);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -167,7 +169,7 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
   const int d = static_cast<int>(blockIdx.y) % (Dim / 32) * 32 + lane;
   const int step = static_cast<int>(gridDim.x);
   // One warp waits longer for what it reads, but with many rows all have some.
-  const int most_of_warp = live > step ? 64 : 32;
+  const int most_of_warp = live > step ? 2 * kWarpSplits : kWarpSplits;
   const auto position_of = [&](int row) { return row < live ? args.positions[row] : -1; };
   int mine = static_cast<int>(blockIdx.x) + lane * step;
   int position = position_of(mine);
@@ -183,10 +185,14 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     for (uint32_t cut = __ballot_sync(0xffffffffu, own.count > 0); cut != 0; cut &= cut - 1) {
       const int at = __ffs(static_cast<int>(cut)) - 1;
       const PartialRange range = own.of_lane(at);
-      const bool alone = range.count <= most_of_warp;
+      const bool alone = !Many || range.count <= most_of_warp;
       if (alone && turn++ % (kJoinThreads / 32) != warp) continue;
-      const PartialSum sum =
-          alone ? fold_by_warp(shape.space, range, d) : fold.by_block(shape.space, range, d);
+      PartialSum sum;
+      if (alone) {
+        sum = fold_by_warp(shape.space, range, d);
+      } else if constexpr (Many) {
+        sum = reinterpret_cast<PartialFold*>(fold)->by_block(shape.space, range, d);
+      }
       if (!alone && warp > 0) continue;
       const int64_t row = begin + at * step;
       static_cast<__nv_bfloat16*>(args.out)[(row * args.num_heads + head) * Dim + d] =

@@ -88,12 +88,14 @@ LongCut cut_of(const AttentionArgs& args, const PartialSpace& space) {
   return cut;
 }
 
-template <int Dim>
+template <int Dim, bool Many>
 void launch_join(const AttentionArgs& args, const PlanShape& shape, cudaStream_t stream) {
+  const auto kernel = attention_join_kernel<Dim, Many>;
+  prefer_shared_memory(kernel);
   const int columns = args.num_heads * (Dim / 32);
   const int rows = std::max(device_traits().num_sms * kJoinBlocksPerSm / columns, 1);
-  launch_kernel(attention_join_kernel<Dim>, dim3(std::min(rows, args.max_rows), columns),
-                kJoinThreads, 0, stream, args, shape);
+  launch_kernel(kernel, dim3(std::min(rows, args.max_rows), columns), kJoinThreads,
+                Many ? sizeof(PartialFold) : 0, stream, args, shape);
 }
 
 // Runs that the streaming kernel leaves. What it leaves in parts is ended here too.
@@ -112,6 +114,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const auto kernel = attention_stream_kernel<Dim, BlockSize>;
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  prefer_shared_memory(kernel);
   KvMaps maps;
   if (raised != cudaSuccess || !make_cache_map(maps.k, args.kv.k, Dim, BlockSize, Dim / 64) ||
       !make_cache_map(maps.v, args.kv.v, Dim, BlockSize, Dim / 64)) {
@@ -127,7 +130,8 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
   if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
-  if (cuts) launch_join<Dim>(args, shape, stream);
+  if (cuts && max_splits > kWarpSplits) launch_join<Dim, true>(args, shape, stream);
+  if (cuts && max_splits <= kWarpSplits) launch_join<Dim, false>(args, shape, stream);
   return true;
 }
 

@@ -66,6 +66,19 @@ __device__ inline void wait_barrier(uint64_t* barrier, int parity) {
   wait_barrier(shared_address(barrier), parity);
 }
 
+// Whether the phase has ended; costs nothing until the answer is used.
+__device__ inline bool barrier_ended(uint64_t* barrier, int parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
 // Counts through the places of a ring; `parity` is that of the present use.
 template <int Places>
 struct RingPlace {

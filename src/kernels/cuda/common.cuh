@@ -80,6 +80,14 @@ void launch_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shar
   launch_cluster(kernel, grid, 1, block, shared_bytes, stream, args...);
 }
 
+// Lets the kernel run beside others that take much shared memory: a multiprocessor divides its
+// memory anew only when it is idle. Errors are left to cudaGetLastError.
+template <class Kernel>
+void prefer_shared_memory(Kernel kernel) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                       cudaSharedmemCarveoutMaxShared);
+}
+
 template <class T>
 const T& op_args(const void* args) {
   return *static_cast<const T*>(args);

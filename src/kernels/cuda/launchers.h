@@ -50,6 +50,10 @@ void launch_send_step(const void* args, cudaStream_t stream);
 void launch_receive_step(const void* args, cudaStream_t stream);
 void launch_send_rows(const void* args, cudaStream_t stream);
 void launch_receive_rows(const void* args, cudaStream_t stream);
+void launch_layer_tail(const void* args, cudaStream_t stream);
+
+// A stream that is no more may have been the one whose layer tails start early.
+void forget_tails(cudaStream_t stream);
 
 // Where the upload op reports a plan that it cannot run.
 void report_failures_to(PlanFailure* failure);

@@ -60,6 +60,7 @@ constexpr Ops make_ops() {
   set(ops, Op::kReceiveStep, launch_receive_step, "receive_step");
   set(ops, Op::kSendRows, launch_send_rows, "send_rows");
   set(ops, Op::kReceiveRows, launch_receive_rows, "receive_rows");
+  set(ops, Op::kLayerTail, launch_layer_tail, "layer_tail");
   return ops;
 }
 
@@ -74,7 +75,7 @@ extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size
   using namespace foretoken::cuda;
   std::string reason;
   auto device = open_device({kOps.data(), kNumOps, report_failures_to, make_weight,
-                             weight_slice_rows, pack_weight, free_weight},
+                             weight_slice_rows, pack_weight, free_weight, forget_tails},
                             ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());

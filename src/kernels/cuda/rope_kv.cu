@@ -210,8 +210,9 @@ void launch(const RopeKvArgs& args, cudaStream_t stream) {
   const bool norms = args.q_norm != nullptr || args.k_norm != nullptr;
   const int groups = heads * args.kv.head_dim / 8;
   const int threads = std::min(ceil_div(ceil_div(groups, kGroups), 32) * 32, kMaxThreads);
-  launch_kernel(norms ? rope_kv_groups_kernel<T, true> : rope_kv_groups_kernel<T, false>,
-                args.max_rows, threads, 0, stream, args);
+  const auto kernel = norms ? rope_kv_groups_kernel<T, true> : rope_kv_groups_kernel<T, false>;
+  prefer_shared_memory(kernel);
+  launch_kernel(kernel, args.max_rows, threads, 0, stream, args);
 }
 
 }  // namespace

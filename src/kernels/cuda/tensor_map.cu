@@ -38,6 +38,22 @@ bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t colu
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t columns, int box_rows,
+                  int box_atoms) {
+  const auto encode = encoder();
+  if (encode == nullptr) return false;
+  const cuuint64_t sizes[3] = {kAtomK, static_cast<cuuint64_t>(rows),
+                               static_cast<cuuint64_t>(columns / kAtomK)};
+  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(columns) * 2, kAtomK * 2};
+  const cuuint32_t box[3] = {kAtomK, static_cast<cuuint32_t>(box_rows),
+                             static_cast<cuuint32_t>(box_atoms)};
+  const cuuint32_t steps[3] = {1, 1, 1};
+  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<void*>(data), sizes, strides,
+                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,
                      int box_groups) {
   const auto encode = encoder();

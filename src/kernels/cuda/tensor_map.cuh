@@ -10,6 +10,11 @@ namespace foretoken::cuda {
 // False when the driver does not know such maps.
 bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t columns, int box_rows);
 
+// The same as [columns / 64, rows, 64], columns a multiple of 64: boxes of box_atoms x box_rows x
+// 64 at (0, row, atom), atom after atom, every 128 bytes in the swizzle of their place.
+bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t columns, int box_rows,
+                  int box_atoms);
+
 // Describes a packed bfloat16 weight [n, k]: boxes of box_groups groups x box_atoms atoms at (0,
 // atom, group), which stay as they are, zero beyond the edges.
 bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,

@@ -1,0 +1,245 @@
+#pragma once
+#include "kernels/cuda/bulk_copy.cuh"
+#include "kernels/cuda/gemm_common.cuh"
+#include "kernels/cuda/grid_barrier.cuh"
+#include "kernels/cuda/tensor_map.cuh"
+#include "kernels/layer_tail.h"
+
+// The products of a layer's tail as one kernel whose blocks are all resident: the weights of all of
+// them flow through one ring in shared memory without a pause, while what multiplies waits for rows
+// of x between two products. A weight is taken in units of 16 rows, each by one warp.
+namespace foretoken::cuda {
+
+inline constexpr int kTailReaders = 8;    // warps that multiply, then one loads weights and one x
+inline constexpr int kTailTile = 4;       // units at once
+inline constexpr int kTailSlotAtoms = 4;  // along k; those of a stage
+inline constexpr int kTailLead = 4;       // stages that a warp may be ahead of others
+inline constexpr int kTailThreads = (kTailReaders + 2) * 32;
+
+// One product: its weight, and how it is cut.
+struct TailProduct {
+  const uint8_t* weight;
+  int groups;  // of 8 rows
+  int atoms;   // along k
+
+  __host__ __device__ int units() const { return (groups + 1) / 2; }
+  __device__ int stages() const { return ceil_div(atoms, kTailSlotAtoms); }
+};
+
+struct TailPlan {
+  static constexpr int kMost = 4;
+  TailProduct products[kMost];  // o, gate_up, down, qkv
+  int count;
+};
+
+// x of the products: what attention left, normed and gated rows.
+struct TailMaps {
+  CUtensorMap attended, normed, gated;
+
+  __device__ const CUtensorMap* of(int product) const {
+    return product == 0 ? &attended : product == 2 ? &gated : &normed;
+  }
+};
+
+// The units of a product that a block takes, in tiles of at most kTailTile.
+struct TailShare {
+  int first, count, tiles;
+
+  __device__ explicit TailShare(const TailProduct& product) {
+    const uint32_t units = product.units();
+    first = static_cast<int>(units * blockIdx.x / gridDim.x);
+    count = static_cast<int>(units * (blockIdx.x + 1) / gridDim.x) - first;
+    tiles = ceil_div(count, kTailTile);
+  }
+  __device__ int tile_begin(int tile) const { return first + count * tile / tiles; }
+  __device__ int tile_units(int tile) const { return tile_begin(tile + 1) - tile_begin(tile); }
+};
+
+// A place of the ring of x and the parity of its present use.
+struct TailPlace {
+  static constexpr int kDepth = 8;
+  int index = 0;
+  int parity = 0;
+
+  __device__ void advance() {
+    if (++index == kDepth) {
+      index = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// Shared memory. Slots of the weights' ring hold kTailSlotAtoms atoms of the two groups of 8 rows
+// of a unit, one group after the other; they are counted through. Places of x hold as many atoms of
+// the rows that there can be, 128 bytes a row, in the swizzle of where they lie.
+struct TailMemory {
+  static constexpr int kSlots = 24;
+  static constexpr int kSlotBytes = 2 * kTailSlotAtoms * kAtomBytes;
+  static constexpr int kBytesX = TailPlace::kDepth * kTailSlotAtoms * kAtomBytes;
+  static constexpr int kBarriers = 2 * (kSlots + TailPlace::kDepth);
+  static constexpr int kBytes = kSlots * kSlotBytes + kBytesX + kBarriers * 8;
+  static_assert(kTailSlotAtoms == 4);
+  // No warp begins a stage before all have left the one kTailLead before it. What this stage's
+  // slots held before is older, so that no warp waits for a slot a lap ahead.
+  static_assert(kSlots >= kTailLead * kTailTile && TailPlace::kDepth >= kTailLead);
+
+  uint8_t* shared;
+  int rows;         // of a box of x
+  int place_bytes;  // whole periods of the swizzle
+
+  __device__ TailMemory(uint8_t* memory, int max_rows)
+      : shared(memory), rows(min(kGroupRows, max_rows)), place_bytes((rows + 1) / 2 * 1024) {}
+
+  __device__ uint8_t* slot(uint32_t i) const { return shared + i % kSlots * kSlotBytes; }
+  __device__ uint8_t* place(int i) const { return shared + kSlots * kSlotBytes + i * place_bytes; }
+  __device__ uint64_t* barriers() const {
+    return reinterpret_cast<uint64_t*>(shared + kSlots * kSlotBytes + kBytesX);
+  }
+  __device__ uint64_t* slot_full(uint32_t i) const { return barriers() + i % kSlots; }
+  __device__ uint64_t* slot_empty(uint32_t i) const { return slot_full(i) + kSlots; }
+  __device__ uint64_t* place_full(int i) const { return barriers() + 2 * kSlots + i; }
+  __device__ uint64_t* place_empty(int i) const { return place_full(i) + TailPlace::kDepth; }
+
+  // One thread, which knows the addresses: the lanes of a warp would take turns.
+  __device__ void init() const {
+#pragma unroll
+    for (int i = 0; i < kBarriers; ++i) {
+      init_barrier(barriers() + i, i < kBarriers - TailPlace::kDepth ? 1 : kTailReaders);
+    }
+    publish_barriers();
+  }
+  __device__ void wait_slot(uint32_t i) const { wait_barrier(slot_full(i), i / kSlots & 1); }
+  __device__ bool has_slot(uint32_t i) const { return barrier_ended(slot_full(i), i / kSlots & 1); }
+  __device__ void wait_free_slot(uint32_t i) const {
+    wait_barrier(slot_empty(i), (i / kSlots & 1) ^ 1);
+  }
+  __device__ void wait_place(TailPlace at) const { wait_barrier(place_full(at.index), at.parity); }
+  __device__ bool has_place(TailPlace at) const {
+    return barrier_ended(place_full(at.index), at.parity);
+  }
+  // Until all warps have left the stage that this was the place of.
+  __device__ void wait_left(TailPlace at) const { wait_barrier(place_empty(at.index), at.parity); }
+  __device__ bool was_left(TailPlace at) const {
+    return barrier_ended(place_empty(at.index), at.parity);
+  }
+  __device__ void wait_free_place(TailPlace at) const {
+    wait_barrier(place_empty(at.index), at.parity ^ 1);
+  }
+};
+
+// Words of args.sync: of all blocks, that they have stored a product; of those with a row, that
+// they have normed it too.
+__device__ inline uint32_t* tail_word(const LayerTailArgs& args, int product, bool normed) {
+  constexpr int kLine = 32;
+  const int place = product == 0 ? 0 : product == 1 ? 2 : 3;
+  return args.sync + (place + (normed ? 1 : 0)) * kLine;
+}
+// Whether rows are normed after this product, which is not the last one.
+__device__ inline bool tail_norms_after(int product) { return product != 1; }
+
+// One warp: streams the weights of all products, up to a full ring before the op before has ended.
+// Each lane copies a group of 8 rows of its own.
+struct TailWeights {
+  static_assert(2 * kTailTile <= 32);
+
+  const LayerTailArgs& args;
+  const TailPlan& plan;
+  TailMemory memory;
+  uint64_t policy;
+  uint32_t next = 0;  // slot of the next stage
+  bool waited = false;
+  bool live = true;
+
+  __device__ void wait_for_rows() {
+    if (waited) return;
+    wait_for_all_before();
+    waited = true;
+    live = args.counts->num_rows > 0;
+  }
+
+  // `units` of the tile from `begin` on, all stages.
+  __device__ void load_tile(const TailProduct& product, int begin, int units) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int group = begin * 2 + lane;
+    const bool is_taken = lane < units * 2;
+    const int groups = min(product.groups - group, 2);  // of a slot, where it begins here
+    const uint8_t* from = product.weight + int64_t{group} * product.atoms * kAtomBytes;
+    uint32_t slot = next + lane / 2;
+    for (int atoms = product.atoms; atoms > 0; atoms -= kTailSlotAtoms) {
+      if (next + units > uint32_t{TailMemory::kSlots}) wait_for_rows();
+      if (!live) return;
+      const int bytes = min(atoms, kTailSlotAtoms) * kAtomBytes;
+      uint64_t* full = memory.slot_full(slot);
+      if (is_taken) memory.wait_free_slot(slot);
+      if (is_taken && lane % 2 == 0) arrive_expecting(full, groups * bytes);
+      __syncwarp();
+      if (is_taken && group < product.groups) {
+        copy_bulk(memory.slot(slot) + lane % 2 * (kTailSlotAtoms * kAtomBytes), from, bytes, full,
+                  policy);
+      }
+      from += kTailSlotAtoms * kAtomBytes;
+      slot += units;
+      next += units;
+    }
+  }
+
+  __device__ void run() {
+    for (int p = 0; p < plan.count && live; ++p) {
+      const TailShare share(plan.products[p]);
+      for (int tile = 0; tile < share.tiles && live; ++tile) {
+        load_tile(plan.products[p], share.tile_begin(tile), share.tile_units(tile));
+      }
+    }
+    wait_for_rows();
+    if (live) return;
+    // What is under way must land before the block may end.
+    for (uint32_t i = 0; i < next; ++i) memory.wait_slot(i);
+  }
+};
+
+// One warp: brings the rows of x, those of a product when all blocks have stored what it reads.
+struct TailRows {
+  const LayerTailArgs& args;
+  const TailPlan& plan;
+  const TailMaps& maps;
+  TailMemory memory;
+  TailPlace next;
+
+  __device__ void load(const TailProduct& product, const CUtensorMap* map) {
+    const bool leads = threadIdx.x % 32 == 0;
+    for (int atom = 0; atom < product.atoms; atom += kTailSlotAtoms) {
+      if (leads) {
+        uint64_t* full = memory.place_full(next.index);
+        memory.wait_free_place(next);
+        arrive_expecting(full, kTailSlotAtoms * memory.rows * 128);
+        copy_box(memory.place(next.index), map, int3{0, 0, atom}, full, evict_normal_policy());
+      }
+      next.advance();
+    }
+  }
+
+  __device__ void run() {
+    wait_for_all_before();
+    if (args.counts->num_rows <= 0) return;
+    uint32_t before[TailPlan::kMost - 1];
+#pragma unroll
+    for (int p = 0; p < TailPlan::kMost - 1; ++p) {
+      before[p] = read_grid_word(tail_word(args, p, tail_norms_after(p)));
+    }
+#pragma unroll
+    for (int p = 0; p < TailPlan::kMost; ++p) {
+      if (p == plan.count) break;
+      if (p > 0) {
+        if (threadIdx.x % 32 == 0) {
+          wait_for_grid(tail_word(args, p - 1, tail_norms_after(p - 1)), before[p - 1]);
+        }
+        __syncwarp();
+        fence_copy_engine();
+      }
+      const TailShare share(plan.products[p]);
+      for (int tile = 0; tile < share.tiles; ++tile) load(plan.products[p], maps.of(p));
+    }
+  }
+};
+
+}  // namespace foretoken::cuda
