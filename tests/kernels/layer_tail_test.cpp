@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <thread>
 
 #include "support/row_ops.h"
 
@@ -121,7 +122,7 @@ class LayerTailTest : public RowOpTest, public testing::WithParamInterface<Case>
 
 TEST_P(LayerTailTest, HasTheBitsOfItsOps) {
   for (const bool has_next : {true, false}) {
-    for (const int32_t max_rows : {1, 2, 4, 8, 16}) {
+    for (const int32_t max_rows : {1, 2, 3, 4, 5, 6, 7, 8, 16}) {
       for (const int32_t rows : {max_rows, max_rows / 2 + 1}) {
         EXPECT_TRUE(at_once(rows, max_rows, has_next) == one_by_one(rows, max_rows, has_next))
             << rows << " rows of " << max_rows << (has_next ? ", a next layer" : "");
@@ -136,6 +137,28 @@ TEST_P(LayerTailTest, RowsDependOnThemselvesAlone) {
   const Outcome one = at_once(1, 1, true);
   EXPECT_TRUE(std::equal(one.residual.begin(), one.residual.end(), all.residual.begin()));
   EXPECT_TRUE(std::equal(one.qkv.begin(), one.qkv.end(), all.qkv.begin()));
+}
+
+// As two engines of a process: each queue's ops have their own rows, and all end.
+TEST_P(LayerTailTest, TwoQueuesAtOnce) {
+  constexpr int kTimes = 20;
+  const auto other = device().make_queue();
+  ASSERT_TRUE(other.ok());
+  LayerTailArgs first = fresh(2, 2, true), second = fresh(5, 5, true);
+  second.sync = to_device(std::vector<uint32_t>(LayerTailArgs::kSyncWords));
+  drain();
+  const auto run = [](Queue& queue, const LayerTailArgs& args) {
+    for (int i = 0; i < kTimes; ++i) layer_tail(queue, args);
+    EXPECT_TRUE(queue.drain().ok());
+  };
+  std::thread beside([&] { run(*other.value(), second); });
+  run(queue(), first);
+  beside.join();
+  for (const auto& [args, rows] : {std::pair(first, 2), std::pair(second, 5)}) {
+    const LayerTailArgs alone = fresh(rows, rows, true);
+    for (int i = 0; i < kTimes; ++i) layer_tail(queue(), alone);
+    EXPECT_TRUE(outcome(args, rows) == outcome(alone, rows)) << rows << " rows";
+  }
 }
 
 // Many in a row, as the layers of a model, with dead steps between them.
@@ -171,7 +194,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LayerTailTest,
                                          Case{"biases", 1088, 960, 4224, 1560, DType::kBF16, true},
                                          Case{"wide", 4096, 512, 1024, 768, DType::kBF16, false,
                                               Activation::kGeluTanh},
-                                         Case{"tiles", 512, 512, 9216, 768, DType::kBF16}),
+                                         Case{"tiles", 512, 512, 9216, 768, DType::kBF16},
+                                         Case{"wider", 5120, 256, 832, 512, DType::kBF16}),
                          [](const auto& shape) { return std::string(shape.param.name); });
 
 }  // namespace

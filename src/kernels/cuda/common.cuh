@@ -39,12 +39,13 @@ __device__ inline int64_t global_nanoseconds() {
   return now;
 }
 
-// Properties of the current device, read once.
+// Properties of the current device; those of all are read once.
 struct DeviceTraits {
   int num_sms;
   bool dependent_launch;  // programmatic dependent launch
   bool clusters;          // thread block clusters
   bool wgmma;             // Hopper's asynchronous products
+  bool mps;               // kernels of other processes may run at the same time
 };
 const DeviceTraits& device_traits();
 

@@ -101,16 +101,17 @@ bool make_maps(TailMaps& maps, const LayerTailArgs& args) {
          make(maps.gated, args.gated, args.inner);
 }
 
-// All blocks of a tail must get to be resident, though another stream of the process may run one,
-// too. A cooperative launch waits until all fit at once, which costs the weights that blocks fetch
-// while others still wait for room. The first stream of a device does without: only two that do
-// could keep each other from ending.
+// All blocks of a tail must get to be resident, though another stream may run one, too. A
+// cooperative launch waits until all fit at once, which costs the weights that blocks fetch while
+// others still wait for room. The first stream of a device does without, where no other process
+// runs beside it: only two that do could keep each other from ending.
 constexpr int kMostDevices = 64;
 std::array<std::atomic<cudaStream_t>, kMostDevices> early_streams;
 
 bool starts_early(cudaStream_t stream) {
   int ordinal = 0;
   if (cudaGetDevice(&ordinal) != cudaSuccess || ordinal >= kMostDevices) return false;
+  if (device_traits().mps) return false;
   cudaStream_t found = nullptr;
   auto& early = early_streams[static_cast<size_t>(ordinal)];
   return early.compare_exchange_strong(found, stream) || found == stream;

@@ -137,6 +137,15 @@ __device__ inline uint32_t* tail_word(const LayerTailArgs& args, int product, bo
 // Whether rows are normed after this product, which is not the last one.
 __device__ inline bool tail_norms_after(int product) { return product != 1; }
 
+// The warp that brings x has read the words; before that the readers must not tell other blocks of
+// a product, or a word could change unseen.
+__device__ inline void arrive_with_words() {
+  asm volatile("bar.arrive 3, %0;" ::"n"((kTailReaders + 1) * 32) : "memory");
+}
+__device__ inline void sync_with_words() {
+  asm volatile("bar.sync 3, %0;" ::"n"((kTailReaders + 1) * 32) : "memory");
+}
+
 // One warp: streams the weights of all products, up to a full ring before the op before has ended.
 // Each lane copies a group of 8 rows of its own.
 struct TailWeights {
@@ -205,9 +214,10 @@ struct TailRows {
   TailMemory memory;
   TailPlace next;
 
-  __device__ void load(const TailProduct& product, const CUtensorMap* map) {
+  __device__ void load(int product) {
+    const CUtensorMap* map = maps.of(product);
     const bool leads = threadIdx.x % 32 == 0;
-    for (int atom = 0; atom < product.atoms; atom += kTailSlotAtoms) {
+    for (int atom = 0; atom < plan.products[product].atoms; atom += kTailSlotAtoms) {
       if (leads) {
         uint64_t* full = memory.place_full(next.index);
         memory.wait_free_place(next);
@@ -218,26 +228,30 @@ struct TailRows {
     }
   }
 
+  __device__ void load_tiles(int product) {
+    const TailShare share(plan.products[product]);
+    for (int tile = 0; tile < share.tiles; ++tile) load(product);
+  }
+
   __device__ void run() {
     wait_for_all_before();
     if (args.counts->num_rows <= 0) return;
+    load_tiles(0);
     uint32_t before[TailPlan::kMost - 1];
 #pragma unroll
     for (int p = 0; p < TailPlan::kMost - 1; ++p) {
       before[p] = read_grid_word(tail_word(args, p, tail_norms_after(p)));
     }
+    arrive_with_words();
 #pragma unroll
-    for (int p = 0; p < TailPlan::kMost; ++p) {
+    for (int p = 1; p < TailPlan::kMost; ++p) {
       if (p == plan.count) break;
-      if (p > 0) {
-        if (threadIdx.x % 32 == 0) {
-          wait_for_grid(tail_word(args, p - 1, tail_norms_after(p - 1)), before[p - 1]);
-        }
-        __syncwarp();
-        fence_copy_engine();
+      if (threadIdx.x % 32 == 0) {
+        wait_for_grid(tail_word(args, p - 1, tail_norms_after(p - 1)), before[p - 1]);
       }
-      const TailShare share(plan.products[p]);
-      for (int tile = 0; tile < share.tiles; ++tile) load(plan.products[p], maps.of(p));
+      __syncwarp();
+      fence_copy_engine();
+      load_tiles(p);
     }
   }
 };

@@ -286,6 +286,7 @@ struct TailReader {
     const uint32_t after_down = read_grid_word(tail_word(args, 2, false));
     for (int p = 0; p < plan.count; ++p) {
       multiply(p);
+      if (p == 0) sync_with_words();
       if (p + 1 < plan.count) pass_on(p, p == 0 ? after_o : after_down);
     }
   }
