@@ -15,14 +15,6 @@ constexpr int kMostRows = kGroupRows;
 // costs less as ops of their own.
 constexpr int64_t kLeastBytes = int64_t{26} << 20;
 
-// The barriers in shared memory are there.
-__device__ void arrive_at_tail_start() {
-  asm volatile("bar.arrive 2, %0;" ::"n"(kTailThreads) : "memory");
-}
-__device__ void sync_tail_start() {
-  asm volatile("bar.sync 2, %0;" ::"n"(kTailThreads) : "memory");
-}
-
 __global__ void __launch_bounds__(kTailThreads, 1)
     layer_tail_kernel(const __grid_constant__ LayerTailArgs args,
                       const __grid_constant__ TailPlan plan,

@@ -137,6 +137,14 @@ __device__ inline uint32_t* tail_word(const LayerTailArgs& args, int product, bo
 // Whether rows are normed after this product, which is not the last one.
 __device__ inline bool tail_norms_after(int product) { return product != 1; }
 
+// The barriers in shared memory are there.
+__device__ inline void arrive_at_tail_start() {
+  asm volatile("bar.arrive 2, %0;" ::"n"(kTailThreads) : "memory");
+}
+__device__ inline void sync_tail_start() {
+  asm volatile("bar.sync 2, %0;" ::"n"(kTailThreads) : "memory");
+}
+
 // The warp that brings x has read the words; before that the readers must not tell other blocks of
 // a product, or a word could change unseen.
 __device__ inline void arrive_with_words() {
