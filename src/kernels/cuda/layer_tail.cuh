@@ -56,18 +56,8 @@ struct TailShare {
 };
 
 // A place of the ring of x and the parity of its present use.
-struct TailPlace {
-  static constexpr int kDepth = 8;
-  int index = 0;
-  int parity = 0;
-
-  __device__ void advance() {
-    if (++index == kDepth) {
-      index = 0;
-      parity ^= 1;
-    }
-  }
-};
+inline constexpr int kTailPlaces = 8;
+using TailPlace = RingPlace<kTailPlaces>;
 
 // Shared memory. Slots of the weights' ring hold kTailSlotAtoms atoms of the two groups of 8 rows
 // of a unit, one group after the other; they are counted through. Places of x hold as many atoms of
@@ -75,13 +65,13 @@ struct TailPlace {
 struct TailMemory {
   static constexpr int kSlots = 24;
   static constexpr int kSlotBytes = 2 * kTailSlotAtoms * kAtomBytes;
-  static constexpr int kBytesX = TailPlace::kDepth * kTailSlotAtoms * kAtomBytes;
-  static constexpr int kBarriers = 2 * (kSlots + TailPlace::kDepth);
+  static constexpr int kBytesX = kTailPlaces * kTailSlotAtoms * kAtomBytes;
+  static constexpr int kBarriers = 2 * (kSlots + kTailPlaces);
   static constexpr int kBytes = kSlots * kSlotBytes + kBytesX + kBarriers * 8;
   static_assert(kTailSlotAtoms == 4);
   // No warp begins a stage before all have left the one kTailLead before it. What this stage's
   // slots held before is older, so that no warp waits for a slot a lap ahead.
-  static_assert(kSlots >= kTailLead * kTailTile && TailPlace::kDepth >= kTailLead);
+  static_assert(kSlots >= kTailLead * kTailTile && kTailPlaces >= kTailLead);
 
   uint8_t* shared;
   int rows;         // of a box of x
@@ -98,13 +88,13 @@ struct TailMemory {
   __device__ uint64_t* slot_full(uint32_t i) const { return barriers() + i % kSlots; }
   __device__ uint64_t* slot_empty(uint32_t i) const { return slot_full(i) + kSlots; }
   __device__ uint64_t* place_full(int i) const { return barriers() + 2 * kSlots + i; }
-  __device__ uint64_t* place_empty(int i) const { return place_full(i) + TailPlace::kDepth; }
+  __device__ uint64_t* place_empty(int i) const { return place_full(i) + kTailPlaces; }
 
   // One thread, which knows the addresses: the lanes of a warp would take turns.
   __device__ void init() const {
 #pragma unroll
     for (int i = 0; i < kBarriers; ++i) {
-      init_barrier(barriers() + i, i < kBarriers - TailPlace::kDepth ? 1 : kTailReaders);
+      init_barrier(barriers() + i, i < kBarriers - kTailPlaces ? 1 : kTailReaders);
     }
     publish_barriers();
   }
@@ -113,17 +103,17 @@ struct TailMemory {
   __device__ void wait_free_slot(uint32_t i) const {
     wait_barrier(slot_empty(i), (i / kSlots & 1) ^ 1);
   }
-  __device__ void wait_place(TailPlace at) const { wait_barrier(place_full(at.index), at.parity); }
+  __device__ void wait_place(TailPlace at) const { wait_barrier(place_full(at.place), at.parity); }
   __device__ bool has_place(TailPlace at) const {
-    return barrier_ended(place_full(at.index), at.parity);
+    return barrier_ended(place_full(at.place), at.parity);
   }
   // Until all warps have left the stage that this was the place of.
-  __device__ void wait_left(TailPlace at) const { wait_barrier(place_empty(at.index), at.parity); }
+  __device__ void wait_left(TailPlace at) const { wait_barrier(place_empty(at.place), at.parity); }
   __device__ bool was_left(TailPlace at) const {
-    return barrier_ended(place_empty(at.index), at.parity);
+    return barrier_ended(place_empty(at.place), at.parity);
   }
   __device__ void wait_free_place(TailPlace at) const {
-    wait_barrier(place_empty(at.index), at.parity ^ 1);
+    wait_barrier(place_empty(at.place), at.parity ^ 1);
   }
 };
 
@@ -227,10 +217,10 @@ struct TailRows {
     const bool leads = threadIdx.x % 32 == 0;
     for (int atom = 0; atom < plan.products[product].atoms; atom += kTailSlotAtoms) {
       if (leads) {
-        uint64_t* full = memory.place_full(next.index);
+        uint64_t* full = memory.place_full(next.place);
         memory.wait_free_place(next);
         arrive_expecting(full, kTailSlotAtoms * memory.rows * 128);
-        copy_box(memory.place(next.index), map, int3{0, 0, atom}, full, evict_normal_policy());
+        copy_box(memory.place(next.place), map, int3{0, 0, atom}, full, evict_normal_policy());
       }
       next.advance();
     }

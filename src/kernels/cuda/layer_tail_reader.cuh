@@ -12,13 +12,13 @@ __device__ inline void sync_tail_readers() {
 
 // Where a stage has its x, and the stage that all warps must have left before, if there is one.
 struct TailStage {
-  TailPlace place, left;
+  TailPlace x, left;
   int count = 0;  // of stages before; no longer counted when some follow
   bool follows = false;
 
   __device__ TailStage after() const {
     TailStage next = *this;
-    next.place.advance();
+    next.x.advance();
     if (follows) {
       next.left.advance();
     } else {
@@ -74,19 +74,19 @@ struct TailUnit {
     int atoms = product.atoms;
     Fragments even, odd;  // each is read while the other one is multiplied
     wait(slot, stage);
-    read(even, slot, stage.place.index, 0);
+    read(even, slot, stage.x.place, 0);
     for (; atoms >= kTailSlotAtoms; atoms -= kTailSlotAtoms) {
       const bool more = atoms > kTailSlotAtoms;
       const TailStage next = stage.after();
       const bool ready = more && is_ready(slot + step, next);
 #pragma unroll
       for (int i = 1; i < kTailSlotAtoms; ++i) {
-        read(i % 2 == 0 ? even : odd, slot, stage.place.index, i);
+        read(i % 2 == 0 ? even : odd, slot, stage.x.place, i);
         multiply(i % 2 == 0 ? odd : even);
       }
       if (more) {
         if (!ready) wait(slot + step, next);
-        read(even, slot + step, next.place.index, 0);
+        read(even, slot + step, next.x.place, 0);
       }
       multiply(odd);
       leave(slot, stage);
@@ -96,7 +96,7 @@ struct TailUnit {
     if (atoms == 0) return;
     multiply(even);
     for (int i = 1; i < atoms; ++i) {
-      read(even, slot, stage.place.index, i);
+      read(even, slot, stage.x.place, i);
       multiply(even);
     }
     leave(slot, stage);
@@ -107,12 +107,12 @@ struct TailUnit {
   // In this order: see TailMemory.
   __device__ void wait(uint32_t slot, const TailStage& stage) const {
     if (stage.follows) memory.wait_left(stage.left);
-    memory.wait_place(stage.place);
+    memory.wait_place(stage.x);
     memory.wait_slot(slot);
   }
   __device__ bool is_ready(uint32_t slot, const TailStage& stage) const {
     const bool left = !stage.follows || memory.was_left(stage.left);
-    const bool x = memory.has_place(stage.place);
+    const bool x = memory.has_place(stage.x);
     const bool w = memory.has_slot(slot);
     return left && x && w;
   }
@@ -120,7 +120,7 @@ struct TailUnit {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
       arrive(memory.slot_empty(slot));
-      arrive(memory.place_empty(stage.place.index));
+      arrive(memory.place_empty(stage.x.place));
     }
   }
 };
@@ -234,9 +234,9 @@ struct TailReader {
   // A warp without a unit keeps in step with the others.
   __device__ void pass_by(const TailProduct& product) {
     for (int i = 0; i < product.stages(); ++i) {
-      memory.wait_place(stage.place);
+      memory.wait_place(stage.x);
       __syncwarp();
-      if (threadIdx.x % 32 == 0) arrive(memory.place_empty(stage.place.index));
+      if (threadIdx.x % 32 == 0) arrive(memory.place_empty(stage.x.place));
       stage = stage.after();
     }
   }
