@@ -240,6 +240,7 @@ struct TailRows {
     for (int p = 0; p < TailPlan::kMost - 1; ++p) {
       before[p] = read_grid_word(tail_word(args, p, tail_norms_after(p)));
     }
+    __syncwarp();
     arrive_with_words();
 #pragma unroll
     for (int p = 1; p < TailPlan::kMost; ++p) {
