@@ -79,6 +79,19 @@ constexpr LayerTailOps layer_tail_ops(const LayerTailArgs& a) {
   return ops;
 }
 
+// use(op) for each of them, a GemmArgs or a RmsNormArgs.
+template <class Use>
+void for_each_tail_op(const LayerTailArgs& args, const Use& use) {
+  const LayerTailOps ops = layer_tail_ops(args);
+  use(ops.o);
+  use(ops.mlp_norm);
+  use(ops.gate_up);
+  use(ops.down);
+  if (args.qkv == nullptr) return;
+  use(ops.next_norm);
+  use(ops.qkv);
+}
+
 void layer_tail(Queue& queue, const LayerTailArgs& args);
 
 }  // namespace foretoken

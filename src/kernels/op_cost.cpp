@@ -101,17 +101,10 @@ template <>
 struct Costs<LayerTailArgs> {
   static LiveRowsPlace place(const LayerTailArgs& a) { return {a.counts}; }
   static OpCost cost(const LayerTailArgs& a, const LiveRows& live) {
-    const LayerTailOps ops = layer_tail_ops(a);
     LiveRows each = live;
     each.weight_bytes = 0;
-    OpCost sum = Costs<GemmArgs>::cost(ops.o, each);
-    sum += Costs<RmsNormArgs>::cost(ops.mlp_norm, each);
-    sum += Costs<GemmArgs>::cost(ops.gate_up, each);
-    sum += Costs<GemmArgs>::cost(ops.down, each);
-    if (a.qkv != nullptr) {
-      sum += Costs<RmsNormArgs>::cost(ops.next_norm, each);
-      sum += Costs<GemmArgs>::cost(ops.qkv, each);
-    }
+    OpCost sum;
+    for_each_tail_op(a, [&]<class Args>(const Args& op) { sum += Costs<Args>::cost(op, each); });
     if (live.weight_bytes > 0) {
       sum.weight_bytes += live.weight_bytes - elements(a) * size_of(a.dtype);
     }

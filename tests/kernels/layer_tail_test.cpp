@@ -96,17 +96,20 @@ class LayerTailTest : public RowOpTest, public testing::WithParamInterface<Case>
             read(static_cast<const uint8_t*>(args.gated), size(args.inner) * act)};
   }
 
-  Outcome one_by_one(int32_t rows, int32_t max_rows, bool has_next) {
-    const LayerTailArgs args = fresh(rows, max_rows, has_next);
+  void enqueue_one_by_one(const LayerTailArgs& args) {
     const LayerTailOps ops = layer_tail_ops(args);
     gemm(queue(), ops.o);
     rms_norm(queue(), ops.mlp_norm);
     gemm(queue(), ops.gate_up);
     gemm(queue(), ops.down);
-    if (has_next) {
-      rms_norm(queue(), ops.next_norm);
-      gemm(queue(), ops.qkv);
-    }
+    if (args.qkv == nullptr) return;
+    rms_norm(queue(), ops.next_norm);
+    gemm(queue(), ops.qkv);
+  }
+
+  Outcome one_by_one(int32_t rows, int32_t max_rows, bool has_next) {
+    const LayerTailArgs args = fresh(rows, max_rows, has_next);
+    enqueue_one_by_one(args);
     return outcome(args, rows);
   }
 
@@ -173,15 +176,7 @@ TEST_P(LayerTailTest, RunsAgainAndAgain) {
   }
   const Outcome many = outcome(live, 3);
   const LayerTailArgs alone = fresh(3, 4, true);
-  const LayerTailOps ops = layer_tail_ops(alone);
-  for (int i = 0; i < kTimes; ++i) {
-    gemm(queue(), ops.o);
-    rms_norm(queue(), ops.mlp_norm);
-    gemm(queue(), ops.gate_up);
-    gemm(queue(), ops.down);
-    rms_norm(queue(), ops.next_norm);
-    gemm(queue(), ops.qkv);
-  }
+  for (int i = 0; i < kTimes; ++i) enqueue_one_by_one(alone);
   EXPECT_TRUE(many == outcome(alone, 3));
 }
 

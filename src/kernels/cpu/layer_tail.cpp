@@ -3,17 +3,16 @@
 #include "kernels/cpu/op_table.h"
 
 namespace foretoken::cpu {
+namespace {
+
+void run(const GemmArgs& op, CpuPool& pool) { gemm(&op, pool); }
+void run(const RmsNormArgs& op, CpuPool& pool) { rms_norm(&op, pool); }
+
+}  // namespace
 
 void layer_tail(const void* args, CpuPool& pool) {
-  const auto& a = *static_cast<const LayerTailArgs*>(args);
-  const LayerTailOps ops = layer_tail_ops(a);
-  gemm(&ops.o, pool);
-  rms_norm(&ops.mlp_norm, pool);
-  gemm(&ops.gate_up, pool);
-  gemm(&ops.down, pool);
-  if (a.qkv == nullptr) return;
-  rms_norm(&ops.next_norm, pool);
-  gemm(&ops.qkv, pool);
+  for_each_tail_op(*static_cast<const LayerTailArgs*>(args),
+                   [&pool](const auto& op) { run(op, pool); });
 }
 
 }  // namespace foretoken::cpu

@@ -130,8 +130,9 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
   if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
-  if (cuts && max_splits > kWarpSplits) launch_join<Dim, true>(args, shape, stream);
-  if (cuts && max_splits <= kWarpSplits) launch_join<Dim, false>(args, shape, stream);
+  if (!cuts) return true;
+  max_splits > kWarpSplits ? launch_join<Dim, true>(args, shape, stream)
+                           : launch_join<Dim, false>(args, shape, stream);
   return true;
 }
 

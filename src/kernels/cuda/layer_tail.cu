@@ -132,6 +132,9 @@ bool launch(const LayerTailArgs& args, const TailPlan& plan, cudaStream_t stream
   return true;
 }
 
+void launch_op(const GemmArgs& op, cudaStream_t stream) { launch_gemm(&op, stream); }
+void launch_op(const RmsNormArgs& op, cudaStream_t stream) { launch_rms_norm(&op, stream); }
+
 }  // namespace
 
 void forget_tails(cudaStream_t stream) {
@@ -145,14 +148,7 @@ void launch_layer_tail(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<LayerTailArgs>(packed);
   const TailPlan plan = make_plan(args);
   if (takes(args, plan) && launch(args, plan, stream)) return;
-  const LayerTailOps ops = layer_tail_ops(args);
-  launch_gemm(&ops.o, stream);
-  launch_rms_norm(&ops.mlp_norm, stream);
-  launch_gemm(&ops.gate_up, stream);
-  launch_gemm(&ops.down, stream);
-  if (args.qkv == nullptr) return;
-  launch_rms_norm(&ops.next_norm, stream);
-  launch_gemm(&ops.qkv, stream);
+  for_each_tail_op(args, [stream](const auto& op) { launch_op(op, stream); });
 }
 
 }  // namespace foretoken::cuda

@@ -180,10 +180,7 @@ struct TailNorm {
     });
     auto* out = static_cast<__nv_bfloat16*>(args.normed) + int64_t{row} * args.hidden;
     for_each([&](int turn, int j, int at) {
-      const float4 v = values[turn][j];
-      const float4 w = weight[turn][j];
-      store4(out + at,
-             {v.x * scale * w.x, v.y * scale * w.y, v.z * scale * w.z, v.w * scale * w.w});
+      store4(out + at, normed(values[turn][j], scale, weight[turn][j]));
     });
   }
 
@@ -194,8 +191,7 @@ struct TailNorm {
       float squares = 0;
 #pragma unroll
       for (int j = 0; j < kMostVectors; ++j) {
-        const float4 v = values[turn][j];
-        squares = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, squares))));
+        squares = add_squares(squares, values[turn][j]);
       }
       for (int offset = 16; offset > 0; offset /= 2) {
         squares += __shfl_xor_sync(0xffffffffu, squares, offset);
@@ -205,7 +201,7 @@ struct TailNorm {
     sync_tail_readers();
     float sum = 0;
     for (int i = 0; i < threads / 32; ++i) sum += warp_sums[i];
-    return 1.0f / sqrtf(sum / static_cast<float>(args.hidden) + args.eps);
+    return norm_scale(sum, args.hidden, args.eps);
   }
 };
 

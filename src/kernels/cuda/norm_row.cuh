@@ -6,6 +6,18 @@
 
 namespace foretoken::cuda {
 
+// The arithmetic of a row's norm, whose bits all kernels share.
+__device__ inline float add_squares(float sum, float4 v) {
+  return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, sum))));
+}
+__device__ inline float norm_scale(float squares, int size, float eps) {
+  return 1.0f / sqrtf(squares / static_cast<float>(size) + eps);
+}
+__device__ inline float4 normed(float4 v, float scale, float4 weight) {
+  return {v.x * scale * weight.x, v.y * scale * weight.y, v.z * scale * weight.z,
+          v.w * scale * weight.w};
+}
+
 // A row of floats spread over a block of Threads threads, Vectors groups of four each, for its root
 // mean square norm. The order of the sum depends on Threads and Vectors, which follow from the
 // length alone.
@@ -33,9 +45,9 @@ struct NormRow {
     for (int j = 0; j < Vectors; ++j) {
       const int at = (static_cast<int>(threadIdx.x) + j * Threads) * 4;
       const float4 v = at < size ? values[j] : float4{};
-      squares = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, squares))));
+      squares = add_squares(squares, v);
     }
-    return 1.0f / sqrtf(block_sum<Threads>(squares) / static_cast<float>(size) + eps);
+    return norm_scale(block_sum<Threads>(squares), size, eps);
   }
 };
 
@@ -75,7 +87,7 @@ __device__ void store_normed(NormRow<Threads, Vectors>& row, NormRow<Threads, Ve
     const int at = (static_cast<int>(threadIdx.x) + j * Threads) * 4;
     if (at >= row.size) continue;
     const float4 v = row.values[j], w = weight.values[j];
-    store4(out + at, {v.x * scale * w.x, v.y * scale * w.y, v.z * scale * w.z, v.w * scale * w.w});
+    store4(out + at, normed(v, scale, w));
   }
 }
 

@@ -73,18 +73,7 @@ bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k,
 
 bool make_cache_map(CUtensorMap& map, const void* cache, int head_dim, int box_entries,
                     int box_columns) {
-  const auto encode = encoder();
-  if (encode == nullptr) return false;
-  const auto columns = static_cast<cuuint64_t>(head_dim / kAtomK);
-  const cuuint64_t sizes[3] = {kAtomK, INT32_MAX, columns};
-  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(head_dim) * 2, kAtomK * 2};
-  const cuuint32_t box[3] = {kAtomK, static_cast<cuuint32_t>(box_entries),
-                             static_cast<cuuint32_t>(box_columns)};
-  const cuuint32_t steps[3] = {1, 1, 1};
-  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<void*>(cache), sizes, strides,
-                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return make_row_map(map, cache, INT32_MAX, head_dim, box_entries, box_columns);
 }
 
 }  // namespace foretoken::cuda
