@@ -46,6 +46,9 @@ struct AttentionArgs {
   float softcap = 0;     // 0: off
   int32_t kv_begin = 0;  // first KV position that exists
   RunLengths runs = RunLengths::kUnknown;
+  // The attention ahead in the queue differs in q, out and the layer of kv alone, and nothing else
+  // has changed: what it found out about the rows, and left in the workspace, still holds.
+  bool repeats = false;
 };
 
 void attention(Queue& queue, const AttentionArgs& args);

@@ -90,7 +90,7 @@ class Decoder final : public Model {
   ColumnPart vocab_part() const {
     return column_part(config_.vocab_size, sharding_.rank, sharding_.size);
   }
-  LayerKv layer_kv(const Pass& pass, const LayerPlan& plan) const;
+  LayerKv layer_kv(const Pass& pass, int32_t layer) const;
   void tap(const Pass& pass, int32_t layer);
   bool is_passed_on(int32_t layer) const;
   bool follows_at_once(int32_t layer) const;
@@ -213,7 +213,7 @@ void Decoder::run_layer(const Pass& pass, int32_t index) {
     x = layers_.normed();
   }
   const DecoderLayerWeights* next = follows_at_once(index + 1) ? &weights_.layers[i + 1] : nullptr;
-  last_delta_ = layers_.run(pass.rows, layer_kv(pass, plan_.layers[i]), layer, x, next);
+  last_delta_ = layers_.run(pass.rows, layer_kv(pass, index), layer, x, next);
 }
 
 // Between stages travel, in the order of layers, the hidden states that the last one taps, then the
@@ -279,14 +279,18 @@ bool Decoder::taps_final_norm() const {
   });
 }
 
-LayerKv Decoder::layer_kv(const Pass& pass, const LayerPlan& plan) const {
+LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
+  const auto i = static_cast<size_t>(layer);
+  const LayerPlan& plan = plan_.layers[i];
+  const bool is_first = layer == stages_.layers(config_.num_layers).begin;
   const KvCache& cache = *(plan.windowed_group ? pass.caches.windowed : pass.caches.full);
   return {.kv = cache.layer(plan.group_index),
           .kv_slot = plan.windowed_group ? pass.tensors.window_slot : pass.tensors.kv_slot,
           .block_tables = plan.windowed_group ? pass.batch.window_tables : pass.batch.block_tables,
           .max_blocks = pass.batch.max_blocks,
           .rope = ropes_[static_cast<size_t>(plan.rope)],
-          .window = plan.window};
+          .window = plan.window,
+          .repeats = !is_first && plan.sees_as(plan_.layers[i - 1])};
 }
 
 void Decoder::add_tap(const TapSink& sink) {

@@ -16,6 +16,11 @@ struct LayerPlan {
   bool windowed_group = false;  // which KV group holds the layer
   int32_t group_index = 0;      // among the layers of its group
   LayerRope rope = LayerRope::kFull;
+
+  // Whether the same rows see the same positions, through the same block tables.
+  bool sees_as(const LayerPlan& other) const {
+    return window == other.window && windowed_group == other.windowed_group;
+  }
 };
 
 // How the layers of a decoder use KV caches and positions.

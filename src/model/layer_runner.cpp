@@ -149,7 +149,8 @@ void LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                               .scale = config_.attention_scale,
                               .softcap = config_.attention_softcap,
                               .kv_begin = kv.kv_begin,
-                              .runs = rows.runs});
+                              .runs = rows.runs,
+                              .repeats = kv.repeats});
 }
 
 const float* LayerRunner::run_mlp(const LayerRows& rows, const DecoderLayerWeights& layer) {

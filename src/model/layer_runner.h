@@ -46,6 +46,7 @@ struct LayerKv {
   int32_t window = 0;          // as of AttentionArgs
   int32_t kv_begin = 0;        // as of AttentionArgs
   int32_t position_shift = 0;  // as of RopeKvArgs
+  bool repeats = false;        // as of AttentionArgs
 };
 
 // Runs decoder layers, or this rank's part of them, around a residual stream in float:

@@ -65,17 +65,36 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     return window > 0 ? std::max(begin, position + 1 - window) : begin;
   }
 
-  std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
-                           const std::vector<int32_t>& slots, int rows, bool workspace = true) {
+  AttentionArgs args_of(const TypedData& q, const std::vector<int32_t>& positions,
+                        const std::vector<int32_t>& slots, int rows, bool workspace = true) {
     const Case c = GetParam();
     const int max_rows = static_cast<int>(positions.size());
     const int64_t floats = workspace ? 1 << 22 : 0;
-    uint8_t* out = marked(q.bytes.size());
-    attention(queue(),
-              {counts(rows), upload_typed(q), out, to_device(positions), to_device(slots),
-               to_device(visible_tables(positions, slots, rows)), allocate<float>(floats), floats,
-               kv_, kMaxBlocks, max_rows, c.num_heads, c.window, scale(), c.softcap, c.kv_begin});
-    return read(out, q.bytes.size());
+    return {counts(rows),
+            upload_typed(q),
+            marked(q.bytes.size()),
+            to_device(positions),
+            to_device(slots),
+            to_device(visible_tables(positions, slots, rows)),
+            allocate<float>(floats),
+            floats,
+            kv_,
+            kMaxBlocks,
+            max_rows,
+            c.num_heads,
+            c.window,
+            scale(),
+            c.softcap,
+            c.kv_begin};
+  }
+
+  std::vector<uint8_t> run(const AttentionArgs& args, size_t bytes) {
+    attention(queue(), args);
+    return read(static_cast<const uint8_t*>(args.out), bytes);
+  }
+  std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
+                           const std::vector<int32_t>& slots, int rows, bool workspace = true) {
+    return run(args_of(q, positions, slots, rows, workspace), q.bytes.size());
   }
 
   float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
@@ -148,6 +167,27 @@ TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
 }
 
 // The bucket, the neighbours in the span and the workspace choose kernels and schedules, not bits.
+// As in layer after layer: the same rows, other keys and values.
+TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
+  const size_t width = size_t(GetParam().num_heads) * GetParam().head_dim;
+  for (const int rows : {0, 1, 4, 31, 32, 40}) {
+    std::vector<int32_t> positions(static_cast<size_t>(std::max(rows, 1)));
+    std::vector<int32_t> slots(positions.size());
+    for (size_t r = 0; r < positions.size(); ++r) {  // runs of three, far and near by turns
+      slots[r] = static_cast<int32_t>(r / 3 % 2);
+      positions[r] = static_cast<int32_t>(r % 3 + r / 3 * 31 % 400 + (slots[r] == 0 ? 850 : 0));
+    }
+    const TypedData q = typed_data(random_floats(positions.size() * width, 8), GetParam().dtype);
+    AttentionArgs args = args_of(q, positions, slots, rows);
+    std::swap(args.kv.k, args.kv.v);
+    run(args, q.bytes.size());
+    args.kv = kv_;
+    args.repeats = true;
+    args.out = marked(q.bytes.size());
+    EXPECT_EQ(run(args, q.bytes.size()), run(q, positions, slots, rows)) << rows << " rows";
+  }
+}
+
 TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
   const Case c = GetParam();
   constexpr int kLive = 24, kBucket = 140;

@@ -151,7 +151,7 @@ __device__ inline bool may_be_cut(const AttentionArgs& args, const PlanShape& sh
   const int reach = shape.tile.tokens - 1;
   const int first = first_visible(args, max(position - reach, 0));
   const int splits = AttentionSplits::of(position + reach) - AttentionSplits::of(first) + 1;
-  return position >= 0 && splits > PlanMaker::kUncutSplits;
+  return position >= 0 && splits > uncut_splits(args);
 }
 
 // Blocks (rows, one of every gridDim.x; query head and 32 of its dimensions): end the rows of short

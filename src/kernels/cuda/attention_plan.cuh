@@ -41,15 +41,30 @@ struct AttentionPlan {
   }
 };
 
+// What a team's first job is, in device memory: ops that repeat one read it instead of a plan.
+struct alignas(16) JobRecord;
+
 // What the host knows about the plan.
 struct PlanShape {
   TileShape tile;
   int chunks;        // pairs of a KV head and a group of its query heads
   bool leaves_long;  // runs of more than kLongRun rows are another kernel's
   PartialSpace space;
+  JobRecord* records;  // of the teams, or null
+  bool repeats;        // an op before has written them
 };
 
-// All threads of a block of kPlanThreads; ends with a barrier.
+inline constexpr int kFewPlannedRows = 32;  // one warp plans them
+
+// Tiles of so many splits are not cut: two parts of one cost more than they save, unless most
+// multiprocessors have none.
+__host__ __device__ inline int uncut_splits(const AttentionArgs& args) {
+  constexpr int kFewest = 8;
+  return args.max_rows <= kFewest ? 1 : 2;
+}
+
+// All threads of a block of so many warps, or the first warp alone; ends with a barrier of those.
+template <int Warps>
 class PlanMaker {
  public:
   __device__ PlanMaker(AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape)
@@ -58,19 +73,29 @@ class PlanMaker {
   __device__ void run() {
     const int live = min(args_.counts->num_rows, args_.max_rows);
     link_rows(live);
-    __syncthreads();
+    sync();
     int3 totals{0, 0, 0};
-    for (int row = thread_; row - thread_ < live; row += kPlanThreads) take_rows(row, live, totals);
+    for (int row = thread_; row - thread_ < live; row += kThreads) take_rows(row, live, totals);
     if (thread_ == 0) {
       plan_.num_tiles = totals.x;
       plan_.start[totals.x] = totals.y;
     }
-    __syncthreads();
+    sync();
   }
 
  private:
+  static constexpr int kThreads = Warps * 32;
+
+  __device__ static void sync() {
+    if constexpr (Warps == 1) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+
   __device__ void link_rows(int live) const {
-    for (int row = thread_; row - thread_ < args_.max_rows; row += kPlanThreads) {
+    for (int row = thread_; row - thread_ < args_.max_rows; row += kThreads) {
       const bool follows = row > 0 && row < args_.max_rows && has_successor(args_, row - 1);
       const uint32_t bits = __ballot_sync(0xffffffffu, follows && row < live);
       if (threadIdx.x == 0) plan_.linked[row / 32 + 1] = bits;
@@ -100,7 +125,8 @@ class PlanMaker {
       const int first = first_visible(args_, position);
       const int last = position + tokens - 1;
       const int splits = AttentionSplits::of(last) - AttentionSplits::of(first) + 1;
-      mine = {1, last / kUnit - first / kUnit + 1, splits > kUncutSplits ? tokens * splits : 0};
+      mine = {1, last / kUnit - first / kUnit + 1,
+              splits > uncut_splits(args_) ? tokens * splits : 0};
     }
     int3 upto = mine;
 #pragma unroll
@@ -110,11 +136,11 @@ class PlanMaker {
                        __shfl_up_sync(0xffffffffu, upto.z, offset)};
       if (static_cast<int>(threadIdx.x) >= offset) upto = sum(upto, other);
     }
-    __syncthreads();
+    sync();
     if (threadIdx.x == 31) plan_.totals[threadIdx.y] = upto;
-    __syncthreads();
+    sync();
     int3 base = totals;
-    for (int warp = 0; warp < kWarpsInPlan; ++warp) {
+    for (int warp = 0; warp < Warps; ++warp) {
       if (warp < static_cast<int>(threadIdx.y)) base = sum(base, plan_.totals[warp]);
       totals = sum(totals, plan_.totals[warp]);
     }
@@ -129,10 +155,6 @@ class PlanMaker {
 
   __device__ static int3 sum(int3 a, int3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
 
- public:
-  static constexpr int kUncutSplits = 2;  // to cut so little costs more than it saves
-
- private:
   AttentionPlan& plan_;
   const AttentionArgs& args_;
   const PlanShape& shape_;
@@ -151,6 +173,21 @@ struct AttentionJob {
   bool folds;      // it is the tile's first job, or the only one
   bool leads;      // it tells where the tile's partial results are
 };
+
+struct alignas(16) JobRecord {
+  static constexpr int kBlocks = 16;
+  AttentionJob job;     // without tokens: there is none
+  int16_t early;        // units of it that earlier steps wrote
+  int16_t has_more;     // the team has other jobs, too
+  int blocks[kBlocks];  // of the cache that its first units are in; -1: a unit has less
+
+  // Word of a record that lane number `word` has.
+  static constexpr int kWords = 32;
+  static constexpr int kFlags = 15;
+  static constexpr int kFirstBlock = 16;
+};
+static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
+              sizeof(AttentionJob) == JobRecord::kFlags * 4);
 
 // The jobs of one team, in order.
 class JobWalk {
@@ -188,6 +225,11 @@ class JobWalk {
     do {
       advance();
     } while (tile_ < plan_.num_tiles && is_empty());
+  }
+
+  // From this KV position on the step itself writes the entries of the job's sequence.
+  __device__ int first_new() const {
+    return plan_.position[tile_] - plan_.before(plan_.first_row[tile_]);
   }
 
   __device__ AttentionJob job() const {
@@ -229,7 +271,7 @@ class JobWalk {
     units_ = plan_.start[tile_ + 1] - plan_.start[tile_];
     const bool fits = int64_t{plan_.partials[tile_] + tokens * splits} * args_.num_heads <=
                       shape_.space.long_begin;
-    const bool cut = splits > PlanMaker::kUncutSplits && fits;
+    const bool cut = splits > uncut_splits(args_) && fits;
     num_parts_ = cut ? ceil_div(first_unit_ - from_ + units_, part_units_) : 1;
     int part = 0;
     do {

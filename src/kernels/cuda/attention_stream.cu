@@ -28,6 +28,17 @@ int rows_without_long(RunLengths runs, bool cuts) {
   return 2 * kFew;
 }
 
+// This lane's word of the record of a team. False: a team of the block has more than one job.
+__device__ bool read_records(int& word, const JobRecord* records, int team) {
+  const auto word_of = [records](int i, int at) {
+    return __ldcg(reinterpret_cast<const int*>(records + i) + at);
+  };
+  static_assert(kTeams == 2);
+  word = word_of(team, static_cast<int>(threadIdx.x));
+  const int flags = word_of(team, JobRecord::kFlags) | word_of(team ^ 1, JobRecord::kFlags);
+  return flags >> 16 == 0;
+}
+
 // Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor. The plan is made while rope_kv
 // runs, which lets this kernel start when all kernels before it have ended.
 template <int Dim, int BlockSize>
@@ -44,14 +55,19 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
     states[warp].init();
     prefetch_map(warp == 0 ? &maps.k : &maps.v);
   }
-  let_next_start();
-  PlanMaker(plan, args, shape).run();
+  __syncthreads();
+  if (args.max_rows > kFewPlannedRows) PlanMaker<kWarpsInPlan>(plan, args, shape).run();
   if (warp < kTeams) {
     const int team = static_cast<int>(blockIdx.x) * kTeams + warp;
-    const JobWalk walk(plan, args, shape, team, static_cast<int>(gridDim.x) * kTeams);
-    wait_for_all_before();
-    TeamLoader<Dim, BlockSize>{args, maps, memory, states[warp], warp, evict_first_policy()}.run(
-        walk);
+    TeamLoader<Dim, BlockSize> loader{args, maps, memory, states[warp], warp, evict_first_policy()};
+    int word = 0;
+    if (shape.repeats && read_records(word, shape.records, team)) return loader.run(word);
+    if (args.max_rows <= kFewPlannedRows) {  // the others do not read the plan
+      if (warp == 0) PlanMaker<1>(plan, args, shape).run();
+      sync_loaders();
+    }
+    JobRecord* record = shape.records == nullptr ? nullptr : shape.records + team;
+    loader.run(JobWalk(plan, args, shape, team, static_cast<int>(gridDim.x) * kTeams), record);
   } else if (warp < kTeams * (kReaders + 1)) {
     const int team = (warp - kTeams) / kReaders;
     TeamReader<Dim, BlockSize>{args,         shape, scoring_of(args),          memory,
@@ -64,11 +80,22 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
 // many tiles it would not save that.
 bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
   const bool many = int64_t{args.max_rows} * chunks >= device_traits().num_sms;
-  return args.workspace != nullptr && max_splits > (many ? 8 : PlanMaker::kUncutSplits);
+  return args.workspace != nullptr && max_splits > (many ? 8 : uncut_splits(args));
 }
 
-PartialSpace partial_space(const AttentionArgs& args, bool cuts) {
-  const int64_t rest = args.workspace_floats - int64_t{args.max_rows} * 4;
+// The records of all teams, at the end of the workspace: for steps that one warp plans.
+JobRecord* job_records(const AttentionArgs& args) {
+  constexpr int kFloats = JobRecord::kWords;
+  const int64_t begin = args.workspace_floats / kFloats - kTeams * device_traits().num_sms;
+  if (args.max_rows > kFewPlannedRows || args.workspace == nullptr || begin < 0) return nullptr;
+  return reinterpret_cast<JobRecord*>(args.workspace + begin * kFloats);
+}
+
+PartialSpace partial_space(const AttentionArgs& args, const JobRecord* records, bool cuts) {
+  const int64_t floats = records == nullptr
+                             ? args.workspace_floats
+                             : reinterpret_cast<const float*>(records) - args.workspace;
+  const int64_t rest = floats - int64_t{args.max_rows} * 4;
   PartialSpace space{args.workspace, args.max_rows, args.kv.head_dim, 0, 0};
   if (cuts && rest > 0) {
     space.capacity = std::min<int64_t>(rest / (args.kv.head_dim + 2), INT32_MAX / 2);
@@ -123,9 +150,11 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int max_splits = most_splits(args);
   const TileShape tile = tiles_for(args, kGroupRows);
   const int chunks = head_chunks(args, tile);
-  const PartialSpace space = partial_space(args, may_cut(args, max_splits, chunks));
+  JobRecord* const records = job_records(args);
+  const PartialSpace space = partial_space(args, records, may_cut(args, max_splits, chunks));
   const bool cuts = space.capacity > 0;
-  const PlanShape shape{tile, chunks, args.max_rows > rows_without_long(args.runs, cuts), space};
+  const PlanShape shape{tile,  chunks,  args.max_rows > rows_without_long(args.runs, cuts),
+                        space, records, args.repeats && records != nullptr};
   const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);

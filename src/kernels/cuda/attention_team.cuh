@@ -8,7 +8,7 @@ namespace foretoken::cuda {
 
 inline constexpr int kTeams = 2;  // of a block
 inline constexpr int kReaders = 4;
-inline constexpr int kSlots = 4;  // units of K or V in a ring
+inline constexpr int kSlots = 5;  // units of K or V in a ring
 static_assert(kTeams * (kReaders + 1) * 32 <= kPlanThreads);
 
 // A unit of K or V in shared memory: blocks of the cache, each as columns of 64 with BlockSize rows
@@ -76,7 +76,13 @@ struct TeamMemory {
   }
 };
 
-// The warp that fills the ring: K, V, K, V, ... of its jobs.
+// Barrier of the loaders of a block.
+__device__ inline void sync_loaders() {
+  asm volatile("bar.sync %0, %1;" ::"n"(kTeams + 1), "n"(kTeams * 32) : "memory");
+}
+
+// The warp that fills the ring: K, V, K, V, ... of its jobs. The next op may start when all have
+// asked for what they need first: what it fetches would make them wait.
 template <int Dim, int BlockSize>
 struct TeamLoader {
   using Unit = UnitShape<Dim, BlockSize>;
@@ -88,9 +94,11 @@ struct TeamLoader {
   uint64_t policy;
   RingPlace<TeamState<Dim>::kPlaces> job_place{};
   RingPlace<kSlots> slot{};
+  bool started = false;  // has handed out a job
 
-  // A job without tokens is the end.
+  // A job without tokens is the end. Queries are there when the op before has ended.
   __device__ void hand_out(const AttentionJob& job) {
+    if (!started) wait_for_all_before();
     wait_barrier(state.job_empty + job_place.place, job_place.parity ^ 1);
     const int rows = job.tile.num_tokens * job.tile.heads;
     uint64_t* full = state.job_full + job_place.place;
@@ -106,6 +114,10 @@ struct TeamLoader {
                 static_cast<const __nv_bfloat16*>(args.q) + head * Dim, Dim * 2, full, policy);
     }
     job_place.advance();
+    if (started) return;
+    started = true;
+    sync_loaders();
+    let_next_start();
   }
 
   // block: of this lane, -1: none; blocks: of the unit.
@@ -120,19 +132,16 @@ struct TeamLoader {
     slot.advance();
   }
 
-  __device__ void load_job(const AttentionJob& job) {
-    const int32_t* table = args.block_tables + int64_t{job.tile.slot} * args.max_blocks;
+  // early: units of the job that may be read before the op before has ended. find_block(unit): the
+  // block of the unit that this lane loads, or -1.
+  template <class FindBlock>
+  __device__ void load_job(const AttentionJob& job, int early, const FindBlock& find_block) {
     const int first = job.tile.first_kv / BlockSize;
     const int last = job.tile.last_kv / BlockSize;
-    const auto find_block = [&](int unit) {
-      const int index = unit * Unit::kBlocks + static_cast<int>(threadIdx.x);
-      const bool mine = static_cast<int>(threadIdx.x) < Unit::kBlocks && unit <= job.last_unit &&
-                        index >= first && index <= last;
-      return mine ? table[index] : -1;
-    };
+    const int handed_out_at = job.first_unit + early;
     int next = find_block(job.first_unit);
-    hand_out(job);
     for (int unit = job.first_unit; unit <= job.last_unit; ++unit) {
+      if (unit == handed_out_at) hand_out(job);
       const int block = next;
       next = find_block(unit + 1);
       const int begin = unit * Unit::kBlocks;
@@ -140,16 +149,75 @@ struct TeamLoader {
       load(maps.k, block, blocks, job.tile.kv_head);
       load(maps.v, block, blocks, job.tile.kv_head);
     }
+    if (handed_out_at > job.last_unit) hand_out(job);
   }
 
-  __device__ void run(JobWalk walk) {
-    AttentionJob job;
-    for (; walk.valid(); walk.next()) {
-      job = walk.job();
-      load_job(job);
+  // Block number i of the unit, or -1.
+  __device__ int block_of(const AttentionJob& job, int unit, int i) const {
+    const int32_t* table = args.block_tables + int64_t{job.tile.slot} * args.max_blocks;
+    const int index = unit * Unit::kBlocks + i;
+    const bool is_read = i < Unit::kBlocks && unit <= job.last_unit &&
+                         index >= job.tile.first_kv / BlockSize &&
+                         index <= job.tile.last_kv / BlockSize;
+    return is_read ? table[index] : -1;
+  }
+
+  // Of a team's first job, as many units as the ring takes of what earlier steps wrote.
+  __device__ static int early_units(const AttentionJob& job, int first_new) {
+    return max(min(first_new / kUnit - job.first_unit, kSlots / 2), 0);
+  }
+
+  __device__ void keep(JobRecord& record, const AttentionJob& job, int early, bool has_more) const {
+    const int lane = static_cast<int>(threadIdx.x);
+    const int i = lane - JobRecord::kFirstBlock;
+    if (lane == 0) {
+      record.job = job;
+      record.early = static_cast<int16_t>(early);
+      record.has_more = has_more ? 1 : 0;
     }
-    job.tile.num_tokens = job.tile.heads = 0;
-    hand_out(job);
+    if (i >= 0 && job.tile.num_tokens > 0) {
+      record.blocks[i] = block_of(job, job.first_unit + i / Unit::kBlocks, i % Unit::kBlocks);
+    }
+  }
+
+  __device__ static AttentionJob no_job() {
+    AttentionJob job{};
+    return job;
+  }
+
+  // The jobs of a walk. record: where the first one is kept, or null.
+  __device__ void run(JobWalk walk, JobRecord* record) {
+    const int lane = static_cast<int>(threadIdx.x);
+    if (record != nullptr && !walk.valid()) keep(*record, no_job(), 0, false);
+    for (bool is_first = true; walk.valid(); is_first = false) {
+      const AttentionJob job = walk.job();
+      const int early = is_first ? early_units(job, walk.first_new()) : 0;
+      walk.next();
+      if (is_first && record != nullptr) keep(*record, job, early, walk.valid());
+      load_job(job, early, [&](int unit) { return block_of(job, unit, lane); });
+    }
+    hand_out(no_job());
+  }
+
+  // The job of a record, of which each lane has a word.
+  __device__ void run(int word) {
+    constexpr int kKept = JobRecord::kBlocks / Unit::kBlocks;  // units
+    const int lane = static_cast<int>(threadIdx.x);
+    int words[JobRecord::kFirstBlock];
+#pragma unroll
+    for (int i = 0; i < JobRecord::kFirstBlock; ++i) words[i] = __shfl_sync(0xffffffffu, word, i);
+    AttentionJob job;
+    memcpy(&job, words, sizeof job);
+    const int early = words[JobRecord::kFlags] & 0xffff;
+    const auto find_block = [&](int unit) {
+      const int i = unit - job.first_unit;
+      if (i >= kKept) return block_of(job, unit, lane);
+      const int from = JobRecord::kFirstBlock + i * Unit::kBlocks + lane % Unit::kBlocks;
+      const int block = __shfl_sync(0xffffffffu, word, from);
+      return lane < Unit::kBlocks ? block : -1;
+    };
+    if (job.tile.num_tokens > 0) load_job(job, early, find_block);
+    hand_out(no_job());
   }
 };
 

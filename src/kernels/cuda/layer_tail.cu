@@ -53,23 +53,6 @@ TailPlan make_plan(const LayerTailArgs& args) {
       args.qkv != nullptr ? 4 : 3};
 }
 
-// The least number of blocks, one a multiprocessor, whose busiest one has the least to do.
-int choose_blocks(const TailPlan& plan) {
-  const int most = device_traits().num_sms;
-  const auto work = [&plan](int blocks) {
-    int64_t sum = 0;
-    for (int p = 0; p < plan.count; ++p) {
-      sum += int64_t{ceil_div(plan.products[p].units(), blocks)} * plan.products[p].atoms;
-    }
-    return sum;
-  };
-  int best = most;
-  for (int blocks = most - 1; blocks >= most * 7 / 8; --blocks) {
-    if (work(blocks) <= work(best)) best = blocks;
-  }
-  return best;
-}
-
 bool takes(const LayerTailArgs& args, const TailPlan& plan) {
   if (!device_traits().wgmma || args.dtype != DType::kBF16 || args.max_rows > kMostRows) {
     return false;
@@ -93,20 +76,19 @@ bool make_maps(TailMaps& maps, const LayerTailArgs& args) {
          make(maps.gated, args.gated, args.inner);
 }
 
-// All blocks of a tail must get to be resident, though another stream may run one, too. A
-// cooperative launch waits until all fit at once, which costs the weights that blocks fetch while
-// others still wait for room. The first stream of a device does without, where no other process
-// runs beside it: only two that do could keep each other from ending.
+// All blocks of a tail must get to be resident, which two that run at the same time could keep each
+// other from. So only the first stream of a device has them, where no other process runs beside it.
+// A cooperative launch is no way out: it was seen to wait for a tail that waits for it.
 constexpr int kMostDevices = 64;
-std::array<std::atomic<cudaStream_t>, kMostDevices> early_streams;
+std::array<std::atomic<cudaStream_t>, kMostDevices> tail_streams;
 
-bool starts_early(cudaStream_t stream) {
+bool may_have_tails(cudaStream_t stream) {
   int ordinal = 0;
   if (cudaGetDevice(&ordinal) != cudaSuccess || ordinal >= kMostDevices) return false;
   if (device_traits().mps) return false;
   cudaStream_t found = nullptr;
-  auto& early = early_streams[static_cast<size_t>(ordinal)];
-  return early.compare_exchange_strong(found, stream) || found == stream;
+  auto& first = tail_streams[static_cast<size_t>(ordinal)];
+  return first.compare_exchange_strong(found, stream) || found == stream;
 }
 
 bool launch(const LayerTailArgs& args, const TailPlan& plan, cudaStream_t stream) {
@@ -116,19 +98,7 @@ bool launch(const LayerTailArgs& args, const TailPlan& plan, cudaStream_t stream
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (raised != cudaSuccess || !make_maps(maps, args)) return false;
-  cudaLaunchAttribute attributes[2];
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeCooperative;
-  attributes[1].val.cooperative = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = choose_blocks(plan);
-  config.blockDim = kTailThreads;
-  config.dynamicSmemBytes = kBytes;
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = starts_early(stream) ? 1 : 2;
-  cudaLaunchKernelEx(&config, kernel, args, plan, maps);
+  launch_kernel(kernel, device_traits().num_sms, kTailThreads, kBytes, stream, args, plan, maps);
   return true;
 }
 
@@ -138,16 +108,16 @@ void launch_op(const RmsNormArgs& op, cudaStream_t stream) { launch_rms_norm(&op
 }  // namespace
 
 void forget_tails(cudaStream_t stream) {
-  for (auto& early : early_streams) {
+  for (auto& first : tail_streams) {
     cudaStream_t found = stream;
-    early.compare_exchange_strong(found, nullptr);
+    first.compare_exchange_strong(found, nullptr);
   }
 }
 
 void launch_layer_tail(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<LayerTailArgs>(packed);
   const TailPlan plan = make_plan(args);
-  if (takes(args, plan) && launch(args, plan, stream)) return;
+  if (takes(args, plan) && may_have_tails(stream) && launch(args, plan, stream)) return;
   for_each_tail_op(args, [stream](const auto& op) { launch_op(op, stream); });
 }
 

@@ -14,6 +14,9 @@ inline constexpr int kTailReaders = 8;    // warps that multiply, then one loads
 inline constexpr int kTailTile = 4;       // units at once
 inline constexpr int kTailSlotAtoms = 4;  // along k; those of a stage
 inline constexpr int kTailLead = 4;       // stages that a warp may be ahead of others
+// Slots that are on their way at once: enough for the bandwidth. More would only make others wait
+// longer for what they read, the attention before above all.
+inline constexpr int kTailInFlight = 8;
 inline constexpr int kTailThreads = (kTailReaders + 2) * 32;
 
 // One product: its weight, and how it is cut.
@@ -41,14 +44,18 @@ struct TailMaps {
   }
 };
 
-// The units of a product that a block takes, in tiles of at most kTailTile.
+// The units of a product that a block takes, in tiles of at most kTailTile. The last blocks take
+// less: they are those that waited longest for a multiprocessor, which attention still held.
 struct TailShare {
   int first, count, tiles;
 
   __device__ explicit TailShare(const TailProduct& product) {
-    const uint32_t units = product.units();
-    first = static_cast<int>(units * blockIdx.x / gridDim.x);
-    count = static_cast<int>(units * (blockIdx.x + 1) / gridDim.x) - first;
+    const int block = static_cast<int>(blockIdx.x);
+    const int blocks = static_cast<int>(gridDim.x);
+    const int each = product.units() / blocks;
+    const int rest = product.units() % blocks;
+    first = each * block + min(block, rest);
+    count = each + (block < rest ? 1 : 0);
     tiles = ceil_div(count, kTailTile);
   }
   __device__ int tile_begin(int tile) const { return first + count * tile / tiles; }
@@ -59,11 +66,29 @@ struct TailShare {
 inline constexpr int kTailPlaces = 8;
 using TailPlace = RingPlace<kTailPlaces>;
 
+// A slot of the weights' ring and the parity of its present use.
+struct TailSlot {
+  static constexpr int kSlots = 24;
+  int place, parity;
+
+  // Number i of those counted through.
+  __device__ static TailSlot of(uint32_t i) {
+    return {static_cast<int>(i % kSlots), static_cast<int>(i / kSlots & 1)};
+  }
+  __device__ void advance(int by) {
+    place += by;
+    if (place >= kSlots) {
+      place -= kSlots;
+      parity ^= 1;
+    }
+  }
+};
+
 // Shared memory. Slots of the weights' ring hold kTailSlotAtoms atoms of the two groups of 8 rows
 // of a unit, one group after the other; they are counted through. Places of x hold as many atoms of
 // the rows that there can be, 128 bytes a row, in the swizzle of where they lie.
 struct TailMemory {
-  static constexpr int kSlots = 24;
+  static constexpr int kSlots = TailSlot::kSlots;
   static constexpr int kSlotBytes = 2 * kTailSlotAtoms * kAtomBytes;
   static constexpr int kBytesX = kTailPlaces * kTailSlotAtoms * kAtomBytes;
   static constexpr int kBarriers = 2 * (kSlots + kTailPlaces);
@@ -80,13 +105,13 @@ struct TailMemory {
   __device__ TailMemory(uint8_t* memory, int max_rows)
       : shared(memory), rows(min(kGroupRows, max_rows)), place_bytes((rows + 1) / 2 * 1024) {}
 
-  __device__ uint8_t* slot(uint32_t i) const { return shared + i % kSlots * kSlotBytes; }
+  __device__ uint8_t* slot(int i) const { return shared + i * kSlotBytes; }
   __device__ uint8_t* place(int i) const { return shared + kSlots * kSlotBytes + i * place_bytes; }
   __device__ uint64_t* barriers() const {
     return reinterpret_cast<uint64_t*>(shared + kSlots * kSlotBytes + kBytesX);
   }
-  __device__ uint64_t* slot_full(uint32_t i) const { return barriers() + i % kSlots; }
-  __device__ uint64_t* slot_empty(uint32_t i) const { return slot_full(i) + kSlots; }
+  __device__ uint64_t* slot_full(int i) const { return barriers() + i; }
+  __device__ uint64_t* slot_empty(int i) const { return slot_full(i) + kSlots; }
   __device__ uint64_t* place_full(int i) const { return barriers() + 2 * kSlots + i; }
   __device__ uint64_t* place_empty(int i) const { return place_full(i) + kTailPlaces; }
 
@@ -94,14 +119,17 @@ struct TailMemory {
   __device__ void init() const {
 #pragma unroll
     for (int i = 0; i < kBarriers; ++i) {
-      init_barrier(barriers() + i, i < kBarriers - kTailPlaces ? 1 : kTailReaders);
+      const int arrivals = i < kSlots ? 2 : i < kBarriers - kTailPlaces ? 1 : kTailReaders;
+      init_barrier(barriers() + i, arrivals);
     }
     publish_barriers();
   }
-  __device__ void wait_slot(uint32_t i) const { wait_barrier(slot_full(i), i / kSlots & 1); }
-  __device__ bool has_slot(uint32_t i) const { return barrier_ended(slot_full(i), i / kSlots & 1); }
-  __device__ void wait_free_slot(uint32_t i) const {
-    wait_barrier(slot_empty(i), (i / kSlots & 1) ^ 1);
+  __device__ void wait_slot(TailSlot at) const { wait_barrier(slot_full(at.place), at.parity); }
+  __device__ bool has_slot(TailSlot at) const {
+    return barrier_ended(slot_full(at.place), at.parity);
+  }
+  __device__ void wait_free_slot(TailSlot at) const {
+    wait_barrier(slot_empty(at.place), at.parity ^ 1);
   }
   __device__ void wait_place(TailPlace at) const { wait_barrier(place_full(at.place), at.parity); }
   __device__ bool has_place(TailPlace at) const {
@@ -144,8 +172,56 @@ __device__ inline void sync_with_words() {
   asm volatile("bar.sync 3, %0;" ::"n"((kTailReaders + 1) * 32) : "memory");
 }
 
+// The stages of all products in the order in which a block takes them, as the lanes of a warp see
+// them: each has a group of 8 rows of its own.
+class TailWalk {
+ public:
+  __device__ explicit TailWalk(const TailPlan& plan) : plan_(plan) { enter_product(); }
+
+  __device__ bool valid() const { return product_ < plan_.count; }
+  __device__ int units() const { return units_; }
+  __device__ bool takes() const { return lane() < units_ * 2; }
+  // Of this lane's group; 0 where the weight has no more rows.
+  __device__ int bytes() const { return rows_left_ ? min(atoms_, kTailSlotAtoms) * kAtomBytes : 0; }
+  __device__ const uint8_t* from() const { return from_; }
+
+  __device__ void advance() {
+    from_ += kTailSlotAtoms * kAtomBytes;
+    atoms_ -= kTailSlotAtoms;
+    if (atoms_ > 0) return;
+    if (++tile_ < tiles_) return enter_tile();
+    ++product_;
+    enter_product();
+  }
+
+ private:
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+
+  __device__ void enter_product() {
+    for (; valid(); ++product_) {
+      tile_ = 0;
+      tiles_ = TailShare(plan_.products[product_]).tiles;
+      if (tiles_ > 0) return enter_tile();
+    }
+  }
+  __device__ void enter_tile() {
+    const TailProduct& product = plan_.products[product_];
+    const TailShare share(product);
+    const int group = share.tile_begin(tile_) * 2 + lane();
+    units_ = share.tile_units(tile_);
+    atoms_ = product.atoms;
+    rows_left_ = group < product.groups;
+    from_ = product.weight + int64_t{group} * product.atoms * kAtomBytes;
+  }
+
+  const TailPlan& plan_;
+  const uint8_t* from_ = nullptr;
+  int product_ = 0, tile_ = 0, tiles_ = 0, units_ = 0;
+  int atoms_ = 0;  // from this stage on
+  bool rows_left_ = false;
+};
+
 // One warp: streams the weights of all products, up to a full ring before the op before has ended.
-// Each lane copies a group of 8 rows of its own.
 struct TailWeights {
   static_assert(2 * kTailTile <= 32);
 
@@ -164,43 +240,32 @@ struct TailWeights {
     live = args.counts->num_rows > 0;
   }
 
-  // `units` of the tile from `begin` on, all stages.
-  __device__ void load_tile(const TailProduct& product, int begin, int units) {
+  __device__ void load(const TailWalk& walk) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int group = begin * 2 + lane;
-    const bool is_taken = lane < units * 2;
-    const int groups = min(product.groups - group, 2);  // of a slot, where it begins here
-    const uint8_t* from = product.weight + int64_t{group} * product.atoms * kAtomBytes;
-    uint32_t slot = next + lane / 2;
-    for (int atoms = product.atoms; atoms > 0; atoms -= kTailSlotAtoms) {
-      if (next + units > uint32_t{TailMemory::kSlots}) wait_for_rows();
-      if (!live) return;
-      const int bytes = min(atoms, kTailSlotAtoms) * kAtomBytes;
-      uint64_t* full = memory.slot_full(slot);
-      if (is_taken) memory.wait_free_slot(slot);
-      if (is_taken && lane % 2 == 0) arrive_expecting(full, groups * bytes);
-      __syncwarp();
-      if (is_taken && group < product.groups) {
-        copy_bulk(memory.slot(slot) + lane % 2 * (kTailSlotAtoms * kAtomBytes), from, bytes, full,
-                  policy);
-      }
-      from += kTailSlotAtoms * kAtomBytes;
-      slot += units;
-      next += units;
-    }
+    if (!walk.takes()) return;
+    const TailSlot slot = TailSlot::of(next + lane / 2);
+    uint64_t* full = memory.slot_full(slot.place);
+    memory.wait_free_slot(slot);
+    arrive_expecting(full, walk.bytes());
+    if (walk.bytes() == 0) return;
+    copy_bulk(memory.slot(slot.place) + lane % 2 * (kTailSlotAtoms * kAtomBytes), walk.from(),
+              walk.bytes(), full, policy);
   }
 
   __device__ void run() {
-    for (int p = 0; p < plan.count && live; ++p) {
-      const TailShare share(plan.products[p]);
-      for (int tile = 0; tile < share.tiles && live; ++tile) {
-        load_tile(plan.products[p], share.tile_begin(tile), share.tile_units(tile));
-      }
+    for (TailWalk walk(plan); walk.valid(); walk.advance()) {
+      if (next + walk.units() > uint32_t{TailMemory::kSlots}) wait_for_rows();
+      if (!live) break;
+      const uint32_t end = next + walk.units();
+      if (end > kTailInFlight) memory.wait_slot(TailSlot::of(end - 1 - kTailInFlight));
+      load(walk);
+      __syncwarp();
+      next = end;
     }
     wait_for_rows();
     if (live) return;
     // What is under way must land before the block may end.
-    for (uint32_t i = 0; i < next; ++i) memory.wait_slot(i);
+    for (uint32_t i = 0; i < next; ++i) memory.wait_slot(TailSlot::of(i));
   }
 };
 

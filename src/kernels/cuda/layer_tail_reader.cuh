@@ -10,116 +10,154 @@ __device__ inline void sync_tail_readers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kTailReaders * 32) : "memory");
 }
 
-// Where a stage has its x, and the stage that all warps must have left before, if there is one.
+// Where a stage has its x, and the stage that all warps must have left before: at first one that
+// was never entered, whose barrier passes.
 struct TailStage {
-  TailPlace x, left;
-  int count = 0;  // of stages before; no longer counted when some follow
-  bool follows = false;
+  TailPlace x;
+  TailPlace left{kTailPlaces - kTailLead, 1};
 
   __device__ TailStage after() const {
     TailStage next = *this;
     next.x.advance();
-    if (follows) {
-      next.left.advance();
-    } else {
-      next.follows = ++next.count == kTailLead;
-    }
+    next.left.advance();
     return next;
   }
 };
 
-// A unit's chains of products: 16 rows of the weight times 8 rows of x.
+// A unit's chains of products: 16 rows of the weight times 8 rows of x. A chain is as fast as its
+// products follow each other (33 cycles each), so all else is done between two of them: fragments
+// are read kAhead steps of 16 k before they are multiplied, those of the next stage too.
 struct TailUnit {
-  static constexpr int kSteps = kAtomK / 16;
-  struct Fragments {
-    uint32_t w[kSteps][4];
-    uint32_t x[kSteps][2];
+  static constexpr int kStepsOfAtom = kAtomK / 16;
+  static constexpr int kSteps = kTailSlotAtoms * kStepsOfAtom;
+  static constexpr int kAhead = kSteps / 2;
+
+  // What this lane reads of a stage, as shared addresses.
+  struct Source {
+    uint32_t w;                  // first step
+    uint32_t x[kTailSlotAtoms];  // first two steps of an atom
   };
 
-  static_assert(kTailSlotAtoms % 2 == 0);
-
   TailMemory memory;
+  Source offsets;  // from where a slot and a place begin
   float c[1][1][4] = {};
+  uint32_t w[kAhead][4];
+  uint32_t x[kAhead / 2][4];  // of two steps
 
-  __device__ void read(Fragments& to, uint32_t slot, int place, int atom) const {
-    const uint4* w = reinterpret_cast<const uint4*>(memory.slot(slot)) + atom * kAtomChunks;
-    const uint8_t* x = memory.place(place);
+  __device__ explicit TailUnit(const TailMemory& shared) : memory(shared) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int matrix = lane / 8;
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      load_weight_step(to.w[step], w, kTailSlotAtoms * kAtomChunks, step);
-    }
+    offsets.w = matrix % 2 * (kTailSlotAtoms * kAtomBytes) + atom_chunk(lane % 8, matrix / 2) * 16;
     // Lanes of rows that cannot be read the last one.
-    const int line = atom * memory.rows + min(lane % 8, memory.rows - 1);
+    const int row = min(lane % 8, memory.rows - 1);
 #pragma unroll
-    for (int pair = 0; pair < kSteps / 2; ++pair) {
-      const int chunk = pair * 4 + matrix;
-      uint32_t b[4];
-      load_matrices(b, shared_address(x + line * 128 + ((chunk ^ line % 8) << 4)));
-#pragma unroll
-      for (int i = 0; i < 4; ++i) to.x[pair * 2 + i / 2][i % 2] = b[i];
+    for (int atom = 0; atom < kTailSlotAtoms; ++atom) {
+      const int line = atom * memory.rows + row;
+      offsets.x[atom] = line * 128 + ((matrix ^ line % 8) << 4);
     }
   }
 
-  __device__ void multiply(const Fragments& f) {
+  __device__ Source source(TailSlot slot, const TailStage& stage) const {
+    Source from;
+    from.w = shared_address(memory.slot(slot.place)) + offsets.w;
+    const uint32_t place = shared_address(memory.place(stage.x.place));
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      multiply_step(c[0][0], f.w[step], f.x[step][0], f.x[step][1]);
+    for (int atom = 0; atom < kTailSlotAtoms; ++atom) from.x[atom] = place + offsets.x[atom];
+    return from;
+  }
+
+  // The swizzle turns steps of an atom into an exclusive or.
+  __device__ void read_w(int step, const Source& from) {
+    const int atom = step / kStepsOfAtom;
+    load_matrices(w[step % kAhead], (from.w ^ step % kStepsOfAtom * 32) + atom * kAtomBytes);
+  }
+  __device__ void read_x(int pair, const Source& from) {
+    load_matrices(x[pair % (kAhead / 2)], from.x[pair / 2] ^ pair % 2 * 64);
+  }
+  __device__ void multiply(int step) {
+    const uint32_t(&b)[4] = x[step / 2 % (kAhead / 2)];
+    multiply_step(c[0][0], w[step % kAhead], b[step % 2 * 2], b[step % 2 * 2 + 1]);
+  }
+  // Fragments for this step; those of x after the second step of a pair.
+  __device__ void read(int step, const Source& from) {
+    read_w(step, from);
+    if (step % 2 != 0) read_x(step / 2, from);
+  }
+
+  // Stages of a whole slot, the first one in `at`, then every step-th.
+  __device__ void run_whole(int stages, TailSlot& at, int step, TailStage& stage) {
+    wait(at, stage);
+    Source from = source(at, stage);
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) read(s, from);
+    for (; stages > 1; --stages) {
+      const TailSlot slot = at;
+      const TailStage before = stage;
+      at.advance(step);
+      stage = stage.after();
+      const bool ready = is_ready(at, stage);
+#pragma unroll
+      for (int s = 0; s < kAhead; ++s) {
+        multiply(s);
+        read(s + kAhead, from);
+      }
+      leave(slot, before);
+      if (!ready) wait(at, stage);
+      from = source(at, stage);
+#pragma unroll
+      for (int s = 0; s < kAhead; ++s) {
+        multiply(s + kAhead);
+        read(s, from);
+      }
     }
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) {
+      multiply(s);
+      read(s + kAhead, from);
+    }
+    leave(at, stage);
+#pragma unroll
+    for (int s = kAhead; s < kSteps; ++s) multiply(s);
+    at.advance(step);
+    stage = stage.after();
   }
 
   // Slots slot, slot + step, ... and the next places along k.
-  __device__ void run(const TailProduct& product, uint32_t slot, uint32_t step, TailStage& stage) {
-    int atoms = product.atoms;
-    Fragments even, odd;  // each is read while the other one is multiplied
-    wait(slot, stage);
-    read(even, slot, stage.x.place, 0);
-    for (; atoms >= kTailSlotAtoms; atoms -= kTailSlotAtoms) {
-      const bool more = atoms > kTailSlotAtoms;
-      const TailStage next = stage.after();
-      const bool ready = more && is_ready(slot + step, next);
+  __device__ void run(const TailProduct& product, TailSlot at, int step, TailStage& stage) {
+    const int stages = product.atoms / kTailSlotAtoms;
+    if (stages > 0) run_whole(stages, at, step, stage);
+    const int rest = product.atoms % kTailSlotAtoms;
+    if (rest == 0) return;
+    wait(at, stage);
+    const Source from = source(at, stage);
 #pragma unroll
-      for (int i = 1; i < kTailSlotAtoms; ++i) {
-        read(i % 2 == 0 ? even : odd, slot, stage.x.place, i);
-        multiply(i % 2 == 0 ? odd : even);
-      }
-      if (more) {
-        if (!ready) wait(slot + step, next);
-        read(even, slot + step, next.x.place, 0);
-      }
-      multiply(odd);
-      leave(slot, stage);
-      slot += step;
-      stage = next;
+    for (int s = 0; s < kSteps - kStepsOfAtom; ++s) {
+      if (s / kStepsOfAtom >= rest) break;
+      if (s % 2 == 0) read_x(s / 2, from);
+      read_w(s, from);
+      multiply(s);
     }
-    if (atoms == 0) return;
-    multiply(even);
-    for (int i = 1; i < atoms; ++i) {
-      read(even, slot, stage.x.place, i);
-      multiply(even);
-    }
-    leave(slot, stage);
+    leave(at, stage);
     stage = stage.after();
   }
 
  private:
   // In this order: see TailMemory.
-  __device__ void wait(uint32_t slot, const TailStage& stage) const {
-    if (stage.follows) memory.wait_left(stage.left);
+  __device__ void wait(TailSlot slot, const TailStage& stage) const {
+    memory.wait_left(stage.left);
     memory.wait_place(stage.x);
     memory.wait_slot(slot);
   }
-  __device__ bool is_ready(uint32_t slot, const TailStage& stage) const {
-    const bool left = !stage.follows || memory.was_left(stage.left);
+  __device__ bool is_ready(TailSlot slot, const TailStage& stage) const {
+    const bool left = memory.was_left(stage.left);
     const bool x = memory.has_place(stage.x);
     const bool w = memory.has_slot(slot);
     return left && x && w;
   }
-  __device__ void leave(uint32_t slot, const TailStage& stage) const {
+  __device__ void leave(TailSlot slot, const TailStage& stage) const {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
-      arrive(memory.slot_empty(slot));
+      arrive(memory.slot_empty(slot.place));
       arrive(memory.place_empty(stage.x.place));
     }
   }
@@ -211,7 +249,7 @@ struct TailReader {
   TailMemory memory;
   float* warp_sums;
   int live = 0;
-  uint32_t slot = 0;  // of the next tile
+  uint32_t slots = 0;  // of the tiles before
   TailStage stage{};
 
   __device__ void store(int product, int unit, const float (&c)[1][1][4]) const {
@@ -244,13 +282,13 @@ struct TailReader {
     for (int tile = 0; tile < share.tiles; ++tile) {
       const int units = share.tile_units(tile);
       if (warp < units) {
-        TailUnit unit{memory};
-        unit.run(product, slot + warp, units, stage);
+        TailUnit unit(memory);
+        unit.run(product, TailSlot::of(slots + warp), units, stage);
         store(p, share.tile_begin(tile) + warp, unit.c);
       } else {
         pass_by(product);
       }
-      slot += product.stages() * units;
+      slots += product.stages() * units;
     }
   }
 
