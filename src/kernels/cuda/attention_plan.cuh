@@ -41,7 +41,7 @@ struct AttentionPlan {
   }
 };
 
-// What a team's first job is, in device memory: ops that repeat one read it instead of a plan.
+// A team's job in device memory: ops that repeat one read them instead of making a plan.
 struct alignas(16) JobRecord;
 
 // What the host knows about the plan.
@@ -50,7 +50,7 @@ struct PlanShape {
   int chunks;        // pairs of a KV head and a group of its query heads
   bool leaves_long;  // runs of more than kLongRun rows are another kernel's
   PartialSpace space;
-  JobRecord* records;  // of the teams, or null
+  JobRecord* records;  // [teams][kMostRecords], or null
   bool repeats;        // an op before has written them
 };
 
@@ -176,16 +176,18 @@ struct AttentionJob {
 
 struct alignas(16) JobRecord {
   static constexpr int kBlocks = 16;
-  AttentionJob job;     // without tokens: there is none
-  int16_t early;        // units of it that earlier steps wrote
-  int16_t has_more;     // the team has other jobs, too
-  int blocks[kBlocks];  // of the cache that its first units are in; -1: a unit has less
+  AttentionJob job;
+  uint16_t early;       // units of it that earlier steps wrote
+  uint16_t count;       // in a team's first record: its jobs, kUnknown when they are too many
+  int blocks[kBlocks];  // of the cache that the job's first units are in; -1: a unit has less
+  static constexpr int kUnknown = 0xffff;
 
-  // Word of a record that lane number `word` has.
+  // In words of four bytes.
   static constexpr int kWords = 32;
   static constexpr int kFlags = 15;
   static constexpr int kFirstBlock = 16;
 };
+inline constexpr int kMostRecords = 16;  // of a team
 static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
               sizeof(AttentionJob) == JobRecord::kFlags * 4);
 

@@ -28,15 +28,22 @@ int rows_without_long(RunLengths runs, bool cuts) {
   return 2 * kFew;
 }
 
-// This lane's word of the record of a team. False: a team of the block has more than one job.
-__device__ bool read_records(int& word, const JobRecord* records, int team) {
-  const auto word_of = [records](int i, int at) {
-    return __ldcg(reinterpret_cast<const int*>(records + i) + at);
-  };
-  static_assert(kTeams == 2);
-  word = word_of(team, static_cast<int>(threadIdx.x));
-  const int flags = word_of(team, JobRecord::kFlags) | word_of(team ^ 1, JobRecord::kFlags);
-  return flags >> 16 == 0;
+// Whether the records of all teams of this block tell their jobs.
+__device__ bool are_kept(const JobRecord* of_block) {
+  bool kept = true;
+#pragma unroll
+  for (int team = 0; team < kTeams; ++team) {
+    const uint32_t flags = record_word(of_block[team * kMostRecords], JobRecord::kFlags);
+    kept = kept && flags >> 16 != JobRecord::kUnknown;
+  }
+  return kept;
+}
+
+// All threads of a block; where rows are few only its loaders may read the plan afterwards.
+__device__ void make_plan(AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape) {
+  if (args.max_rows > kFewPlannedRows) return PlanMaker<kWarpsInPlan>(plan, args, shape).run();
+  if (threadIdx.y == 0) PlanMaker<1>(plan, args, shape).run();
+  if (threadIdx.y < kTeams) sync_loaders();
 }
 
 // Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor. The plan is made while rope_kv
@@ -56,18 +63,19 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
     prefetch_map(warp == 0 ? &maps.k : &maps.v);
   }
   __syncthreads();
-  if (args.max_rows > kFewPlannedRows) PlanMaker<kWarpsInPlan>(plan, args, shape).run();
+  const int first_team = static_cast<int>(blockIdx.x) * kTeams;
+  JobRecord* records = shape.records;
+  if (records != nullptr) records += first_team * kMostRecords;
+  int word = 0;
+  if (shape.repeats && warp < kTeams) word = record_word(records[warp * kMostRecords], threadIdx.x);
+  const bool kept = shape.repeats && are_kept(records);
+  if (!kept) make_plan(plan, args, shape);
   if (warp < kTeams) {
-    const int team = static_cast<int>(blockIdx.x) * kTeams + warp;
+    if (records != nullptr) records += warp * kMostRecords;
     TeamLoader<Dim, BlockSize> loader{args, maps, memory, states[warp], warp, evict_first_policy()};
-    int word = 0;
-    if (shape.repeats && read_records(word, shape.records, team)) return loader.run(word);
-    if (args.max_rows <= kFewPlannedRows) {  // the others do not read the plan
-      if (warp == 0) PlanMaker<1>(plan, args, shape).run();
-      sync_loaders();
-    }
-    JobRecord* record = shape.records == nullptr ? nullptr : shape.records + team;
-    loader.run(JobWalk(plan, args, shape, team, static_cast<int>(gridDim.x) * kTeams), record);
+    if (kept) return loader.run(records, word);
+    const int teams = static_cast<int>(gridDim.x) * kTeams;
+    loader.run(JobWalk(plan, args, shape, first_team + warp, teams), records);
   } else if (warp < kTeams * (kReaders + 1)) {
     const int team = (warp - kTeams) / kReaders;
     TeamReader<Dim, BlockSize>{args,         shape, scoring_of(args),          memory,
@@ -83,12 +91,13 @@ bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
   return args.workspace != nullptr && max_splits > (many ? 8 : uncut_splits(args));
 }
 
-// The records of all teams, at the end of the workspace: for steps that one warp plans.
+// The records of all teams, at the end of the workspace where they are a small part of it.
 JobRecord* job_records(const AttentionArgs& args) {
   constexpr int kFloats = JobRecord::kWords;
-  const int64_t begin = args.workspace_floats / kFloats - kTeams * device_traits().num_sms;
-  if (args.max_rows > kFewPlannedRows || args.workspace == nullptr || begin < 0) return nullptr;
-  return reinterpret_cast<JobRecord*>(args.workspace + begin * kFloats);
+  const int64_t records = int64_t{kTeams} * device_traits().num_sms * kMostRecords;
+  const int64_t room = args.workspace_floats / kFloats;
+  if (args.workspace == nullptr || room < 4 * records) return nullptr;
+  return reinterpret_cast<JobRecord*>(args.workspace + (room - records) * kFloats);
 }
 
 PartialSpace partial_space(const AttentionArgs& args, const JobRecord* records, bool cuts) {

@@ -81,6 +81,10 @@ __device__ inline void sync_loaders() {
   asm volatile("bar.sync %0, %1;" ::"n"(kTeams + 1), "n"(kTeams * 32) : "memory");
 }
 
+__device__ inline int record_word(const JobRecord& record, int i) {
+  return __ldcg(reinterpret_cast<const int*>(&record) + i);
+}
+
 // The warp that fills the ring: K, V, K, V, ... of its jobs. The next op may start when all have
 // asked for what they need first: what it fetches would make them wait.
 template <int Dim, int BlockSize>
@@ -167,40 +171,54 @@ struct TeamLoader {
     return max(min(first_new / kUnit - job.first_unit, kSlots / 2), 0);
   }
 
-  __device__ void keep(JobRecord& record, const AttentionJob& job, int early, bool has_more) const {
+  __device__ void keep(JobRecord& record, const AttentionJob& job, int early) const {
     const int lane = static_cast<int>(threadIdx.x);
     const int i = lane - JobRecord::kFirstBlock;
     if (lane == 0) {
       record.job = job;
-      record.early = static_cast<int16_t>(early);
-      record.has_more = has_more ? 1 : 0;
+      record.early = static_cast<uint16_t>(early);
     }
-    if (i >= 0 && job.tile.num_tokens > 0) {
-      record.blocks[i] = block_of(job, job.first_unit + i / Unit::kBlocks, i % Unit::kBlocks);
-    }
+    if (i < 0) return;
+    record.blocks[i] = block_of(job, job.first_unit + i / Unit::kBlocks, i % Unit::kBlocks);
   }
 
-  __device__ static AttentionJob no_job() {
-    AttentionJob job{};
-    return job;
+  __device__ void end_jobs() {
+    const AttentionJob none{};
+    hand_out(none);
   }
 
-  // The jobs of a walk. record: where the first one is kept, or null.
-  __device__ void run(JobWalk walk, JobRecord* record) {
+  // The jobs of a walk. records: where they are kept, or null.
+  __device__ void run(JobWalk walk, JobRecord* records) {
     const int lane = static_cast<int>(threadIdx.x);
-    if (record != nullptr && !walk.valid()) keep(*record, no_job(), 0, false);
-    for (bool is_first = true; walk.valid(); is_first = false) {
+    int count = 0;
+    for (; walk.valid(); walk.next()) {
       const AttentionJob job = walk.job();
-      const int early = is_first ? early_units(job, walk.first_new()) : 0;
-      walk.next();
-      if (is_first && record != nullptr) keep(*record, job, early, walk.valid());
+      const int early = count == 0 ? early_units(job, walk.first_new()) : 0;
+      if (records != nullptr && count < kMostRecords) keep(records[count], job, early);
       load_job(job, early, [&](int unit) { return block_of(job, unit, lane); });
+      ++count;
     }
-    hand_out(no_job());
+    if (records != nullptr && lane == 0) {
+      records->count = static_cast<uint16_t>(count <= kMostRecords ? count : JobRecord::kUnknown);
+    }
+    end_jobs();
   }
 
+  // The same jobs from what was kept. word: this lane's of the first record.
+  __device__ void run(const JobRecord* records, int word) {
+    const int lane = static_cast<int>(threadIdx.x);
+    const int count = __shfl_sync(0xffffffffu, word, JobRecord::kFlags) >> 16;
+    for (int i = 0; i < count; ++i) {
+      const int next = i + 1 < count ? record_word(records[i + 1], lane) : 0;
+      load_kept(word);
+      word = next;
+    }
+    end_jobs();
+  }
+
+ private:
   // The job of a record, of which each lane has a word.
-  __device__ void run(int word) {
+  __device__ void load_kept(int word) {
     constexpr int kKept = JobRecord::kBlocks / Unit::kBlocks;  // units
     const int lane = static_cast<int>(threadIdx.x);
     int words[JobRecord::kFirstBlock];
@@ -208,16 +226,13 @@ struct TeamLoader {
     for (int i = 0; i < JobRecord::kFirstBlock; ++i) words[i] = __shfl_sync(0xffffffffu, word, i);
     AttentionJob job;
     memcpy(&job, words, sizeof job);
-    const int early = words[JobRecord::kFlags] & 0xffff;
-    const auto find_block = [&](int unit) {
+    load_job(job, words[JobRecord::kFlags] & 0xffff, [&](int unit) {
       const int i = unit - job.first_unit;
       if (i >= kKept) return block_of(job, unit, lane);
       const int from = JobRecord::kFirstBlock + i * Unit::kBlocks + lane % Unit::kBlocks;
       const int block = __shfl_sync(0xffffffffu, word, from);
       return lane < Unit::kBlocks ? block : -1;
-    };
-    if (job.tile.num_tokens > 0) load_job(job, early, find_block);
-    hand_out(no_job());
+    });
   }
 };
 
