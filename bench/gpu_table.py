@@ -6,7 +6,8 @@
 Writes OUT/gpu-table.jsonl, .md and .svg; each engine's lines as soon as it is through. Random weights of the
 shapes in bench/configs, synthetic acceptance 0.8 / 0.6 / 0.4; (time for 272 tokens - time for 16) / 256 after
 prompts of 128 random tokens, best of --iters, greedy, all sequences at once. The engines of a run stand in one
-process and take turns. Standard library only.
+process and take turns; with --apart each has a process of its own, as engines have in service: a
+device's kernels that want all of it are the first engine's of a process alone. Standard library only.
 """
 
 import argparse
@@ -194,6 +195,7 @@ def main():
     parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",")],
                         help="instead of 1,16,64,256 (68m: and 5, 10)")
     parser.add_argument("--iters", type=int, default=2, help="rounds of each size")
+    parser.add_argument("--apart", action="store_true", help="a process for each variant")
     parser.add_argument("--timeout", type=float, default=240, help="seconds of a process")
     parser.add_argument("--peer", default=str(PEER), help="the other engine's figures, or empty")
     parser.add_argument("--peer-name", default="vLLM 0.26.0")
@@ -211,10 +213,11 @@ def main():
     if not args.bin:
         parser.error("--bin is missing")
     records = []
-    for name in args.runs:
-        variants = [v for v in RUNS[name]["variants"] if not args.variants or v in args.variants]
-        if not variants:
-            continue
+    chosen = {name: [v for v in RUNS[name]["variants"] if not args.variants or v in args.variants]
+              for name in args.runs}
+    processes = [(name, group) for name, variants in chosen.items() if variants
+                 for group in ([[v] for v in variants] if args.apart else [variants])]
+    for name, variants in processes:
         start = time.monotonic()
         result = decode(args, name, variants,
                         args.batches or RUNS[name].get("batches", [1, 16, 64, 256]))

@@ -36,6 +36,18 @@ TEST(DecoderPlan, LayersCountInTheirGroups) {
   EXPECT_EQ(plan.layers[3].rope, LayerRope::kFull);
 }
 
+TEST(DecoderPlan, LayersOfOneWindowSeeTheSame) {
+  ModelConfig config = config_of({{9, true}, {9, false}, {0, true}, {7, true}, {0, false}});
+  config.rope.windowed.emplace();
+  for (const bool one_group : {false, true}) {
+    const DecoderPlan plan = plan_decoder(config, 100, one_group);
+    EXPECT_TRUE(plan.layers[1].sees_as(plan.layers[0]));
+    EXPECT_FALSE(plan.layers[2].sees_as(plan.layers[1]));
+    EXPECT_FALSE(plan.layers[3].sees_as(plan.layers[0]));
+    EXPECT_TRUE(plan.layers[4].sees_as(plan.layers[2]));
+  }
+}
+
 TEST(DecoderPlan, TheFullGroupMayHaveNoLayers) {
   const DecoderPlan plan = plan_decoder(config_of({{9, true}, {9, true}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 2u);

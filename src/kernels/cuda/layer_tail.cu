@@ -78,7 +78,8 @@ bool make_maps(TailMaps& maps, const LayerTailArgs& args) {
 
 // All blocks of a tail must get to be resident, which two that run at the same time could keep each
 // other from. So only the first stream of a device has them, where no other process runs beside it.
-// A cooperative launch is no way out: it was seen to wait for a tail that waits for it.
+// Others launch the ops one by one. Cooperative launches are no way out: with those of one stream
+// beside plain ones of another, a test did not end.
 constexpr int kMostDevices = 64;
 std::array<std::atomic<cudaStream_t>, kMostDevices> tail_streams;
 
