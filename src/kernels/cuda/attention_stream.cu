@@ -29,7 +29,7 @@ int rows_without_long(RunLengths runs, bool cuts) {
 }
 
 // Whether the records of all teams of this block tell their jobs.
-__device__ bool are_kept(const JobRecord* of_block) {
+[[maybe_unused]] __device__ bool are_kept(const JobRecord* of_block) {
   bool kept = true;
 #pragma unroll
   for (int team = 0; team < kTeams; ++team) {
@@ -40,7 +40,8 @@ __device__ bool are_kept(const JobRecord* of_block) {
 }
 
 // All threads of a block; where rows are few only its loaders may read the plan afterwards.
-__device__ void make_plan(AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape) {
+[[maybe_unused]] __device__ void make_plan(AttentionPlan& plan, const AttentionArgs& args,
+                                           const PlanShape& shape) {
   if (args.max_rows > kFewPlannedRows) return PlanMaker<kWarpsInPlan>(plan, args, shape).run();
   if (threadIdx.y == 0) PlanMaker<1>(plan, args, shape).run();
   if (threadIdx.y < kTeams) sync_loaders();
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
     attention_stream_kernel(const __grid_constant__ AttentionArgs args,
                             const __grid_constant__ PlanShape shape,
                             const __grid_constant__ KvMaps maps) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   __shared__ AttentionPlan plan;
   __shared__ TeamState<Dim> states[kTeams];
@@ -82,6 +84,7 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
                                states[team], team,  (warp - kTeams) % kReaders}
         .run();
   }
+#endif
 }
 
 // Where nothing is cut, the second kernel costs a microsecond or two: with so few splits for so

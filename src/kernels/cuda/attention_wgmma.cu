@@ -15,6 +15,7 @@ __global__ void __launch_bounds__(kLongThreads, 1)
     attention_long_kernel(const __grid_constant__ AttentionArgs args, TileShape shape,
                           const __grid_constant__ LongCut cut,
                           const __grid_constant__ KvMaps maps) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) char memory[];
   __shared__ LongState state;
   using S = LongShape<Dim>;
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(kLongThreads, 1)
       LongQueryLoader<Dim>{args, queries, state, thread}.run();
     }
   }
+#endif
 }
 
 template <int Dim, bool Capped>

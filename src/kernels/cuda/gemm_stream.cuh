@@ -201,6 +201,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     gemm_stream_kernel(const __grid_constant__ GemmArgs args, Epilogue epilogue,
                        const __grid_constant__ CUtensorMap all_x,
                        const __grid_constant__ CUtensorMap few_x) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   const StreamBlock<Shape> block(
       args, shared, reinterpret_cast<uint64_t*>(shared + Shape::kBytesX + Shape::kBytesW));
@@ -233,6 +234,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     __syncwarp();
     sync_cluster();
   }
+#endif
 }
 
 // False when the driver knows no tensor maps.
