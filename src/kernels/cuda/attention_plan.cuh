@@ -177,19 +177,18 @@ struct AttentionJob {
 struct alignas(16) JobRecord {
   static constexpr int kBlocks = 16;
   AttentionJob job;
-  uint16_t early;       // units of it that earlier steps wrote
-  uint16_t count;       // in a team's first record: its jobs, kUnknown when they are too many
+  int count;            // in a team's first record: its jobs, kUnknown when they are too many
   int blocks[kBlocks];  // of the cache that the job's first units are in; -1: a unit has less
-  static constexpr int kUnknown = 0xffff;
+  static constexpr int kUnknown = -1;
 
   // In words of four bytes.
   static constexpr int kWords = 32;
-  static constexpr int kFlags = 15;
+  static constexpr int kCount = 15;
   static constexpr int kFirstBlock = 16;
 };
 inline constexpr int kMostRecords = 16;  // of a team
 static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
-              sizeof(AttentionJob) == JobRecord::kFlags * 4);
+              sizeof(AttentionJob) == JobRecord::kCount * 4);
 
 // The jobs of one team, in order.
 class JobWalk {
@@ -227,11 +226,6 @@ class JobWalk {
     do {
       advance();
     } while (tile_ < plan_.num_tiles && is_empty());
-  }
-
-  // From this KV position on the step itself writes the entries of the job's sequence.
-  __device__ int first_new() const {
-    return plan_.position[tile_] - plan_.before(plan_.first_row[tile_]);
   }
 
   __device__ AttentionJob job() const {

@@ -33,8 +33,8 @@ int rows_without_long(RunLengths runs, bool cuts) {
   bool kept = true;
 #pragma unroll
   for (int team = 0; team < kTeams; ++team) {
-    const uint32_t flags = record_word(of_block[team * kMostRecords], JobRecord::kFlags);
-    kept = kept && flags >> 16 != JobRecord::kUnknown;
+    const int count = record_word(of_block[team * kMostRecords], JobRecord::kCount);
+    kept = kept && count != JobRecord::kUnknown;
   }
   return kept;
 }

@@ -136,16 +136,15 @@ struct TeamLoader {
     slot.advance();
   }
 
-  // early: units of the job that may be read before the op before has ended. find_block(unit): the
-  // block of the unit that this lane loads, or -1.
+  // find_block(unit): the block of the unit that this lane loads, or -1. Nothing of a job is read
+  // before the op before has ended: what a drafter's row sees, another run of the op may write.
   template <class FindBlock>
-  __device__ void load_job(const AttentionJob& job, int early, const FindBlock& find_block) {
+  __device__ void load_job(const AttentionJob& job, const FindBlock& find_block) {
     const int first = job.tile.first_kv / BlockSize;
     const int last = job.tile.last_kv / BlockSize;
-    const int handed_out_at = job.first_unit + early;
     int next = find_block(job.first_unit);
+    hand_out(job);
     for (int unit = job.first_unit; unit <= job.last_unit; ++unit) {
-      if (unit == handed_out_at) hand_out(job);
       const int block = next;
       next = find_block(unit + 1);
       const int begin = unit * Unit::kBlocks;
@@ -153,7 +152,6 @@ struct TeamLoader {
       load(maps.k, block, blocks, job.tile.kv_head);
       load(maps.v, block, blocks, job.tile.kv_head);
     }
-    if (handed_out_at > job.last_unit) hand_out(job);
   }
 
   // Block number i of the unit, or -1.
@@ -166,18 +164,10 @@ struct TeamLoader {
     return is_read ? table[index] : -1;
   }
 
-  // Of a team's first job, as many units as the ring takes of what earlier steps wrote.
-  __device__ static int early_units(const AttentionJob& job, int first_new) {
-    return max(min(first_new / kUnit - job.first_unit, kSlots / 2), 0);
-  }
-
-  __device__ void keep(JobRecord& record, const AttentionJob& job, int early) const {
+  __device__ void keep(JobRecord& record, const AttentionJob& job) const {
     const int lane = static_cast<int>(threadIdx.x);
     const int i = lane - JobRecord::kFirstBlock;
-    if (lane == 0) {
-      record.job = job;
-      record.early = static_cast<uint16_t>(early);
-    }
+    if (lane == 0) record.job = job;
     if (i < 0) return;
     record.blocks[i] = block_of(job, job.first_unit + i / Unit::kBlocks, i % Unit::kBlocks);
   }
@@ -193,13 +183,12 @@ struct TeamLoader {
     int count = 0;
     for (; walk.valid(); walk.next()) {
       const AttentionJob job = walk.job();
-      const int early = count == 0 ? early_units(job, walk.first_new()) : 0;
-      if (records != nullptr && count < kMostRecords) keep(records[count], job, early);
-      load_job(job, early, [&](int unit) { return block_of(job, unit, lane); });
+      if (records != nullptr && count < kMostRecords) keep(records[count], job);
+      load_job(job, [&](int unit) { return block_of(job, unit, lane); });
       ++count;
     }
     if (records != nullptr && lane == 0) {
-      records->count = static_cast<uint16_t>(count <= kMostRecords ? count : JobRecord::kUnknown);
+      records->count = count <= kMostRecords ? count : JobRecord::kUnknown;
     }
     end_jobs();
   }
@@ -207,7 +196,7 @@ struct TeamLoader {
   // The same jobs from what was kept. word: this lane's of the first record.
   __device__ void run(const JobRecord* records, int word) {
     const int lane = static_cast<int>(threadIdx.x);
-    const int count = __shfl_sync(0xffffffffu, word, JobRecord::kFlags) >> 16;
+    const int count = __shfl_sync(0xffffffffu, word, JobRecord::kCount);
     for (int i = 0; i < count; ++i) {
       const int next = i + 1 < count ? record_word(records[i + 1], lane) : 0;
       load_kept(word);
@@ -226,7 +215,7 @@ struct TeamLoader {
     for (int i = 0; i < JobRecord::kFirstBlock; ++i) words[i] = __shfl_sync(0xffffffffu, word, i);
     AttentionJob job;
     memcpy(&job, words, sizeof job);
-    load_job(job, words[JobRecord::kFlags] & 0xffff, [&](int unit) {
+    load_job(job, [&](int unit) {
       const int i = unit - job.first_unit;
       if (i >= kKept) return block_of(job, unit, lane);
       const int from = JobRecord::kFirstBlock + i * Unit::kBlocks + lane % Unit::kBlocks;
