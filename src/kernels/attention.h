@@ -47,7 +47,8 @@ struct AttentionArgs {
   int32_t kv_begin = 0;  // first KV position that exists
   RunLengths runs = RunLengths::kUnknown;
   // The attention ahead in the queue differs in q, out and the layer of kv alone, and nothing else
-  // has changed: what it found out about the rows, and left in the workspace, still holds.
+  // has changed: what it found out about the rows, and left in the workspace, still holds. That is
+  // read before the op ahead has ended, too: a rope_kv lies between the two.
   bool repeats = false;
 };
 

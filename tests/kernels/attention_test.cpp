@@ -166,7 +166,6 @@ TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
-// The bucket, the neighbours in the span and the workspace choose kernels and schedules, not bits.
 // As in layer after layer: the same rows, other keys and values.
 TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
   const size_t width = size_t(GetParam().num_heads) * GetParam().head_dim;
@@ -188,6 +187,7 @@ TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
   }
 }
 
+// The bucket, the neighbours in the span and the workspace choose kernels and schedules, not bits.
 TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
   const Case c = GetParam();
   constexpr int kLive = 24, kBucket = 140;

@@ -41,8 +41,35 @@ struct AttentionPlan {
   }
 };
 
+// A tile of one KV head, or consecutive splits of one. The first job of a tile folds its splits,
+// since they come first in every row; the others leave theirs.
+struct AttentionJob {
+  QueryTile tile;
+  int first_unit;
+  int last_unit;
+  int folded;      // the last split of the tile's first job
+  int num_splits;  // of the tile from that on
+  int partials;    // place of the first row's partial results; -1: the tile is not cut
+  bool folds;      // it is the tile's first job, or the only one
+  bool leads;      // it tells where the tile's partial results are
+};
+
 // A team's job in device memory: ops that repeat one read them instead of making a plan.
-struct alignas(16) JobRecord;
+struct alignas(16) JobRecord {
+  static constexpr int kBlocks = 16;
+  AttentionJob job;
+  int count;            // in a team's first record: its jobs, kUnknown when they are too many
+  int blocks[kBlocks];  // of the cache that the job's first units are in; -1: a unit has less
+  static constexpr int kUnknown = -1;
+
+  // In words of four bytes.
+  static constexpr int kWords = 32;
+  static constexpr int kCount = 15;
+  static constexpr int kFirstBlock = 16;
+};
+inline constexpr int kMostRecords = 16;  // of a team
+static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
+              sizeof(AttentionJob) == JobRecord::kCount * 4);
 
 // What the host knows about the plan.
 struct PlanShape {
@@ -160,35 +187,6 @@ class PlanMaker {
   const PlanShape& shape_;
   const int thread_;
 };
-
-// A tile of one KV head, or consecutive splits of one. The first job of a tile folds its splits,
-// since they come first in every row; the others leave theirs.
-struct AttentionJob {
-  QueryTile tile;
-  int first_unit;
-  int last_unit;
-  int folded;      // the last split of the tile's first job
-  int num_splits;  // of the tile from that on
-  int partials;    // place of the first row's partial results; -1: the tile is not cut
-  bool folds;      // it is the tile's first job, or the only one
-  bool leads;      // it tells where the tile's partial results are
-};
-
-struct alignas(16) JobRecord {
-  static constexpr int kBlocks = 16;
-  AttentionJob job;
-  int count;            // in a team's first record: its jobs, kUnknown when they are too many
-  int blocks[kBlocks];  // of the cache that the job's first units are in; -1: a unit has less
-  static constexpr int kUnknown = -1;
-
-  // In words of four bytes.
-  static constexpr int kWords = 32;
-  static constexpr int kCount = 15;
-  static constexpr int kFirstBlock = 16;
-};
-inline constexpr int kMostRecords = 16;  // of a team
-static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
-              sizeof(AttentionJob) == JobRecord::kCount * 4);
 
 // The jobs of one team, in order.
 class JobWalk {

@@ -210,9 +210,9 @@ struct TeamLoader {
   __device__ void load_kept(int word) {
     constexpr int kKept = JobRecord::kBlocks / Unit::kBlocks;  // units
     const int lane = static_cast<int>(threadIdx.x);
-    int words[JobRecord::kFirstBlock];
+    int words[JobRecord::kCount];
 #pragma unroll
-    for (int i = 0; i < JobRecord::kFirstBlock; ++i) words[i] = __shfl_sync(0xffffffffu, word, i);
+    for (int i = 0; i < JobRecord::kCount; ++i) words[i] = __shfl_sync(0xffffffffu, word, i);
     AttentionJob job;
     memcpy(&job, words, sizeof job);
     load_job(job, [&](int unit) {

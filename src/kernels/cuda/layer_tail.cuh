@@ -47,8 +47,9 @@ struct TailMaps {
 // The units of a product that a block takes, in tiles of at most kTailTile. The last blocks take
 // less: they are those that waited longest for a multiprocessor, which attention still held.
 struct TailShare {
-  int first, count, tiles;
+  int first = 0, count = 0, tiles = 0;
 
+  TailShare() = default;
   __device__ explicit TailShare(const TailProduct& product) {
     const int block = static_cast<int>(blockIdx.x);
     const int blocks = static_cast<int>(gridDim.x);
@@ -189,7 +190,7 @@ class TailWalk {
     from_ += kTailSlotAtoms * kAtomBytes;
     atoms_ -= kTailSlotAtoms;
     if (atoms_ > 0) return;
-    if (++tile_ < tiles_) return enter_tile();
+    if (++tile_ < share_.tiles) return enter_tile();
     ++product_;
     enter_product();
   }
@@ -200,15 +201,14 @@ class TailWalk {
   __device__ void enter_product() {
     for (; valid(); ++product_) {
       tile_ = 0;
-      tiles_ = TailShare(plan_.products[product_]).tiles;
-      if (tiles_ > 0) return enter_tile();
+      share_ = TailShare(plan_.products[product_]);
+      if (share_.tiles > 0) return enter_tile();
     }
   }
   __device__ void enter_tile() {
     const TailProduct& product = plan_.products[product_];
-    const TailShare share(product);
-    const int group = share.tile_begin(tile_) * 2 + lane();
-    units_ = share.tile_units(tile_);
+    const int group = share_.tile_begin(tile_) * 2 + lane();
+    units_ = share_.tile_units(tile_);
     atoms_ = product.atoms;
     rows_left_ = group < product.groups;
     from_ = product.weight + int64_t{group} * product.atoms * kAtomBytes;
@@ -216,7 +216,8 @@ class TailWalk {
 
   const TailPlan& plan_;
   const uint8_t* from_ = nullptr;
-  int product_ = 0, tile_ = 0, tiles_ = 0, units_ = 0;
+  TailShare share_;
+  int product_ = 0, tile_ = 0, units_ = 0;
   int atoms_ = 0;  // from this stage on
   bool rows_left_ = false;
 };

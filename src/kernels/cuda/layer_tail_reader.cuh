@@ -25,7 +25,7 @@ struct TailStage {
 };
 
 // A unit's chains of products: 16 rows of the weight times 8 rows of x. A chain is as fast as its
-// products follow each other (33 cycles each), so all else is done between two of them: fragments
+// products follow each other (25 cycles each), so all else is done between two of them: fragments
 // are read kAhead steps of 16 k before they are multiplied, those of the next stage too.
 struct TailUnit {
   static constexpr int kStepsOfAtom = kAtomK / 16;
@@ -122,7 +122,7 @@ struct TailUnit {
     stage = stage.after();
   }
 
-  // Slots slot, slot + step, ... and the next places along k.
+  // Every step-th slot from `at` on and the next places along k.
   __device__ void run(const TailProduct& product, TailSlot at, int step, TailStage& stage) {
     const int stages = product.atoms / kTailSlotAtoms;
     if (stages > 0) run_whole(stages, at, step, stage);
