@@ -188,11 +188,11 @@ Status StepProfile::add_verify_curves() {
 Status StepProfile::add_context_curves() {
   const int far = std::min(longest_, kFarContext);
   if (far < 2 * context_ || config_.seconds <= 0) return {};
-  Batch batch{.num_drafts = max_drafts_, .known = far};
-  batch.num_seqs =
-      std::min({most_seqs(batch), kFarSeqs, std::max(config_.max_rows / (max_drafts_ + 1), 1)});
+  const int most_drafts = std::min(max_drafts_, config_.max_rows - 1);
+  Batch batch{.num_drafts = most_drafts, .known = far};
+  batch.num_seqs = std::min({most_seqs(batch), kFarSeqs, config_.max_rows / (most_drafts + 1)});
   int64_t far_ns = 0;  // what one far sequence takes longer, without drafts
-  for (const int drafts : {0, max_drafts_}) {
+  for (const int drafts : {0, most_drafts}) {
     batch.num_drafts = drafts;
     const auto expected = [&] {
       return 2 * expected_ns(curves_.front(), batch.num_rows()) + far_ns * batch.num_rows();
@@ -213,7 +213,7 @@ Status StepProfile::add_context_curves() {
     far_ns =
         std::max<int64_t>(curve.probes[far].ns - curve.probes[context_].ns, 0) / batch.num_seqs;
     curves_.push_back(std::move(curve));
-    if (max_drafts_ == 0) break;
+    if (most_drafts == 0) break;
   }
   return {};
 }

@@ -158,10 +158,11 @@ TEST_P(ProfiledDrafter, TheEngineRunsAsIfItHadNotMeasured) {
 INSTANTIATE_TEST_SUITE_P(All, ProfiledDrafter, testing::ValuesIn(test::DialledSet::kinds()),
                          [](const auto& kind) { return kind.param; });
 
-// Fewer rows than sequences, fewer blocks than they need, a context that hardly holds the drafts.
+// Fewer rows than sequences and than a sequence's drafts, fewer blocks than they need, a context
+// that hardly holds the drafts, and one that is long enough to tell what context costs.
 TEST(StepProfileEdges, SmallEnginesAreMeasuredToo) {
   const test::DialledSet& set = test::DialledSet::of();
-  for (const int max_len : {2, 20, 64}) {
+  for (const int max_len : {2, 20, 64, 1024}) {
     for (const int blocks : {5, 200}) {
       EngineConfig config;
       config.model = set.target();
@@ -178,7 +179,7 @@ TEST(StepProfileEdges, SmallEnginesAreMeasuredToo) {
       ASSERT_TRUE(made.ok()) << made.message();
       Request request;
       request.prompt_token_ids = {5};
-      request.sampling.max_tokens = max_len - 1;
+      request.sampling.max_tokens = std::min(max_len - 1, 63);
       const RequestOutput output = engine->generate({request})[0];
       EXPECT_TRUE(output.status.ok()) << output.status.message();
     }
