@@ -182,7 +182,8 @@ struct StoreOutput {
 struct StoreGated {
   int size;  // columns of y
 
-  // c: 8 gates, their 8 ups, the next 8 gates, ...
+  // c: 8 gates, their 8 ups, the next 8 gates, ... Four groups of columns at a time, for which the
+  // sums move up: the same code for all of them, since a block runs it once and must fetch it.
   template <int Half>
   __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int,
                             float (&c)[Half]) const {
@@ -190,26 +191,49 @@ struct StoreGated {
     const int lane = threadIdx.x % 32;
     const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
     if (low - lane / 4 >= live) return;
-    activate(args, n / 2 + lane % 4 * 2, c);
-    const bool wide_stores = args.out_dtype == DType::kBF16 && size % 8 == 0;
+    const int column = n / 2;  // of the group in c[0]
+    with_activation(args.activation, [&]<Activation kActivation>() {
+#pragma unroll 1
+      for (int g = 0; g < kGroups / 4 * 4; g += 4) {
+        take_groups<kActivation, 4>(args, live, low, column + g * 8, c);
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      if (wide_stores && g < kGroups / 4 * 4) {
-        if (g % 4 != 0) continue;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          store_groups(args, low + i * 8 < live, low + i * 8, n / 2 + g * 8, c + g * 8 + i * 2);
-        }
-        continue;
+        for (int i = 32; i < Half; ++i) c[i - 32] = c[i];
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = low + i / 2 * 8;
-        const int column = n / 2 + g * 8 + lane % 4 * 2 + i % 2;
-        if (r < live && column < size) put(args, r, column, c[g * 8 + i]);
+      if constexpr (kGroups % 4 != 0) {
+        take_groups<kActivation, kGroups % 4>(args, live, low, column + kGroups / 4 * 32, c);
       }
-    }
+    });
   }
+
+  // The same of a block of one warpgroup, with shared memory that it needs no more, on 16 bytes: for
+  // each of `Rows` rows Half * 2 + 8 floats. What a thread has in registers would be as much code as
+  // there are values, which a block runs once and must fetch for it.
+  template <int Rows, int Half>
+  __device__ void take_block(const GemmArgs& args, int live, int n, const float (&c)[Half],
+                             float* shared) const {
+    constexpr int kGroups = Half / 8;           // of 8 columns of y
+    constexpr int kStride = block_stride(Half);  // rows begin 8 banks apart
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    const int low = thread / 32 * 16 + thread % 32 / 4;
+    sync_warpgroup();
+#pragma unroll
+    for (int i = 0; i < Half / 2; ++i) {
+      const int row = low + i % 2 * 8;
+      if (row >= Rows) continue;
+      *reinterpret_cast<float2*>(shared + row * kStride + i / 2 * 8 + thread % 4 * 2) = {
+          c[i * 2], c[i * 2 + 1]};
+    }
+    sync_warpgroup();
+    with_activation(args.activation, [&]<Activation kActivation>() {
+#pragma unroll 1
+      for (int i = thread; i < live * kGroups; i += 128) {
+        const int row = i / kGroups, group = i % kGroups;
+        store_group<kActivation>(args, row, n / 2 + group * 8,
+                                 shared + row * kStride + group * 16);
+      }
+    });
+  }
+  static constexpr int block_stride(int half) { return half * 2 + 8; }
 
   template <int TilesW, int TilesX>
   __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int,
@@ -259,28 +283,81 @@ struct StoreGated {
         uint4{words[0], words[1], words[2], words[3]};
   }
 
-  // Results take the gates' places; column: this lane's first one. One branch for all, so that
-  // their long chains of operations run side by side.
-  template <int Half>
-  __device__ void activate(const GemmArgs& args, int column, float (&c)[Half]) const {
-    switch (args.activation) {
-      case Activation::kSilu:
-        return activate<Activation::kSilu>(args, column, c);
-      case Activation::kGelu:
-        return activate<Activation::kGelu>(args, column, c);
-      case Activation::kGeluTanh:
-        return activate<Activation::kGeluTanh>(args, column, c);
+  __device__ static void sync_warpgroup() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+
+  // 8 columns of one row, whose gates and then ups are at `from`.
+  template <Activation kActivation>
+  __device__ void store_group(const GemmArgs& args, int row, int column, const float* from) const {
+    float values[8];
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+      const float4 gates = *reinterpret_cast<const float4*>(from + i);
+      const float4 ups = *reinterpret_cast<const float4*>(from + 8 + i);
+      float gate[4] = {gates.x, gates.y, gates.z, gates.w};
+      float up[4] = {ups.x, ups.y, ups.z, ups.w};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (args.bias != nullptr) add_bias(args, column + i + j, gate[j], up[j]);
+        values[i + j] = activation_math::gated(kActivation, gate[j], up[j]);
+      }
+    }
+    if (args.out_dtype == DType::kBF16 && size % 8 == 0) {
+      if (column >= size) return;
+      uint32_t words[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(values[j * 2], values[j * 2 + 1]);
+        memcpy(&words[j], &pair, sizeof pair);
+      }
+      *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(args.y) + int64_t{row} * size +
+                                column) = uint4{words[0], words[1], words[2], words[3]};
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (column + i < size) put(args, row, column + i, values[i]);
     }
   }
 
-  template <Activation kActivation, int Half>
-  __device__ void activate(const GemmArgs& args, int column, float (&c)[Half]) const {
+  // use.template operator()<activation>(): one branch for all values, so that their long chains of
+  // operations run side by side.
+  template <class Use>
+  __device__ static void with_activation(Activation activation, const Use& use) {
+    switch (activation) {
+      case Activation::kSilu:
+        return use.template operator()<Activation::kSilu>();
+      case Activation::kGelu:
+        return use.template operator()<Activation::kGelu>();
+      case Activation::kGeluTanh:
+        return use.template operator()<Activation::kGeluTanh>();
+    }
+  }
+
+  // The first Groups groups of 8 columns from `column` on, of rows low and low + 8. Results take the
+  // gates' places.
+  template <Activation kActivation, int Groups, int Half>
+  __device__ void take_groups(const GemmArgs& args, int live, int low, int column,
+                              float (&c)[Half]) const {
+    const int own = column + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
-    for (int j = 0; j < Half / 2; ++j) {
+    for (int j = 0; j < Groups * 4; ++j) {
       float& gate = c[j / 4 * 8 + j % 4];
       float& up = c[j / 4 * 8 + j % 4 + 4];
-      if (args.bias != nullptr) add_bias(args, column + j / 4 * 8 + j % 2, gate, up);
+      if (args.bias != nullptr) add_bias(args, own + j / 4 * 8 + j % 2, gate, up);
       gate = activation_math::gated(kActivation, gate, up);
+    }
+    if (Groups == 4 && args.out_dtype == DType::kBF16 && size % 8 == 0) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        store_groups(args, low + i * 8 < live, low + i * 8, column, c + i * 2);
+      }
+      return;
+    }
+#pragma unroll
+    for (int j = 0; j < Groups * 4; ++j) {
+      const int r = low + j % 4 / 2 * 8;
+      const int to = own + j / 4 * 8 + j % 2;
+      if (r < live && to < size) put(args, r, to, c[j / 4 * 8 + j % 4]);
     }
   }
 

@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+#include <type_traits>
+
 #include "kernels/cuda/bulk_copy.cuh"
 #include "kernels/cuda/gemm_common.cuh"
 #include "kernels/cuda/tensor_map.cuh"
@@ -31,6 +34,11 @@ struct StreamShape {
   static constexpr int kBytesW = kStagesW * kStageW;
   static constexpr int kBytes = kBytesX + kBytesW + (kStagesX + kStagesW) * 16;
   static constexpr int kThreads = 192;
+  // Stages of the weight that are on their way at once, with those of all blocks of a multiprocessor
+  // enough for the bandwidth. More would only make others wait: x, and the small op before.
+  static constexpr int kBlocks = kBytes <= 113 << 10 ? 2 : 1;
+  static constexpr int kBytesInFlight = (kGroups <= 4 ? 48 << 10 : 80 << 10) / kBlocks;
+  static constexpr int kInFlight = std::clamp(kBytesInFlight / kStageW, 2, kStagesW);
   static_assert(kN % kGroupRows == 0 && kN <= 256 && kGroups <= 8 && kAtoms % kCluster == 0);
   // Products read 64 rows from every place of x on, beyond the last one the weight's ring.
   static_assert(kBytesW >= 8 * kAtomBytes && kBytes <= 232448);
@@ -103,17 +111,23 @@ struct StreamBlock {
   }
 
   // One thread; the weight is constant, so that its ring is filled while the op before runs.
-  __device__ void fill_weight(uint64_t policy) const {
-    for (int stage = 0; stage < min(Shape::kStagesW, stages); ++stage) load_weight(stage, policy);
+  __device__ void start_weight(uint64_t policy) const {
+    for (int stage = 0; stage < min(Shape::kInFlight, stages); ++stage) load_weight(stage, policy);
   }
 
   __device__ void stream_weight(uint64_t policy) const {
+    const int early = min(Shape::kStagesW, stages);
+    for (int stage = Shape::kInFlight; stage < early; ++stage) {
+      w.wait_full(stage - Shape::kInFlight);
+      load_weight(stage, policy);
+    }
     wait_for_previous();
     if (live() == 0) {  // what is under way must land before the block may end
-      for (int stage = 0; stage < min(Shape::kStagesW, stages); ++stage) w.wait_full(stage);
+      for (int stage = 0; stage < early; ++stage) w.wait_full(stage);
       return;
     }
-    for (int stage = Shape::kStagesW; stage < stages; ++stage) {
+    for (int stage = early; stage < stages; ++stage) {
+      w.wait_full(stage - Shape::kInFlight);
       w.wait_empty(stage);
       load_weight(stage, policy);
     }
@@ -210,7 +224,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   const uint64_t policy = evict_first_policy();
   if (warp == 4 && leads) {
     block.init();
-    block.fill_weight(policy);
+    block.start_weight(policy);
   }
   let_next_start();
   if constexpr (Shape::kCluster > 1) {
@@ -224,8 +238,16 @@ __global__ void __launch_bounds__(Shape::kThreads)
     if (live > 0) {
       float c[Shape::kN / 2];
       block.multiply(c);
-      epilogue.take_rows(args, live, 0, static_cast<int>(blockIdx.x) * Shape::kN,
-                         static_cast<int>(blockIdx.x), c);
+      const int column = static_cast<int>(blockIdx.x);
+      if constexpr (std::is_same_v<Epilogue, StoreGated>) {
+        constexpr int kRows = Shape::kGroups * kGroupRows;
+        static_assert(kRows * Epilogue::block_stride(Shape::kN / 2) * 4 <=
+                      Shape::kBytesX + Shape::kBytesW);
+        epilogue.template take_block<kRows>(args, live, column * Shape::kN, c,
+                                            reinterpret_cast<float*>(shared));
+      } else {
+        epilogue.take_rows(args, live, 0, column * Shape::kN, column, c);
+      }
     }
   } else if (leads) {
     warp == 4 ? block.stream_weight(policy) : block.stream_x(all_x, few_x);
