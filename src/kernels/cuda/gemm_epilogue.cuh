@@ -205,13 +205,13 @@ struct StoreGated {
     });
   }
 
-  // The same of a block of one warpgroup, with shared memory that it needs no more, on 16 bytes: for
-  // each of `Rows` rows Half * 2 + 8 floats. What a thread has in registers would be as much code as
-  // there are values, which a block runs once and must fetch for it.
+  // The same of a block of one warpgroup, with shared memory that it needs no more, on 16 bytes:
+  // for each of `Rows` rows Half * 2 + 8 floats. What a thread has in registers would be as much
+  // code as there are values, which a block runs once and must fetch for it.
   template <int Rows, int Half>
   __device__ void take_block(const GemmArgs& args, int live, int n, const float (&c)[Half],
                              float* shared) const {
-    constexpr int kGroups = Half / 8;           // of 8 columns of y
+    constexpr int kGroups = Half / 8;            // of 8 columns of y
     constexpr int kStride = block_stride(Half);  // rows begin 8 banks apart
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int low = thread / 32 * 16 + thread % 32 / 4;
@@ -228,8 +228,7 @@ struct StoreGated {
 #pragma unroll 1
       for (int i = thread; i < live * kGroups; i += 128) {
         const int row = i / kGroups, group = i % kGroups;
-        store_group<kActivation>(args, row, n / 2 + group * 8,
-                                 shared + row * kStride + group * 16);
+        store_group<kActivation>(args, row, n / 2 + group * 8, shared + row * kStride + group * 16);
       }
     });
   }
@@ -333,8 +332,8 @@ struct StoreGated {
     }
   }
 
-  // The first Groups groups of 8 columns from `column` on, of rows low and low + 8. Results take the
-  // gates' places.
+  // The first Groups groups of 8 columns from `column` on, of rows low and low + 8. Results take
+  // the gates' places.
   template <Activation kActivation, int Groups, int Half>
   __device__ void take_groups(const GemmArgs& args, int live, int low, int column,
                               float (&c)[Half]) const {

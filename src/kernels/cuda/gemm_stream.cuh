@@ -34,8 +34,9 @@ struct StreamShape {
   static constexpr int kBytesW = kStagesW * kStageW;
   static constexpr int kBytes = kBytesX + kBytesW + (kStagesX + kStagesW) * 16;
   static constexpr int kThreads = 192;
-  // Stages of the weight that are on their way at once, with those of all blocks of a multiprocessor
-  // enough for the bandwidth. More would only make others wait: x, and the small op before.
+  // Stages of the weight that are on their way at once, with those of all blocks of a
+  // multiprocessor enough for the bandwidth. More would only make others wait: x, and the small op
+  // before.
   static constexpr int kBlocks = kBytes <= 113 << 10 ? 2 : 1;
   static constexpr int kBytesInFlight = (kGroups <= 4 ? 48 << 10 : 80 << 10) / kBlocks;
   static constexpr int kInFlight = std::clamp(kBytesInFlight / kStageW, 2, kStagesW);
