@@ -36,10 +36,11 @@ struct StreamShape {
   static constexpr int kThreads = 192;
   // Stages of the weight that are on their way at once, with those of all blocks of a
   // multiprocessor enough for the bandwidth. More would only make others wait: x, and the small op
-  // before.
+  // before. Up to 8 rows, which may leave a multiprocessor one block of small stages, take all.
   static constexpr int kBlocks = kBytes <= 113 << 10 ? 2 : 1;
   static constexpr int kBytesInFlight = (kGroups <= 4 ? 48 << 10 : 80 << 10) / kBlocks;
-  static constexpr int kInFlight = std::clamp(kBytesInFlight / kStageW, 2, kStagesW);
+  static constexpr int kInFlight =
+      kGroups == 1 ? kStagesW : std::clamp(kBytesInFlight / kStageW, 2, kStagesW);
   static_assert(kN % kGroupRows == 0 && kN <= 256 && kGroups <= 8 && kAtoms % kCluster == 0);
   // Products read 64 rows from every place of x on, beyond the last one the weight's ring.
   static_assert(kBytesW >= 8 * kAtomBytes && kBytes <= 232448);
