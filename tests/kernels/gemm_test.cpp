@@ -130,8 +130,9 @@ TEST_P(GemmTest, GatesItsOwnProducts) {
   const float* bias = to_device(random_floats(size_t(2) * n, 13));
   float* products = allocate<float>(size_t(70) * 2 * n);
   for (const auto activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh}) {
-    for (const auto& [rows, max_rows] : {std::pair{1, 1}, std::pair{6, 8}, std::pair{70, 70}}) {
-      const float* add = rows == 6 ? bias : nullptr;
+    for (const auto& [rows, max_rows] : {std::pair{1, 1}, std::pair{6, 8}, std::pair{13, 16},
+                                         std::pair{50, 64}, std::pair{70, 70}}) {
+      const float* add = rows == 6 || rows == 50 ? bias : nullptr;
       const size_t bytes = size_t(max_rows) * n * dtype_size(dtype);
       uint8_t* want = marked(bytes);
       uint8_t* got = marked(bytes);
