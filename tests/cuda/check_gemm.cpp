@@ -270,7 +270,8 @@ void check_gemm(Gpu& gpu) {
              {1, 8}, {8, 32}, {12, 40}, {100, 72}, {77, 333}, {344, 256}, {1376, 512}}) {
       check_gated(gpu, size, k, dtype);
     }
-    check_gated(gpu, 14328, 128, dtype);  // the widest tiles
+    check_gated(gpu, 14328, 512, dtype);  // the widest tiles, whose rings go round
+    check_gated(gpu, 7172, 1024, dtype);
     check_added(gpu, 100, 72, dtype);
     check_added(gpu, 1024, 512, dtype);
   }

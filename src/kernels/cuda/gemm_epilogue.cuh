@@ -183,7 +183,7 @@ struct StoreGated {
   int size;  // columns of y
 
   // c: 8 gates, their 8 ups, the next 8 gates, ... Four groups of columns at a time, for which the
-  // sums move up: the same code for all of them, since a block runs it once and must fetch it.
+  // sums move up: the same short code for all of them.
   template <int Half>
   __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int,
                             float (&c)[Half]) const {

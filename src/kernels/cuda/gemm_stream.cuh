@@ -112,7 +112,8 @@ struct StreamBlock {
     }
   }
 
-  // One thread; the weight is constant, so that its ring is filled while the op before runs.
+  // One thread; the weight is constant, so that its ring is filled while the op before runs: as
+  // much as may be on its way at first, the rest by stream_weight.
   __device__ void start_weight(uint64_t policy) const {
     for (int stage = 0; stage < min(Shape::kInFlight, stages); ++stage) load_weight(stage, policy);
   }
