@@ -34,11 +34,4 @@ __device__ uint32_t chunk_offset(int r, int c) {
   return r * (Chunks * 16) + ((c ^ (r / (8 / kInBanks) % kInBanks)) << 4);
 }
 
-__device__ inline uint32_t pack_bf16(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof bits);
-  return bits;
-}
-
 }  // namespace foretoken::cuda

@@ -151,8 +151,7 @@ struct StoreOutput {
     uint32_t words[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const __nv_bfloat162 pair = __floats2bfloat162_rn(c[j * 4], c[j * 4 + 1]);
-      memcpy(&words[j], &pair, sizeof pair);
+      words[j] = pack_bf16(c[j * 4], c[j * 4 + 1]);
     }
     transpose_quad(words);
     const int to = n + static_cast<int>(threadIdx.x) % 4 * 8;
@@ -191,7 +190,7 @@ struct StoreGated {
     const int lane = threadIdx.x % 32;
     const int low = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
     if (low - lane / 4 >= live) return;
-    const int column = n / 2;  // of the group in c[0]
+    const int column = n / 2;  // of y
     with_activation(args.activation, [&]<Activation kActivation>() {
 #pragma unroll 1
       for (int g = 0; g < kGroups / 4 * 4; g += 4) {
@@ -212,7 +211,7 @@ struct StoreGated {
   __device__ void take_block(const GemmArgs& args, int live, int n, const float (&c)[Half],
                              float* shared) const {
     constexpr int kGroups = Half / 8;            // of 8 columns of y
-    constexpr int kStride = block_stride(Half);  // rows begin 8 banks apart
+    constexpr int kStride = block_stride(Half);  // rows begin 8 or 24 banks apart
     const int thread = static_cast<int>(threadIdx.x) % 128;
     const int low = thread / 32 * 16 + thread % 32 / 4;
     sync_warpgroup();
@@ -272,8 +271,7 @@ struct StoreGated {
     uint32_t words[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const __nv_bfloat162 pair = __floats2bfloat162_rn(c[j * 8], c[j * 8 + 1]);
-      memcpy(&words[j], &pair, sizeof pair);
+      words[j] = pack_bf16(c[j * 8], c[j * 8 + 1]);
     }
     transpose_quad(words);
     const int to = column + static_cast<int>(threadIdx.x) % 4 * 8;
@@ -305,8 +303,7 @@ struct StoreGated {
       uint32_t words[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(values[j * 2], values[j * 2 + 1]);
-        memcpy(&words[j], &pair, sizeof pair);
+        words[j] = pack_bf16(values[j * 2], values[j * 2 + 1]);
       }
       *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(args.y) + int64_t{row} * size +
                                 column) = uint4{words[0], words[1], words[2], words[3]};

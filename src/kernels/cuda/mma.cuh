@@ -1,5 +1,8 @@
 #pragma once
+#include <cuda_bf16.h>
+
 #include <cstdint>
+#include <cstring>
 
 namespace foretoken::cuda {
 
@@ -13,6 +16,14 @@ __device__ inline void mma_bf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// As operands and rows hold them: `low` first.
+__device__ inline uint32_t pack_bf16(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  uint32_t bits;
+  memcpy(&bits, &pair, sizeof bits);
+  return bits;
 }
 
 __device__ inline uint32_t shared_address(const void* pointer) {
