@@ -17,10 +17,12 @@ file(GLOB cuda_sources CONFIGURE_DEPENDS
 if(NOT cuda_sources)
   message(FATAL_ERROR "FORETOKEN_CUDA is ON, but src/*/cuda holds no .cu file; set it to OFF")
 endif()
+set(cuda_options
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
 add_library(foretoken_cuda MODULE ${cuda_sources})
 target_link_libraries(foretoken_cuda PRIVATE ft_device CUDA::cudart)
-target_compile_options(foretoken_cuda PRIVATE
-  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
+target_compile_options(foretoken_cuda PRIVATE ${cuda_options})
+include(cmake/flashinfer.cmake)
 # wgmma needs code for 90a; code for plain 90 has to do without.
 if(FORETOKEN_CUDA_ARCHS MATCHES "90" AND NOT FORETOKEN_CUDA_ARCHS MATCHES "90a")
   target_compile_definitions(foretoken_cuda PRIVATE FORETOKEN_PLAIN_SM90=1)

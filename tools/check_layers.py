@@ -33,7 +33,7 @@ ALLOWED = {
     "apps": LIBRARY | {"http", "chat", "bench", "serve", "convert"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
-CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|nvrtc|cooperative_groups)")
+CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|flashinfer|nvrtc|cooperative_groups)")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 
 

@@ -50,6 +50,9 @@ struct AttentionArgs {
   // has changed: what it found out about the rows, and left in the workspace, still holds. That is
   // read before the op ahead has ended, too: a rope_kv lies between the two.
   bool repeats = false;
+  // A row's sums may be formed in an order that depends on the length of its run and on max_rows: a
+  // device may give long runs to a kernel of a library (Device::has_any_order_attention).
+  bool any_order = false;
 };
 
 void attention(Queue& queue, const AttentionArgs& args);

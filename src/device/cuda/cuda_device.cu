@@ -35,6 +35,7 @@ class CudaDevice final : public Device {
     }
     return cuda::make_communicator(link, ordinal_, options, failure_);
   }
+  bool has_any_order_attention() const override;
   ProfilerRanges use_profiler_ranges(bool always) override;
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;
   int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
@@ -111,6 +112,11 @@ Status CudaDevice::take_failure() {
   failure_ = static_cast<PlanFailure*>(allocate(sizeof(PlanFailure), MemoryKind::kPinned));
   if (failure_ == nullptr) return resource_exhausted("no pinned host memory for a CUDA queue");
   return {};
+}
+
+bool CudaDevice::has_any_order_attention() const {
+  cudaSetDevice(ordinal_);
+  return kernels_.has_any_order_attention();
 }
 
 ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {

@@ -40,6 +40,7 @@ struct CudaKernels {
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
                        WeightOrder order);
   void (*free_weight)(void* weight);
+  bool (*has_any_order_attention)();  // of the current device
   // Before a queue's stream is destroyed, and after all its graphs are.
   void (*forget_stream)(cudaStream_t stream);
 };

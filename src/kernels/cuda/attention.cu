@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/attention_fa3.cuh"
 #include "kernels/cuda/attention_partials.cuh"
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/launchers.h"
@@ -121,7 +122,7 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 }
 
 void launch_attention(const void* packed, cudaStream_t stream) {
-  const auto& args = op_args<AttentionArgs>(packed);
+  const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
   if (launch_attention_stream(args, stream)) return;
   const bool tensor_cores = uses_tensor_cores(args.kv);
   const AttentionSchedule schedule = choose_schedule(args);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/attention_fa3.cuh"
 #include "kernels/cuda/attention_long.cuh"
 #include "kernels/cuda/attention_long_loader.cuh"
 #include "kernels/cuda/attention_long_reader.cuh"
@@ -81,6 +82,8 @@ int attention_wgmma_blocks(const AttentionArgs& args) {
 }
 
 bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream) {
+  // FlashInfer's blocks do not share a tile, which few rows far behind want.
+  if (args.any_order && cut.parts == 1 && launch_attention_fa3(args, stream)) return true;
   if (args.kv.block_size % kLoadRun != 0) return false;
   const bool capped = args.softcap != 0;
   if (args.kv.head_dim == 128) {

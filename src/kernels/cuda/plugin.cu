@@ -3,6 +3,7 @@
 #include <string>
 
 #include "device/cuda/cuda_device.h"
+#include "kernels/cuda/attention_fa3.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/op.h"
 
@@ -74,9 +75,10 @@ extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
-  auto device = open_device({kOps.data(), kNumOps, report_failures_to, make_weight,
-                             weight_slice_rows, pack_weight, free_weight, forget_tails},
-                            ordinal, reason);
+  auto device =
+      open_device({kOps.data(), kNumOps, report_failures_to, make_weight, weight_slice_rows,
+                   pack_weight, free_weight, has_attention_fa3, forget_tails},
+                  ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());
   }
