@@ -47,8 +47,13 @@ void add_model_flags(CLI::App& app, EngineConfig& config) {
                "Load no tokenizer: prompts and outputs are token ids");
   app.add_option(
       "--attention-backend", config.attention_backend,
-      "Attention kernels, as foretoken inspect lists them (default: the first that fits)");
-  app.add_option("--batch-invariant", config.batch_invariant, "auto, on or off")
+      "Attention kernels, as foretoken inspect lists them (default: the first that fits and is as "
+      "--batch-invariant says)");
+  app.add_option(
+         "--batch-invariant", config.batch_invariant,
+         "auto, on: the same bits in every batch; off: prompts may take kernels of libraries, "
+         "where the build and the GPU have them. auto is on unless --attention-backend names "
+         "other kernels")
       ->capture_default_str();
   app.add_option("--cpu-threads", config.cpu_threads,
                  "Threads of the CPU device (default: one a physical core)")

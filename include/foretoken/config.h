@@ -72,8 +72,8 @@ struct EngineConfig {
   std::string override_generation_config;  // JSON object merged over it
   std::string chat_template;               // a file, or the template itself; empty: the model's
   bool skip_tokenizer_init = false;        // true: prompts and outputs are token ids only
-  std::string attention_backend;           // empty: the first that fits
-  std::string batch_invariant = "auto";    // auto | on | off
+  std::string attention_backend;           // empty: the first that fits batch_invariant
+  std::string batch_invariant = "auto";    // auto (on, or as attention_backend is) | on | off
   int max_model_len = 0;           // 0: as the model allows; -1: what memory allows ("auto")
   int max_num_seqs = 0;            // 0: 64 on CPU, 256 on CUDA
   int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA

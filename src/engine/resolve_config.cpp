@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "base/log.h"
 #include "engine/graph_mode.h"
 #include "engine/kv_format.h"
+#include "engine/resolve_attention.h"
 #include "kernels/open_device.h"
 #include "kernels/step_types.h"
 
@@ -96,16 +96,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
                       choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype));
   resolved.kv_cache_dtype = kv_format == KvFormat::kInt8 ? "int8" : "auto";
   FT_RETURN_IF_ERROR(resolve_graphs(resolved, true).status());
-  if (config.batch_invariant != "auto" && config.batch_invariant != "on" &&
-      config.batch_invariant != "off") {
-    return invalid_argument("--batch-invariant '" + config.batch_invariant +
-                            "' is unknown; use auto, on or off");
-  }
-  // Every kernel of this build is batch-invariant, so that `off` has nothing to gain yet.
-  if (config.batch_invariant == "off") {
-    FT_LOG(info, "--batch-invariant off: all kernels of this build are invariant; it stays on");
-  }
-  resolved.batch_invariant = "on";
+  FT_RETURN_IF_ERROR(resolve_attention(resolved, device, model));
   return resolved;
 }
 

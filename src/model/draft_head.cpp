@@ -274,7 +274,7 @@ Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::st
   try {
     DraftHeadOptions complete = options;
     if (complete.attention == nullptr) {
-      FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device.type()));
+      FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device));
     }
     FT_ASSIGN_OR_RETURN(
         const ModelConfig part,

@@ -39,7 +39,7 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
 
   LoadOptions complete = options;
   if (complete.attention == nullptr) {
-    FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device.type()));
+    FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device));
   }
   std::optional<Checkpoint> checkpoint;
   if (options.load_format == LoadFormat::kAuto) {

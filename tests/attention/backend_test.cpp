@@ -4,36 +4,57 @@
 
 #include <string>
 
+#include "support/claimed_device.h"
+
 namespace foretoken {
 namespace {
 
-TEST(AttentionBackend, AutoFindsOneForEveryDevice) {
-  for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
-    const auto backend = find_attention_backend("auto", device);
+const test::ClaimedDevice kCpu(DeviceType::kCpu, false);
+const test::ClaimedDevice kGpu(DeviceType::kCuda, false);
+const test::ClaimedDevice kHopper(DeviceType::kCuda, true);
+
+void expect_unsupported(const char* name, const Device& device,
+                        std::initializer_list<const char*> parts) {
+  const auto backend = find_attention_backend(name, device);
+  ASSERT_FALSE(backend.ok());
+  EXPECT_EQ(backend.status().code(), StatusCode::kUnsupported);
+  for (const char* said : parts) {
+    EXPECT_NE(backend.status().message().find(said), std::string::npos)
+        << backend.status().message();
+  }
+}
+
+TEST(AttentionBackend, AutoFindsAnInvariantOneForEveryDevice) {
+  for (const Device* device : {&kCpu, &kGpu, &kHopper}) {
+    const auto backend = find_attention_backend("auto", *device);
     ASSERT_TRUE(backend.ok()) << backend.status().message();
-    const AttentionTraits& traits = backend.value()->traits();
-    EXPECT_TRUE(device == DeviceType::kCpu ? traits.cpu : traits.cuda);
+    EXPECT_TRUE(backend.value()->runs_on(*device));
+    EXPECT_TRUE(backend.value()->traits().batch_invariant);
   }
 }
 
 TEST(AttentionBackend, NamesAndAliasesInAnyCase) {
-  const auto portable = find_attention_backend("portable", DeviceType::kCpu);
+  const auto portable = find_attention_backend("portable", kCpu);
   ASSERT_TRUE(portable.ok());
   for (const char* name : {"TRITON_ATTN", "triton_attn", "Portable"}) {
-    const auto backend = find_attention_backend(name, DeviceType::kCpu);
+    const auto backend = find_attention_backend(name, kCpu);
     ASSERT_TRUE(backend.ok()) << backend.status().message();
     EXPECT_EQ(backend.value(), portable.value());
+    EXPECT_TRUE(is_attention_backend(*backend.value(), name));
   }
+  EXPECT_FALSE(is_attention_backend(*portable.value(), "auto"));
 }
 
 TEST(AttentionBackend, UnknownNameListsWhatExists) {
-  const auto backend = find_attention_backend("FLASH_ATTN", DeviceType::kCpu);
-  ASSERT_FALSE(backend.ok());
-  EXPECT_EQ(backend.status().code(), StatusCode::kUnsupported);
-  for (const char* said : {"'FLASH_ATTN'", "cpu", "auto", "portable", "TRITON_ATTN"}) {
-    EXPECT_NE(backend.status().message().find(said), std::string::npos)
-        << backend.status().message();
-  }
+  expect_unsupported("FLASH_ATTN", kCpu,
+                     {"'FLASH_ATTN'", "cpu", "auto", "portable", "TRITON_ATTN"});
+  expect_unsupported("FLASH_ATTN", kHopper, {"'FLASH_ATTN'", "cuda", "portable", "flashinfer"});
+}
+
+TEST(AttentionBackend, SaysWhatADeviceLacks) {
+  EXPECT_TRUE(find_attention_backend("FLASHINFER", kHopper).ok());
+  expect_unsupported("flashinfer", kGpu, {"'flashinfer' needs", "9.0", "./quickstart --cuda"});
+  expect_unsupported("flashinfer", kCpu, {"does not exist on cpu", "portable"});
 }
 
 TEST(AttentionBackend, EveryBackendDescribesItself) {

@@ -5,6 +5,7 @@
 
 #include "attention/backend.h"
 #include "conformance/layouts.h"
+#include "support/claimed_device.h"
 #include "support/resident_memory.h"
 
 // Rows 1 to 12 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of Llama's
@@ -48,9 +49,10 @@ std::vector<MatrixRow> matrix_rows() {
   };
 }
 
-// The named backend where it is built, otherwise the one that is.
+// The named backend where it gives the same ids in every batch, otherwise the one that does.
 std::string attention_of(const MatrixRow& row) {
-  const DeviceType device = test_device_name() == "cpu" ? DeviceType::kCpu : DeviceType::kCuda;
+  const test::ClaimedDevice device(
+      test_device_name() == "cpu" ? DeviceType::kCpu : DeviceType::kCuda, false);
   return find_attention_backend(row.attention, device).ok() ? row.attention : "auto";
 }
 

@@ -29,7 +29,7 @@ class DraftContext {
             .target = *target_,
             .target_folder = folder_,
             .folder = config.model,
-            .attention = find_attention_backend("auto", test_device()->type()).value(),
+            .attention = find_attention_backend("auto", *test_device()).value(),
             .max_model_len = 256,
             .max_rows = 16,
             .max_spans = 4,

@@ -43,7 +43,7 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
                            .target = *target_,
                            .target_folder = target_folder,
                            .folder = config.model,
-                           .attention = find_attention_backend("auto", device_.type()).value(),
+                           .attention = find_attention_backend("auto", device_).value(),
                            .max_model_len = std::min(kMaxLen, target_->config().max_context),
                            .max_rows = kMaxRows,
                            .max_spans = kSlots,

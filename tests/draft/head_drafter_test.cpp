@@ -52,20 +52,19 @@ Made make_on(const DialledShape& shape, const SpeculativeConfig& config) {
   options.max_logits_rows = 4;
   const std::string folder = dialled_folder(shape);
   made.target = load_model(*test_device(), folder, options).value();
-  made.drafter =
-      make_drafter({.config = config,
-                    .device = *test_device(),
-                    .target = *made.target,
-                    .target_folder = folder,
-                    .folder = config.model,
-                    .attention = find_attention_backend("auto", test_device()->type()).value(),
-                    .max_model_len = 256,
-                    .max_rows = 8,
-                    .max_spans = 4,
-                    .dummy = false,
-                    .token_map = {},
-                    .token_map_back = {},
-                    .draft_vocab_ids = {}});
+  made.drafter = make_drafter({.config = config,
+                               .device = *test_device(),
+                               .target = *made.target,
+                               .target_folder = folder,
+                               .folder = config.model,
+                               .attention = find_attention_backend("auto", *test_device()).value(),
+                               .max_model_len = 256,
+                               .max_rows = 8,
+                               .max_spans = 4,
+                               .dummy = false,
+                               .token_map = {},
+                               .token_map_back = {},
+                               .draft_vocab_ids = {}});
   return made;
 }
 

@@ -62,7 +62,7 @@ class LayerRunnerTest : public DeviceTest {
   // The residual and what is still to be added to it, both rows.
   std::pair<Row, Row> run(int32_t kv_begin, int32_t max_rows = 2) {
     Arena scratch(device(), MemoryKind::kDevice);
-    const auto* backend = find_attention_backend("auto", device().type()).value();
+    const auto* backend = find_attention_backend("auto", device()).value();
     LayerRunner runner(device(), config_, *backend, max_rows);
     EXPECT_TRUE(runner.take_scratch(scratch, false).ok());
     const size_t cache = 2 * 4 * kKv;
