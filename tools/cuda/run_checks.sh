@@ -4,13 +4,14 @@
 # PART: ops          device_check: the CUDA ops against plain references and the CPU's
 #       tests        the unit and conformance tests with FORETOKEN_TEST_DEVICE=cuda
 #       waits        counts the calls that make the host wait; needs CUPTI and g++
+#       ranges       counts the NVTX ranges that a profiler gets, eager and with graphs; needs g++
 #       speculation  bench/speculation.sh gpu; OPTIONs are its own
 # Without a PART all but speculation. BIN_DIR holds the test programs, device_check, foretoken and
 # libforetoken_cuda.so; logs go to OUT_DIR. From the environment: JOBS, processes at once (8); LIMIT,
 # seconds for each of them (300); FILTER, a gtest filter. Exits with 1 when anything failed, was
 # skipped, is missing or ran out of time.
 set -uo pipefail
-[[ $# -ge 2 ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 bin=$(readlink -f "$1")
 mkdir -p "$2"
@@ -20,7 +21,7 @@ parts=()
 while [[ $# -gt 0 && $1 != -- ]]; do parts+=("$1"); shift; done
 [[ $# -gt 0 ]] && shift
 options=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(ops tests waits)
+[[ ${#parts[@]} -gt 0 ]] || parts=(ops tests waits ranges)
 export FORETOKEN_TEST_DEVICE=cuda FORETOKEN_CUDA_PLUGIN=$bin/libforetoken_cuda.so
 limit=${LIMIT:-300}
 failed=0
@@ -122,6 +123,23 @@ run_waits() {
     done
   done
   rm -f "$out/libsync_counter.so"
+}
+
+# Every step and op has a range, and none is left open.
+run_ranges() {
+  local cuda mode log=$out/ranges.log
+  cuda=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")}
+  g++ -std=c++20 -shared -fPIC -O1 -I"$cuda/include" "$root/tools/cuda/range_counter.cpp" \
+    -o "$out/librange_counter.so" || { failed=1; return; }
+  for mode in --enforce-eager=true --enforce-eager=false; do
+    NVTX_INJECTION64_PATH=$out/librange_counter.so timeout -k 5 "$limit" "$bin/foretoken" bench \
+      latency --device cuda --model "$root/models/foretoken-7m" --batch-size 4 --input-len 16 \
+      --output-len 64 --num-iters-warmup 1 --num-iters 2 --log-level error "$mode" \
+      >"$log" 2>&1 || failed=1
+    sed -n "s/^nvtx/ranges $mode/p" "$log"
+    grep -q '^nvtx: [1-9][0-9]* ranges, 0 open, 0 unpaired' "$log" || failed=1
+  done
+  rm -f "$out/librange_counter.so"
 }
 
 run_speculation() {
