@@ -48,10 +48,19 @@ FT_HD_INLINE float soft_capped(float x, float cap, float inverse_cap) {
   return mul(cap, tanh_of(mul(x, inverse_cap)));
 }
 
-// 1 / (1 + exp(-x)), by the exponential of -|x| so that nothing overflows.
+// x = 1 / (1 + exp(-x)) for each x, by the exponential of -|x| so that nothing overflows.
+template <int N>
+FT_HD_INLINE void sigmoid(float (&x)[N]) {
+  float e[N];
+  for (int i = 0; i < N; ++i) e[i] = -magnitude(x[i]);
+  exp_nonpositive(e);
+  for (int i = 0; i < N; ++i) x[i] = div_plain(x[i] < 0.0f ? e[i] : 1.0f, add(1.0f, e[i]));
+}
+
 FT_HD_INLINE float sigmoid(float x) {
-  const float e = exp_nonpositive(-magnitude(x));
-  return div_plain(x < 0.0f ? e : 1.0f, add(1.0f, e));
+  float one[1] = {x};
+  sigmoid(one);
+  return one[0];
 }
 
 // The share of x that passes: silu(x) = x * sigmoid(x), and so on.
@@ -75,18 +84,42 @@ FT_HD_INLINE float gelu_share(float x) {
   return x < 0.0f ? tail : sub(1.0f, tail);
 }
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3).
-FT_HD_INLINE float gelu_tanh_share(float x) {
-  const float slope = add(mul(mul(x, x), 0.0713548162726f), 1.59576912160573f);
-  return sigmoid(mul(x, slope));
+// What sigmoid makes (1 + tanh(u)) / 2 of, u = sqrt(2 / pi) (x + 0.044715 x^3).
+FT_HD_INLINE float gelu_tanh_slope(float x) {
+  return mul(x, add(mul(mul(x, x), 0.0713548162726f), 1.59576912160573f));
+}
+
+FT_HD_INLINE float gelu_tanh_share(float x) { return sigmoid(gelu_tanh_slope(x)); }
+
+// Each gate = activation(gate) * up; side by side, see exp_nonpositive.
+template <Activation kActivation, int N>
+FT_HD_INLINE void gate_all(float (&gates)[N], const float (&ups)[N]) {
+  float shares[N];
+  for (int i = 0; i < N; ++i) {
+    shares[i] = kActivation == Activation::kSilu       ? gates[i]
+                : kActivation == Activation::kGeluTanh ? gelu_tanh_slope(gates[i])
+                                                       : gelu_share(gates[i]);
+  }
+  if constexpr (kActivation != Activation::kGelu) sigmoid(shares);
+  for (int i = 0; i < N; ++i) gates[i] = mul(mul(gates[i], shares[i]), ups[i]);
 }
 
 // activation(gate) * up.
+template <Activation kActivation>
+FT_HD_INLINE float gated(float gate, float up) {
+  float gates[1] = {gate};
+  gate_all<kActivation>(gates, {up});
+  return gates[0];
+}
 FT_HD_INLINE float gated(Activation activation, float gate, float up) {
-  const float share = activation == Activation::kSilu   ? sigmoid(gate)
-                      : activation == Activation::kGelu ? gelu_share(gate)
-                                                        : gelu_tanh_share(gate);
-  return mul(mul(gate, share), up);
+  switch (activation) {
+    case Activation::kSilu:
+      return gated<Activation::kSilu>(gate, up);
+    case Activation::kGelu:
+      return gated<Activation::kGelu>(gate, up);
+    default:
+      return gated<Activation::kGeluTanh>(gate, up);
+  }
 }
 
 }  // namespace foretoken::activation_math

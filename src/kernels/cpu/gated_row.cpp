@@ -43,7 +43,7 @@ FT_INLINE void write_row(const GatedRow& row, Out* out) {
   }
   for (; i < row.size; ++i) {
     const float gate = sum_at(row.gate, row.gate_bias, i);
-    store_one(out + i, activation_math::gated(kActivation, gate, sum_at(row.up, row.up_bias, i)));
+    store_one(out + i, activation_math::gated<kActivation>(gate, sum_at(row.up, row.up_bias, i)));
   }
 }
 

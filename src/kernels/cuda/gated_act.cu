@@ -24,7 +24,7 @@ __global__ void gated_act_kernel(GatedActArgs args) {
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
     if (i >= args.size) break;
-    out[i] = from_float<T>(activation_math::gated(kActivation, gate[i], up[i]));
+    out[i] = from_float<T>(activation_math::gated<kActivation>(gate[i], up[i]));
   }
 }
 
