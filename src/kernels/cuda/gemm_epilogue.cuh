@@ -204,34 +204,41 @@ struct StoreGated {
     });
   }
 
-  // The same of a block of one warpgroup, with shared memory that it needs no more, on 16 bytes:
-  // for each of `Rows` rows Half * 2 + 8 floats. What a thread has in registers would be as much
-  // code as there are values, which a block runs once and must fetch for it.
+  // The same through shared memory, which the block needs no more: what a thread has in registers
+  // would be as much code as there are values, which a block runs once and must fetch for it. First
+  // the warpgroup that has the sums puts them there, on 16 bytes, for each of `Rows` rows
+  // block_stride(Half) floats; then, after a barrier, `Threads` threads store y.
   template <int Rows, int Half>
-  __device__ void take_block(const GemmArgs& args, int live, int n, const float (&c)[Half],
-                             float* shared) const {
-    constexpr int kGroups = Half / 8;            // of 8 columns of y
-    constexpr int kStride = block_stride(Half);  // rows begin 8 or 24 banks apart
+  __device__ static void put_block(const float (&c)[Half], float* shared) {
     const int thread = static_cast<int>(threadIdx.x) % 128;
-    const int low = thread / 32 * 16 + thread % 32 / 4;
-    sync_warpgroup();
+    asm volatile("bar.sync 1, 128;" ::: "memory");  // all have read what was there
+    if (Rows < 64 && thread / 32 * 16 >= Rows) return;
+    float* const to = shared + (thread / 32 * 16 + thread % 32 / 4) * block_stride(Half);
 #pragma unroll
     for (int i = 0; i < Half / 2; ++i) {
-      const int row = low + i % 2 * 8;
-      if (row >= Rows) continue;
-      *reinterpret_cast<float2*>(shared + row * kStride + i / 2 * 8 + thread % 4 * 2) = {
-          c[i * 2], c[i * 2 + 1]};
+      if (i % 2 * 8 >= Rows) continue;
+      const int offset = i % 2 * 8 * block_stride(Half) + i / 4 * kGroupFloats + i / 2 % 2 * 8;
+      *reinterpret_cast<float2*>(to + offset + thread % 4 * 2) = {c[i * 2], c[i * 2 + 1]};
     }
-    sync_warpgroup();
+  }
+  template <int Threads, int Half>
+  __device__ void store_block(const GemmArgs& args, int live, int n, const float* shared) const {
+    constexpr int kGroups = Half / 8;  // of 8 columns of y
     with_activation(args.activation, [&]<Activation kActivation>() {
 #pragma unroll 1
-      for (int i = thread; i < live * kGroups; i += 128) {
+      for (int i = static_cast<int>(threadIdx.x); i < live * kGroups; i += Threads) {
         const int row = i / kGroups, group = i % kGroups;
-        store_group<kActivation>(args, row, n / 2 + group * 8, shared + row * kStride + group * 16);
+        store_group<kActivation>(args, row, n / 2 + group * 8,
+                                 shared + row * block_stride(Half) + group * kGroupFloats);
       }
     });
   }
-  static constexpr int block_stride(int half) { return half * 2 + 8; }
+  // 8 gates, their 8 ups and a gap: eight groups that are read at once lie in different banks.
+  static constexpr int kGroupFloats = 20;
+  // Of a row of put_block. Rows begin 8 or 24 banks apart, so that four are written at once.
+  static constexpr int block_stride(int half) {
+    return (half / 8 * kGroupFloats + 7) / 16 * 16 + 8;
+  }
 
   template <int TilesW, int TilesX>
   __device__ void take_tiles(const GemmArgs& args, int live, int row, int n, int,
@@ -280,24 +287,21 @@ struct StoreGated {
         uint4{words[0], words[1], words[2], words[3]};
   }
 
-  __device__ static void sync_warpgroup() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
-
   // 8 columns of one row, whose gates and then ups are at `from`.
   template <Activation kActivation>
   __device__ void store_group(const GemmArgs& args, int row, int column, const float* from) const {
-    float values[8];
+    float values[8];  // the gates, then what they become
+    float ups[8];
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
-      const float4 gates = *reinterpret_cast<const float4*>(from + i);
-      const float4 ups = *reinterpret_cast<const float4*>(from + 8 + i);
-      float gate[4] = {gates.x, gates.y, gates.z, gates.w};
-      float up[4] = {ups.x, ups.y, ups.z, ups.w};
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        if (args.bias != nullptr) add_bias(args, column + i + j, gate[j], up[j]);
-        values[i + j] = activation_math::gated(kActivation, gate[j], up[j]);
-      }
+      *reinterpret_cast<float4*>(values + i) = *reinterpret_cast<const float4*>(from + i);
+      *reinterpret_cast<float4*>(ups + i) = *reinterpret_cast<const float4*>(from + 8 + i);
     }
+    if (args.bias != nullptr) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) add_bias(args, column + i, values[i], ups[i]);
+    }
+    activation_math::gate_all<kActivation>(values, ups);
     if (args.out_dtype == DType::kBF16 && size % 8 == 0) {
       if (column >= size) return;
       uint32_t words[4];
@@ -335,12 +339,17 @@ struct StoreGated {
   __device__ void take_groups(const GemmArgs& args, int live, int low, int column,
                               float (&c)[Half]) const {
     const int own = column + static_cast<int>(threadIdx.x) % 4 * 2;
+    if (args.bias != nullptr) {
+#pragma unroll
+      for (int j = 0; j < Groups * 4; ++j) {
+        const int gate = j / 4 * 8 + j % 4;
+        add_bias(args, own + j / 4 * 8 + j % 2, c[gate], c[gate + 4]);
+      }
+    }
 #pragma unroll
     for (int j = 0; j < Groups * 4; ++j) {
       float& gate = c[j / 4 * 8 + j % 4];
-      float& up = c[j / 4 * 8 + j % 4 + 4];
-      if (args.bias != nullptr) add_bias(args, own + j / 4 * 8 + j % 2, gate, up);
-      gate = activation_math::gated(kActivation, gate, up);
+      gate = activation_math::gated<kActivation>(gate, c[j / 4 * 8 + j % 4 + 4]);
     }
     if (Groups == 4 && args.out_dtype == DType::kBF16 && size % 8 == 0) {
 #pragma unroll

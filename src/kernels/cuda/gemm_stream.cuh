@@ -38,6 +38,9 @@ struct StreamShape {
   // multiprocessor enough for the bandwidth. More would only make others wait: x, and the small op
   // before. Up to 8 rows, which may leave a multiprocessor one block of small stages, take all.
   static constexpr int kBlocks = kBytes <= 113 << 10 ? 2 : 1;
+  // A block that is alone has more threads to end gated products, which take many operations; not
+  // so many that the op before has no registers beside it.
+  static constexpr int kGatedThreads = kBlocks == 1 && kGroups > 1 ? 256 : kThreads;
   static constexpr int kBytesInFlight = (kGroups <= 4 ? 48 << 10 : 80 << 10) / kBlocks;
   static constexpr int kInFlight =
       kGroups == 1 ? kStagesW : std::clamp(kBytesInFlight / kStageW, 2, kStagesW);
@@ -214,15 +217,22 @@ struct StreamBlock {
 };
 
 template <class Shape, class Epilogue>
-__global__ void __launch_bounds__(Shape::kThreads)
+inline constexpr int kStreamThreads =
+    std::is_same_v<Epilogue, StoreGated> ? Shape::kGatedThreads : Shape::kThreads;
+
+template <class Shape, class Epilogue>
+__global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
     gemm_stream_kernel(const __grid_constant__ GemmArgs args, Epilogue epilogue,
                        const __grid_constant__ CUtensorMap all_x,
                        const __grid_constant__ CUtensorMap few_x) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
+  constexpr bool kGated = std::is_same_v<Epilogue, StoreGated>;
+  constexpr int kRows = Shape::kGroups * kGroupRows;
   const StreamBlock<Shape> block(
       args, shared, reinterpret_cast<uint64_t*>(shared + Shape::kBytesX + Shape::kBytesW));
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
+  const int column = static_cast<int>(blockIdx.x);
   const bool leads = elect_lane();
   const uint64_t policy = evict_first_policy();
   if (warp == 4 && leads) {
@@ -241,19 +251,25 @@ __global__ void __launch_bounds__(Shape::kThreads)
     if (live > 0) {
       float c[Shape::kN / 2];
       block.multiply(c);
-      const int column = static_cast<int>(blockIdx.x);
-      if constexpr (std::is_same_v<Epilogue, StoreGated>) {
-        constexpr int kRows = Shape::kGroups * kGroupRows;
-        static_assert(kRows * Epilogue::block_stride(Shape::kN / 2) * 4 <=
-                      Shape::kBytesX + Shape::kBytesW);
-        epilogue.template take_block<kRows>(args, live, column * Shape::kN, c,
-                                            reinterpret_cast<float*>(shared));
+      if constexpr (kGated) {
+        epilogue.template put_block<kRows>(c, reinterpret_cast<float*>(shared));
       } else {
         epilogue.take_rows(args, live, 0, column * Shape::kN, column, c);
       }
     }
-  } else if (leads) {
-    warp == 4 ? block.stream_weight(policy) : block.stream_x(all_x, few_x);
+  } else if (warp == 4 && leads) {
+    block.stream_weight(policy);
+  } else if (warp == 5 && leads) {
+    block.stream_x(all_x, few_x);
+  }
+  if constexpr (kGated) {
+    static_assert(kRows * StoreGated::block_stride(Shape::kN / 2) * 4 <=
+                  Shape::kBytesX + Shape::kBytesW);
+    __syncwarp();
+    wait_for_previous();
+    __syncthreads();
+    epilogue.template store_block<Shape::kGatedThreads, Shape::kN / 2>(
+        args, block.live(), column * Shape::kN, reinterpret_cast<const float*>(shared));
   }
   if constexpr (Shape::kCluster > 1) {  // neighbours may still write to this block's memory
     __syncwarp();
@@ -278,8 +294,8 @@ bool launch_stream(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream
   }
   set_width(epilogue, args, Shape::kN);
   const int blocks = ceil_div(ceil_div(args.n, Shape::kN), Shape::kCluster) * Shape::kCluster;
-  launch_cluster(kernel, blocks, Shape::kCluster, Shape::kThreads, Shape::kBytes, stream, args,
-                 epilogue, all_x, few_x);
+  launch_cluster(kernel, blocks, Shape::kCluster, kStreamThreads<Shape, Epilogue>, Shape::kBytes,
+                 stream, args, epilogue, all_x, few_x);
   return true;
 }
 
