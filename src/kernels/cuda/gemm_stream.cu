@@ -105,8 +105,17 @@ bool launch_gemm_stream(const GemmArgs& args, cudaStream_t stream) {
   });
 }
 
+// Matrices have many tiles here: where x is small, two blocks of a multiprocessor fetch for each
+// other between them.
 bool launch_gemm_stream(const GemmArgs& args, KeepBest& best, cudaStream_t stream) {
-  return can_stream(args) && launch_stream<StreamShape<128, 2, 4, 4, 8, 2>>(args, best, stream);
+  if (!can_stream(args)) return false;
+  if (args.max_rows <= 16) {
+    return launch_stream<StreamShape<112, 2, 3, 4, 2, 2>>(args, best, stream);
+  }
+  if (args.max_rows <= 32) {
+    return launch_stream<StreamShape<112, 2, 3, 2, 4, 2>>(args, best, stream);
+  }
+  return launch_stream<StreamShape<128, 2, 4, 4, 8, 2>>(args, best, stream);
 }
 
 }  // namespace foretoken::cuda
