@@ -230,13 +230,15 @@ TEST_P(AnyOrderAttention, ShortRunsKeepTheirBits) {
     return std::string(bytes.begin() + row * row_bytes, bytes.begin() + (row + rows) * row_bytes);
   };
   int row = 0;
+  int num_different = 0;
   for (const RowRun& part : kMixed.runs) {
-    const bool is_long = part.rows > kShortRun;
     const bool is_equal = bytes_of(any, row, part.rows) == bytes_of(own, row, part.rows);
-    // Else the kernel that any_order lets the device use was not.
-    EXPECT_EQ(is_equal, !is_long || !device().has_any_order_attention()) << "slot " << part.slot;
+    EXPECT_TRUE(is_equal || part.rows > kShortRun) << "slot " << part.slot;
+    num_different += is_equal ? 0 : 1;
     row += part.rows;
   }
+  // Else the kernel that any_order lets the device use was not. Few positions may give equal bits.
+  EXPECT_EQ(num_different > 0, device().has_any_order_attention());
 }
 
 // As in layer after layer: the same rows, other keys and values.

@@ -2,7 +2,8 @@
 // NVTX_INJECTION64_PATH, as Nsight Systems names its own, it prints each range's name and number
 // at exit:
 //   g++ -shared -fPIC -I$CUDA/include range_counter.cpp -o librange_counter.so
-//   NVTX_INJECTION64_PATH=./librange_counter.so foretoken generate --device cuda --enforce-eager ...
+//   NVTX_INJECTION64_PATH=./librange_counter.so foretoken generate --device cuda --enforce-eager
+//   ...
 // Ranges that are still open then, and pops without a push, are told too: both should be 0.
 #include <nvtx3/nvToolsExt.h>
 
