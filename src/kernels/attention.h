@@ -26,7 +26,8 @@ inline constexpr int kFarBehind = 1024;
 // Entries of the block table that hold no visible position are not read.
 // Causality comes from the position alone; it is never inferred from the number of rows.
 // counts, positions, row_slot and block_tables are read before the op ahead in the queue has ended:
-// an op that writes them must lie before the last rope_kv, or be a copy.
+// an op that writes them must lie before the last rope_kv, or be a copy. The workspace may be
+// written as early: between two attentions that share it lies a rope_kv.
 struct AttentionArgs {
   static constexpr Op kOp = Op::kAttention;
   const StepCounts* counts;

@@ -261,6 +261,28 @@ void check_attention_bits(Gpu& gpu) {
   }
 }
 
+// Prints where the results of a row differ, for whoever looks for the cause.
+void print_difference(const std::string& what, const uint8_t* got, const uint8_t* want, int heads,
+                      int dim) {
+  const size_t bytes = size_t(heads) * dim * 2;
+  const auto a = values_of({got, got + bytes}, DType::kBF16);
+  const auto b = values_of({want, want + bytes}, DType::kBF16);
+  int first = dim, last = -1, num_nan = 0;
+  double largest = 0;
+  std::vector<uint8_t> differs(heads, 0);
+  for (int i = 0; i < heads * dim; ++i) {
+    if (a[i] == b[i]) continue;
+    differs[i / dim] = 1;
+    first = std::min(first, i % dim);
+    last = std::max(last, i % dim);
+    num_nan += std::isnan(a[i]) ? 1 : 0;
+    if (!std::isnan(a[i] - b[i])) largest = std::max(largest, std::abs(a[i] - b[i]));
+  }
+  std::printf("     %s: %d heads, dimensions %d to %d, %d NaN, largest %.2e\n", what.c_str(),
+              static_cast<int>(std::count(differs.begin(), differs.end(), 1)), first, last, num_nan,
+              largest);
+}
+
 // Sequences so unlike in length that blocks share the long ones, and runs where splits become
 // wider: every row has the bits that it has alone, whoever merges its splits.
 void check_attention_schedules(Gpu& gpu) {
@@ -293,9 +315,18 @@ void check_attention_schedules(Gpu& gpu) {
       const auto part = run(gpu, scene, some, static_cast<int>(some.size()), workspace, nullptr,
                             static_cast<RunLengths>(++launches % 4));
       for (size_t r = 0; r < some.size(); ++r) {
-        different += std::memcmp(&part[r * row_bytes], &all[(at + r) * row_bytes], row_bytes) != 0;
+        const uint8_t* want = &all[(at + r) * row_bytes];
+        if (std::memcmp(&part[r * row_bytes], want, row_bytes) == 0 || ++different > 20) continue;
+        print_difference(text("launch %d of %zu rows%s, row %zu", launches, some.size(),
+                              workspace ? " with workspace" : "", at + r),
+                         &part[r * row_bytes], want, c.heads, c.dim);
       }
     };
+    const auto again = run(gpu, scene, queries, num_rows + 3, true);
+    if (again != all) {
+      ++different;
+      std::printf("     two runs of all rows differ\n");
+    }
     for (int i = 0; i < 4; ++i) compare(0, queries, true);
     for (size_t r = 0; r < queries.size(); ++r) {
       compare(r, {queries[r]}, r % 2 == 0);
