@@ -7,7 +7,7 @@ using namespace foretoken;
 using namespace foretoken::check;
 
 // Checks every CUDA op against plain references: device_check [queue|rows|gemm|bits|large|
-// attention|sample|logits|masks|step|draft|head|ranks]...; without arguments everything.
+// attention|schedules|sample|logits|masks|step|draft|head|ranks]...; without arguments everything.
 int main(int argc, char** argv) {
   const auto wanted = [&](const char* name) {
     for (int i = 1; i < argc; ++i) {
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   if (wanted("large")) check_head(gpu, true);
   if (wanted("attention")) check_attention(gpu);
   if (wanted("attention")) check_attention_bits(gpu);
-  if (wanted("attention")) check_attention_schedules(gpu);
+  if (wanted("attention") || wanted("schedules")) check_attention_schedules(gpu);
   if (wanted("gemm")) check_gemm(gpu);
   if (wanted("bits")) check_gemm_bits(gpu, false);
   if (wanted("large")) check_gemm_bits(gpu, true);

@@ -20,33 +20,44 @@ struct TeamReader {
   int reader;
   RingPlace<kSlots> slot{};
   int turn = 0;
+  uint32_t zero = unknown_zero();
+  uint32_t queries[Dim / 16][4] = {};  // of the job, 16 dimensions each, in the layout of products
 
   __device__ uint8_t* wait_unit() const {
     wait_barrier(state.full + slot.place, slot.parity);
     return memory.slot(team, slot.place);
   }
-  __device__ void release_unit() {
+  // read: see arrive_after_reads.
+  __device__ void release_unit(uint32_t read) {
     __syncwarp();
-    if (threadIdx.x == 0) arrive(state.empty + slot.place);
+    if (threadIdx.x == 0) arrive_after_reads(state.empty + slot.place, read, zero);
     slot.advance();
   }
 
-  // The products of all rows with this reader's 16 positions.
-  __device__ void multiply_qk(float (&products)[2][4], uint32_t queries, uint32_t keys) const {
+  __device__ void load_queries(uint32_t from) {
+    const int lane = static_cast<int>(threadIdx.x);
+    const uint32_t at = from + lane % 16 * Unit::kQueryStride + lane / 16 * 16;
+#pragma unroll
+    for (int d = 0; d < Dim / 16; ++d) load_matrices(queries[d], at + d * 32);
+  }
+
+  // The products of all rows with this reader's 16 positions. Returns bits of all that it read.
+  __device__ uint32_t multiply_qk(float (&products)[2][4], uint32_t keys) const {
+    uint32_t read = 0;
     const int lane = static_cast<int>(threadIdx.x);
     const int row = lane / 16 * 8 + lane % 8;
-    const uint32_t q_at = queries + lane % 16 * Unit::kQueryStride + lane / 16 * 16;
-    const uint32_t k_at =
+    const uint32_t at =
         keys + Unit::group_offset(reader) + row * 128 + Unit::chunk_offset(row, lane / 8 % 2);
 #pragma unroll
     for (int d = 0; d < Dim / 16; ++d) {
-      uint32_t a[4];
+      const uint32_t(&a)[4] = queries[d];
       uint32_t b[4];
-      load_matrices(a, q_at + d * 32);
-      load_matrices(b, Unit::step_on(k_at, d));
+      load_matrices(b, Unit::step_on(at, d));
       mma_bf16(products[0], a[0], a[1], a[2], a[3], b[0], b[1]);
       mma_bf16(products[1], a[0], a[1], a[2], a[3], b[2], b[3]);
+      read |= b[3];
     }
+    return read;
   }
 
   // Brings the products of all readers together.
@@ -89,8 +100,10 @@ struct TeamReader {
     __syncwarp();
   }
 
+  // Returns bits of all that it read.
   template <int Halves>
-  __device__ void multiply_pv(Values& part, const Scores<Dim>& weights, uint32_t values) const {
+  __device__ uint32_t multiply_pv(Values& part, const Scores<Dim>& weights, uint32_t values) const {
+    uint32_t read = 0;
     const int lane = static_cast<int>(threadIdx.x);
     const uint32_t at =
         values + lane % 16 * 128 + Unit::chunk_offset(lane, reader * (Unit::kPart / 8) + lane / 16);
@@ -108,16 +121,17 @@ struct TeamReader {
         load_matrices_transposed(b, (at ^ d * 32) + Unit::group_offset(n));
         mma_bf16(part.values[d * 2], a0, a1, a2, a3, b[0], b[1]);
         mma_bf16(part.values[d * 2 + 1], a0, a1, a2, a3, b[2], b[3]);
+        read |= b[3];
       }
     }
+    return read;
   }
 
   template <int Halves>
   __device__ void add_unit(Values& part, int begin, const AttentionJob& job,
-                           const RowLimits& limits, uint32_t queries) {
+                           const RowLimits& limits) {
     float products[2][4] = {};
-    multiply_qk(products, queries, shared_address(wait_unit()));
-    release_unit();
+    release_unit(multiply_qk(products, shared_address(wait_unit())));
     if (scoring.capped) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) products[i / 4][i % 4] = capped(scoring, products[i / 4][i % 4]);
@@ -127,39 +141,59 @@ struct TeamReader {
     apply_softmax<Unit::kPart, Halves>(part, scores, begin, limits, scoring.scale);
     uint8_t* values = wait_unit();
     clear_unseen(values, begin, job.tile);
-    multiply_pv<Halves>(part, scores, shared_address(values));
-    release_unit();
+    release_unit(multiply_pv<Halves>(part, scores, shared_address(values)));
   }
 
   template <int Halves>
-  __device__ void attend(const AttentionJob& job, uint32_t queries) {
+  __device__ void attend(const AttentionJob& job) {
     const RowLimits limits = row_limits<Unit::kPart>(args, job.tile);
+    const OwnRows<Halves> rows(job.tile);
     Values sum;  // of the splits since the last that was left
     Values part;
     for (int unit = job.first_unit; unit <= job.last_unit;) {
       const int end = min(next_split(unit + 1), job.last_unit + 1);
-      for (; unit < end; ++unit) add_unit<Halves>(part, unit * kUnit, job, limits, queries);
+      for (; unit < end; ++unit) add_unit<Halves>(part, unit * kUnit, job, limits);
       finish(part);
       merge_into<Unit::kPart>(sum, part);
       part = Values{};
       if (job.folds && end <= job.last_unit) continue;
-      if (job.partials < 0) return store(job.tile, sum);
-      store(job, job.folds ? job.folded : split_of_unit(end - 1), sum);
+      if (job.partials < 0) return store(rows, job.tile, sum);
+      store(rows, job, job.folds ? job.folded : split_of_unit(end - 1), sum);
       sum = Values{};
     }
   }
+
+  // Of this lane's rows of the tile, lane / 4 and, with two halves, lane / 4 + 8: found ahead,
+  // while the first keys are on their way.
+  template <int Halves>
+  struct OwnRows {
+    int token[Halves];  // -1: there is none
+    int head[Halves];   // query head
+
+    __device__ explicit OwnRows(const QueryTile& tile) {
+#pragma unroll
+      for (int i = 0; i < Halves; ++i) {
+        const int m = static_cast<int>(threadIdx.x) / 4 + i * 8;
+        token[i] = m / tile.heads < tile.num_tokens ? m / tile.heads : -1;
+        head[i] = tile.first_head + m % tile.heads;
+      }
+    }
+  };
 
   // This lane's first dimension.
   __device__ int dimension() const {
     return reader * Unit::kPart + static_cast<int>(threadIdx.x) % 4 * 2;
   }
 
-  __device__ void store(const AttentionJob& job, int split, const Values& part) const {
-    for_each_row<Unit::kPart>(job.tile, [&](int i, int row, int head) {
+  template <int Halves>
+  __device__ void store(const OwnRows<Halves>& rows, const AttentionJob& job, int split,
+                        const Values& part) const {
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      if (rows.token[i] < 0) continue;
       const int64_t index =
-          job.partials +
-          int64_t{(row - job.tile.first_row) * args.num_heads + head} * job.num_splits + split -
-          job.folded;
+          job.partials + int64_t{rows.token[i] * args.num_heads + rows.head[i]} * job.num_splits +
+          split - job.folded;
       if (threadIdx.x % 4 == 0 && reader == 0) {
         *shape.space.state(index) = make_float2(part.highest[i], part.weights[i]);
       }
@@ -169,20 +203,25 @@ struct TeamReader {
         *reinterpret_cast<float2*>(to + d * 8) =
             make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
       }
-    });
+    }
   }
 
-  __device__ void store(const QueryTile& tile, const Values& all) const {
-    for_each_row<Unit::kPart>(tile, [&](int i, int row, int head) {
+  template <int Halves>
+  __device__ void store(const OwnRows<Halves>& rows, const QueryTile& tile,
+                        const Values& all) const {
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      if (rows.token[i] < 0) continue;
+      const int64_t row = tile.first_row + rows.token[i];
       auto* to = static_cast<__nv_bfloat16*>(args.out) +
-                 (int64_t{row} * args.num_heads + head) * Dim + dimension();
+                 (row * args.num_heads + rows.head[i]) * Dim + dimension();
+      const float inverse = inverse_of(all.weights[i]);
 #pragma unroll
       for (int d = 0; d < Unit::kPart / 8; ++d) {
-        *reinterpret_cast<uint32_t*>(to + d * 8) =
-            pack_bf16(normalized(all.values[d][i * 2], all.weights[i]),
-                      normalized(all.values[d][i * 2 + 1], all.weights[i]));
+        *reinterpret_cast<uint32_t*>(to + d * 8) = pack_bf16(
+            __fmul_rn(all.values[d][i * 2], inverse), __fmul_rn(all.values[d][i * 2 + 1], inverse));
       }
-    });
+    }
   }
 
   __device__ void tell_partials(const AttentionJob& job) const {
@@ -199,8 +238,8 @@ struct TeamReader {
       const AttentionJob& job = state.jobs[place.place];
       if (job.tile.num_tokens == 0) return;
       if (job.leads) tell_partials(job);
-      const uint32_t queries = shared_address(memory.queries(team, place.place));
-      job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job, queries) : attend<2>(job, queries);
+      load_queries(shared_address(memory.queries(team, place.place)));
+      job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
       __syncwarp();
       if (threadIdx.x == 0) arrive(state.job_empty + place.place);
     }

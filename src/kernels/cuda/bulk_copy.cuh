@@ -22,6 +22,20 @@ __device__ inline void arrive(uint32_t address) {
 }
 __device__ inline void arrive(uint64_t* barrier) { arrive(shared_address(barrier)); }
 
+// Zero in every block without a third dimension, which the compiler does not know.
+__device__ inline uint32_t unknown_zero() {
+  uint32_t zero;
+  asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
+  return zero;
+}
+
+// For a warp that has read what a copy overwrites once all have arrived: an arrival does not wait
+// for reads under way, and the copy can overtake them (of ldmatrix on an H200 once in some 10^6).
+// So this one needs `read`, bits of the last word of each read. zero: of unknown_zero, got ahead.
+__device__ inline void arrive_after_reads(uint64_t* barrier, uint32_t read, uint32_t zero) {
+  arrive(shared_address(barrier) + (read & zero));
+}
+
 // Arrives at the same barrier of block `rank` of the cluster. Orders no writes: a wider release
 // would cost a fence of the whole device at every stage.
 __device__ inline void arrive_at(uint64_t* barrier, int rank) {

@@ -43,6 +43,7 @@ struct TailUnit {
   float c[1][1][4] = {};
   uint32_t w[kAhead][4];
   uint32_t x[kAhead / 2][4];  // of two steps
+  uint32_t zero = unknown_zero();
 
   __device__ explicit TailUnit(const TailMemory& shared) : memory(shared) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -101,7 +102,7 @@ struct TailUnit {
         multiply(s);
         read(s + kAhead, from);
       }
-      leave(slot, before);
+      leave(slot, before, last_read());
       if (!ready) wait(at, stage);
       from = source(at, stage);
 #pragma unroll
@@ -115,7 +116,7 @@ struct TailUnit {
       multiply(s);
       read(s + kAhead, from);
     }
-    leave(at, stage);
+    leave(at, stage, last_read());
 #pragma unroll
     for (int s = kAhead; s < kSteps; ++s) multiply(s);
     at.advance(step);
@@ -130,14 +131,16 @@ struct TailUnit {
     if (rest == 0) return;
     wait(at, stage);
     const Source from = source(at, stage);
+    uint32_t bits = 0;
 #pragma unroll
     for (int s = 0; s < kSteps - kStepsOfAtom; ++s) {
       if (s / kStepsOfAtom >= rest) break;
       if (s % 2 == 0) read_x(s / 2, from);
       read_w(s, from);
       multiply(s);
+      bits |= w[s % kAhead][3] | x[s / 2 % (kAhead / 2)][3];
     }
-    leave(at, stage);
+    leave(at, stage, bits);
     stage = stage.after();
   }
 
@@ -154,11 +157,14 @@ struct TailUnit {
     const bool w = memory.has_slot(slot);
     return left && x && w;
   }
-  __device__ void leave(TailSlot slot, const TailStage& stage) const {
+  // Bits of what was read last of a whole slot and its x: the reads of a warp end in order.
+  __device__ uint32_t last_read() const { return w[kAhead - 1][3] | x[kAhead / 2 - 1][3]; }
+  // read: see arrive_after_reads.
+  __device__ void leave(TailSlot slot, const TailStage& stage, uint32_t read) const {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
-      arrive(memory.slot_empty(slot.place));
-      arrive(memory.place_empty(stage.x.place));
+      arrive_after_reads(memory.slot_empty(slot.place), read, zero);
+      arrive_after_reads(memory.place_empty(stage.x.place), read, zero);
     }
   }
 };
