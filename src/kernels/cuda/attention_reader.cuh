@@ -19,7 +19,6 @@ struct TeamReader {
   int team;
   int reader;
   RingPlace<kSlots> slot{};
-  int turn = 0;
   uint32_t zero = unknown_zero();
   uint32_t queries[Dim / 16][4] = {};  // of the job, 16 dimensions each, in the layout of products
 
@@ -60,29 +59,77 @@ struct TeamReader {
     return read;
   }
 
-  // Brings the products of all readers together.
-  template <int Halves>
-  __device__ void share(Scores<Dim>& scores, const float (&products)[2][4]) {
-    auto& places = state.scores[turn];
-    turn ^= 1;
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int i = 0; i < Halves; ++i) {
-        places[reader * 2 + n][i][threadIdx.x] =
-            make_float2(products[n][i * 2], products[n][i * 2 + 1]);
-      }
-    }
+  __device__ void sync_team() const {
     asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kReaders * 32) : "memory");
+  }
+
+  // The highest scores of this lane's rows in the split so far. own: scores of this reader's
+  // positions.
+  template <int Halves>
+  __device__ void find_highest(float (&highest)[2], const float (&own)[2][4]) {
+    const int row = static_cast<int>(threadIdx.x) / 4;
 #pragma unroll
-    for (int n = 0; n < kUnit / 8; ++n) {
+    for (int i = 0; i < Halves; ++i) {
+      float top =
+          fmaxf(fmaxf(own[0][i * 2], own[0][i * 2 + 1]), fmaxf(own[1][i * 2], own[1][i * 2 + 1]));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      if (threadIdx.x % 4 == 0) state.tops[row + i * 8][reader] = top;
+    }
+    sync_team();
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      const auto tops = *reinterpret_cast<const float4*>(state.tops[row + i * 8]);
+      highest[i] = fmaxf(highest[i], fmaxf(fmaxf(tops.x, tops.y), fmaxf(tops.z, tops.w)));
+    }
+  }
+
+  // Brings the weights of all readers together.
+  template <int Halves>
+  __device__ void share(Scores<Dim>& weights, const float (&own)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      state.weights[reader][i][threadIdx.x] =
+          make_float4(own[0][i * 2], own[0][i * 2 + 1], own[1][i * 2], own[1][i * 2 + 1]);
+    }
+    sync_team();
+#pragma unroll
+    for (int from = 0; from < kReaders; ++from) {
 #pragma unroll
       for (int i = 0; i < Halves; ++i) {
-        const float2 pair = places[n][i][threadIdx.x];
-        scores[n][i * 2] = pair.x;
-        scores[n][i * 2 + 1] = pair.y;
+        const float4 four = state.weights[from][i][threadIdx.x];
+        weights[from * 2][i * 2] = four.x;
+        weights[from * 2][i * 2 + 1] = four.y;
+        weights[from * 2 + 1][i * 2] = four.z;
+        weights[from * 2 + 1][i * 2 + 1] = four.w;
       }
     }
+  }
+
+  // What weigh_products does, each reader for its own positions.
+  template <int Halves>
+  __device__ void weigh(Values& part, Scores<Dim>& weights, float (&own)[2][4], int begin,
+                        const RowLimits& limits) {
+    if (!limits.see_all(begin)) mask_products<Halves>(own, begin + reader * 16, limits);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) own[i / 4][i % 4] = __fmul_rn(own[i / 4][i % 4], scoring.scale);
+    float highest[2] = {part.highest[0], part.highest[1]};
+    find_highest<Halves>(highest, own);
+    float keeps[2];
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      const float base = highest[i] == -INFINITY ? 0.0f : highest[i];
+      keeps[i] = exp2_approx(__fsub_rn(part.highest[i], base));
+      part.highest[i] = highest[i];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        float& score = own[j / 2][i * 2 + j % 2];
+        score = exp2_approx(__fsub_rn(score, base));
+      }
+    }
+    share<Halves>(weights, own);
+    add_weights<Halves>(part, weights, keeps);
+    rescale_values<Unit::kPart, Halves>(part, keeps);
   }
 
   // Positions that no row sees have weight 0, but what lies there may be no number. Each reader
@@ -136,12 +183,11 @@ struct TeamReader {
 #pragma unroll
       for (int i = 0; i < 8; ++i) products[i / 4][i % 4] = capped(scoring, products[i / 4][i % 4]);
     }
-    Scores<Dim> scores;
-    share<Halves>(scores, products);
-    apply_softmax<Unit::kPart, Halves>(part, scores, begin, limits, scoring.scale);
+    Scores<Dim> weights;
+    weigh<Halves>(part, weights, products, begin, limits);
     uint8_t* values = wait_unit();
     clear_unseen(values, begin, job.tile);
-    release_unit(multiply_pv<Halves>(part, scores, shared_address(values)));
+    release_unit(multiply_pv<Halves>(part, weights, shared_address(values)));
   }
 
   template <int Halves>

@@ -83,14 +83,14 @@ __device__ void cap_products(Scores<Dim>& products, const Scoring& scoring) {
   }
 }
 
-// Positions that a row does not see get no weight.
-template <int Dim, int Halves = 2>
-__device__ void mask_products(Scores<Dim>& products, int begin, const RowLimits& limits) {
+// Positions that a row does not see get no weight. begin: the first of Blocks times 8.
+template <int Halves, int Blocks>
+__device__ void mask_products(float (&products)[Blocks][4], int begin, const RowLimits& limits) {
   const int column = begin + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int i = 0; i < Halves; ++i) {
 #pragma unroll
-    for (int n = 0; n < kUnit / 8; ++n) {
+    for (int n = 0; n < Blocks; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const int position = column + n * 8 + j;
@@ -101,13 +101,29 @@ __device__ void mask_products(Scores<Dim>& products, int begin, const RowLimits&
   }
 }
 
+// Adds the weights of a unit to those of the split so far, in a fixed order.
+template <int Halves>
+__device__ void add_weights(RowSums& part, const float (&weights)[kUnit / 8][4],
+                            const float (&keeps)[2]) {
+#pragma unroll
+  for (int i = 0; i < Halves; ++i) {
+    float sums[2] = {};  // of 32 positions each
+#pragma unroll
+    for (int n = 0; n < kUnit / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) sums[n / 4] = __fadd_rn(sums[n / 4], weights[n][i * 2 + j]);
+    }
+    part.weights[i] = fmaf(part.weights[i], keeps[i], __fadd_rn(sums[0], sums[1]));
+  }
+}
+
 // Turns products into weights relative to the new highest score, by which the values summed so far
 // are then to be rescaled: see `rescale_values`. A tile of which a row sees nothing leaves that
 // row's bits as they are. Halves: 1 leaves out rows 8 to 15. begin: the first position. scale > 0.
 template <int Dim, int Halves = 2>
 __device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps)[2], int begin,
                                const RowLimits& limits, float scale) {
-  if (!limits.see_all(begin)) mask_products<Dim, Halves>(scores, begin, limits);
+  if (!limits.see_all(begin)) mask_products<Halves>(scores, begin, limits);
 #pragma unroll
   for (int i = 0; i < Halves; ++i) {
     float tops[2] = {part.highest[i], -INFINITY};
@@ -124,21 +140,18 @@ __device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps
     highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
     const float base = highest == -INFINITY ? 0.0f : highest;
-    const float keep = exp2_approx(__fsub_rn(part.highest[i], base));
-    float sums[2] = {};  // of 32 positions each
+    keeps[i] = exp2_approx(__fsub_rn(part.highest[i], base));
+    part.highest[i] = highest;
 #pragma unroll
     for (int n = 0; n < kUnit / 8; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         float& score = scores[n][i * 2 + j];
         score = exp2_approx(__fsub_rn(score, base));
-        sums[n / 4] = __fadd_rn(sums[n / 4], score);
       }
     }
-    part.weights[i] = fmaf(part.weights[i], keep, __fadd_rn(sums[0], sums[1]));
-    part.highest[i] = highest;
-    keeps[i] = keep;
   }
+  add_weights<Halves>(part, scores, keeps);
 }
 
 template <int Dim, int Halves = 2>

@@ -44,7 +44,9 @@ struct TeamState {
   AttentionJob jobs[kPlaces];
   uint64_t job_full[kPlaces], job_empty[kPlaces];
   uint64_t full[kSlots], empty[kSlots];
-  float2 scores[2][kUnit / 8][2][32];  // by turns, block of 8 positions, half, lane
+  // Of a reader's positions: the highest score of a row, and the weights by half and lane.
+  alignas(16) float tops[kGroupRows][kReaders];
+  float4 weights[kReaders][2][32];
 
   __device__ void init() {
     for (int i = 0; i < kPlaces; ++i) {

@@ -116,12 +116,17 @@ struct TailMemory {
   __device__ uint64_t* place_full(int i) const { return barriers() + 2 * kSlots + i; }
   __device__ uint64_t* place_empty(int i) const { return place_full(i) + kTailPlaces; }
 
+  // At barrier i. All lanes of a reader leave a slot: racecheck knows of their reads only so.
+  __device__ static constexpr int arrivals(int i) {
+    if (i < kSlots) return 2;
+    if (i < 2 * kSlots) return 32;
+    return i < kBarriers - kTailPlaces ? 1 : kTailReaders;
+  }
   // One thread, which knows the addresses: the lanes of a warp would take turns.
   __device__ void init() const {
 #pragma unroll
     for (int i = 0; i < kBarriers; ++i) {
-      const int arrivals = i < kSlots ? 2 : i < kBarriers - kTailPlaces ? 1 : kTailReaders;
-      init_barrier(barriers() + i, arrivals);
+      init_barrier(barriers() + i, arrivals(i));
     }
     publish_barriers();
   }

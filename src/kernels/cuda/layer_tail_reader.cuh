@@ -162,10 +162,8 @@ struct TailUnit {
   // read: see arrive_after_reads.
   __device__ void leave(TailSlot slot, const TailStage& stage, uint32_t read) const {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) {
-      arrive_after_reads(memory.slot_empty(slot.place), read, zero);
-      arrive_after_reads(memory.place_empty(stage.x.place), read, zero);
-    }
+    arrive_after_reads(memory.slot_empty(slot.place), read, zero);
+    if (threadIdx.x % 32 == 0) arrive_after_reads(memory.place_empty(stage.x.place), read, zero);
   }
 };
 
