@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <random>
+#include <vector>
+
+#include "conformance/harness.h"
+
+// With --batch-invariant off the bits of a prompt's attention may depend on where the prompt is
+// cut, but not on drafts, steps in flight, graphs or neighbours: where prompts are cut alike, ids
+// are equal. Random weights, whose logits lie close together, tell other bits at once.
+
+namespace foretoken {
+namespace {
+
+constexpr int kOutputTokens = 48;
+constexpr int kMostPrompt = 900;
+
+class AnyOrderIdentity : public ::testing::TestWithParam<bool> {
+ protected:
+  static EngineConfig config() {
+    EngineConfig config;
+    config.model = std::string(FORETOKEN_SOURCE_DIR) + "/bench/configs/llama-68m";
+    config.device = test_device_name();
+    config.load_format = "dummy";
+    config.skip_tokenizer_init = true;
+    config.max_model_len = 1024;
+    config.max_num_seqs = 16;
+    config.max_num_batched_tokens = 16 * kMostPrompt;  // no prompt is cut
+    config.num_gpu_blocks_override = 16 * 64;
+    config.batch_invariant = "off";
+    config.steps_in_flight = 1;
+    return config;
+  }
+
+  // Of 1 to kMostPrompt tokens with repeats, so that drafts are found.
+  static std::vector<Request> requests() {
+    // The CPU has one order.
+    const int most = test_device_name() == "cpu" ? 4 : 12;
+    std::vector<Request> requests(num_test_prompts(most));
+    std::mt19937 random(11);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const size_t length = i == 0 ? 1 : kMostPrompt - 71 * (i - 1);
+      const size_t period = 5 + 3 * i;
+      auto& ids = requests[i].prompt_token_ids;
+      for (size_t j = 0; j < length; ++j) {
+        ids.push_back(j < period ? static_cast<int32_t>(3 + random() % 20000) : ids[j - period]);
+      }
+      requests[i].sampling.max_tokens = kOutputTokens;
+      requests[i].sampling.temperature = GetParam() ? 0.8f : 0.0f;
+      requests[i].sampling.top_k = GetParam() ? 2 : 0;
+      requests[i].sampling.seed = 40 + i;
+      requests[i].sampling.ignore_eos = true;
+    }
+    return requests;
+  }
+
+  static RunResult run(const EngineConfig& config, size_t batch) {
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(config, &engine);
+    EXPECT_TRUE(made.ok()) << made.message();
+    RunResult result;
+    if (!made.ok()) return result;
+    const auto all = requests();
+    for (size_t begin = 0; begin < all.size(); begin += batch) {
+      const size_t end = std::min(all.size(), begin + batch);
+      for (RequestOutput& output : engine->generate({all.data() + begin, all.data() + end})) {
+        EXPECT_TRUE(output.status.ok()) << output.status.message();
+        result.ids.push_back(std::move(output.token_ids));
+        result.stats += output.stats;
+      }
+    }
+    expect_all_free(*engine);
+    std::cout << "device=" << test_device_name() << " attention "
+              << engine->info().attention_backend << ", drafted " << result.stats.num_draft_tokens
+              << ", accepted " << result.stats.num_accepted_tokens << "\n";
+    return result;
+  }
+
+  static EngineConfig with_drafts(EngineConfig config) {
+    SpeculativeConfig& drafter = config.speculative.emplace_back();
+    drafter.method = "ngram";
+    drafter.num_speculative_tokens = 4;
+    drafter.length_policy = "fixed";
+    drafter.prompt_lookup_min = 1;
+    drafter.prompt_lookup_max = 4;
+    return config;
+  }
+};
+
+TEST_P(AnyOrderIdentity, DraftsNeighboursStepsAndGraphs) {
+  const RunResult alone = run(config(), 1);
+  const RunResult drafted = run(with_drafts(config()), 1);
+  EXPECT_EQ(count_differences(alone, drafted, "drafts"), 0);
+  EXPECT_GT(drafted.stats.num_accepted_tokens, 0);
+  EXPECT_LT(drafted.stats.num_accepted_tokens, drafted.stats.num_draft_tokens);
+  EXPECT_EQ(count_differences(alone, run(with_drafts(config()), 16), "drafts, together"), 0);
+  EngineConfig ahead = with_drafts(config());
+  ahead.steps_in_flight = 2;
+  EXPECT_EQ(count_differences(alone, run(ahead, 16), "drafts, together, two in flight"), 0);
+  for (const char* mode : {"NONE", "PIECEWISE", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}) {
+    EngineConfig other = with_drafts(config());
+    other.cudagraph_mode = mode;
+    EXPECT_EQ(count_differences(alone, run(other, 16), mode), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AnyOrderIdentity, ::testing::Bool(), [](const auto& param) {
+  return param.param ? std::string("Sampled") : std::string("Greedy");
+});
+
+}  // namespace
+}  // namespace foretoken
