@@ -198,8 +198,9 @@ int64_t LengthPolicy::context_ns(int num_seqs, int drafts) const {
   return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_);
 }
 
-// Steps in which nearly all sequences have room for the same number of drafts; others, as while
-// some are caught up, are like no step to come.
+// Steps in which some sequences have room for drafts and others have none stand for those with as
+// many drafts a sequence: they may last, where it does not pay to catch up the others. A few drafts
+// among many sequences, as while some are caught up or tried, are like no step to come.
 void LengthPolicy::took(uint64_t step, int64_t ns) {
   const PlannedStep& plan = planned_[step % kRingSize];
   if (!adaptive() || !config_.follows_device) return;
@@ -207,7 +208,7 @@ void LengthPolicy::took(uint64_t step, int64_t ns) {
   if (times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
   const int granted = plan.num_rows - plan.num_spans;
   const int drafts = drafts_each(granted, plan.num_spans);
-  if (std::abs(granted - drafts * plan.num_spans) > plan.num_spans / 8) return;
+  if (drafts == 0 && granted > plan.num_spans / 8) return;
   int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]) +
                      times_.context_ns(plan.num_spans, drafts, plan.num_tokens);
   for (size_t i = 0; i < grants_.size(); ++i) {

@@ -45,7 +45,8 @@ int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   const Cell& cell = row[static_cast<size_t>(nearest)];
   const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kOne - of_ns; };
   if (nearest == own) return extra(table_ns);
-  return std::clamp(extra(cell.table_ns), -table_ns / 2, int64_t{0});
+  const int64_t difference = extra(cell.table_ns);
+  return std::max(nearest < own ? difference : std::min<int64_t>(difference, 0), -table_ns / 2);
 }
 
 }  // namespace foretoken
