@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
 #include "model/json_file.h"
 
@@ -40,59 +41,29 @@ TEST(HeadDrafter, DraftsAsTheReferenceDoes) {
   }
 }
 
-struct Made {
-  std::unique_ptr<Model> target;
-  Result<std::unique_ptr<Drafter>> drafter = std::unique_ptr<Drafter>();
-};
-
-Made make_on(const DialledShape& shape, const SpeculativeConfig& config) {
-  Made made;
-  LoadOptions options;
-  options.max_rows = 8;
-  options.max_logits_rows = 4;
-  const std::string folder = dialled_folder(shape);
-  made.target = load_model(*test_device(), folder, options).value();
-  made.drafter = make_drafter({.config = config,
-                               .device = *test_device(),
-                               .target = *made.target,
-                               .target_folder = folder,
-                               .folder = config.model,
-                               .attention = find_attention_backend("auto", *test_device()).value(),
-                               .max_model_len = 256,
-                               .max_rows = 8,
-                               .max_spans = 4,
-                               .dummy = false,
-                               .token_map = {},
-                               .token_map_back = {},
-                               .draft_vocab_ids = {}});
-  return made;
-}
-
 SpeculativeConfig mtp_config(int modules, int drafts) {
   return DrafterCase{.name = "mtp", .method = "mtp", .num_modules = modules}.config(drafts);
 }
 
 TEST(HeadDrafter, NumberOfMtpDrafts) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
-  const DialledShape shape = dialled_target();
+  const DraftContext target;
   const int taken[][3] = {{1, 0, 1}, {1, 5, 5}, {3, 0, 3}, {3, 2, 2}, {3, 6, 6}, {2, 1, 1}};
   for (const auto& [modules, asked, expected] : taken) {
-    const Made made = make_on(shape, mtp_config(modules, asked));
-    ASSERT_TRUE(made.drafter.ok()) << made.drafter.status().message();
-    EXPECT_EQ(made.drafter.value()->traits().max_drafts, expected);
+    const auto drafter = target.make(mtp_config(modules, asked));
+    ASSERT_TRUE(drafter.ok()) << drafter.status().message();
+    EXPECT_EQ(drafter.value()->traits().max_drafts, expected);
   }
-  const Made made = make_on(shape, mtp_config(3, 4));
-  EXPECT_EQ(made.drafter.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(made.drafter.status().message().find("divisible"), std::string::npos);
+  expect_contains(refusal(target.make(mtp_config(3, 4))), "divisible");
 }
 
 TEST(HeadDrafter, TakesMemoryByTheBlock) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
-  const DialledShape shape = dialled_target();
+  const DraftContext target;
   for (const DrafterCase& drafter : drafter_cases()) {
     if (drafter.method == "draft_model" || drafter.name != "Mtp2") continue;
-    const Made made = make_on(shape, drafter.config(2));
-    const Drafter& mtp = *made.drafter.value();
+    const auto made = target.make(drafter.config(2));
+    const Drafter& mtp = *made.value();
     EXPECT_EQ(mtp.kv_cache(), nullptr);
     // Two layers of two heads of 16, a tap of the target's state, one module's page; floats.
     EXPECT_EQ(mtp.bytes_per_block(16), 16 * 4 * (2 * 2 * 2 * 16 + 64 + 64));
@@ -132,14 +103,14 @@ TEST(HeadDrafter, RefusesHeadsOfAnotherTarget) {
   DialledShape wide = dialled_target();
   wide.hidden_size = 96;
   wide.seed = 2;
+  const DraftContext target;
   for (const HeadKind kind : {HeadKind::kEagle, HeadKind::kEagle3, HeadKind::kMtp}) {
     SpeculativeConfig config;
     config.num_speculative_tokens = 1;
     config.model = dialled_head_folder(wide, {.kind = kind});
-    const Made made = make_on(dialled_target(), config);
-    EXPECT_EQ(made.drafter.status().code(), StatusCode::kInvalidArgument);
-    EXPECT_NE(made.drafter.status().message().find("trained for this target"), std::string::npos)
-        << made.drafter.status().message();
+    const auto drafter = target.make(config);
+    EXPECT_EQ(drafter.status().code(), StatusCode::kInvalidArgument);
+    expect_contains(refusal(drafter), "trained for this target");
   }
 }
 
