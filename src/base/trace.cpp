@@ -30,6 +30,10 @@ json event_json(size_t lane, const TraceLane::Event& event, int64_t origin_ns) {
                  {"ts", static_cast<double>(event.begin_ns - origin_ns) * kMicroseconds},
                  {"dur", static_cast<double>(event.end_ns - event.begin_ns) * kMicroseconds}};
   if (event.number != TraceLane::kNoNumber) object["args"] = {{"step", event.number}};
+  if (event.details.names == nullptr) return object;
+  for (size_t i = 0; i < TraceDetails::kMost; ++i) {
+    object["args"][(*event.details.names)[i]] = event.details.values[i];
+  }
   return object;
 }
 
@@ -47,8 +51,9 @@ TraceLane::TraceLane(std::string name, size_t capacity, const ProfilerRanges& ra
   events_.reserve(capacity);
 }
 
-void TraceLane::add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t number) {
-  const Event event{name, begin_ns, end_ns, number};
+void TraceLane::add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t number,
+                    const TraceDetails& details) {
+  const Event event{name, begin_ns, end_ns, number, details};
   if (events_.size() < capacity_) {
     events_.push_back(event);
   } else {

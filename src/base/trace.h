@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,14 @@
 
 namespace foretoken {
 
+// Numbers that stand beside an event. The names live as long as the process.
+struct TraceDetails {
+  static constexpr size_t kMost = 6;
+  using Names = std::array<const char*, kMost>;
+  const Names* names = nullptr;  // null: there are none
+  std::array<int32_t, kMost> values{};
+};
+
 // What one thread, or the device, did and when. Keeps the newest events and allocates nothing after
 // it was made. One thread adds; nobody reads meanwhile.
 class TraceLane {
@@ -20,13 +29,15 @@ class TraceLane {
     int64_t begin_ns;
     int64_t end_ns;
     uint64_t number;  // of the step, or kNoNumber
+    TraceDetails details;
   };
   static constexpr uint64_t kNoNumber = kNoRangeNumber;
 
   TraceLane(std::string name, size_t capacity, const ProfilerRanges& ranges);
 
   // Times of now_ns().
-  void add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t number = kNoNumber);
+  void add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t number = kNoNumber,
+           const TraceDetails& details = {});
 
   // The same, but makes the newest event longer where that has this name and number and ended at
   // most `most_gap_ns` before: for many small things in a row.

@@ -6,8 +6,22 @@
 #include "base/trace.h"
 #include "device/device.h"
 #include "engine/op_tracer.h"
+#include "sched/step_plan.h"
 
 namespace foretoken {
+
+// What a step holds: of its plan.
+struct StepContent {
+  int sequences = 0;
+  int rows = 0;           // with room for drafts
+  int prompt_rows = 0;    // of rows
+  int drafting = 0;       // sequences for which drafts are made, of all drafters
+  int draft_passes = 0;   // of the drafter with most
+  int catch_up_rows = 0;  // of all drafters
+
+  StepContent() = default;
+  explicit StepContent(const StepPlan& plan);
+};
 
 // What an engine did, step by step: the engine thread, the output thread and the device, as one
 // file. Keeps the newest 262,144 events of each.
@@ -22,7 +36,8 @@ class StepTrace {
   TraceLane* output() const { return output_; }
 
   // A step that ended on the device, by its clock: its target's part and its drafts. Engine thread.
-  void add_step(uint64_t step, int64_t begin_ns, int64_t published_ns, int64_t end_ns);
+  void add_step(uint64_t step, int64_t begin_ns, int64_t published_ns, int64_t end_ns,
+                const StepContent& content = {});
 
   // Writes the file; the threads have ended and the queue is drained. `ops`: those of an engine
   // without graphs, or null.
