@@ -38,9 +38,11 @@ int rows_of(const LengthPolicyConfig::PolicyDrafter& drafter, int num_sequences,
   return num_sequences * (drafter.keeps_written ? std::min(2, limit + 1) : limit + 1);
 }
 
-// Of `granted` drafts, rounded.
+// Of `granted` drafts, rounded, but one where a part of the sequences draft: such steps are of
+// another kind than those without drafts, and last where it does not pay to catch up the others.
 int drafts_each(int64_t granted, int num_seqs) {
-  return static_cast<int>((granted + num_seqs / 2) / num_seqs);
+  if (granted <= num_seqs / 8) return 0;
+  return std::max(static_cast<int>((granted + num_seqs / 2) / num_seqs), 1);
 }
 
 }  // namespace
@@ -198,9 +200,7 @@ int64_t LengthPolicy::context_ns(int num_seqs, int drafts) const {
   return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_);
 }
 
-// Steps in which some sequences have room for drafts and others have none stand for those with as
-// many drafts a sequence: they may last, where it does not pay to catch up the others. A few drafts
-// among many sequences, as while some are caught up or tried, are like no step to come.
+// Steps without prompts. What is caught up beside them may not be more than what they are for.
 void LengthPolicy::took(uint64_t step, int64_t ns) {
   const PlannedStep& plan = planned_[step % kRingSize];
   if (!adaptive() || !config_.follows_device) return;
@@ -208,7 +208,6 @@ void LengthPolicy::took(uint64_t step, int64_t ns) {
   if (times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
   const int granted = plan.num_rows - plan.num_spans;
   const int drafts = drafts_each(granted, plan.num_spans);
-  if (drafts == 0 && granted > plan.num_spans / 8) return;
   int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]) +
                      times_.context_ns(plan.num_spans, drafts, plan.num_tokens);
   for (size_t i = 0; i < grants_.size(); ++i) {

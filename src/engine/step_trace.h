@@ -14,7 +14,7 @@ namespace foretoken {
 struct StepContent {
   int sequences = 0;
   int rows = 0;           // with room for drafts
-  int prompt_rows = 0;    // of rows
+  int prompt_rows = 0;    // ids of prompts; a scored chunk has one that is no row
   int drafting = 0;       // sequences for which drafts are made, of all drafters
   int draft_passes = 0;   // of the drafter with most
   int catch_up_rows = 0;  // of all drafters

@@ -180,6 +180,31 @@ TEST_P(LayerTailTest, RunsAgainAndAgain) {
   EXPECT_TRUE(many == outcome(alone, 3));
 }
 
+class DeepTailTest : public LayerTailTest {
+  void SetUp() override {
+    if (test_device() != nullptr && test_device()->type() == DeviceType::kCpu) {
+      GTEST_SKIP() << "a kernel of the GPU's";
+    }
+    LayerTailTest::SetUp();
+  }
+};
+
+// Weights that fill a block's ring several times: what is copied over a place that is still read
+// shows once in a great many launches.
+TEST_P(DeepTailTest, EveryLaunchHasTheSameBits) {
+  constexpr int kTimes = 1000;
+  for (const int32_t rows : {1, 5}) {
+    const LayerTailArgs many = fresh(rows, rows, true), alone = fresh(rows, rows, true);
+    for (int i = 0; i < kTimes; ++i) layer_tail(queue(), many);
+    for (int i = 0; i < kTimes; ++i) enqueue_one_by_one(alone);
+    EXPECT_TRUE(outcome(many, rows) == outcome(alone, rows)) << rows << " rows";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, DeepTailTest,
+                         testing::Values(Case{"deep", 2048, 1024, 8192, 2048, DType::kBF16}),
+                         [](const auto& shape) { return std::string(shape.param.name); });
+
 // The larger ones take a GPU's own kernel; sizes that no unit of 16 or 64 divides are among them.
 INSTANTIATE_TEST_SUITE_P(Shapes, LayerTailTest,
                          testing::Values(Case{"float", 24, 16, 40, 32, DType::kF32, true},

@@ -95,9 +95,10 @@ struct TailMemory {
   static constexpr int kBarriers = 2 * (kSlots + kTailPlaces);
   static constexpr int kBytes = kSlots * kSlotBytes + kBytesX + kBarriers * 8;
   static_assert(kTailSlotAtoms == 4);
-  // No warp begins a stage before all have left the one kTailLead before it. What this stage's
-  // slots held before is older, so that no warp waits for a slot a lap ahead.
-  static_assert(kSlots >= kTailLead * kTailTile && kTailPlaces >= kTailLead);
+  // No warp begins a stage before all have left the one kTailLead before it; it leaves the stage
+  // before its own when it has begun. What this stage's slots held before is older, so that no warp
+  // waits for a slot a lap ahead.
+  static_assert(kSlots >= (kTailLead + 1) * kTailTile && kTailPlaces >= kTailLead + 1);
 
   uint8_t* shared;
   int rows;         // of a box of x

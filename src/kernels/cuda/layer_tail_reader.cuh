@@ -102,11 +102,12 @@ struct TailUnit {
         multiply(s);
         read(s + kAhead, from);
       }
-      leave(slot, before, last_read());
       if (!ready) wait(at, stage);
       from = source(at, stage);
+      const uint32_t first = w[0][3];
 #pragma unroll
       for (int s = 0; s < kAhead; ++s) {
+        if (s == 1) leave(slot, before, first | bits_from(s));
         multiply(s + kAhead);
         read(s, from);
       }
@@ -116,7 +117,7 @@ struct TailUnit {
       multiply(s);
       read(s + kAhead, from);
     }
-    leave(at, stage, last_read());
+    leave(at, stage, bits_from(0));
 #pragma unroll
     for (int s = kAhead; s < kSteps; ++s) multiply(s);
     at.advance(step);
@@ -157,8 +158,14 @@ struct TailUnit {
     const bool w = memory.has_slot(slot);
     return left && x && w;
   }
-  // Bits of what was read last of a whole slot and its x: the reads of a warp end in order.
-  __device__ uint32_t last_read() const { return w[kAhead - 1][3] | x[kAhead / 2 - 1][3]; }
+  // Bits of the fragments in the registers, without those of w of steps before this one. All, since
+  // the compiler changes the order of reads.
+  __device__ uint32_t bits_from(int step) const {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) bits |= x[s / 2][3] | (s >= step ? w[s][3] : 0);
+    return bits;
+  }
   // read: see arrive_after_reads.
   __device__ void leave(TailSlot slot, const TailStage& stage, uint32_t read) const {
     __syncwarp();
