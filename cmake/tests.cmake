@@ -106,6 +106,11 @@ if(FORETOKEN_CUDA AND device_check_sources)
   add_dependencies(device_check foretoken_cuda)
   add_test(NAME cuda/device_check COMMAND device_check)
   set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  if(Python3_Interpreter_FOUND)
+    add_test(NAME cuda/arrivals COMMAND ${Python3_EXECUTABLE}
+      ${PROJECT_SOURCE_DIR}/tools/cuda/check_arrivals.py $<TARGET_FILE:foretoken_cuda>)
+    set_tests_properties(cuda/arrivals PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
 endif()
 
 # Ranks as processes, without a model: killed, stopped, cut off, on two hosts as network namespaces.

@@ -104,11 +104,10 @@ struct TailUnit {
       }
       if (!ready) wait(at, stage);
       from = source(at, stage);
-      const uint32_t first = w[0][3];
 #pragma unroll
       for (int s = 0; s < kAhead; ++s) {
-        if (s == 1) leave(slot, before, first | bits_from(s));
         multiply(s + kAhead);
+        if (s == 0) leave(slot, before, bits());
         read(s, from);
       }
     }
@@ -117,9 +116,11 @@ struct TailUnit {
       multiply(s);
       read(s + kAhead, from);
     }
-    leave(at, stage, bits_from(0));
 #pragma unroll
-    for (int s = kAhead; s < kSteps; ++s) multiply(s);
+    for (int s = kAhead; s < kSteps; ++s) {
+      multiply(s);
+      if (s == kAhead) leave(at, stage, bits());
+    }
     at.advance(step);
     stage = stage.after();
   }
@@ -132,16 +133,16 @@ struct TailUnit {
     if (rest == 0) return;
     wait(at, stage);
     const Source from = source(at, stage);
-    uint32_t bits = 0;
+    uint32_t seen = 0;
 #pragma unroll
     for (int s = 0; s < kSteps - kStepsOfAtom; ++s) {
       if (s / kStepsOfAtom >= rest) break;
       if (s % 2 == 0) read_x(s / 2, from);
       read_w(s, from);
       multiply(s);
-      bits |= w[s % kAhead][3] | x[s / 2 % (kAhead / 2)][3];
+      seen |= w[s % kAhead][3] | x[s / 2 % (kAhead / 2)][3];
     }
-    leave(at, stage, bits);
+    leave(at, stage, seen);
     stage = stage.after();
   }
 
@@ -158,13 +159,12 @@ struct TailUnit {
     const bool w = memory.has_slot(slot);
     return left && x && w;
   }
-  // Bits of the fragments in the registers, without those of w of steps before this one. All, since
-  // the compiler changes the order of reads.
-  __device__ uint32_t bits_from(int step) const {
-    uint32_t bits = 0;
+  // Of all fragments in the registers: the compiler changes the order of reads.
+  __device__ uint32_t bits() const {
+    uint32_t all = 0;
 #pragma unroll
-    for (int s = 0; s < kAhead; ++s) bits |= x[s / 2][3] | (s >= step ? w[s][3] : 0);
-    return bits;
+    for (int s = 0; s < kAhead; ++s) all |= w[s][3] | x[s / 2][3];
+    return all;
   }
   // read: see arrive_after_reads.
   __device__ void leave(TailSlot slot, const TailStage& stage, uint32_t read) const {
