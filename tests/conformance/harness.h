@@ -36,8 +36,8 @@ struct RunResult {
   RequestStats stats;                     // sums over the requests of the counted run
 };
 
-// FORETOKEN_TEST_DEVICE (cpu or cuda) and FORETOKEN_TEST_PROMPTS (default 200; sanitizer builds run
-// fewer) choose where and how much.
+// FORETOKEN_TEST_DEVICE (cpu or cuda) and FORETOKEN_TEST_PROMPTS (4 at least, default 200;
+// sanitizer builds run fewer) choose where and how much.
 std::string test_device_name();
 int num_test_prompts(int most);
 
