@@ -1,7 +1,6 @@
 #include "draft/length_policy.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <string>
 
