@@ -117,16 +117,7 @@ struct TeamReader {
     find_highest<Halves>(highest, own);
     float keeps[2];
 #pragma unroll
-    for (int i = 0; i < Halves; ++i) {
-      const float base = highest[i] == -INFINITY ? 0.0f : highest[i];
-      keeps[i] = exp2_approx(__fsub_rn(part.highest[i], base));
-      part.highest[i] = highest[i];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        float& score = own[j / 2][i * 2 + j % 2];
-        score = exp2_approx(__fsub_rn(score, base));
-      }
-    }
+    for (int i = 0; i < Halves; ++i) weigh_scores(part, own, keeps, i, highest[i]);
     share<Halves>(weights, own);
     add_weights<Halves>(part, weights, keeps);
     rescale_values<Unit::kPart, Halves>(part, keeps);

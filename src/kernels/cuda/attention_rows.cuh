@@ -117,6 +117,23 @@ __device__ void add_weights(RowSums& part, const float (&weights)[kUnit / 8][4],
   }
 }
 
+// Turns the scores of row half i into weights relative to its new highest score.
+template <int Blocks>
+__device__ void weigh_scores(RowSums& part, float (&scores)[Blocks][4], float (&keeps)[2], int i,
+                             float highest) {
+  const float base = highest == -INFINITY ? 0.0f : highest;
+  keeps[i] = exp2_approx(__fsub_rn(part.highest[i], base));
+  part.highest[i] = highest;
+#pragma unroll
+  for (int n = 0; n < Blocks; ++n) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      float& score = scores[n][i * 2 + j];
+      score = exp2_approx(__fsub_rn(score, base));
+    }
+  }
+}
+
 // Turns products into weights relative to the new highest score, by which the values summed so far
 // are then to be rescaled: see `rescale_values`. A tile of which a row sees nothing leaves that
 // row's bits as they are. Halves: 1 leaves out rows 8 to 15. begin: the first position. scale > 0.
@@ -139,17 +156,7 @@ __device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps
     float highest = fmaxf(tops[0], tops[1]);
     highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
     highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
-    const float base = highest == -INFINITY ? 0.0f : highest;
-    keeps[i] = exp2_approx(__fsub_rn(part.highest[i], base));
-    part.highest[i] = highest;
-#pragma unroll
-    for (int n = 0; n < kUnit / 8; ++n) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        float& score = scores[n][i * 2 + j];
-        score = exp2_approx(__fsub_rn(score, base));
-      }
-    }
+    weigh_scores(part, scores, keeps, i, highest);
   }
   add_weights<Halves>(part, scores, keeps);
 }
