@@ -329,7 +329,7 @@ void EngineLoop::note_step(uint64_t step) {
   policy_.took(step - 1, follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns);
   if (trace_ == nullptr) return;
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns,
-                   StepContent(plans_[(step - 1) % kStepRingSize]));
+                   step_details(plans_[(step - 1) % kStepRingSize]));
 }
 
 void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {

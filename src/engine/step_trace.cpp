@@ -13,21 +13,20 @@ namespace {
 constexpr size_t kEventsOfALane = 262144;
 constexpr int kNumComparisons = 30;
 
-// In the order of StepContent.
-constexpr TraceDetails::Names kContentNames = {"sequences", "rows",         "prompt rows",
-                                               "drafting",  "draft passes", "catch-up rows"};
-
 }  // namespace
 
-StepContent::StepContent(const StepPlan& plan)
-    : sequences(static_cast<int>(plan.spans.size())),
-      rows(plan.num_rows),
-      prompt_rows(plan.num_new_ids) {
+TraceDetails step_details(const StepPlan& plan) {
+  static constexpr TraceDetails::Names kNames = {"sequences", "rows",         "prompt rows",
+                                                 "drafting",  "draft passes", "catch-up rows"};
+  DraftUse all;
   for (const DraftUse& use : plan.drafts) {
-    drafting += use.num_spans;
-    draft_passes = std::max(draft_passes, use.num_passes);
-    catch_up_rows += use.catch_up_rows;
+    all.num_spans += use.num_spans;
+    all.num_passes = std::max(all.num_passes, use.num_passes);
+    all.catch_up_rows += use.catch_up_rows;
   }
+  return {&kNames,
+          {static_cast<int32_t>(plan.spans.size()), plan.num_rows, plan.num_new_ids, all.num_spans,
+           all.num_passes, all.catch_up_rows}};
 }
 
 Result<std::unique_ptr<StepTrace>> StepTrace::start(const std::string& path, Device& device,
@@ -60,10 +59,7 @@ Status StepTrace::compare_clocks(Device& device, Queue& queue) {
 }
 
 void StepTrace::add_step(uint64_t step, int64_t begin_ns, int64_t published_ns, int64_t end_ns,
-                         const StepContent& content) {
-  const TraceDetails details{&kContentNames,
-                             {content.sequences, content.rows, content.prompt_rows,
-                              content.drafting, content.draft_passes, content.catch_up_rows}};
+                         const TraceDetails& details) {
   device_->add("step", begin_ns + offset_ns_, published_ns + offset_ns_, step, details);
   if (end_ns > published_ns) {
     device_->add("draft", published_ns + offset_ns_, end_ns + offset_ns_, step);

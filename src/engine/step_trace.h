@@ -10,18 +10,10 @@
 
 namespace foretoken {
 
-// What a step holds: of its plan.
-struct StepContent {
-  int sequences = 0;
-  int rows = 0;           // with room for drafts
-  int prompt_rows = 0;    // ids of prompts; a scored chunk has one that is no row
-  int drafting = 0;       // sequences for which drafts are made, of all drafters
-  int draft_passes = 0;   // of the drafter with most
-  int catch_up_rows = 0;  // of all drafters
-
-  StepContent() = default;
-  explicit StepContent(const StepPlan& plan);
-};
+// What a step holds, by its plan: sequences, rows with room for drafts, ids of prompts (a scored
+// chunk has one that is no row), sequences that drafts are made for, passes of the drafter with
+// most, rows that drafters catch up.
+TraceDetails step_details(const StepPlan& plan);
 
 // What an engine did, step by step: the engine thread, the output thread and the device, as one
 // file. Keeps the newest 262,144 events of each.
@@ -37,7 +29,7 @@ class StepTrace {
 
   // A step that ended on the device, by its clock: its target's part and its drafts. Engine thread.
   void add_step(uint64_t step, int64_t begin_ns, int64_t published_ns, int64_t end_ns,
-                const StepContent& content = {});
+                const TraceDetails& details = {});
 
   // Writes the file; the threads have ended and the queue is drained. `ops`: those of an engine
   // without graphs, or null.
