@@ -54,7 +54,9 @@ TEST(HeadDrafter, NumberOfMtpDrafts) {
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(drafter.value()->traits().max_drafts, expected);
   }
-  expect_contains(refusal(target.make(mtp_config(3, 4))), "divisible");
+  const auto drafter = target.make(mtp_config(3, 4));
+  EXPECT_EQ(drafter.status().code(), StatusCode::kInvalidArgument);
+  expect_contains(refusal(drafter), "divisible");
 }
 
 TEST(HeadDrafter, TakesMemoryByTheBlock) {
