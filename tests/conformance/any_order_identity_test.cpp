@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <iostream>
 #include <random>
 #include <vector>
@@ -20,21 +19,6 @@ constexpr int kMostPrompt = 900;
 
 class AnyOrderIdentity : public ::testing::TestWithParam<bool> {
  protected:
-  static EngineConfig config() {
-    EngineConfig config;
-    config.model = std::string(FORETOKEN_SOURCE_DIR) + "/bench/configs/llama-68m";
-    config.device = test_device_name();
-    config.load_format = "dummy";
-    config.skip_tokenizer_init = true;
-    config.max_model_len = 1024;
-    config.max_num_seqs = 16;
-    config.max_num_batched_tokens = 16 * kMostPrompt;  // no prompt is cut
-    config.num_gpu_blocks_override = 16 * 64;
-    config.batch_invariant = "off";
-    config.steps_in_flight = 1;
-    return config;
-  }
-
   // Of 1 to kMostPrompt tokens with repeats, so that drafts are found.
   static std::vector<Request> requests() {
     // The CPU has one order.
@@ -57,53 +41,39 @@ class AnyOrderIdentity : public ::testing::TestWithParam<bool> {
     return requests;
   }
 
-  static RunResult run(const EngineConfig& config, size_t batch) {
+  static RunResult run(Variant variant) {
+    variant.max_batched_tokens = 16 * kMostPrompt;  // no prompt is cut
+    EngineConfig config =
+        config_of(variant, std::string(FORETOKEN_SOURCE_DIR) + "/bench/configs/llama-68m");
+    config.load_format = "dummy";
+    config.skip_tokenizer_init = true;
+    config.batch_invariant = "off";
     std::unique_ptr<Engine> engine;
     const Status made = make_engine(config, &engine);
     EXPECT_TRUE(made.ok()) << made.message();
-    RunResult result;
-    if (!made.ok()) return result;
-    const auto all = requests();
-    for (size_t begin = 0; begin < all.size(); begin += batch) {
-      const size_t end = std::min(all.size(), begin + batch);
-      for (RequestOutput& output : engine->generate({all.data() + begin, all.data() + end})) {
-        EXPECT_TRUE(output.status.ok()) << output.status.message();
-        result.ids.push_back(std::move(output.token_ids));
-        result.stats += output.stats;
-      }
-    }
+    if (!made.ok()) return {};
+    RunResult result = run_requests(*engine, variant, requests());
     expect_all_free(*engine);
     std::cout << "device=" << test_device_name() << " attention "
               << engine->info().attention_backend << ", drafted " << result.stats.num_draft_tokens
               << ", accepted " << result.stats.num_accepted_tokens << "\n";
     return result;
   }
-
-  static EngineConfig with_drafts(EngineConfig config) {
-    SpeculativeConfig& drafter = config.speculative.emplace_back();
-    drafter.method = "ngram";
-    drafter.num_speculative_tokens = 4;
-    drafter.length_policy = "fixed";
-    drafter.prompt_lookup_min = 1;
-    drafter.prompt_lookup_max = 4;
-    return config;
-  }
 };
 
 TEST_P(AnyOrderIdentity, DraftsNeighboursStepsAndGraphs) {
-  const RunResult alone = run(config(), 1);
-  const RunResult drafted = run(with_drafts(config()), 1);
+  const RunResult alone = run({});
+  const RunResult drafted = run({.num_drafts = 4});
   EXPECT_EQ(count_differences(alone, drafted, "drafts"), 0);
   EXPECT_GT(drafted.stats.num_accepted_tokens, 0);
   EXPECT_LT(drafted.stats.num_accepted_tokens, drafted.stats.num_draft_tokens);
-  EXPECT_EQ(count_differences(alone, run(with_drafts(config()), 16), "drafts, together"), 0);
-  EngineConfig ahead = with_drafts(config());
-  ahead.steps_in_flight = 2;
-  EXPECT_EQ(count_differences(alone, run(ahead, 16), "drafts, together, two in flight"), 0);
+  EXPECT_EQ(count_differences(alone, run({.num_drafts = 4, .batch = 16}), "drafts, together"), 0);
+  EXPECT_EQ(count_differences(alone, run({.num_drafts = 4, .steps_in_flight = 2, .batch = 16}),
+                              "drafts, together, two in flight"),
+            0);
   for (const char* mode : {"NONE", "PIECEWISE", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}) {
-    EngineConfig other = with_drafts(config());
-    other.cudagraph_mode = mode;
-    EXPECT_EQ(count_differences(alone, run(other, 16), mode), 0);
+    EXPECT_EQ(
+        count_differences(alone, run({.num_drafts = 4, .batch = 16, .graph_mode = mode}), mode), 0);
   }
 }
 

@@ -113,24 +113,30 @@ std::vector<Request> dialled_requests(const test::DialledSet& set, const std::st
   return requests;
 }
 
+RunResult run_requests(Engine& engine, const Variant& variant,
+                       const std::vector<Request>& requests) {
+  RunResult result;
+  const auto batch = static_cast<size_t>(variant.batch);
+  for (size_t begin = 0; begin < requests.size(); begin += batch) {
+    const size_t end = std::min(requests.size(), begin + batch);
+    const auto first = requests.begin();
+    for (RequestOutput& output : engine.generate(std::vector<Request>(
+             first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)))) {
+      EXPECT_TRUE(output.status.ok()) << variant.describe() << ": " << output.status.message();
+      result.ids.push_back(std::move(output.token_ids));
+      result.stats += output.stats;
+    }
+  }
+  return result;
+}
+
 RunResult run_dialled(const Variant& variant, const test::DialledSet& set,
                       const std::vector<Request>& requests, const TestHooks& hooks) {
   const auto engine = EngineImpl::create(config_of(variant, set), hooks);
   EXPECT_TRUE(engine.ok()) << variant.describe() << ": " << engine.status().message();
   RunResult result;
-  const auto batch = static_cast<size_t>(variant.batch);
   for (int round = 0; engine.ok() && round < (variant.warm ? 2 : 1); ++round) {
-    result = {};
-    for (size_t begin = 0; begin < requests.size(); begin += batch) {
-      const size_t end = std::min(requests.size(), begin + batch);
-      const auto first = requests.begin();
-      for (RequestOutput& output : engine.value()->generate(std::vector<Request>(
-               first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)))) {
-        EXPECT_TRUE(output.status.ok()) << variant.describe() << ": " << output.status.message();
-        result.ids.push_back(std::move(output.token_ids));
-        result.stats += output.stats;
-      }
-    }
+    result = run_requests(*engine.value(), variant, requests);
   }
   if (engine.ok()) expect_all_free(*engine.value());
   return result;
@@ -138,10 +144,10 @@ RunResult run_dialled(const Variant& variant, const test::DialledSet& set,
 
 namespace {
 
-std::vector<Request> make_requests(const std::vector<std::string>& prompts, size_t begin,
-                                   size_t end, bool sampled, int max_tokens) {
+std::vector<Request> make_requests(const std::vector<std::string>& prompts, bool sampled,
+                                   int max_tokens) {
   std::vector<Request> requests;
-  for (size_t i = begin; i < end; ++i) {
+  for (size_t i = 0; i < prompts.size(); ++i) {
     Request request;
     request.prompt = prompts[i];
     request.sampling.max_tokens = max_tokens;
@@ -153,21 +159,6 @@ std::vector<Request> make_requests(const std::vector<std::string>& prompts, size
     requests.push_back(std::move(request));
   }
   return requests;
-}
-
-RunResult run_once(Engine& engine, const Variant& variant, const std::vector<std::string>& prompts,
-                   bool sampled, int max_tokens) {
-  RunResult result;
-  for (size_t begin = 0; begin < prompts.size(); begin += variant.batch) {
-    const size_t end = std::min(prompts.size(), begin + variant.batch);
-    for (RequestOutput& output :
-         engine.generate(make_requests(prompts, begin, end, sampled, max_tokens))) {
-      EXPECT_TRUE(output.status.ok()) << variant.describe() << ": " << output.status.message();
-      result.ids.push_back(std::move(output.token_ids));
-      result.stats += output.stats;
-    }
-  }
-  return result;
 }
 
 }  // namespace
@@ -183,8 +174,9 @@ RunResult run_config(const EngineConfig& config, const Variant& variant,
   const Status status = make_engine(config, &engine);
   EXPECT_TRUE(status.ok()) << status.message();
   if (!status.ok()) return {};
-  if (variant.warm) (void)run_once(*engine, variant, prompts, sampled, max_tokens);
-  RunResult result = run_once(*engine, variant, prompts, sampled, max_tokens);
+  const std::vector<Request> requests = make_requests(prompts, sampled, max_tokens);
+  if (variant.warm) (void)run_requests(*engine, variant, requests);
+  RunResult result = run_requests(*engine, variant, requests);
   expect_all_free(*engine);
   return result;
 }

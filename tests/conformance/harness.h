@@ -55,7 +55,11 @@ EngineConfig config_of(const Variant& variant, const test::DialledSet& set);
 std::vector<Request> dialled_requests(const test::DialledSet& set, const std::string& drafter,
                                       int count, int max_tokens);
 
-// Runs the requests, `variant.batch` of them together, in a fresh engine on the set (twice where
+// Runs the requests, `variant.batch` of them together.
+RunResult run_requests(Engine& engine, const Variant& variant,
+                       const std::vector<Request>& requests);
+
+// The same in a fresh engine on the set (twice where
 // the variant is warm; the second run counts) and expects all slots and blocks to be free again.
 RunResult run_dialled(const Variant& variant, const test::DialledSet& set,
                       const std::vector<Request>& requests, const TestHooks& hooks = {});
