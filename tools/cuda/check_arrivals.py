@@ -7,8 +7,8 @@ FILE: an object or library with code for sm_90a. An arrival does not wait for re
 under way, and the copy that it lets start may overtake them (src/kernels/cuda/bulk_copy.cuh, arrive_after_reads).
 In the machine code of each kernel that has both, what an LDSM of the last 128 instructions brought must have been
 used before an arrival, if no other arrival lies between. Instructions are taken in the order of their addresses,
-so a branch may hide a fault or show one that is none: look at what is printed. Exits with 1 where any was found, with 77 where there is
-no cuobjdump (CUDA's bin folder, or the wheel nvidia-cuda-cuobjdump). Standard library only.
+so a branch may hide a fault or show one that is none: look at what is printed. Exits with 1 where any was found,
+with 77 where there is no cuobjdump (CUDA's bin folder, or the wheel nvidia-cuda-cuobjdump). Standard library only.
 """
 
 import re
