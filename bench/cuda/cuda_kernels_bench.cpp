@@ -10,7 +10,8 @@
 #include "kernels/sample.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
-// cache: cuda_kernels_bench [gemm|prefill|hot|layers|attention|long|prompts|sample]...
+// cache: cuda_kernels_bench [gemm|prefill|hot|layers|attention|long|prompts|sample|ROWS]...
+// ROWS: numbers of rows for `hot`.
 namespace foretoken::check {
 namespace {
 
@@ -145,10 +146,10 @@ void print_rates(Gpu& gpu, const char* name, const std::vector<GemmArgs>& produc
 
 // The products of a layer as the engine launches them, for so long that the card is at its power
 // limit: for a few milliseconds they run at higher clocks.
-void bench_hot(Gpu& gpu) {
+void bench_hot(Gpu& gpu, const std::vector<int>& row_counts) {
   constexpr int kLayers = 4;
   std::printf("products without a pause, TFLOP/s: first 20 ms, after 1 s\n");
-  for (const int rows : {256, 2048, 8192}) {
+  for (const int rows : row_counts) {
     Pool pool(gpu);
     const auto* counts = device_counts(pool, rows, 0);
     const auto* x = pool.upload(random_bf16(int64_t{rows} * 14336, 2));
@@ -427,10 +428,15 @@ int run(int argc, char** argv) {
     }
     return argc == 1;
   };
+  std::vector<int> row_counts;
+  for (int i = 1; i < argc; ++i) {
+    if (const int rows = std::atoi(argv[i]); rows > 0) row_counts.push_back(rows);
+  }
+  if (row_counts.empty()) row_counts = {256, 2048, 8192};
   if (wanted("gemm")) bench_gemm(gpu);
   if (wanted("layers")) bench_layers(gpu);
   if (wanted("prefill")) bench_prefill(gpu);
-  if (wanted("hot")) bench_hot(gpu);
+  if (wanted("hot")) bench_hot(gpu, row_counts);
   if (wanted("attention")) bench_attention(gpu);
   if (wanted("long")) bench_long_attention(gpu);
   if (wanted("prompts")) bench_prompt_attention(gpu);

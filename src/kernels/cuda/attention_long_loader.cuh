@@ -164,6 +164,7 @@ struct LongKvLoader {
       const LongJob& job = state.jobs[places.place];
       if (job.tile.num_tokens == 0) return;
       load_values(job);
+      arrive(&state.job_empty[places.place]);
     }
   }
 };
@@ -197,6 +198,7 @@ struct LongQueryLoader {
       wait_barrier(&state.job_full[places.place], places.parity);
       const QueryTile tile = state.jobs[places.place].tile;
       if (tile.num_tokens > 0) load(tile, queries + places.place * LongShape<Dim>::kQueryBytes);
+      arrive(&state.job_empty[places.place]);
       __syncwarp();
       if (thread % 32 == 0) arrive(&state.q_full[places.place]);
       if (tile.num_tokens == 0) return;

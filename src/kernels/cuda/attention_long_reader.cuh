@@ -208,9 +208,8 @@ struct LongReader {
       const LongJob& job = state.jobs[places.place];
       if (job.tile.num_tokens == 0) return;
       attend(job, queries + uniform(places.place) * S::kQueryBytes);
-      __syncwarp();
       const auto job_empty = static_cast<uint32_t>(offsetof(LongState, job_empty));
-      if (leads) arrive(barriers + job_empty + places.place * 8);
+      arrive(barriers + job_empty + places.place * 8);
     }
   }
 };

@@ -277,8 +277,7 @@ struct TeamReader {
       if (job.leads) tell_partials(job);
       load_queries(shared_address(memory.queries(team, place.place)));
       job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
-      __syncwarp();
-      if (threadIdx.x == 0) arrive(state.job_empty + place.place);
+      arrive(state.job_empty + place.place);
     }
   }
 };

@@ -51,7 +51,7 @@ struct TeamState {
   __device__ void init() {
     for (int i = 0; i < kPlaces; ++i) {
       init_barrier(job_full + i, 1);
-      init_barrier(job_empty + i, kReaders);
+      init_barrier(job_empty + i, kReaders * 32);
     }
     for (int i = 0; i < kSlots; ++i) {
       init_barrier(full + i, 1);

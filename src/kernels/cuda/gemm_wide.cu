@@ -95,6 +95,7 @@ bool launch_best(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream,
 
 auto cuts_of(const StoreOutput&) {
   return cuts<StoreOutput, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 256, 1, 2>,
+              WideShape<1, 1, 168, 3, 1>, WideShape<1, 1, 120, 3, 1>,
               WideShape<2, 1, 224, 1, 1>, WideShape<2, 1, 192, 2, 1>, WideShape<2, 1, 144, 2, 1>,
               WideShape<2, 1, 128, 2, 1>, WideShape<2, 1, 96, 2, 1>, WideShape<1, 2, 96, 2, 1>,
               WideShape<1, 1, 224, 4, 1>, WideShape<1, 1, 192, 2, 1>, WideShape<1, 1, 160, 4, 1>,
@@ -104,7 +105,7 @@ auto cuts_of(const StoreOutput&) {
 
 // Pairs of matrices are never narrow.
 auto cuts_of(const StoreGated&) {
-  return cuts<StoreGated, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 224, 2, 1>,
+  return cuts<StoreGated, WideShape<3, 1, 224, 1, 1>, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 224, 2, 1>,
               WideShape<2, 1, 224, 1, 2>, WideShape<2, 1, 224, 1, 1>, WideShape<2, 1, 128, 2, 1>,
               WideShape<1, 1, 128, 2, 1>>();
 }
@@ -118,8 +119,9 @@ auto cuts_of(const KeepBest&) {
 }  // namespace
 
 int resident_clusters(int cluster) {
-  static const std::array<int, 3> counts{count_resident(1), count_resident(2), count_resident(4)};
-  return counts[cluster / 2];
+  static const std::array<int, 4> counts{count_resident(1), count_resident(2), count_resident(3),
+                                         count_resident(4)};
+  return counts[cluster - 1];
 }
 
 bool launch_gemm_wide(const GemmArgs& args, cudaStream_t stream) {

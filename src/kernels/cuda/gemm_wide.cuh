@@ -23,17 +23,22 @@ struct WideProducts {
         skip(work.num_stages);
         continue;
       }
-      float c[Shape::kTilesX][Shape::kN / 2];
+      Sums c;
       multiply(c);
       const int column = work.column(tile);
 #pragma unroll
-      for (int i = 0; i < Shape::kTilesX; ++i) {
-        epilogue.take_rows(args, work.live, row + i * 64, column * Shape::kN, column, c[i]);
+      for (int i = 0; i < kTiles; ++i) {
+        const int n = column * Shape::kN + i % Shape::kTilesW * kTileN;
+        epilogue.take_rows(args, work.live, row + i / Shape::kTilesW * 64, n, column, c[i]);
       }
     }
   }
 
  private:
+  static constexpr int kTiles = Shape::kTilesX * Shape::kTilesW;
+  static constexpr int kTileN = Shape::kN / Shape::kTilesW;
+  using Sums = float[kTiles][kTileN / 2];  // tiles of a row of x follow each other
+
   // Tells every block that fills this stage of ours that this warp has read it.
   __device__ void release(int stage) const {
     const int lane = threadIdx.x % 32;
@@ -56,7 +61,7 @@ struct WideProducts {
     }
   }
 
-  __device__ void multiply(float (&c)[Shape::kTilesX][Shape::kN / 2]) const {
+  __device__ void multiply(Sums& c) const {
     int last = 0;
     for (int i = 0; i < work.num_stages; ++i) {
       multiply_stage(c, i > 0);
@@ -69,8 +74,9 @@ struct WideProducts {
     release(last);
   }
 
-  __device__ void multiply_stage(float (&c)[Shape::kTilesX][Shape::kN / 2], bool add) const {
+  __device__ void multiply_stage(Sums& c, bool add) const {
     constexpr int kTileBytes = 64 * 128;
+    constexpr int kTileBytesW = kTileN / kGroupRows * Shape::kAtoms * kAtomBytes;
     const int first_tile = static_cast<int>(threadIdx.x) / 128 * Shape::kTilesX;
     wait_barrier(ring.full + ring.at.place, ring.at.parity);
     wgmma_fence();
@@ -82,9 +88,10 @@ struct WideProducts {
 #pragma unroll
       for (int step = 0; step < kAtomK / 16; ++step) {
 #pragma unroll
-        for (int i = 0; i < Shape::kTilesX; ++i) {
-          const uint64_t a = swizzled_operand(x + i * kTileBytes, kAtomBytes);
-          wgmma<Shape::kN>(c[i], a + step * 2, b + step * 2, add || atom + step > 0);
+        for (int i = 0; i < kTiles; ++i) {
+          const uint64_t a = swizzled_operand(x + i / Shape::kTilesW * kTileBytes, kAtomBytes);
+          const uint64_t tile = b + i % Shape::kTilesW * (kTileBytesW / 16);
+          wgmma<kTileN>(c[i], a + step * 2, tile + step * 2, add || atom + step > 0);
         }
       }
     }
@@ -111,10 +118,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   work.set_live(live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows));
   constexpr bool kMovesRegisters = Shape::kWarpgroups > 1;  // one has all that a thread can use
   if (threadIdx.x < kLoading) {
-    if constexpr (kMovesRegisters) raise_registers<232>();
+    if constexpr (kMovesRegisters) raise_registers<Shape::kWarpgroups == 2 ? 232 : 160>();
     WideProducts<Shape>{ring, work}.run(args, epilogue);
   } else {
-    if constexpr (kMovesRegisters) lower_registers<40>();
+    if constexpr (kMovesRegisters) lower_registers<Shape::kWarpgroups == 2 ? 40 : 32>();
     if (threadIdx.x == kLoading) loader.run(work);
   }
   // A block stays while others of its cluster may still send to it.

@@ -21,6 +21,9 @@ struct WideShape {
   static constexpr int kWarpgroups = Warpgroups_;
   static constexpr int kTilesX = TilesX_;  // of a warpgroup
   static constexpr int kN = N_;
+  // Products side by side: the compiler refuses one of more than 200 columns where a thread starts
+  // with 128 registers.
+  static constexpr int kTilesW = kWarpgroups == 3 && kN > 200 ? 2 : 1;
   static constexpr int kClusterX = ClusterX_;
   static constexpr int kClusterW = ClusterW_;
   static constexpr int kCluster = kClusterX * kClusterW;
@@ -37,6 +40,7 @@ struct WideShape {
   static_assert(kGroups % kClusterX == 0 && kGroups / kClusterX <= 32);
   static_assert(kRows % (8 * kClusterW) == 0 && kRows / kClusterW <= 256);
   static_assert(kStages >= 3 && kAtoms <= 2);
+  static_assert(kTilesW == 1 || kGroups % (2 * kTilesW) == 0);  // pairs of gate and up stay whole
 };
 
 // Which tiles there are and in which order: along x first within bands of rows, so that the blocks
