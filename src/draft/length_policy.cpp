@@ -348,7 +348,7 @@ DraftGrant LengthPolicy::probe(uint64_t step, int drafter, const BatchDemand& de
   State& state = states_[index];
   if (own.num_decoding == 0 || step < state.next_probe) return {};
   const int fewest = own.num_ready > 0 ? 0 : own.fewest_missing;
-  for (const int num_spans : {1 + own.num_decoding / kProbeShare, 1}) {
+  for (int num_spans = 1 + own.num_decoding / kProbeShare; num_spans > 0; num_spans /= 2) {
     const int missing = num_spans > 1 ? fewest + fewest / 2 : fewest;
     const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
     if (rows > traits.max_catch_up_rows) continue;

@@ -1,6 +1,7 @@
 #include "draft/step_times.h"
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -122,9 +123,12 @@ Status read_context(const nlohmann::json& json, const std::string& where, StepTi
   return {};
 }
 
-// The value at `at` on the line from (0, a) to (length, b).
+// The value at `at` on the line from (0, a) to (length, b). b - a and length are up to 2^40.
 int64_t between(int64_t a, int64_t b, int64_t at, int64_t length) {
-  return length > 0 ? a + (b - a) * at / length : a;
+  if (length <= 0) return a;
+  const auto width = static_cast<int>(std::bit_width(static_cast<uint64_t>(length)));
+  const int shift = std::max(width - 20, 0);
+  return a + (b - a) * (at >> shift) / (length >> shift);
 }
 
 std::string list_of(std::span<const std::string> names) {
@@ -178,11 +182,37 @@ int64_t StepTimes::step_ns(int num_seqs, int64_t granted, int64_t live) const {
   while (high + 1 < verify.size() && granted > int64_t{verify[high].drafts} * num_seqs) ++high;
   const VerifyTimes& above = verify[high];
   const VerifyTimes& below = verify[high == 0 ? 0 : high - 1];
-  const int64_t length = int64_t{above.drafts - below.drafts} * num_seqs;
-  const int64_t at = std::min(granted - int64_t{below.drafts} * num_seqs, length);
-  const int64_t idle = between(below.idle.at(num_seqs), above.idle.at(num_seqs), at, length);
-  const int64_t full = between(below.full.at(num_seqs), above.full.at(num_seqs), at, length);
+  const int64_t most = int64_t{above.drafts} * num_seqs;
+  const auto between_drafts = [&](int64_t a, int64_t b) {
+    return between_rows({num_seqs + int64_t{below.drafts} * num_seqs, a}, {num_seqs + most, b},
+                        num_seqs + std::min(granted, most));
+  };
+  const int64_t idle = between_drafts(verify_ns(below.idle, num_seqs, below.drafts),
+                                      verify_ns(above.idle, num_seqs, above.drafts));
+  const int64_t full = between_drafts(verify_ns(below.full, num_seqs, below.drafts),
+                                      verify_ns(above.full, num_seqs, above.drafts));
   return between(idle, std::max(idle, full), std::min(live, granted), granted);
+}
+
+int64_t StepTimes::between_rows(RowTime low, RowTime high, int64_t rows) const {
+  const auto target_ns = [&](int64_t size) {
+    return target.at(static_cast<int>(std::min<int64_t>(size, kMaxSize)));
+  };
+  const int64_t from = target_ns(low.rows);
+  const int64_t length = target_ns(high.rows) - from;
+  if (length <= 0) return between(low.ns, high.ns, rows - low.rows, high.rows - low.rows);
+  return between(low.ns, high.ns, target_ns(rows) - from, length);
+}
+
+int64_t StepTimes::verify_ns(const TimeCurve& curve, int num_seqs, int drafts) const {
+  const auto points = curve.points();
+  const auto high = std::lower_bound(
+      points.begin(), points.end(), num_seqs,
+      [](const TimeCurve::Point& point, int wanted) { return point.size < wanted; });
+  if (high == points.begin() || high == points.end()) return curve.at(num_seqs);
+  const TimeCurve::Point& low = *std::prev(high);
+  const int64_t each = drafts + 1;
+  return between_rows({low.size * each, low.ns}, {high->size * each, high->ns}, num_seqs * each);
 }
 
 int64_t StepTimes::context_ns(int num_seqs, int drafts, int64_t num_tokens) const {

@@ -90,6 +90,16 @@ struct StepTimes {
   // A table to read, one line a size.
   std::string text() const;
   bool operator==(const StepTimes&) const = default;
+
+ private:
+  struct RowTime {
+    int64_t rows = 0;
+    int64_t ns = 0;
+  };
+  // Between two times that were measured, `rows` rows. It goes as `target` does, which has more
+  // sizes: a device whose kernels work in tiles jumps where one more row begins another tile.
+  int64_t between_rows(RowTime low, RowTime high, int64_t rows) const;
+  int64_t verify_ns(const TimeCurve& curve, int num_seqs, int drafts) const;
 };
 
 std::string step_times_to_json(const StepTimes& times);

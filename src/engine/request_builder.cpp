@@ -143,10 +143,20 @@ void add_logprobs(RequestState& state) {
       sampling.logprobs ? sequence.max_len - sequence.prompt_len : 0);
 }
 
+// Length below which nothing but an error or its user ends a request.
+int64_t min_len_of(const SamplingParams& sampling, const SlotLengths& lengths) {
+  const bool runs_to_the_end = sampling.ignore_eos && sampling.stop.empty() &&
+                               sampling.stop_token_ids.empty() && !sampling.structured_outputs;
+  return runs_to_the_end ? lengths.max_len
+                         : std::min<int64_t>(lengths.max_len,
+                                             int64_t{lengths.prompt_len} + sampling.min_tokens);
+}
+
 void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
                    const RequestLimits& limits, const Request& request, Sequence& sequence) {
   sequence.prompt_len = lengths.prompt_len;
   sequence.max_len = lengths.max_len;
+  sequence.min_len = static_cast<int>(min_len_of(request.sampling, lengths));
   sequence.max_drafts = lengths.max_drafts;
   sequence.drafter = lengths.drafter;
   sequence.priority = request.priority;

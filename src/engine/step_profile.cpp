@@ -26,20 +26,27 @@ constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
 constexpr int64_t kVerifyRuns = 3;
 constexpr int kFarContext = 16 * kContext;  // known tokens that tell what context costs
 constexpr int kFarSeqs = 16;                // sequences that do
+constexpr int kFewestTileRows = 64;         // of a kernel's tiles, about
+constexpr int kMostTileRows = 512;          // beyond, a tile more costs little
 constexpr size_t kFewestSizes = 2;          // timed whatever the budget; a slope takes two
 
 int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
 
-// 1, 2, 4, ... `most`, every second one first, so that a short time still spans the sizes.
-std::vector<int> sizes_in_order(int most) {
+// 1, 2, 4, ... `most`, every second one first, so that a short time still spans the sizes. Then, if
+// `tiles`, an eighth more than the sizes at which kernels that work in tiles begin another one.
+std::vector<int> sizes_in_order(int most, bool tiles) {
   std::vector<int> all;
   for (int size = 1; size < most; size *= 2) all.push_back(size);
   all.push_back(most);
   std::vector<int> order;
   for (const size_t begin : {size_t{0}, size_t{1}}) {
     for (size_t i = begin; i < all.size(); i += 2) order.push_back(all[i]);
+  }
+  for (int size = kFewestTileRows; tiles && size + size / 8 < std::min(most, kMostTileRows);
+       size *= 2) {
+    order.push_back(size + size / 8);
   }
   return order;
 }
@@ -234,11 +241,17 @@ int StepProfile::size_of(CurveKind kind, const Batch& batch) {
   return batch.num_seqs;
 }
 
-// What a size will take, by the straight line through the two nearest smaller ones.
+// What a size will take, by the straight line through its neighbours or, beyond all, through the
+// two nearest smaller ones.
 int64_t StepProfile::expected_ns(const Curve& curve, int size) {
   auto probe = curve.probes.upper_bound(size);
   if (probe == curve.probes.begin()) return 0;
+  const auto above = probe;
   const auto& [b, at_b] = *--probe;
+  if (above != curve.probes.end()) {
+    const auto& [c, at_c] = *above;
+    return at_b.ns + (at_c.ns - at_b.ns) * (size - b) / (c - b);
+  }
   if (probe == curve.probes.begin()) return at_b.ns * size / b;
   const auto& [a, at_a] = *--probe;
   return at_b.ns + std::max<int64_t>(at_b.ns - at_a.ns, 0) * (size - b) / (b - a);
@@ -247,7 +260,7 @@ int64_t StepProfile::expected_ns(const Curve& curve, int size) {
 // Runs each size once that the curve's time is enough for, which also captures its graph.
 Status StepProfile::find_sizes(Curve& curve) {
   const Clock::time_point start = Clock::now();
-  for (const int size : sizes_in_order(curve.most)) {
+  for (const int size : sizes_in_order(curve.most, curve.kind == CurveKind::kTarget)) {
     FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(ns_since(start)));
     const auto end = static_cast<double>(passed + expected_ns(curve, size));
     const bool fits = end < kSearchShare * curve.seconds * 1e9;

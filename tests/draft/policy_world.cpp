@@ -7,12 +7,16 @@ namespace {
 
 SchedulerConfig scheduler_config(const LengthPolicyConfig& policy,
                                  const PolicyWorld::Workload& workload) {
-  const int blocks_each = (workload.prompt_len + workload.output_len) / 16 + 2;
+  int longest = workload.output_len;
+  for (int i = 0; workload.length && i < workload.num_requests; ++i) {
+    longest = std::max(longest, workload.length(i));
+  }
+  const int blocks_each = (workload.prompt_len + longest) / 16 + 2;
   SchedulerConfig config;
   config.num_blocks = blocks_each * workload.batch + 1;
   config.block_size = 16;
   config.max_num_seqs = workload.batch;
-  config.max_num_batched_tokens = 8192;
+  config.max_num_batched_tokens = workload.max_num_batched_tokens;
   config.prefix_caching = false;
   for (const auto& drafter : policy.drafters) {
     config.drafters.push_back({.has_kv = drafter.has_kv, .keeps_written = drafter.keeps_written});
@@ -32,8 +36,8 @@ PolicyWorld::PolicyWorld(const StepTimes& times, const LengthPolicyConfig& polic
   for (int i = 0; i < workload.num_requests; ++i) num_wanted_ += output_len(workload, i);
 }
 
-// They end one after another, as requests of a server do.
 int PolicyWorld::output_len(const Workload& workload, int index) {
+  if (workload.length) return workload.length(index);
   return std::max(1, workload.output_len - index % 8 * workload.output_len / 16);
 }
 
@@ -53,6 +57,7 @@ void PolicyWorld::submit() {
   auto sequence = std::make_unique<Sequence>();
   sequence->prompt_len = workload_.prompt_len;
   sequence->max_len = workload_.prompt_len + output_len(workload_, num_submitted_);
+  if (workload_.runs_to_the_end) sequence->min_len = sequence->max_len;
   sequence->max_drafts = config_.drafters[0].num_drafts;
   sequence->tokens.assign(static_cast<size_t>(workload_.prompt_len), 1);
   scheduler_.add(*sequence);

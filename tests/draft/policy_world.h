@@ -18,7 +18,12 @@ class PolicyWorld {
     int batch = 1;
     int num_requests = 1;  // `batch` of them at a time
     int prompt_len = 64;
+    int max_num_batched_tokens = 8192;
     int output_len = 512;
+    // Of request `index`; empty: output_len and down to half of it, as requests of a server end one
+    // after another.
+    std::function<int(int index)> length = nullptr;
+    bool runs_to_the_end = false;  // no output can end before its length
     // Chance that draft `position` is accepted when those before it are, once so many percent of
     // all tokens are out.
     std::function<double(int percent, int position)> acceptance;

@@ -82,6 +82,37 @@ StepTimes verify_times() {
   return times;
 }
 
+// Kernels that work in tiles of 128 rows: one row more costs nearly as much as 128. Times between
+// those that were measured jump where the curve of rows does.
+TEST(StepTimes, BetweenMeasuredStepsTimesGoAsThoseOfRowsDo) {
+  StepTimes times;
+  times.target = curve({{64, 4000}, {128, 5000}, {144, 7000}, {256, 7500}});
+  const TimeCurve plain = curve({{64, 5000}, {128, 6000}, {256, 10000}});
+  const TimeCurve drafting = curve({{64, 6000}, {128, 9000}});
+  times.verify = {{.drafts = 0, .idle = plain, .full = plain},
+                  {.drafts = 1, .idle = drafting, .full = drafting}};
+  EXPECT_EQ(times.step_ns(64, 64, 64), 6000);
+  EXPECT_EQ(times.step_ns(72, 72, 72), 6000 + 3000 * 4 / 5) << "144 rows";
+  EXPECT_EQ(times.step_ns(128, 0, 0), 6000);
+  EXPECT_EQ(times.step_ns(144, 0, 0), 6000 + 4000 * 4 / 5);
+  EXPECT_EQ(times.step_ns(128, 16, 16), 6000 + 3000 * 4 / 5) << "a part of the sequences drafts";
+  EXPECT_EQ(times.step_ns(128, 128, 128), 9000);
+  for (int64_t seqs = 1; seqs < 300; ++seqs) {
+    EXPECT_LE(times.step_ns(static_cast<int>(seqs), seqs, seqs),
+              times.step_ns(static_cast<int>(seqs) + 1, seqs + 1, seqs + 1));
+  }
+}
+
+// Times as long as may be stay within 64 bits.
+TEST(StepTimes, LongTimesDoNotOverflow) {
+  constexpr int64_t kLong = int64_t{1} << 40;
+  StepTimes times;
+  times.target = curve({{1, 1}, {512, kLong}});
+  times.verify = {{.drafts = 0, .idle = curve({{1, 1}}), .full = curve({{1, 1}})},
+                  {.drafts = 1, .idle = curve({{1, kLong}}), .full = curve({{1, kLong}})}};
+  EXPECT_NEAR(static_cast<double>(times.step_ns(256, 128, 128)), kLong / 2.0, kLong / 100.0);
+}
+
 TEST(StepTimes, StepsGoByTheRoomForDraftsAndByTheDrafts) {
   const StepTimes times = verify_times();
   EXPECT_EQ(times.step_ns(8, 0, 0), 1600);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sched/script.h"
 
 namespace foretoken {
@@ -360,6 +362,30 @@ TEST(DraftLedger, WhatSequencesCouldUseIsToldByClass) {
   // Twelve entries for the twenty tokens to come at most: less than one a token.
   EXPECT_EQ(demand.drafters[0].num_resting[4], 1);
   EXPECT_EQ(demand.drafters[0].num_missing[4], 12);
+}
+
+// After outputs of one token a sequence counts as short, unless it is known to go on.
+TEST(DraftLedger, ALengthThatIsKnownCountsMoreThanOutputsOfLate) {
+  const auto class_after_short_ones = [](int min_len) {
+    DraftLedger ledger({kHead});
+    Sequence ended;
+    ended.prompt_len = 10;
+    ended.tokens.assign(11, 1);
+    for (int i = 0; i < 100; ++i) ledger.note_end(ended);
+    Sequence sequence;
+    sequence.tokens.assign(64, 1);
+    sequence.prompt_len = 64;
+    sequence.min_len = min_len;
+    sequence.max_len = 64 + 256;
+    sequence.max_drafts = 1;
+    sequence.caught_up = true;
+    BatchDemand demand;
+    ledger.describe(sequence, demand);
+    const auto& counts = demand.drafters[0].num_resting;
+    return std::find(counts.begin(), counts.end(), 1) - counts.begin();
+  };
+  EXPECT_GE(class_after_short_ones(0), 10) << "a few tokens";
+  EXPECT_EQ(class_after_short_ones(64 + 256), 3) << "66 entries for 256 tokens";
 }
 
 }  // namespace
