@@ -80,8 +80,8 @@ int DraftLedger::rows_wanted(const Span& span) const {
 int DraftLedger::class_of(const Sequence& sequence, int missing) const {
   const int len = sequence.len_floor();
   const int guess = std::max(len - sequence.prompt_len, mean_output_x16_ / 16);
-  const int to_come = std::clamp(guess, std::max(0, sequence.min_len - len),
-                                 std::max(0, sequence.max_len - len));
+  const int to_come =
+      std::clamp(guess, std::max(0, sequence.min_len - len), std::max(0, sequence.max_len - len));
   for (int i = 0; i < kNumCatchUpClasses - 1; ++i) {
     if (int64_t{missing} * 16 <= int64_t{to_come} << i) return i;
   }

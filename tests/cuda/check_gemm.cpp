@@ -136,7 +136,8 @@ void check_gated(Gpu& gpu, int size, int k, DType dtype) {
   auto* got = pool.array<uint8_t>(bytes);
   int64_t different = 0;
   int cases = 0;
-  for (const int max_rows : {1, 3, 8, 9, 16, 17, 32, 40, 64, 65, 128, 130, 160, 195, 256, 300, 1024}) {
+  for (const int max_rows :
+       {1, 3, 8, 9, 16, 17, 32, 40, 64, 65, 128, 130, 160, 195, 256, 300, 1024}) {
     const int live = max_rows > 8 ? max_rows - 3 : max_rows;
     const auto activation = static_cast<Activation>(cases % 3);
     const StepCounts* counts = device_counts(pool, live, 0);

@@ -12,7 +12,8 @@ inline constexpr int kLongQueryRows = kReaderGroups * 64;
 inline constexpr int kLongReaders = kReaderGroups * 4;  // warps
 inline constexpr int kQueryLoaders = 2;  // warps, behind one that copies keys and one for values
 inline constexpr int kLongThreads = (kLongReaders + 2 + kQueryLoaders) * 32;
-inline constexpr int kJobWarps = kLongReaders + 1 + kQueryLoaders;  // that read a job, each lane
+// Warps that look at a job: all but the one that copies keys, which writes it.
+inline constexpr int kJobWarps = kLongReaders + 1 + kQueryLoaders;
 inline constexpr int kLongStages = 8;  // units of K or V in the ring
 inline constexpr int kLoadRun = 16;    // positions of a copy; every block has a multiple of it
 inline constexpr int kLongPlaces = 2;  // jobs, one at work and one that is prepared

@@ -95,19 +95,19 @@ bool launch_best(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream,
 
 auto cuts_of(const StoreOutput&) {
   return cuts<StoreOutput, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 256, 1, 2>,
-              WideShape<1, 1, 168, 3, 1>, WideShape<1, 1, 120, 3, 1>,
-              WideShape<2, 1, 224, 1, 1>, WideShape<2, 1, 192, 2, 1>, WideShape<2, 1, 144, 2, 1>,
-              WideShape<2, 1, 128, 2, 1>, WideShape<2, 1, 96, 2, 1>, WideShape<1, 2, 96, 2, 1>,
-              WideShape<1, 1, 224, 4, 1>, WideShape<1, 1, 192, 2, 1>, WideShape<1, 1, 160, 4, 1>,
-              WideShape<1, 1, 160, 2, 1>, WideShape<1, 1, 128, 2, 1>, WideShape<1, 1, 96, 2, 1>,
-              WideShape<1, 1, 64, 2, 1>, WideShape<1, 1, 48, 2, 1>>();
+              WideShape<1, 1, 168, 3, 1>, WideShape<1, 1, 120, 3, 1>, WideShape<2, 1, 224, 1, 1>,
+              WideShape<2, 1, 192, 2, 1>, WideShape<2, 1, 144, 2, 1>, WideShape<2, 1, 128, 2, 1>,
+              WideShape<2, 1, 96, 2, 1>, WideShape<1, 2, 96, 2, 1>, WideShape<1, 1, 224, 4, 1>,
+              WideShape<1, 1, 192, 2, 1>, WideShape<1, 1, 160, 4, 1>, WideShape<1, 1, 160, 2, 1>,
+              WideShape<1, 1, 128, 2, 1>, WideShape<1, 1, 96, 2, 1>, WideShape<1, 1, 64, 2, 1>,
+              WideShape<1, 1, 48, 2, 1>>();
 }
 
 // Pairs of matrices are never narrow.
 auto cuts_of(const StoreGated&) {
-  return cuts<StoreGated, WideShape<3, 1, 224, 1, 1>, WideShape<2, 1, 256, 2, 1>, WideShape<2, 1, 224, 2, 1>,
-              WideShape<2, 1, 224, 1, 2>, WideShape<2, 1, 224, 1, 1>, WideShape<2, 1, 128, 2, 1>,
-              WideShape<1, 1, 128, 2, 1>>();
+  return cuts<StoreGated, WideShape<3, 1, 224, 1, 1>, WideShape<2, 1, 256, 2, 1>,
+              WideShape<2, 1, 224, 2, 1>, WideShape<2, 1, 224, 1, 2>, WideShape<2, 1, 224, 1, 1>,
+              WideShape<2, 1, 128, 2, 1>, WideShape<1, 1, 128, 2, 1>>();
 }
 
 // Narrow tiles would keep too many columns of keys.
