@@ -330,20 +330,7 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
     if (state.num_ever > 0) state.num_ever = kFirstSeen;
   }
   state.limit = grant.limit;
-  if (grant.limit == 0) return probe(step, drafter, demand);
-  if (!learning && !pays_already(drafter, own, num_sequences, load)) grant.limit = 0;
-  return grant;
-}
-
-// Whether drafts pay before the last of `num_sequences` are caught up. Where they do not, as a few
-// drafts begin another tile of the device's kernels, the others are caught up first.
-bool LengthPolicy::pays_already(int drafter, const DraftDemand& own, int num_sequences,
-                                Load load) const {
-  const int num_now = own.num_ready + own.num_coming;
-  if (num_now >= num_sequences) return true;
-  load.seqs += num_sequences - num_now;
-  load.tokens += (num_sequences - num_now) * kOne;
-  return choose(drafter, num_now, load).limit > 0;
+  return grant.limit > 0 ? grant : probe(step, drafter, demand);
 }
 
 // What the use adds to a step of so many sequences.
