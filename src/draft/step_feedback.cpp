@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kOne = 65536;
 constexpr int64_t kMostRatio = 8;
-constexpr int64_t kMostHeat = kOne * 3 / 2;  // a device at its power limit slows down by a factor
 
 }  // namespace
 
@@ -44,14 +43,10 @@ int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   }
   if (nearest < 0) return 0;
   const Cell& cell = row[static_cast<size_t>(nearest)];
-  const auto extra = [](int64_t of_ns, int64_t ratio) { return of_ns * ratio / kOne - of_ns; };
-  if (nearest == own) return extra(table_ns, cell.ratio);
-  int64_t difference = extra(cell.table_ns, cell.ratio);
-  if (nearest > own) difference = std::min<int64_t>(difference, 0);
-  if (nearest < own && cell.ratio > kOne) {
-    difference = std::max(difference, extra(table_ns, std::min(cell.ratio, kMostHeat)));
-  }
-  return std::max(difference, -table_ns / 2);
+  const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kOne - of_ns; };
+  if (nearest == own) return extra(table_ns);
+  const int64_t difference = extra(cell.table_ns);
+  return std::max(nearest < own ? difference : std::min<int64_t>(difference, 0), -table_ns / 2);
 }
 
 }  // namespace foretoken
