@@ -11,7 +11,7 @@
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
 // cache: cuda_kernels_bench [gemm|prefill|hot|layers|attention|long|prompts|sample|ROWS]...
-// ROWS: numbers of rows for `hot`.
+// ROWS: numbers of rows for `hot`, which must be named.
 namespace foretoken::check {
 namespace {
 

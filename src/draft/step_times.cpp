@@ -183,9 +183,10 @@ int64_t StepTimes::step_ns(int num_seqs, int64_t granted, int64_t live) const {
   const VerifyTimes& above = verify[high];
   const VerifyTimes& below = verify[high == 0 ? 0 : high - 1];
   const int64_t most = int64_t{above.drafts} * num_seqs;
+  // More room never costs less, though each curve has its own shape between the measured sizes.
   const auto between_drafts = [&](int64_t a, int64_t b) {
-    return between_rows({num_seqs + int64_t{below.drafts} * num_seqs, a}, {num_seqs + most, b},
-                        num_seqs + std::min(granted, most));
+    return between_rows({num_seqs + int64_t{below.drafts} * num_seqs, a},
+                        {num_seqs + most, std::max(a, b)}, num_seqs + std::min(granted, most));
   };
   const int64_t idle = between_drafts(verify_ns(below.idle, num_seqs, below.drafts),
                                       verify_ns(above.idle, num_seqs, above.drafts));

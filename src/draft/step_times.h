@@ -99,6 +99,7 @@ struct StepTimes {
   // Between two times that were measured, `rows` rows. It goes as `target` does, which has more
   // sizes: a device whose kernels work in tiles jumps where one more row begins another tile.
   int64_t between_rows(RowTime low, RowTime high, int64_t rows) const;
+  // A curve of `verify`, by sequences with room for `drafts` each.
   int64_t verify_ns(const TimeCurve& curve, int num_seqs, int drafts) const;
 };
 

@@ -35,7 +35,7 @@ int64_t ns_since(Clock::time_point start) {
 }
 
 // 1, 2, 4, ... `most`, every second one first, so that a short time still spans the sizes. Then, if
-// `tiles`, an eighth more than the sizes at which kernels that work in tiles begin another one.
+// `tiles`, an eighth more than 64, 128 and 256: kernels that work in tiles begin another one there.
 std::vector<int> sizes_in_order(int most, bool tiles) {
   std::vector<int> all;
   for (int size = 1; size < most; size *= 2) all.push_back(size);
@@ -410,11 +410,17 @@ int StepProfile::most_seqs(const Batch& batch) const {
   return std::max(most, 1);
 }
 
-// About `num_rows` rows: what is to be decided is whether sequences shall have more drafts, so that
-// rows are those of few sequences with many.
+// `num_rows` rows, or about as many where no number of drafts divides them: what is to be decided
+// is whether sequences shall have more drafts, so that rows are those of few sequences with many.
 StepProfile::Batch StepProfile::target_batch(int num_rows) const {
   Batch batch;
   const int most = most_seqs(batch);
+  for (int drafts = max_drafts_; drafts >= 0; --drafts) {
+    if (num_rows % (drafts + 1) != 0 || num_rows / (drafts + 1) > most) continue;
+    batch.num_seqs = num_rows / (drafts + 1);
+    batch.num_drafts = drafts;
+    return batch;
+  }
   batch.num_seqs = std::clamp((num_rows + max_drafts_) / (max_drafts_ + 1), 1, most);
   batch.num_drafts = std::clamp(num_rows / batch.num_seqs - 1, 0, max_drafts_);
   return batch;

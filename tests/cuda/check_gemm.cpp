@@ -275,6 +275,14 @@ void check_gemm(Gpu& gpu) {
     check_gated(gpu, 7172, 1024, dtype);
     check_added(gpu, 100, 72, dtype);
     check_added(gpu, 1024, 512, dtype);
+    // Clusters of three blocks along x, 120 and 168 columns each.
+    check_added(gpu, 4096, 688, dtype);
+    for (const int rows : {130, 189}) {
+      for (const DType out : {DType::kF32, DType::kBF16}) {
+        check_shape(gpu, rows, 4096, 688, dtype, out, true);
+        check_shape(gpu, rows, 6144, 512, dtype, out, true);
+      }
+    }
   }
 }
 

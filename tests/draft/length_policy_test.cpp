@@ -151,6 +151,53 @@ TEST(LengthPolicy, ProbesAreRareSmallAndPaidFor) {
   EXPECT_LE(probe_ns * 100, all_ns);
 }
 
+// As many of the sequences that lag as the rows of a step catch up, of one in 16.
+TEST(LengthPolicy, AProbeTakesAsManySequencesAsFit) {
+  const auto spans_with = [](int max_catch_up_rows) {
+    const StepTimes times = gpu_times();
+    LengthPolicyConfig config = policy_config(LengthMode::kAdaptive, 3);
+    config.drafters[0].max_catch_up_rows = max_catch_up_rows;
+    LengthPolicy policy(config, times);
+    BatchDemand demand = decoding(64);
+    demand.drafters[0].num_ready = 0;
+    demand.drafters[0].num_resting[12] = 64;
+    demand.drafters[0].num_missing[12] = 64 * 100;
+    demand.drafters[0].fewest_missing = 100;
+    int spans = 0;
+    for (uint64_t step = 0; step < 200; ++step) {  // in which the budget grows
+      const DraftGrant grant = policy.decide(step, demand)[0];
+      spans = grant.limit > 0 && grant.max_class < 0 ? grant.max_spans : 0;
+      policy.planned(step, {64, 64, 0, {}});
+    }
+    return spans;
+  };
+  EXPECT_EQ(spans_with(2048), 5) << "150 rows each";
+  EXPECT_EQ(spans_with(700), 2);
+  EXPECT_EQ(spans_with(200), 1);
+  EXPECT_EQ(spans_with(50), 0);
+}
+
+// Bursts of short and of long outputs in turns, on a device whose times the table tells. What is
+// known of a length counts from the first prompt on; what was seen of late misleads.
+TEST(LengthPolicy, KnownLengthsPayForPromptsFromTheStart) {
+  const auto seconds = [](LengthMode mode, bool known) {
+    const StepTimes times = gpu_times();
+    PolicyWorld world(times, policy_config(mode, 3),
+                      {.batch = 64,
+                       .num_requests = 256,
+                       .prompt_len = 128,
+                       .max_num_batched_tokens = 2048,
+                       .length = [](int index) { return index / 64 % 2 == 0 ? 16 : 272; },
+                       .runs_to_the_end = known,
+                       .acceptance = [](int, int position) { return .8 - .05 * position; }});
+    return static_cast<double>(world.run().ns) / 1e9;
+  };
+  const double known = seconds(LengthMode::kAdaptive, true);
+  EXPECT_LT(known, 0.98 * seconds(LengthMode::kAdaptive, false));
+  EXPECT_LT(known, 1.04 * seconds(LengthMode::kFixed, false));
+  EXPECT_LT(known, seconds(LengthMode::kOff, false));
+}
+
 TEST(LengthPolicy, SequencesOfOtherDraftersCountAsLoad) {
   // Rows beyond eight are dear: with the other's drafts there is no room for any.
   StepTimes times;

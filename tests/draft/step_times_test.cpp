@@ -103,6 +103,24 @@ TEST(StepTimes, BetweenMeasuredStepsTimesGoAsThoseOfRowsDo) {
   }
 }
 
+TEST(StepTimes, RoomForDraftsIsNeverFreeBetweenMeasuredSizes) {
+  StepTimes times;
+  times.target = curve({{128, 6400}, {144, 7600}, {256, 9100}, {288, 10000}, {512, 13200}});
+  const TimeCurve plain = curve({{128, 6500}, {256, 9300}});
+  times.verify = {{.drafts = 0, .idle = plain, .full = plain},
+                  {.drafts = 1,
+                   .idle = curve({{128, 6700}, {256, 9700}}),
+                   .full = curve({{128, 9300}, {256, 14000}})}};
+  for (int seqs = 128; seqs <= 256; seqs += 8) {
+    int64_t last = times.step_ns(seqs, 0, 0);
+    for (int64_t granted = 1; granted <= seqs; granted += 7) {
+      EXPECT_GE(times.step_ns(seqs, granted, 0), last) << seqs << " + " << granted;
+      EXPECT_GE(times.step_ns(seqs, granted, granted), times.step_ns(seqs, granted, 0));
+      last = times.step_ns(seqs, granted, 0);
+    }
+  }
+}
+
 // Times as long as may be stay within 64 bits.
 TEST(StepTimes, LongTimesDoNotOverflow) {
   constexpr int64_t kLong = int64_t{1} << 40;

@@ -77,6 +77,37 @@ TEST(RequestBuilder, IgnoreEosLeavesOnlyTheRequestsIds) {
   EXPECT_EQ(built.value().front()->params.num_stop_ids, 1);
 }
 
+// What the length policy may count on: 5 tokens of prompt and at least so many.
+TEST(RequestBuilder, KnowsTheLeastLengthOfAnOutput) {
+  const auto least = [](const std::function<void(SamplingParams&)>& change) {
+    Request request = request_of(5);
+    request.sampling.max_tokens = 30;
+    request.sampling.min_tokens = 3;
+    change(request.sampling);
+    const auto built = build(std::move(request));
+    EXPECT_TRUE(built.ok()) << built.status().message();
+    return built.ok() ? built.value().front()->sequence.min_len : -1;
+  };
+  EXPECT_EQ(least([](SamplingParams&) {}), 8);
+  EXPECT_EQ(least([](SamplingParams& sampling) { sampling.ignore_eos = true; }), 35);
+  EXPECT_EQ(least([](SamplingParams& sampling) {
+              sampling.ignore_eos = true;
+              sampling.max_tokens = 1000;
+            }),
+            100)
+      << "the model ends there";
+  EXPECT_EQ(least([](SamplingParams& sampling) {
+              sampling.ignore_eos = true;
+              sampling.stop_token_ids = {9};
+            }),
+            8);
+  EXPECT_EQ(least([](SamplingParams& sampling) {
+              sampling.max_tokens = INT_MAX;
+              sampling.min_tokens = INT_MAX;
+            }),
+            100);
+}
+
 TEST(RequestBuilder, LengthsEndAtTheModelsAndNeverOverflow) {
   Request request = request_of(5);
   request.sampling.max_tokens = INT_MAX;

@@ -99,6 +99,36 @@ TEST(StepProfileEdges, LongSequencesTellWhatContextCosts) {
   std::filesystem::remove(config.step_time_table);
 }
 
+// With any number of drafts: 1, 2, 4, ... and where kernels that work in tiles begin another one.
+TEST(StepProfileEdges, RowsAreTimedBehindTheEndsOfTiles) {
+  const test::DialledSet& set = test::DialledSet::of();
+  EngineConfig config;
+  config.model = set.target();
+  config.device = engine_test_device();
+  config.max_model_len = 64;
+  config.max_num_seqs = 256;
+  config.max_num_batched_tokens = 512;
+  config.num_gpu_blocks_override = 2000;
+  for (const int drafts : {2, 4, 6}) {
+    config.step_time_table = (std::filesystem::temp_directory_path() /
+                              ("tile_times_" + std::to_string(getpid()) + ".json"))
+                                 .string();
+    config.speculative = {set.drafter("ngram", drafts)};
+    config.speculative[0].length_policy = "adaptive";
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(config, &engine);
+    ASSERT_TRUE(made.ok()) << made.message();
+    const auto times = read_step_times(config.step_time_table, std::vector<std::string>{"ngram"});
+    std::filesystem::remove(config.step_time_table);
+    ASSERT_TRUE(times.ok()) << times.status().message();
+    std::vector<int> sizes;
+    for (const TimeCurve::Point& point : times.value().target.points()) {
+      if (point.size >= 64 && point.size <= 288) sizes.push_back(point.size);
+    }
+    EXPECT_EQ(sizes, (std::vector<int>{64, 72, 128, 144, 256, 288})) << drafts;
+  }
+}
+
 template <class T>
 void expect_zero(Queue& queue, const T* at, size_t count, const char* what) {
   std::vector<T> copy(count);

@@ -384,8 +384,8 @@ TEST(DraftLedger, ALengthThatIsKnownCountsMoreThanOutputsOfLate) {
     const auto& counts = demand.drafters[0].num_resting;
     return std::find(counts.begin(), counts.end(), 1) - counts.begin();
   };
-  EXPECT_GE(class_after_short_ones(0), 10) << "a few tokens";
-  EXPECT_EQ(class_after_short_ones(64 + 256), 3) << "66 entries for 256 tokens";
+  EXPECT_EQ(class_after_short_ones(0), 11) << "65 entries for a token";
+  EXPECT_EQ(class_after_short_ones(64 + 256), 3) << "65 entries for 256 tokens";
 }
 
 }  // namespace

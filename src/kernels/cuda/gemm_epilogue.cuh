@@ -11,7 +11,7 @@
 // 16 rows of the weight from n on, TilesX x 8 rows of x from `row` on. take_column gets one row n
 // of the weight for each lane and Rows rows of x from `row` on. take_rows gets a warpgroup's wgmma
 // chains: 64 rows of x from `row` on, Half * 2 rows of the weight from n on. `column` counts the
-// warps (the warpgroups) along n.
+// warps (the blocks) along n.
 namespace foretoken::cuda {
 
 // Lanes 4 g .. 4 g + 3 hold a 4 x 4 matrix, a row each; afterwards a column each.
