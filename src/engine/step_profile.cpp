@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "engine/profile_sizes.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken {
@@ -26,39 +27,10 @@ constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
 constexpr int64_t kVerifyRuns = 3;
 constexpr int kFarContext = 16 * kContext;  // known tokens that tell what context costs
 constexpr int kFarSeqs = 16;                // sequences that do
-constexpr int kFewestTileRows = 64;         // of a kernel's tiles, about
-constexpr int kMostTileRows = 512;          // beyond, a tile more costs little
 constexpr size_t kFewestSizes = 2;          // timed whatever the budget; a slope takes two
 
 int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
-
-// 1, 2, 4, ... `most`, every second one first, so that a short time still spans the sizes. Then, if
-// `tiles`, an eighth more than 64, 128 and 256: kernels that work in tiles begin another one there.
-std::vector<int> sizes_in_order(int most, bool tiles) {
-  std::vector<int> all;
-  for (int size = 1; size < most; size *= 2) all.push_back(size);
-  all.push_back(most);
-  std::vector<int> order;
-  for (const size_t begin : {size_t{0}, size_t{1}}) {
-    for (size_t i = begin; i < all.size(); i += 2) order.push_back(all[i]);
-  }
-  for (int size = kFewestTileRows; tiles && size + size / 8 < std::min(most, kMostTileRows);
-       size *= 2) {
-    order.push_back(size + size / 8);
-  }
-  return order;
-}
-
-// The numbers of drafts that steps are measured with: the others lie between.
-std::vector<int> verified_drafts(int most) {
-  std::vector<int> counts = {0};
-  for (const int count : {1, 2, 3, 4, 6, 8, 12}) {
-    if (count < most) counts.push_back(count);
-  }
-  if (most > 0) counts.push_back(most);
-  return counts;
 }
 
 SlotParams plain_params(int drafter, int max_len) {
@@ -158,7 +130,7 @@ Status StepProfile::add_verify_curves() {
   const auto batch_of = [](int num_drafts, bool idle, int seqs) {
     return Batch{.num_seqs = seqs, .num_drafts = num_drafts, .idle = idle};
   };
-  const std::vector<int> counts = verified_drafts(max_drafts_);
+  const std::vector<int> counts = profile_drafts(max_drafts_);
   const int most_seqs_here = most_seqs(batch_of(max_drafts_, false, 1));
   for (const int factor : {2, 4}) {
     std::vector<Curve> curves;
@@ -260,7 +232,7 @@ int64_t StepProfile::expected_ns(const Curve& curve, int size) {
 // Runs each size once that the curve's time is enough for, which also captures its graph.
 Status StepProfile::find_sizes(Curve& curve) {
   const Clock::time_point start = Clock::now();
-  for (const int size : sizes_in_order(curve.most, curve.kind == CurveKind::kTarget)) {
+  for (const int size : profile_sizes(curve.most, curve.kind == CurveKind::kTarget)) {
     FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(ns_since(start)));
     const auto end = static_cast<double>(passed + expected_ns(curve, size));
     const bool fits = end < kSearchShare * curve.seconds * 1e9;
