@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "base/check.h"
 #include "base/json_object.h"
@@ -123,6 +124,16 @@ Status read_context(const nlohmann::json& json, const std::string& where, StepTi
   return {};
 }
 
+// The two points around `size`, or the last two where it lies beyond; of two at least, the first
+// of which is smaller than `size`.
+std::pair<TimeCurve::Point, TimeCurve::Point> neighbours(std::span<const TimeCurve::Point> points,
+                                                         int size) {
+  const auto high = std::lower_bound(
+      points.begin() + 1, points.end() - 1, size,
+      [](const TimeCurve::Point& point, int wanted) { return point.size < wanted; });
+  return {*std::prev(high), *high};
+}
+
 // The value at `at` on the line from (0, a) to (length, b). b - a and length are up to 2^40.
 int64_t between(int64_t a, int64_t b, int64_t at, int64_t length) {
   if (length <= 0) return a;
@@ -158,11 +169,8 @@ void TimeCurve::add(int size, int64_t ns) {
 int64_t TimeCurve::at(int size) const {
   if (size <= 0 || points_.empty()) return 0;
   if (size <= points_.front().size || points_.size() == 1) return points_.front().ns;
-  auto high = std::lower_bound(points_.begin(), points_.end(), size,
-                               [](const Point& point, int wanted) { return point.size < wanted; });
-  if (high == points_.end()) --high;
-  const Point& low = *std::prev(high);
-  const int64_t ns = low.ns + (high->ns - low.ns) * (size - low.size) / (high->size - low.size);
+  const auto [low, high] = neighbours(points_, size);
+  const int64_t ns = low.ns + (high.ns - low.ns) * (size - low.size) / (high.size - low.size);
   return std::min(ns, kMaxNs);
 }
 
@@ -207,13 +215,12 @@ int64_t StepTimes::between_rows(RowTime low, RowTime high, int64_t rows) const {
 
 int64_t StepTimes::verify_ns(const TimeCurve& curve, int num_seqs, int drafts) const {
   const auto points = curve.points();
-  const auto high = std::lower_bound(
-      points.begin(), points.end(), num_seqs,
-      [](const TimeCurve::Point& point, int wanted) { return point.size < wanted; });
-  if (high == points.begin() || high == points.end()) return curve.at(num_seqs);
-  const TimeCurve::Point& low = *std::prev(high);
+  const bool between_points =
+      !points.empty() && num_seqs > points.front().size && num_seqs <= points.back().size;
+  if (!between_points) return curve.at(num_seqs);
+  const auto [low, high] = neighbours(points, num_seqs);
   const int64_t each = drafts + 1;
-  return between_rows({low.size * each, low.ns}, {high->size * each, high->ns}, num_seqs * each);
+  return between_rows({low.size * each, low.ns}, {high.size * each, high.ns}, num_seqs * each);
 }
 
 int64_t StepTimes::context_ns(int num_seqs, int drafts, int64_t num_tokens) const {

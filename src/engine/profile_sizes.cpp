@@ -1,15 +1,8 @@
 #include "engine/profile_sizes.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace foretoken {
-namespace {
-
-constexpr int kFewestTileRows = 64;  // of a kernel's tiles, about
-constexpr int kMostTileRows = 512;   // beyond, a tile more costs little
-
-}  // namespace
 
 std::vector<int> profile_sizes(int most, bool tiles) {
   std::vector<int> all;
@@ -19,9 +12,8 @@ std::vector<int> profile_sizes(int most, bool tiles) {
   for (const size_t begin : {size_t{0}, size_t{1}}) {
     for (size_t i = begin; i < all.size(); i += 2) order.push_back(all[i]);
   }
-  for (int size = kFewestTileRows; tiles && size + size / 8 < std::min(most, kMostTileRows);
-       size *= 2) {
-    order.push_back(size + size / 8);
+  for (const int size : {72, 144, 288}) {
+    if (tiles && size < most) order.push_back(size);
   }
   return order;
 }

@@ -143,20 +143,16 @@ void add_logprobs(RequestState& state) {
       sampling.logprobs ? sequence.max_len - sequence.prompt_len : 0);
 }
 
-// Length below which nothing but an error or its user ends a request.
-int64_t min_len_of(const SamplingParams& sampling, const SlotLengths& lengths) {
-  const bool runs_to_the_end = sampling.ignore_eos && sampling.stop.empty() &&
-                               sampling.stop_token_ids.empty() && !sampling.structured_outputs;
-  return runs_to_the_end ? lengths.max_len
-                         : std::min<int64_t>(lengths.max_len,
-                                             int64_t{lengths.prompt_len} + sampling.min_tokens);
+// Nothing but an error or its user ends a request before max_tokens.
+bool runs_to_the_end(const SamplingParams& sampling) {
+  return sampling.ignore_eos && sampling.stop.empty() && sampling.stop_token_ids.empty() &&
+         !sampling.structured_outputs;
 }
 
 void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
                    const RequestLimits& limits, const Request& request, Sequence& sequence) {
   sequence.prompt_len = lengths.prompt_len;
   sequence.max_len = lengths.max_len;
-  sequence.min_len = static_cast<int>(min_len_of(request.sampling, lengths));
   sequence.max_drafts = lengths.max_drafts;
   sequence.drafter = lengths.drafter;
   sequence.priority = request.priority;
@@ -193,6 +189,7 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   state.init_words = wishes.init_words;
   sequence.num_init_words = static_cast<int>(state.init_words.size());
   const SamplingParams& sampling = state.group->request.sampling;
+  sequence.min_len = runs_to_the_end(sampling) ? sequence.max_len : state.params.min_len;
   if (!sampling.logits_processors.empty()) {
     state.processors = std::make_unique<ProcessorChain>(sampling.logits_processors);
     state.params.processors = reinterpret_cast<uint64_t>(state.processors.get());

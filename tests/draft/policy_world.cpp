@@ -7,9 +7,9 @@ namespace {
 
 SchedulerConfig scheduler_config(const LengthPolicyConfig& policy,
                                  const PolicyWorld::Workload& workload) {
-  int longest = workload.output_len;
-  for (int i = 0; workload.length && i < workload.num_requests; ++i) {
-    longest = std::max(longest, workload.length(i));
+  int longest = 0;
+  for (int i = 0; i < workload.num_requests; ++i) {
+    longest = std::max(longest, workload.length_of(i));
   }
   const int blocks_each = (workload.prompt_len + longest) / 16 + 2;
   SchedulerConfig config;
@@ -33,12 +33,12 @@ PolicyWorld::PolicyWorld(const StepTimes& times, const LengthPolicyConfig& polic
       workload_(workload),
       policy_(policy, times),
       scheduler_(scheduler_config(policy, workload)) {
-  for (int i = 0; i < workload.num_requests; ++i) num_wanted_ += output_len(workload, i);
+  for (int i = 0; i < workload.num_requests; ++i) num_wanted_ += workload.length_of(i);
 }
 
-int PolicyWorld::output_len(const Workload& workload, int index) {
-  if (workload.length) return workload.length(index);
-  return std::max(1, workload.output_len - index % 8 * workload.output_len / 16);
+int PolicyWorld::Workload::length_of(int index) const {
+  if (length) return length(index);
+  return std::max(1, output_len - index % 8 * output_len / 16);
 }
 
 PolicyWorld::Totals PolicyWorld::run() {
@@ -56,7 +56,7 @@ void PolicyWorld::submit() {
   if (num_submitted_ == workload_.num_requests) return;
   auto sequence = std::make_unique<Sequence>();
   sequence->prompt_len = workload_.prompt_len;
-  sequence->max_len = workload_.prompt_len + output_len(workload_, num_submitted_);
+  sequence->max_len = workload_.prompt_len + workload_.length_of(num_submitted_);
   if (workload_.runs_to_the_end) sequence->min_len = sequence->max_len;
   sequence->max_drafts = config_.drafters[0].num_drafts;
   sequence->tokens.assign(static_cast<size_t>(workload_.prompt_len), 1);

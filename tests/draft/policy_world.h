@@ -30,6 +30,8 @@ class PolicyWorld {
     int drafting = 8;  // of eight sequences, those for which the device drafts what it may
     // What a step takes whose table time is `ns`; empty: that.
     std::function<int64_t(int num_seqs, int num_drafts, int64_t ns)> really = nullptr;
+
+    int length_of(int index) const;  // tokens of output
   };
   struct Totals {
     int64_t ns = 0;
@@ -60,7 +62,6 @@ class PolicyWorld {
     DraftUse use;
   };
 
-  static int output_len(const Workload& workload, int index);
   void submit();
   bool plan();
   void finish_step();

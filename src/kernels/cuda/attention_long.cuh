@@ -12,8 +12,8 @@ inline constexpr int kLongQueryRows = kReaderGroups * 64;
 inline constexpr int kLongReaders = kReaderGroups * 4;  // warps
 inline constexpr int kQueryLoaders = 2;  // warps, behind one that copies keys and one for values
 inline constexpr int kLongThreads = (kLongReaders + 2 + kQueryLoaders) * 32;
-// Warps that look at a job: all but the one that copies keys, which writes it.
-inline constexpr int kJobWarps = kLongReaders + 1 + kQueryLoaders;
+// Threads that look at a job: all but the warp that copies keys, which writes it.
+inline constexpr int kJobReaders = kLongThreads - 32;
 inline constexpr int kLongStages = 8;  // units of K or V in the ring
 inline constexpr int kLoadRun = 16;    // positions of a copy; every block has a multiple of it
 inline constexpr int kLongPlaces = 2;  // jobs, one at work and one that is prepared
@@ -50,7 +50,7 @@ struct LongState {
   __device__ void init() {
     for (int i = 0; i < kLongPlaces; ++i) {
       init_barrier(job_full + i, 1);
-      init_barrier(job_empty + i, kJobWarps * 32);
+      init_barrier(job_empty + i, kJobReaders);
       init_barrier(q_full + i, kQueryLoaders);
     }
     for (int i = 0; i < kLongStages; ++i) {

@@ -118,10 +118,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   work.set_live(live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows));
   constexpr bool kMovesRegisters = Shape::kWarpgroups > 1;  // one has all that a thread can use
   if (threadIdx.x < kLoading) {
-    if constexpr (kMovesRegisters) raise_registers<Shape::kWarpgroups == 2 ? 232 : 160>();
+    if constexpr (kMovesRegisters) raise_registers<Shape::kProductRegisters>();
     WideProducts<Shape>{ring, work}.run(args, epilogue);
   } else {
-    if constexpr (kMovesRegisters) lower_registers<Shape::kWarpgroups == 2 ? 40 : 32>();
+    if constexpr (kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
     if (threadIdx.x == kLoading) loader.run(work);
   }
   // A block stays while others of its cluster may still send to it.

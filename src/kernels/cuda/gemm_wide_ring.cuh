@@ -30,6 +30,9 @@ struct WideShape {
   static constexpr int kRows = kWarpgroups * kTilesX * 64;
   static constexpr int kGroups = kN / kGroupRows;
   static constexpr int kThreads = (kWarpgroups + 1) * 128;
+  // Of a thread that multiplies and of one that loads, where a block moves any.
+  static constexpr int kProductRegisters = kWarpgroups == 2 ? 232 : 160;
+  static constexpr int kLoaderRegisters = kWarpgroups == 2 ? 40 : 32;
   static constexpr int kAtomBytesX = kRows * 128;  // along 64 k
   static constexpr int kAtomBytesW = kGroups * kAtomBytes;
   static constexpr int kAtoms = kAtomBytesX + kAtomBytesW > 24576 ? 1 : 2;  // in a stage
