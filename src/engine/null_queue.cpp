@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/check.h"
@@ -15,21 +16,17 @@
 namespace foretoken {
 namespace {
 
-// The two ops that make a step.
-struct StepOps {
-  UploadArgs upload{};
-  PublishArgs publish{};
-  bool complete = false;
-};
+// The ops that tell of a step.
+using StepOp = std::variant<UploadArgs, PublishArgs>;
 
 class NullGraph final : public Graph {
  public:
-  explicit NullGraph(const StepOps& ops) : ops_(ops) {}
+  explicit NullGraph(std::vector<StepOp> ops) : ops_(std::move(ops)) {}
   int num_nodes() const override { return 1; }
-  const StepOps& ops() const { return ops_; }
+  const std::vector<StepOp>& ops() const { return ops_; }
 
  private:
-  const StepOps ops_;
+  const std::vector<StepOp> ops_;
 };
 
 // One thread uses it; results are made when a step is enqueued and shown when its time has come.
@@ -39,20 +36,19 @@ class NullQueue final : public Queue {
 
   void launch_op(uint16_t op, const void* args, size_t args_bytes) override;
   void copy(void*, const void*, size_t) override {}
-  void fill(void*, int, size_t) override {}
+  void fill(void* dst, int byte_value, size_t bytes) override;
   void call_host(void (*)(void*), void*) override {}
   void record(Event event, uint64_t value) override { event.word->store(value); }
   void begin_capture() override { capturing_ = true; }
   std::unique_ptr<Graph> end_capture() override {
     capturing_ = false;
-    return std::make_unique<NullGraph>(std::exchange(ops_, {}));
+    return std::make_unique<NullGraph>(std::exchange(captured_, {}));
   }
   void replay(Graph& graph) override {
-    const StepOps& ops = static_cast<NullGraph&>(graph).ops();
-    if (ops.complete) run(ops);
+    for (const StepOp& op : static_cast<NullGraph&>(graph).ops()) run(op);
   }
   Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) override;
-  Status drain() override { return {}; }
+  Status drain() override;
 
  private:
   // What a device knows of a slot.
@@ -64,13 +60,20 @@ class NullQueue final : public Queue {
     bool finished = false;
   };
 
-  void run(const StepOps& ops);
+  template <class Args>
+  void take(const void* args, size_t args_bytes);
+  void run(const StepOp& op);
+  void run_step(const PublishArgs& publish);
   SpanResult result_of(const SpanPlan& span);
   Slot& slot(int32_t index);
+  void wait_until(int64_t ns) const;
 
   const NullQueueConfig config_;
   bool capturing_ = false;
-  StepOps ops_;
+  std::vector<StepOp> captured_;
+  UploadArgs upload_{};  // the last one
+  // The one place of the device's memory that is kept: the step counter.
+  const void* counter_ = nullptr;
   uint64_t step_ = 0;
   std::array<int64_t, kStepRingSize> done_ns_{};  // by step
   int64_t last_done_ns_ = 0;
@@ -78,32 +81,53 @@ class NullQueue final : public Queue {
 };
 
 void NullQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
-  if (op == static_cast<uint16_t>(Op::kUpload)) std::memcpy(&ops_.upload, args, args_bytes);
-  if (op != static_cast<uint16_t>(Op::kPublish)) return;
-  std::memcpy(&ops_.publish, args, args_bytes);
-  ops_.complete = true;
-  if (!capturing_) run(std::exchange(ops_, {}));
+  if (op == static_cast<uint16_t>(Op::kUpload)) take<UploadArgs>(args, args_bytes);
+  if (op == static_cast<uint16_t>(Op::kPublish)) take<PublishArgs>(args, args_bytes);
+}
+
+template <class Args>
+void NullQueue::take(const void* args, size_t args_bytes) {
+  Args copy;
+  FT_CHECK(args_bytes == sizeof copy);
+  std::memcpy(&copy, args, args_bytes);
+  if (capturing_) {
+    captured_.emplace_back(copy);
+  } else {
+    run(copy);
+  }
+}
+
+void NullQueue::fill(void* dst, int byte_value, size_t bytes) {
+  if (dst == counter_) std::memset(&step_, byte_value, std::min(bytes, sizeof step_));
 }
 
 NullQueue::Slot& NullQueue::slot(int32_t index) { return slots_[static_cast<size_t>(index)]; }
 
-void NullQueue::run(const StepOps& ops) {
+void NullQueue::run(const StepOp& op) {
+  if (const auto* upload = std::get_if<UploadArgs>(&op)) {
+    upload_ = *upload;
+  } else {
+    run_step(std::get<PublishArgs>(op));
+  }
+}
+
+void NullQueue::run_step(const PublishArgs& publish) {
+  counter_ = publish.step;
   const auto at = static_cast<int64_t>(step_ % kStepRingSize);
-  const PlanView plan = plan_view(const_cast<char*>(ops.upload.ring) + at * ops.upload.entry_bytes,
-                                  ops.upload.limits);
+  const PlanView plan =
+      plan_view(const_cast<char*>(upload_.ring) + at * upload_.entry_bytes, upload_.limits);
   FT_CHECK(plan.header->step == step_);
   for (int i = 0; i < plan.header->num_inits; ++i) {
     const SlotInit& init = plan.inits[i];
     slot(init.slot) = {.len = init.len, .computed = init.computed, .max_len = init.params.max_len};
   }
-  const ResultView result =
-      result_view(ops.publish.ring + at * ops.publish.entry_bytes, ops.publish.limits);
+  const ResultView result = result_view(publish.ring + at * publish.entry_bytes, publish.limits);
   *result.header = {step_, plan.header->num_spans, 0, 0};
   for (int i = 0; i < plan.header->num_spans; ++i) result.spans[i] = result_of(plan.spans[i]);
   const int64_t begin = std::max(config_.now_ns(), last_done_ns_);
   last_done_ns_ = begin + config_.step_ns;
   done_ns_[static_cast<size_t>(at)] = last_done_ns_;
-  ops.publish.stamps[at] = {begin, last_done_ns_, last_done_ns_};
+  publish.stamps[at] = {begin, last_done_ns_, last_done_ns_};
   ++step_;
 }
 
@@ -130,11 +154,19 @@ SpanResult NullQueue::result_of(const SpanPlan& span) {
   return result;
 }
 
+void NullQueue::wait_until(int64_t ns) const {
+  while (config_.now_ns() < ns) spin_pause(0);
+}
+
 Status NullQueue::wait(Event event, uint64_t value, std::chrono::milliseconds) {
   FT_CHECK_MSG(value <= step_, "nothing enqueued would ever end this wait");
-  const int64_t done = done_ns_[(value - 1) % kStepRingSize];
-  while (config_.now_ns() < done) spin_pause(0);
+  wait_until(done_ns_[(value - 1) % kStepRingSize]);
   event.word->store(value);
+  return {};
+}
+
+Status NullQueue::drain() {
+  wait_until(last_done_ns_);
   return {};
 }
 

@@ -16,7 +16,8 @@ struct NullQueueConfig {
 
 // A queue that computes nothing, to see what the host costs: it knows steps by their upload and
 // publish ops, reads their plans as a device does, and shows results after the time that a step is
-// said to take. All other ops are free. For benchmarks and tests. One thread.
+// said to take. All other ops are free. Of the device's memory it keeps the step counter, which
+// steps count on and fills set. For benchmarks and tests. One thread.
 std::unique_ptr<Queue> make_null_queue(const NullQueueConfig& config);
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -20,11 +21,13 @@ class NullQueueTest : public DialledEngine {
   }
 };
 
-// The engine cannot tell it from a device: drafts are granted, verified and accepted.
+// The engine cannot tell it from a device: drafts are granted, verified and accepted, whether a
+// step is one graph, several or none.
 TEST_F(NullQueueTest, RunsAnEngine) {
-  for (const bool eager : {false, true}) {
+  for (const char* mode : {"FULL", "PIECEWISE", "NONE"}) {
+    SCOPED_TRACE(mode);
     EngineConfig with = config(4);
-    with.enforce_eager = eager;
+    with.cudagraph_mode = mode;
     const auto engine = make_with(with, {.num_accepted = 2, .token_id = 7});
     ASSERT_NE(engine, nullptr);
     std::vector<Request> requests;
@@ -37,6 +40,24 @@ TEST_F(NullQueueTest, RunsAnEngine) {
     const RequestStats stats = engine->stats().requests;
     EXPECT_EQ(stats.num_draft_tokens, 2 * stats.num_accepted_tokens);
   }
+}
+
+// The profile's steps take the queue's time, whatever their size, and leave the counter at 0.
+TEST_F(NullQueueTest, IsProfiled) {
+  const NullQueueConfig null{.step_ns = 200'000, .token_id = 7};
+  const test::ScratchFolder folder;
+  EngineConfig adaptive = config(3);
+  adaptive.speculative[0].length_policy = "adaptive";
+  adaptive.step_time_table = folder.file("times.json");
+  const auto engine = make_with(adaptive, null);
+  ASSERT_NE(engine, nullptr);
+  const auto times = read_step_times(adaptive.step_time_table, std::vector<std::string>{"ngram"});
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  EXPECT_GE(times.value().target.points().size(), 2u);
+  for (const TimeCurve::Point& point : times.value().target.points()) {
+    EXPECT_GE(point.ns, null.step_ns);
+  }
+  EXPECT_EQ(engine->generate({request(0, 20, 40)})[0].token_ids, std::vector<int32_t>(40, 7));
 }
 
 // A clock that goes on when somebody looks at it: the host takes no time but for that.
