@@ -14,8 +14,9 @@ constexpr int64_t kFirstRate = kOne * 7 / 10;  // before anything was observed
 constexpr int64_t kFirstWeight = 4;
 constexpr int64_t kMemory = 64;         // observations that a rate looks back on
 constexpr int64_t kRestingMemory = 12;  // the same from probes alone
-constexpr int kRecovery = 256;          // steps in which a rate without observations comes back
-constexpr int kRestingRecovery = 12;    // probes in which it does
+constexpr int64_t kDecline = 16;        // a rate comes back to 1/16 less than the one before it
+constexpr int kRecovery = 256;          // in so many steps without observations
+constexpr int kRestingRecovery = 12;    // or probes
 constexpr int kShareRecovery = 2048;    // steps of rest in which that share comes back
 constexpr int kShareMemory = 12;        // spans that the share of drafting ones looks back on
 constexpr int kFirstSeen = 8;           // verifications before costs are taken at their word
@@ -151,11 +152,13 @@ void LengthPolicy::fold(const Results& results, State& state, int num_drafts) co
   for (size_t i = 0; i < static_cast<size_t>(num_drafts); ++i) {
     const int64_t reached = results.reached[i];
     int64_t& rate = state.rates[i];
+    const int64_t before = i > 0 ? state.rates[i - 1] : 0;
+    const int64_t hope = before - before / kDecline;
     if (reached > 0) {
       state.weights[i] = std::max(reached, std::min(state.weights[i] + reached, memory));
       rate += (results.accepted[i] * kOne - rate * reached) / state.weights[i];
-    } else if (i > 0 && results.reached[0] > 0 && rate < state.rates[i - 1]) {
-      rate += (state.rates[i - 1] - rate) / recovery;
+    } else if (results.reached[0] > 0 && rate < hope) {
+      rate += (hope - rate) / recovery;
     }
   }
 }
@@ -289,6 +292,15 @@ int LengthPolicy::num_drafting(int drafter, const DraftDemand& own, int max_clas
   return sum;
 }
 
+// Sequences that show what drafts are worth when nothing is known, as a step of one costs nearly as
+// much as a step of some: as many as one step catches up.
+int LengthPolicy::num_pioneers(int drafter, const DraftDemand& own) const {
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
+  const int rows_each = std::max(own.fewest_missing + own.fewest_missing / 2, 1);
+  const int most = std::min(own.num_decoding / kProbeShare, traits.max_catch_up_rows / rows_each);
+  return std::clamp(most, 1, kFirstSeen);
+}
+
 DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand) {
   const auto index = static_cast<size_t>(drafter);
   const DraftDemand& own = demand.drafters[index];
@@ -307,10 +319,10 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
   int num_sequences = num_drafting(drafter, own, grant.max_class);
   const bool knows_nothing = state.num_ever < kFirstSeen;
   if (num_sequences == 0 && knows_nothing && together.limit > 0) {
-    // One sequence may cost more than it seems to be worth, which probes must wait for.
+    // A few may cost more than they seem to be worth, which probes must wait for.
     state.probing = true;
     grant.max_class = kFirstClass;
-    grant.max_spans = 1;
+    grant.max_spans = num_pioneers(drafter, own);
     num_sequences = num_drafting(drafter, own, grant.max_class);
   }
   load.seqs += num_all - num_sequences;

@@ -131,6 +131,7 @@ class LengthPolicy {
   int64_t context_ns(int num_seqs, int drafts) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
+  int num_pioneers(int drafter, const DraftDemand& own) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
   int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;

@@ -28,8 +28,9 @@ void StepFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   cell.recent[static_cast<size_t>(cell.count++ % kMemory)] = ratio;
   cell.table_ns = table_ns;
   std::array<int64_t, kMemory> sorted = cell.recent;
-  std::nth_element(sorted.begin(), sorted.begin() + kMemory / 2, sorted.end());
-  cell.ratio = sorted[kMemory / 2];
+  const auto num_known = static_cast<size_t>(std::min<int64_t>(cell.count, kMemory));
+  std::sort(sorted.begin(), sorted.begin() + num_known);
+  cell.ratio = num_known < kMemory ? sorted[0] : sorted[kMemory / 2];
 }
 
 int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {

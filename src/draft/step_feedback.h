@@ -24,13 +24,14 @@ class StepFeedback {
 
  private:
   static constexpr int kNumSizes = 28;         // up to 8192 sequences
-  static constexpr int kMemory = 5;            // steps of which the middle one counts
+  static constexpr int kMemory = 5;            // steps of which the middle one counts,
+  static constexpr int kFew = 2;               // or the shortest where there are fewer than that
   static constexpr int64_t kForgotten = 4096;  // steps after which it is tried again
 
   struct Cell {
     int64_t count = 0;
     std::array<int64_t, kMemory> recent{};  // of the table's time, in 1/65536
-    int64_t ratio = 0;                      // their median
+    int64_t ratio = 0;                      // of those, what counts
     int64_t table_ns = 0;                   // of the last step
     int64_t last = 0;                       // in steps that were added
   };
@@ -38,7 +39,7 @@ class StepFeedback {
 
   static size_t row_of(int num_seqs);
   bool is_known(const Cell& cell) const {
-    return cell.count >= kMemory && num_added_ - cell.last <= kForgotten;
+    return cell.count >= kFew && num_added_ - cell.last <= kForgotten;
   }
 
   std::array<Row, kNumSizes> rows_{};

@@ -19,10 +19,12 @@ void add(StepFeedback& feedback, int times, int num_seqs, int drafts, int64_t ta
 TEST(StepFeedback, KnowsNothingAtFirst) {
   StepFeedback feedback;
   EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 0);
-  add(feedback, 4, 16, 0, 1000000, 1500000);
-  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 0) << "four are too few";
-  feedback.add(16, 0, 1000000, 1500000);
-  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 500000);
+  add(feedback, 1, 16, 0, 1000000, 1500000);
+  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 0) << "one is too few";
+  feedback.add(16, 0, 1000000, 1700000);
+  EXPECT_EQ(feedback.extra_ns(16, 0, 1000000), 500000) << "something else may have made it slow";
+  add(feedback, 3, 16, 0, 1000000, 1700000);
+  EXPECT_NEAR(feedback.extra_ns(16, 0, 1000000), 700000, 20) << "most of them were as slow";
 }
 
 TEST(StepFeedback, AStepLikeItTellsByAFactor) {
@@ -96,9 +98,12 @@ TEST(StepFeedback, DraftsThatDoNotPayAfterAllAreLeftOut) {
   const Really hot = [](int seqs, int drafts, int64_t ns) {
     return seqs + drafts > 128 ? ns * 8 / 5 : ns;
   };
-  const double off = speed(LengthMode::kOff, 3, false, 96, hot);
-  EXPECT_LT(speed(LengthMode::kAdaptive, 3, false, 96, hot), 0.9 * off) << "the table alone errs";
-  EXPECT_GE(speed(LengthMode::kAdaptive, 3, true, 96, hot), 0.97 * off);
+  for (const int batch : {88, 96, 104}) {
+    const double off = speed(LengthMode::kOff, 3, false, batch, hot);
+    EXPECT_LT(speed(LengthMode::kAdaptive, 3, false, batch, hot), 0.9 * off)
+        << batch << ": the table alone errs";
+    EXPECT_GE(speed(LengthMode::kAdaptive, 3, true, batch, hot), 0.98 * off) << batch;
+  }
 }
 
 // A burst on a device that was cool at start: what is learned of one draft tells of two and three,
@@ -130,7 +135,7 @@ TEST(StepFeedback, ABurstLosesLittleWhileItLearns) {
     return world.run().tokens_per_second();
   };
   for (const int batch : {64, 128, 256, 512}) {
-    EXPECT_GE(run(LengthMode::kAdaptive, batch), 0.95 * run(LengthMode::kOff, batch)) << batch;
+    EXPECT_GE(run(LengthMode::kAdaptive, batch), 0.96 * run(LengthMode::kOff, batch)) << batch;
   }
 }
 
