@@ -61,8 +61,8 @@ TEST(BadInput, MissingModelFolder) {
 }
 
 TEST(BadInput, MissingWeights) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   fs::remove(model / "model.safetensors");
   expect_refused(generate(model, {"--prompt", "A"}), {1, "safetensors"});
 }
@@ -74,8 +74,8 @@ TEST(BadInput, MissingPromptFiles) {
 }
 
 TEST(BadInput, TruncatedSafetensors) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   const fs::path file = model / "model.safetensors";
   fs::resize_file(file, fs::file_size(file) / 2);
   expect_refused(generate(model, {"--prompt", "A"}), {1, "model.safetensors"});
@@ -84,8 +84,8 @@ TEST(BadInput, TruncatedSafetensors) {
 }
 
 TEST(BadInput, HugeSafetensorsHeader) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   std::string bytes = read_file(model / "model.safetensors");
   bytes.replace(0, 8, std::string("\0\0\0\0\0\0\0\x10", 8));
   write_file(model / "model.safetensors", bytes);
@@ -93,22 +93,22 @@ TEST(BadInput, HugeSafetensorsHeader) {
 }
 
 TEST(BadInput, BrokenTokenizer) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   write_file(model / "tokenizer.json", "{\"model\": ");
   expect_refused(generate(model, {"--prompt", "A"}), {1, "tokenizer.json"});
 }
 
 TEST(BadInput, BrokenConfig) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   write_file(model / "config.json", "[1, 2");
   expect_refused(generate(model, {"--prompt", "A"}), {1, "config.json"});
 }
 
 TEST(BadInput, TemplateErrors) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   const fs::path file = model / "tokenizer_config.json";
   set_field(file, "chat_template", "{{ raise_exception('only odd days') }}");
   expect_refused(generate(model, {"--chat", "--prompt", "A"}), {1, "only odd days"});
@@ -117,8 +117,8 @@ TEST(BadInput, TemplateErrors) {
 }
 
 TEST(BadInput, UnknownArchitecture) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const fs::path model = copy_model(scratch);
   set_field(model / "config.json", "architectures", {"RemarkableForCausalLM"});
   expect_refused(generate(model, {"--prompt", "A"}), {1, "RemarkableForCausalLM"});
 }

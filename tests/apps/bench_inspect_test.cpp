@@ -7,8 +7,8 @@ namespace foretoken {
 namespace {
 
 TEST(Bench, LatencyPrintsAndWritesJson) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "latency.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("latency.json");
   const CommandResult result =
       run_command({"bench", "latency", "--model", bundled_model().string(), "--input-len", "8",
                    "--output-len", "8", "--batch-size", "2", "--num-iters-warmup", "1",
@@ -38,8 +38,8 @@ CommandResult throughput(const std::vector<std::string>& more) {
 }
 
 TEST(Bench, ThroughputPrintsAndWritesJson) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "throughput.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("throughput.json");
   const CommandResult result =
       throughput({"--num-prompts", "5", "--output-len", "6", "--n", "1", "--async-engine",
                   "--output-json", file, "--speculative-config",
@@ -58,8 +58,8 @@ TEST(Bench, ThroughputPrintsAndWritesJson) {
 }
 
 TEST(Bench, ThroughputWithFewAtOneTime) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "throughput.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("throughput.json");
   const CommandResult result =
       throughput({"--num-prompts", "7", "--output-len", "6", "--max-concurrency", "2",
                   "--num-warmups", "9", "--output-json", file});
@@ -70,8 +70,8 @@ TEST(Bench, ThroughputWithFewAtOneTime) {
 }
 
 TEST(Bench, DraftsInTheJson) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "throughput.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("throughput.json");
   const CommandResult result =
       throughput({"--num-prompts", "8", "--output-len", "24", "--temperature", "0", "--output-json",
                   file, "--speculative", R"({"num_speculative_tokens": 2})", "-sc",
@@ -89,8 +89,8 @@ TEST(Bench, DraftsInTheJson) {
 }
 
 TEST(Bench, PairsCompareEnginesRoundByRound) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "pairs.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("pairs.json");
   const std::vector<std::string> common = {"bench",
                                            "pairs",
                                            "--model",
@@ -152,8 +152,8 @@ CommandResult decode(const std::vector<std::string>& more) {
 }
 
 TEST(Bench, DecodeMeasuresEverySizeWithEveryEngine) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "decode.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("decode.json");
   const CommandResult result =
       decode({"--batch-sizes", "1,3", "--input-lens", "8,16", "--output-len", "40",
               "--short-output-len", "4", "--num-iters", "2", "--variants", "off,fixed:2@1",
@@ -207,8 +207,8 @@ CommandResult forward(const std::vector<std::string>& more) {
 }
 
 TEST(Bench, ForwardTimesEveryShapeWithGraphsAndWithout) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "forward.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("forward.json");
   const CommandResult result =
       forward({"--batch-sizes", "2,3", "--rows-per-seq", "1,2", "--bonus", "1..BS", "--read-tb-s",
                "0.05", "--tflops", "0.5", "--output-json", file});
@@ -232,8 +232,8 @@ TEST(Bench, ForwardTimesEveryShapeWithGraphsAndWithout) {
 }
 
 TEST(Bench, KernelsAreComparedWithTheLimits) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "kernels.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("kernels.json");
   const CommandResult result =
       run_command({"bench", "kernels", "--model", bundled_model().string(), "--seconds", "0.001",
                    "--max-model-len", "512", "--batch-sizes", "1,3", "--rows-per-seq", "2",
@@ -255,7 +255,7 @@ TEST(Bench, KernelsAreComparedWithTheLimits) {
 }
 
 TEST(Bench, ThroughputDatasets) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string chats = scratch.write(
       "chats.json",
       R"([{"conversations": [{"value": "A cat"}, {"value": "and a dog"}]}, {"conversations": []}])");
@@ -288,10 +288,10 @@ TEST(Bench, ThroughputDatasets) {
 }
 
 TEST(Inspect, ConfigOnlyNeedsNeitherWeightsNorTokenizer) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   scratch.write("config.json", read_file(bundled_model() / "config.json"));
   const CommandResult result =
-      run_command({"inspect", "--json", "--config-only", "--model", scratch.path().string()});
+      run_command({"inspect", "--json", "--config-only", "--model", scratch.path()});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json model = nlohmann::json::parse(result.out)["model"];
   EXPECT_EQ(model["architecture"], "LlamaForCausalLM");
@@ -305,8 +305,8 @@ TEST(Inspect, ConfigOnlyNeedsNeitherWeightsNorTokenizer) {
 }
 
 TEST(Inspect, WeightsWithoutATokenizer) {
-  const ScratchFolder scratch;
-  const auto model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const auto model = copy_model(scratch);
   std::filesystem::remove(model / "tokenizer.json");
   const CommandResult result = run_command({"inspect", "--json", "--model", model.string()});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -351,15 +351,14 @@ TEST(Inspect, DraftersAndStepTimes) {
 
 // A context of 1M positions must not cost the drafter memory of its own.
 TEST(Inspect, NgramMemoryStaysSmallAtOneMillionPositions) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   nlohmann::json config = nlohmann::json::parse(read_file(bundled_model() / "config.json"));
   config["max_position_embeddings"] = 1048576;
   scratch.write("config.json", config.dump());
-  const CommandResult result =
-      run_command({"inspect", "--json", "--model", scratch.path().string(), "--load-format",
-                   "dummy", "--max-model-len", "1M", "--max-num-seqs", "256",
-                   "--num-gpu-blocks-override", "64", "--speculative-config",
-                   R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4})"});
+  const CommandResult result = run_command(
+      {"inspect", "--json", "--model", scratch.path(), "--load-format", "dummy", "--max-model-len",
+       "1M", "--max-num-seqs", "256", "--num-gpu-blocks-override", "64", "--speculative-config",
+       R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4})"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json model = nlohmann::json::parse(result.out)["model"];
   EXPECT_EQ(model["max_model_len"], 1048576);

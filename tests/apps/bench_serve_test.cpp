@@ -57,7 +57,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 TEST(BenchServe, RandomIdsToACompletionServer) {
   FakeServer server(model_server(5));
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const CommandResult result = bench_serve(server, {"--random-input-len",
                                                     "12",
                                                     "--random-output-len",
@@ -65,7 +65,7 @@ TEST(BenchServe, RandomIdsToACompletionServer) {
                                                     "--save-result",
                                                     "--save-detailed",
                                                     "--result-dir",
-                                                    (scratch.path() / "new" / "folder").string(),
+                                                    scratch.file("new/folder"),
                                                     "--result-filename",
                                                     "r.json",
                                                     "--metadata",
@@ -85,7 +85,7 @@ TEST(BenchServe, RandomIdsToACompletionServer) {
   EXPECT_NE(result.out.find("Total generated tokens:                  30 "), std::string::npos);
   EXPECT_NE(result.out.find("P99.5 TTFT (ms):"), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find("TPOT"), std::string::npos);
-  const nlohmann::json json = read_json(scratch.path() / "new" / "folder" / "r.json");
+  const nlohmann::json json = read_json(scratch.file("new/folder/r.json"));
   EXPECT_EQ(json["completed"], 6);
   EXPECT_EQ(json["failed"], 0);
   EXPECT_EQ(json["model_id"], "org/m");
@@ -132,7 +132,7 @@ TEST(BenchServe, CustomFileToAChatServer) {
     reply.event("[DONE]");
     reply.end_stream();
   });
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write(
       "p.jsonl", "{\"prompt\": \"one\", \"output_tokens\": 3}\n{\"prompt\": \"two\"}\n");
   const CommandResult result = bench_serve(
@@ -176,8 +176,8 @@ TEST(BenchServe, ABaseUrlMayEndWithTheVersion) {
 
 TEST(BenchServe, FilesAreNamedAndAppended) {
   FakeServer server(model_server(0));
-  const ScratchFolder scratch;
-  const std::string folder = scratch.path().string();
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.path();
   ASSERT_EQ(bench_serve(server, {"--save-result", "--result-dir", folder, "--request-rate", "500",
                                  "--max-concurrency", "3", "--plot-timeline", "--output-len", "3"})
                 .exit_code,
@@ -203,7 +203,7 @@ TEST(BenchServe, FilesAreNamedAndAppended) {
                   .exit_code,
               0);
   }
-  const std::string all = read_file(scratch.path() / "all.json");
+  const std::string all = read_file(scratch.file("all.json"));
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1);
 }
 
@@ -246,14 +246,14 @@ TEST(BenchServe, AnInterruptionTellsWhatWasMeasured) {
     if (request.method == "POST" && !first) reply.pause(milliseconds(600'000));
     model_server(0)(request, reply);
   });
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   std::string lines = "{\"prompt\": \"one\"}\n";
   for (int i = 1; i < 6; ++i) lines += "{\"prompt\": \"slow\"}\n";
   const std::string file = scratch.write("p.jsonl", lines);
-  Command command(
-      arguments(server, {"--dataset-name", "custom", "--dataset-path", file, "--disable-shuffle",
-                         "--custom-output-len", "2", "--save-result", "--result-filename",
-                         (scratch.path() / "r.json").string()}));
+  Command command(arguments(
+      server,
+      {"--dataset-name", "custom", "--dataset-path", file, "--disable-shuffle",
+       "--custom-output-len", "2", "--save-result", "--result-filename", scratch.file("r.json")}));
   ASSERT_TRUE(command.wait_for("1 of 6 requests done"));
   command.send_signal(SIGINT);
   const CommandResult result = command.finish();
@@ -261,7 +261,7 @@ TEST(BenchServe, AnInterruptionTellsWhatWasMeasured) {
   EXPECT_NE(result.out.find("Successful requests:                     1 "), std::string::npos)
       << result.out << result.err;
   EXPECT_NE(result.out.find("Unfinished requests:                     5 "), std::string::npos);
-  const nlohmann::json json = read_json(scratch.path() / "r.json");
+  const nlohmann::json json = read_json(scratch.file("r.json"));
   EXPECT_EQ(json["completed"], 1);
   EXPECT_EQ(json["num_unfinished"], 5);
 }
@@ -299,7 +299,7 @@ TEST(BenchServe, AWrongFlagIsNamed) {
 }
 
 TEST(BenchServe, ThroughputReadsSpecBenchFilesToo) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write("q.jsonl", R"({"category": "a", "turns": ["Once upon"]})"
                                                     "\n"
                                                     R"({"category": "b", "turns": ["a time"]})");

@@ -13,8 +13,8 @@ CommandResult startup(const std::vector<std::string>& more) {
 }
 
 TEST(BenchStartup, EveryIterationIsAProcessOfItsOwn) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "startup.json").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("startup.json");
   const CommandResult result =
       startup({"--num-iters-warmup", "1", "--num-iters", "2", "--output-json", file});
   ASSERT_EQ(result.exit_code, 0) << result.err;

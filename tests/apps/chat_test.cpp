@@ -54,8 +54,8 @@ std::string without(std::string text, const std::string& part) {
   return text;
 }
 
-nlohmann::json saved_chat(const ScratchFolder& scratch, const std::string& input) {
-  const std::string file = (scratch.path() / "chat.json").string();
+nlohmann::json saved_chat(const test::ScratchFolder& scratch, const std::string& input) {
+  const std::string file = scratch.file("chat.json");
   const CommandResult result = talk(input + "/save " + file + "\n");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return nlohmann::json::parse(read_file(file));
@@ -72,7 +72,7 @@ TEST(Chat, AnswersLinesOfAPipe) {
 }
 
 TEST(Chat, TheConversationGoesOn) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const nlohmann::json all =
       saved_chat(scratch, "/system Be kind\nOne\n\"\"\"\nTwo\nlines\n\"\"\"\nA long \\\nline\n");
   const nlohmann::json& messages = all["messages"];
@@ -86,7 +86,7 @@ TEST(Chat, TheConversationGoesOn) {
 }
 
 TEST(Chat, UndoRetryResetAndLoad) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const auto once = saved_chat(scratch, "One\nTwo\n/undo\n")["messages"];
   ASSERT_EQ(once.size(), 2u);
   EXPECT_EQ(once[0]["content"], "One");
@@ -183,8 +183,8 @@ TEST(Chat, DraftersAreChosenAndTold) {
 }
 
 TEST(Chat, WithoutATemplateTheTextGoesOn) {
-  const ScratchFolder scratch;
-  const auto model = scratch.copy_model();
+  const test::ScratchFolder scratch;
+  const auto model = copy_model(scratch);
   auto config = nlohmann::json::parse(read_file(model / "tokenizer_config.json"));
   config.erase("chat_template");
   write_file(model / "tokenizer_config.json", config.dump());
@@ -197,8 +197,8 @@ TEST(Chat, WithoutATemplateTheTextGoesOn) {
 }
 
 TEST(Chat, OnATerminal) {
-  const ScratchFolder scratch;
-  const std::string history = (scratch.path() / "state" / "history").string();
+  const test::ScratchFolder scratch;
+  const std::string history = scratch.file("state/history");
   const std::string start_of_answer = talk("Tell me a story\n").out.substr(0, 8);
   Command command(
       {"chat", "--model", bundled_model().string(), "--log-level", "error", "--history-file",

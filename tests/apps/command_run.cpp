@@ -166,25 +166,10 @@ CommandResult run_command(const std::vector<std::string>& arguments,
 
 fs::path bundled_model() { return fs::path(FORETOKEN_SOURCE_DIR) / "models" / "foretoken-7m"; }
 
-ScratchFolder::ScratchFolder() {
-  std::string name = (fs::temp_directory_path() / "foretoken-apps-XXXXXX").string();
-  path_ = mkdtemp(name.data());
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
-
-std::string ScratchFolder::write(const std::string& name, const std::string& text) const {
-  write_file(path_ / name, text);
-  return (path_ / name).string();
-}
-
-fs::path ScratchFolder::copy_model() const {
-  const fs::path folder = path_ / "model";
-  fs::copy(bundled_model(), folder, fs::copy_options::recursive);
-  return folder;
+fs::path copy_model(const test::ScratchFolder& folder) {
+  fs::path copy = folder.file("model");
+  fs::copy(bundled_model(), copy, fs::copy_options::recursive);
+  return copy;
 }
 
 std::string read_file(const fs::path& path) {

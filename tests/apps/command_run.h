@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "support/scratch_folder.h"
+
 namespace foretoken {
 
 // What a finished command left. `exit_code` is -1 when a signal ended it or it did not end in time.
@@ -62,23 +64,8 @@ CommandResult run_command(const std::vector<std::string>& arguments,
 // The bundled model's folder.
 std::filesystem::path bundled_model();
 
-// A folder under the system's temporary files, removed at the end.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  // Writes a file and returns its path.
-  std::string write(const std::string& name, const std::string& text) const;
-  // Copies the bundled model here and returns its folder.
-  std::filesystem::path copy_model() const;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+// Copies it into the folder and returns its place there.
+std::filesystem::path copy_model(const test::ScratchFolder& folder);
 
 std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, const std::string& text);

@@ -31,8 +31,8 @@ nlohmann::json ids_of(const std::string& model, const std::vector<std::string>& 
 }
 
 TEST(Convert, AFileOfFloatsSaysTheSame) {
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "x.gguf").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("x.gguf");
   const CommandResult made = run_command({"convert", kModel, "--type", "bf16", "-o", file});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_NE(made.out.find("MiB"), std::string::npos);
@@ -51,7 +51,7 @@ void expect_error(const CommandResult& result, const std::vector<std::string>& s
 }
 
 TEST(Convert, FlagsOfFoldersAreRefusedBesideAFile) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write("x.gguf", "never read");
   expect_error(generate(file, {"--revision", "dev"}), {"--revision 'dev'", file, "remove"});
   expect_error(generate(file, {"--load-format", "safetensors"}),
@@ -69,9 +69,9 @@ double weights_mib(const std::string& model, const std::vector<std::string>& mor
 }
 
 TEST(Convert, WeightsOfAFileAreCountedAsTheyAreKept) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   for (const char* type : {"bf16", "q8_0", "q4_k_m"}) {
-    const std::string file = (scratch.path() / (std::string(type) + ".gguf")).string();
+    const std::string file = scratch.file(std::string(type) + ".gguf");
     ASSERT_EQ(run_command({"convert", kModel, "--type", type, "-o", file}).exit_code, 0);
     for (const char* dtype : {"bfloat16", "float32"}) {
       EXPECT_DOUBLE_EQ(weights_mib(file, {"--dtype", dtype, "--config-only"}),
@@ -82,8 +82,8 @@ TEST(Convert, WeightsOfAFileAreCountedAsTheyAreKept) {
 }
 
 TEST(Convert, AQuantisedFolderLoads) {
-  const ScratchFolder scratch;
-  const std::string folder = (scratch.path() / "int8").string();
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.file("int8");
   const CommandResult made =
       run_command({"convert", kModel, "--type", "gptq-int8", "--group-size", "32", "-o", folder});
   ASSERT_EQ(made.exit_code, 0) << made.err;

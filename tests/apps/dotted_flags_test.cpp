@@ -62,7 +62,7 @@ TEST(DottedFlags, ContradictionsAreNamed) {
 }
 
 TEST(DottedFlags, OfAFileGiveWayToTheCommandLines) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file =
       scratch.write("serve.yaml", "speculative_config.method: nothing\nmodel: /nowhere\n");
   const CommandResult both =

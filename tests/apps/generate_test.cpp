@@ -70,13 +70,13 @@ TEST(Generate, ChatAppliesTheTemplate) {
 }
 
 TEST(Generate, TemplateArgumentsReachTheTemplate) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string chat_template =
       scratch.write("t.jinja",
                     "{{ greeting }}{% for t in tools %}<{{ t.name }}>{% endfor %}"
                     "{% for d in documents %}[{{ d.text }}]{% endfor %}{{ messages[0].content }}");
   const std::string tools = scratch.write("tools.json", R"([{"name": "f"}, {"name": "g"}])");
-  const auto model = scratch.copy_model();
+  const auto model = copy_model(scratch);
   auto config = nlohmann::json::parse(read_file(model / "tokenizer_config.json"));
   config["chat_template"] = read_file(chat_template);
   write_file(model / "tokenizer_config.json", config.dump());
@@ -109,7 +109,7 @@ TEST(Generate, ChoicesAndLogprobs) {
 }
 
 TEST(Generate, FieldsOfTheLineWinOverFlagsAndThoseOverTheModel) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write("r.jsonl",
                                          R"({"prompt": "A", "allowed_token_ids": [301]}
 {"prompt": "A", "logit_bias": {"302": 100}, "allowed_token_ids": [300, 302]}
@@ -137,7 +137,7 @@ TEST(Generate, NoTextAndCutPrompts) {
 }
 
 TEST(Embed, OneVectorForEachPrompt) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write("r.jsonl", R"({"prompt": "A dog", "pooling": "mean"}
 {"prompt": "A dog", "normalize": false, "request_id": "raw"}
 {"prompt": "A dog", "pooling": "max"}
@@ -174,7 +174,7 @@ TEST(Generate, HumanNumbersAndTheFlagsOfTheEngine) {
 }
 
 TEST(Generate, PromptFileIsOnePrompt) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write("prompt.txt", "A cat\nand a dog");
   const CommandResult result =
       run_command(generate({"--json", "--prompt-file", file, "--max-tokens", "3"}));
@@ -183,7 +183,7 @@ TEST(Generate, PromptFileIsOnePrompt) {
 }
 
 TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string file = scratch.write(
       "requests.jsonl",
       "{\"prompt\": \"A cat\", \"max_tokens\": 5, \"request_id\": \"first\"}\n"
@@ -213,7 +213,7 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
 }
 
 TEST(Generate, DeepOrMalformedMessagesFailOnlyTheirLine) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   const std::string deep(100000, '[');
   const std::string file =
       scratch.write("lines.jsonl", "{\"messages\":" + deep + std::string(100000, ']') +

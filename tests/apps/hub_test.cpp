@@ -38,10 +38,10 @@ class Hub : public testing::Test {
             "8",        "--temperature", "0",   "--json",   "--log-level",      "error"};
   }
   std::string snapshot() const {
-    return (scratch.path() / "hub/models--org--tiny/snapshots" / repo.commit).string();
+    return scratch.file("hub/models--org--tiny/snapshots/" + repo.commit);
   }
 
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   HubServer server;
   HubServerRepo repo;
 };
@@ -68,7 +68,7 @@ TEST_F(Hub, DownloadPrintsTheSnapshot) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, snapshot() + "\n");
   EXPECT_TRUE(fs::exists(fs::path(snapshot()) / "model.safetensors"));
-  const std::string other = (scratch.path() / "other").string();
+  const std::string other = scratch.file("other");
   const CommandResult there =
       run_command({"download", "org/tiny", "--revision", repo.commit, "--download-dir", other});
   EXPECT_EQ(there.out.rfind(other + "/models--org--tiny/snapshots/", 0), 0u) << there.err;
@@ -113,7 +113,7 @@ TEST_F(Hub, InterruptedDownloadResumes) {
                            .hang = true};
   });
   Command command({"download", "org/tiny"});
-  const fs::path blobs = scratch.path() / "hub/models--org--tiny/blobs";
+  const fs::path blobs = scratch.file("hub/models--org--tiny/blobs");
   const fs::path part = blobs / (HubServer::etag(repo, "model.safetensors") + ".incomplete");
   std::error_code ignored;
   ASSERT_TRUE(test::eventually([&] {

@@ -7,7 +7,7 @@ namespace foretoken {
 namespace {
 
 // A model of some hundred million random parameters, which take seconds to make.
-std::string slow_model(const ScratchFolder& scratch) {
+std::string slow_model(const test::ScratchFolder& scratch) {
   nlohmann::json config = nlohmann::json::parse(read_file(bundled_model() / "config.json"));
   config["hidden_size"] = 2048;
   config["intermediate_size"] = 4096;
@@ -16,11 +16,11 @@ std::string slow_model(const ScratchFolder& scratch) {
   config["num_key_value_heads"] = 16;
   config["head_dim"] = 128;
   scratch.write("config.json", config.dump());
-  return scratch.path().string();
+  return scratch.path();
 }
 
 TEST(Interrupt, DuringLoad) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   Command command({"generate", "--model", slow_model(scratch), "--load-format", "dummy", "--jsonl",
                    scratch.write("r.jsonl", "{\"prompt_token_ids\": [1, 2, 3]}\n")});
   ASSERT_TRUE(command.wait_for("loading"));
@@ -47,7 +47,7 @@ TEST(Interrupt, DuringGenerationKeepsWhatThereIs) {
 }
 
 TEST(Interrupt, EndsEveryRequestOfABatch) {
-  const ScratchFolder scratch;
+  const test::ScratchFolder scratch;
   std::string lines;
   for (int i = 0; i < 100; ++i) {
     lines += "{\"prompt\": \"A cat\", \"max_tokens\": 2000, \"ignore_eos\": true}\n";

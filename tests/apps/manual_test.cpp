@@ -12,8 +12,8 @@ namespace {
 // not installed.
 int check_with(const std::string& program, const std::string& arguments, const std::string& text) {
   if (std::system(("command -v " + program + " >/dev/null").c_str()) != 0) return -1;
-  const ScratchFolder scratch;
-  const std::string file = (scratch.path() / "text").string();
+  const test::ScratchFolder scratch;
+  const std::string file = scratch.file("text");
   std::ofstream(file) << text;
   return std::system((program + " " + arguments + " " + file + " >/dev/null").c_str());
 }
@@ -49,9 +49,9 @@ TEST(Completion, EveryShellAcceptsItsScript) {
 
 // What bash offers for the last word of a line.
 std::string offered(const std::string& words) {
-  const ScratchFolder scratch;
-  const std::string script = (scratch.path() / "completion").string();
-  const std::string answer = (scratch.path() / "answer").string();
+  const test::ScratchFolder scratch;
+  const std::string script = scratch.file("completion");
+  const std::string answer = scratch.file("answer");
   std::ofstream(script) << run_command({"completion", "bash"}).out << "COMP_WORDS=(" << words
                         << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_foretoken\n"
                         << "printf '%s ' \"${COMPREPLY[@]}\"\n";

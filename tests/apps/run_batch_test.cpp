@@ -15,7 +15,7 @@ using nlohmann::json;
 class RunBatch : public ::testing::Test {
  protected:
   std::string input(const std::string& text) { return scratch_.write("in.jsonl", text); }
-  std::string output() const { return (scratch_.path() / "out.jsonl").string(); }
+  std::string output() const { return scratch_.file("out.jsonl"); }
 
   std::vector<std::string> arguments(const std::string& input) const {
     return {"run-batch",   "-i",   input, "-o", output(), "--model", bundled_model().string(),
@@ -37,7 +37,7 @@ class RunBatch : public ::testing::Test {
     return found;
   }
 
-  ScratchFolder scratch_;
+  test::ScratchFolder scratch_;
 };
 
 std::string request(const std::string& id, const std::string& url, const json& body) {

@@ -65,7 +65,7 @@ class Client {
 
 class Serve : public testing::Test {
  protected:
-  std::string socket() const { return (scratch_.path() / "s").string(); }
+  std::string socket() const { return scratch_.file("s"); }
   std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> all = {
         "serve", bundled_model().string(), "--uds", socket(), "--cpu-threads",
@@ -82,7 +82,7 @@ class Serve : public testing::Test {
         .dump();
   }
 
-  const ScratchFolder scratch_;
+  const test::ScratchFolder scratch_;
 };
 
 TEST_F(Serve, AnswersAndEndsRunningRequestsOnSigterm) {

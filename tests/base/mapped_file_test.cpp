@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <fstream>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 TEST(MappedFile, MapsAndReads) {
-  const std::string path = ::testing::TempDir() + "ft_mapped";
-  std::ofstream(path) << "0123456789";
-  const auto file = MappedFile::open(path, 1, "short");
+  const test::ScratchFolder folder;
+  const auto file = MappedFile::open(folder.write("digits", "0123456789"), 1, "short");
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file.value()->size(), 10u);
   EXPECT_EQ(static_cast<char>(file.value()->memory()[3]), '3');
@@ -25,10 +25,10 @@ TEST(MappedFile, MapsAndReads) {
 }
 
 TEST(MappedFile, NamesWhatIsWrong) {
-  const std::string path = ::testing::TempDir() + "ft_mapped_short";
-  std::ofstream(path) << "123";
+  const test::ScratchFolder folder;
+  const std::string path = folder.write("short", "123");
   EXPECT_EQ(MappedFile::open(path, 4, "is short").status().message(), path + ": is short");
-  EXPECT_EQ(MappedFile::open(::testing::TempDir(), 1, "is odd").status().code(),
+  EXPECT_EQ(MappedFile::open(folder.path(), 1, "is odd").status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(MappedFile::open(path + "_none", 1, "").status().code(), StatusCode::kNotFound);
 }

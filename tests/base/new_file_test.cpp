@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/text_file.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -15,14 +15,8 @@ namespace fs = std::filesystem;
 
 class NewFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  const fs::path folder_ =
-      fs::path(::testing::TempDir()) / ("ft_new_file_" + std::to_string(getpid()));
-  const std::string path_ = (folder_ / "a").string();
+  const test::ScratchFolder folder_;
+  const std::string path_ = folder_.file("a");
 };
 
 TEST_F(NewFileTest, IsThereOnceCommitted) {
@@ -39,7 +33,7 @@ TEST_F(NewFileTest, IsThereOnceCommitted) {
 
 TEST_F(NewFileTest, LeavesNothingBehind) {
   ASSERT_TRUE(NewFile::create(path_, 1, false).value()->append("x", 1).ok());
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
 TEST_F(NewFileTest, ReplacesOnlyWhenTold) {
@@ -66,9 +60,9 @@ TEST_F(NewFileTest, ReplacesRegularFilesOnly) {
 }
 
 TEST_F(NewFileTest, NamesWhatIsWrong) {
-  EXPECT_NE(NewFile::create(folder_.string(), 1, true).status().message().find("is a folder"),
+  EXPECT_NE(NewFile::create(folder_.path(), 1, true).status().message().find("is a folder"),
             std::string::npos);
-  EXPECT_NE(NewFile::create((folder_ / "no" / "a").string(), 1, true)
+  EXPECT_NE(NewFile::create(folder_.file("no/a"), 1, true)
                 .status()
                 .message()
                 .find("No such file or directory"),

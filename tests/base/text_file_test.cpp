@@ -4,27 +4,26 @@
 
 #include <string>
 
-#include "text/text_fixtures.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 TEST(TextFile, ReadsAllBytes) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   const std::string content("a\0b\r\n\xff", 6);
-  folder.write("file", content);
-  auto read = read_text_file(folder.path() / "file");
+  auto read = read_text_file(folder.write("file", content));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read.value(), content);
 }
 
 TEST(TextFile, NamesTheMissingFile) {
-  TemporaryFolder folder;
-  for (const auto& path : {folder.path() / "nothing", folder.path()}) {
+  test::ScratchFolder folder;
+  for (const auto& path : {folder.file("nothing"), folder.path()}) {
     auto read = read_text_file(path);
     ASSERT_FALSE(read.ok());
     EXPECT_EQ(read.status().code(), StatusCode::kNotFound);
-    EXPECT_NE(read.status().message().find(path.string()), std::string::npos);
+    EXPECT_NE(read.status().message().find(path), std::string::npos);
   }
 }
 

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -15,17 +14,15 @@ std::vector<std::string> calls;
 
 class TraceTest : public testing::Test {
  protected:
-  TraceTest() : path_(testing::TempDir() + "/trace-" + std::to_string(::getpid()) + ".json") {
-    calls.clear();
-  }
-  ~TraceTest() override { std::filesystem::remove(path_); }
+  TraceTest() { calls.clear(); }
 
   nlohmann::json written() const {
     std::ifstream file(path_);
     return nlohmann::json::parse(file);
   }
 
-  const std::string path_;
+  const test::ScratchFolder folder_;
+  const std::string path_ = folder_.file("trace.json");
 };
 
 TEST_F(TraceTest, EventsOfEachLaneBecomeAFileThatBrowsersRead) {

@@ -1,15 +1,13 @@
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <atomic>
-#include <filesystem>
 #include <iostream>
 
 #include "conformance/harness.h"
 #include "engine/engine_impl.h"
 #include "model/dialled_writer.h"
 #include "support/held_queue.h"
+#include "support/scratch_folder.h"
 
 // Drafted and accepted counts must not depend on the number of steps in flight: a race that leaves
 // the text right still shows here. Random weights accept nothing, so a dialled checkpoint and
@@ -28,15 +26,13 @@ struct DialledRun {
   bool failed = false;
 };
 
-// A dialled checkpoint of one architecture and prompts for it; removed at the end of the process.
+// A dialled checkpoint of one architecture and prompts for it.
 struct DialledModel {
-  explicit DialledModel(const std::string& architecture)
-      : folder(std::filesystem::temp_directory_path() /
-               ("foretoken-dialled-" + architecture + "-" + std::to_string(getpid()))) {
+  explicit DialledModel(const std::string& architecture) {
     DialledShape shape;
     shape.architecture = architecture;
     shape.vocab_size = 512;
-    const Status written = write_dialled_checkpoint(folder.string(), shape);
+    const Status written = write_dialled_checkpoint(folder.path(), shape);
     EXPECT_TRUE(written.ok()) << written.message();
     const DialledCycle cycle(shape.vocab_size, shape.seed);
     for (int i = 0; i < 16; ++i) {
@@ -50,13 +46,12 @@ struct DialledModel {
       prompts.push_back(make_dialled_prompt(cycle, dial).value());
     }
   }
-  ~DialledModel() { std::filesystem::remove_all(folder); }
 
   // `hold`, where there is one, holds the first steps.
   DialledRun run(int steps_in_flight, int batch, TestHooks hooks = {},
                  void (test::HeldQueue::*hold)() = nullptr) const {
     EngineConfig config =
-        config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight}, folder.string());
+        config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight}, folder.path());
     config.max_model_len = 2048;
     config.num_gpu_blocks_override = 16 * 128;
     std::atomic<test::HeldQueue*> queue{nullptr};
@@ -87,7 +82,7 @@ struct DialledModel {
     return result;
   }
 
-  const std::filesystem::path folder;
+  const test::ScratchFolder folder;
   std::vector<DialledPrompt> prompts;
 };
 

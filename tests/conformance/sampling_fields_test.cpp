@@ -1,14 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <bit>
-#include <filesystem>
 #include <iostream>
 
 #include "conformance/field_draws.h"
 #include "conformance/harness.h"
 #include "model/dialled_writer.h"
+#include "support/scratch_folder.h"
 
 // Every field alone and in random combinations: whatever shares the batch, however many steps are
 // in flight, with and without drafts, chunks, preemption, prefix hits and graphs, the outputs are
@@ -173,14 +171,12 @@ TEST(SamplingFields, Alone) {
 class SamplingFieldsOf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SamplingFieldsOf, AreEqualWithDraftsChunksAndPreemption) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() /
-      ("foretoken-fields-" + GetParam() + "-" + std::to_string(getpid()));
+  const test::ScratchFolder folder;
   DialledShape shape;
   shape.architecture = GetParam();
-  ASSERT_TRUE(write_dialled_checkpoint(folder.string(), shape).ok());
+  ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
   const int count = num_draws() / 10;
-  const FieldsRun base = run_draws({.name = "base", .batch = 20}, count, folder.string());
+  const FieldsRun base = run_draws({.name = "base", .batch = 20}, count, folder.path());
   const Variant variant{.name = GetParam(),
                         .num_drafts = 3,
                         .steps_in_flight = 2,
@@ -188,8 +184,7 @@ TEST_P(SamplingFieldsOf, AreEqualWithDraftsChunksAndPreemption) {
                         .max_batched_tokens = 24,
                         .num_blocks = 10,
                         .prefix_caching = true};
-  const FieldsRun other = run_draws(variant, count, folder.string());
-  std::filesystem::remove_all(folder);
+  const FieldsRun other = run_draws(variant, count, folder.path());
   EXPECT_EQ(base.outputs.size(), other.outputs.size());
   EXPECT_EQ(count_differences(base.outputs, other.outputs, variant.describe()), 0);
 }

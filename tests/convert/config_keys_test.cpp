@@ -1,11 +1,11 @@
 #include "convert/config_keys.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "gguf/hf_config.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -40,13 +40,13 @@ Json read_back(const ModelConfig& config) {
   GgufKeys keys;
   const GgufArchitecture* architecture = gguf_architecture_for(config.architecture);
   EXPECT_TRUE(add_config_keys(config, *architecture, "x", keys).ok());
-  const std::string path = ::testing::TempDir() + "ft_config_keys_" + std::to_string(getpid());
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("keys.gguf");
   const std::vector<GgufTensorEntry> tensors = {{"token_embd.weight", find_block_type(0), {8, 1}}};
   auto writer = GgufWriter::create(path, keys, tensors, true).value();
   EXPECT_TRUE(writer->append(std::vector<std::byte>(32)).ok());
   EXPECT_TRUE(writer->finish().ok());
   const auto file = GgufFile::open(path);
-  unlink(path.c_str());
   const auto made = gguf_model_config(*file.value());
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.value();

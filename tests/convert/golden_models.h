@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <string>
 
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken::test {
 

@@ -8,7 +8,7 @@
 #include "base/text_file.h"
 #include "gguf/hf_config.h"
 #include "gguf/piece_merges.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 #include "text/random_texts.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"

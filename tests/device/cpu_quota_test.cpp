@@ -1,10 +1,11 @@
 #include "device/cpu/cpu_quota.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -18,11 +19,8 @@ void write(const fs::path& file, const std::string& text) {
 
 class CpuQuota : public testing::Test {
  protected:
-  ~CpuQuota() override { fs::remove_all(folder); }
-
-  const fs::path folder =
-      fs::temp_directory_path() / ("foretoken-quota-" + std::to_string(getpid()));
-  const fs::path root = folder / "fs", groups = folder / "groups";
+  const test::ScratchFolder folder;
+  const fs::path root = folder.file("fs"), groups = folder.file("groups");
 };
 
 TEST_F(CpuQuota, NoneWithoutALimit) {

@@ -1,10 +1,9 @@
 #include "engine/dialled_engine.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -12,16 +11,13 @@ namespace {
 constexpr int kVocab = 512;
 
 struct WrittenCheckpoint {
-  std::string path;
-  WrittenCheckpoint()
-      : path(std::filesystem::temp_directory_path() /
-             ("foretoken-engine-test-" + std::to_string(getpid()))) {
+  test::ScratchFolder folder;
+  WrittenCheckpoint() {
     DialledShape shape;
     shape.vocab_size = kVocab;
-    const Status status = write_dialled_checkpoint(path, shape);
+    const Status status = write_dialled_checkpoint(folder.path(), shape);
     EXPECT_TRUE(status.ok()) << status.message();
   }
-  ~WrittenCheckpoint() { std::filesystem::remove_all(path); }
 };
 
 }  // namespace
@@ -51,7 +47,7 @@ std::string bundled_model_folder() {
 
 const std::string& DialledEngine::folder() {
   static const WrittenCheckpoint checkpoint;
-  return checkpoint.path;
+  return checkpoint.folder.path();
 }
 
 const DialledCycle& DialledEngine::cycle() {

@@ -1,11 +1,8 @@
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "draft/step_times.h"
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
 #include "support/dialled_set.h"
+#include "support/scratch_folder.h"
 #include "support/time_curve.h"
 
 // The adaptive policy where text is bad first, and good later in requests too short for a probe of
@@ -32,7 +29,7 @@ class DraftRecovery : public testing::TestWithParam<Case> {
   static const test::DialledSet& set() { return test::DialledSet::of(); }
 
   // Rows cost time, so that bad drafts do not pay; good ones do, prompts to catch up included.
-  static std::string write_times(const std::string& kind) {
+  static void write_times(const std::string& kind, const std::string& path) {
     StepTimes times;
     times.target = curve({{1, 1000000}, {4, 1150000}, {16, 1750000}, {64, 4150000}});
     const bool has_kv = kind != "ngram";
@@ -40,11 +37,7 @@ class DraftRecovery : public testing::TestWithParam<Case> {
                        .one_pass = !has_kv,
                        .catch_up = has_kv ? curve({{1, 50000}, {64, 400000}}) : TimeCurve(),
                        .pass = curve({{1, 50000}, {64, 200000}})}};
-    const std::string path = (std::filesystem::temp_directory_path() /
-                              ("foretoken-recovery-" + std::to_string(getpid()) + kind))
-                                 .string();
     EXPECT_TRUE(write_step_times(times, path).ok());
-    return path;
   }
   static EngineConfig config(const Case& one, const std::string& times) {
     EngineConfig config;
@@ -90,7 +83,9 @@ class DraftRecovery : public testing::TestWithParam<Case> {
 };
 
 TEST_P(DraftRecovery, DraftsComeBackWithGoodText) {
-  const std::string times = write_times(GetParam().kind);
+  const test::ScratchFolder folder;
+  const std::string times = folder.file("times.json");
+  write_times(GetParam().kind, times);
   auto engine = EngineImpl::create(config(GetParam(), times), {});
   ASSERT_TRUE(engine.ok()) << engine.status().message();
   const auto counts = run(*engine.value(), GetParam().batch);
@@ -111,7 +106,6 @@ TEST_P(DraftRecovery, DraftsComeBackWithGoodText) {
     ASSERT_TRUE(again.ok()) << again.status().message();
     EXPECT_EQ(run(*again.value(), 1), counts) << "one step in flight";
   }
-  std::filesystem::remove(times);
 }
 
 std::vector<Case> cases() {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -49,10 +49,10 @@ TEST_F(GenerationConfigTest, CanBeSwitchedOffReplacedAndOverridden) {
   EXPECT_EQ(loaded.value().eos_token_ids, (std::vector<int32_t>{9}));
   config.generation_config = "vllm";
   EXPECT_EQ(load_generation_config(config, config.model).value().sampling.temperature, 1.0f);
-  std::filesystem::create_directories(folder.path() + "/other");
+  std::filesystem::create_directories(folder.file("other"));
   (void)folder.write("other/generation_config.json",
                      R"({"temperature": 0.2, "eos_token_id": [3, 4]})");
-  config.generation_config = folder.path() + "/other";
+  config.generation_config = folder.file("other");
   config.override_generation_config.clear();
   loaded = load_generation_config(config, config.model);
   EXPECT_FLOAT_EQ(loaded.value().sampling.temperature, 0.2f);

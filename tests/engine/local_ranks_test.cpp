@@ -3,7 +3,7 @@
 #include "engine/dialled_engine.h"
 #include "model/dialled_parts.h"
 #include "model/registry.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

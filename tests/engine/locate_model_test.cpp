@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/scratch_folder.h"
 #include "support/hub_server.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

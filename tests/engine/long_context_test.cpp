@@ -1,5 +1,5 @@
 #include "engine/dialled_engine.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "engine/dialled_engine.h"
 #include "model/dialled_heads.h"
-#include "model/scratch_folder.h"
 #include "support/dialled_set.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

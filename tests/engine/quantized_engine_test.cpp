@@ -1,7 +1,6 @@
-#include <filesystem>
-
 #include "engine/dialled_engine.h"
 #include "model/quantized_gguf.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -11,7 +10,8 @@ constexpr int kVocab = 512;
 // Quantised weights give the same ids with drafts as without, sampled and greedy, whatever shares a
 // step.
 TEST(QuantizedEngine, DraftsDoNotChangeTheText) {
-  const std::string path = testing::TempDir() + "ft_quantized_engine.gguf";
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
   test::QuantizedGguf().write(path, 2, kVocab);
   EngineConfig config;
   config.model = path;
@@ -52,12 +52,12 @@ TEST(QuantizedEngine, DraftsDoNotChangeTheText) {
               static_cast<long long>(drafted));
   EXPECT_GT(accepted, 0);
   EXPECT_LT(accepted, drafted);
-  std::filesystem::remove(path);
 }
 
 // Ranks cut quantised rows between groups; where these are too wide, that is said.
 TEST(QuantizedEngine, RanksShareQuantisedWeights) {
-  const std::string path = testing::TempDir() + "ft_quantized_ranks.gguf";
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
   EngineConfig config;
   config.model = path;
   config.device = engine_test_device();
@@ -87,7 +87,6 @@ TEST(QuantizedEngine, RanksShareQuantisedWeights) {
   for (const char* said : {"down_proj", "lower --tensor-parallel-size"}) {
     EXPECT_NE(status.message().find(said), std::string::npos) << status.message();
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "engine/engine_parts.h"
 #include "group/local_link.h"
-#include "model/scratch_folder.h"
 #include "support/dialled_set.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

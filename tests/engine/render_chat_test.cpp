@@ -1,7 +1,7 @@
 #include <fstream>
 
 #include "engine/dialled_engine.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 // What Engine::render_chat understands beside the messages.
 
@@ -59,7 +59,7 @@ TEST_F(RenderChat, TakesATemplateFile) {
   EngineConfig with_file = config(0);
   with_file.chat_template = folder.write("mine.jinja", "{{ messages | length }} messages");
   EXPECT_EQ(render(*make(with_file), ""), "2 messages");
-  with_file.chat_template = folder.path() + "/missing.jinja";
+  with_file.chat_template = folder.file("missing.jinja");
   std::unique_ptr<Engine> engine;
   const Status status = make_engine(with_file, &engine);
   EXPECT_NE(status.message().find("missing.jinja"), std::string::npos) << status.message();

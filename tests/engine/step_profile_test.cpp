@@ -1,7 +1,5 @@
 #include "engine/step_profile.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include "engine/engine_parts.h"
 #include "engine/profile_sizes.h"
 #include "support/dialled_set.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -79,15 +78,13 @@ StepTimes times_of(EngineConfig config) {
   config.model = test::DialledSet::of().target();
   config.device = engine_test_device();
   config.speculative[0].length_policy = "adaptive";
-  config.step_time_table = (std::filesystem::temp_directory_path() /
-                            ("step_times_" + std::to_string(getpid()) + ".json"))
-                               .string();
+  const test::ScratchFolder folder;
+  config.step_time_table = folder.file("times.json");
   std::unique_ptr<Engine> engine;
   const Status made = make_engine(config, &engine);
   EXPECT_TRUE(made.ok()) << made.message();
   auto times = read_step_times(config.step_time_table, std::vector<std::string>{"ngram"});
   EXPECT_TRUE(times.ok()) << times.status().message();
-  std::filesystem::remove(config.step_time_table);
   return times.ok() ? std::move(times).value() : StepTimes();
 }
 
@@ -230,7 +227,8 @@ TEST(StepProfileEdges, CatchUpThatReachesIntoOneMoreBlockStaysInsideTheMemory) {
 
 // Pinned costs: written once, then read, so that two runs decide alike.
 TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
-  const std::string file = folder() + "/step_times.json";
+  const test::ScratchFolder tables;
+  const std::string file = tables.file("step_times.json");
   EngineConfig adaptive = config(3);
   adaptive.speculative[0].length_policy = "adaptive";
   adaptive.step_time_table = file;
@@ -242,7 +240,7 @@ TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
   const test::DialledSet& set = test::DialledSet::of();
   EngineConfig pinned = adaptive;
   pinned.model = set.target();
-  pinned.step_time_table = folder() + "/one_draft.json";
+  pinned.step_time_table = tables.file("one_draft.json");
   pinned.speculative = {set.drafter("draft_model", 1)};
   pinned.speculative[0].length_policy = "adaptive";
   std::unique_ptr<Engine> first;
@@ -252,14 +250,12 @@ TEST_F(StepProfileTest, TheTableIsWrittenOnceAndThenRead) {
   pinned.speculative[0].num_speculative_tokens = 3;
   EXPECT_NE(make_engine(pinned, &first).message().find("has no times for 3 drafts"),
             std::string::npos);
-  std::filesystem::remove(pinned.step_time_table);
   EngineConfig other = adaptive;
   other.speculative[0].length_policy = "fixed";
   EXPECT_EQ(make(other)->info().step_times, "");
   std::ofstream(file) << "{\"target\": 3}";
   std::unique_ptr<Engine> engine;
   EXPECT_NE(make_engine(adaptive, &engine).message().find(file), std::string::npos);
-  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "engine/step_trace.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +8,7 @@
 #include "engine/dialled_engine.h"
 #include "kernels/delay.h"
 #include "kernels/mark_time.h"
+#include "support/scratch_folder.h"
 #include "support/test_device.h"
 
 namespace foretoken {
@@ -18,12 +16,8 @@ namespace {
 
 class StepTraceTest : public DeviceTest {
  protected:
-  const std::string path_ =
-      testing::TempDir() + "/step-trace-" + std::to_string(::getpid()) + ".json";
-  void TearDown() override {
-    std::filesystem::remove(path_);
-    DeviceTest::TearDown();
-  }
+  const test::ScratchFolder folder_;
+  const std::string path_ = folder_.file("trace.json");
 };
 
 // What the device did stands where the host's clock says.
@@ -71,9 +65,8 @@ TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsRefused) {
 
 class EngineTrace : public DialledEngine {
  protected:
-  const std::string path_ =
-      testing::TempDir() + "/engine-trace-" + std::to_string(::getpid()) + ".json";
-  void TearDown() override { std::filesystem::remove(path_); }
+  const test::ScratchFolder folder_;
+  const std::string path_ = folder_.file("trace.json");
 
   // The events of an engine that ran a few requests, by lane.
   std::map<std::string, nlohmann::json> events_of(EngineConfig config) {

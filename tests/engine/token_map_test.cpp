@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/dialled_fill.h"
+#include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {
@@ -24,7 +25,7 @@ std::string message(const Result<TokenMap>& map) {
 
 // Text that a SentencePiece tokenizer and a byte-level one spell in different ways: a few words and
 // all bytes. `bytes` fallback tokens "<0x0A>" or letters of the byte alphabet.
-std::unique_ptr<Tokenizer> words(const TemporaryFolder& folder, bool sentencepiece,
+std::unique_ptr<Tokenizer> words(const test::ScratchFolder& folder, bool sentencepiece,
                                  const std::vector<std::string>& list) {
   std::string vocab = R"("<unk>": 0, "</s>": 1)";
   int id = 2;
@@ -120,7 +121,7 @@ TEST(TokenMap, EveryPairOfFamilies) {
 }
 
 TEST(TokenMap, SpellingsOfSpacesAndBytesAreEqual) {
-  const TemporaryFolder a, b;
+  const test::ScratchFolder a, b;
   const auto target = words(a, false, {"the", "cat", "sat", "on", "a"});
   const auto draft = words(b, true, {"a", "mat", "the", "sat", "on"});
   const TokenMap map = map_tokens(whole(*target), whole(*draft), true).value();
@@ -133,7 +134,7 @@ TEST(TokenMap, SpellingsOfSpacesAndBytesAreEqual) {
 }
 
 TEST(TokenMap, LessThanHalfIsRefusedWithTheShare) {
-  const TemporaryFolder a, b;
+  const test::ScratchFolder a, b;
   const auto target = words(a, false, {"p", "q", "r", "s", "t", "u", "v", "w"});
   const auto draft = words(b, true, {"1", "2", "3", "4", "5", "6", "w", "v"});
   const auto map = map_tokens(whole(*target), whole(*draft), true);
@@ -144,7 +145,7 @@ TEST(TokenMap, LessThanHalfIsRefusedWithTheShare) {
 
 // A wider target than its tokenizer reads as something, and is never proposed.
 TEST(TokenMap, PaddedVocabularies) {
-  const TemporaryFolder a, b;
+  const test::ScratchFolder a, b;
   const auto target = words(a, false, {"the", "cat"});
   const auto draft = words(b, true, {"cat", "the"});
   const TokenMap map = map_tokens({*target, 16}, {*draft, 9}, true).value();
@@ -153,12 +154,12 @@ TEST(TokenMap, PaddedVocabularies) {
 }
 
 TEST(TokenMap, DialledDraftsWithShiftedIds) {
-  const TemporaryFolder a, b;
+  const test::ScratchFolder a, b;
   DialledShape shape;
   shape.vocab_size = 100;
-  ASSERT_TRUE(write_dialled_checkpoint(a.path().string(), shape).ok());
+  ASSERT_TRUE(write_dialled_checkpoint(a.path(), shape).ok());
   shape.id_shift = 33;
-  ASSERT_TRUE(write_dialled_checkpoint(b.path().string(), shape).ok());
+  ASSERT_TRUE(write_dialled_checkpoint(b.path(), shape).ok());
   const auto target = load_fixture(a.path()), draft = load_fixture(b.path());
   EXPECT_FALSE(map_tokens(whole(*target), whole(*draft), false).ok());
   const TokenMap map = map_tokens(whole(*target), whole(*draft), true).value();

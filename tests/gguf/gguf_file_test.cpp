@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "gguf/gguf_bytes.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 class GgufFileTest : public ::testing::Test {
  protected:
-  std::string path(const std::string& name) { return ::testing::TempDir() + "ft_gguf_" + name; }
+  const test::ScratchFolder folder_;
 };
 
 TEST_F(GgufFileTest, TypedValues) {
@@ -17,7 +18,7 @@ TEST_F(GgufFileTest, TypedValues) {
   bytes.text_value("text", "x").u32_value("size", 7).key("real", 6).number(0.5F);
   bytes.key("huge", 10).number(UINT64_MAX);
   bytes.key("many", 9).number(uint32_t{5}).number(uint64_t{1}).number(int32_t{-3}).align();
-  const auto file = GgufFile::open(bytes.write(path("typed.gguf")));
+  const auto file = GgufFile::open(bytes.write(folder_.file("typed.gguf")));
   ASSERT_TRUE(file.ok()) << file.status().message();
   const GgufFile& gguf = *file.value();
   EXPECT_EQ(gguf.text("text").value(), "x");
@@ -39,8 +40,8 @@ TEST_F(GgufFileTest, TypedValues) {
 }
 
 TEST_F(GgufFileTest, ErrorsNameTheFile) {
-  EXPECT_EQ(GgufFile::open(path("missing.gguf")).status().code(), StatusCode::kNotFound);
-  const std::string empty = test::GgufBytes(9, 9).write(path("short.gguf"));
+  EXPECT_EQ(GgufFile::open(folder_.file("missing.gguf")).status().code(), StatusCode::kNotFound);
+  const std::string empty = test::GgufBytes(9, 9).write(folder_.file("short.gguf"));
   const Status status = GgufFile::open(empty).status();
   EXPECT_EQ(status.message().find(empty + ": it ends too early"), 0u) << status.message();
 }

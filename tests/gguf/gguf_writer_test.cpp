@@ -6,12 +6,14 @@
 #include <filesystem>
 
 #include "gguf/gguf_file.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 TEST(GgufWriter, WhatIsWrittenIsRead) {
-  const std::string path = ::testing::TempDir() + "ft_written.gguf";
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("written.gguf");
   GgufKeys keys;
   keys.add_text("name", "x");
   keys.add_u32("count", 7);

@@ -6,6 +6,7 @@
 
 #include "base/text_file.h"
 #include "gguf/gguf_bytes.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -16,6 +17,11 @@ Result<Json> config_of(const std::string& path) {
   const auto file = GgufFile::open(path);
   if (!file.ok()) return file.status();
   return gguf_model_config(*file.value());
+}
+
+Result<Json> config_of(const test::GgufBytes& bytes) {
+  const test::ScratchFolder folder;
+  return config_of(bytes.write(folder.file("model.gguf")));
 }
 
 TEST(HfConfig, SaysWhatTheModelsOwnConfigSays) {
@@ -50,7 +56,7 @@ TEST(HfConfig, RotaryDivisorsBecomeLongrope) {
   bytes.tensor("token_embd.weight", {64, 2}, 0, 32).tensor("rope_freqs.weight", {8}, 0, 0).align();
   for (int i = 1; i <= 8; ++i) bytes.number(static_cast<float>(i));
   for (int i = 0; i < 128; ++i) bytes.number(0.0F);
-  const auto config = config_of(bytes.write(::testing::TempDir() + "ft_rope.gguf"));
+  const auto config = config_of(bytes);
   ASSERT_TRUE(config.ok()) << config.status().message();
   const Json& rope = config.value()["rope_scaling"];
   EXPECT_EQ(rope["rope_type"], "longrope");
@@ -63,14 +69,13 @@ TEST(HfConfig, RotaryDivisorsBecomeLongrope) {
 TEST(HfConfig, NamesWhatIsMissing) {
   test::GgufBytes bytes(0, 1);
   bytes.text_value("general.architecture", "llama").align();
-  const auto config = config_of(bytes.write(::testing::TempDir() + "ft_bare.gguf"));
+  const auto config = config_of(bytes);
   ASSERT_FALSE(config.ok());
   EXPECT_NE(config.status().message().find("'llama.embedding_length' is missing"),
             std::string::npos);
   test::GgufBytes odd = model(1, 1);
   odd.text_value("llama.rope.scaling.type", "odd").tensor("token_embd.weight", {64, 2}, 0, 0);
-  const auto unknown =
-      config_of(test::GgufBytes(odd.align()).write(::testing::TempDir() + "ft_odd.gguf"));
+  const auto unknown = config_of(odd.align());
   EXPECT_FALSE(unknown.ok());
 }
 
@@ -78,7 +83,8 @@ TEST(HfConfig, EveryEndIsListedOnce) {
   test::GgufBytes bytes(0, 3);
   bytes.u32_value("tokenizer.ggml.eos_token_id", 5).u32_value("tokenizer.ggml.eot_token_id", 9);
   bytes.u32_value("tokenizer.ggml.eom_token_id", 5).align();
-  const auto file = GgufFile::open(bytes.write(::testing::TempDir() + "ft_ends.gguf"));
+  const test::ScratchFolder folder;
+  const auto file = GgufFile::open(bytes.write(folder.file("ends.gguf")));
   EXPECT_EQ(gguf_generation_config(*file.value()).value()["eos_token_id"], Json({5, 9}));
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gguf/gguf_bytes.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -34,10 +35,11 @@ TEST(HfNames, AndBack) {
 }
 
 TEST(HfNames, UnknownArchitecturesAreNamed) {
+  const test::ScratchFolder folder;
   const std::string path = test::GgufBytes(0, 1)
                                .text_value("general.architecture", "mamba")
                                .align()
-                               .write(::testing::TempDir() + "ft_mamba.gguf");
+                               .write(folder.file("mamba.gguf"));
   const auto file = GgufFile::open(path);
   ASSERT_TRUE(file.ok());
   const Status status = gguf_architecture(*file.value()).status();

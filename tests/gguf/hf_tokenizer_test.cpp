@@ -1,9 +1,9 @@
 #include "gguf/hf_tokenizer.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "gguf/gguf_bytes.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -24,11 +24,10 @@ GgufBytes vocabulary(uint64_t more_values, const std::string& kind) {
 class HfTokenizer : public ::testing::Test {
  protected:
   Result<Json> make(GgufBytes& bytes) {
-    const std::string path = ::testing::TempDir() + "ft_tok_" + std::to_string(getpid());
-    const auto file = GgufFile::open(bytes.align().write(path));
-    unlink(path.c_str());
+    const auto file = GgufFile::open(bytes.align().write(folder_.file("vocabulary.gguf")));
     return file.ok() ? gguf_tokenizer(*file.value()) : Result<Json>(file.status());
   }
+  const test::ScratchFolder folder_;
 };
 
 TEST_F(HfTokenizer, ByteLevel) {

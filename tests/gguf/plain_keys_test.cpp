@@ -1,13 +1,13 @@
 #include "gguf/plain_keys.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 #include <limits>
 #include <string>
 
 #include "gguf/gguf_bytes.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -16,10 +16,8 @@ namespace {
 Status check_with(const std::function<void(test::GgufBytes&)>& add) {
   test::GgufBytes bytes(0, 1);
   add(bytes);
-  // Tests run at once, each as a process of its own.
-  const std::string path =
-      ::testing::TempDir() + "ft_plain_keys_" + std::to_string(getpid()) + ".gguf";
-  const auto file = GgufFile::open(bytes.align().write(path));
+  const test::ScratchFolder folder;
+  const auto file = GgufFile::open(bytes.align().write(folder.file("keys.gguf")));
   return file.ok() ? check_plain_keys(*file.value(), "llama", 16) : file.status();
 }
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken::http {
 namespace {
@@ -14,15 +14,12 @@ class HttpApiKeys : public ::testing::Test {
   void SetUp() override {
     unsetenv("FORETOKEN_API_KEY");
     unsetenv("VLLM_API_KEY");
-    file_ = ::testing::TempDir() + "foretoken_keys_" + std::to_string(getpid());
   }
-  void TearDown() override {
-    SetUp();
-    std::remove(file_.c_str());
-  }
-  void write(const std::string& text) { std::ofstream(file_) << text; }
+  void TearDown() override { SetUp(); }
+  void write(const std::string& text) { folder_.write("keys", text); }
 
-  std::string file_;
+  const test::ScratchFolder folder_;
+  const std::string file_ = folder_.file("keys");
 };
 
 ApiKeys read(const std::vector<std::string>& keys, const std::string& file = "") {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "support/scratch_folder.h"
 #include "test_server.h"
 
 namespace foretoken::http {
@@ -79,11 +80,6 @@ TEST(HttpListener, NamesListenOnTheirAddresses) {
 
 class HttpUnixListener : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = ::testing::TempDir() + "foretoken_" + std::to_string(getpid()) + ".sock";
-    std::remove(path_.c_str());
-  }
-  void TearDown() override { std::remove(path_.c_str()); }
   ServerConfig config() const {
     ServerConfig config;
     config.uds = path_;
@@ -92,7 +88,8 @@ class HttpUnixListener : public ::testing::Test {
   }
   bool exists() const { return access(path_.c_str(), F_OK) == 0; }
 
-  std::string path_;
+  const test::ScratchFolder folder_;
+  const std::string path_ = folder_.file("socket");
 };
 
 TEST_F(HttpUnixListener, ServesAndCleansUp) {

@@ -4,13 +4,13 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
 
+#include "support/scratch_folder.h"
 #include "test_server.h"
 
 namespace foretoken::http {
@@ -58,7 +58,6 @@ struct Identity {
 class HttpTls : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = ::testing::TempDir() + "foretoken_tls_" + std::to_string(getpid()) + "_";
     server_.write_certificate(file("cert"));
     server_.write_key(file("key"));
     server_.write_key(file("locked"), "open sesame");
@@ -66,12 +65,7 @@ class HttpTls : public ::testing::Test {
     tls_.certfile = file("cert");
     tls_.keyfile = file("key");
   }
-  void TearDown() override {
-    for (const char* name : {"cert", "key", "locked", "client", "text"}) {
-      std::remove(file(name).c_str());
-    }
-  }
-  std::string file(const std::string& name) const { return folder_ + name + ".pem"; }
+  std::string file(const std::string& name) const { return folder_.file(name + ".pem"); }
   std::string problem() const {
     const auto context = make_tls_context(tls_);
     return context.ok() ? std::string() : context.status().message();
@@ -90,7 +84,7 @@ class HttpTls : public ::testing::Test {
 
   Identity server_{"server"};
   Identity client_{"client"};
-  std::string folder_;
+  const test::ScratchFolder folder_;
   TlsConfig tls_;
 };
 

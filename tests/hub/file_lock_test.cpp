@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "hub/resolve_model.h"
-#include "model/scratch_folder.h"
 #include "support/hub_server.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken::test {
 

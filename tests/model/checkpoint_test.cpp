@@ -7,7 +7,7 @@
 
 #include "gguf/gguf_bytes.h"
 #include "model/safetensors_writer.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 #include "model/convert.h"
 

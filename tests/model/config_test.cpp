@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

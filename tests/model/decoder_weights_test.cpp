@@ -7,7 +7,7 @@
 #include "device/arena.h"
 #include "model/dialled_parts.h"
 #include "model/forward_harness.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

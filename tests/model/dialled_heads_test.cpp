@@ -8,7 +8,7 @@
 
 #include "model/checkpoint.h"
 #include "model/registry.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "model/forward_harness.h"
 #include "model/json_file.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/draft_head.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

@@ -9,7 +9,7 @@
 #include "model/forward_harness.h"
 #include "model/golden.h"
 #include "model/safetensors_writer.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -82,6 +82,7 @@ class ChangedHead {
   std::vector<TensorToWrite> tensors;
   std::unique_ptr<DraftHead> head;
   const ScratchFolder& folder() const { return folder_; }
+  const Model& target() const { return *target_; }
 
  private:
   HeadKind kind_;
@@ -116,6 +117,7 @@ TEST(DraftHeadWeights, OwnEmbeddingAndOutputMatrix) {
   const DraftHead::Head shared = head.head->head(0);
   EXPECT_EQ(shared.rows, 256);
   EXPECT_EQ(shared.id_map, nullptr);
+  EXPECT_EQ(shared.weight, head.target().shared_head().weight);
   const auto matrix = [&](const char* name) {
     head.tensors.push_back({name, FileDType::kF32, {256, 32}, [](std::byte* out) {
                               std::memset(out, 0, 256 * 32 * 4);
@@ -125,7 +127,7 @@ TEST(DraftHeadWeights, OwnEmbeddingAndOutputMatrix) {
   matrix("lm_head.weight");
   ASSERT_TRUE(head.load({}).ok());
   EXPECT_EQ(head.head->weight_bytes(), bytes + 2 * 256 * 32 * 2);
-  EXPECT_NE(head.head->head(0).weight, shared.weight);
+  EXPECT_NE(head.head->head(0).weight, head.target().shared_head().weight);
 }
 
 // A stage that embeds no tokens itself gets the table when the first module asks for it, unless the

@@ -8,7 +8,7 @@
 #include "model/convert.h"
 #include "model/decoder_weights.h"
 #include "model/forward_harness.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

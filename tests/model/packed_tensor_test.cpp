@@ -9,7 +9,7 @@
 #include "model/checkpoint.h"
 #include "model/convert.h"
 #include "model/quantized_tensor.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

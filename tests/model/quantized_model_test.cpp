@@ -10,7 +10,7 @@
 #include "model/quantized_gguf.h"
 #include "model/quantized_tensor.h"
 #include "model/safetensors_writer.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

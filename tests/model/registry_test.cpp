@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/forward_harness.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

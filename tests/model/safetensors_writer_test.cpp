@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "model/convert.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

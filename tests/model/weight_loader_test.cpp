@@ -11,7 +11,7 @@
 #include "model/convert.h"
 #include "model/forward_harness.h"
 #include "model/safetensors_writer.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

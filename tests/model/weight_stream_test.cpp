@@ -10,7 +10,7 @@
 #include "base/bfloat16.h"
 #include "model/forward_harness.h"
 #include "model/safetensors_writer.h"
-#include "model/scratch_folder.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {

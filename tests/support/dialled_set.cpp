@@ -1,10 +1,7 @@
 #include "support/dialled_set.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,32 +16,24 @@ constexpr int kModules = 2;  // of mtp_chained
 
 void expect_ok(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
 
-std::string new_folder() {
-  static std::atomic<int> count{0};
-  return (std::filesystem::temp_directory_path() /
-          ("foretoken-dialled-set-" + std::to_string(getpid()) + "-" +
-           std::to_string(count.fetch_add(1))))
-      .string();
-}
-
 }  // namespace
 
 DialledSet::DialledSet(const DialledShape& target, double agreement)
-    : folder_(new_folder()), shape_(target), agreement_(agreement) {
-  expect_ok(write_dialled_checkpoint(folder_ + "/target", shape_));
+    : shape_(target), agreement_(agreement) {
+  expect_ok(write_dialled_checkpoint(folder_.file("target"), shape_));
   DialledShape own = shape_;
   own.num_mtp_modules = 1;
   own.mtp_agreement = agreement;
-  expect_ok(write_dialled_checkpoint(folder_ + "/mtp_own", own));
+  expect_ok(write_dialled_checkpoint(folder_.file("mtp_own"), own));
   DialledShape draft = shape_;
   draft.num_layers = 1;
   draft.agreement = agreement;
-  expect_ok(write_dialled_checkpoint(folder_ + "/draft_model", draft));
+  expect_ok(write_dialled_checkpoint(folder_.file("draft_model"), draft));
   draft.id_shift = 7;
-  expect_ok(write_dialled_checkpoint(folder_ + "/draft_model_shifted", draft));
+  expect_ok(write_dialled_checkpoint(folder_.file("draft_model_shifted"), draft));
   const auto write_head = [&](const std::string& name, HeadKind kind, int num_modules) {
     expect_ok(
-        write_dialled_head(folder_ + "/" + name, shape_,
+        write_dialled_head(folder_.file(name), shape_,
                            {.kind = kind, .agreement = agreement, .num_modules = num_modules}));
   };
   write_head("eagle", HeadKind::kEagle, 1);
@@ -52,8 +41,6 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   write_head("mtp", HeadKind::kMtp, 1);
   write_head("mtp_chained", HeadKind::kMtp, kModules);
 }
-
-DialledSet::~DialledSet() { std::filesystem::remove_all(folder_); }
 
 const DialledSet& DialledSet::of(const std::string& architecture) {
   static std::mutex mutex;
@@ -77,7 +64,7 @@ std::vector<std::string> DialledSet::kinds() {
 }
 
 std::string DialledSet::target(const std::string& kind) const {
-  return folder_ + (kind == "mtp_own" ? "/mtp_own" : "/target");
+  return folder_.file(kind == "mtp_own" ? "mtp_own" : "target");
 }
 
 int DialledSet::drafts_of(const std::string& kind, int wanted) {
@@ -96,7 +83,7 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) c
     config.prompt_lookup_min = 1;
     config.prompt_lookup_max = 4;
   } else if (kind != "mtp_own") {
-    config.model = folder_ + "/" + kind;
+    config.model = folder_.file(kind);
   }
   config.use_heterogeneous_vocab = kind == "draft_model_shifted";
   return config;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/dialled_writer.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken::test {
 
@@ -14,9 +15,6 @@ class DialledSet {
  public:
   // `agreement`: share of ids after which a drafter proposes what the target emits.
   explicit DialledSet(const DialledShape& target, double agreement = 0.8);
-  ~DialledSet();
-  DialledSet(const DialledSet&) = delete;
-  DialledSet& operator=(const DialledSet&) = delete;
 
   // That of the architecture's default shape, written when it is first asked for.
   static const DialledSet& of(const std::string& architecture = "LlamaForCausalLM");
@@ -39,7 +37,7 @@ class DialledSet {
   double acceptance(const std::string& kind, int num_drafts) const;
 
  private:
-  std::string folder_;
+  ScratchFolder folder_;
   DialledShape shape_;
   double agreement_;
 };

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 #include "text/tokenizer_config.h"
 
@@ -256,14 +257,14 @@ TEST(ChatTemplate, TheLastMessageCanBeContinued) {
 }
 
 TEST(ChatTemplate, AGivenTemplateReplacesTheModels) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   folder.write("tokenizer_config.json", R"({"bos_token":"<s>","chat_template":"the model's"})");
   folder.write("other.jinja", "{{ bos_token }}other");
   const auto text = [&](const std::string& choice) {
     return ChatTemplate::load(folder.path(), choice).value().render("[]", "", false).value();
   };
   EXPECT_EQ(text(""), "the model's");
-  EXPECT_EQ(text((folder.path() / "other.jinja").string()), "<s>other");
+  EXPECT_EQ(text(folder.file("other.jinja")), "<s>other");
   EXPECT_EQ(text("{{ bos_token }}inline"), "<s>inline");
   const auto missing = ChatTemplate::load(folder.path(), "no/such.jinja");
   ASSERT_FALSE(missing.ok());
@@ -290,7 +291,7 @@ TEST(ChatTemplate, ToolUseTemplateIsTakenWithTools) {
 }
 
 TEST(ChatTemplate, AFolderWithoutTemplateSaysWhatToDo) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   auto compiled = ChatTemplate::load(folder.path());
   ASSERT_FALSE(compiled.ok());
   EXPECT_EQ(compiled.status().code(), StatusCode::kNotFound);

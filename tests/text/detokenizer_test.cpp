@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {
@@ -37,7 +38,7 @@ std::string streamed(const Tokenizer& tokenizer, const Ids& ids, bool skip_speci
 }
 
 // The sentencepiece fixture with the other common decoder.
-std::unique_ptr<Tokenizer> metaspace_tokenizer(const TemporaryFolder& folder) {
+std::unique_ptr<Tokenizer> metaspace_tokenizer(const test::ScratchFolder& folder) {
   std::string json = read_text_file(data_folder("sentencepiece") / "tokenizer.json").value();
   const size_t begin = json.find(R"("decoder")");
   const size_t end = json.find(R"("model")");
@@ -118,7 +119,7 @@ TEST(Detokenizer, SkippedTokenDoesNotEatASpace) {
 }
 
 TEST(Detokenizer, PiecesAddUpToTheDecodeOfRandomText) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   std::vector<std::unique_ptr<Tokenizer>> tokenizers;
   tokenizers.push_back(load_fixture(data_folder("byte_level")));
   tokenizers.push_back(load_fixture(data_folder("sentencepiece")));
@@ -147,7 +148,7 @@ TEST(Detokenizer, PiecesAddUpToTheDecodeOfAnyTokens) {
 
 // Random tokens without wrong bytes: ordinary tokens, and whole characters as byte tokens.
 TEST(Detokenizer, ByteFallbackEqualsTheDecode) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   const std::vector<std::string> characters = {"ß", "好", "😀", "\n"};
   std::vector<std::unique_ptr<Tokenizer>> tokenizers;
   tokenizers.push_back(load_fixture(data_folder("sentencepiece")));

@@ -4,13 +4,14 @@
 
 #include <string>
 
+#include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {
 namespace {
 
 TEST(TokenizerConfig, EmptyFolderIsAnEmptyConfig) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   auto config = load_tokenizer_config(folder.path());
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_TRUE(config.value().special_tokens.empty());
@@ -18,7 +19,7 @@ TEST(TokenizerConfig, EmptyFolderIsAnEmptyConfig) {
 }
 
 TEST(TokenizerConfig, ReadsTokensAsTextAndAsObject) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   folder.write("tokenizer_config.json",
                R"({"bos_token":"<s>","eos_token":{"content":"</s>"},"pad_token":null,
                    "add_bos_token":true,"chat_template":"one"})");
@@ -32,7 +33,7 @@ TEST(TokenizerConfig, ReadsTokensAsTextAndAsObject) {
 }
 
 TEST(TokenizerConfig, NamedTemplatesAndTheFileThatWins) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   folder.write("tokenizer_config.json",
                R"({"chat_template":[{"name":"default","template":"d"},
                                     {"name":"tool_use","template":"t"}]})");
@@ -46,7 +47,7 @@ TEST(TokenizerConfig, NamedTemplatesAndTheFileThatWins) {
 TEST(TokenizerConfig, BrokenFilesAreNamed) {
   for (const char* content : {"{", "[]", "", R"({"chat_template":7})", R"({"chat_template":[{}]})",
                               R"({"chat_template":[{"name":1,"template":"x"}]})"}) {
-    TemporaryFolder folder;
+    test::ScratchFolder folder;
     folder.write("tokenizer_config.json", content);
     auto config = load_tokenizer_config(folder.path());
     ASSERT_FALSE(config.ok()) << content;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {
@@ -85,7 +86,7 @@ TEST(Tokenizer, BadInputIsAnErrorWithWords) {
 }
 
 TEST(Tokenizer, TruncationAndPaddingOfTheFileAreIgnored) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   std::string json = read_text_file(data_folder("byte_level") / "tokenizer.json").value();
   const auto swap = [&](const std::string& from, const std::string& to) {
     ASSERT_NE(json.find(from), std::string::npos);
@@ -105,7 +106,7 @@ TEST(Tokenizer, TruncationAndPaddingOfTheFileAreIgnored) {
 }
 
 TEST(Tokenizer, UnusableFoldersNameTheFile) {
-  TemporaryFolder folder;
+  test::ScratchFolder folder;
   auto loaded = load_hf_tokenizer(folder.path());
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.status().code(), StatusCode::kNotFound);
