@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <limits>
 
 namespace foretoken {
 namespace {
@@ -22,15 +23,18 @@ void StepFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   if (num_seqs <= 0 || table_ns <= 0 || ns <= 0) return;
   Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(std::clamp(drafts, 0, kMaxDrafts))];
   ++num_added_;
-  if (cell.count > 0 && num_added_ - cell.last > kForgotten) cell = {};
+  if (cell.count == 0 || num_added_ - cell.last > kForgotten) {
+    cell = {};
+    cell.recent.fill(std::numeric_limits<int64_t>::max());
+  }
   cell.last = num_added_;
   const int64_t ratio = std::clamp(ns * kOne / table_ns, kOne / kMostRatio, kOne * kMostRatio);
   cell.recent[static_cast<size_t>(cell.count++ % kMemory)] = ratio;
   cell.table_ns = table_ns;
   std::array<int64_t, kMemory> sorted = cell.recent;
-  const auto num_known = static_cast<size_t>(std::min<int64_t>(cell.count, kMemory));
-  std::sort(sorted.begin(), sorted.begin() + num_known);
-  cell.ratio = num_known < kMemory ? sorted[0] : sorted[kMemory / 2];
+  const auto counts = sorted.begin() + (cell.count < kMemory ? 0 : kMemory / 2);
+  std::nth_element(sorted.begin(), counts, sorted.end());
+  cell.ratio = *counts;
 }
 
 int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {
@@ -47,7 +51,9 @@ int64_t StepFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kOne - of_ns; };
   if (nearest == own) return extra(table_ns);
   const int64_t difference = extra(cell.table_ns);
-  return std::max(nearest < own ? difference : std::min<int64_t>(difference, 0), -table_ns / 2);
+  if (nearest > own) return std::max(std::min<int64_t>(difference, 0), -table_ns / 2);
+  const int64_t more = nearest > 0 ? extra(table_ns) : difference;
+  return std::max({difference, more, -table_ns / 2});
 }
 
 }  // namespace foretoken

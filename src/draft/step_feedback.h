@@ -17,9 +17,10 @@ class StepFeedback {
   void add(int num_seqs, int drafts, int64_t table_ns, int64_t ns);
 
   // What to add to `table_ns`. Steps like it tell by a factor. Where there were none of late, those
-  // with the nearest number of drafts tell by a difference. That of steps that have more drafts and
-  // are slower than the table says does not count, so that a few with less are tried: the cause may
-  // be in the drafts.
+  // with the nearest number of drafts tell: with none by a difference, with fewer by that or a
+  // factor, whichever is more, as drafts make steps slow that compute at a power limit. With more
+  // by a difference that counts only where they are faster than the table says, so that a few with
+  // less are tried: the cause may be in the drafts.
   int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
 
  private:

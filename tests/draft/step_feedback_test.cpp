@@ -41,7 +41,8 @@ TEST(StepFeedback, ANeighbourTellsByADifference) {
   EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), -500000);
   EXPECT_EQ(feedback.extra_ns(16, 3, 800000), -400000) << "half at most";
   add(feedback, 10, 16, 2, 2000000, 3000000);
-  EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), 1000000) << "two drafts are nearer than none";
+  EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), 2000000) << "of steps with drafts by a factor";
+  EXPECT_EQ(feedback.extra_ns(16, 3, 1000000), 1000000) << "or what it was there, if that is more";
   EXPECT_EQ(feedback.extra_ns(16, 1, 4000000), -500000) << "of two neighbours the smaller";
   add(feedback, 10, 64, 2, 2000000, 2200000);
   EXPECT_EQ(feedback.extra_ns(64, 1, 1000000), 0) << "the cause may be in the drafts";
