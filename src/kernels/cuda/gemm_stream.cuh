@@ -268,6 +268,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
     __syncwarp();
     wait_for_previous();
     __syncthreads();
+    __syncthreads();  // racecheck does not see the first one where a warp's lanes come to it apart
     epilogue.template store_block<Shape::kGatedThreads, Shape::kN / 2>(
         args, block.live(), column * Shape::kN, reinterpret_cast<const float*>(shared));
   }
