@@ -298,6 +298,7 @@ void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& l
   const auto* q = pool.upload(random_bf16(int64_t{rows} * kHeads * kDim, 4));
   auto* out = pool.array<uint16_t>(int64_t{rows} * kHeads * kDim);
   auto* workspace = pool.array<float>(kWorkspace);
+  auto* sync = pool.upload(std::vector<uint32_t>(static_cast<size_t>(rows) * kHeads, 0));
   const auto* counts = device_counts(pool, rows, 0);
   const auto* p = pool.upload(all.positions);
   const auto* s = pool.upload(all.slots);
@@ -307,8 +308,8 @@ void bench_attention_case(Gpu& gpu, const char* name, const std::vector<Load>& l
                 [&] {
                   for (int i = 0; i < kLaunches; ++i) {
                     gpu.queue->launch(AttentionArgs{counts, q, out, p, s, t, workspace, kWorkspace,
-                                                    caches[i % layers], max_blocks, rows, kHeads, 0,
-                                                    0.0883883f, 0, 0, runs});
+                                                    sync, caches[i % layers], max_blocks, rows,
+                                                    kHeads, 0, 0.0883883f, 0, 0, runs});
                   }
                 }) /
       kLaunches;

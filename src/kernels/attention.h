@@ -30,6 +30,7 @@ inline constexpr int kFarBehind = 1024;
 // written as early: between two attentions that share it lies a rope_kv.
 struct AttentionArgs {
   static constexpr Op kOp = Op::kAttention;
+  static constexpr int kSyncRows = 1024;
   const StepCounts* counts;
   const void* q;                // [max_rows, num_heads * head_dim] of kv.dtype
   void* out;                    // the same shape and type
@@ -38,6 +39,8 @@ struct AttentionArgs {
   const int32_t* block_tables;  // [slots, max_blocks]
   float* workspace;             // workspace_floats floats for partial results; may be unused
   int64_t workspace_floats;
+  // [min(max_rows, kSyncRows), num_heads], zero before the first op that is given it; or null.
+  uint32_t* sync = nullptr;
   KvLayer kv;
   int32_t max_blocks;
   int32_t max_rows;

@@ -47,6 +47,10 @@ Status LayerRunner::take_scratch(Arena& arena, bool post_norms) {
       attention_.workspace_floats(device_, max_rows_, config_.num_heads, config_.head_dim);
   FT_ASSIGN_OR_RETURN(workspace_,
                       arena.take_array<float>(static_cast<size_t>(workspace_floats_), what));
+  const auto sync_rows = static_cast<size_t>(std::min(max_rows_, AttentionArgs::kSyncRows));
+  FT_ASSIGN_OR_RETURN(
+      attention_sync_,
+      arena.take_array<uint32_t>(sync_rows * static_cast<size_t>(config_.num_heads), what));
   return {};
 }
 
@@ -141,6 +145,7 @@ void LayerRunner::attend(const LayerRows& rows, const LayerKv& kv,
                               .block_tables = kv.block_tables,
                               .workspace = workspace_,
                               .workspace_floats = workspace_floats_,
+                              .sync = attention_sync_,
                               .kv = kv.kv,
                               .max_blocks = kv.max_blocks,
                               .max_rows = rows.max_rows,

@@ -134,6 +134,7 @@ class LayerRunner {
   uint32_t* sync_ = nullptr;    // of LayerTailArgs
   float* workspace_ = nullptr;  // [workspace_floats] of attention
   int64_t workspace_floats_ = 0;
+  uint32_t* attention_sync_ = nullptr;  // of AttentionArgs
 };
 
 }  // namespace foretoken

@@ -115,6 +115,7 @@ class Launch {
                           pool_.upload(visible_tables(s, queries)),
                           workspace ? pool_.array<float>(floats) : nullptr,
                           floats,
+                          workspace ? sync_of(max_rows * s.heads) : nullptr,
                           KvLayer{s.device_k, s.device_v, s.kv_heads, s.block_size, s.dim, s.dtype},
                           s.max_blocks,
                           max_rows,
@@ -126,23 +127,44 @@ class Launch {
                           runs};
   }
 
-  // The output bytes of the live queries.
+  // The output bytes of the live queries, whoever joins their splits.
   std::vector<uint8_t> run() {
-    gpu_.queue->fill(args_.out, 0xff, q_.bytes.size());
-    if (args_.workspace != nullptr) {
-      gpu_.queue->fill(args_.workspace, 0xff, args_.workspace_floats * sizeof(float));
+    const std::vector<uint8_t> out = run(args_);
+    if (args_.sync == nullptr) return out;
+    AttentionArgs apart = args_;
+    apart.sync = nullptr;
+    const auto left = download(gpu_, args_.sync, num_sync_);
+    const bool zero = std::all_of(left.begin(), left.end(), [](uint32_t n) { return n == 0; });
+    if (!zero || run(apart) != out) {
+      report(false, "attention join", text("%d rows, zero %d", args_.max_rows, zero ? 1 : 0));
     }
-    gpu_.queue->launch(args_);
-    return download(gpu_, static_cast<const uint8_t*>(args_.out), bytes_);
+    return out;
   }
   const Stored& q() const { return q_; }
 
  private:
+  uint32_t* sync_of(int count) {
+    num_sync_ = static_cast<size_t>(count);
+    auto* sync = pool_.array<uint32_t>(count);
+    gpu_.queue->fill(sync, 0, num_sync_ * sizeof(uint32_t));
+    return sync;
+  }
+
+  std::vector<uint8_t> run(const AttentionArgs& args) {
+    gpu_.queue->fill(args.out, 0xff, q_.bytes.size());
+    if (args.workspace != nullptr) {
+      gpu_.queue->fill(args.workspace, 0xff, args.workspace_floats * sizeof(float));
+    }
+    gpu_.queue->launch(args);
+    return download(gpu_, static_cast<const uint8_t*>(args.out), bytes_);
+  }
+
   Gpu& gpu_;
   Pool pool_;
   Stored q_;
   AttentionArgs args_{};
   size_t bytes_ = 0;
+  size_t num_sync_ = 0;
 };
 
 std::vector<uint8_t> run(Gpu& gpu, const Scene& s, const std::vector<Query>& queries, int max_rows,
@@ -319,19 +341,25 @@ void print_difference(const std::string& what, const uint8_t* got, const uint8_t
 // Sequences so unlike in length that blocks share the long ones.
 const std::vector<int> unlike_lengths = {20000, 300, 16400, 64, 8200, 264, 257, 2};
 
-std::vector<Query> unlike_queries() {
+// None longer than `longest`.
+std::vector<int> lengths_upto(int longest) {
+  std::vector<int> lengths = unlike_lengths;
+  for (int& length : lengths) length = std::min(length, longest);
+  return lengths;
+}
+
+std::vector<Query> last_queries(const std::vector<int>& lengths) {
   std::vector<Query> queries;
-  for (int slot = 0; slot < static_cast<int>(unlike_lengths.size()); ++slot) {
+  for (int slot = 0; slot < static_cast<int>(lengths.size()); ++slot) {
     const int rows = slot == 0 ? 4 : slot == 4 ? 40 : slot == 2 ? 45 : 1;
-    for (int i = rows; i > 0; --i) queries.push_back({slot, unlike_lengths[slot] - i});
+    for (int i = rows; i > 0; --i) queries.push_back({slot, lengths[slot] - i});
   }
   return queries;
 }
 
 // So many times the same: a copy that overtakes what reads the place before it shows here only.
-void check_attention_repeats(Gpu& gpu, const Scene& scene) {
+void check_attention_repeats(Gpu& gpu, const Scene& scene, const std::vector<Query>& queries) {
   constexpr int kLaunches = 300;
-  const auto queries = unlike_queries();
   Launch launch(gpu, scene, queries, static_cast<int>(queries.size()) + 3, true,
                 RunLengths::kUnknown);
   const auto first = launch.run();
@@ -347,8 +375,13 @@ void check_attention_repeats(Gpu& gpu, const Scene& scene) {
 void check_attention_schedules(Gpu& gpu) {
   struct Case {
     int heads, kv_heads, dim, block_size, window;
+    int longest = 20000;
   };
-  for (const Case& c : std::vector<Case>{{32, 8, 128, 16, 0},
+  // Up to 10,240 tokens the team that ends a tile last joins its splits.
+  for (const Case& c : std::vector<Case>{{32, 8, 128, 16, 0, 10000},
+                                         {8, 1, 64, 32, 0, 8000},
+                                         {6, 2, 128, 32, 3000, 10000},
+                                         {32, 8, 128, 16, 0},
                                          {8, 1, 64, 32, 0},
                                          {4, 4, 80, 16, 0},
                                          {12, 2, 96, 16, 9000},
@@ -356,8 +389,8 @@ void check_attention_schedules(Gpu& gpu) {
                                          {8, 4, 256, 16, 0}}) {
     Pool pool(gpu);
     const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
-                                   DType::kBF16, 0, 0, unlike_lengths);
-    const auto queries = unlike_queries();
+                                   DType::kBF16, 0, 0, lengths_upto(c.longest));
+    const auto queries = last_queries(lengths_upto(c.longest));
     Stored q;
     const int num_rows = static_cast<int>(queries.size());
     const auto all = run(gpu, scene, queries, num_rows + 3, true, &q);
@@ -382,9 +415,9 @@ void check_attention_schedules(Gpu& gpu) {
       if (r % 5 == 0) compare(r, {queries.begin() + r, queries.end()}, r % 2 != 0);
     }
     report(different == 0 && error < 1e-2, "attention schedules",
-           text("%d/%d heads dim %d window %d: %d rows differ, error %.1e", c.heads, c.kv_heads,
-                c.dim, c.window, different, error));
-    check_attention_repeats(gpu, scene);
+           text("%d/%d heads dim %d window %d up to %d: %d rows differ, error %.1e", c.heads,
+                c.kv_heads, c.dim, c.window, c.longest, different, error));
+    check_attention_repeats(gpu, scene, queries);
   }
 }
 

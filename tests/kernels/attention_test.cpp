@@ -78,6 +78,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
             to_device(visible_tables(positions, slots, rows)),
             allocate<float>(floats),
             floats,
+            workspace ? allocate<uint32_t>(size_t(max_rows) * c.num_heads) : nullptr,
             kv_,
             kMaxBlocks,
             max_rows,

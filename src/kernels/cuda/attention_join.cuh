@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/cuda/attention_fold.cuh"
 #include "kernels/cuda/attention_plan.cuh"
 
 // Ends what the streaming attention, and that of long runs, left in parts.
@@ -6,90 +7,9 @@ namespace foretoken::cuda {
 
 inline constexpr int kJoinThreads = 128;
 inline constexpr int kJoinBlocksPerSm = 7;
-inline constexpr int kWarpSplits = 32;  // that one warp joins
 
-// The highest score, sum of weights and one dimension's weighted sum of some splits.
-struct PartialSum {
-  float highest = -INFINITY;
-  float weights = 0;
-  float value = 0;
-};
-
-// The highest of this lane's score and those of the lanes before.
-__device__ inline float highest_upto(float score) {
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const float other = __shfl_up_sync(0xffffffffu, score, offset);
-    if (static_cast<int>(threadIdx.x) % 32 >= offset) score = fmaxf(score, other);
-  }
-  return score;
-}
-
-// That of the lanes before alone.
-__device__ inline float highest_before(float highest_upto) {
-  const float before = __shfl_up_sync(0xffffffffu, highest_upto, 1);
-  return threadIdx.x % 32 == 0 ? -INFINITY : before;
-}
-
-// The splits of a row and head that are merged, and where their partial results begin.
-struct PartialRange {
-  int64_t index = 0;
-  int count = 0;
-
-  PartialRange() = default;
-  __device__ PartialRange(const AttentionArgs& args, const PartialRow& parts, int position,
-                          int head) {
-    const int seen = AttentionSplits::of(first_visible(args, position)) - parts.first_split;
-    const int first = max(seen, 0);
-    index = parts.first + int64_t{head} * parts.splits + first;
-    count = AttentionSplits::of(position) - parts.first_split + 1 - first;
-  }
-  // That of another lane; the whole warp asks.
-  __device__ PartialRange of_lane(int lane) const {
-    PartialRange other;
-    other.index = __shfl_sync(0xffffffffu, index, lane);
-    other.count = __shfl_sync(0xffffffffu, count, lane);
-    return other;
-  }
-};
-
-// Folds partial results over 32 dimensions, in order: each lane finds the factors of a split and
-// sums up a dimension.
-__device__ inline PartialSum fold_by_warp(const PartialSpace& space, const PartialRange& range,
-                                          int d) {
-  constexpr int kLoadsAtOnce = 16;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  PartialSum sum;
-  MergeScales mine{};
-  float weights = 0;
-  for (int begin = 0; begin < range.count; begin += kLoadsAtOnce) {
-    const int64_t index = range.index + begin;
-    const int last = range.count - 1 - begin;
-    float loaded[kLoadsAtOnce];
-#pragma unroll
-    for (int i = 0; i < kLoadsAtOnce; ++i) loaded[i] = space.values(index + min(i, last))[d];
-    if (begin % 32 == 0) {
-      const float2 state = lane <= last ? *space.state(index + lane) : float2{-INFINITY, 0};
-      const float upto = highest_upto(state.x);
-      mine = merge_scales(fmaxf(highest_before(upto), sum.highest), state.x);
-      weights = state.y;
-      sum.highest = fmaxf(sum.highest, __shfl_sync(0xffffffffu, upto, 31));
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadsAtOnce; ++i) {
-      if (i > last) break;
-      const int from = begin % 32 + i;
-      const MergeScales scales{__shfl_sync(0xffffffffu, mine.running, from),
-                               __shfl_sync(0xffffffffu, mine.partial, from), 0};
-      sum.weights = merge(sum.weights, __shfl_sync(0xffffffffu, weights, from), scales);
-      sum.value = merge(sum.value, loaded[i], scales);
-    }
-  }
-  return sum;
-}
-
-// The same by all warps, for many splits: all threads load and find the factors of up to
-// kJoinThreads splits, then the first warp multiplies.
+// What fold_by_warp does, by all warps, for many splits: all threads load and find the factors of
+// up to kJoinThreads splits, then the first warp multiplies.
 struct PartialFold {
   float values[kJoinThreads][32];
   float2 factors[kJoinThreads];  // of what is there and of the split
@@ -97,8 +17,8 @@ struct PartialFold {
   float highest[kJoinThreads / 32];
 
   // In the first warp, for this lane's dimension d.
-  __device__ PartialSum by_block(const PartialSpace& space, const PartialRange& range, int d) {
-    PartialSum sum;
+  __device__ PartialSum<> by_block(const PartialSpace& space, const PartialRange& range, int d) {
+    PartialSum<> sum;
     for (int i = 0; i < range.count; i += kJoinThreads) {
       add(sum, space, range.index + i, min(kJoinThreads, range.count - i), d);
     }
@@ -106,7 +26,8 @@ struct PartialFold {
   }
 
  private:
-  __device__ void add(PartialSum& sum, const PartialSpace& space, int64_t index, int count, int d) {
+  __device__ void add(PartialSum<>& sum, const PartialSpace& space, int64_t index, int count,
+                      int d) {
     const int thread = static_cast<int>(threadIdx.x);
     const int first = thread / 32 * 32;
     float loaded[32];
@@ -127,13 +48,13 @@ struct PartialFold {
       for (int i = 0; i < count; ++i) {
         const MergeScales scales{factors[i].x, factors[i].y, 0};
         sum.weights = merge(sum.weights, weights[i], scales);
-        sum.value = merge(sum.value, values[i][thread], scales);
+        sum.values[0] = merge(sum.values[0], values[i][thread], scales);
       }
     }
     __syncthreads();
   }
 
-  __device__ void find_factors(const PartialSum& sum, float2 state) {
+  __device__ void find_factors(const PartialSum<>& sum, float2 state) {
     const int thread = static_cast<int>(threadIdx.x);
     const float upto = highest_upto(state.x);
     if (thread % 32 == 31) highest[thread / 32] = upto;
@@ -187,16 +108,16 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
       const PartialRange range = own.of_lane(at);
       const bool alone = !Many || range.count <= most_of_warp;
       if (alone && turn++ % (kJoinThreads / 32) != warp) continue;
-      PartialSum sum;
+      PartialSum<> sum;
       if (alone) {
-        sum = fold_by_warp(shape.space, range, d);
+        sum = fold_by_warp<1>(shape.space, range, d);
       } else if constexpr (Many) {
         sum = reinterpret_cast<PartialFold*>(fold)->by_block(shape.space, range, d);
       }
       if (!alone && warp > 0) continue;
       const int64_t row = begin + at * step;
       static_cast<__nv_bfloat16*>(args.out)[(row * args.num_heads + head) * Dim + d] =
-          from_float<__nv_bfloat16>(normalized(sum.value, sum.weights));
+          from_float<__nv_bfloat16>(normalized(sum.values[0], sum.weights));
     }
   }
 }
@@ -212,9 +133,9 @@ __global__ void __launch_bounds__(Dim)
   const int d = static_cast<int>(threadIdx.x);
   if (row >= min(args.counts->num_rows, args.max_rows) || !space.has_long(row)) return;
   const PartialRange range(args, space.rows()[row], args.positions[row], head);
-  const PartialSum sum = fold_by_warp(space, range, d);
+  const PartialSum<> sum = fold_by_warp<1>(space, range, d);
   static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
-      from_float<__nv_bfloat16>(normalized(sum.value, sum.weights));
+      from_float<__nv_bfloat16>(normalized(sum.values[0], sum.weights));
 }
 
 }  // namespace foretoken::cuda

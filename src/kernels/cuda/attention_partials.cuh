@@ -1,7 +1,8 @@
 #pragma once
 #include "kernels/cuda/attention_common.cuh"
 
-// Where the kernels that share a row's splits among blocks leave what attention_join.cuh ends.
+// Where the kernels that share a row's splits among blocks leave what others fold
+// (attention_fold.cuh).
 namespace foretoken::cuda {
 
 // Where the partial results of a row lie: those of head h and split s at index

@@ -68,6 +68,7 @@ struct alignas(16) JobRecord {
   static constexpr int kFirstBlock = 16;
 };
 inline constexpr int kMostRecords = 16;  // of a team
+static_assert(kMostPlannedRows == AttentionArgs::kSyncRows);
 static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
               sizeof(AttentionJob) == JobRecord::kCount * 4);
 
@@ -79,6 +80,7 @@ struct PlanShape {
   PartialSpace space;
   JobRecord* records;  // [teams][kMostRecords], or null
   bool repeats;        // an op before has written them
+  bool joins;          // of the teams that share a tile's splits, the last one joins them
 };
 
 inline constexpr int kFewPlannedRows = 32;  // one warp plans them
@@ -244,7 +246,8 @@ class JobWalk {
     job.num_splits = AttentionSplits::of(job.tile.last_kv) - job.folded + 1;
     job.first_unit = part_begin_;
     job.last_unit = part_end_ - 1;
-    job.partials = num_parts_ > 1 ? plan_.partials[tile_] * args_.num_heads : -1;
+    const bool cut = first_part_end_ < first_unit_ + units_;
+    job.partials = cut ? plan_.partials[tile_] * args_.num_heads : -1;
     job.folds = job.first_unit == first_unit_;
     job.leads = job.folds && chunk_ == 0;
     return job;

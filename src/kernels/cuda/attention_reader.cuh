@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/cuda/attention_fold.cuh"
 #include "kernels/cuda/attention_rows.cuh"
 #include "kernels/cuda/attention_team.cuh"
 #include "kernels/cuda/wgmma.cuh"
@@ -269,6 +270,45 @@ struct TeamReader {
                                                     job.folded, 0};
   }
 
+  // Whether all other jobs of the tile have left their splits. All readers of a team ask; what the
+  // others left is visible then.
+  __device__ bool ends_tile(const AttentionJob& job) const {
+    __threadfence();
+    sync_team();
+    if (reader == 0 && threadIdx.x == 0) {
+      uint32_t* left = args.sync + job.tile.first_row * args.num_heads + job.tile.first_head;
+      const int own =
+          job.folds ? 1 : split_of_unit(job.last_unit) - split_of_unit(job.first_unit) + 1;
+      const auto before = static_cast<int>(atomicAdd(left, static_cast<uint32_t>(own)));
+      state.joins = before + own == job.num_splits;
+      if (state.joins) *left = 0;
+      __threadfence();
+    }
+    sync_team();
+    return state.joins;
+  }
+
+  // Each reader joins every kReaders-th row of the tile.
+  __device__ void join(const AttentionJob& job) const {
+    constexpr int kDims = Dim / 32;  // of a lane
+    const int d = static_cast<int>(threadIdx.x) * kDims;
+    for (int m = reader; m < job.tile.num_tokens * job.tile.heads; m += kReaders) {
+      const int token = m / job.tile.heads;
+      const int head = job.tile.first_head + m % job.tile.heads;
+      const PartialRow parts{job.partials + token * args.num_heads * job.num_splits, job.num_splits,
+                             job.folded, 0};
+      const PartialRange range(args, parts, job.tile.position + token, head);
+      const PartialSum<kDims> sum = fold_by_warp<kDims>(shape.space, range, d);
+      const int64_t row = job.tile.first_row + token;
+      auto* to = static_cast<__nv_bfloat16*>(args.out) + (row * args.num_heads + head) * Dim + d;
+#pragma unroll
+      for (int i = 0; i < kDims; i += 2) {
+        *reinterpret_cast<uint32_t*>(to + i) = pack_bf16(
+            normalized(sum.values[i], sum.weights), normalized(sum.values[i + 1], sum.weights));
+      }
+    }
+  }
+
   __device__ void run() {
     for (RingPlace<TeamState<Dim>::kPlaces> place;; place.advance()) {
       wait_barrier(state.job_full + place.place, place.parity);
@@ -277,6 +317,7 @@ struct TeamReader {
       if (job.leads) tell_partials(job);
       load_queries(shared_address(memory.queries(team, place.place)));
       job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
+      if (shape.joins && job.partials >= 0 && ends_tile(job)) join(job);
       arrive(state.job_empty + place.place);
     }
   }

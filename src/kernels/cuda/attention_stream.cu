@@ -165,13 +165,18 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   JobRecord* const records = job_records(args);
   const PartialSpace space = partial_space(args, records, may_cut(args, max_splits, chunks));
   const bool cuts = space.capacity > 0;
-  const PlanShape shape{tile,  chunks,  args.max_rows > rows_without_long(args.runs, cuts),
-                        space, records, args.repeats && records != nullptr};
+  const PlanShape shape{.tile = tile,
+                        .chunks = chunks,
+                        .leaves_long = args.max_rows > rows_without_long(args.runs, cuts),
+                        .space = space,
+                        .records = records,
+                        .repeats = args.repeats && records != nullptr,
+                        .joins = cuts && args.sync != nullptr && max_splits <= kWarpSplits};
   const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
   if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
-  if (!cuts) return true;
+  if (!cuts || shape.joins) return true;
   max_splits > kWarpSplits ? launch_join<Dim, true>(args, shape, stream)
                            : launch_join<Dim, false>(args, shape, stream);
   return true;

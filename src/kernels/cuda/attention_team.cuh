@@ -47,6 +47,7 @@ struct TeamState {
   // Of a reader's positions: the highest score of a row, and the weights by half and lane.
   alignas(16) float tops[kGroupRows][kReaders];
   float4 weights[kReaders][2][32];
+  bool joins;  // the team's last job was the last of its tile
 
   __device__ void init() {
     for (int i = 0; i < kPlaces; ++i) {
