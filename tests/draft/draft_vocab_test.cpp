@@ -2,21 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 class DraftVocab : public testing::Test {
  protected:
-  std::string file(const std::string& content) {
-    // Tests run at once, each in a process of its own.
-    const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-    const std::string path = testing::TempDir() + "/foretoken_draft_vocab_" + test;
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
+  std::string file(const std::string& content) const { return folder_.write("ids", content); }
   static SpeculativeConfig config(int size, const std::string& path = "") {
     SpeculativeConfig made;
     made.draft_vocab_size = size;
@@ -35,6 +30,9 @@ class DraftVocab : public testing::Test {
     EXPECT_NE(ids.status().message().find(part), std::string::npos) << ids.status().message();
     EXPECT_EQ(ids.status().message().find('\n'), std::string::npos);
   }
+
+ private:
+  const test::ScratchFolder folder_;
 };
 
 TEST_F(DraftVocab, NothingAskedIsEverything) { EXPECT_EQ(choose(config(0)), Ids{}); }

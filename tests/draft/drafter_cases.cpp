@@ -1,36 +1,18 @@
 #include "draft/drafter_cases.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <set>
+
+#include "support/scratch_folder.h"
 
 namespace foretoken::test {
 namespace {
 
-class Folders {
- public:
-  Folders()
-      : path_(std::filesystem::temp_directory_path() /
-              ("foretoken_drafters_" + std::to_string(::getpid()))) {}
-  ~Folders() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  // True for the first call with a name.
-  bool add(const std::string& name, std::string* path) {
-    *path = (path_ / name).string();
-    return names_.insert(name).second;
-  }
-
- private:
-  std::filesystem::path path_;
-  std::set<std::string> names_;
-};
-
-Folders& folders() {
-  static Folders all;
-  return all;
+// True for the first call with a name.
+bool add_folder(const std::string& name, std::string* path) {
+  static const ScratchFolder all;
+  static std::set<std::string> names;
+  *path = all.file(name);
+  return names.insert(name).second;
 }
 
 std::string shape_name(const DialledShape& shape) {
@@ -56,7 +38,7 @@ DialledShape dialled_target(DType dtype, const std::string& architecture) {
 
 std::string dialled_folder(const DialledShape& shape) {
   std::string path;
-  if (folders().add(shape_name(shape), &path)) {
+  if (add_folder(shape_name(shape), &path)) {
     const Status status = write_dialled_checkpoint(path, shape);
     FT_CHECK_MSG(status.ok(), status.message());
   }
@@ -69,7 +51,7 @@ std::string dialled_head_folder(const DialledShape& target, const DialledHead& h
                            std::to_string(static_cast<int>(head.kind)) + "-" +
                            std::to_string(head.agreement) + "-" + std::to_string(head.num_modules) +
                            "-" + std::to_string(head.draft_vocab_size);
-  if (folders().add(name, &path)) {
+  if (add_folder(name, &path)) {
     const Status status = write_dialled_head(path, target, head);
     FT_CHECK_MSG(status.ok(), status.message());
   }

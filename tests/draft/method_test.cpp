@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "draft/drafter_cases.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken::test {
 namespace {
@@ -47,9 +46,7 @@ TEST(Method, OfTensors) {
 }
 
 TEST(Method, OfConfigsAlone) {
-  const std::string folder = testing::TempDir() + "/foretoken_method";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const ScratchFolder folder;
   const char* const configs[][2] = {
       {R"({"architectures": ["LlamaForCausalLMEagle3"]})", "eagle3"},
       {R"({"architectures": ["EagleLlamaForCausalLM"]})", "eagle"},
@@ -61,9 +58,9 @@ TEST(Method, OfConfigsAlone) {
       {"not json", ""},
   };
   for (const auto& [config, method] : configs) {
-    std::ofstream(folder + "/config.json", std::ios::trunc) << config;
-    EXPECT_EQ(method_of_files(folder).method, method) << config;
-    EXPECT_FALSE(method_of_files(folder).certain);
+    folder.write("config.json", config);
+    EXPECT_EQ(method_of_files(folder.path()).method, method) << config;
+    EXPECT_FALSE(method_of_files(folder.path()).certain);
   }
   EXPECT_EQ(method_of_files("/nowhere").method, "");
   EXPECT_EQ(method_of_files("").method, "");

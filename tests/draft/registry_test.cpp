@@ -6,6 +6,7 @@
 #include <string>
 
 #include "draft/draft_context.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken::test {
 namespace {
@@ -64,11 +65,9 @@ TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
     for (const int draft_vocab : {0, 100}) {
       SpeculativeConfig config = config_of(method);
-      const std::string folder = testing::TempDir() + "/foretoken_config_of_" + method;
-      std::filesystem::remove_all(folder);
-      std::filesystem::create_directories(folder);
-      std::filesystem::copy_file(config.model + "/config.json", folder + "/config.json");
-      config.model = folder;
+      const ScratchFolder folder;
+      std::filesystem::copy_file(config.model + "/config.json", folder.file("config.json"));
+      config.model = folder.path();
       config.draft_vocab_size = draft_vocab;
       const auto drafter = context.make(config, true);
       ASSERT_TRUE(drafter.ok()) << drafter.status().message();
@@ -130,14 +129,13 @@ TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
 
 TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   const DraftContext context;
-  const std::string empty = testing::TempDir() + "/foretoken_empty_drafter";
-  std::filesystem::create_directories(empty);
+  const ScratchFolder empty;
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
     SpeculativeConfig config = config_of(method);
     config.model = "/nowhere/at/all";
     expect_contains(refusal(context.make(config)), "/nowhere/at/all");
-    config.model = empty;
-    expect_contains(refusal(context.make(config)), empty);
+    config.model = empty.path();
+    expect_contains(refusal(context.make(config)), empty.path());
     expect_contains(refusal(context.make(config)), "config.json");
   }
   SpeculativeConfig config;

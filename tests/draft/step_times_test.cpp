@@ -1,11 +1,8 @@
 #include "draft/step_times.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "support/scratch_folder.h"
 #include "support/time_curve.h"
 
 namespace foretoken {
@@ -233,9 +230,8 @@ TEST(StepTimes, BadTablesAreRefusedInOneLine) {
 }
 
 TEST(StepTimes, FilesAreReadForTheDraftersTheyWereMeasuredWith) {
-  const std::string path = (std::filesystem::temp_directory_path() /
-                            ("step_times_" + std::to_string(getpid()) + ".json"))
-                               .string();
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("step_times.json");
   const StepTimes times = some_times();
   ASSERT_TRUE(write_step_times(times, path).ok());
   const std::vector<std::string> names = {"eagle3", "ngram"};
@@ -246,14 +242,12 @@ TEST(StepTimes, FilesAreReadForTheDraftersTheyWereMeasuredWith) {
   EXPECT_EQ(other.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(other.status().message().find("eagle3, ngram"), std::string::npos);
   EXPECT_NE(other.status().message().find("mtp"), std::string::npos);
-  std::filesystem::remove(path);
-  EXPECT_EQ(read_step_times(path, names).status().code(), StatusCode::kNotFound);
-  const std::string folder = std::filesystem::temp_directory_path().string();
-  const Status not_a_file = read_step_times(folder, names).status();
-  EXPECT_NE(not_a_file.message().find("--step-time-table " + folder + " cannot be read"),
+  EXPECT_EQ(read_step_times(folder.file("none"), names).status().code(), StatusCode::kNotFound);
+  const Status not_a_file = read_step_times(folder.path(), names).status();
+  EXPECT_NE(not_a_file.message().find("--step-time-table " + folder.path() + " cannot be read"),
             std::string::npos)
       << not_a_file.message();
-  EXPECT_FALSE(write_step_times(times, path + "/none/x.json").ok());
+  EXPECT_FALSE(write_step_times(times, folder.file("none/x.json")).ok());
 }
 
 }  // namespace
