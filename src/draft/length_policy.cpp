@@ -22,7 +22,7 @@ constexpr int kShareMemory = 12;        // spans that the share of drafting ones
 constexpr int kFirstSeen = 8;           // verifications before costs are taken at their word
 constexpr int kFirstClass = 8;          // until then a sequence may lack 16 entries a token to come
 constexpr int kLearning = 32;           // verifications of a few, before all follow
-constexpr int kLearningSpans = 4;
+constexpr int kLearningSpans = 8;       // the few, at least
 constexpr int64_t kWakeMargin = 64;     // 1/64 better than resting ends a rest
 constexpr int64_t kSwitchMargin = 256;  // 1/256 better than the last limit
 constexpr uint64_t kProbeSteps = 64;
@@ -292,13 +292,13 @@ int LengthPolicy::num_drafting(int drafter, const DraftDemand& own, int max_clas
   return sum;
 }
 
-// Sequences that show what drafts are worth when nothing is known, as a step of one costs nearly as
-// much as a step of some: as many as one step catches up.
+// Sequences that show what drafts are worth when nothing is known: some, as one alone would take as
+// long, but no more than about one step catches up.
 int LengthPolicy::num_pioneers(int drafter, const DraftDemand& own) const {
   const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
   const int rows_each = std::max(own.fewest_missing + own.fewest_missing / 2, 1);
   const int most = std::min(own.num_decoding / kProbeShare, traits.max_catch_up_rows / rows_each);
-  return std::clamp(most, 1, kFirstSeen);
+  return std::clamp(most, 1, kLearningSpans);
 }
 
 DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand) {

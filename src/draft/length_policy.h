@@ -54,8 +54,9 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule);
 // chances of acceptance by position come from results that are at least max(2, steps_in_flight)
 // steps old, so that one and two steps in flight decide alike. With P = 0 the drafter rests: it
 // enqueues nothing, and sequences fall behind. A resting one is tried with one draft of a few
-// sequences every 64 steps, where that fits into 1 % of the modelled time. Sequences that fell
-// behind, and prompts, are caught up where the tokens that they may still emit pay for it.
+// sequences every 64 steps, where that fits into 1 % of the modelled time; one of which nothing is
+// known yet at once, where what is to be expected of it would pay. Sequences that fell behind, and
+// prompts, are caught up where the tokens that they may still emit pay for it.
 // Integer arithmetic: the same calls, `took` among them, give the same grants. Allocates nothing
 // after construction.
 class LengthPolicy {

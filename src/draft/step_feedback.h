@@ -25,8 +25,8 @@ class StepFeedback {
 
  private:
   static constexpr int kNumSizes = 28;         // up to 8192 sequences
-  static constexpr int kMemory = 5;            // steps of which the middle one counts,
-  static constexpr int kFew = 2;               // or the shortest where there are fewer than that
+  static constexpr int kMemory = 5;            // steps of which the middle one counts
+  static constexpr int kFew = 2;               // that tell already, by the shortest of them
   static constexpr int64_t kForgotten = 4096;  // steps after which it is tried again
 
   struct Cell {

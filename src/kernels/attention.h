@@ -39,7 +39,8 @@ struct AttentionArgs {
   const int32_t* block_tables;  // [slots, max_blocks]
   float* workspace;             // workspace_floats floats for partial results; may be unused
   int64_t workspace_floats;
-  // [min(max_rows, kSyncRows), num_heads], zero before the first op that is given it; or null.
+  // [min(max_rows, kSyncRows), num_heads], or null. Zero before the first op that is given it and
+  // after each; for one op at a time.
   uint32_t* sync = nullptr;
   KvLayer kv;
   int32_t max_blocks;

@@ -140,6 +140,14 @@ class Launch {
     }
     return out;
   }
+  // Whether no byte of the output is written where counters are wrong: so it is where all tiles are
+  // cut, and those who leave their parts join them.
+  bool is_joined_by_count() {
+    gpu_.queue->fill(args_.sync, 1, num_sync_ * sizeof(uint32_t));
+    const std::vector<uint8_t> out = run(args_);
+    gpu_.queue->fill(args_.sync, 0, num_sync_ * sizeof(uint32_t));
+    return std::all_of(out.begin(), out.end(), [](uint8_t byte) { return byte == 0xff; });
+  }
   const Stored& q() const { return q_; }
 
  private:
@@ -417,6 +425,11 @@ void check_attention_schedules(Gpu& gpu) {
     report(different == 0 && error < 1e-2, "attention schedules",
            text("%d/%d heads dim %d window %d up to %d: %d rows differ, error %.1e", c.heads,
                 c.kv_heads, c.dim, c.window, c.longest, different, error));
+    if (c.longest <= 10000 && gpu.device->has_any_order_attention()) {  // on Hopper
+      Launch last(gpu, scene, {queries[0]}, 1, true, RunLengths::kUnknown);
+      report(last.is_joined_by_count(), "attention join",
+             text("%d/%d heads dim %d by the last team", c.heads, c.kv_heads, c.dim));
+    }
     check_attention_repeats(gpu, scene, queries);
   }
 }

@@ -177,6 +177,49 @@ TEST(LengthPolicy, AProbeTakesAsManySequencesAsFit) {
   EXPECT_EQ(spans_with(50), 0);
 }
 
+// Where nothing is known, several sequences find out at once, and go on until that is enough.
+TEST(LengthPolicy, SomeSequencesLearnForAll) {
+  const auto spans_with = [](int num_decoding, int missing) {
+    const StepTimes times = gpu_times();
+    LengthPolicy policy(policy_config(LengthMode::kAdaptive, 3), times);
+    BatchDemand demand = decoding(num_decoding);
+    demand.drafters[0].num_ready = 0;
+    demand.drafters[0].num_resting[8] = num_decoding;
+    demand.drafters[0].num_missing[8] = int64_t{num_decoding} * missing;
+    demand.drafters[0].fewest_missing = missing;
+    const DraftGrant first = policy.decide(0, demand)[0];
+    if (first.limit == 0) return 0;
+    policy.planned(0, {num_decoding, num_decoding, 0, {DraftUse{1, missing, first.max_spans}}});
+    demand.drafters[0].num_ready = first.max_spans;
+    demand.drafters[0].num_resting[8] -= first.max_spans;
+    const DraftGrant second = policy.decide(1, demand)[0];
+    EXPECT_GE(second.max_spans, first.max_spans) << "nobody was caught up for one step";
+    return first.max_spans;
+  };
+  EXPECT_EQ(spans_with(64, 100), 4) << "one in 16";
+  EXPECT_EQ(spans_with(96, 300), 4) << "a step catches up no more";
+  EXPECT_EQ(spans_with(96, 10), 6);
+}
+
+// What was not tried for long looks a little worse than what is: two drafts would pay here if the
+// second were as good as the first, and lose with less than 0.97 of that.
+TEST(LengthPolicy, WhatIsNotTriedIsNotTakenForAsGood) {
+  StepTimes times;
+  times.target = test::curve({{1, 10000000}, {2, 10000000}, {3, 14850000}});
+  times.drafters = {{.name = "ngram", .catch_up = {}, .pass = test::curve({{1, 10}, {2, 10}})}};
+  LengthPolicyConfig config = policy_config(LengthMode::kAdaptive, 2);
+  config.drafters[0].has_kv = false;
+  LengthPolicy policy(config, times);
+  int most = 0;
+  for (uint64_t step = 0; step < 4000; ++step) {
+    const int limit = policy.decide(step, decoding(1))[0].limit;
+    policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, 0, limit > 0 ? 1 : 0}}});
+    if (limit > 0) policy.observe(step, 0, limit, 1, 1);
+    most = std::max(most, limit);
+  }
+  EXPECT_EQ(most, 1);
+}
+
 // Bursts of short and of long outputs in turns, on a device whose times the table tells. What is
 // known of a length counts from the first prompt on; what was seen of late misleads.
 TEST(LengthPolicy, KnownLengthsPayForPromptsFromTheStart) {

@@ -270,9 +270,9 @@ struct TeamReader {
                                                     job.folded, 0};
   }
 
-  // Whether all other jobs of the tile have left their splits. All readers of a team ask; what the
-  // others left is visible then.
-  __device__ bool ends_tile(const AttentionJob& job) const {
+  // Counts the job's splits as left and tells whether they were the tile's last; then all are
+  // visible. All readers of a team together.
+  __device__ bool count_left(const AttentionJob& job) const {
     __threadfence();
     sync_team();
     if (reader == 0 && threadIdx.x == 0) {
@@ -317,7 +317,7 @@ struct TeamReader {
       if (job.leads) tell_partials(job);
       load_queries(shared_address(memory.queries(team, place.place)));
       job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
-      if (shape.joins && job.partials >= 0 && ends_tile(job)) join(job);
+      if (shape.joins && job.partials >= 0 && count_left(job)) join(job);
       arrive(state.job_empty + place.place);
     }
   }

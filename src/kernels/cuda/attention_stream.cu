@@ -58,9 +58,11 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
   extern __shared__ __align__(1024) uint8_t shared[];
   __shared__ AttentionPlan plan;
   __shared__ TeamState<Dim> states[kTeams];
+  __shared__ int num_started;
   const int warp = threadIdx.y;
   const TeamMemory<Dim, BlockSize> memory{shared};
   if (warp < kTeams && threadIdx.x == 0) {
+    if (warp == 0) num_started = 0;
     states[warp].init();
     prefetch_map(warp == 0 ? &maps.k : &maps.v);
   }
@@ -74,7 +76,8 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
   if (!kept) make_plan(plan, args, shape);
   if (warp < kTeams) {
     if (records != nullptr) records += warp * kMostRecords;
-    TeamLoader<Dim, BlockSize> loader{args, maps, memory, states[warp], warp, evict_first_policy()};
+    TeamLoader<Dim, BlockSize> loader{
+        args, maps, memory, states[warp], warp, num_started, evict_first_policy()};
     if (kept) return loader.run(records, word);
     const int teams = static_cast<int>(gridDim.x) * kTeams;
     loader.run(JobWalk(plan, args, shape, first_team + warp, teams), records);
@@ -87,8 +90,8 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
 #endif
 }
 
-// Where nothing is cut, the second kernel costs a microsecond or two: with so few splits for so
-// many tiles it would not save that.
+// Parts cost a microsecond or two, and a second kernel that joins them as much even where nothing
+// is cut: with so few splits for so many tiles they would not save that.
 bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
   const bool many = int64_t{args.max_rows} * chunks >= device_traits().num_sms;
   return args.workspace != nullptr && max_splits > (many ? 8 : uncut_splits(args));

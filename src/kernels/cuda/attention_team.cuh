@@ -98,6 +98,7 @@ struct TeamLoader {
   TeamMemory<Dim, BlockSize> memory;
   TeamState<Dim>& state;
   int team;
+  int& num_started;  // loaders of the block that have handed out a job
   uint64_t policy;
   RingPlace<TeamState<Dim>::kPlaces> job_place{};
   RingPlace<kSlots> slot{};
@@ -123,8 +124,7 @@ struct TeamLoader {
     job_place.advance();
     if (started) return;
     started = true;
-    sync_loaders();
-    let_next_start();
+    if (threadIdx.x == 0 && atomicAdd(&num_started, 1) == kTeams - 1) let_next_start();
   }
 
   // block: of this lane, -1: none; blocks: of the unit.
