@@ -76,13 +76,12 @@ __device__ inline bool may_be_cut(const AttentionArgs& args, const PlanShape& sh
 }
 
 // Blocks (rows, one of every gridDim.x; query head and 32 of its dimensions): end the rows of short
-// runs that were cut. A row with many splits takes all warps, others one each. Without Many none
-// has more than kWarpSplits, and shared memory stays free for the weights of the next op.
-template <int Dim, bool Many>
+// runs that were cut. A row with many splits takes all warps, others one each.
+template <int Dim>
 __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     attention_join_kernel(const __grid_constant__ AttentionArgs args,
                           const __grid_constant__ PlanShape shape) {
-  extern __shared__ __align__(16) uint8_t fold[];  // a PartialFold where Many
+  extern __shared__ __align__(16) uint8_t fold[];  // a PartialFold
   const int live = min(args.counts->num_rows, args.max_rows);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -106,12 +105,12 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     for (uint32_t cut = __ballot_sync(0xffffffffu, own.count > 0); cut != 0; cut &= cut - 1) {
       const int at = __ffs(static_cast<int>(cut)) - 1;
       const PartialRange range = own.of_lane(at);
-      const bool alone = !Many || range.count <= most_of_warp;
+      const bool alone = range.count <= most_of_warp;
       if (alone && turn++ % (kJoinThreads / 32) != warp) continue;
       PartialSum<> sum;
       if (alone) {
         sum = fold_by_warp<1>(shape.space, range, d);
-      } else if constexpr (Many) {
+      } else {
         sum = reinterpret_cast<PartialFold*>(fold)->by_block(shape.space, range, d);
       }
       if (!alone && warp > 0) continue;

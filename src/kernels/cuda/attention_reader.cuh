@@ -262,12 +262,17 @@ struct TeamReader {
     }
   }
 
+  // Where a token of a tile that is cut has its partial results.
+  __device__ PartialRow partial_row(const AttentionJob& job, int token) const {
+    return {job.partials + token * args.num_heads * job.num_splits, job.num_splits, job.folded, 0};
+  }
+
   __device__ void tell_partials(const AttentionJob& job) const {
     const int row = static_cast<int>(threadIdx.x);
     if (shape.space.capacity == 0 || reader > 0 || row >= job.tile.num_tokens) return;
-    const int first = job.partials + row * args.num_heads * job.num_splits;
-    shape.space.rows()[job.tile.first_row + row] = {job.partials < 0 ? -1 : first, job.num_splits,
-                                                    job.folded, 0};
+    PartialRow parts = partial_row(job, row);
+    if (job.partials < 0) parts.first = -1;
+    shape.space.rows()[job.tile.first_row + row] = parts;
   }
 
   // Counts the job's splits as left and tells whether they were the tile's last; then all are
@@ -295,9 +300,7 @@ struct TeamReader {
     for (int m = reader; m < job.tile.num_tokens * job.tile.heads; m += kReaders) {
       const int token = m / job.tile.heads;
       const int head = job.tile.first_head + m % job.tile.heads;
-      const PartialRow parts{job.partials + token * args.num_heads * job.num_splits, job.num_splits,
-                             job.folded, 0};
-      const PartialRange range(args, parts, job.tile.position + token, head);
+      const PartialRange range(args, partial_row(job, token), job.tile.position + token, head);
       const PartialSum<kDims> sum = fold_by_warp<kDims>(shape.space, range, d);
       const int64_t row = job.tile.first_row + token;
       auto* to = static_cast<__nv_bfloat16*>(args.out) + (row * args.num_heads + head) * Dim + d;

@@ -130,14 +130,14 @@ LongCut cut_of(const AttentionArgs& args, const PartialSpace& space) {
   return cut;
 }
 
-template <int Dim, bool Many>
+template <int Dim>
 void launch_join(const AttentionArgs& args, const PlanShape& shape, cudaStream_t stream) {
-  const auto kernel = attention_join_kernel<Dim, Many>;
+  const auto kernel = attention_join_kernel<Dim>;
   prefer_shared_memory(kernel);
   const int columns = args.num_heads * (Dim / 32);
   const int rows = std::max(device_traits().num_sms * kJoinBlocksPerSm / columns, 1);
   launch_kernel(kernel, dim3(std::min(rows, args.max_rows), columns), kJoinThreads,
-                Many ? sizeof(PartialFold) : 0, stream, args, shape);
+                sizeof(PartialFold), stream, args, shape);
 }
 
 // Runs that the streaming kernel leaves. What it leaves in parts is ended here too.
@@ -179,9 +179,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
   if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
-  if (!cuts || shape.joins) return true;
-  max_splits > kWarpSplits ? launch_join<Dim, true>(args, shape, stream)
-                           : launch_join<Dim, false>(args, shape, stream);
+  if (cuts && !shape.joins) launch_join<Dim>(args, shape, stream);
   return true;
 }
 
