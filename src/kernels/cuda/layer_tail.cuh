@@ -135,6 +135,9 @@ struct TailMemory {
   __device__ bool has_slot(TailSlot at) const {
     return barrier_ended(slot_full(at.place), at.parity);
   }
+  __device__ bool is_free_slot(TailSlot at) const {
+    return barrier_ended(slot_empty(at.place), at.parity ^ 1);
+  }
   __device__ void wait_free_slot(TailSlot at) const {
     wait_barrier(slot_empty(at.place), at.parity ^ 1);
   }
@@ -247,12 +250,31 @@ struct TailWeights {
     live = args.counts->num_rows > 0;
   }
 
+  // Until the next slots are free. All lanes wait for all of them, not each for its own: racecheck
+  // loses a wait that lanes make at different barriers at once. Asking for all before waiting for
+  // one is faster, since most often they are free.
+  __device__ void wait_free(int units) const {
+    bool free = true;
+    TailSlot slot = TailSlot::of(next);
+#pragma unroll
+    for (int unit = 0; unit < kTailTile; ++unit) {
+      free &= memory.is_free_slot(slot) || unit >= units;
+      slot.advance(1);
+    }
+    if (free) return;
+    slot = TailSlot::of(next);
+    for (int unit = 0; unit < units; ++unit) {
+      memory.wait_free_slot(slot);
+      slot.advance(1);
+    }
+  }
+
   __device__ void load(const TailWalk& walk) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    wait_free(walk.units());
     if (!walk.takes()) return;
     const TailSlot slot = TailSlot::of(next + lane / 2);
     uint64_t* full = memory.slot_full(slot.place);
-    memory.wait_free_slot(slot);
     arrive_expecting(full, walk.bytes());
     if (walk.bytes() == 0) return;
     copy_bulk(memory.slot(slot.place) + lane % 2 * (kTailSlotAtoms * kAtomBytes), walk.from(),
