@@ -4,6 +4,7 @@
 #include <random>
 
 #include "support/step_data.h"
+#include "support/thinning.h"
 
 namespace foretoken {
 namespace {
@@ -279,7 +280,7 @@ TEST_F(DraftRowsTest, IdsOfAnotherVocabularyComeFromTheMap) {
 TEST_F(DraftRowsTest, RandomBatchesMatchAPlainReference) {
   std::mt19937 random(8);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < thinned(150); ++round) {
     StepData d{StepSizes{}};
     const int drafter = below(2), first_entry = below(2), max_len = 8 + below(30);
     for (PageHeader& page : d.page_headers) {

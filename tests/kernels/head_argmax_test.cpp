@@ -5,6 +5,7 @@
 
 #include "kernels/gemm.h"
 #include "support/row_ops.h"
+#include "support/thinning.h"
 
 namespace foretoken {
 namespace {
@@ -74,7 +75,8 @@ TEST_P(HeadArgmaxTest, EqualsTheArgmaxOfTheGemmForEveryCount) {
   const int32_t* map = to_device(holes);
   // The small shapes cover the row counts on the CPU.
   const bool sparse = int64_t{c.n} * c.k > 600000 && device().type() == DeviceType::kCpu;
-  for (int rows = 0; rows <= kMax; rows += rows >= 40 ? 10 : sparse ? 8 : 1) {
+  const int step = std::max(sparse ? 8 : 1, test_thinning());
+  for (int rows = 0; rows <= kMax; rows += rows >= 40 ? std::max(step, 10) : step) {
     for (const int max_rows : {std::max(rows, 1), kMax}) {
       const auto plain = run(x, weight, nullptr, rows, max_rows);
       const auto mapped = run(x, weight, map, rows, max_rows);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "support/row_ops.h"
+#include "support/thinning.h"
 
 namespace foretoken {
 namespace {
@@ -124,9 +125,11 @@ class LayerTailTest : public RowOpTest, public testing::WithParamInterface<Case>
 };
 
 TEST_P(LayerTailTest, HasTheBitsOfItsOps) {
+  int cases = 0;
   for (const bool has_next : {true, false}) {
     for (const int32_t max_rows : {1, 2, 3, 4, 5, 6, 7, 8, 16}) {
       for (const int32_t rows : {max_rows, max_rows / 2 + 1}) {
+        if (cases++ % test_thinning() != 0) continue;
         EXPECT_TRUE(at_once(rows, max_rows, has_next) == one_by_one(rows, max_rows, has_next))
             << rows << " rows of " << max_rows << (has_next ? ", a next layer" : "");
       }
@@ -144,14 +147,14 @@ TEST_P(LayerTailTest, RowsDependOnThemselvesAlone) {
 
 // As two engines of a process: each queue's ops have their own rows, and all end.
 TEST_P(LayerTailTest, TwoQueuesAtOnce) {
-  constexpr int kTimes = 20;
+  const int times = thinned(20);
   const auto other = device().make_queue();
   ASSERT_TRUE(other.ok());
   LayerTailArgs first = fresh(2, 2, true), second = fresh(5, 5, true);
   second.sync = to_device(std::vector<uint32_t>(LayerTailArgs::kSyncWords));
   drain();
-  const auto run = [](Queue& queue, const LayerTailArgs& args) {
-    for (int i = 0; i < kTimes; ++i) layer_tail(queue, args);
+  const auto run = [times](Queue& queue, const LayerTailArgs& args) {
+    for (int i = 0; i < times; ++i) layer_tail(queue, args);
     EXPECT_TRUE(queue.drain().ok());
   };
   std::thread beside([&] { run(*other.value(), second); });
@@ -159,7 +162,7 @@ TEST_P(LayerTailTest, TwoQueuesAtOnce) {
   beside.join();
   for (const auto& [args, rows] : {std::pair(first, 2), std::pair(second, 5)}) {
     const LayerTailArgs alone = fresh(rows, rows, true);
-    for (int i = 0; i < kTimes; ++i) layer_tail(queue(), alone);
+    for (int i = 0; i < times; ++i) layer_tail(queue(), alone);
     EXPECT_TRUE(outcome(args, rows) == outcome(alone, rows)) << rows << " rows";
   }
 }
@@ -169,14 +172,14 @@ TEST_P(LayerTailTest, RunsAgainAndAgain) {
   const LayerTailArgs live = fresh(3, 4, true);
   LayerTailArgs dead = live;
   dead.counts = counts(0);
-  constexpr int kTimes = 40;
-  for (int i = 0; i < kTimes; ++i) {
+  const int times = thinned(40);
+  for (int i = 0; i < times; ++i) {
     layer_tail(queue(), live);
     layer_tail(queue(), dead);
   }
   const Outcome many = outcome(live, 3);
   const LayerTailArgs alone = fresh(3, 4, true);
-  for (int i = 0; i < kTimes; ++i) enqueue_one_by_one(alone);
+  for (int i = 0; i < times; ++i) enqueue_one_by_one(alone);
   EXPECT_TRUE(many == outcome(alone, 3));
 }
 
@@ -192,11 +195,11 @@ class DeepTailTest : public LayerTailTest {
 // Weights that fill a block's ring several times: what is copied over a place that is still read
 // shows once in a great many launches.
 TEST_P(DeepTailTest, EveryLaunchHasTheSameBits) {
-  constexpr int kTimes = 1000;
+  const int times = thinned(1000);
   for (const int32_t rows : {1, 5}) {
     const LayerTailArgs many = fresh(rows, rows, true), alone = fresh(rows, rows, true);
-    for (int i = 0; i < kTimes; ++i) layer_tail(queue(), many);
-    for (int i = 0; i < kTimes; ++i) enqueue_one_by_one(alone);
+    for (int i = 0; i < times; ++i) layer_tail(queue(), many);
+    for (int i = 0; i < times; ++i) enqueue_one_by_one(alone);
     EXPECT_TRUE(outcome(many, rows) == outcome(alone, rows)) << rows << " rows";
   }
 }

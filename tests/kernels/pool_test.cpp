@@ -2,6 +2,7 @@
 
 #include "support/random_data.h"
 #include "support/step_data.h"
+#include "support/thinning.h"
 
 namespace foretoken {
 namespace {
@@ -90,8 +91,10 @@ class PoolTest : public StepTest {
 TEST_F(PoolTest, EveryKindMatchesDoublePrecisionInEveryChunking) {
   const std::vector<int> lens = {1, 5, 63, 200};
   constexpr int kHidden = 83;
+  int kinds = 0;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const auto pooling : {DevicePooling::kFirst, DevicePooling::kLast, DevicePooling::kMean}) {
+      if (kinds++ % test_thinning() != 0) continue;
       const auto whole = run(lens, {300, 300, 300, 300}, pooling, kHidden, dtype);
       for (int s = 0; s < kSlots; ++s) {
         const auto& got = whole[static_cast<size_t>(s)];
