@@ -45,6 +45,9 @@ int drafts_each(int64_t granted, int num_seqs) {
   return std::max(static_cast<int>((granted + num_seqs / 2) / num_seqs), 1);
 }
 
+// Entries that each of a few sequences is taken to lack, where the best one lacks so many.
+int missing_among_few(int fewest) { return fewest + fewest / 2; }
+
 }  // namespace
 
 Status check_schedule(const std::vector<DraftSchedule>& schedule) {
@@ -296,7 +299,7 @@ int LengthPolicy::num_drafting(int drafter, const DraftDemand& own, int max_clas
 // long, but no more than about one step catches up.
 int LengthPolicy::num_pioneers(int drafter, const DraftDemand& own) const {
   const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
-  const int rows_each = std::max(own.fewest_missing + own.fewest_missing / 2, 1);
+  const int rows_each = std::max(missing_among_few(own.fewest_missing), 1);
   const int most = std::min(own.num_decoding / kProbeShare, traits.max_catch_up_rows / rows_each);
   return std::clamp(most, 1, kLearningSpans);
 }
@@ -361,7 +364,7 @@ DraftGrant LengthPolicy::probe(uint64_t step, int drafter, const BatchDemand& de
   if (own.num_decoding == 0 || step < state.next_probe) return {};
   const int fewest = own.num_ready > 0 ? 0 : own.fewest_missing;
   for (int num_spans = 1 + own.num_decoding / kProbeShare; num_spans > 0; num_spans /= 2) {
-    const int missing = num_spans > 1 ? fewest + fewest / 2 : fewest;
+    const int missing = num_spans > 1 ? missing_among_few(fewest) : fewest;
     const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
     if (rows > traits.max_catch_up_rows) continue;
     const DraftUse use{.num_passes = 1, .catch_up_rows = rows, .num_spans = num_spans};
