@@ -179,6 +179,19 @@ Status measure_size(const DecodeOptions& options, const Size& size,
   return {};
 }
 
+// Outputs so short that noise is more than what their tokens took.
+Status check_times(const DecodeOptions& options, const Size& size,
+                   const std::vector<Variant>& variants) {
+  for (const Variant& variant : variants) {
+    if (best_ms(options, variant) > 0) continue;
+    return invalid_argument(fmt::format(
+        "prompt {}, batch {}, {}: outputs of --output-len {} took no longer than those of "
+        "--short-output-len {}; raise --output-len or --num-iters",
+        size.input_len, size.batch, variant.name, options.long_len, options.short_len));
+  }
+  return {};
+}
+
 // How much faster `b` is than `a`, round by round; the short times, which differ little, are the
 // best of each, so that their noise does not count twice.
 json speed_ratio(const DecodeOptions& options, const Variant& a, const Variant& b) {
@@ -274,6 +287,7 @@ Status run_decode(const DecodeOptions& options) {
   json all = header_json(options, variants);
   for (const Size& size : sizes) {
     FT_RETURN_IF_ERROR(measure_size(options, size, &variants));
+    FT_RETURN_IF_ERROR(check_times(options, size, variants));
     all["sizes"].push_back(size_json(options, size, variants));
     print_size(all["sizes"].back());
     // After every size, so that an end in between loses no more than one.
@@ -310,7 +324,7 @@ void add_bench_decode(CLI::App& bench, std::function<int()>* run) {
   command->add_option("--temperature", options->temperature, "0: always the likeliest token")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--output-json", options->output_json, "File for the results");
+  add_output_json(*command, options->output_json);
   // Every run has the same prompts, which a warm cache would skip.
   options->engine.config.enable_prefix_caching = false;
   options->engine.log_level = "warning";

@@ -184,7 +184,7 @@ void add_bench_grammar(CLI::App& bench, std::function<int()>* run) {
       ->check(at_least(1));
   command->add_flag("--any-whitespace", options->any_whitespace,
                     "Allow whitespace between the tokens of JSON");
-  command->add_option("--output-json", options->output_json, "File for the results");
+  add_output_json(*command, options->output_json);
   add_speculative_flag(*command, options->speculative);
   options->engine.add_to(*command);
   command->callback(

@@ -62,10 +62,26 @@ std::string host_text(const StepTiming& before, const StepTiming& after) {
                             mean_us(&StepTiming::wait_ns, before, after));
 }
 
+// What would not run all at once, or not to its end.
+Status check_size(const HostOptions& options, const EngineInfo& info) {
+  if (int64_t{options.input_len} + options.output_len > info.max_model_len) {
+    return invalid_argument(
+        fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
+                    options.input_len, options.output_len, info.max_model_len));
+  }
+  if (options.batch_size <= info.max_num_seqs) return {};
+  return invalid_argument(
+      fmt::format("--batch-size {} exceeds max_num_seqs {}; raise --max-num-seqs",
+                  options.batch_size, info.max_num_seqs));
+}
+
 Status run_host(const HostOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
-  if (options.input_len + options.output_len > config.max_model_len && config.max_model_len > 0) {
-    return invalid_argument("--input-len and --output-len exceed --max-model-len; lower them");
+  const ParallelConfig& ranks = config.parallel;
+  if (ranks.tensor_parallel_size * ranks.pipeline_parallel_size * ranks.data_parallel_size != 1) {
+    return unsupported(
+        "bench host measures one rank; leave --tensor-parallel-size, --pipeline-parallel-size and "
+        "--data-parallel-size out");
   }
   TestHooks hooks;
   hooks.wrap_queue = [&](const std::unique_ptr<Queue>&) {
@@ -73,6 +89,7 @@ Status run_host(const HostOptions& options) {
         {.step_ns = int64_t{options.step_us} * 1000, .num_accepted = options.num_accepted});
   };
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<EngineImpl> engine, EngineImpl::create(config, hooks));
+  FT_RETURN_IF_ERROR(check_size(options, engine->info()));
   StepTiming before;
   for (const bool counts : {false, true}) {
     if (counts) before = engine->stats().timing;

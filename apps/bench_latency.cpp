@@ -156,7 +156,7 @@ void add_bench_latency(CLI::App& bench, std::function<int()>* run) {
   command->add_option("--temperature", options->temperature, "0: always the likeliest token")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--output-json", options->output_json, "File for the results");
+  add_output_json(*command, options->output_json);
   add_speculative_flag(*command, options->speculative);
   // Every iteration has the same prompts, which a warm cache would skip.
   options->engine.config.enable_prefix_caching = false;

@@ -267,7 +267,7 @@ void add_bench_pairs(CLI::App& bench, std::function<int()>* run) {
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--sampling-seed", options->sampling_seed,
                       "Of every request; without it each prompt has its own");
-  command->add_option("--output-json", options->output_json, "File for the results");
+  add_output_json(*command, options->output_json);
   // Every variant has the same prompts; rounds may repeat them.
   options->engine.config.enable_prefix_caching = false;
   options->engine.log_level = "warning";

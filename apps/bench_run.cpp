@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "file_validators.h"
 #include "interrupt.h"
 #include "report.h"
 #include "request_batch.h"
@@ -78,12 +79,17 @@ std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info)
   return lines + synthetic_note(info);
 }
 
+void add_output_json(CLI::App& command, std::string& file) {
+  command.add_option("--output-json", file, "File for the results")->check(file_in_a_folder());
+}
+
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path) {
   std::ofstream file(path);
   file << object.dump(4) << "\n";
   file.flush();
   if (file) return {};
-  return invalid_argument("cannot write --output-json '" + path + "'");
+  return invalid_argument("--output-json '" + path +
+                          "' cannot be written; name another file, or free space");
 }
 
 int bench_exit_code(const Status& status) {

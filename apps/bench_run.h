@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,6 +32,8 @@ nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& 
 // What drafting did, as lines; that acceptance is synthetic too.
 std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info);
 
+// --output-json, a file in a folder that exists.
+void add_output_json(CLI::App& command, std::string& file);
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path);
 
 // The exit code of a benchmark that ended so, with its message.

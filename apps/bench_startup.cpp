@@ -146,7 +146,7 @@ void add_bench_startup(CLI::App& bench, std::function<int()>* run) {
   add("--num-iters-warmup", options->num_iters_warmup,
       "Processes that do not count: they bring files into the page cache", 0);
   add("--num-iters", options->num_iters, "Processes that count", 1);
-  command->add_option("--output-json", options->output_json, "File for the results");
+  add_output_json(*command, options->output_json);
   command->add_option("--started-ns", options->started_ns)->group("");  // of a child
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return startup(*options); }; });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench_run.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -25,7 +26,7 @@ void StepBenchOptions::add_to(CLI::App& app) {
   app.add_option("--tflops", tflops,
                  "Its rate of matrix products in TFLOP/s (default: known or measured)")
       ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--output-json", output_json, "File for the results");
+  add_output_json(app, output_json);
   engine.config.enable_prefix_caching = false;
   engine.log_level = "warning";
   engine.add_to(app);

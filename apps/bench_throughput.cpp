@@ -147,7 +147,7 @@ void add_bench_throughput(CLI::App& bench, std::function<int()>* run) {
                     "Accepted for vLLM's sake: the engine is always asynchronous");
   command->add_flag("--disable-detokenize", options->disable_detokenize,
                     "Make no text of the tokens");
-  command->add_option("--output-json", options->output_json, "File for the results");
+  add_output_json(*command, options->output_json);
   add_speculative_flag(*command, options->speculative);
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return throughput(*options); }; });

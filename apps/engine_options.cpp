@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "default_model.h"
 #include "download_progress_text.h"
+#include "file_validators.h"
 #include "interrupt.h"
 #include "parallel_options.h"
 #include "progress_line.h"
@@ -102,12 +103,14 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
                  "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));
   app.add_option("--kv-cache-memory-bytes", config.kv_cache_memory_bytes,
-                 "Memory of the KV cache (default: what --gpu-memory-utilization leaves)")
+                 "Memory of the KV cache (default: what --gpu-memory-utilization leaves; on a CPU "
+                 "half of the free memory times that, at most 4 GiB or one sequence)")
       ->check(at_least(1))
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
-                 "Share of a GPU's memory for weights, scratch and KV cache")
+                 "Share of a GPU's memory for weights, scratch and KV cache; without it where "
+                 "--num-gpu-blocks-override or --kv-cache-memory-bytes says the KV cache")
       ->capture_default_str();
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", config.enable_prefix_caching,
                "Share KV blocks of equal prefixes (default: on)");
@@ -139,19 +142,24 @@ void EngineOptions::add_to(CLI::App& app) {
          "--step-time-table", config.step_time_table,
          "JSON file of the costs that the length policy adaptive reckons with: read where it "
          "exists, otherwise measured at start and written (default: measured)")
-      ->group("Speculation");
+      ->group("Speculation")
+      ->check(file_in_a_folder());
   app.add_option("--profile", config.profile,
                  "File for what the engine's threads and the device did, step by step, as "
-                 "chrome://tracing and ui.perfetto.dev show it; with --enforce-eager op by op")
+                 "chrome://tracing and ui.perfetto.dev show it, written when the engine ends; "
+                 "without graphs op by op")
       ->type_name("FILE");
   app.add_flag("--enable-layerwise-nvtx-tracing", config.enable_layerwise_nvtx_tracing,
                "NVTX ranges of steps and ops even where no profiler is attached (cuda)");
+  app.add_flag("--disable-log-stats,!--no-disable-log-stats", config.disable_log_stats,
+               "No lines about speculation in the log");
   app.add_option("--log-level", log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
   app.add_option("--log-format", log_format, "Lines of the log as text or as JSON objects")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+  vllm.add_to(app);
 }
 
 Result<EngineConfig> EngineOptions::resolve() const {
@@ -178,6 +186,7 @@ Result<EngineConfig> EngineOptions::resolve() const {
 Result<EngineConfig> prepare_engine(const EngineOptions& options) {
   init_logging(options.log_level.c_str());
   if (options.log_format == "json") use_json_logs();
+  FT_RETURN_IF_ERROR(options.vllm.check());
   FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
   FT_LOG(info, "loading {}", config.model);
   config.cancel_load = &interrupt_flag();

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "graph_options.h"
 #include "speculative_option.h"
+#include "vllm_flags.h"
 
 namespace foretoken {
 
@@ -16,6 +17,7 @@ struct EngineOptions {
   EngineConfig config;
   SpeculativeFlags speculative;
   GraphFlags graphs;
+  VllmFlags vllm;  // those that have no effect here
   std::string log_level = "info";
   std::string log_format = "text";
 

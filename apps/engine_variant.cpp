@@ -30,7 +30,8 @@ Result<EngineConfig> with_lengths(const EngineConfig& base, const std::string& n
     return config;
   }
   if (name == "as-given") return config;
-  if (base.speculative.empty()) {
+  const bool known = name == "adaptive" || name.rfind("fixed", 0) == 0;
+  if (known && base.speculative.empty()) {
     return invalid_argument("--variants " + name + " needs --speculative-config");
   }
   if (name == "adaptive") {
@@ -43,7 +44,8 @@ Result<EngineConfig> with_lengths(const EngineConfig& base, const std::string& n
   const std::string digits = name.rfind("fixed:", 0) == 0 ? name.substr(6) : "";
   const bool number = !digits.empty() && digits.size() < 3 &&
                       digits.find_first_not_of("0123456789") == std::string::npos;
-  const int most = base.speculative.front().num_speculative_tokens;
+  const int most = base.speculative.empty() ? kMaxSpeculativeTokens
+                                            : base.speculative.front().num_speculative_tokens;
   if (name != "fixed" && (!number || std::stoi(digits) < 1 || std::stoi(digits) > most)) {
     return invalid_argument(fmt::format(
         "--variants '{}': must be off, adaptive, as-given, fixed or fixed:K with K from 1 to {}",

@@ -1,10 +1,9 @@
 #include "graph_options.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <charconv>
 
+#include "base/log.h"
 #include "serve/json_fields.h"
 
 namespace foretoken {
@@ -13,6 +12,8 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* kFlag = "--compilation-config";
+
+constexpr const char* kNoCompiler = "nothing is compiled at start; steps are graphs anyway";
 
 // Fields of vLLM that are about torch.compile, of which there is none here.
 constexpr const char* kCompilerFields[] = {"mode",
@@ -56,6 +57,10 @@ Result<std::vector<int>> parse_sizes(const std::vector<std::string>& words) {
 
 Result<json> parse_config(const std::string& text) {
   if (text.empty()) return json::object();
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '3') {
+    FT_LOG(warn, "{} {} has no effect: {}", kFlag, text, kNoCompiler);
+    return json::object();
+  }
   return parse_ordered_json_object(text, kFlag);
 }
 
@@ -66,8 +71,8 @@ Status read_fields(const json& object, EngineConfig& config) {
   fields.read("max_cudagraph_capture_size", &config.max_cudagraph_capture_size);
   for (const char* name : kCompilerFields) {
     if (!fields.has(name)) continue;
-    fields.fail(fmt::format(
-        "'{}' is about torch.compile, which this engine does without; remove it", name));
+    fields.ignore({name});
+    FT_LOG(warn, "'{}' of {} has no effect: {}", name, kFlag, kNoCompiler);
   }
   fields.refuse_unread();
   return fields.status();

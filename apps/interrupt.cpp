@@ -6,7 +6,7 @@
 namespace foretoken {
 namespace {
 
-std::atomic<bool> flag{false};
+std::atomic<bool> interrupted{false};
 std::atomic<int> num_signals{0};
 std::atomic<int> most_signals{2};
 std::atomic<int> last_signal{SIGINT};
@@ -15,7 +15,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 extern "C" void on_interrupt(int number) {
   last_signal.store(number);
   if (num_signals.fetch_add(1) + 1 >= most_signals.load()) _exit(128 + number);
-  flag.store(true);
+  interrupted.store(true);
 }
 
 }  // namespace
@@ -30,11 +30,11 @@ void catch_interrupts(int num_to_end) {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-const std::atomic<bool>& interrupt_flag() { return flag; }
+const std::atomic<bool>& interrupt_flag() { return interrupted; }
 
 void clear_interrupt() {
   num_signals.store(0);
-  flag.store(false);
+  interrupted.store(false);
 }
 
 int interrupt_signal() { return last_signal.load(); }

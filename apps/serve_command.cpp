@@ -130,7 +130,6 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   if (options.engine.log_format == "json") use_json_logs();
   for (const std::string& warning : warnings) FT_LOG(warn, "{}", warning);
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
-  FT_RETURN_IF_ERROR(options.vllm.check());
   FT_RETURN_IF_ERROR(options.finish(config));
   // A port in use is known before a large model is loaded.
   FT_RETURN_IF_ERROR(http::Server::probe(options.http));

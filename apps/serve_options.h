@@ -8,14 +8,12 @@
 #include "engine_options.h"
 #include "http/server.h"
 #include "serve/serve_context.h"
-#include "vllm_flags.h"
 
 namespace foretoken {
 
 // The flags of `foretoken serve`, named as vLLM's.
 struct ServeOptions {
   EngineOptions engine;
-  VllmFlags vllm;  // those that have no effect here
   http::ServerConfig http;
   std::vector<std::string> api_keys;
   std::string api_key_file;

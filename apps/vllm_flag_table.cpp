@@ -207,7 +207,6 @@ constexpr VllmFlag kTable[] = {
     {"--tokens-only", kFlag, "false", kRefused, "use --skip-tokenizer-init"},
 
     // Observation.
-    {"--disable-log-stats", kFlag, "", kWarned, "no lines of statistics are logged"},
     {"--aggregate-engine-logging", kFlag, "", kWarned, "there is one engine"},
     {"--otlp-traces-endpoint", kValue, "", kWarned, "traces are not sent; use --profile"},
     {"--collect-detailed-traces", kValue, "", kWarned, "traces are not sent; use --profile"},

@@ -105,6 +105,8 @@ struct EngineConfig {
   // measured at start and written there; empty: measured.
   std::string step_time_table;
 
+  bool disable_log_stats = false;  // true: no lines about speculation in the log
+
   // Chrome trace of the engine's steps, written when it ends; empty: none.
   std::string profile;
   // NVTX ranges of host phases and ops, also where no profiler is attached (CUDA).

@@ -22,9 +22,12 @@ class AcceptanceLog {
   // Without a sink lines go to the log, at info.
   explicit AcceptanceLog(Sink sink = nullptr) : sink_(std::move(sink)) {}
 
+  // Nothing is written from now on.
+  void disable() { enabled_ = false; }
+
   // One verification of `num_drafted` drafts; none counts for nothing.
   void add(int num_drafted, int num_accepted) {
-    if (num_drafted > 0) add_at(Clock::now(), num_drafted, num_accepted);
+    if (enabled_ && num_drafted > 0) add_at(Clock::now(), num_drafted, num_accepted);
   }
   void add_at(Clock::time_point now, int num_drafted, int num_accepted);
   // When the next line is due, if there is something to tell.
@@ -35,6 +38,7 @@ class AcceptanceLog {
   std::string line(double seconds) const;
 
   Sink sink_;
+  bool enabled_ = true;
   Clock::time_point begin_{};
   int64_t num_drafts_ = 0;
   std::array<int64_t, kMaxSpeculativeTokens> drafted_{};

@@ -69,13 +69,15 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
     drafters.block_bytes += drafter->bytes_per_block(config.block_size);
   }
   const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
+  const int64_t alone = config.max_model_len > 0 ? kv_bytes_alone(config, demand) : 0;
   FT_ASSIGN_OR_RETURN(const int64_t own_budget,
                       kv_budget(config, {.device = device_->name(),
                                          .type = device_->type(),
                                          .total = device_->total_memory(),
                                          .free_at_start = free_at_start_,
                                          .free_now = device_->free_memory(),
-                                         .still_to_take = bytes_beside_kv(config)}));
+                                         .still_to_take = bytes_beside_kv(config),
+                                         .one_sequence = alone * local_shares(config)}));
   FT_ASSIGN_OR_RETURN(const int64_t budget,
                       ranks_.least(own_budget / local_shares(config), "sizing the KV cache"));
   if (config.max_model_len == -1) {

@@ -43,6 +43,10 @@ Status check_ranks(const EngineConfig& config, bool idle) {
         "parts of steps are measured on one rank; leave --tensor-parallel-size and "
         "--pipeline-parallel-size out, or use bench decode");
   }
+  if (idle && !config.profile.empty()) {
+    return unsupported(
+        "--profile tells of an engine's steps, and parts of steps are none; use bench decode");
+  }
   return {};
 }
 
@@ -440,6 +444,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
       trace_ != nullptr ? trace_->output() : nullptr);
   if (op_tracer_ != nullptr) op_tracer_->start(static_cast<uint16_t>(Op::kUpload));
   start_exchange_ns_ = ranks_.exchange_ns();
+  if (config.disable_log_stats) outputs_->disable_log_stats();
   outputs_->start();
   loop_->start();
 }

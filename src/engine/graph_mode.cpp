@@ -33,15 +33,21 @@ Status no_size_left(const std::string& bound) {
                           "; name a smaller size, or none of them");
 }
 
+Status no_size(const std::string& flag, int size) {
+  return invalid_argument(flag + " " + std::to_string(size) +
+                          ": graphs are made for numbers of token rows; use 1 or more");
+}
+
 // Sizes as they are named, or 1, 2, 4, ... up to the one that is named.
 Result<std::vector<int>> resolve_sizes(const EngineConfig& config) {
   std::vector<int> sizes = config.cudagraph_capture_sizes;
   const int most = config.max_cudagraph_capture_size;
-  if (most < 0 || std::any_of(sizes.begin(), sizes.end(), [](int size) { return size < 1; })) {
-    return invalid_argument("sizes of graphs are numbers of token rows; use 1 or more");
+  if (most < 0) return no_size("--max-cudagraph-capture-size", most);
+  for (const int size : sizes) {
+    if (size < 1) return no_size("--cudagraph-capture-sizes", size);
   }
   if (sizes.empty()) {
-    for (int size = 1; size < most; size *= 2) sizes.push_back(size);
+    for (int64_t size = 1; size < most; size *= 2) sizes.push_back(static_cast<int>(size));
     if (most > 0) sizes.push_back(most);
   }
   std::sort(sizes.begin(), sizes.end());

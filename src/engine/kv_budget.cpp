@@ -115,6 +115,13 @@ std::string short_number(double value) {
   return std::to_string(hundredths / 100) + "." + (digits.size() == 1 ? "0" : "") + digits;
 }
 
+// Those that make more of it.
+std::string flags_of_budget(const EngineConfig& config) {
+  const bool by_share = config.kv_cache_memory_bytes == 0 && config.device != "cpu";
+  return by_share ? "--gpu-memory-utilization or --kv-cache-memory-bytes"
+                  : "--kv-cache-memory-bytes";
+}
+
 std::string mebibytes(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -133,12 +140,17 @@ KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size,
   return demand;
 }
 
+int64_t kv_bytes_alone(const EngineConfig& config, const KvDemand& demand) {
+  const Shares shares(config, demand);
+  return bytes_alone(shares, demand, shares.full_each());
+}
+
 Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use) {
   if (config.kv_cache_memory_bytes > 0) return config.kv_cache_memory_bytes;
   const double share = config.gpu_memory_utilization;
   if (use.type == DeviceType::kCpu) {
     const auto budget = static_cast<int64_t>(static_cast<double>(use.free_now) * share);
-    return std::min(budget / 2, kMaxCpuKvBytes);
+    return std::min(budget / 2, std::max(kMaxCpuKvBytes, use.one_sequence));
   }
   const auto granted = static_cast<int64_t>(static_cast<double>(use.total) * share);
   const int64_t graphs = config.enforce_eager ? 0 : kGraphBytes;
@@ -177,11 +189,10 @@ Result<int> choose_max_model_len(const EngineConfig& config, const KvDemand& dem
     }
   }
   if (low == 0) {
-    return resource_exhausted(
-        "one block of KV cache needs " + needed_mebibytes(bytes_alone(shares, demand, 1)) +
-        ", but only " + mebibytes(budget) +
-        " are available; raise --gpu-memory-utilization or --kv-cache-memory-bytes, or "
-        "free memory");
+    return resource_exhausted("one block of KV cache needs " +
+                              needed_mebibytes(bytes_alone(shares, demand, 1)) + ", but only " +
+                              mebibytes(budget) + " are available; raise " +
+                              flags_of_budget(config) + ", or free memory");
   }
   return static_cast<int>(std::min<int64_t>(longest, low * config.block_size));
 }
@@ -192,13 +203,13 @@ Result<KvBlockCounts> choose_num_blocks(const EngineConfig& config, const KvDema
   if (config.num_gpu_blocks_override > 0) {
     return split_override(shares, config.num_gpu_blocks_override);
   }
-  const int64_t alone = bytes_alone(shares, demand, shares.full_each());
+  const int64_t alone = kv_bytes_alone(config, demand);
   if (alone > budget) {
     return resource_exhausted(
         "one sequence of max_model_len " + std::to_string(config.max_model_len) + " needs " +
         needed_mebibytes(alone) + " of KV cache, but only " + mebibytes(budget) +
-        " are available; lower --max-model-len (auto: as much as fits), or raise "
-        "--gpu-memory-utilization or --kv-cache-memory-bytes");
+        " are available; lower --max-model-len (auto: as much as fits), or raise " +
+        flags_of_budget(config));
   }
   return split_budget(shares, demand, budget - demand.block_bytes - demand.window_block_bytes);
 }

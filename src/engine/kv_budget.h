@@ -44,14 +44,19 @@ struct MemoryUse {
   int64_t free_at_start = 0;  // before the engine took any
   int64_t free_now = 0;       // weights and the models' scratch are there
   int64_t still_to_take = 0;  // by steps, beside the KV cache; graphs are added to it
+  int64_t one_sequence = 0;   // of max_model_len needs so much KV cache; 0: not known yet
 };
 
 // Bytes for keys, values, token pages and what drafters keep: kv_cache_memory_bytes where it is
 // given. Otherwise, on CUDA, what gpu_memory_utilization of the device's memory leaves beside what
-// the engine took and will take; on the CPU that share of half of what is free, at most 4 GiB.
+// the engine took and will take; on the CPU that share of half of what is free, at most
+// 4 GiB or what one sequence needs.
 // ResourceExhausted, with the remedy, when other processes hold what was granted, or nothing is
 // left; not with num_gpu_blocks_override.
 Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use);
+
+// Bytes of KV cache that one sequence of max_model_len needs.
+int64_t kv_bytes_alone(const EngineConfig& config, const KvDemand& demand);
 
 // The largest max_model_len up to `longest` for which one sequence fits into `budget` (or into
 // num_gpu_blocks_override blocks). ResourceExhausted when not even two tokens do.

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/spin.h"
+#include "kernels/mark_time.h"
 #include "kernels/plan_layout.h"
 #include "kernels/publish.h"
 #include "kernels/upload.h"
@@ -16,8 +17,8 @@
 namespace foretoken {
 namespace {
 
-// The ops that tell of a step.
-using StepOp = std::variant<UploadArgs, PublishArgs>;
+// The ops that tell of a step, and of the time.
+using StepOp = std::variant<UploadArgs, PublishArgs, MarkTimeArgs>;
 
 class NullGraph final : public Graph {
  public:
@@ -83,6 +84,7 @@ class NullQueue final : public Queue {
 void NullQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
   if (op == static_cast<uint16_t>(Op::kUpload)) take<UploadArgs>(args, args_bytes);
   if (op == static_cast<uint16_t>(Op::kPublish)) take<PublishArgs>(args, args_bytes);
+  if (op == static_cast<uint16_t>(Op::kMarkTime)) take<MarkTimeArgs>(args, args_bytes);
 }
 
 template <class Args>
@@ -106,6 +108,8 @@ NullQueue::Slot& NullQueue::slot(int32_t index) { return slots_[static_cast<size
 void NullQueue::run(const StepOp& op) {
   if (const auto* upload = std::get_if<UploadArgs>(&op)) {
     upload_ = *upload;
+  } else if (const auto* mark = std::get_if<MarkTimeArgs>(&op)) {
+    *mark->ns = config_.now_ns();
   } else {
     run_step(std::get<PublishArgs>(op));
   }

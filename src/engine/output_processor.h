@@ -30,6 +30,9 @@ class OutputProcessor {
   OutputProcessor(OutputRing& ring, Intake& intake, Hooks hooks, TraceLane* trace = nullptr);
   ~OutputProcessor();
 
+  // No lines about speculation in the log. Before the start.
+  void disable_log_stats() { acceptance_log_.disable(); }
+
   void start();
   // Joins once the ring is closed and empty.
   void join();

@@ -63,9 +63,9 @@ Status StepBench::take_memory() {
   return {};
 }
 
-int StepBench::blocks_of(const MadeUpSequence& sequence) const {
-  const int size = parts_.memory.batch.block_size;
-  return (sequence.context + sequence.rows + size - 1) / size;
+int64_t StepBench::blocks_of(const MadeUpSequence& sequence) const {
+  const int64_t size = parts_.memory.batch.block_size;
+  return (int64_t{sequence.context} + sequence.rows + size - 1) / size;
 }
 
 Status StepBench::check_sequences(const std::vector<MadeUpSequence>& sequences) const {
@@ -75,7 +75,7 @@ Status StepBench::check_sequences(const std::vector<MadeUpSequence>& sequences) 
     FT_CHECK(sequence.context >= 0 && sequence.rows > 0);
     num_rows += sequence.rows;
     num_blocks += blocks_of(sequence);
-    if (sequence.context + sequence.rows > parts_.max_len) {
+    if (int64_t{sequence.context} + sequence.rows > parts_.max_len) {
       return invalid_argument("a sequence of " + std::to_string(sequence.context) +
                               " positions and " + std::to_string(sequence.rows) +
                               " rows exceeds max_model_len " + std::to_string(parts_.max_len) +

@@ -95,7 +95,7 @@ class StepBench {
   Result<std::vector<double>> in_step_ns(const std::vector<ListedOp>& ops);
   Result<LiveRows> live_rows(const LiveRowsPlace& place, LiveRows* last);
   Result<double> sample_ns(const std::function<void()>& enqueue, int count);
-  int blocks_of(const MadeUpSequence& sequence) const;
+  int64_t blocks_of(const MadeUpSequence& sequence) const;
   int row_bucket() const;
 
   static constexpr size_t kMostMarkedOps = 256;

@@ -97,10 +97,10 @@ void JsonFields::read(const char* name, std::string* value) {
 void JsonFields::read(const char* name, std::vector<int32_t>* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!field->is_array()) return wrong_type(name, "an array of token ids", *field);
+  if (!field->is_array()) return wrong_type(name, "an array of whole numbers", *field);
   value->clear();
   for (const json& item : *field) {
-    if (!is_int32(item)) return wrong_type(name, "an array of token ids", item);
+    if (!is_int32(item)) return wrong_type(name, "an array of whole numbers", item);
     value->push_back(item.get<int32_t>());
   }
 }

@@ -193,6 +193,10 @@ TEST(Bench, DecodeRefusesWhatItCannotRunAtOnce) {
             std::string::npos);
   EXPECT_NE(first_error({"--variants", "off,fixed"}).find("--speculative-config"),
             std::string::npos);
+  for (const char* unknown : {"bogus", ""}) {
+    EXPECT_NE(first_error({"--variants", unknown}).find("must be off, adaptive"),
+              std::string::npos);
+  }
   for (const char* wrong : {"off@", "off@0", "off@4", "off@1@2"}) {
     EXPECT_NE(first_error({"--variants", wrong}).find("steps in flight"), std::string::npos);
   }

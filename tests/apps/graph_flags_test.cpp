@@ -41,7 +41,12 @@ TEST(GraphFlags, VllmsNamesAndShortForms) {
            {"-cc.cudagraph_capture_sizes+", "1,8", "-cc.cudagraph_capture_sizes+=24"},
            {"--max-cudagraph-capture-size", "16"},
            {"-cc", R"({"cudagraph_mode": "FULL", "cudagraph_capture_sizes": [1, 2, 24]})"},
-           {"--compilation-config={\"max_cudagraph_capture_size\": 8}"}}) {
+           {"--compilation-config={\"max_cudagraph_capture_size\": 8}"},
+           {"--max-cudagraph-capture-size", "2147483647"},
+           {"-cc", R"({"mode": 3, "custom_ops": ["all"], "cudagraph_mode": "FULL"})"},
+           {"-cc.level=3"},
+           {"-cc", "3"},
+           {"-O3"}}) {
     const CommandResult result = generate(flags);
     EXPECT_EQ(result.exit_code, 0) << flags[0] << result.err;
     EXPECT_EQ(text_of(result), text_of(plain)) << flags[0];
@@ -53,14 +58,14 @@ TEST(GraphFlags, WhatIsWrongIsNamed) {
   expect_refused({"-cc", "{\"cudagraph_mode\": 3}"}, "'cudagraph_mode' must be a string");
   expect_refused({"-cc", "{\"cudagraph_mod\": \"FULL\"}"}, "did you mean 'cudagraph_mode'?");
   expect_refused({"-cc", "{\"cudagraph_mode\": "}, "--compilation-config");
-  expect_refused({"-cc", "{\"custom_ops\": [\"all\"]}"}, "'custom_ops' is about torch.compile");
   expect_refused({"-cc", "{\"cudagraph_mode\": \"FULL\"}", "--cudagraph-mode", "NONE"},
                  "--cudagraph-mode and 'cudagraph_mode' of --compilation-config say the same");
   expect_refused({"--cudagraph-capture-sizes", "1,x"}, "'x' is no number of token rows");
-  expect_refused({"--cudagraph-capture-sizes", "0"}, "use 1 or more");
+  expect_refused({"--cudagraph-capture-sizes", "0"}, "--cudagraph-capture-sizes 0: ");
+  expect_refused({"--max-cudagraph-capture-size", "-1"}, "--max-cudagraph-capture-size -1: ");
+  expect_refused({"-cc", "{\"cudagraph_capture_sizes\": [1.5]}"}, "an array of whole numbers");
   expect_refused({"--cudagraph-capture-sizes", "9000"},
                  "within --max-num-batched-tokens 512; name a smaller size");
-  expect_refused({"-cc.level=3"}, "'level' is about torch.compile");
   expect_refused({"--step-timeout-seconds", "-1"}, "--step-timeout-seconds", 2);
 }
 
@@ -75,6 +80,22 @@ TEST(BenchHost, PrintsThePhasesOfAStep) {
        {"microseconds a step", "plan", "encode", "submit", "reconcile", "wait"}) {
     EXPECT_NE(result.out.find(part), std::string::npos) << result.out;
   }
+}
+
+TEST(BenchHost, WhatItCannotMeasureIsRefused) {
+  const auto expect_error = [](Flags flags, const char* message, int exit_code) {
+    flags.insert(flags.begin(), {"bench", "host", "--model", bundled_model().string()});
+    const CommandResult result = run_command(flags);
+    EXPECT_EQ(result.exit_code, exit_code);
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  };
+  for (const char* ranks : {"-tp", "-pp", "-dp"}) {
+    expect_error({ranks, "2"}, "bench host measures one rank", 1);
+  }
+  expect_error({"--output-len", "3000"}, "exceed max_model_len 2048", 1);
+  expect_error({"--output-len", "2147483647"}, "exceed max_model_len 2048", 1);
+  expect_error({"--batch-size", "2147483647"}, "raise --max-num-seqs", 1);
+  expect_error({"--step-time-table", "/nonexistent/t.json"}, "name a file in a folder that", 2);
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ TEST_F(AcceptanceLogTest, WithoutDraftsThereIsNothingToTell) {
   EXPECT_TRUE(lines_.empty());
 }
 
+TEST_F(AcceptanceLogTest, DisabledItTellsNothing) {
+  log_.disable();
+  log_.add(3, 2);
+  EXPECT_FALSE(log_.due().has_value());
+}
+
 TEST_F(AcceptanceLogTest, SaysWhatVllmSays) {
   log_.add_at(start_, 3, 3);
   log_.add_at(start_ + seconds(1), 3, 1);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 
 namespace foretoken {
@@ -74,6 +75,7 @@ TEST(GraphMode, Sizes) {
   EXPECT_EQ(sizes({}, 24), (Sizes{1, 2, 4, 8, 16, 24}));
   EXPECT_EQ(sizes({}, 1), (Sizes{1}));
   EXPECT_EQ(sizes({}, 600), (Sizes{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
+  EXPECT_EQ(sizes({}, INT32_MAX), sizes({}, 600));
   EXPECT_EQ(sizes({4, 1000}, 0), (Sizes{4}));
   expect_refused([](auto& c) { c.cudagraph_capture_sizes = {4, 0}; }, "1 or more");
   expect_refused([](auto& c) { c.cudagraph_capture_sizes = {600}; },

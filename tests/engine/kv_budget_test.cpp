@@ -54,6 +54,16 @@ TEST(KvBudget, OneSequenceMustFit) {
   const auto blocks = choose_num_blocks(small_config(), kFull, 10999);
   EXPECT_EQ(blocks.status().code(), StatusCode::kResourceExhausted);
   EXPECT_NE(blocks.status().message().find("max_model_len 160"), std::string::npos);
+  EXPECT_EQ(kv_bytes_alone(small_config(), kFull), 11000);
+  // What would not help is not named.
+  EXPECT_EQ(blocks.status().message().find("--gpu-memory-utilization"), std::string::npos);
+  EngineConfig gpu = small_config();
+  gpu.device = "cuda";
+  EXPECT_NE(choose_num_blocks(gpu, kFull, 10999)
+                .status()
+                .message()
+                .find("--gpu-memory-utilization or --kv-cache-memory-bytes"),
+            std::string::npos);
 }
 
 TEST(KvBudget, KvSlotsFitThirtyOneBits) {
@@ -235,6 +245,10 @@ TEST(KvBudget, OnTheCpuAShareOfHalfOfWhatIsFree) {
   EXPECT_EQ(kv_budget(config, use).value(), kGiB);
   use.free_now = 400 * kGiB;
   EXPECT_EQ(kv_budget(config, use).value(), 4 * kGiB);
+  use.one_sequence = 5 * kGiB;
+  EXPECT_EQ(kv_budget(config, use).value(), 5 * kGiB);
+  use.one_sequence = 500 * kGiB;
+  EXPECT_EQ(kv_budget(config, use).value(), 100 * kGiB);
 }
 
 // The share is one of the whole device: weights, scratch and graphs come out of it.

@@ -1,6 +1,9 @@
 #include "engine/null_queue.h"
 
+#include <algorithm>
 #include <atomic>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
@@ -58,6 +61,23 @@ TEST_F(NullQueueTest, IsProfiled) {
     EXPECT_GE(point.ns, null.step_ns);
   }
   EXPECT_EQ(engine->generate({request(0, 20, 40)})[0].token_ids, std::vector<int32_t>(40, 7));
+}
+
+// The device's clock is the host's, so that a trace shows both side by side.
+TEST_F(NullQueueTest, IsTraced) {
+  const test::ScratchFolder folder;
+  EngineConfig traced = config(0);
+  traced.profile = folder.file("trace.json");
+  ASSERT_NE(make_with(traced, {.step_ns = 1000})->generate({request(0, 5, 20)})[0].token_ids.size(),
+            0u);
+  std::ifstream file(traced.profile);
+  double first = 1e18, last = -1e18;
+  for (const auto& event : nlohmann::json::parse(file)["traceEvents"]) {
+    if (!event.contains("ts")) continue;
+    first = std::min(first, event["ts"].get<double>());
+    last = std::max(last, event["ts"].get<double>());
+  }
+  EXPECT_LT(last - first, 1e7) << "microseconds";
 }
 
 // A clock that goes on when somebody looks at it: the host takes no time but for that.

@@ -1,6 +1,7 @@
 #include "engine/step_bench.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "base/clock.h"
@@ -132,7 +133,9 @@ TEST_F(StepBenchTest, WholeStepsRunOnFreshStates) {
 }
 
 TEST_F(StepBenchTest, WhatDoesNotFitIsRefused) {
-  EXPECT_NE(error_of({{250, 7}}).find("max_model_len"), std::string::npos);
+  for (const MadeUpSequence& longer : {MadeUpSequence{250, 7}, MadeUpSequence{INT32_MAX, 2}}) {
+    EXPECT_NE(error_of({longer}).find("max_model_len"), std::string::npos);
+  }
   EXPECT_NE(error_of(std::vector<MadeUpSequence>(5)).find("max_num_seqs"), std::string::npos);
   EXPECT_NE(error_of({{0, 49}}).find("max_num_batched_tokens"), std::string::npos);
   EXPECT_EQ(error_of({{200, 17}, {239, 17}}), "");

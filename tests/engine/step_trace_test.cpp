@@ -147,6 +147,9 @@ TEST_F(EngineTrace, TellsWhatEachStepHolds) {
 }
 
 TEST_F(EngineTrace, WithoutGraphsOpByOp) {
+  EngineConfig without = config(0);
+  without.cudagraph_mode = "NONE";
+  EXPECT_TRUE(events_of(without).contains("device ops"));
   EngineConfig eager = config(0);
   eager.enforce_eager = true;
   auto lanes = events_of(eager);
