@@ -13,6 +13,7 @@ device's kernels that want all of it are the first engine's of a process alone. 
 import argparse
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,7 +43,9 @@ RUNS = {
             "batches": [1, 5, 10, 64, 256]},
     "none": {"target": "llama-3-8b", "drafter": None, "variants": {"off": "l8"}},
 }
-DEFAULT_RUNS = ["eagle", "draft", "68m"]  # `none` is the `off` of `eagle`
+DEFAULT_RUNS = "eagle,draft,68m"  # `none` is the `off` of `eagle`
+DEFAULT_BATCHES = [1, 16, 64, 256]
+VARIANTS = ["off", "fixed", "adaptive"]
 LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3"}
 TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape"}
 
@@ -116,10 +119,13 @@ def records_of(args, name, result, peer, seconds):
             what = variant["name"]
             known = peer.get(RUNS[name]["variants"][what], {}).get(f"bs{batch}_ms_per_tok")
             ms = variant["ms_per_token"]
-            least = floor_ms(args, name, what, batch, variant["drafts"])
+            least = None  # the rates are an H200's
+            if args.device == "cuda":
+                least = floor_ms(args, name, what, batch, variant["drafts"])
             ratio = next((r for r in size["ratios"] if r["of"] == what), None)
             yield {"run": name, "label": label_of(name, what), "variant": what, "batch": batch,
-                   "ms_per_token": ms, "floor_ms": least, "percent_of_floor": 100 * least / ms,
+                   "ms_per_token": ms, "floor_ms": least,
+                   "percent_of_floor": 100 * least / ms if least else None,
                    "ms_for_16": 1e3 * min(variant["short_seconds"]), "over_off": ratio,
                    "peer_ms_per_token": known, "load_seconds": result["load_seconds"][what],
                    "process_seconds": seconds, "device": result["device"],
@@ -128,7 +134,9 @@ def records_of(args, name, result, peer, seconds):
 
 
 def cell(record):
-    text = f"**{record['ms_per_token']:.3f}**, {record['percent_of_floor']:.0f} %"
+    text = f"**{record['ms_per_token']:.3f}**"
+    if record["percent_of_floor"] is not None:
+        text += f", {record['percent_of_floor']:.0f} %"
     known = record["peer_ms_per_token"]
     return text + (f" ({known:.3f})" if known is not None else "")
 
@@ -145,11 +153,14 @@ def table(records, peer_name):
         lines.append("| " + " | ".join([label, *(cells.get(batch, "-") for batch in batches),
                                         f"{loads[label]:.1f}"]) + " |")
     device = records[0]["device"] if records else ""
-    lines += ["", f"{device}: ms per output token and sequence, percent of the floor ({peer_name}). "
+    has_floor = any(record["percent_of_floor"] is not None for record in records)
+    percent = ", percent of the floor" if has_floor else ""
+    explained = (" Floor: bytes / read bandwidth or FLOPs / rate, the larger, of the steps and "
+                 "draft passes that were made." if has_floor else "")
+    lines += ["", f"{device}: ms per output token and sequence{percent} ({peer_name}). "
               "Random weights of the models' shapes; synthetic acceptance 0.8 / 0.6 / 0.4; "
               "(time for 272 tokens - time for 16) / 256 after prompts of 128 random tokens, "
-              "greedy, best of the rounds. Floor: bytes / read bandwidth or FLOPs / rate, the "
-              "larger, of the steps and draft passes that were made."]
+              f"greedy, best of the rounds.{explained}"]
     return "\n".join(lines) + "\n"
 
 
@@ -182,45 +193,116 @@ def write(args, records):
                                               encoding="utf-8")
 
 
-def main():
-    names = lambda text: text.split(",")
+def names_of(known):
+    def names(text):
+        chosen = text.split(",")
+        wrong = [name for name in chosen if name not in known]
+        if wrong:
+            raise argparse.ArgumentTypeError(
+                f"unknown: {', '.join(map(repr, wrong))}; there are {', '.join(known)}")
+        return chosen
+    return names
+
+
+def batch_sizes(text):
+    try:
+        sizes = [int(word) for word in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of batch sizes such as 1,16,64")
+    return sizes
+
+
+def positive(number):
+    def parse(text):
+        try:
+            value = number(text)
+        except ValueError:
+            value = 0
+        if not value > 0:
+            kind = "whole number" if number is int else "number"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a {kind} above 0")
+        return value
+    return parse
+
+
+def make_parser():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", help="the foretoken command")
-    parser.add_argument("--out", required=True, help="folder for the results")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--runs", type=names, default=DEFAULT_RUNS,
-                        help="of " + ", ".join(RUNS))
-    parser.add_argument("--variants", type=names, help="only these of off, fixed, adaptive")
-    parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",")],
-                        help="instead of 1,16,64,256 (68m: and 5, 10)")
-    parser.add_argument("--iters", type=int, default=2, help="rounds of each size")
+    parser.add_argument("--bin", help="the foretoken command, as `./quickstart --cuda` builds it "
+                        "(required, unless --only-draw)")
+    parser.add_argument("--out", required=True, help="folder for the results (required)")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"],
+                        help="the percent of the floor, which is an H200's, only with cuda "
+                        "(default: %(default)s)")
+    parser.add_argument("--runs", type=names_of(RUNS), default=DEFAULT_RUNS,
+                        help=f"of {', '.join(RUNS)} (default: %(default)s)")
+    parser.add_argument("--variants", type=names_of(VARIANTS),
+                        help=f"only these of {', '.join(VARIANTS)} (default: all that a run has)")
+    parser.add_argument("--batches", type=batch_sizes,
+                        help="sequences at once (default: 1,16,64,256; of 68m 1,5,10,64,256)")
+    parser.add_argument("--iters", type=positive(int), default=2,
+                        help="rounds of each size (default: %(default)s)")
     parser.add_argument("--apart", action="store_true", help="a process for each variant")
-    parser.add_argument("--timeout", type=float, default=240, help="seconds of a process")
-    parser.add_argument("--peer", default=str(PEER), help="the other engine's figures, or empty")
-    parser.add_argument("--peer-name", default="vLLM 0.26.0")
-    parser.add_argument("--read-tb-s", type=float, default=4.2, help="read bandwidth, TB/s")
-    parser.add_argument("--tflops", type=float, default=747, help="rate of matrix products")
+    parser.add_argument("--timeout", type=positive(float), default=240,
+                        help="seconds of a process (default: %(default)s)")
+    parser.add_argument("--peer", default=str(PEER),
+                        help="the other engine's figures, or empty (default: %(default)s)")
+    parser.add_argument("--peer-name", default="vLLM 0.26.0",
+                        help="what the table calls it (default: %(default)s)")
+    parser.add_argument("--read-tb-s", type=positive(float), default=4.2,
+                        help="read bandwidth, TB/s (default: %(default)s)")
+    parser.add_argument("--tflops", type=positive(float), default=747,
+                        help="rate of matrix products (default: %(default)s)")
     parser.add_argument("--only-draw", action="store_true",
                         help="make table and chart of the gpu-table.jsonl in --out again")
     parser.add_argument("more", nargs="*", help="after --: more options of bench decode")
+    return parser
+
+
+def draw_again(parser, args):
+    file = pathlib.Path(args.out) / "gpu-table.jsonl"
+    try:
+        records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except OSError as error:
+        parser.error(f"--only-draw: {file}: {error.strerror}; a run without --only-draw writes it")
+    except ValueError as error:
+        parser.error(f"--only-draw: {file} is not JSON lines: {error}")
+    write(args, records)
+
+
+def main():
+    parser = make_parser()
     args = parser.parse_args()
-    peer = peer_figures(args.peer)
     if args.only_draw:
-        lines = (pathlib.Path(args.out) / "gpu-table.jsonl").read_text(encoding="utf-8")
-        write(args, [json.loads(line) for line in lines.splitlines()])
+        draw_again(parser, args)
         return
     if not args.bin:
-        parser.error("--bin is missing")
-    records = []
+        parser.error("--bin is missing: the foretoken command, as `./quickstart --cuda` builds it")
+    if not shutil.which(args.bin):
+        what = "is not executable" if pathlib.Path(args.bin).exists() else "does not exist"
+        parser.error(f"--bin: {args.bin} {what}; `./quickstart --cuda` builds "
+                     "build/cuda-release/foretoken")
+    try:
+        peer = peer_figures(args.peer)
+        pathlib.Path(args.out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}")
+    except ValueError as error:
+        parser.error(f"--peer: {args.peer} is not JSON lines: {error}")
     chosen = {name: [v for v in RUNS[name]["variants"] if not args.variants or v in args.variants]
               for name in args.runs}
     processes = [(name, group) for name, variants in chosen.items() if variants
                  for group in ([[v] for v in variants] if args.apart else [variants])]
+    if not processes:
+        parser.error("--variants: " + "; ".join(
+            f"{name} has only {', '.join(RUNS[name]['variants'])}" for name in args.runs))
+    records = []
     for name, variants in processes:
         start = time.monotonic()
         result = decode(args, name, variants,
-                        args.batches or RUNS[name].get("batches", [1, 16, 64, 256]))
+                        args.batches or RUNS[name].get("batches", DEFAULT_BATCHES))
         if result is None:
             continue
         seconds = time.monotonic() - start

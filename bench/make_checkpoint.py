@@ -11,9 +11,7 @@ import argparse
 import json
 import pathlib
 import shutil
-
-import torch
-from safetensors.torch import save_file
+import sys
 
 
 def shapes(config):
@@ -40,7 +38,7 @@ def shapes(config):
         yield "lm_head.weight", (config["vocab_size"], hidden)
 
 
-def make(shape, device, scale):
+def make(torch, shape, device, scale):
     if len(shape) == 1:
         return torch.ones(shape, dtype=torch.bfloat16)
     weight = torch.empty(shape, dtype=torch.bfloat16, device=device)
@@ -55,6 +53,12 @@ def main():
     parser.add_argument("--shard-gb", type=float, default=4)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    try:
+        import torch  # not above: --help must work without
+        from safetensors.torch import save_file
+    except ModuleNotFoundError as error:
+        sys.exit(f"{parser.prog} needs {error.name}, which is not installed: "
+                 "`pip install torch safetensors`")
     config = json.loads((args.shape / "config.json").read_text(encoding="utf-8"))
     args.out.mkdir(parents=True, exist_ok=True)
     shutil.copy(args.shape / "config.json", args.out / "config.json")
@@ -72,7 +76,7 @@ def main():
     scale = config.get("initializer_range", 0.02)
     for number, shard in enumerate(shards, 1):
         file = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
-        tensors = {name: make(shape, device, scale) for name, shape in shard}
+        tensors = {name: make(torch, shape, device, scale) for name, shape in shard}
         save_file(tensors, args.out / file, metadata={"format": "pt"})
         places.update({name: file for name in tensors})
     index = {"metadata": {"total_size": sum(sizes)}, "weight_map": places}

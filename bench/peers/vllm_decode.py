@@ -13,9 +13,8 @@ import argparse
 import json
 import pathlib
 import random
+import sys
 import time
-
-from vllm import LLM, SamplingParams
 
 COUNTERS = ("vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_accepted_tokens")
 SHORT_LEN, OUTPUT_LEN = 16, 272
@@ -38,6 +37,8 @@ def counts(llm):
 
 
 def measure(llm, prompts, speculates):
+    from vllm import SamplingParams
+
     inputs = [{"prompt_token_ids": ids} for ids, _ in prompts]
 
     def run(length):
@@ -68,6 +69,10 @@ def main():
     parser.add_argument("--speculative-config", type=json.loads)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[1, 16, 64, 256])
     args = parser.parse_args()
+    try:
+        from vllm import LLM  # not above: --help must work without
+    except ModuleNotFoundError as error:
+        sys.exit(f"{parser.prog} needs {error.name}, which is not installed: `pip install vllm`")
     speculation = args.speculative_config
     has_weights = (args.folder / "prompts.jsonl").exists()
     llm = LLM(model=str(args.folder), load_format="auto" if has_weights else "dummy",

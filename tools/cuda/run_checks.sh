@@ -9,19 +9,56 @@
 # Without a PART all but speculation. BIN_DIR holds the test programs, device_check, foretoken and
 # libforetoken_cuda.so; logs go to OUT_DIR. From the environment: JOBS, processes at once (8); LIMIT,
 # seconds for each of them (300); FILTER, a gtest filter. Exits with 1 when anything failed, was
-# skipped, is missing or ran out of time.
+# skipped, is missing or ran out of time; before running anything, when there is no GPU or BIN_DIR
+# lacks a program; with 2 for wrong arguments.
 set -uo pipefail
-[[ $# -ge 2 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
-bin=$(readlink -f "$1")
-mkdir -p "$2"
-out=$(readlink -f "$2")
+bin_dir=$1 out_dir=$2
 shift 2
 parts=()
 while [[ $# -gt 0 && $1 != -- ]]; do parts+=("$1"); shift; done
 [[ $# -gt 0 ]] && shift
 options=("$@")
 [[ ${#parts[@]} -gt 0 ]] || parts=(ops tests waits ranges)
+# NAME:SHARDS
+tests=(test_conformance:8 test_engine:5 test_model:3 test_kernels:2 test_draft:1 test_attention:1
+  test_device:1)
+
+# The files of BIN_DIR that PART needs.
+needs_of() {
+  echo libforetoken_cuda.so
+  case $1 in
+    ops) echo device_check ;;
+    tests) printf '%s\n' "${tests[@]%:*}" ;;
+    waits | ranges | speculation) echo foretoken ;;
+    *)
+      echo "$1 is not a PART; they are ops, tests, waits, ranges and speculation" >&2
+      return 1
+      ;;
+  esac
+}
+
+needs=()
+for part in "${parts[@]}"; do
+  names=$(needs_of "$part") || exit 2
+  mapfile -t -O "${#needs[@]}" needs <<<"$names"
+done
+[[ -d $bin_dir ]] || { echo "$bin_dir is not a folder" >&2; exit 1; }
+bin=$(readlink -f "$bin_dir")
+ready=1
+while read -r name; do
+  [[ -f $bin/$name && (-x $bin/$name || $name == *.so) ]] && continue
+  echo "$name is not in $bin_dir: build it with \`cmake --build --preset cuda-release\`" >&2
+  ready=0
+done < <(printf '%s\n' "${needs[@]}" | sort -u)
+if [[ ! -e /dev/nvidia0 ]] && ! nvidia-smi >/dev/null 2>&1; then
+  echo "no GPU here: there is no /dev/nvidia0, and nvidia-smi is missing or fails" >&2
+  ready=0
+fi
+[[ $ready == 1 ]] || exit 1
+mkdir -p "$out_dir" || exit 1
+out=$(readlink -f "$out_dir")
 export FORETOKEN_TEST_DEVICE=cuda FORETOKEN_CUDA_PLUGIN=$bin/libforetoken_cuda.so
 limit=${LIMIT:-300}
 failed=0
@@ -84,11 +121,10 @@ tell_test() {
       awk '{printf "%.0f", $1 / 1000}')"
   cat "${logs[@]}" | grep -hE '^\[  FAILED  \].*ms)' | head -n 30
   cat "${logs[@]}" | grep -E 'Failure|differ' -A4 | grep -v ' 0 of ' | head -n 20
+  return 0  # of pipefail 1 where nothing matched
 }
 
 run_tests() {
-  local tests=(test_conformance:8 test_engine:5 test_model:3 test_kernels:2 test_draft:1
-    test_attention:1 test_device:1)
   local entry name shards i
   for entry in "${tests[@]}"; do
     name=${entry%:*} shards=${entry#*:}
