@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "conformance/drafter_cases.h"
-#include "kernels/open_device.h"
 
 namespace foretoken {
 namespace {
@@ -34,11 +33,6 @@ void Layout::apply(EngineConfig& config) const {
 }
 
 void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name(); }
-
-std::string missing_devices(int num_ranks) {
-  if (test_device_name() == "cpu") return {};
-  return open_device(DeviceType::kCuda, num_ranks - 1, 1).status().message();
-}
 
 std::vector<Layout> test_layouts() {
   return {{.tp = 2}, {.tp = 4},          {.pp = 2},         {.pp = 4},

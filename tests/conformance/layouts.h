@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "conformance/harness.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 
@@ -24,9 +25,6 @@ struct Layout {
   void apply(EngineConfig& config) const;
 };
 void PrintTo(const Layout& layout, std::ostream* out);
-
-// Why so many ranks cannot run here: each needs a device of its own, but on a CPU. Empty: they can.
-std::string missing_devices(int num_ranks);
 
 inline int num_ranks_of(int num_ranks) { return num_ranks; }
 inline int num_ranks_of(const Layout& layout) { return layout.num_ranks(); }

@@ -4,14 +4,23 @@
 #include "model/dialled_parts.h"
 #include "model/registry.h"
 #include "support/scratch_folder.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
 
-class LocalRanksTest : public DialledEngine {};
+class LocalRanksTest : public DialledEngine {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
+  }
+};
 
 TEST_F(LocalRanksTest, AnEngineMakesItsRanksAndEndsThem) {
   for (const int ranks : {2, 4}) {
+    if (const std::string missing = missing_devices(ranks); !missing.empty()) {
+      GTEST_SKIP() << missing;
+    }
     EngineConfig several = config(3);
     several.cpu_threads = 1;
     several.parallel.tensor_parallel_size = ranks;

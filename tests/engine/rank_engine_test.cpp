@@ -6,12 +6,16 @@
 #include "engine/engine_impl.h"
 #include "group/local_link.h"
 #include "support/held_queue.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
 
 class RankEngine : public DialledEngine {
  protected:
+  void SetUp() override {
+    if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
+  }
   static EngineConfig config_of_two() {
     EngineConfig two = config(2);
     two.cpu_threads = 1;
@@ -81,6 +85,7 @@ TEST_F(RankEngine, ARankThatFailsEndsTheRequests) {
 }
 
 TEST_F(RankEngine, WhatRanksCannotDoIsSaid) {
+  if (const std::string missing = missing_devices(9); !missing.empty()) GTEST_SKIP() << missing;
   EngineConfig cut = config_of_two();
   cut.parallel.tensor_parallel_size = 1;
   cut.parallel.pipeline_parallel_size = 9;

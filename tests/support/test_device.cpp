@@ -9,9 +9,13 @@
 namespace foretoken {
 namespace {
 
-std::unique_ptr<Device> open_test_device() {
+std::string wanted_device() {
   const char* wanted = std::getenv("FORETOKEN_TEST_DEVICE");
-  const std::string name = wanted != nullptr ? wanted : "cpu";
+  return wanted != nullptr ? wanted : "cpu";
+}
+
+std::unique_ptr<Device> open_test_device() {
+  const std::string name = wanted_device();
   if (name != "cpu" && name != "cuda") {
     std::fprintf(stderr, "FORETOKEN_TEST_DEVICE=%s: use cpu or cuda\n", name.c_str());
     std::exit(2);
@@ -30,6 +34,11 @@ std::unique_ptr<Device> open_test_device() {
 Device* test_device() {
   static const std::unique_ptr<Device> device = open_test_device();
   return device.get();
+}
+
+std::string missing_devices(int num_ranks) {
+  if (wanted_device() == "cpu") return {};
+  return open_device(DeviceType::kCuda, num_ranks - 1, 1).status().message();
 }
 
 void DeviceTest::SetUp() {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -14,6 +15,9 @@ namespace foretoken {
 // threads) or cuda. Opened once; prints `device=<name>`. Null, with the reason on stderr, when the
 // device cannot be opened: then the test is skipped.
 Device* test_device();
+
+// Why so many ranks cannot run here: each needs a device of its own, but on a CPU. Empty: they can.
+std::string missing_devices(int num_ranks);
 
 // Memory and one queue on the test device, freed at the end of the test. Device memory is touched
 // only through the queue.
