@@ -71,12 +71,16 @@ TEST_F(NullQueueTest, IsTraced) {
   ASSERT_NE(make_with(traced, {.step_ns = 1000})->generate({request(0, 5, 20)})[0].token_ids.size(),
             0u);
   std::ifstream file(traced.profile);
+  const nlohmann::json trace = nlohmann::json::parse(file);
   double first = 1e18, last = -1e18;
-  for (const auto& event : nlohmann::json::parse(file)["traceEvents"]) {
+  int num_steps = 0;
+  for (const auto& event : trace["traceEvents"]) {
     if (!event.contains("ts")) continue;
+    num_steps += event["name"] == "step" ? 1 : 0;
     first = std::min(first, event["ts"].get<double>());
     last = std::max(last, event["ts"].get<double>());
   }
+  EXPECT_GE(num_steps, 19);
   EXPECT_LT(last - first, 1e7) << "microseconds";
 }
 

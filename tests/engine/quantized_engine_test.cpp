@@ -1,6 +1,7 @@
 #include "engine/dialled_engine.h"
 #include "model/quantized_gguf.h"
 #include "support/scratch_folder.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
@@ -56,6 +57,7 @@ TEST(QuantizedEngine, DraftsDoNotChangeTheText) {
 
 // Ranks cut quantised rows between groups; where these are too wide, that is said.
 TEST(QuantizedEngine, RanksShareQuantisedWeights) {
+  if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
   const test::ScratchFolder folder;
   const std::string path = folder.file("model.gguf");
   EngineConfig config;
