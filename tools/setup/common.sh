@@ -78,6 +78,6 @@ build_preset() {
   local preset=$1
   shift
   run_step "configure-$preset" "configure $preset" cmake --preset "$preset" "${cmake_arguments[@]}"
-  run_step "build-$preset" "build $preset ($jobs jobs)" \
+  run_step "build-$preset" "build $preset ($jobs jobs, some minutes)" \
     cmake --build --preset "$preset" --target "$@" --parallel "$jobs"
 }
