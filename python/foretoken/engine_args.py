@@ -183,6 +183,7 @@ _SENT = (
     "max_logprobs",
     "max_processor_rows",
     "step_time_table",
+    "disable_log_stats",
     "profile",
 )
 

@@ -54,6 +54,7 @@ void read_batch_fields(JsonFields& fields, EngineConfig* config) {
   fields.read("max_logprobs", &config->max_logprobs);
   fields.read("max_processor_rows", &config->max_processor_rows);
   fields.read("step_time_table", &config->step_time_table);
+  fields.read("disable_log_stats", &config->disable_log_stats);
   fields.read("profile", &config->profile);
   fields.read("enable_layerwise_nvtx_tracing", &config->enable_layerwise_nvtx_tracing);
 }

@@ -273,6 +273,7 @@ std::string StepTimes::text() const {
 std::string step_times_to_json(const StepTimes& times) {
   nlohmann::ordered_json json;
   json["format"] = kFormat;
+  if (!times.measured_on.empty()) json["measured_on"] = times.measured_on;
   json["target"] = curve_json(times.target);
   json["verify"] = nlohmann::ordered_json::array();
   for (const VerifyTimes& each : times.verify) {
@@ -300,18 +301,25 @@ std::string step_times_to_json(const StepTimes& times) {
 }
 
 Result<StepTimes> parse_step_times(std::string_view json, const std::string& what) {
-  FT_ASSIGN_OR_RETURN(const nlohmann::json root, parse_json_object(json, what));
+  FT_ASSIGN_OR_RETURN(nlohmann::json root, parse_json_object(json, what));
   if (root.contains("format") && root["format"] != kFormat) {
     return invalid_argument(what + " has format " + root["format"].dump() +
                             ", but this build reads " + std::to_string(kFormat) +
                             "; delete the file to measure again");
+  }
+  StepTimes times;
+  if (root.contains("measured_on")) {
+    if (!root["measured_on"].is_string()) {
+      return invalid_argument(what + ": 'measured_on' must be a string");
+    }
+    times.measured_on = root["measured_on"].get<std::string>();
+    root.erase("measured_on");
   }
   FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "verify", "context", "drafters"}, what));
   if (!root["drafters"].is_array() || root["drafters"].size() > kMaxDrafters) {
     return invalid_argument(what + ": 'drafters' must be a list of at most " +
                             std::to_string(kMaxDrafters));
   }
-  StepTimes times;
   FT_ASSIGN_OR_RETURN(times.target, read_curve(root["target"], what + ", target"));
   if (!root["verify"].is_array()) return invalid_argument(what + ": 'verify' must be a list");
   for (const auto& entry : root["verify"]) {

@@ -66,7 +66,8 @@ struct ContextTime {
 // What steps cost: measured at start, or read from a file so that all runs decide alike. Any thread
 // may read it.
 struct StepTimes {
-  TimeCurve target;  // a step without drafts, by token rows, all of which want logits
+  std::string measured_on;  // device, model and ranks; empty: not told
+  TimeCurve target;         // a step without drafts, by token rows, all of which want logits
   // By growing numbers of drafts, the first 0. Empty: unknown, rows tell it all.
   std::vector<VerifyTimes> verify;
   std::vector<DrafterTimes> drafters;

@@ -88,7 +88,9 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config);
   Status measure_step_times(const EngineConfig& config);
   Status share_step_times();
-  Status check_step_times(const std::string& file) const;
+  // What step times depend on, as their table tells it.
+  std::string measured_on(const EngineConfig& config) const;
+  Status check_step_times(const EngineConfig& config) const;
   // Makes the length policy.
   Status prepare_speculation(const EngineConfig& config, StartClock& clock);
   // Checks a request and takes its id; what comes next is push, prepare or forget.

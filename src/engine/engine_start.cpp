@@ -300,7 +300,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
     FT_RETURN_IF_ERROR(measure_step_times(config));
   } else if (ranks_.is_first()) {
     FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
-    FT_RETURN_IF_ERROR(check_step_times(file));
+    FT_RETURN_IF_ERROR(check_step_times(config));
   }
   const bool writes = ranks_.is_first() && (seat_ == nullptr || seat_->is_first());
   if (has_file == 0 && writes && !file.empty()) {
@@ -309,7 +309,24 @@ Status EngineImpl::find_step_times(const EngineConfig& config) {
   return share_step_times();
 }
 
-Status EngineImpl::check_step_times(const std::string& file) const {
+std::string EngineImpl::measured_on(const EngineConfig& config) const {
+  const ModelConfig& model = model_->config();
+  return device_->name() + "; " + model.architecture + " of " +
+         std::to_string(model_->num_weights()) + " parameters in " +
+         std::to_string(model_->weight_bytes() >> 20) + " MiB, " + dtype_name(model.dtype) +
+         ", KV cache " + config.kv_cache_dtype + "; " +
+         std::to_string(config.parallel.tensor_parallel_size) + " x " +
+         std::to_string(config.parallel.pipeline_parallel_size) + " ranks";
+}
+
+Status EngineImpl::check_step_times(const EngineConfig& config) const {
+  const std::string& file = config.step_time_table;
+  const std::string own = measured_on(config);
+  if (!step_times_.measured_on.empty() && step_times_.measured_on != own) {
+    return invalid_argument("--step-time-table " + file + " was measured on " +
+                            step_times_.measured_on + ", but this is " + own +
+                            "; name another file, or delete it to measure again");
+  }
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
     if (step_times_.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts)) continue;
@@ -342,6 +359,7 @@ Status EngineImpl::measure_step_times(const EngineConfig& config) {
        .num_window_blocks = num_blocks_.windowed,
        .clock = [this](int64_t ns) { return ranks_.of_first(ns, "measuring steps"); }});
   FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
+  step_times_.measured_on = measured_on(config);
   return {};
 }
 

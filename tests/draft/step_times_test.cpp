@@ -227,6 +227,13 @@ TEST(StepTimes, BadTablesAreRefusedInOneLine) {
   refuse_drafters(R"([{"name": "a", "one_pass": true, "catch_up": [[0, 0]], "pass": []}])",
                   "drafter 0, catch_up");
   refuse_drafters("[0, 0, 0, 0, 0]", "at most 4");
+  StepTimes times = some_times();
+  times.measured_on = "a device";
+  std::string json = step_times_to_json(times);
+  EXPECT_EQ(parse_step_times(json, "table").value(), times);
+  json.replace(json.find("\"a device\""), 10, "3");
+  EXPECT_NE(parse_step_times(json, "table").status().message().find("'measured_on'"),
+            std::string::npos);
 }
 
 TEST(StepTimes, FilesAreReadForTheDraftersTheyWereMeasuredWith) {

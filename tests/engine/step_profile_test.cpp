@@ -88,6 +88,38 @@ StepTimes times_of(EngineConfig config) {
   return times.ok() ? std::move(times).value() : StepTimes();
 }
 
+// A table of another device, model or number of ranks is not taken; one that does not tell is.
+TEST(StepProfileEdges, ATableOfAnotherEngineIsRefused) {
+  EngineConfig config;
+  config.model = test::DialledSet::of().target();
+  config.device = engine_test_device();
+  config.max_model_len = 128;
+  config.max_num_seqs = 2;
+  config.num_gpu_blocks_override = 40;
+  config.speculative = {test::DialledSet::of().drafter("ngram", 2)};
+  config.speculative[0].length_policy = "adaptive";
+  const test::ScratchFolder folder;
+  config.step_time_table = folder.file("times.json");
+  const auto start = [&config] {
+    std::unique_ptr<Engine> engine;
+    return make_engine(config, &engine);
+  };
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(start().ok()) << "its own table";
+  const std::vector<std::string> names = {"ngram"};
+  StepTimes times = read_step_times(config.step_time_table, names).value();
+  times.measured_on += " of another make";
+  ASSERT_TRUE(write_step_times(times, config.step_time_table).ok());
+  const Status other = start();
+  EXPECT_EQ(other.code(), StatusCode::kInvalidArgument);
+  for (const char* said : {"of another make, but this is ", "delete it to measure again"}) {
+    EXPECT_NE(other.message().find(said), std::string::npos) << other.message();
+  }
+  times.measured_on.clear();
+  ASSERT_TRUE(write_step_times(times, config.step_time_table).ok());
+  EXPECT_TRUE(start().ok());
+}
+
 // Sequences of 1,000 tokens tell what context costs, which is the cost of most of their steps here.
 TEST(StepProfileEdges, LongSequencesTellWhatContextCosts) {
   EngineConfig config;
