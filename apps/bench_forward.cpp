@@ -44,7 +44,8 @@ Result<std::vector<int>> bonus_counts(const std::string& text, int batch) {
     const size_t dots = part.find("..");
     const int first = bound_of(part.substr(0, dots), batch);
     const int last = dots == std::string::npos ? first : bound_of(part.substr(dots + 2), batch);
-    if (first < 1 || last < first) {
+    const bool reversed = last < first && part.find("BS") == std::string::npos;
+    if (first < 1 || last < 1 || reversed) {
       return invalid_argument("--bonus '" + text +
                               "': must be counts from 1 up such as 1..BS, 2..5 or 1,3");
     }

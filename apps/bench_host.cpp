@@ -78,7 +78,8 @@ Status check_size(const HostOptions& options, const EngineInfo& info) {
 Status run_host(const HostOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
   const ParallelConfig& ranks = config.parallel;
-  if (ranks.tensor_parallel_size * ranks.pipeline_parallel_size * ranks.data_parallel_size != 1) {
+  if (ranks.tensor_parallel_size != 1 || ranks.pipeline_parallel_size != 1 ||
+      ranks.data_parallel_size != 1) {
     return unsupported(
         "bench host measures one rank; leave --tensor-parallel-size, --pipeline-parallel-size and "
         "--data-parallel-size out");

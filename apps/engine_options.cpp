@@ -93,6 +93,9 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
                  "Most alternatives a token that a request may ask for; -1: all, 0: no logprobs")
       ->capture_default_str()
       ->check(at_least(-1));
+}
+
+void add_memory_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--block-size", config.block_size, "Tokens of a KV block: 16, 32 or 64")
       ->capture_default_str();
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
@@ -109,11 +112,14 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");
   app.add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
-                 "Share of a GPU's memory for weights, scratch and KV cache; without it where "
-                 "--num-gpu-blocks-override or --kv-cache-memory-bytes says the KV cache")
+                 "Share of a GPU's memory for weights, scratch and KV cache; not looked at where "
+                 "--num-gpu-blocks-override or --kv-cache-memory-bytes is given")
       ->capture_default_str();
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", config.enable_prefix_caching,
                "Share KV blocks of equal prefixes (default: on)");
+}
+
+void add_step_flags(CLI::App& app, EngineConfig& config) {
   app.add_flag("--enforce-eager", config.enforce_eager,
                "Run without recorded graphs, as --cudagraph-mode NONE");
   app.add_option("--steps-in-flight", config.steps_in_flight, "Steps queued ahead: 1 to 3")
@@ -134,6 +140,8 @@ std::string load_text(int64_t done, int64_t total) {
 void EngineOptions::add_to(CLI::App& app) {
   add_model_flags(app, config);
   add_batch_flags(app, config);
+  add_memory_flags(app, config);
+  add_step_flags(app, config);
   add_parallel_flags(app, config.parallel);
   app.parse_complete_callback([this] { note_engine_options(*this); });
   graphs.add_to(app);
@@ -187,6 +195,7 @@ Result<EngineConfig> prepare_engine(const EngineOptions& options) {
   init_logging(options.log_level.c_str());
   if (options.log_format == "json") use_json_logs();
   FT_RETURN_IF_ERROR(options.vllm.check());
+  options.graphs.warn();
   FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
   FT_LOG(info, "loading {}", config.model);
   config.cancel_load = &interrupt_flag();

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "serve/json_fields.h"
+#include "vllm_flag_table.h"
 
 namespace foretoken {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* kFlag = "--compilation-config";
-
-constexpr const char* kNoCompiler = "nothing is compiled at start; steps are graphs anyway";
 
 // Fields of vLLM that are about torch.compile, of which there is none here.
 constexpr const char* kCompilerFields[] = {"mode",
@@ -55,12 +54,14 @@ Result<std::vector<int>> parse_sizes(const std::vector<std::string>& words) {
   return sizes;
 }
 
+// "-cc 3": vLLM's mode.
+bool is_level(const std::string& text) {
+  return text.size() == 1 && text[0] >= '0' && text[0] <= '3';
+}
+
 Result<json> parse_config(const std::string& text) {
   if (text.empty()) return json::object();
-  if (text.size() == 1 && text[0] >= '0' && text[0] <= '3') {
-    FT_LOG(warn, "{} {} has no effect: {}", kFlag, text, kNoCompiler);
-    return json::object();
-  }
+  if (is_level(text)) return json::object();
   return parse_ordered_json_object(text, kFlag);
 }
 
@@ -69,11 +70,7 @@ Status read_fields(const json& object, EngineConfig& config) {
   fields.read("cudagraph_mode", &config.cudagraph_mode);
   fields.read("cudagraph_capture_sizes", &config.cudagraph_capture_sizes);
   fields.read("max_cudagraph_capture_size", &config.max_cudagraph_capture_size);
-  for (const char* name : kCompilerFields) {
-    if (!fields.has(name)) continue;
-    fields.ignore({name});
-    FT_LOG(warn, "'{}' of {} has no effect: {}", name, kFlag, kNoCompiler);
-  }
+  for (const char* name : kCompilerFields) fields.ignore({name});
   fields.refuse_unread();
   return fields.status();
 }
@@ -125,6 +122,18 @@ Status GraphFlags::apply_to(EngineConfig& config) const {
     value[given.field] = given.value;
   }
   return read_fields(value, config);
+}
+
+void GraphFlags::warn() const {
+  if (is_level(config_json)) {
+    FT_LOG(warn, "{} {} has no effect: {}", kFlag, config_json, kNoCompiler);
+  }
+  const Result<json> value = parse_config(config_json);
+  if (!value.ok()) return;
+  for (const char* name : kCompilerFields) {
+    if (!value.value().contains(name)) continue;
+    FT_LOG(warn, "'{}' of {} has no effect: {}", name, kFlag, kNoCompiler);
+  }
 }
 
 }  // namespace foretoken

@@ -21,9 +21,11 @@ struct GraphFlags {
   // They write into this object, which must outlive the parsing.
   void add_to(CLI::App& app);
 
-  // Writes what they say into `config`. A flag whose field the JSON has too is an error, and so is
-  // a field of vLLM's that means nothing here.
+  // Writes what they say into `config`. A flag whose field the JSON has too is an error. Fields of
+  // vLLM's about torch.compile are passed over.
   Status apply_to(EngineConfig& config) const;
+  // Logs a line for each of those.
+  void warn() const;
 };
 
 }  // namespace foretoken

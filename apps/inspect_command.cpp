@@ -165,6 +165,7 @@ Result<ordered_json> inspect_model(const InspectOptions& options) {
     if (options.step_times) {
       return invalid_argument("--step-times measures the model; leave --config-only out");
     }
+    FT_RETURN_IF_ERROR(options.engine.vllm.check());
     FT_ASSIGN_OR_RETURN(EngineConfig config, options.engine.resolve());
     FT_ASSIGN_OR_RETURN(config, locate_model(config));
     return inspect_config(config);

@@ -15,7 +15,6 @@ constexpr const char* kOneServer =
 constexpr const char* kNoExperts = "there are no expert-parallel layers here; remove it";
 constexpr const char* kNoLora = "LoRA adapters are not supported; remove it";
 constexpr const char* kNoImages = "only texts are served";
-constexpr const char* kNoCompiler = "nothing is compiled at start; steps are graphs anyway";
 constexpr const char* kNoTransfer = "KV blocks are not moved between servers; remove it";
 constexpr const char* kNoUvicorn = "the server is not uvicorn; use --log-level";
 

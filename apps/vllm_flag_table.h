@@ -15,6 +15,9 @@ struct VllmFlag {
   const char* why;  // why it has no effect, or what to do instead
 };
 
+// Why what vLLM compiles has no effect.
+inline constexpr const char* kNoCompiler = "nothing is compiled at start; steps are graphs anyway";
+
 std::span<const VllmFlag> vllm_flag_table();
 
 }  // namespace foretoken

@@ -157,7 +157,8 @@ def table(records, peer_name):
     percent = ", percent of the floor" if has_floor else ""
     explained = (" Floor: bytes / read bandwidth or FLOPs / rate, the larger, of the steps and "
                  "draft passes that were made." if has_floor else "")
-    lines += ["", f"{device}: ms per output token and sequence{percent} ({peer_name}). "
+    peer = f" ({peer_name})" if any(r["peer_ms_per_token"] is not None for r in records) else ""
+    lines += ["", f"{device}: ms per output token and sequence{percent}{peer}. "
               "Random weights of the models' shapes; synthetic acceptance 0.8 / 0.6 / 0.4; "
               "(time for 272 tokens - time for 16) / 256 after prompts of 128 random tokens, "
               f"greedy, best of the rounds.{explained}"]
@@ -285,7 +286,7 @@ def main():
         parser.error(f"--bin: {args.bin} {what}; `./quickstart --cuda` builds "
                      "build/cuda-release/foretoken")
     try:
-        peer = peer_figures(args.peer)
+        peer = peer_figures(args.peer) if args.device == "cuda" else {}
         pathlib.Path(args.out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")

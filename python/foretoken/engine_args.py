@@ -69,7 +69,7 @@ class EngineArgs:
     task: str | None = None
     runner: str | None = None
     served_model_name: str | None = None
-    disable_log_stats: bool = True
+    disable_log_stats: bool = False
     others: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ class LLM:
     """A model that answers many prompts together. Several threads may call it at once."""
 
     def __init__(self, model: str = "", **kwargs: Any) -> None:
+        kwargs.setdefault("disable_log_stats", True)
         self.llm_engine = LLMEngine(EngineArgs.from_kwargs(model=model, **kwargs))
         self._client = self.llm_engine.client
 

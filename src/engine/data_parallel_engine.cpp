@@ -269,6 +269,8 @@ EngineConfig config_of_engine(const EngineConfig& config, int index) {
   if (config.device == "cpu" && config.cpu_threads == 0) {
     part.cpu_threads = std::max(1, cpu::usable_cores() / (parallel.data_parallel_size * ranks));
   }
+  // Engines of a CPU share its memory.
+  if (config.device == "cpu") part.gpu_memory_utilization /= parallel.data_parallel_size;
   if (parallel.master_port != 0) part.parallel.master_port += index;
   if (index == 0) return part;
   part.on_load_progress = nullptr;

@@ -88,7 +88,7 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config);
   Status measure_step_times(const EngineConfig& config);
   Status share_step_times();
-  // What step times depend on, as their table tells it.
+  // What a step-time table tells of its engine, beside the names of the drafters.
   std::string measured_on(const EngineConfig& config) const;
   Status check_step_times(const EngineConfig& config) const;
   // Makes the length policy.

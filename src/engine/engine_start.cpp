@@ -38,7 +38,7 @@ Status check_ranks(const EngineConfig& config, bool idle) {
     return invalid_argument(
         "--tensor-parallel-size and --pipeline-parallel-size must be at least 1");
   }
-  if (idle && parallel.tensor_parallel_size * parallel.pipeline_parallel_size > 1) {
+  if (idle && (parallel.tensor_parallel_size > 1 || parallel.pipeline_parallel_size > 1)) {
     return unsupported(
         "parts of steps are measured on one rank; leave --tensor-parallel-size and "
         "--pipeline-parallel-size out, or use bench decode");

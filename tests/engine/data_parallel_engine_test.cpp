@@ -235,6 +235,8 @@ TEST(DataParallelEngine, DividesTheHost) {
   EXPECT_EQ(second.parallel.master_port, 29501);
   config.device = "cpu";
   EXPECT_GE(config_of_engine(config, 0).cpu_threads, 1);
+  EXPECT_EQ(second.gpu_memory_utilization, config.gpu_memory_utilization);
+  EXPECT_EQ(config_of_engine(config, 0).gpu_memory_utilization, config.gpu_memory_utilization / 2);
 }
 
 }  // namespace

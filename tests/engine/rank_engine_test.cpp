@@ -93,7 +93,14 @@ TEST_F(RankEngine, WhatRanksCannotDoIsSaid) {
   const Status status = make_engine(cut, &engine);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("--pipeline-parallel-size 9"), std::string::npos);
-  const auto idle = EngineImpl::create(config_of_two(), {}, EngineImpl::Start::kIdle);
+}
+
+class IdleRanks : public DialledEngine {};
+
+TEST_F(IdleRanks, PartsOfStepsAreMeasuredOnOneRank) {
+  EngineConfig two = config(0);
+  two.parallel.tensor_parallel_size = 2;
+  const auto idle = EngineImpl::create(two, {}, EngineImpl::Start::kIdle);
   EXPECT_EQ(idle.status().code(), StatusCode::kUnsupported);
 }
 

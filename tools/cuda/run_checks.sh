@@ -8,11 +8,12 @@
 #       speculation  bench/speculation.sh gpu; OPTIONs are its own
 # Without a PART all but speculation. BIN_DIR holds the test programs, device_check, foretoken and
 # libforetoken_cuda.so; logs go to OUT_DIR. From the environment: JOBS, processes at once (8); LIMIT,
-# seconds for each of them (300); FILTER, a gtest filter. Exits with 1 when anything failed, was
-# skipped, is missing or ran out of time; before running anything, when there is no GPU or BIN_DIR
-# lacks a program; with 2 for wrong arguments.
+# seconds for each of them (300); FILTER, a gtest filter. Exits with 1 when anything failed, is
+# missing or ran out of time, or a program could not open the device; before running anything, when
+# there is no GPU or BIN_DIR lacks a program; with 2 for wrong arguments. What needs more GPUs, or a
+# CPU, is skipped and counted.
 set -uo pipefail
-[[ $# -ge 2 ]] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 bin_dir=$1 out_dir=$2
 shift 2
@@ -111,9 +112,9 @@ tell_test() {
   done
   passed=$(cat "${logs[@]}" | sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' |
     awk '{sum += $1} END {print sum + 0}')
+  cat "${logs[@]}" | grep -q 'SKIPPING ALL DEVICE TESTS' && failed=1
   local skipped
   skipped=$(cat "${logs[@]}" | grep -c '^\[  SKIPPED \].*ms)')
-  [[ $skipped == 0 ]] || failed=1
   printf '%-18s passed %s, failed %s, skipped %s, on the device %s, slowest shard %s s\n' "$name" \
     "$passed" "$(cat "${logs[@]}" | grep -c '^\[  FAILED  \].*ms)')" "$skipped" \
     "$(cat "${logs[@]}" | grep -c 'device=')" \
