@@ -112,7 +112,10 @@ tell_test() {
   done
   passed=$(cat "${logs[@]}" | sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' |
     awk '{sum += $1} END {print sum + 0}')
-  cat "${logs[@]}" | grep -q 'SKIPPING ALL DEVICE TESTS' && failed=1
+  if grep -qE '^(SKIPPING ALL DEVICE TESTS|no device)' "${logs[@]}"; then
+    failed=1
+    echo "$name could not open the device"
+  fi
   local skipped
   skipped=$(cat "${logs[@]}" | grep -c '^\[  SKIPPED \].*ms)')
   printf '%-18s passed %s, failed %s, skipped %s, on the device %s, slowest shard %s s\n' "$name" \
