@@ -6,6 +6,7 @@
 #include <random>
 
 #include "bench/prompt_files.h"
+#include "bench_run.h"
 #include "default_model.h"
 #include "engine_options.h"
 #include "file_text.h"
@@ -136,11 +137,7 @@ Result<std::vector<BenchPrompt>> load_bench_prompts(const Engine& engine,
                                                     const DatasetOptions& options) {
   const int max_model_len = engine.info().max_model_len;
   if (options.name == "random") {
-    if (int64_t{input_len(options)} + output_len(options) > max_model_len) {
-      return invalid_argument(
-          fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
-                      input_len(options), output_len(options), max_model_len));
-    }
+    FT_RETURN_IF_ERROR(check_bench_lengths(input_len(options), output_len(options), engine.info()));
     return random_prompts(options, engine.info().vocab_size);
   }
   FT_ASSIGN_OR_RETURN(const std::vector<FilePrompt> pairs, read_pairs(engine, options));

@@ -91,19 +91,9 @@ Result<std::vector<Variant>> start_variants(const DecodeOptions& options) {
 
 // What would not run all at once, and so measure something else.
 Status check_size(const DecodeOptions& options, const Size& size, const EngineInfo& info) {
+  FT_RETURN_IF_ERROR(check_bench_lengths(size.input_len, options.long_len, info));
+  FT_RETURN_IF_ERROR(check_bench_batch(size.batch, info));
   const int64_t tokens = int64_t{size.input_len} + options.long_len;
-  if (tokens > info.max_model_len) {
-    return invalid_argument(
-        fmt::format("--input-len {} and --output-len {} exceed max_model_len "
-                    "{}; lower them",
-                    size.input_len, options.long_len, info.max_model_len));
-  }
-  if (size.batch > info.max_num_seqs) {
-    return invalid_argument(
-        fmt::format("--batch-size {} exceeds max_num_seqs {}; raise "
-                    "--max-num-seqs",
-                    size.batch, info.max_num_seqs));
-  }
   const int64_t blocks = (tokens + info.block_size - 1) / info.block_size * size.batch;
   if (blocks < info.num_blocks) return {};
   return invalid_argument(

@@ -62,19 +62,6 @@ std::string host_text(const StepTiming& before, const StepTiming& after) {
                             mean_us(&StepTiming::wait_ns, before, after));
 }
 
-// What would not run all at once, or not to its end.
-Status check_size(const HostOptions& options, const EngineInfo& info) {
-  if (int64_t{options.input_len} + options.output_len > info.max_model_len) {
-    return invalid_argument(
-        fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
-                    options.input_len, options.output_len, info.max_model_len));
-  }
-  if (options.batch_size <= info.max_num_seqs) return {};
-  return invalid_argument(
-      fmt::format("--batch-size {} exceeds max_num_seqs {}; raise --max-num-seqs",
-                  options.batch_size, info.max_num_seqs));
-}
-
 Status run_host(const HostOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
   const ParallelConfig& ranks = config.parallel;
@@ -90,7 +77,8 @@ Status run_host(const HostOptions& options) {
         {.step_ns = int64_t{options.step_us} * 1000, .num_accepted = options.num_accepted});
   };
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<EngineImpl> engine, EngineImpl::create(config, hooks));
-  FT_RETURN_IF_ERROR(check_size(options, engine->info()));
+  FT_RETURN_IF_ERROR(check_bench_lengths(options.input_len, options.output_len, engine->info()));
+  FT_RETURN_IF_ERROR(check_bench_batch(options.batch_size, engine->info()));
   StepTiming before;
   for (const bool counts : {false, true}) {
     if (counts) before = engine->stats().timing;

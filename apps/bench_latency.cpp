@@ -120,16 +120,9 @@ Status write_json(const LatencyResult& result, const LatencyOptions& options,
   return write_bench_json(object, options.output_json);
 }
 
-Status check_lengths(const LatencyOptions& options, const EngineInfo& info) {
-  if (int64_t{options.input_len} + options.output_len <= info.max_model_len) return {};
-  return invalid_argument(
-      fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
-                  options.input_len, options.output_len, info.max_model_len));
-}
-
 Status run_latency(const LatencyOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
-  FT_RETURN_IF_ERROR(check_lengths(options, engine->info()));
+  FT_RETURN_IF_ERROR(check_bench_lengths(options.input_len, options.output_len, engine->info()));
   FT_ASSIGN_OR_RETURN(const LatencyResult result, measure(*engine, options));
   print_result(result, options, *engine);
   return options.output_json.empty() ? Status() : write_json(result, options, engine->info());

@@ -1,5 +1,7 @@
 #include "bench_run.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <fstream>
 
 #include "file_validators.h"
@@ -77,6 +79,20 @@ std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info)
     lines += "accepted by position: " + rates + "\n";
   }
   return lines + synthetic_note(info);
+}
+
+Status check_bench_lengths(int input_len, int output_len, const EngineInfo& info) {
+  if (int64_t{input_len} + output_len <= info.max_model_len) return {};
+  return invalid_argument(
+      fmt::format("--input-len {} and --output-len {} exceed max_model_len {}; lower them",
+                  input_len, output_len, info.max_model_len));
+}
+
+Status check_bench_batch(int batch_size, const EngineInfo& info) {
+  if (batch_size <= info.max_num_seqs) return {};
+  return invalid_argument(
+      fmt::format("--batch-size {} exceeds max_num_seqs {}; raise --max-num-seqs", batch_size,
+                  info.max_num_seqs));
 }
 
 void add_output_json(CLI::App& command, std::string& file) {

@@ -29,6 +29,11 @@ Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& 
 // {"drafted", "accepted", "acceptance"}_by_position.
 nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& info);
 
+// That prompts and outputs of so many tokens fit into the engine's longest sequence.
+Status check_bench_lengths(int input_len, int output_len, const EngineInfo& info);
+// That so many sequences run all at once.
+Status check_bench_batch(int batch_size, const EngineInfo& info);
+
 // What drafting did, as lines; that acceptance is synthetic too.
 std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info);
 
