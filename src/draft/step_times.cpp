@@ -57,7 +57,7 @@ Result<TimeCurve> read_curve(const nlohmann::json& json, const std::string& wher
 
 // A member of an object of which nothing else than `keys` is known.
 Status check_keys(const nlohmann::json& json, std::initializer_list<const char*> keys,
-                  const std::string& where) {
+                  const std::string& where, const std::string& optional = {}) {
   if (!json.is_object()) return invalid_argument(where + " must be a JSON object");
   for (const char* key : keys) {
     if (json.contains(key)) continue;
@@ -66,7 +66,8 @@ Status check_keys(const nlohmann::json& json, std::initializer_list<const char*>
   for (const auto& [key, value] : json.items()) {
     const bool known =
         std::any_of(keys.begin(), keys.end(), [&](const char* k) { return key == k; });
-    if (!known) return invalid_argument(where + " has an unknown key '" + key + "'; remove it");
+    if (!known && key != optional)
+      return invalid_argument(where + " has an unknown key '" + key + "'; remove it");
   }
   return {};
 }
@@ -301,24 +302,24 @@ std::string step_times_to_json(const StepTimes& times) {
 }
 
 Result<StepTimes> parse_step_times(std::string_view json, const std::string& what) {
-  FT_ASSIGN_OR_RETURN(nlohmann::json root, parse_json_object(json, what));
+  FT_ASSIGN_OR_RETURN(const nlohmann::json root, parse_json_object(json, what));
   if (root.contains("format") && root["format"] != kFormat) {
     return invalid_argument(what + " has format " + root["format"].dump() +
                             ", but this build reads " + std::to_string(kFormat) +
                             "; delete the file to measure again");
   }
-  StepTimes times;
-  if (root.contains("measured_on")) {
-    if (!root["measured_on"].is_string()) {
-      return invalid_argument(what + ": 'measured_on' must be a string");
-    }
-    times.measured_on = root["measured_on"].get<std::string>();
-    root.erase("measured_on");
-  }
-  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "verify", "context", "drafters"}, what));
+  FT_RETURN_IF_ERROR(
+      check_keys(root, {"format", "target", "verify", "context", "drafters"}, what, "measured_on"));
   if (!root["drafters"].is_array() || root["drafters"].size() > kMaxDrafters) {
     return invalid_argument(what + ": 'drafters' must be a list of at most " +
                             std::to_string(kMaxDrafters));
+  }
+  StepTimes times;
+  if (const auto device = root.find("measured_on"); device != root.end()) {
+    if (!device->is_string()) {
+      return invalid_argument(what + ": 'measured_on' must be a string");
+    }
+    times.measured_on = device->get<std::string>();
   }
   FT_ASSIGN_OR_RETURN(times.target, read_curve(root["target"], what + ", target"));
   if (!root["verify"].is_array()) return invalid_argument(what + ": 'verify' must be a list");

@@ -71,7 +71,7 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
   const KvDemand demand = kv_demand(model_->kv_groups(), config.block_size, drafters);
   // Stages have different numbers of layers; each gets what the largest needs.
   const int64_t own_alone = config.max_model_len > 0 ? kv_bytes_alone(config, demand) : 0;
-  FT_ASSIGN_OR_RETURN(const int64_t least_room, ranks_.least(-own_alone, "sizing the KV cache"));
+  FT_ASSIGN_OR_RETURN(const int64_t alone, ranks_.most(own_alone, "sizing the KV cache"));
   FT_ASSIGN_OR_RETURN(const int64_t own_budget,
                       kv_budget(config, {.device = device_->name(),
                                          .type = device_->type(),
@@ -79,7 +79,7 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
                                          .free_at_start = free_at_start_,
                                          .free_now = device_->free_memory(),
                                          .still_to_take = bytes_beside_kv(config),
-                                         .one_sequence = -least_room * local_shares(config)}));
+                                         .one_sequence = alone * local_shares(config)}));
   FT_ASSIGN_OR_RETURN(const int64_t budget,
                       ranks_.least(own_budget / local_shares(config), "sizing the KV cache"));
   if (config.max_model_len == -1) {

@@ -49,10 +49,9 @@ struct MemoryUse {
 
 // Bytes for keys, values, token pages and what drafters keep: kv_cache_memory_bytes where it is
 // given. Otherwise, on CUDA, what gpu_memory_utilization of the device's memory leaves beside what
-// the engine took and will take; on the CPU that share of half of what is free, at most
-// 4 GiB or what one sequence needs.
-// ResourceExhausted, with the remedy, when other processes hold what was granted, or nothing is
-// left; not with num_gpu_blocks_override.
+// the engine took and will take; on the CPU that share of half of what is free, at most 4 GiB
+// or what one sequence needs. ResourceExhausted, with the remedy, when other processes hold what
+// was granted, or nothing is left; not with num_gpu_blocks_override.
 Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use);
 
 // Bytes of KV cache that one sequence of max_model_len needs.

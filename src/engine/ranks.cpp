@@ -79,6 +79,11 @@ Result<int64_t> Ranks::least(int64_t value, std::string_view what) {
   return *std::min_element(all.begin(), all.end());
 }
 
+Result<int64_t> Ranks::most(int64_t value, std::string_view what) {
+  FT_ASSIGN_OR_RETURN(const int64_t negated, least(-value, what));
+  return -negated;
+}
+
 Result<int64_t> Ranks::of_first(int64_t value, std::string_view what) {
   if (is_alone()) return value;
   FT_RETURN_IF_ERROR(control().broadcast(0, bytes_of(value), what));

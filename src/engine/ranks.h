@@ -53,6 +53,8 @@ class Ranks {
 
   // The least of the ranks' values, on all of them; `what` is named in errors.
   Result<int64_t> least(int64_t value, std::string_view what);
+  // The most of them.
+  Result<int64_t> most(int64_t value, std::string_view what);
   // What rank 0 says.
   Result<int64_t> of_first(int64_t value, std::string_view what);
   Result<std::string> of_first(const std::string& text, std::string_view what);

@@ -7,16 +7,12 @@
 
 #include "engine/dialled_engine.h"
 #include "support/hold_processor.h"
-#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
 
-class DataParallel : public DialledEngine {
+class DataParallel : public DialledRanks {
  protected:
-  void SetUp() override {
-    if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
-  }
   static std::unique_ptr<Engine> make_two(int num_drafts) {
     EngineConfig two = config(num_drafts);
     two.parallel.data_parallel_size = 2;

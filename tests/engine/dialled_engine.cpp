@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "support/scratch_folder.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
@@ -72,6 +73,10 @@ std::unique_ptr<Engine> DialledEngine::make(const EngineConfig& config) {
   const Status status = make_engine(config, &engine);
   EXPECT_TRUE(status.ok()) << status.message();
   return engine;
+}
+
+void DialledRanks::SetUp() {
+  if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
 }
 
 Request DialledEngine::request(int begin, int length, int max_tokens) {

@@ -28,6 +28,12 @@ class DialledEngine : public testing::Test {
   static std::vector<int32_t> expected(int begin, int length, int max_tokens);
 };
 
+// Skipped where two ranks cannot run.
+class DialledRanks : public DialledEngine {
+ protected:
+  void SetUp() override;
+};
+
 std::string engine_test_device();
 std::string bundled_model_folder();
 // N-gram drafts of any match, always as many as there can be.

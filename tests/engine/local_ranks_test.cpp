@@ -9,12 +9,7 @@
 namespace foretoken {
 namespace {
 
-class LocalRanksTest : public DialledEngine {
- protected:
-  void SetUp() override {
-    if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
-  }
-};
+class LocalRanksTest : public DialledRanks {};
 
 TEST_F(LocalRanksTest, AnEngineMakesItsRanksAndEndsThem) {
   for (const int ranks : {2, 4}) {

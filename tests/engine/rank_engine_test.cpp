@@ -11,11 +11,8 @@
 namespace foretoken {
 namespace {
 
-class RankEngine : public DialledEngine {
+class RankEngine : public DialledRanks {
  protected:
-  void SetUp() override {
-    if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
-  }
   static EngineConfig config_of_two() {
     EngineConfig two = config(2);
     two.cpu_threads = 1;
