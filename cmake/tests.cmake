@@ -70,6 +70,16 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     ${PROJECT_SOURCE_DIR}/tests/e2e/openai_suite.py $<TARGET_FILE:foretoken>
     ${PROJECT_BINARY_DIR}/e2e-venv)
   set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  # What clients send, against the program as a user starts it: one test for each x_door.py. Those
+  # that need the official clients skip (77) where pip cannot install them.
+  file(GLOB door_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/doors/*_door.py)
+  foreach(door_file IN LISTS door_files)
+    get_filename_component(door ${door_file} NAME_WE)
+    string(REGEX REPLACE "_door$" "" door ${door})
+    add_test(NAME doors/${door} COMMAND ${Python3_EXECUTABLE} ${door_file} $<TARGET_FILE:foretoken>
+      ${PROJECT_BINARY_DIR}/e2e-venv)
+    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  endforeach()
   # How the program ends, and a batch that is killed and resumed.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)

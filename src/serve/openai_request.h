@@ -52,6 +52,8 @@ struct OpenAiRequest {
   bool include_reasoning = true;      // of a chat with a reasoning parser
   ChatParserOptions parser;           // of a chat
   std::string request_id;             // the client's wish, or empty
+  // What the answer will not follow of the body, a sentence each: the client and the log are told.
+  std::vector<std::string> warnings;
   // Told of each search for tool calls in a text, or in a piece of a stream; may be empty.
   std::function<void(bool found)> on_tool_parse;
 };

@@ -6,31 +6,13 @@ none; ends with 77 (skipped) where pip cannot install them.
 """
 
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
+from client_environment import enter_environment
+
 PROGRAM = None
-
-
-def enter_environment(folder):
-    """Runs this file again under the environment's Python."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    probe = subprocess.run([python, "-c", "import openai, anthropic"], capture_output=True)
-    if probe.returncode != 0:
-        install = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", "-r", str(HERE / "requirements.txt")],
-            capture_output=True, text=True)
-        if install.returncode != 0:
-            print("skipped: pip cannot install the clients:", install.stderr[-500:])
-            sys.exit(77)
-    os.environ["FORETOKEN_E2E_INSIDE"] = "1"
-    os.execv(python, [str(python), __file__, *sys.argv[1:]])
 
 
 USER = [{"role": "user", "content": "Tell me a story about a cat."}]
@@ -286,7 +268,5 @@ class Anthropic(Case):
 
 if __name__ == "__main__":
     PROGRAM = sys.argv[1]
-    if "FORETOKEN_E2E_INSIDE" not in os.environ:
-        enter_environment(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "build/e2e-venv"))
-    sys.path.insert(0, str(HERE))
+    enter_environment(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "build/e2e-venv"))
     unittest.main(argv=[sys.argv[0]], verbosity=1)
