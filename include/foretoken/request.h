@@ -99,6 +99,11 @@ struct Request {
   std::optional<int> truncate_prompt_tokens;
   SamplingParams sampling;
   SpeculativeParams speculative;
+  // What the output will probably be, as text or, used instead when not empty, as token ids. An
+  // engine's n-gram drafter proposes it, and serves a request that has one and names no method.
+  // Without such a drafter it has no effect, and the output is the same with any prediction.
+  std::string prediction;
+  std::vector<int32_t> prediction_token_ids;
   Pooling pooling = Pooling::kNone;
   bool normalize = true;             // the pooled state to length 1
   int priority = 0;                  // lower runs first, with the scheduling policy "priority"
@@ -122,6 +127,9 @@ struct RequestStats {
   int64_t num_drafts = 0;  // of those with at least one drafted token
   int64_t num_draft_tokens = 0;
   int64_t num_accepted_tokens = 0;  // without the corrected or bonus token
+  // Of those two, tokens that came from the request's prediction.
+  int64_t num_prediction_draft_tokens = 0;
+  int64_t num_accepted_prediction_tokens = 0;
   // By position in the draft: how often it was verified, and how often it was accepted.
   std::array<int64_t, kMaxSpeculativeTokens> num_draft_tokens_per_pos{};
   std::array<int64_t, kMaxSpeculativeTokens> num_accepted_tokens_per_pos{};
@@ -136,6 +144,8 @@ struct RequestStats {
     num_drafts += other.num_drafts;
     num_draft_tokens += other.num_draft_tokens;
     num_accepted_tokens += other.num_accepted_tokens;
+    num_prediction_draft_tokens += other.num_prediction_draft_tokens;
+    num_accepted_prediction_tokens += other.num_accepted_prediction_tokens;
     for (size_t i = 0; i < num_draft_tokens_per_pos.size(); ++i) {
       num_draft_tokens_per_pos[i] += other.num_draft_tokens_per_pos[i];
       num_accepted_tokens_per_pos[i] += other.num_accepted_tokens_per_pos[i];
