@@ -45,17 +45,15 @@ struct BatchProgress {
 };
 
 OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& options) {
-  OpenAiDefaults defaults;
-  defaults.sampling = engine.default_sampling_params();
-  defaults.max_model_len = engine.info().max_model_len;
-  defaults.pooling = parse_pooling(options.pooling).value();
-  defaults.speculative = options.speculative;
-  defaults.model_names = options.served_model_names;
+  AnswerSettings settings;
+  settings.pooling = parse_pooling(options.pooling).value();
+  settings.speculative = options.speculative;
+  std::vector<std::string> names = options.served_model_names;
   const std::string model = options.engine.resolve().value().model;
-  defaults.model_names.push_back(model);
+  names.push_back(model);
   const std::filesystem::path folder = std::filesystem::weakly_canonical(model);
-  defaults.model_names.push_back(folder.filename().string());
-  return defaults;
+  names.push_back(folder.filename().string());
+  return make_openai_defaults(engine, settings, std::move(names));
 }
 
 BatchReport make_report(const RunBatchOptions& options, const EngineInfo& info,

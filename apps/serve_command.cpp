@@ -12,11 +12,9 @@
 #include "commands.h"
 #include "interrupt.h"
 #include "report.h"
-#include "serve/api_routes.h"
 #include "serve/info_handlers.h"
-#include "serve/metrics.h"
-#include "serve/page_routes.h"
 #include "serve/request_body.h"
+#include "serve/service.h"
 #include "serve_options.h"
 #include "vllm_environment.h"
 
@@ -36,50 +34,22 @@ void log_access(const http::AccessRecord& record) {
                      {"id", record.id}});
 }
 
-void log_request(const Request& request) {
-  log_event("request", {{"id", request.request_id},
-                        {"prompt_tokens", request.prompt_token_ids.size()},
-                        {"n", request.sampling.n},
-                        {"max_tokens", request.sampling.max_tokens},
-                        {"temperature", request.sampling.temperature}});
-}
-
-// Tells `metrics` what the handlers know.
-ServeObserver observe(ServeMetrics& metrics, bool log_requests) {
-  ServeObserver observer;
-  observer.on_submit = [&metrics, log_requests](const Request& request) {
-    if (log_requests) log_request(request);
-    metrics.add_request(request);
-  };
-  observer.on_refused = [&metrics](const std::string& id) { metrics.drop_request(id); };
-  observer.on_rejected = [&metrics](const std::string& reason) { metrics.count_rejection(reason); };
-  observer.on_output = [&metrics](const RequestOutput& output) { metrics.add_output(output); };
-  observer.on_tool_parse = [&metrics](const ToolParse& parse) { metrics.count_tool_parse(parse); };
-  return observer;
-}
-
 // An engine with a server before it.
-class Service {
+class RunningServer {
  public:
-  Service(std::unique_ptr<Engine> engine, ServeConfig config, bool log_requests)
-      : engine_(std::move(engine)), metrics_(config.model_names.front(), engine_->info()) {
-    config.observer = observe(metrics_, log_requests);
-    context_ = std::make_unique<ServeContext>(*engine_, std::move(config));
-  }
+  RunningServer(std::unique_ptr<Engine> engine, ServeConfig config, bool log_requests)
+      : engine_(std::move(engine)), service_(*engine_, std::move(config), log_requests) {}
 
   // No thread of the server or the pool calls the engine once it ends, and the engine's outputs
   // still find the context.
-  ~Service() {
+  ~RunningServer() {
     if (server_ != nullptr) server_->stop();
-    context_->pool.stop();
+    service_.stop();
     engine_.reset();
   }
 
   Status listen(http::ServerConfig config) {
-    std::vector<http::Route> routes = api_routes(*context_);
-    for (http::Route& route : page_routes()) routes.push_back(std::move(route));
-    routes.push_back(metrics_route());
-    FT_ASSIGN_OR_RETURN(server_, http::Server::start(std::move(config), std::move(routes)));
+    FT_ASSIGN_OR_RETURN(server_, http::Server::start(std::move(config), service_.routes()));
     return {};
   }
 
@@ -87,42 +57,30 @@ class Service {
   // cut short.
   bool drain(std::chrono::milliseconds deadline) {
     constexpr std::chrono::seconds kLastWrites(5);
-    context_->gate.drain();
+    service_.drain();
     if (server_->drain(deadline)) return true;
-    FT_LOG(warn, "{} requests still run and are ended", context_->gate.num_requests());
-    for (const auto& generation : context_->generations.all()) generation->abort();
+    FT_LOG(warn, "{} requests still run and are ended", num_requests());
+    service_.abort_all();
     server_->drain(kLastWrites);
     return false;
   }
 
   const http::Server& server() const { return *server_; }
   // That wait or run.
-  int num_requests() const { return context_->gate.num_requests(); }
-  const std::string& model_name() const { return context_->model_name(); }
+  int num_requests() const { return service_.context().gate.num_requests(); }
+  const std::string& model_name() const { return service_.context().model_name(); }
   // Why the ranks of the engine have ended, if they have: they cannot come back in this process.
   Status ranks_status() const {
     return engine_->info().ranks_per_engine > 1 ? engine_health(*engine_) : Status();
   }
 
  private:
-  http::Route metrics_route() {
-    http::Route route;
-    route.method = "GET";
-    route.pattern = "/metrics";
-    route.needs_key = false;
-    route.handler = [this](const std::shared_ptr<http::Exchange>& exchange) {
-      exchange->respond(200, ServeMetrics::content_type(), metrics_.text(engine_->stats()));
-    };
-    return route;
-  }
-
   std::unique_ptr<Engine> engine_;
-  ServeMetrics metrics_;
-  std::unique_ptr<ServeContext> context_;
+  Service service_;
   std::unique_ptr<http::Server> server_;
 };
 
-Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
+Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   std::vector<std::string> warnings;
   FT_RETURN_IF_ERROR(apply_vllm_variables(vllm_variables(), &options.engine.config, &options.http,
                                           &options.engine.log_level, &warnings));
@@ -137,14 +95,15 @@ Result<std::unique_ptr<Service>> start_service(ServeOptions& options) {
   http::ServerConfig http = options.http;
   http.error_body = http_error_body;
   if (options.access_log) http.access_log = log_access;
-  auto service = std::make_unique<Service>(std::move(engine), options.serve, options.log_requests);
-  FT_RETURN_IF_ERROR(service->listen(std::move(http)));
-  return service;
+  auto server =
+      std::make_unique<RunningServer>(std::move(engine), options.serve, options.log_requests);
+  FT_RETURN_IF_ERROR(server->listen(std::move(http)));
+  return server;
 }
 
 // glibc keeps what large requests have left behind, also where it is whole pages; a server that
 // rests gives it back now and then. The error: why the engine's ranks have ended.
-Status wait_for_interrupt(const Service& service) {
+Status wait_for_interrupt(const RunningServer& running) {
   constexpr std::chrono::seconds kBetween(30);
   constexpr std::chrono::milliseconds kBetweenLooks(250);
   Clock::time_point next = Clock::now() + kBetween;
@@ -152,10 +111,10 @@ Status wait_for_interrupt(const Service& service) {
   while (!interrupt_flag().load()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (Clock::now() >= next_look) {
-      FT_RETURN_IF_ERROR(service.ranks_status());
+      FT_RETURN_IF_ERROR(running.ranks_status());
       next_look = Clock::now() + kBetweenLooks;
     }
-    if (Clock::now() < next || service.num_requests() > 0) continue;
+    if (Clock::now() < next || running.num_requests() > 0) continue;
     malloc_trim(0);
     next = Clock::now() + kBetween;
   }
@@ -163,30 +122,30 @@ Status wait_for_interrupt(const Service& service) {
 }
 
 // A supervisor starts the program again. Answers that are being written have a moment.
-int end_without_ranks(Service& service, const Status& why) {
+int end_without_ranks(RunningServer& running, const Status& why) {
   report_error(why.message());
-  service.drain(std::chrono::milliseconds(500));
+  running.drain(std::chrono::milliseconds(500));
   return kExitError;
 }
 
 int serve(ServeOptions& options) {
   const Clock::time_point start = Clock::now();
   catch_interrupts();
-  Result<std::unique_ptr<Service>> started = start_service(options);
+  Result<std::unique_ptr<RunningServer>> started = start_server(options);
   if (interrupt_flag().load()) return report_interrupt("while starting");
   if (!started.ok()) {
     report_error(started.status().message());
     return kExitError;
   }
-  Service& service = *started.value();
-  std::printf("serving %s at %s, started in %.2f s\n", service.model_name().c_str(),
-              service.server().address().c_str(),
+  RunningServer& running = *started.value();
+  std::printf("serving %s at %s, started in %.2f s\n", running.model_name().c_str(),
+              running.server().address().c_str(),
               std::chrono::duration<double>(Clock::now() - start).count());
   std::fflush(stdout);
-  const Status ranks = wait_for_interrupt(service);
-  if (!ranks.ok()) return end_without_ranks(service, ranks);
+  const Status ranks = wait_for_interrupt(running);
+  if (!ranks.ok()) return end_without_ranks(running, ranks);
   FT_LOG(info, "shutting down; running requests have {} s", options.shutdown_timeout);
-  return service.drain(options.drain_deadline()) ? 0 : interrupt_exit_code();
+  return running.drain(options.drain_deadline()) ? 0 : interrupt_exit_code();
 }
 
 }  // namespace

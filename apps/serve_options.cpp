@@ -1,6 +1,5 @@
 #include "serve_options.h"
 
-#include <climits>
 #include <filesystem>
 
 #include "base/json_object.h"
@@ -116,11 +115,11 @@ void add_request_limit_flags(CLI::App& app, ServeConfig& serve) {
                  "Most sequences that run or wait, likewise (default: any)")
       ->group(group)
       ->check(at_least(0));
-  app.add_option("--queue-timeout-seconds", serve.defaults.queue_timeout_seconds,
+  app.add_option("--queue-timeout-seconds", serve.answers.queue_timeout_seconds,
                  "A request that waits longer for its first step is answered 503 (default: never)")
       ->group(group)
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--request-timeout-seconds", serve.defaults.timeout_seconds,
+  app.add_option("--request-timeout-seconds", serve.answers.timeout_seconds,
                  "A request that takes longer ends with an error (default: never)")
       ->group(group)
       ->check(CLI::NonNegativeNumber);
@@ -133,22 +132,22 @@ void add_request_limit_flags(CLI::App& app, ServeConfig& serve) {
 
 void add_answer_flags(CLI::App& app, ServeOptions& options) {
   const char* group = "Answers";
-  OpenAiDefaults& defaults = options.serve.defaults;
+  AnswerSettings& answers = options.serve.answers;
   app.add_option("--served-model-name", options.served_model_names,
                  "Names of the model; the first is the one in answers (default: --model)")
       ->group(group);
   app.add_flag("--enable-auto-tool-choice,!--no-enable-auto-tool-choice", options.auto_tool_choice,
                "Find tool calls in texts; needs --tool-call-parser")
       ->group(group);
-  app.add_option("--tool-call-parser", defaults.tool_parser,
+  app.add_option("--tool-call-parser", answers.tool_parser,
                  "How the model writes tool calls: " + joined(tool_parser_names()))
       ->group(group)
       ->type_name("NAME");
-  app.add_option("--reasoning-parser", defaults.reasoning_parser,
+  app.add_option("--reasoning-parser", answers.reasoning_parser,
                  "How the model marks its reasoning: " + joined(reasoning_parser_names()))
       ->group(group)
       ->type_name("NAME");
-  app.add_option("--stream-interval", defaults.stream_interval,
+  app.add_option("--stream-interval", answers.stream_interval,
                  "Tokens that an event of a stream waits for, after the first")
       ->group(group)
       ->capture_default_str()
@@ -160,10 +159,10 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
   app.add_flag("--enable-force-include-usage,!--no-enable-force-include-usage",
-               defaults.force_include_usage, "Every stream ends with its usage")
+               answers.force_include_usage, "Every stream ends with its usage")
       ->group(group);
   app.add_flag("--return-tokens-as-token-ids,!--no-return-tokens-as-token-ids",
-               defaults.tokens_as_token_ids, "Log-probabilities name tokens token_id:ID")
+               answers.tokens_as_token_ids, "Log-probabilities name tokens token_id:ID")
       ->group(group);
   app.add_option("--pooling", options.pooling, "Embeddings: last, mean or cls")
       ->group(group)
@@ -217,9 +216,9 @@ void name_model(const EngineConfig& config, const std::vector<std::string>& name
 }
 
 Status check_tools(const ServeOptions& options) {
-  const OpenAiDefaults& defaults = options.serve.defaults;
-  FT_RETURN_IF_ERROR(check_parser_names(defaults.tool_parser, defaults.reasoning_parser));
-  if (options.auto_tool_choice && defaults.tool_parser.empty()) {
+  const AnswerSettings& answers = options.serve.answers;
+  FT_RETURN_IF_ERROR(check_parser_names(answers.tool_parser, answers.reasoning_parser));
+  if (options.auto_tool_choice && answers.tool_parser.empty()) {
     return invalid_argument("--enable-auto-tool-choice needs --tool-call-parser; add one of " +
                             joined(tool_parser_names()));
   }
@@ -236,7 +235,7 @@ void ServeOptions::add_to(CLI::App& app) {
   add_http_limit_flags(app, http);
   add_request_limit_flags(app, serve);
   add_answer_flags(app, *this);
-  add_speculative_flag(app, serve.defaults.speculative);
+  add_speculative_flag(app, serve.answers.speculative);
   // For the help; main takes it out before.
   app.add_option("--config", config_file, "YAML file of flags: \"max-model-len: 4096\" a line")
       ->type_name("FILE");
@@ -254,14 +253,13 @@ Status ServeOptions::finish(const EngineConfig& config) {
   FT_RETURN_IF_ERROR(read_list("--allowed-methods", allowed_methods, &http.cors.allowed_methods));
   FT_RETURN_IF_ERROR(read_list("--allowed-headers", allowed_headers, &http.cors.allowed_headers));
   FT_ASSIGN_OR_RETURN(http.api_keys, http::ApiKeys::read(api_keys, api_key_file));
-  FT_ASSIGN_OR_RETURN(serve.defaults.pooling, parse_pooling(pooling));
+  FT_ASSIGN_OR_RETURN(serve.answers.pooling, parse_pooling(pooling));
   serve.needs_key = !http.api_keys.empty();
-  serve.max_logprobs = config.max_logprobs == -1 ? INT_MAX : config.max_logprobs;
   serve.keep_alive = std::chrono::seconds(sse_keep_alive);
   serve.speculation_metrics = metrics == "summary";
   // Without the flag a parser is named but calls are not looked for, as in vLLM.
-  if (!auto_tool_choice) serve.defaults.tool_parser.clear();
-  serve.defaults.refuse_unparsed_tools = true;
+  if (!auto_tool_choice) serve.answers.tool_parser.clear();
+  serve.answers.refuse_unparsed_tools = true;
   name_model(config, served_model_names, &serve);
   return {};
 }

@@ -89,6 +89,8 @@ struct EngineInfo {
   int max_model_len = 0;
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;
+  int max_logprobs = 0;    // most alternatives a request may ask for
+  int max_new_tokens = 0;  // most tokens of any output, by generation_config.json; 0: any number
   int block_size = 0;
   int num_blocks = 0;
   int64_t weight_bytes = 0;

@@ -501,6 +501,8 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.max_model_len = config.max_model_len;
   info_.max_num_seqs = config.max_num_seqs;
   info_.max_num_batched_tokens = config.max_num_batched_tokens;
+  info_.max_logprobs = config.max_logprobs;
+  info_.max_new_tokens = generation_.max_new_tokens;
   info_.block_size = config.block_size;
   info_.cudagraph_mode = graph_mode_name(graphs_.mode);
   if (ranks_.is_alone()) return;

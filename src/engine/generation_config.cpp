@@ -62,13 +62,15 @@ Status read_eos(const Source& source, GenerationConfig& config) {
   return {};
 }
 
-Status read_sampling(const Source& source, SamplingParams& sampling) {
+Status read_sampling(const Source& source, GenerationConfig& config) {
+  SamplingParams& sampling = config.sampling;
   FT_RETURN_IF_ERROR(read(source, "temperature", sampling.temperature));
   FT_RETURN_IF_ERROR(read(source, "top_p", sampling.top_p));
   FT_RETURN_IF_ERROR(read(source, "top_k", sampling.top_k));
   FT_RETURN_IF_ERROR(read(source, "min_p", sampling.min_p));
   FT_RETURN_IF_ERROR(read(source, "repetition_penalty", sampling.repetition_penalty));
   FT_RETURN_IF_ERROR(read(source, "max_new_tokens", sampling.max_tokens));
+  if (source.find("max_new_tokens") != nullptr) config.max_new_tokens = sampling.max_tokens;
   Status numbers = check_sampling_numbers(sampling);
   if (numbers.ok() && sampling.max_tokens < 1) {
     numbers = invalid_argument("max_new_tokens is " + std::to_string(sampling.max_tokens) +
@@ -107,7 +109,7 @@ Result<GenerationConfig> load_generation_config(const EngineConfig& config,
       }
       if (!json.ok()) return json.status();
       const Source source{json.value(), file};
-      FT_RETURN_IF_ERROR(read_sampling(source, result.sampling));
+      FT_RETURN_IF_ERROR(read_sampling(source, result));
       if (!is_auto) FT_RETURN_IF_ERROR(read_eos(source, result));
     }
   }
@@ -115,7 +117,7 @@ Result<GenerationConfig> load_generation_config(const EngineConfig& config,
   const std::string name = kOverride;
   FT_ASSIGN_OR_RETURN(const Json json, parse_json_object(config.override_generation_config, name));
   const Source source{json, name};
-  FT_RETURN_IF_ERROR(read_sampling(source, result.sampling));
+  FT_RETURN_IF_ERROR(read_sampling(source, result));
   FT_RETURN_IF_ERROR(read_eos(source, result));
   warn_of_unused(json);
   return result;

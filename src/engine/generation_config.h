@@ -14,6 +14,7 @@ namespace foretoken {
 // What a model's makers recommend.
 struct GenerationConfig {
   SamplingParams sampling;
+  int max_new_tokens = 0;  // most tokens of an output; 0: it says nothing
   // Where EngineConfig names a folder or overrides the ids; otherwise they are the model's matter.
   std::optional<std::vector<int32_t>> eos_token_ids;
 };

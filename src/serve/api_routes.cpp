@@ -94,7 +94,7 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   }
   facts.vocab_size = info.vocab_size;
   facts.max_model_len = info.max_model_len;
-  facts.max_logprobs = context.config.max_logprobs;
+  facts.max_logprobs = info.max_logprobs;
   return facts;
 }
 

@@ -182,10 +182,8 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   shared.sampling = defaults.sampling;
   shared.speculative = defaults.speculative;
   shared.add_special_tokens = false;
-  // Without a limit of the model's own, the engine ends the text at the end of the context.
-  if (shared.sampling.max_tokens == SamplingParams().max_tokens) {
-    shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
-  }
+  // The engine ends the text at the end of the context.
+  shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
   read_messages(fields, request);
   read_tools(fields, defaults, request);
   read_template_arguments(fields, request);
@@ -243,6 +241,7 @@ void read_completion(JsonFields& fields, const json& body, const OpenAiDefaults&
                      OpenAiRequest* request) {
   Request shared;
   shared.sampling = defaults.sampling;
+  shared.sampling.max_tokens = SamplingParams().max_tokens;
   shared.speculative = defaults.speculative;
   fields.read("logprobs", &shared.sampling.logprobs);
   read_common(fields, defaults, request, &shared);
@@ -289,7 +288,34 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
   read_prompts(fields, body, "input", shared, &request->requests);
 }
 
+// Cuts the lengths of outputs to what the model's makers or its server allow, as vLLM does.
+void limit_length(const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  const int limit = defaults.max_new_tokens;
+  if (limit < 1) return;
+  const int wanted = request->requests.front().sampling.max_tokens;
+  for (Request& one : request->requests) {
+    one.sampling.max_tokens = std::min(one.sampling.max_tokens, limit);
+  }
+  const bool asked = wanted != defaults.max_model_len && wanted != SamplingParams().max_tokens;
+  if (wanted <= limit || !asked) return;
+  request->warnings.push_back("'max_tokens' " + std::to_string(wanted) + " is more than the " +
+                              std::to_string(limit) +
+                              " of this server's generation config (max_new_tokens), which holds");
+}
+
 }  // namespace
+
+OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
+                                    std::vector<std::string> model_names) {
+  const EngineInfo& info = engine.info();
+  OpenAiDefaults defaults;
+  static_cast<AnswerSettings&>(defaults) = settings;
+  defaults.sampling = engine.default_sampling_params();
+  defaults.max_model_len = info.max_model_len;
+  defaults.max_new_tokens = info.max_new_tokens;
+  defaults.model_names = std::move(model_names);
+  return defaults;
+}
 
 Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
   const bool served = std::find(names.begin(), names.end(), model) != names.end();
@@ -312,6 +338,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   FT_RETURN_IF_ERROR(check_model_name(request.model, defaults.model_names));
   if (kind != OpenAiKind::kEmbedding) {
     FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));
+    limit_length(defaults, &request);
   }
   return request;
 }

@@ -13,12 +13,8 @@ namespace foretoken {
 
 enum class OpenAiKind { kChat, kCompletion, kEmbedding };
 
-// What a body leaves open.
-struct OpenAiDefaults {
-  SamplingParams sampling;  // Engine::default_sampling_params()
-  int max_model_len = 0;    // max_tokens of a chat that names none
-  // Names that "model" may have; empty: any.
-  std::vector<std::string> model_names;
+// What whoever starts a server or a batch says about its answers.
+struct AnswerSettings {
   Pooling pooling = Pooling::kLast;  // of embeddings
   SpeculativeParams speculative;     // of texts
   std::string tool_parser;           // vLLM's names; empty: calls that nothing forces stay text
@@ -31,6 +27,19 @@ struct OpenAiDefaults {
   double queue_timeout_seconds = 0;  // of requests that name none
   double timeout_seconds = 0;
 };
+
+// What a body leaves open: the settings, and what the engine knows.
+struct OpenAiDefaults : AnswerSettings {
+  SamplingParams sampling;
+  int max_model_len = 0;   // max_tokens of a chat that names none
+  int max_new_tokens = 0;  // max_tokens of every request, at most; 0: any number
+  // Names that "model" may have; empty: any.
+  std::vector<std::string> model_names;
+};
+
+// The only way by which the engine's part of the defaults comes about in a program.
+OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
+                                    std::vector<std::string> model_names);
 
 // A body of /v1/chat/completions, /v1/completions or /v1/embeddings.
 struct OpenAiRequest {

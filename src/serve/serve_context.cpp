@@ -13,12 +13,10 @@ namespace {
 
 constexpr int kTooMany = 429;
 
-OpenAiDefaults with_names(const ServeConfig& config) {
-  OpenAiDefaults defaults = config.defaults;
-  defaults.model_names = config.model_names;
-  defaults.model_names.insert(defaults.model_names.end(), config.model_aliases.begin(),
-                              config.model_aliases.end());
-  return defaults;
+std::vector<std::string> all_names(const ServeConfig& config) {
+  std::vector<std::string> names = config.model_names;
+  names.insert(names.end(), config.model_aliases.begin(), config.model_aliases.end());
+  return names;
 }
 
 GateLimits with_seqs(GateLimits limits, const Engine& engine) {
@@ -54,7 +52,7 @@ bool is_id_character(unsigned char c) {
 ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
     : engine(engine_of),
       config(std::move(config_of)),
-      defaults(with_names(config)),
+      defaults(make_openai_defaults(engine, config.answers, all_names(config))),
       gate(with_seqs(config.limits, engine)),
       keep_alive(generations, config.keep_alive),
       responses(config.max_stored_responses),

@@ -21,19 +21,19 @@
 
 namespace foretoken {
 
+// What whoever starts a server says about it; what the engine knows is asked of the engine.
 struct ServeConfig {
   std::vector<std::string> model_names;    // the first is the name that answers have
   std::vector<std::string> model_aliases;  // names that requests may use beside those
   std::string model_folder;                // with tokenizer_config.json, for /tokenizer_info
-  OpenAiDefaults defaults;                 // model_names are filled in from the above
-  GateLimits limits;                       // max_num_seqs is filled in from the engine
-  int num_threads = 2;                     // of the pool
-  size_t max_queued_bodies = 4096;         // requests that wait for a thread of it
-  size_t max_stored_responses = 1024;      // of /v1/responses
-  bool speculation_metrics = false;        // of each request
-  bool tokenizer_info = false;             // serve /tokenizer_info
-  bool needs_key = false;                  // the server has API keys; for /openapi.json
-  int max_logprobs = 20;                   // of the engine's configuration; the same
+  AnswerSettings answers;
+  GateLimits limits;                   // max_num_seqs is filled in from the engine
+  int num_threads = 2;                 // of the pool
+  size_t max_queued_bodies = 4096;     // requests that wait for a thread of it
+  size_t max_stored_responses = 1024;  // of /v1/responses
+  bool speculation_metrics = false;    // of each request
+  bool tokenizer_info = false;         // serve /tokenizer_info
+  bool needs_key = false;              // the server has API keys; for /openapi.json
   // Streams that are silent for so long get a comment; 0: never.
   std::chrono::milliseconds keep_alive{0};
   ServeObserver observer;
@@ -49,7 +49,7 @@ class ServeContext {
 
   Engine& engine;
   const ServeConfig config;
-  const OpenAiDefaults defaults;
+  const OpenAiDefaults defaults;  // of `config` and `engine`
   RequestGate gate;
   GenerationList generations;
   KeepAlive keep_alive;

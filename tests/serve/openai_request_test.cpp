@@ -59,7 +59,7 @@ TEST(OpenAiRequest, ChatWithoutLimitMayFillTheContext) {
 
 TEST(OpenAiRequest, TheModelsDefaultsStay) {
   OpenAiDefaults values = defaults();
-  values.sampling.max_tokens = 33;
+  values.max_new_tokens = 33;
   values.sampling.temperature = 0.5f;
   const auto parsed = parse_openai_request(
       OpenAiKind::kChat, json::parse(R"({"messages": [{"role": "user", "content": "x"}]})"),
@@ -67,6 +67,23 @@ TEST(OpenAiRequest, TheModelsDefaultsStay) {
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(parsed.value().requests[0].sampling.max_tokens, 33);
   EXPECT_EQ(parsed.value().requests[0].sampling.temperature, 0.5f);
+  EXPECT_TRUE(parsed.value().warnings.empty());
+}
+
+TEST(OpenAiRequest, TheModelsLimitHoldsForThoseWhoAskForMore) {
+  OpenAiDefaults values = defaults();
+  values.max_new_tokens = 33;
+  const auto length = [&](OpenAiKind kind, const char* text, size_t num_warnings) {
+    const auto parsed = parse_openai_request(kind, json::parse(text), values);
+    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(parsed.value().warnings.size(), num_warnings) << text;
+    return parsed.value().requests.back().sampling.max_tokens;
+  };
+  EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": ["x", "y"], "max_tokens": 40})", 1), 33);
+  EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x", "max_tokens": 5})", 0), 5);
+  EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x"})", 0), 16);
+  values.max_new_tokens = 7;
+  EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x"})", 0), 7);
 }
 
 TEST(OpenAiRequest, ToolChoiceNoneHidesTheTools) {

@@ -36,26 +36,24 @@ ServeConfig ServeRig::base_config() {
   ServeConfig config;
   config.model_names = {"tiny", "other"};
   config.model_folder = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
-  config.defaults.sampling = engine().default_sampling_params();
-  config.defaults.max_model_len = engine().info().max_model_len;
-  config.defaults.refuse_unparsed_tools = true;
+  config.answers.refuse_unparsed_tools = true;
   config.tokenizer_info = true;
   return config;
 }
 
 void ServeRig::start(ServeConfig config) {
   TearDown();
-  context_ = std::make_unique<ServeContext>(engine(), std::move(config));
-  routes_ = api_routes(*context_);
+  service_ = std::make_unique<Service>(engine(), std::move(config), false);
+  routes_ = service_->routes();
 }
 
 void ServeRig::TearDown() {
   steps().open();
-  if (context_ == nullptr) return;
+  if (service_ == nullptr) return;
   EXPECT_TRUE(wait_idle());
-  context_->pool.stop();
+  service_->stop();
   routes_.clear();
-  context_.reset();
+  service_.reset();
 }
 
 void ServeRig::wait_for_engine() {
@@ -65,7 +63,7 @@ void ServeRig::wait_for_engine() {
   })) << "slots are in use still";
 }
 
-bool ServeRig::wait_idle() { return context_->gate.wait_empty(kPatience); }
+bool ServeRig::wait_idle() { return context().gate.wait_empty(kPatience); }
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "serve/api_routes.h"
 #include "serve/fake_exchange.h"
+#include "serve/service.h"
 #include "serve/step_gate.h"
 
 namespace foretoken::test {
@@ -27,7 +27,7 @@ class ServeRig : public testing::Test {
   void SetUp() override { start(base_config()); }
   void TearDown() override;
   void start(ServeConfig config);
-  ServeContext& context() { return *context_; }
+  ServeContext& context() { return service_->context(); }
 
   // Sends a request to the handler of its route and waits for the answer.
   std::shared_ptr<FakeExchange> send(const std::string& method, const std::string& path,
@@ -45,7 +45,7 @@ class ServeRig : public testing::Test {
   void wait_for_engine();
 
  private:
-  std::unique_ptr<ServeContext> context_;
+  std::unique_ptr<Service> service_;
   std::vector<http::Route> routes_;
 };
 
