@@ -5,6 +5,7 @@
 #include <cctype>
 #include <set>
 
+#include "serve/api_routes.h"
 #include "serve/serve_rig.h"
 
 namespace foretoken {
