@@ -134,7 +134,9 @@ json schemas(const OpenApiFacts& facts) {
   messages = {{"type", "array"}, {"minItems", 1}, {"items", json(messages)}};
   batch["properties"]["n"] = {{"enum", {1, nullptr}}};
   batch["properties"]["stream"] = {{"enum", {false, nullptr}}};
-  for (const char* name : {"tools", "tool_choice"}) batch["properties"].erase(name);
+  for (const char* name : {"tools", "tool_choice", "stream_options"}) {
+    batch["properties"].erase(name);
+  }
   all["ChatBatchRequest"] = std::move(batch);
   all["TokenizeRequest"] = {{"anyOf", {reference("TokenizeText"), reference("TokenizeChat")}}};
   all.update(openapi_parts(facts));

@@ -23,7 +23,7 @@ SAMPLES = {
     "grammar": 'root ::= "a"', "json_schema": SCHEMA, "text": {"format": {"type": "text"}},
     "model": "foretoken-7m", "queue_timeout_seconds": 60, "timeout_seconds": 60,
     "max_tokens": 16, "max_completion_tokens": 16, "max_output_tokens": 16, "n_predict": 16,
-    "min_tokens": 2, "previous_response_id": None,
+    "min_tokens": 2, "previous_response_id": None, "priority": 0,
 }
 
 
@@ -55,9 +55,14 @@ class Samples:
             kind = next(one for one in kind if one != "null")
         return getattr(self, f"make_{kind}")(schema)
 
-    def make_object(self, schema):
+    def make_object(self, schema, wanted=""):
+        """The least object, which holds `wanted` where one of several fields is needed."""
         fields = schema.get("properties", {})
-        return {name: self.value(fields[name], name) for name in schema.get("required", [])}
+        required = list(schema.get("required", []))
+        choices = [one["required"] for one in schema.get("anyOf", []) if "required" in one]
+        if choices:
+            required += next((one for one in choices if wanted in one), choices[0])
+        return {name: self.value(fields[name], name) for name in required}
 
     def make_array(self, schema):
         return [self.value(schema.get("items", {"type": "string"}))
@@ -104,9 +109,11 @@ class EveryOperation(door.DoorCase):
 
     def filled(self, schema, name):
         """The least body with one more field, and what that one needs."""
-        body = self.samples.make_object(schema)
+        body = self.samples.make_object(schema, name)
         fields = schema["properties"]
         for other, value in NEEDS.get(name, {}).items():
+            if other not in fields:
+                continue
             body[other] = self.samples.value(fields[other], other) if value == "sample" else value
         body[name] = self.samples.value(fields[name], name)
         return body
@@ -135,10 +142,10 @@ class EveryOperation(door.DoorCase):
     def test_each_field_as_null(self):
         for path, schemas in self.posts():
             for schema in schemas:
-                optional = set(schema["properties"]) - set(schema.get("required", []))
                 with self.subTest(path):
                     body = self.samples.make_object(schema)
-                    self.post(path, {**body, **{name: None for name in optional}})
+                    unused = {name: None for name in schema["properties"] if name not in body}
+                    self.post(path, {**body, **unused})
 
 
 if __name__ == "__main__":
