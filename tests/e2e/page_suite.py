@@ -1,196 +1,163 @@
 """Drives the chat page of a running server with headless Chromium, by keyboard only.
 
     page_suite.py --url http://127.0.0.1:8000 [--shots DIR]
-    page_suite.py --program build/cpu-release/foretoken
+    page_suite.py --program build/cpu-release/foretoken [--shots DIR]
 
-The second form starts a server of its own. Needs selenium, chromium and chromedriver; ends with 77
-(skipped) where one is missing. Prints a line for each check and ends with 1 at the first that fails.
-With --shots it leaves screenshots: wide and phone, light and dark.
+The second form starts servers of its own: most checks talk to the program, those of Markdown and of
+faults to a stand-in that hands out the program's page (page_stand_in.py). Needs selenium, chromium and
+chromedriver; ends with 77 (skipped) where one is missing. Prints a line for each check and ends with 1 at
+the first that fails. With --shots it leaves screenshots: wide and phone, light and dark.
 """
 
 import argparse
-import json
 import pathlib
-import sys
 import time
 
+from page_driver import SCHEMES, SIZES, Keys, Page, check, make_driver
+from page_stand_in_checks import check_stand_in
 from server_process import Server
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    print("skipped: selenium is not installed")
-    sys.exit(77)
-
-CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 SPECULATION = '{"method": "eagle3", "num_speculative_tokens": 3, "length_policy": "fixed"}'
-SIZES = {"wide": (1200, 800), "phone": (390, 760)}
+KEY = "open-sesame"
 
 
-def make_driver():
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    options.binary_location = CHROMIUM
-    service = Service(DRIVER)
-    return webdriver.Chrome(options=options, service=service)
-
-
-def check(what, holds, seen=""):
-    print(f"{'ok' if holds else 'FAILED'}: {what}" + (f" ({seen})" if seen != "" else ""), flush=True)
-    if not holds:
-        sys.exit(1)
-
-
-class Page:
-    def __init__(self, driver, url):
-        self.driver = driver
-        self.url = url
-
-    def open(self):
-        self.driver.get(self.url)
-        self.until(lambda: self.text("#model") not in ("connecting", ""))
-
-    def until(self, condition, seconds=120):
-        WebDriverWait(self.driver, seconds, poll_frequency=0.1).until(lambda _: condition())
-
-    def find(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        found = self.find(selector)
-        return found[-1].text if found else ""
-
-    def keys(self, *keys):
-        self.driver.switch_to.active_element.send_keys(*keys)
-
-    def focused(self):
-        return self.driver.switch_to.active_element.get_attribute("id")
-
-    # Presses Tab until `element_id` has the focus; False after a whole round.
-    def tab_to(self, element_id):
-        for _ in range(30):
-            if self.focused() == element_id:
-                return True
-            self.keys(Keys.TAB)
-        return False
-
-    def idle(self):
-        return self.find("#send")[0].is_displayed()
-
-    def ask(self, question):
-        answers = len(self.find(".message.assistant"))
-        self.keys(question, Keys.ENTER)
-        self.until(lambda: len(self.find(".message.assistant")) == answers + 1 and self.idle())
-        return self.text(".message.assistant .text")
-
-    # Console errors and everything that the content security policy refused.
-    def complaints(self):
-        return [entry["message"] for entry in self.driver.get_log("browser")
-                if entry["level"] in ("SEVERE", "WARNING")]
-
-
-def set_up_view(driver, size, scheme):
-    width, height = SIZES[size]
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"})
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-
-
-def set_limit(page, tokens):
-    page.driver.execute_script(
-        "localStorage.setItem('foretoken-settings', arguments[0])",
-        json.dumps({"max_tokens": str(tokens), "temperature": "0"}))
+def share(text):
+    return int(text.split()[0])
 
 
 def check_chat(page):
-    check("the prompt has the focus", page.focused() == "prompt")
+    check("the prompt has the focus", page.has_focus("#prompt"))
     answer = page.ask("Tell me a story about a fox.")
     check("an answer streams in", len(answer) > 20, f"{len(answer)} characters")
-    tinted = page.find(".message.assistant mark.draft")
+    tinted = page.texts(".message.assistant mark.draft")
     check("accepted drafts are tinted", len(tinted) > 0, f"{len(tinted)} runs")
-    joined = page.driver.execute_script(
-        "return document.querySelector('.message.assistant .text').textContent")
-    check("tinting loses no text", joined.strip() == answer.strip())
-    check("acceptance is shown", "%" in page.text("#acceptance-now"), page.text("#acceptance-now"))
-    check("tokens a second are shown", page.text("#rate-now") not in ("", "–"), page.text("#rate-now"))
+    joined = page.texts(".message.assistant .text")[-1]
+    check("tinting loses no text", joined.split() == answer.split())
+    for name in ("acceptance-now", "rate-now", "rate-mean", "first-token", "acceptance-length", "context-used"):
+        shown = page.texts(f"#{name}")[0]
+        check(f"{name} is shown", any(c.isdigit() for c in shown), shown)
+    positions = [share(text) for text in page.texts("#positions .share")]
+    check("acceptance by position falls", len(positions) == 3 and positions == sorted(positions, reverse=True)
+          and 0 < positions[0] <= 100, positions)
     points = page.find("#rate-plot .line")[0].get_attribute("points")
     check("the rate is plotted", points.count(",") > 1)
-    check("the focus stays in the prompt", page.focused() == "prompt")
+    check("the focus stays in the prompt", page.has_focus("#prompt"))
+
+
+def check_views(page, shots):
+    page.start(max_tokens="96", temperature="0")
+    for size in SIZES:
+        for scheme in SCHEMES:
+            page.set_view(size, scheme)
+            page.run("sessionStorage.clear()")
+            page.open()
+            check_chat(page)
+            check(f"nothing is wider than the screen ({size})", page.overflow() <= 0)
+            faint = page.faint_texts()
+            check(f"texts stand out ({size}, {scheme})", faint == [], faint)
+            if shots:
+                page.driver.save_screenshot(str(shots / f"page-{size}-{scheme}.png"))
+    page.set_view()
+
+
+def check_drafting(page):
+    page.start(max_tokens="64", temperature="0")
+    question = "Tell me about the moon."
+    with_drafts = page.ask(question)
+    page.press("[name=num_speculative_tokens]", "1")
+    page.keys(Keys.TAB)
+    page.press("#new-chat")
+    with_one = page.ask(question)
+    positions = [share(text) for text in page.texts("#positions .share")]
+    check("with K = 1 only the first position is accepted", positions[0] > 0 and positions[1:] == [0, 0], positions)
+    page.press("[name=method]", "Off")
+    page.press("#new-chat")
+    without = page.ask(question)
+    check("without a drafter nothing is tinted", page.find(".message.assistant mark") == [])
+    check("the text is the same with 3, 1 and no drafts", with_drafts == with_one == without)
+    page.open()
+    check("the choice survives a reload", page.value("[name=method]") == "off")
+
+
+def check_no_limit(page):
+    page.start(temperature="0")
+    answer = page.ask("Tell me a story about a cat.")
+    check("without a limit of tokens an answer goes to its end", len(answer.split()) > 20, f"{len(answer)} characters")
+
+
+def check_chats(page):
+    page.start(max_tokens="24", temperature="0")
+    first = page.ask("Hello there.")
+    page.ask("And again.")
+    page.open()
+    check("a reload keeps the conversation", page.texts(".message.user .text") == ["Hello there.", "And again."])
+    check("its answers and tints too", page.texts(".message.assistant .text")[0].split() == first.split()
+          and page.find(".message.assistant mark.draft") != [])
+    page.press(".message.assistant .again")
+    page.until(page.idle)
+    check("an answer is made anew", page.num_answers() == 2 and page.text(".message.assistant .text") != "")
 
 
 def check_settings(page):
-    check("settings are reached by Tab", page.tab_to("open-settings"))
-    page.keys(Keys.ENTER)
-    check("Enter opens the dialog", page.find("#settings[open]") != [])
-    page.driver.find_element(By.NAME, "speculate").send_keys(Keys.SPACE)
+    page.start()
+    page.press("#open-settings")
+    check("Enter opens the settings", page.find("#settings[open]") != [])
+    page.press("[name=max_tokens]", "7")
     page.keys(Keys.ESCAPE)
     page.until(lambda: page.find("#settings[open]") == [])
-    check("Escape closes it", page.focused() == "open-settings")
-    check("the prompt is reached by Tab", page.tab_to("prompt"))
-    page.ask("Tell me about the moon.")
-    last = page.find(".message.assistant")[-1]
-    check("without speculation nothing is tinted", last.find_elements(By.CSS_SELECTOR, "mark") == [])
+    check("Escape closes them", page.has_focus("#open-settings"))
+    page.ask("Tell me about the sun.")
+    check("a limit of tokens is kept", page.texts("#answer-tokens")[0] == "7 tokens")
+    check("its end is told", "limit" in page.text(".message.assistant .notes"))
 
 
 def check_stop(page):
-    set_limit(page, 4000)
-    page.open()
+    page.start(max_tokens="4000")
     page.keys("Count for a long time.", Keys.ENTER)
-    page.until(lambda: page.text(".message.assistant .text") != "" or page.idle())
+    page.until(lambda: page.text(".message.assistant .text").strip(" …") != "" or page.idle())
     page.keys(Keys.ESCAPE)
     page.until(page.idle)
-    check("Escape stops an answer", True)
+    check("Escape stops an answer", page.text(".message.assistant .text") != "")
 
 
-def check_error(page):
-    page.driver.execute_script("sessionStorage.setItem('foretoken-api-key', 'x')")
-    page.driver.execute_script(
-        "localStorage.setItem('foretoken-settings', JSON.stringify({top_p: '7'}))")
-    page.open()
+def check_refusal(page):
+    page.start(top_p="7")
     page.keys("Hello", Keys.ENTER)
-    page.until(lambda: page.text("#problem") != "")
-    check("the server's refusal is shown", "top_p" in page.text("#problem"), page.text("#problem"))
+    page.until(lambda: page.visible("#problem"))
+    check("the server's refusal is shown", "top_p" in page.text("#problem"), page.text("#problem p"))
+    check("the question stays in the box", page.value("#prompt") == "Hello" and page.find(".message") == [])
 
 
-def check_width(page, size):
-    overflow = page.driver.execute_script(
-        "return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    check(f"nothing is wider than the screen ({size})", overflow <= 0, overflow)
+def check_key(page):
+    page.start(max_tokens="16")
+    check("a key is asked for", page.visible("#key-form") and page.has_focus("#key"))
+    page.press("#prompt", "Hi")
+    page.keys(Keys.ENTER)
+    page.until(page.idle)
+    check("a question without a key stays in the box", page.value("#prompt") == "Hi" and page.visible("#key-form"))
+    page.press("#key", "wrong")
+    page.keys(Keys.ENTER)
+    page.until(lambda: "does not take" in page.text("#problem"))
+    page.run("document.querySelector('#key').value = ''")
+    page.press("#key", KEY)
+    page.keys(Keys.ENTER)
+    page.until(lambda: not page.visible("#key-form") and page.has_focus("#prompt"))
+    page.keys(Keys.ENTER)
+    page.until(lambda: page.num_answers() == 1 and page.idle())
+    check("with the key it is answered", page.text(".message.assistant .text") != "" and not page.visible("#problem"))
+    page.open()
+    check("the key lasts as long as the tab", not page.visible("#key-form"))
+    kept = page.run("return JSON.stringify(localStorage)")
+    check("the key is not kept longer", KEY not in kept)
 
 
-def run(page, shots):
-    page.driver.get(page.url)
-    set_limit(page, 96)
-    for size in SIZES:
-        for scheme in ("light", "dark"):
-            set_up_view(page.driver, size, scheme)
-            page.open()
-            check_chat(page)
-            check_width(page, size)
-            if shots:
-                page.driver.save_screenshot(str(shots / f"page-{size}-{scheme}.png"))
-    check_settings(page)
+def check_program(driver, url, shots):
+    page = Page(driver, url)
+    check_views(page, shots)
+    for part in (check_drafting, check_no_limit, check_chats, check_settings, check_stop, check_refusal):
+        part(page)
     complaints = page.complaints()
     check("the console is silent", complaints == [], complaints)
-    check_stop(page)
-    check_error(page)
-
-
-def drive(url, shots):
-    driver = make_driver()
-    try:
-        started = time.monotonic()
-        run(Page(driver, url), shots)
-        print(f"all held, {time.monotonic() - started:.0f} s")
-    finally:
-        driver.quit()
 
 
 def main():
@@ -200,16 +167,22 @@ def main():
     target.add_argument("--program", help="foretoken, to be started for this")
     parser.add_argument("--shots", type=pathlib.Path)
     arguments = parser.parse_args()
-    for path in (CHROMIUM, DRIVER):
-        if not pathlib.Path(path).exists():
-            print(f"skipped: there is no {path}")
-            sys.exit(77)
     if arguments.shots:
         arguments.shots.mkdir(parents=True, exist_ok=True)
-    if arguments.url:
-        return drive(arguments.url, arguments.shots)
-    with Server(arguments.program, "--speculative-config", SPECULATION) as server:
-        return drive(server.url, arguments.shots)
+    started = time.monotonic()
+    driver = make_driver()
+    try:
+        if arguments.url:
+            check_program(driver, arguments.url, arguments.shots)
+        else:
+            with Server(arguments.program, "--speculative-config", SPECULATION) as server:
+                check_program(driver, server.url, arguments.shots)
+                check_stand_in(driver, server.url, arguments.shots)
+            with Server(arguments.program, "--api-key", KEY) as server:
+                check_key(Page(driver, server.url))
+    finally:
+        driver.quit()
+    print(f"all held, {time.monotonic() - started:.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,85 +1,117 @@
-import { MessageView } from "./message.js";
-import { Meter } from "./meter.js";
-import { Origins } from "./origins.js";
-import { Plot } from "./plot.js";
+import { Announcer } from "./announcer.js";
+import { AnswerRun } from "./answer_run.js";
+import { readModel, readOffer } from "./api.js";
+import { ChatList } from "./chat_list.js";
+import { ChatStore, newChat } from "./chat_store.js";
+import { ChatView } from "./chat_view.js";
+import { byId } from "./dom.js";
+import { Measures } from "./measures.js";
 import { Settings } from "./settings.js";
-import { serverSentData } from "./sse.js";
-
-const byId = (id) => document.getElementById(id);
 
 const log = byId("log");
 const prompt = byId("prompt");
 const dialog = byId("settings");
-const settings = new Settings(dialog.querySelector("form"), () => {
-  log.classList.toggle("plain", !settings.tint);
-  showModel();
-});
-const ratePlot = new Plot(byId("rate-plot"));
-const acceptancePlot = new Plot(byId("acceptance-plot"), { top: 1 });
+const store = new ChatStore();
+const measures = new Measures();
+const announcer = new Announcer(byId("announcer"));
+const settings = new Settings(byId("settings-form"), () => log.classList.toggle("plain", !settings.tint));
+const limits = { maxDrafts: 0, maxLength: null };
 
-let messages = [];
+let chat = newChat();
 let model = null;
-let running = null;
+let running = null;  // {run, view, chat}
 
-function showProblem(text) {
-  const problem = byId("problem");
-  problem.textContent = text;
-  problem.hidden = text === "";
+const view = new ChatView(log, {
+  edit: (index, text) => ask(text, index),
+  again: (index) => answer(index),
+  block: (answerView, text) => running?.view === answerView && announcer.say(text),
+  start: (text) => ask(text),
+});
+const list = new ChatList(store, {
+  open: (id) => openChat(store.load(id) ?? newChat()),
+  renamed: (id, title) => id === chat.id && Object.assign(chat, { title, named: true }),
+  removed: (id) => id === chat.id && leaveDeleted(),
+});
+
+function showProblem(text, askForKey = false) {
+  byId("problem").hidden = text === "";
+  byId("problem").querySelector("p").textContent = text;
+  byId("key-form").hidden = !askForKey;
+  if (askForKey) byId("key").focus();
 }
 
-async function problemOf(response) {
-  const body = await response.text();
-  try {
-    return JSON.parse(body).error.message;
-  } catch {
-    return `the server answered with status ${response.status}`;
-  }
+function tellProblem(error) {
+  const needsKey = error.status === 401;
+  const help = settings.apiKey ? "The server does not take this API key." : "This server asks for an API key.";
+  showProblem(needsKey ? help : error.message, needsKey);
 }
 
-async function showModel() {
-  const label = byId("model");
+// Asks the server for its model and what it offers; throws a ServerProblem.
+async function connect() {
+  model = null;
+  byId("model").textContent = "not connected";
+  const [found, offer] = await Promise.all([
+    readModel(settings.headers()),
+    readOffer(settings.headers()).catch(() => null),
+  ]);
+  model = found.id;
+  byId("model").textContent = model;
+  document.title = `${model} · Foretoken`;
+  Object.assign(limits, { maxLength: found.maxLength, maxDrafts: offer?.maxDrafts ?? 0 });
+  settings.showOffer(offer);
+  measures.reset(limits);
+}
+
+async function tryConnect() {
   try {
-    const response = await fetch("v1/models", { headers: settings.headers() });
-    if (!response.ok) throw new Error(await problemOf(response));
-    model = (await response.json()).data[0].id;
-    label.textContent = model;
+    await connect();
     showProblem("");
+    return true;
   } catch (error) {
-    label.textContent = "not connected";
-    showProblem(`No model: ${error.message}. If the server wants an API key, set it in Settings.`);
+    tellProblem(error);
+    return false;
   }
 }
 
-function setText(id, value) {
-  byId(id).textContent = value ?? "–";
+function keep(changed) {
+  if (changed.deleted) return;
+  changed.updated = Date.now();
+  const kept = store.save(changed);
+  if (!kept) showProblem("The browser's storage is full or off: this conversation will be gone after a reload.");
+  store.openId = chat.id;
+  list.show(chat.id);
 }
 
-function percent(share) {
-  return share === null ? null : `${Math.round(share * 100)} %`;
+// An answer that still runs must not bring it back.
+function leaveDeleted() {
+  chat.deleted = true;
+  openChat(newChat());
 }
 
-function showMeasurements(meter) {
-  const rate = meter.tokensPerSecond();
-  const acceptance = meter.acceptance();
-  const { tokens, accepted } = meter.last;
-  if (rate !== null) {
-    ratePlot.push(rate);
-    setText("rate-now", rate.toFixed(rate < 10 ? 1 : 0));
+function openChat(next) {
+  running?.run.stop();
+  chat = next;
+  store.openId = chat.id;
+  view.show(chat.messages);
+  list.show(chat.id);
+  prompt.focus();
+}
+
+// What the server is told of a chat. Questions that stayed without an answer are one with the next, as
+// templates want the roles to take turns.
+function conversation(messages) {
+  const told = settings.system ? [{ role: "system", content: settings.system }] : [];
+  for (const { role, content } of messages) {
+    if (told.at(-1)?.role === role) told.at(-1).content += `\n\n${content}`;
+    else told.push({ role, content });
   }
-  if (acceptance !== null) acceptancePlot.push(acceptance);
-  setText("acceptance-now", percent(acceptance));
-  const first = meter.firstTokenMilliseconds;
-  setText("first-token", first === null ? null : `${Math.round(first)} ms`);
-  setText("answer-tokens", `${tokens} tokens`);
-  setText("draft-share", percent(tokens > 0 ? accepted / tokens : null));
-  setText("acceptance-length", meter.tokensPerStep()?.toFixed(2));
+  return told;
 }
 
-function chatBody() {
-  const system = settings.system ? [{ role: "system", content: settings.system }] : [];
+function chatBody(messages) {
   return {
     model,
-    messages: [...system, ...messages],
+    messages: conversation(messages),
     stream: true,
     stream_options: { include_usage: true, continuous_usage_stats: true },
     return_token_origins: true,
@@ -87,73 +119,68 @@ function chatBody() {
   };
 }
 
-function showDelta(view, choice, origins) {
-  const { content, reasoning } = choice.delta ?? {};
-  origins.add(choice.token_origins);
-  if (reasoning) {
-    for (const run of origins.split(reasoning)) view.appendReasoning(run.text, run.fromDrafts);
-  }
-  if (content) {
-    for (const run of origins.split(content)) view.append(run.text, run.fromDrafts);
-  }
-  return content ?? "";
+function setRunning(state) {
+  running = state;
+  byId("send").hidden = state !== null;
+  byId("stop").hidden = state === null;
+  log.classList.toggle("busy", state !== null);
 }
 
-// Streams one answer into `view` and returns its text.
-async function readAnswer(response, view) {
-  const meter = new Meter();
-  const origins = new Origins();
-  let text = "";
-  for await (const data of serverSentData(response)) {
-    if (data === "[DONE]") break;
-    const chunk = JSON.parse(data);
-    if (chunk.error) throw new Error(chunk.error.message);
-    view.waiting = false;
-    for (const choice of chunk.choices) {
-      text += showDelta(view, choice, origins);
-      if (choice.finish_reason === "length") view.note("Cut at the limit of tokens.");
-    }
-    if (chunk.usage) {
-      meter.add(chunk.usage);
-      showMeasurements(meter);
-    }
-  }
-  return text;
+// Asks `text` as the message `index` of the chat; what was there and after it goes.
+async function ask(text, index = chat.messages.length) {
+  if (running) return;
+  const before = chat.messages.slice();
+  chat.messages.splice(index, Infinity, { role: "user", content: text });
+  view.cut(index);
+  view.addQuestion(chat.messages[index]);
+  if (await answer(index + 1, before)) return;
+  if (prompt.value.trim() === "") prompt.value = text;
 }
 
-function setRunning(controller) {
-  running = controller;
-  byId("send").hidden = controller !== null;
-  byId("stop").hidden = controller === null;
-}
-
-async function ask(text) {
-  byId("welcome")?.remove();
-  new MessageView(log, "user").append(text);
-  messages.push({ role: "user", content: text });
-  const view = new MessageView(log, "assistant");
-  view.waiting = true;
-  const controller = new AbortController();
-  setRunning(controller);
+// Fills the message `index` with an answer to what is before it. Without one the chat is as `before`;
+// then the result is false.
+async function answer(index, before = chat.messages.slice()) {
+  if (running) return true;
+  const own = chat;
+  own.messages.splice(index);
+  view.cut(index);
+  const answerView = view.addAnswer();
+  const run = new AnswerRun(answerView, (meter, over) => measures.show(meter, limits, over));
+  setRunning({ run, view: answerView, chat: own });
+  Object.assign(answerView, { running: true, waiting: true });
+  announcer.start();
   showProblem("");
+  prompt.focus();
+  let problem = null;
   try {
-    const response = await fetch("v1/chat/completions", {
-      method: "POST",
-      headers: { "Content-Type": "application/json", ...settings.headers() },
-      body: JSON.stringify(chatBody()),
-      signal: controller.signal,
-    });
-    if (!response.ok) throw new Error(await problemOf(response));
-    const answer = await readAnswer(response, view);
-    messages.push({ role: "assistant", content: answer });
+    keep(own);
+    if (model === null) await connect();
+    await run.read(chatBody(own.messages), settings.headers());
   } catch (error) {
-    messages.pop();
-    if (error.name === "AbortError") view.note("Stopped; the next answer does not see this exchange.");
-    else showProblem(error.message);
-  } finally {
-    view.waiting = false;
-    setRunning(null);
+    problem = error;
   }
+  return finish(own, run, answerView, problem, before);
+}
+
+function finish(own, run, answerView, problem, before) {
+  const stopped = problem?.name === "AbortError";
+  const answered = problem === null || run.hasText;
+  if (stopped) answerView.note("Stopped.");
+  else if (problem && run.hasText) answerView.note(`Broke off: ${problem.message}`);
+  answerView.finish();
+  Object.assign(answerView, { running: false, waiting: false });
+  const figures = run.meter?.figures() ?? null;
+  answerView.showFigures(figures);
+  setRunning(null);
+  if (answered) own.messages.push(answerView.message(figures));
+  else own.messages = before;
+  if (own.messages.length > 0) keep(own);
+  else store.remove(own.id);
+  if (!answered && own === chat) view.show(own.messages);
+  list.show();
+  if (problem && !stopped) tellProblem(problem);
+  else announcer.say(stopped ? "Stopped." : "The answer is complete.");
+  return answered;
 }
 
 byId("composer").addEventListener("submit", (event) => {
@@ -170,19 +197,36 @@ prompt.addEventListener("keydown", (event) => {
   byId("composer").requestSubmit();
 });
 
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && running && !dialog.open) running.abort();
+byId("key-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  settings.apiKey = byId("key").value.trim();
+  if (await tryConnect()) prompt.focus();
 });
 
-byId("stop").addEventListener("click", () => running?.abort());
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && running && !dialog.open) running.run.stop();
+});
+
+addEventListener("pagehide", () => {
+  if (!running?.run.hasText) return;
+  const { chat: own, view: answerView, run } = running;
+  store.save({ ...own, messages: [...own.messages, answerView.message(run.meter.figures())] });
+});
+
+byId("stop").addEventListener("click", () => running?.run.stop());
+byId("close-problem").addEventListener("click", () => {
+  showProblem("");
+  prompt.focus();
+});
 byId("open-settings").addEventListener("click", () => dialog.showModal());
 byId("reset-settings").addEventListener("click", () => settings.reset());
+dialog.addEventListener("close", () => { if (model === null) tryConnect(); });
 byId("new-chat").addEventListener("click", () => {
-  running?.abort();
-  messages = [];
-  log.replaceChildren();
-  prompt.focus();
+  list.setDrawer(false);
+  openChat(newChat());
 });
 
 log.classList.toggle("plain", !settings.tint);
-showModel();
+measures.reset(limits);
+openChat((store.openId && store.load(store.openId)) || chat);
+tryConnect();

@@ -1,66 +1,127 @@
-function element(name, className, text = "") {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
+import { copyButton } from "./copy.js";
+import { button, element } from "./dom.js";
+import { durationText, percent, rateText } from "./measures.js";
+import { RichText } from "./rich_text.js";
+
+function figuresText({ tokens, accepted, first, rate }) {
+  const parts = [`${tokens} tokens`];
+  if (rate !== null) parts.push(`${rateText(rate)} tokens/s`);
+  if (first !== null) parts.push(`first after ${durationText(first)}`);
+  if (accepted > 0) parts.push(`${percent(accepted / tokens)} from drafts`);
+  return parts.join(" · ");
 }
 
-// One message of the conversation. Text is only ever set as text, never as markup.
-export class MessageView {
-  constructor(log, role) {
-    this.log = log;
-    this.article = element("article", `message ${role}`);
-    this.article.append(element("h2", "", role === "user" ? "You" : "Model"));
-    this.body = element("p", "text");
-    this.article.append(this.body);
-    log.append(this.article);
-    this.scroll(true);
+// A question: text as it was written, with a form to change it.
+export class QuestionView {
+  // `onEdit` gets the new text.
+  constructor(message, onEdit) {
+    this.body = element("p", "text", message.content);
+    this.edit = button("Edit", "quiet edit-question", () => this.startEdit(message.content, onEdit));
+    const again = button("Ask again", "quiet again", () => onEdit(message.content));
+    this.foot = element("div", "foot", "", again, this.edit, copyButton("Copy this question", () => message.content));
+    this.article = element("article", "message user", "", element("h2", "hidden", "You"), this.body, this.foot);
   }
 
-  set waiting(on) { this.body.classList.toggle("waiting", on); }
+  startEdit(text, onEdit) {
+    const field = element("textarea");
+    field.value = text;
+    field.rows = 3;
+    field.setAttribute("aria-label", "Question");
+    const send = element("button", "primary", "Send");
+    send.type = "submit";
+    const cancel = button("Cancel", "", () => end());
+    const form = element("form", "edit", "", field, element("div", "", "", cancel, send));
+    const end = () => {
+      form.replaceWith(this.body, this.foot);
+      this.edit.focus();
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (field.value.trim()) onEdit(field.value.trim());
+    });
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        end();
+      }
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        form.requestSubmit();
+      }
+    });
+    this.body.remove();
+    this.foot.replaceWith(form);
+    field.focus();
+  }
+}
 
-  // Adds text at the end; `fromDrafts` tells where it came from.
-  append(text, fromDrafts = false) {
-    const follow = this.atEnd();
-    this.appendTo(this.body, text, fromDrafts);
-    this.scroll(follow);
+// An answer: Markdown that grows, its reasoning folded, notes and what was measured.
+export class AnswerView {
+  // `on`: {draw, block(text), again}. `again` asks the same question once more.
+  constructor(on) {
+    this.on = on;
+    this.body = element("div", "text");
+    this.notes = element("ul", "notes");
+    this.figures = element("span", "figures");
+    this.foot = element("div", "foot", "", this.figures, copyButton("Copy this answer", () => this.text.source),
+                        button("Regenerate", "quiet again", on.again));
+    this.article = element("article", "message assistant", "", element("h2", "hidden", "Model"), this.body,
+                           this.notes, this.foot);
+    this.text = new RichText(this.body, { onDraw: on.draw, onBlock: on.block });
+    this.thoughts = null;
   }
 
-  appendReasoning(text, fromDrafts = false) {
-    if (!this.reasoning) {
-      const details = document.createElement("details");
-      details.append(element("summary", "", "Reasoning"));
-      this.reasoning = element("p", "text");
-      details.append(this.reasoning);
+  // A kept message of a chat.
+  restore(message) {
+    if (message.reasoning) this.reasoning().restore(message.reasoning, message.reasoningRuns);
+    this.text.restore(message.content, message.runs);
+    for (const note of message.notes ?? []) this.note(note);
+    this.showFigures(message.figures);
+  }
+
+  set running(on) {
+    this.article.classList.toggle("running", on);
+    this.article.setAttribute("aria-busy", String(on));
+  }
+
+  set waiting(on) { this.article.classList.toggle("waiting", on); }
+
+  append(text, fromDrafts) { this.text.append(text, fromDrafts); }
+
+  reasoning() {
+    if (this.thoughts === null) {
+      const body = element("div", "thoughts");
+      const details = element("details", "", "", element("summary", "", "Reasoning"), body);
       this.article.insertBefore(details, this.body);
+      this.thoughts = new RichText(body, { onDraw: this.on.draw });
     }
-    this.appendTo(this.reasoning, text, fromDrafts);
+    return this.thoughts;
   }
 
   note(text) {
-    this.article.append(element("p", "note", text));
-    this.scroll(this.atEnd());
+    const known = [...this.notes.children].some((note) => note.textContent === text);
+    if (!known) this.notes.append(element("li", "", text));
   }
 
-  appendTo(parent, text, fromDrafts) {
-    if (text === "") return;
-    const last = parent.lastChild;
-    const name = fromDrafts ? "MARK" : "#text";
-    if (last && last.nodeName === name) {
-      const node = fromDrafts ? last.firstChild : last;
-      node.appendData(text);
-    } else if (fromDrafts) {
-      parent.append(element("mark", "draft", text));
-    } else {
-      parent.append(document.createTextNode(text));
-    }
+  showFigures(figures) {
+    this.figures.textContent = figures?.tokens > 0 ? figuresText(figures) : "";
   }
 
-  atEnd() {
-    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
+  finish() {
+    this.thoughts?.finish();
+    this.text.finish();
   }
 
-  scroll(follow) {
-    if (follow) this.log.scrollTop = this.log.scrollHeight;
+  // What is kept of it.
+  message(figures) {
+    return {
+      role: "assistant",
+      content: this.text.source,
+      runs: this.text.runs.lengths,
+      reasoning: this.thoughts?.source ?? "",
+      reasoningRuns: this.thoughts?.runs.lengths ?? [],
+      notes: [...this.notes.children].map((note) => note.textContent),
+      figures,
+    };
   }
 }

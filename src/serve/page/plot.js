@@ -1,11 +1,4 @@
-const svgNamespace = "http://www.w3.org/2000/svg";
-
-function shape(svg, name, className) {
-  const element = document.createElementNS(svgNamespace, name);
-  element.setAttribute("class", className);
-  svg.append(element);
-  return element;
-}
+import { svgShape } from "./dom.js";
 
 // A line of the last `capacity` values in an <svg>, from 0 to `top` or to the largest value.
 export class Plot {
@@ -15,8 +8,8 @@ export class Plot {
     this.values = [];
     svg.setAttribute("viewBox", "0 0 100 40");
     svg.setAttribute("preserveAspectRatio", "none");
-    this.area = shape(svg, "polygon", "area");
-    this.line = shape(svg, "polyline", "line");
+    this.area = svgShape(svg, "polygon", { class: "area" });
+    this.line = svgShape(svg, "polyline", { class: "line" });
   }
 
   push(value) {
