@@ -42,6 +42,7 @@ function showProblem(text, askForKey = false) {
 
 function tellProblem(error) {
   const needsKey = error.status === 401;
+  if (model === null) byId("model").textContent = "not connected";
   const help = settings.apiKey ? "The server does not take this API key." : "This server asks for an API key.";
   showProblem(needsKey ? help : error.message, needsKey);
 }
@@ -49,7 +50,7 @@ function tellProblem(error) {
 // Asks the server for its model and what it offers; throws a ServerProblem.
 async function connect() {
   model = null;
-  byId("model").textContent = "not connected";
+  byId("model").textContent = "connecting";
   const [found, offer] = await Promise.all([
     readModel(settings.headers()),
     readOffer(settings.headers()).catch(() => null),
