@@ -44,5 +44,5 @@ if(FORETOKEN_TESTS AND NOT FORETOKEN_SANITIZE)
   add_test(NAME install/example
     COMMAND ${CMAKE_COMMAND} -D SOURCE_DIR=${PROJECT_SOURCE_DIR} -D BINARY_DIR=${PROJECT_BINARY_DIR}
             -P ${PROJECT_SOURCE_DIR}/cmake/test_install.cmake)
-  set_tests_properties(install/example PROPERTIES TIMEOUT 1800)
+  set_tests_properties(install/example PROPERTIES TIMEOUT 1800 LABELS slow)
 endif()

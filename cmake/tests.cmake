@@ -62,6 +62,21 @@ foreach(folder IN LISTS test_folders)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 1800)
 endforeach()
 
+# Labels stand beside the tests, in tests/<folder>/labels.cmake; tests_asan and tests_tsan build what
+# the sanitizers run.
+file(WRITE ${PROJECT_BINARY_DIR}/test_labels.cmake
+  "set(folders ${test_folders})\ninclude(${PROJECT_SOURCE_DIR}/tests/labels.cmake)\n")
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/test_labels.cmake)
+add_custom_target(tests_asan)
+add_custom_target(tests_tsan)
+foreach(folder IN LISTS test_folders)
+  set(sanitizers "")
+  include(${PROJECT_SOURCE_DIR}/tests/${folder}/labels.cmake OPTIONAL)
+  foreach(sanitizer IN LISTS sanitizers)
+    add_dependencies(tests_${sanitizer} test_${folder})
+  endforeach()
+endforeach()
+
 # The server under the official clients, from a virtual environment inside the build folder; skips
 # (77) where pip cannot install them.
 find_package(Python3 COMPONENTS Interpreter)
@@ -69,7 +84,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/openai COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/openai_suite.py $<TARGET_FILE:foretoken>
     ${PROJECT_BINARY_DIR}/e2e-venv)
-  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
   # What clients send, against the program as a user starts it: one test for each x_door.py. Those
   # that need the official clients skip (77) where pip cannot install them.
   file(GLOB door_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/doors/*_door.py)
@@ -78,32 +93,32 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     string(REGEX REPLACE "_door$" "" door ${door})
     add_test(NAME doors/${door} COMMAND ${Python3_EXECUTABLE} ${door_file} $<TARGET_FILE:foretoken>
       ${PROJECT_BINARY_DIR}/e2e-venv)
-    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS fast)
   endforeach()
   # How the program ends, and a batch that is killed and resumed.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE)
+  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
   # The same load in a small size.
   add_test(NAME e2e/serve_load COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:foretoken> serve)
-  set_tests_properties(e2e/serve_load PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE)
+  set_tests_properties(e2e/serve_load PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
   # The unit and the Dockerfile under their linters; skips (77) where none is there.
   add_test(NAME e2e/packaging COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/packaging_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/packaging PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  set_tests_properties(e2e/packaging PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS slow)
   # Ranks as threads, processes and hosts, killed and stopped ones among them.
   add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/ranks PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE)
+  set_tests_properties(e2e/ranks PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE LABELS slow)
   # Ranks on GPUs as processes and hosts, through NCCL; skips (77) without a GPU.
   add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/gpu_ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RUN_SERIAL TRUE)
+  set_tests_properties(e2e/gpu_ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be
@@ -115,7 +130,7 @@ if(FORETOKEN_CUDA AND device_check_sources)
   target_include_directories(device_check PRIVATE ${PROJECT_SOURCE_DIR}/tests/cuda)
   add_dependencies(device_check foretoken_cuda)
   add_test(NAME cuda/device_check COMMAND device_check)
-  set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
   # Times of the ops alone; built when asked for.
   add_executable(cuda_kernels_bench EXCLUDE_FROM_ALL
                                     ${PROJECT_SOURCE_DIR}/bench/cuda/cuda_kernels_bench.cpp)
@@ -125,7 +140,7 @@ if(FORETOKEN_CUDA AND device_check_sources)
   if(Python3_Interpreter_FOUND)
     add_test(NAME cuda/arrivals COMMAND ${Python3_EXECUTABLE}
       ${PROJECT_SOURCE_DIR}/tools/cuda/check_arrivals.py $<TARGET_FILE:foretoken_cuda>)
-    set_tests_properties(cuda/arrivals PROPERTIES SKIP_RETURN_CODE 77)
+    set_tests_properties(cuda/arrivals PROPERTIES SKIP_RETURN_CODE 77 LABELS slow)
   endif()
 endif()
 
@@ -135,7 +150,7 @@ target_link_libraries(test_group_program PRIVATE foretoken_warnings ft_group)
 if(Python3_Interpreter_FOUND)
   add_test(NAME e2e/group COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/group_suite.py $<TARGET_FILE:test_group_program>)
-  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE)
+  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE LABELS slow)
 endif()
 
 # The load suite against the server's layer alone.
@@ -145,5 +160,5 @@ target_link_libraries(http_example_server PRIVATE foretoken_warnings ft_http)
 if(Python3_Interpreter_FOUND)
   add_test(NAME e2e/http_load COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:http_example_server>)
-  set_tests_properties(e2e/http_load PROPERTIES TIMEOUT 1800)
+  set_tests_properties(e2e/http_load PROPERTIES TIMEOUT 1800 LABELS slow)
 endif()

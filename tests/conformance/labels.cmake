@@ -1,0 +1,10 @@
+# See tests/labels.cmake.
+set(sanitizers tsan)
+# One axis of a drafter stands for the others under a sanitizer: they differ in values, not in who
+# touches them.
+set(slow
+  "DrafterIdentity\\.(Alone|Adaptive|Probabilistic|Reduced)" "Identity.*Sampled" "Math500" "/Bonus"
+  "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
+  "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
+  "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "Layouts\\.IdsAre"
+  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv")

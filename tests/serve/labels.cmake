@@ -1,0 +1,3 @@
+# See tests/labels.cmake.
+set(sanitizers tsan)
+set(slow "ResponseStore\\.(Bytes|AReplaced)")
