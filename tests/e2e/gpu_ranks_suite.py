@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -26,6 +27,7 @@ SKIPPED = 77
 MODEL = str(MODELS / "foretoken-7m")
 PATIENCE = 300  # seconds for one start with all its requests
 LIMIT = 10  # from the end of a rank to the end of the others
+STARTED = "KV blocks of"  # of the line that rank 0 logs when its engine has started
 GRAMMARS = ["( [a-z]{1,6}){2,3}\\.", "[A-Z]{3,8}"]
 COMMON = ["--device", "cuda", "--dtype", "float32", "--max-model-len", "256", "--max-num-seqs", "8"]
 COMMON += ["--max-num-batched-tokens", "64", "--num-gpu-blocks-override", "256"]
@@ -92,6 +94,18 @@ class Group:
                 err += f"\n(killed after {patience} s)"
             results.append((process.returncode, out, err))
         return results
+
+    def wait_for_start(self, patience):
+        """Reads rank 0's log up to the line that says what engine has started; returns it."""
+        log = ""
+        watchdog = threading.Timer(patience, self.kill)
+        watchdog.start()
+        for line in self.processes[0].stderr:
+            log += line
+            if STARTED in line:
+                break
+        watchdog.cancel()
+        return log
 
     def kill(self):
         for process in self.processes:
@@ -198,14 +212,20 @@ class Suite:
         self.same(texts[1], texts[0], "NCCL beside one rank, under grammars")
 
     def killed(self):
+        """Rank 1 is killed once the engine has started, with work at hand that takes minutes."""
+        many = os.path.join(self.folder.name, "many.jsonl")
+        with open(many, "w", encoding="utf-8") as file:
+            for i in range(20000):
+                file.write(json.dumps({"request_id": str(i), "prompt": PROMPTS[i % len(PROMPTS)]}) + "\n")
+        command = ["generate", MODEL, "--json", "--ignore-eos", "--max-tokens", "200", "--jsonl", many]
         for nccl in (False, True):
-            group = Group(self.program, self.command(2, 200), 2, nccl, ["-tp", "2"])
-            time.sleep(8)
+            group = Group(self.program, [*command, *drafters(2)], 2, nccl, ["-tp", "2"])
+            log = group.wait_for_start(PATIENCE)
             alive = group.processes[0].poll() is None
             group.processes[1].kill()
             begin = time.monotonic()
             code, _, err = group.outputs(LIMIT)[0]
-            expect(alive and code == 1 and "rank 1" in err, f"rank 0 ended with {code}, {alive=}:\n{err}")
+            expect(alive and code == 1 and "rank 1" in err, f"rank 0 ended with {code}, {alive=}:\n{log}{err}")
             print(f"  rank 1 killed: rank 0 ends after {time.monotonic() - begin:.1f} s", flush=True)
 
 
