@@ -6,6 +6,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
+find_package(ZLIB REQUIRED)
 
 # Not find_package(dnnl): Debian's package file wants OpenCL, which the CPU engine never uses.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

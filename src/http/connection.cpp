@@ -139,6 +139,7 @@ awaitable<bool> Connection::serve_request() {
     parser.discard_body();
   } else {
     parser.set_body_limit(admission.max_body_bytes);
+    if (admission.body_is_packed) parser.inflate_body();
   }
   const bool whole = co_await receive_body(parser);
   if (!whole) {

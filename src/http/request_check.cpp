@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "http/header_text.h"
+#include "http/inflater.h"
 #include "http/target.h"
 
 namespace foretoken::http {
@@ -48,6 +49,10 @@ std::optional<OwnAnswer> check_key(const ServerState& state, const Route& route,
                    {{"WWW-Authenticate", "Bearer"}}};
 }
 
+bool is_plain(std::string_view encoding) {
+  return encoding.empty() || same_name(encoding, "identity");
+}
+
 std::optional<OwnAnswer> check_body(const RequestHead& head, const Request& request,
                                     size_t max_body_bytes) {
   const std::string_view expect = request.header("expect");
@@ -55,8 +60,11 @@ std::optional<OwnAnswer> check_body(const RequestHead& head, const Request& requ
     return OwnAnswer{417, "the only expectation understood here is 100-continue", {}};
   }
   const std::string_view encoding = request.header("content-encoding");
-  if (head.has_body() && !encoding.empty() && !same_name(encoding, "identity")) {
-    return OwnAnswer{415, "compressed bodies are not taken: send it without Content-Encoding", {}};
+  if (head.has_body() && !is_plain(encoding) && !Inflater::takes(encoding)) {
+    return OwnAnswer{415,
+                     "a body with Content-Encoding " + std::string(encoding) +
+                         " is not taken: send it with gzip, deflate, or as it is",
+                     {{"Accept-Encoding", "gzip, deflate"}}};
   }
   if (head.content_length.value_or(0) > max_body_bytes) {
     return OwnAnswer{413,
@@ -108,6 +116,7 @@ Admission admit(const ServerState& state, const RequestHead& head, Request& requ
   admission.answer = check_key(state, *match.route, request);
   if (!admission.answer) admission.answer = check_body(head, request, admission.max_body_bytes);
   if (admission.answer) return admission;
+  admission.body_is_packed = head.has_body() && !is_plain(request.header("content-encoding"));
   request.path_values = std::move(match.path_values);
   admission.route = match.route;
   return admission;

@@ -19,6 +19,7 @@ struct OwnAnswer {
 struct Admission {
   const Route* route = nullptr;  // null where `answer` is set
   size_t max_body_bytes = 0;
+  bool body_is_packed = false;  // by gzip or deflate
   std::optional<OwnAnswer> answer;
 };
 

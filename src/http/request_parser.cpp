@@ -5,6 +5,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "http/header_text.h"
+#include "http/inflater.h"
 
 namespace foretoken::http {
 namespace {
@@ -44,6 +45,7 @@ class RequestParser::Impl final : public bhttp::basic_parser<true> {
   std::string body_;
   uint64_t num_body_bytes_ = 0;
   bool discard_ = false;
+  std::optional<Inflater> inflater_;  // of a packed body
   bool started_ = false;
   bool has_request_line_ = false;
   size_t num_searched_ = 0;  // bytes of the request line without a line feed
@@ -76,7 +78,7 @@ class RequestParser::Impl final : public bhttp::basic_parser<true> {
   std::size_t on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) override {
     return add_body(bytes, ec);
   }
-  void on_finish_impl(error_code&) override { done_ = true; }
+  void on_finish_impl(error_code& ec) override;
 
   size_t num_header_bytes_ = 0;
   size_t num_headers_ = 0;
@@ -232,8 +234,24 @@ size_t RequestParser::Impl::add_body(string_view bytes, error_code& ec) {
     refuse(413, "the body is longer than " + std::to_string(limits_.body_bytes) + " bytes", ec);
     return bytes.size();
   }
-  if (!discard_) body_.append(bytes.data(), bytes.size());
+  if (discard_) return bytes.size();
+  if (!inflater_) {
+    body_.append(bytes.data(), bytes.size());
+    return bytes.size();
+  }
+  const Status status = inflater_->push(view(bytes), limits_.body_bytes, &body_);
+  if (!status.ok()) {
+    const bool long_body = status.code() == StatusCode::kResourceExhausted;
+    refuse(long_body ? 413 : 400, status.message(), ec);
+  }
   return bytes.size();
+}
+
+void RequestParser::Impl::on_finish_impl(error_code& ec) {
+  if (inflater_ && !discard_ && !inflater_->ended()) {
+    return refuse(400, "the packed body ends before it is whole", ec);
+  }
+  done_ = true;
 }
 
 RequestParser::RequestParser(const ParserLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
@@ -250,6 +268,7 @@ const RequestHead& RequestParser::head() const { return impl_->head_; }
 RequestHead RequestParser::take_head() { return std::move(impl_->head_); }
 void RequestParser::set_body_limit(size_t num_bytes) { impl_->limits_.body_bytes = num_bytes; }
 void RequestParser::discard_body() { impl_->discard_ = true; }
+void RequestParser::inflate_body() { impl_->inflater_.emplace(); }
 uint64_t RequestParser::num_body_bytes() const { return impl_->num_body_bytes_; }
 std::string RequestParser::take_body() { return std::move(impl_->body_); }
 

@@ -58,7 +58,10 @@ class RequestParser {
   // Between head and body: another limit for the body, or a body that is read and forgotten.
   void set_body_limit(size_t num_bytes);
   void discard_body();
-  // Bytes of the body so far, chunk framing left out.
+  // Between head and body: the body is packed by gzip or deflate, and its limit holds for what it
+  // holds.
+  void inflate_body();
+  // Bytes of the body as they came so far, chunk framing left out.
   uint64_t num_body_bytes() const;
   std::string take_body();
 

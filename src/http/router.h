@@ -17,7 +17,9 @@ struct RouteMatch {
 };
 
 // The table of routes. A part "{name}" of a pattern stands for one whole part of a path that is not
-// empty; patterns without such parts come first. Read from any thread.
+// empty, and a last part "{name...}" for all that is left of it, with its slashes; patterns without
+// such parts come first, those with a rest last. A path that no route has is looked for once more
+// without empty parts ("/v1//models/"). Read from any thread.
 class Router {
  public:
   // InvalidArgument for a pattern that does not begin with /, braces around half a part, a route
@@ -32,7 +34,13 @@ class Router {
     Route route;
     std::vector<std::string> parts;  // "" for {name}
     size_t num_open = 0;
+    bool takes_rest = false;  // the last part
   };
+  RouteMatch match_parts(std::string_view method, const std::vector<std::string>& parts) const;
+  static bool fits(const Entry& entry, const std::vector<std::string>& path);
+  static std::vector<std::string> open_values(const Entry& entry,
+                                              const std::vector<std::string>& path);
+
   std::vector<Entry> entries_;
 };
 
