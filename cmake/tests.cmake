@@ -117,7 +117,8 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   set_tests_properties(e2e/gpu_ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
-    ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>)
+    ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>
+    --environment ${PROJECT_BINARY_DIR}/e2e-venv)
   set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
 endif()
 

@@ -1,11 +1,21 @@
 """The chat page in headless Chromium, used by keyboard only.
 
-Importing it ends the program with 77 (skipped) where selenium, chromium or chromedriver is missing.
+Importing it ends the program with 77 (skipped) where chromium, chromedriver or selenium is missing. The
+last comes from the clients' environment where the program is called with --environment FOLDER.
 """
 
 import pathlib
 import sys
 
+from client_environment import enter_environment
+
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+for needed in (CHROMIUM, DRIVER):
+    if not pathlib.Path(needed).exists():
+        print(f"skipped: there is no {needed}")
+        sys.exit(77)
+if "--environment" in sys.argv:
+    enter_environment(sys.argv[sys.argv.index("--environment") + 1], ("selenium",))
 try:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -15,12 +25,6 @@ try:
 except ImportError:
     print("skipped: selenium is not installed")
     sys.exit(77)
-
-CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
-for needed in (CHROMIUM, DRIVER):
-    if not pathlib.Path(needed).exists():
-        print(f"skipped: there is no {needed}")
-        sys.exit(77)
 
 SIZES = {"wide": (1280, 800), "phone": (390, 760)}
 SCHEMES = ("light", "dark")

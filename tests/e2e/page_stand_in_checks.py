@@ -248,6 +248,26 @@ def check_stops(page, server):
     check("a question that was stopped before its answer is back in the box", page.value("#prompt") == "Never?")
 
 
+def check_reload(page, server):
+    server.answers["Long?"] = Answer("word " * 2000, pause=0.02)
+    server.answers["Never?"] = Answer("late", delay=3)
+    page.start()
+    page.keys("Never?", Keys.ENTER)
+    page.until(lambda: page.visible("#stop"))
+    page.open()
+    check("a reload keeps a question without an answer", page.texts(".message .text") == ["Never?"])
+    server.answers["Never?"] = Answer("now")
+    page.press(".message.user .again")
+    page.until(lambda: page.num_answers() == 1 and page.idle())
+    check("it can be asked again", page.text(".message.assistant .text").strip() == "now")
+    check("and is told once", server.bodies[-1]["messages"] == [{"role": "user", "content": "Never?"}])
+    page.keys("Long?", Keys.ENTER)
+    page.until(lambda: "word" in page.text(".message.assistant .text"))
+    page.open()
+    check("a reload keeps what came of an answer", "word" in page.text(".message.assistant .text")
+          and len(page.find(".message")) == 4)
+
+
 def check_history(page, server):
     server.answers["Alpha?"] = Answer("one")
     page.start()
@@ -300,7 +320,7 @@ def check_stand_in(driver, page_url, shots):
         page = Page(driver, server.url)
         check_markdown(page, server, shots)
         for part in (check_tints, check_evil, check_copy, check_times, check_bodies, check_edit, check_failures,
-                     check_stops, check_history, check_bounds):
+                     check_stops, check_reload, check_history, check_bounds):
             part(page, server)
         complaints = page.complaints()
         check("the console is silent", complaints == [], complaints)

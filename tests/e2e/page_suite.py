@@ -1,7 +1,7 @@
 """Drives the chat page of a running server with headless Chromium, by keyboard only.
 
     page_suite.py --url http://127.0.0.1:8000 [--shots DIR]
-    page_suite.py --program build/cpu-release/foretoken [--shots DIR]
+    page_suite.py --program build/cpu-release/foretoken [--shots DIR] [--environment build/e2e-venv]
 
 The second form starts servers of its own: most checks talk to the program, those of Markdown and of
 faults to a stand-in that hands out the program's page (page_stand_in.py). Needs selenium, chromium and
@@ -158,10 +158,21 @@ def check_key(page):
     check("the key is not kept longer", KEY not in kept)
 
 
+def check_loading(page):
+    page.start()
+    loaded = page.run("return performance.getEntriesByType('resource').map((one) => one.name)")
+    foreign = [name for name in loaded if not name.startswith(page.url)]
+    check("nothing is loaded from elsewhere", len(loaded) > 20 and foreign == [], foreign or len(loaded))
+    page.open()
+    sent = page.run("return performance.getEntriesByType('resource').filter((one) => one.name.includes('/page/') &&"
+                    " one.encodedBodySize > 0 && one.transferSize >= one.encodedBodySize).map((one) => one.name)")
+    check("a second load is told that its files are the same", sent == [], sent)
+
+
 def check_program(driver, url, shots):
     page = Page(driver, url)
     check_views(page, shots)
-    for part in (check_drafting, check_no_limit, check_chats, check_settings, check_stop, check_refusal):
+    for part in (check_loading, check_drafting, check_no_limit, check_chats, check_settings, check_stop, check_refusal):
         part(page)
     complaints = page.complaints()
     check("the console is silent", complaints == [], complaints)
@@ -173,6 +184,7 @@ def main():
     target.add_argument("--url")
     target.add_argument("--program", help="foretoken, to be started for this")
     parser.add_argument("--shots", type=pathlib.Path)
+    parser.add_argument("--environment", help="folder of a virtual environment that gets selenium")
     arguments = parser.parse_args()
     if arguments.shots:
         arguments.shots.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ const limits = { maxDrafts: 0, maxLength: null };
 let chat = newChat();
 let model = null;
 let running = null;  // {run, view, chat}
+let leaving = false;  // the page goes, and what it waits for fails
 
 const view = new ChatView(log, {
   edit: (index, text) => ask(text, index),
@@ -36,7 +37,14 @@ const list = new ChatList(store, {
 function showProblem(text, askForKey = false) {
   byId("problem").hidden = text === "";
   byId("problem").querySelector("p").textContent = text;
-  byId("key-form").hidden = !askForKey;
+  if (!CSS.supports("field-sizing", "content")) {
+  prompt.addEventListener("input", () => {
+    prompt.style.height = "auto";
+    prompt.style.height = `${prompt.scrollHeight}px`;
+  });
+}
+
+byId("key-form").hidden = !askForKey;
   if (askForKey) byId("key").focus();
 }
 
@@ -75,10 +83,10 @@ async function tryConnect() {
 }
 
 function keep(changed) {
-  if (changed.deleted) return;
+  if (changed.deleted || leaving) return;
   changed.updated = Date.now();
-  const kept = store.save(changed);
-  if (!kept) showProblem("The browser's storage is full or off: this conversation will be gone after a reload.");
+  if (changed.messages.length === 0) store.remove(changed.id);
+  else if (!store.save(changed)) showProblem("The browser keeps no more: a reload will lose this conversation.");
   store.openId = chat.id;
   list.show(chat.id);
 }
@@ -175,8 +183,7 @@ function finish(own, run, answerView, problem, before) {
   setRunning(null);
   if (answered) own.messages.push(answerView.message(figures));
   else own.messages = before;
-  if (own.messages.length > 0) keep(own);
-  else store.remove(own.id);
+  keep(own);
   if (!answered && own === chat) view.show(own.messages);
   list.show();
   if (problem && !stopped) tellProblem(problem);
@@ -208,7 +215,9 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && running && !dialog.open) running.run.stop();
 });
 
+addEventListener("pageshow", () => { leaving = false; });
 addEventListener("pagehide", () => {
+  leaving = true;
   if (!running?.run.hasText) return;
   const { chat: own, view: answerView, run } = running;
   store.save({ ...own, messages: [...own.messages, answerView.message(run.meter.figures())] });
