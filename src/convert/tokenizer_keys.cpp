@@ -240,6 +240,20 @@ Status add_pieces(const Json& tokenizer, const Vocabulary& vocabulary, const std
   return {};
 }
 
+// The usual template, and others under names of their own.
+void add_chat_templates(const std::map<std::string, std::string>& templates, GgufKeys& keys) {
+  std::vector<std::string> names;
+  for (const auto& [name, source] : templates) {
+    if (name == "default") {
+      keys.add_text("tokenizer.chat_template", source);
+      continue;
+    }
+    keys.add_text("tokenizer.chat_template." + name, source);
+    names.push_back(name);
+  }
+  if (!names.empty()) keys.add_texts("tokenizer.chat_templates", names);
+}
+
 }  // namespace
 
 Status add_tokenizer_keys(const ModelFiles& model, int32_t vocab_size,
@@ -264,10 +278,7 @@ Status add_tokenizer_keys(const ModelFiles& model, int32_t vocab_size,
   Ends ends;
   FT_RETURN_IF_ERROR(read_ends(tokenizer.value("post_processor", Json()), where, &ends));
   FT_RETURN_IF_ERROR(SpecialTokens(vocabulary, config, keys, where).add(ends, eos_ids));
-  const auto chat = config.chat_templates.find("default");
-  if (chat != config.chat_templates.end()) {
-    keys.add_text("tokenizer.chat_template", chat->second);
-  }
+  add_chat_templates(config.chat_templates, keys);
   return {};
 }
 

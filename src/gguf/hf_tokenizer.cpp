@@ -174,6 +174,22 @@ Result<Json> piece_tokenizer(const GgufFile& file, const Vocabulary& vocabulary)
               {"model", std::move(model)}};
 }
 
+// One template, or a list of {"name", "template"} where there are others beside it.
+Result<Json> chat_templates(const GgufFile& file) {
+  FT_ASSIGN_OR_RETURN(const auto source, file.text("tokenizer.chat_template"));
+  std::set<std::string> names = {"tool_use", "rag"};
+  FT_ASSIGN_OR_RETURN(const auto* listed, file.texts("tokenizer.chat_templates"));
+  if (listed != nullptr) names.insert(listed->begin(), listed->end());
+  Json named = Json::array();
+  for (const std::string& name : names) {
+    FT_ASSIGN_OR_RETURN(const auto other, file.text("tokenizer.chat_template." + name));
+    if (other) named.push_back({{"name", name}, {"template", *other}});
+  }
+  if (named.empty()) return source ? Json(*source) : Json();
+  if (source) named.push_back({{"name", "default"}, {"template", *source}});
+  return named;
+}
+
 }  // namespace
 
 Result<Json> gguf_tokenizer(const GgufFile& file) {
@@ -196,8 +212,8 @@ Result<Json> gguf_tokenizer_config(const GgufFile& file) {
         token_of(file, vocabulary, "tokenizer.ggml." + std::string(key) + "_token_id"));
     if (!token.empty()) config[name] = token;
   }
-  FT_ASSIGN_OR_RETURN(const auto source, file.text("tokenizer.chat_template"));
-  if (source) config["chat_template"] = *source;
+  FT_ASSIGN_OR_RETURN(Json templates, chat_templates(file));
+  if (!templates.is_null()) config["chat_template"] = std::move(templates);
   return config;
 }
 

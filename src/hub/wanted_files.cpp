@@ -26,6 +26,13 @@ bool is_text_file(const std::string& name) {
                                    name.find('/') == std::string::npos);
 }
 
+// Templates beside the usual one, for tools for instance.
+bool is_named_template(const std::string& name) {
+  const std::string folder = "additional_chat_templates/";
+  return starts_with(name, folder) && ends_with(name, ".jinja") &&
+         name.find('/', folder.size()) == std::string::npos;
+}
+
 bool is_weights_file(const std::string& name) {
   return ends_with(name, ".safetensors") && name.find('/') == std::string::npos &&
          !starts_with(name, "consolidated") && !starts_with(name, "adapter");
@@ -63,7 +70,8 @@ Result<std::vector<HubFile>> wanted_files(const HubListing& listing, bool weight
   std::set<std::string> seen;
   bool has_config = false;
   for (const HubFile& file : listing.files) {
-    if (!is_text_file(file.name) || !seen.insert(file.name).second) continue;
+    if (!is_text_file(file.name) && !is_named_template(file.name)) continue;
+    if (!seen.insert(file.name).second) continue;
     has_config = has_config || file.name == "config.json";
     wanted.push_back(file);
   }

@@ -55,6 +55,17 @@ Status add_templates(const std::filesystem::path& file, const json& config,
   return {};
 }
 
+// additional_chat_templates/NAME.jinja, as transformers writes templates beside the usual one.
+Status add_named_files(const std::filesystem::path& folder,
+                       std::map<std::string, std::string>& templates) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() != ".jinja") continue;
+    FT_ASSIGN_OR_RETURN(templates[entry.path().stem().string()], read_text_file(entry.path()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model) {
@@ -73,6 +84,7 @@ Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model) {
   if (std::filesystem::exists(jinja)) {
     FT_ASSIGN_OR_RETURN(config.chat_templates["default"], read_text_file(jinja));
   }
+  FT_RETURN_IF_ERROR(add_named_files(folder / "additional_chat_templates", config.chat_templates));
   return config;
 }
 

@@ -15,9 +15,9 @@ struct TokenizerConfig {
   std::map<std::string, std::string> chat_templates;
 };
 
-// Reads tokenizer_config.json, special_tokens_map.json and chat_template.jinja (or .json) as far as
-// they exist. A template file beats the template inside tokenizer_config.json. Fails on a broken
-// file, with its name.
+// Reads tokenizer_config.json, special_tokens_map.json and chat_template.jinja (or .json) and
+// additional_chat_templates/*.jinja as far as they exist. A template file beats the template inside
+// tokenizer_config.json. Fails on a broken file, with its name.
 Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model);
 
 }  // namespace foretoken

@@ -105,6 +105,19 @@ TEST(TokenizerKeys, SpecialTokensAndTemplate) {
             std::string::npos);
 }
 
+TEST(TokenizerKeys, TemplatesKeepTheirNames) {
+  const ScratchFolder folder;
+  folder.write("tokenizer.json", family("llama3").dump());
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "default", "template": "d"},
+                   {"name": "mine", "template": "m"}, {"name": "tool_use", "template": "t"}]})");
+  const auto file = written(folder, 600);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const std::map<std::string, std::string> wanted = {
+      {"default", "d"}, {"mine", "m"}, {"tool_use", "t"}};
+  EXPECT_EQ(load_tokenizer_config(file.value()).value().chat_templates, wanted);
+}
+
 TEST(TokenizerKeys, WhatGgufFilesCannotSay) {
   const ScratchFolder folder;
   for (const auto& [name, wanted] :

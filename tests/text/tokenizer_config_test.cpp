@@ -44,6 +44,20 @@ TEST(TokenizerConfig, NamedTemplatesAndTheFileThatWins) {
   EXPECT_EQ(config.value().chat_templates.at("tool_use"), "t");
 }
 
+TEST(TokenizerConfig, TemplatesBesideTheUsualOne) {
+  test::ScratchFolder folder;
+  folder.write("tokenizer_config.json",
+               R"({"chat_template":[{"name":"default","template":"d"},
+                                    {"name":"tool_use","template":"old"}]})");
+  std::filesystem::create_directory(folder.file("additional_chat_templates"));
+  folder.write("additional_chat_templates/tool_use.jinja", "t");
+  folder.write("additional_chat_templates/rag.jinja", "r");
+  folder.write("additional_chat_templates/README.md", "no template");
+  const std::map<std::string, std::string> wanted = {
+      {"default", "d"}, {"rag", "r"}, {"tool_use", "t"}};
+  EXPECT_EQ(load_tokenizer_config(folder.path()).value().chat_templates, wanted);
+}
+
 TEST(TokenizerConfig, BrokenFilesAreNamed) {
   for (const char* content : {"{", "[]", "", R"({"chat_template":7})", R"({"chat_template":[{}]})",
                               R"({"chat_template":[{"name":1,"template":"x"}]})"}) {
