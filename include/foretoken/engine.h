@@ -1,4 +1,5 @@
 #pragma once
+#include <foretoken/chat_template.h>
 #include <foretoken/config.h>
 #include <foretoken/request.h>
 #include <foretoken/status.h>
@@ -138,8 +139,15 @@ class Engine {
   // "content", ...}. `arguments_json`: an object with further variables (tools, documents, ...), or
   // empty; add_generation_prompt (default true unless continue_final_message) and
   // continue_final_message are understood, and the members of chat_template_kwargs are merged in.
+  // Contents, calls and roles are brought into the forms that the template takes. `warnings`, where
+  // given, get a sentence for each thing that the prompt lacks or has elsewhere than it was sent.
   virtual Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                             std::string* prompt) const = 0;
+                             std::string* prompt,
+                             std::vector<std::string>* warnings = nullptr) const = 0;
+
+  // What the chat template for requests with or without tools can do, and its source; null when the
+  // model has none. It lives as long as the engine. The first call takes some milliseconds.
+  virtual const ChatTemplateTraits* chat_template(bool with_tools) const = 0;
 
   // Text to ids and back, as the engine does it. Unsupported without a tokenizer.
   virtual Status encode(const std::string& text, bool add_special_tokens,

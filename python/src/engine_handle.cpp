@@ -15,6 +15,7 @@
 #include "python_processor.h"
 #include "serve/chat_messages.h"
 #include "status_error.h"
+#include "text/chat_prompt.h"
 #include "text/chat_template.h"
 #include "text/tokenizer_config.h"
 
@@ -67,11 +68,11 @@ auto without_gil(const Call& call) {
 Status render_with(const ChatTemplate& chat, const std::string& messages_json,
                    const std::string& arguments_json, std::string* prompt) {
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
-  FT_ASSIGN_OR_RETURN(const std::string messages,
-                      with_content_format(messages_json, chat.content_format(arguments.variables)));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
                                       .continue_final_message = arguments.continue_final_message};
-  FT_ASSIGN_OR_RETURN(*prompt, chat.render(messages, arguments.variables, options));
+  FT_ASSIGN_OR_RETURN(ChatPrompt made,
+                      make_chat_prompt(chat, messages_json, arguments.variables, options));
+  *prompt = std::move(made.text);
   return {};
 }
 

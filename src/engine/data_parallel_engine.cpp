@@ -239,9 +239,13 @@ SamplingParams DataParallelEngine::default_sampling_params() const {
 }
 
 Status DataParallelEngine::render_chat(const std::string& messages_json,
-                                       const std::string& arguments_json,
-                                       std::string* prompt) const {
-  return engines_.front()->render_chat(messages_json, arguments_json, prompt);
+                                       const std::string& arguments_json, std::string* prompt,
+                                       std::vector<std::string>* warnings) const {
+  return engines_.front()->render_chat(messages_json, arguments_json, prompt, warnings);
+}
+
+const ChatTemplateTraits* DataParallelEngine::chat_template(bool with_tools) const {
+  return engines_.front()->chat_template(with_tools);
 }
 
 Status DataParallelEngine::encode(const std::string& text, bool add_special_tokens,

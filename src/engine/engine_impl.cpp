@@ -9,7 +9,7 @@
 #include "engine/generate_call.h"
 #include "engine/parallel_checks.h"
 #include "engine/process_ranks.h"
-#include "text/chat_content.h"
+#include "text/chat_prompt.h"
 
 namespace foretoken {
 namespace {
@@ -159,7 +159,7 @@ std::future<std::vector<RequestOutput>> EngineImpl::generate_async(Request reque
 SamplingParams EngineImpl::default_sampling_params() const { return generation_.sampling; }
 
 Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
-                               std::string* prompt) const {
+                               std::string* prompt, std::vector<std::string>* warnings) const {
   if (!chat_template_) {
     return unsupported(
         "the model folder has no chat template; name one with --chat-template, add a chat_template "
@@ -168,11 +168,17 @@ Status EngineImpl::render_chat(const std::string& messages_json, const std::stri
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
                                       .continue_final_message = arguments.continue_final_message};
-  FT_ASSIGN_OR_RETURN(
-      const std::string messages,
-      with_content_format(messages_json, chat_template_->content_format(arguments.variables)));
-  FT_ASSIGN_OR_RETURN(*prompt, chat_template_->render(messages, arguments.variables, options));
+  FT_ASSIGN_OR_RETURN(ChatPrompt made, make_chat_prompt(*chat_template_, messages_json,
+                                                        arguments.variables, options));
+  *prompt = std::move(made.text);
+  if (warnings != nullptr) {
+    std::move(made.warnings.begin(), made.warnings.end(), std::back_inserter(*warnings));
+  }
   return {};
+}
+
+const ChatTemplateTraits* EngineImpl::chat_template(bool with_tools) const {
+  return chat_template_ ? chat_template_->traits(with_tools ? R"({"tools": []})" : "") : nullptr;
 }
 
 Status EngineImpl::encode(const std::string& text, bool add_special_tokens,

@@ -53,7 +53,8 @@ class EngineImpl final : public Engine {
   std::future<std::vector<RequestOutput>> generate_async(Request request) override;
   SamplingParams default_sampling_params() const override;
   Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                     std::string* prompt) const override;
+                     std::string* prompt, std::vector<std::string>* warnings) const override;
+  const ChatTemplateTraits* chat_template(bool with_tools) const override;
   Status encode(const std::string& text, bool add_special_tokens,
                 std::vector<int32_t>* ids) const override;
   Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,

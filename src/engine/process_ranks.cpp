@@ -33,8 +33,11 @@ class ProcessRanksEngine final : public Engine {
     return engine_->default_sampling_params();
   }
   Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                     std::string* prompt) const override {
-    return engine_->render_chat(messages_json, arguments_json, prompt);
+                     std::string* prompt, std::vector<std::string>* warnings) const override {
+    return engine_->render_chat(messages_json, arguments_json, prompt, warnings);
+  }
+  const ChatTemplateTraits* chat_template(bool with_tools) const override {
+    return engine_->chat_template(with_tools);
   }
   Status encode(const std::string& text, bool add_special_tokens,
                 std::vector<int32_t>* ids) const override {

@@ -29,16 +29,9 @@ Result<json> text_parts(const json& parts, const std::string& where) {
   return texts;
 }
 
-void parse_tool_arguments(json& message) {
-  const auto calls = message.find("tool_calls");
-  if (calls == message.end() || !calls->is_array()) return;
-  for (json& call : *calls) {
-    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
-    json& function = call["function"];
-    if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
-    json parsed = json::parse(function["arguments"].get<std::string>(), nullptr, false);
-    if (parsed.is_object()) function["arguments"] = std::move(parsed);
-  }
+// An answer may have no words beside its calls, reasoning or refusal, and a tool no result.
+bool may_lack_content(const json& message) {
+  return message["role"] == "assistant" || message["role"] == "tool";
 }
 
 }  // namespace
@@ -61,10 +54,9 @@ Result<json> normalise_messages(const json& messages) {
       FT_ASSIGN_OR_RETURN(*content, text_parts(*content, where));
     } else if (!text && content != copy.end() && !content->is_null()) {
       return invalid_argument(where + ": 'content' must be a string or an array of parts");
-    } else if (!text && !copy.contains("tool_calls")) {
+    } else if (!text && !may_lack_content(copy)) {
       return invalid_argument(where + ": 'content' is missing");
     }
-    parse_tool_arguments(copy);
     normal.push_back(std::move(copy));
   }
   return normal;

@@ -5,8 +5,8 @@
 
 namespace foretoken {
 
-// The messages as Engine::render_chat takes them: contents are texts or lists of text parts, and
-// the arguments of tool calls, which OpenAI writes as a string, become an object. An error names
+// The messages as Engine::render_chat takes them: contents are texts or lists of text parts;
+// those of answers and of tools may be null or absent. An error names
 // the message and what is wrong with it; parts that are not text are Unsupported.
 Result<nlohmann::ordered_json> normalise_messages(const nlohmann::ordered_json& messages);
 

@@ -346,8 +346,8 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
 Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   if (request->messages_json.empty()) return {};
   Request& only = request->requests.front();
-  FT_RETURN_IF_ERROR(
-      engine.render_chat(request->messages_json, request->arguments_json, &only.prompt));
+  FT_RETURN_IF_ERROR(engine.render_chat(request->messages_json, request->arguments_json,
+                                        &only.prompt, &request->warnings));
   if (request->kind != OpenAiKind::kChat) return {};
   ChatParserOptions& parser = request->parser;
   parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);

@@ -1,9 +1,11 @@
 #include "text/chat_template.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/text_file.h"
+#include "text/chat_traits.h"
 #include "text/crate_buffers.h"
 #include "text/tokenizer_config.h"
 
@@ -12,10 +14,15 @@ namespace {
 
 constexpr size_t kLongestPath = 4096;
 
-bool has_tools(std::string_view arguments_json) {
+// Whether a template of its own may serve the arguments: its name, or null.
+const char* special_template(std::string_view arguments_json) {
   using nlohmann::json;
   const json arguments = json::parse(arguments_json, nullptr, /*allow_exceptions=*/false);
-  return arguments.is_object() && arguments.contains("tools") && !arguments["tools"].is_null();
+  if (!arguments.is_object()) return nullptr;
+  const auto given = [&](const char* name) {
+    return arguments.contains(name) && !arguments[name].is_null();
+  };
+  return given("tools") ? "tool_use" : given("documents") ? "rag" : nullptr;
 }
 
 }  // namespace
@@ -60,14 +67,18 @@ Result<ChatTemplate> ChatTemplate::compile(const TokenizerConfig& config, std::s
       return invalid_argument("the chat template \"" + name + "\" of " + result.origin_ +
                               " cannot be compiled: " + error.str());
     }
-    result.templates_.emplace(name, Compiled(raw));
+    auto compiled = std::make_unique<Compiled>();
+    compiled->source = source;
+    compiled->handle.reset(raw);
+    result.templates_.emplace(name, std::move(compiled));
   }
   return result;
 }
 
-const FtTemplate* ChatTemplate::select(std::string_view arguments_json) const {
+const ChatTemplate::Compiled* ChatTemplate::select(std::string_view arguments_json) const {
   auto found = templates_.end();
-  if (templates_.size() > 1 && has_tools(arguments_json)) found = templates_.find("tool_use");
+  const char* special = templates_.size() > 1 ? special_template(arguments_json) : nullptr;
+  if (special != nullptr) found = templates_.find(special);
   if (found == templates_.end()) found = templates_.find("default");
   return found == templates_.end() ? nullptr : found->second.get();
 }
@@ -79,26 +90,55 @@ Result<std::string> ChatTemplate::render(std::string_view messages_json,
 }
 
 ContentFormat ChatTemplate::content_format(std::string_view arguments_json) const {
-  const FtTemplate* compiled = select(arguments_json);
-  if (compiled == nullptr || !ft_template_wants_parts(compiled)) return ContentFormat::kString;
+  const Compiled* compiled = select(arguments_json);
+  if (compiled == nullptr || !ft_template_wants_parts(compiled->handle.get())) {
+    return ContentFormat::kString;
+  }
   return ContentFormat::kOpenAi;
+}
+
+const ChatTemplateTraits* ChatTemplate::traits(std::string_view arguments_json) const {
+  const Compiled* compiled = select(arguments_json);
+  if (compiled == nullptr) return nullptr;
+  std::call_once(compiled->probed, [&] { probe(*compiled); });
+  return &compiled->traits;
+}
+
+void ChatTemplate::probe(const Compiled& compiled) const {
+  using json = nlohmann::ordered_json;
+  compiled.traits = probe_chat_traits([&](const json& messages,
+                                          const json& arguments) -> std::optional<std::string> {
+    Result<std::string> prompt =
+        render_with(compiled, messages.dump(), arguments.dump(), {.add_generation_prompt = true});
+    if (!prompt.ok()) return std::nullopt;
+    return std::move(prompt).value();
+  });
+  compiled.traits.source = compiled.source;
 }
 
 Result<std::string> ChatTemplate::render(std::string_view messages_json,
                                          std::string_view arguments_json,
                                          const Options& options) const {
-  const FtTemplate* compiled = select(arguments_json);
+  const Compiled* compiled = select(arguments_json);
   if (compiled == nullptr) {
     return not_found(origin_ + " has no chat template named \"default\"; add chat_template.jinja");
   }
+  return render_with(*compiled, messages_json, arguments_json, options);
+}
+
+Result<std::string> ChatTemplate::render_with(const Compiled& compiled,
+                                              std::string_view messages_json,
+                                              std::string_view arguments_json,
+                                              const Options& options) const {
   CrateText text;
   CrateText error;
-  const int32_t code = ft_template_render(compiled, messages_json.data(), messages_json.size(),
-                                          arguments_json.data(), arguments_json.size(),
-                                          {.add_generation_prompt = options.add_generation_prompt,
-                                           .continue_final_message = options.continue_final_message,
-                                           .now = options.now},
-                                          text.out(), error.out());
+  const int32_t code =
+      ft_template_render(compiled.handle.get(), messages_json.data(), messages_json.size(),
+                         arguments_json.data(), arguments_json.size(),
+                         {.add_generation_prompt = options.add_generation_prompt,
+                          .continue_final_message = options.continue_final_message,
+                          .now = options.now},
+                         text.out(), error.out());
   if (code == FT_TEXT_OK) return text.str();
   if (code == FT_TEXT_REFUSED) {
     return invalid_argument("the model's chat template refuses these messages: " + error.str());

@@ -1,20 +1,27 @@
 #pragma once
+#include <foretoken/chat_template.h>
 #include <foretoken_text.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "gguf/model_files.h"
-#include "text/chat_content.h"
 
 namespace foretoken {
 
 struct TokenizerConfig;
+
+// What a template expects as the content of a message.
+enum class ContentFormat {
+  kString,  // text
+  kOpenAi,  // a list of parts: [{"type": "text", "text": ...}, ...]
+};
 
 // The Jinja templates of a model, rendered as Hugging Face transformers renders them. `render` may
 // be called by any number of threads at once. A template is not trusted: its work, memory, depth
@@ -34,8 +41,9 @@ class ChatTemplate {
 
   // `messages_json` is an array of {"role", "content", ...}. `arguments_json` is an object with
   // further variables (tools, documents, enable_thinking, ...) or empty. The template "tool_use" is
-  // taken where it exists and the arguments hold tools, otherwise "default". kInvalidArgument when
-  // the JSON is wrong, the template refuses the conversation or cannot be evaluated with it.
+  // taken where it exists and the arguments hold tools, "rag" with documents, otherwise "default".
+  // kInvalidArgument when the JSON is wrong, the template refuses the conversation or cannot be
+  // evaluated with it.
   Result<std::string> render(std::string_view messages_json, std::string_view arguments_json,
                              bool add_generation_prompt) const;
 
@@ -52,16 +60,29 @@ class ChatTemplate {
   // What the template that `arguments_json` selects wants, found as vLLM's "auto" finds it.
   ContentFormat content_format(std::string_view arguments_json) const;
 
+  // What the template that `arguments_json` selects can do, and its source; null when there is
+  // none. The first call renders some conversations.
+  const ChatTemplateTraits* traits(std::string_view arguments_json) const;
+
  private:
   struct Deleter {
     void operator()(FtTemplate* compiled) const { ft_template_free(compiled); }
   };
-  using Compiled = std::unique_ptr<FtTemplate, Deleter>;
+  // One template. Its traits are found when they are first asked for.
+  struct Compiled {
+    std::string source;
+    std::unique_ptr<FtTemplate, Deleter> handle;
+    mutable std::once_flag probed;
+    mutable ChatTemplateTraits traits;
+  };
 
-  const FtTemplate* select(std::string_view arguments_json) const;
+  const Compiled* select(std::string_view arguments_json) const;
+  Result<std::string> render_with(const Compiled& compiled, std::string_view messages_json,
+                                  std::string_view arguments_json, const Options& options) const;
+  void probe(const Compiled& compiled) const;
 
   std::string origin_;
-  std::map<std::string, Compiled> templates_;
+  std::map<std::string, std::unique_ptr<Compiled>> templates_;
 };
 
 }  // namespace foretoken

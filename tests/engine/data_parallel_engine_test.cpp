@@ -155,9 +155,11 @@ class BrokenEngine : public Engine {
   std::vector<RequestOutput> generate(std::vector<Request>) override { return {}; }
   std::future<std::vector<RequestOutput>> generate_async(Request) override { return {}; }
   SamplingParams default_sampling_params() const override { return {}; }
-  Status render_chat(const std::string&, const std::string&, std::string*) const override {
+  Status render_chat(const std::string&, const std::string&, std::string*,
+                     std::vector<std::string>*) const override {
     return {};
   }
+  const ChatTemplateTraits* chat_template(bool) const override { return nullptr; }
   Status encode(const std::string&, bool, std::vector<int32_t>*) const override { return {}; }
   Status decode(const std::vector<int32_t>&, bool, std::string*) const override { return {}; }
   EngineStats stats() const override { return {}; }

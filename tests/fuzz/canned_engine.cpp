@@ -20,7 +20,8 @@ Status CannedEngine::submit(Request, OutputCallback, std::string*) {
 }
 
 Status CannedEngine::render_chat(const std::string& messages_json,
-                                 const std::string& arguments_json, std::string* prompt) const {
+                                 const std::string& arguments_json, std::string* prompt,
+                                 std::vector<std::string>*) const {
   const auto messages = nlohmann::json::parse(messages_json, nullptr, false);
   require(messages.is_array());
   for (const auto& message : messages) require(message.is_object() && message.contains("role"));

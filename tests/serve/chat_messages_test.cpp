@@ -18,12 +18,23 @@ TEST(ChatMessages, BareStringsBecomeParts) {
   EXPECT_EQ(parts[1].dump(), R"({"type":"text","text":"b"})");
 }
 
-TEST(ChatMessages, ToolArgumentsBecomeAnObject) {
+TEST(ChatMessages, ArgumentsStayAsTheyWereWritten) {
+  for (const char* arguments : {R"("{\"x\": 1}")", R"("")", "null", R"("{\"a")", R"({"x": 1})"}) {
+    const json messages = json::parse(
+        std::string(
+            R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": )") +
+        arguments + "}}]}]");
+    const Result<json> normal = normalise_messages(messages);
+    ASSERT_TRUE(normal.ok()) << normal.status().message();
+    EXPECT_EQ(normal.value(), messages);
+  }
+}
+
+TEST(ChatMessages, AnswersAndResultsMayHaveNoContent) {
   const json messages = json::parse(
-      R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1}"}}]}])");
-  const Result<json> normal = normalise_messages(messages);
-  ASSERT_TRUE(normal.ok()) << normal.status().message();
-  EXPECT_EQ(normal.value()[0]["tool_calls"][0]["function"]["arguments"]["x"], 1);
+      R"([{"role": "assistant", "content": null}, {"role": "assistant"},
+          {"role": "assistant", "content": null, "tool_calls": []}, {"role": "tool"}])");
+  EXPECT_EQ(normalise_messages(messages).value(), messages);
 }
 
 TEST(ChatMessages, WhatIsWrongIsNamed) {

@@ -288,6 +288,12 @@ TEST(ChatTemplate, ToolUseTemplateIsTakenWithTools) {
   EXPECT_EQ(compiled.render("[]", "", false).value(), "plain");
   EXPECT_EQ(compiled.render("[]", R"({"tools":null})", false).value(), "plain");
   EXPECT_EQ(compiled.render("[]", R"({"tools":[]})", false).value(), "with tools");
+  EXPECT_EQ(compiled.traits(R"({"tools":[]})")->source, "with tools");
+  EXPECT_EQ(compiled.traits(R"({"documents":[]})")->source, "plain");
+  config.chat_templates["rag"] = "with documents";
+  const ChatTemplate three = ChatTemplate::compile(config, "the test").value();
+  EXPECT_EQ(three.render("[]", R"({"documents":[{}]})", false).value(), "with documents");
+  EXPECT_EQ(three.render("[]", R"({"documents":[{}],"tools":[{}]})", false).value(), "with tools");
 }
 
 TEST(ChatTemplate, AFolderWithoutTemplateSaysWhatToDo) {

@@ -1,0 +1,21 @@
+#pragma once
+#include <foretoken/chat_template.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace foretoken {
+
+// Roles of a conversation, brought into the order that a template takes. Each leaves alone what the
+// template takes as it is; `warnings` are told what stands elsewhere than it was sent.
+
+// Role "developer" as "system", several instructions as one, late ones moved to the beginning, and
+// those of a template without a system role put before the first question.
+void fit_instructions(nlohmann::ordered_json& messages, const ChatTemplateTraits& traits,
+                      std::vector<std::string>* warnings);
+
+// Neighbours that are both questions, or both answers without calls, as one.
+void merge_repeated_roles(nlohmann::ordered_json& messages);
+
+}  // namespace foretoken

@@ -1,0 +1,136 @@
+#include "text/chat_prompt.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "base/text_file.h"
+#include "text/chat_conversations.h"
+#include "text/text_fixtures.h"
+#include "text/tokenizer_config.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+ChatTemplate compile(const std::string& source) {
+  TokenizerConfig config;
+  config.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+  config.chat_templates["default"] = source;
+  auto compiled = ChatTemplate::compile(config, "the test");
+  EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+  return std::move(compiled).value();
+}
+
+std::vector<std::filesystem::path> released_templates() {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> folders = {data_folder("chat_templates")};
+  // Templates whose licences keep them out of the tree.
+  if (const char* more = std::getenv("FORETOKEN_MORE_TEMPLATES")) folders.push_back(more);
+  for (const auto& folder : folders) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (entry.path().extension() == ".jinja") files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+Result<ChatPrompt> prompt_of(const ChatTemplate& chat, const json& messages,
+                             const json& arguments = json::object()) {
+  return make_chat_prompt(chat, messages.dump(), arguments.dump(), {.add_generation_prompt = true});
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+// Every word of every conversation is in the prompt, or a warning names what is not.
+TEST(ChatPrompt, EveryConversationReachesTheModelInEveryTemplate) {
+  size_t num_shown = 0;
+  size_t num_told = 0;
+  for (const auto& file : released_templates()) {
+    const ChatTemplate chat = compile(read_text_file(file).value());
+    for (const test::Conversation& talk : test::conversations()) {
+      SCOPED_TRACE(file.filename().string() + ": " + talk.name);
+      json arguments = json::object();
+      if (talk.has_tools) arguments["tools"] = test::weather_tools();
+      const auto prompt = prompt_of(chat, talk.messages, arguments);
+      EXPECT_TRUE(prompt.ok()) << prompt.status().message();
+      if (!prompt.ok()) continue;
+      std::vector<std::string> words = talk.words;
+      if (talk.has_tools) words.emplace_back("weather_of_place");
+      for (const std::string& word : words) {
+        const bool shown = prompt.value().text.find(word) != std::string::npos;
+        (shown ? num_shown : num_told) += 1;
+        EXPECT_TRUE(shown || !prompt.value().warnings.empty()) << word << " is nowhere in\n"
+                                                               << prompt.value().text;
+        if (!shown && std::getenv("FORETOKEN_MORE_TEMPLATES") != nullptr) {
+          std::cout << file.filename().string() << ": " << talk.name << ": " << word << ": "
+                    << joined(prompt.value().warnings);
+        }
+      }
+    }
+  }
+  EXPECT_GT(num_shown, 50 * num_told) << num_shown << " shown, " << num_told << " told";
+}
+
+// What the templates can do stays as it was: a usual agent's turn is rendered as it is.
+TEST(ChatPrompt, WhatATemplateTakesStaysAsItWasSent) {
+  for (const auto& file : released_templates()) {
+    SCOPED_TRACE(file.filename().string());
+    const ChatTemplate chat = compile(read_text_file(file).value());
+    const json messages = json::parse(R"([{"role": "user", "content": "What is two and two?"},
+        {"role": "assistant", "content": "It is four, of course."},
+        {"role": "user", "content": "And three and three?"}])");
+    const auto made = prompt_of(chat, messages);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(joined(made.value().warnings), "");
+    const auto plain = chat.render(messages.dump(), "", {.add_generation_prompt = true});
+    if (plain.ok() && plain.value().find("And three") != std::string::npos) {
+      EXPECT_EQ(made.value().text, plain.value());
+    }
+  }
+}
+
+TEST(ChatPrompt, ARefusalOfEverythingKeepsItsWords) {
+  const ChatTemplate chat = compile("{{ raise_exception('only odd days') }}");
+  const auto prompt = prompt_of(chat, json::parse(R"([{"role": "user", "content": "Hi"}])"));
+  EXPECT_NE(prompt.status().message().find("only odd days"), std::string::npos);
+}
+
+TEST(ChatPrompt, WhatThePromptLacksIsToldByKindAndPlace) {
+  const ChatTemplate chat = compile(
+      "{% for m in messages %}{% if m.role != 'critic' %}<{{ m.role }}>{{ m.content }}{% endif %}"
+      "{% endfor %}");
+  const json messages = json::parse(R"([{"role": "user", "content": "Hi"},
+      {"role": "critic", "content": "This is not very good."}, {"role": "critic", "content": "No"},
+      {"role": "user", "content": "Go on"}])");
+  json arguments = {{"tools", test::weather_tools()}};
+  const auto prompt = prompt_of(chat, messages, arguments);
+  ASSERT_TRUE(prompt.ok()) << prompt.status().message();
+  ASSERT_EQ(prompt.value().warnings.size(), 2u) << joined(prompt.value().warnings);
+  EXPECT_NE(prompt.value().warnings[0].find("tools weather_of_place"), std::string::npos);
+  EXPECT_NE(prompt.value().warnings[1].find("the content of critic messages (messages 2, 3)"),
+            std::string::npos)
+      << prompt.value().warnings[1];
+}
+
+TEST(ChatPrompt, ThoughtsOfEarlierTurnsMayBeLeftOut) {
+  const ChatTemplate chat =
+      compile(read_text_file(data_folder("chat_templates") / "Qwen-Qwen3-0.6B.jinja").value());
+  const json messages = json::parse(R"([{"role": "user", "content": "Tell me something."},
+      {"role": "assistant", "content": "<think>\nLet me think about it.\n</think>\n\nSomething it is."},
+      {"role": "user", "content": "Something else, please."}])");
+  const auto prompt = prompt_of(chat, messages);
+  ASSERT_TRUE(prompt.ok());
+  EXPECT_EQ(prompt.value().text.find("Let me think"), std::string::npos);
+  EXPECT_EQ(joined(prompt.value().warnings), "");
+}
+
+}  // namespace
+}  // namespace foretoken

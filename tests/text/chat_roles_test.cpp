@@ -1,0 +1,80 @@
+#include "text/chat_roles.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// [["system", "a"], ...] as messages, and back.
+json messages_of(const char* pairs) {
+  json messages = json::array();
+  for (const json& pair : json::parse(pairs)) {
+    messages.push_back({{"role", pair[0]}, {"content", pair[1]}});
+  }
+  return messages;
+}
+
+std::string pairs_of(const json& messages) {
+  json pairs = json::array();
+  for (const json& message : messages) pairs.push_back({message["role"], message["content"]});
+  return pairs.dump();
+}
+
+std::string fitted_instructions(const char* pairs, const ChatTemplateTraits& traits,
+                                std::vector<std::string>* warnings) {
+  json messages = messages_of(pairs);
+  fit_instructions(messages, traits, warnings);
+  return pairs_of(messages);
+}
+
+constexpr const char* kMixed =
+    R"([["system","a"],["developer","b"],["user","c"],["system","d"],["user","e"]])";
+
+TEST(ChatRoles, WhatIsTakenStays) {
+  std::vector<std::string> warnings;
+  EXPECT_EQ(fitted_instructions(kMixed, {}, &warnings), kMixed);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST(ChatRoles, InstructionsAreMergedAndMovedWhereTheyMust) {
+  std::vector<std::string> warnings;
+  ChatTemplateTraits traits;
+  traits.shows_several_systems = false;
+  EXPECT_EQ(fitted_instructions(kMixed, traits, &warnings),
+            R"([["system","a\n\nb"],["user","c"],["system","d"],["user","e"]])");
+  EXPECT_TRUE(warnings.empty());
+  traits.shows_late_system = false;
+  EXPECT_EQ(fitted_instructions(kMixed, traits, &warnings),
+            R"([["system","a\n\nb\n\nd"],["user","c"],["user","e"]])");
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(fitted_instructions(R"([["user","c"],["developer","d"]])", traits, &warnings),
+            R"([["developer","d"],["user","c"]])");
+  traits.shows_developer = false;
+  EXPECT_EQ(fitted_instructions(R"([["user","c"],["developer","d"]])", traits, &warnings),
+            R"([["system","d"],["user","c"]])");
+}
+
+TEST(ChatRoles, WithoutASystemRoleTheFirstQuestionHoldsThem) {
+  std::vector<std::string> warnings;
+  ChatTemplateTraits traits;
+  traits.shows_system = traits.shows_developer = false;
+  EXPECT_EQ(fitted_instructions(kMixed, traits, &warnings),
+            R"([["user","a\n\nb\n\nd\n\nc"],["user","e"]])");
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(fitted_instructions(R"([["system","a"]])", traits, &warnings), R"([["user","a"]])");
+  EXPECT_EQ(fitted_instructions(R"([["system","a"],["user",[{"type":"text","text":"b"}]]])", traits,
+                                &warnings),
+            R"([["user",[{"type":"text","text":"a"},{"type":"text","text":"b"}]]])");
+}
+
+TEST(ChatRoles, RepeatedRolesBecomeOne) {
+  json messages = messages_of(R"([["user","a"],["user","b"],["assistant","c"],["assistant","d"]])");
+  messages.push_back({{"role", "assistant"}, {"content", "e"}, {"tool_calls", {1}}});
+  merge_repeated_roles(messages);
+  EXPECT_EQ(pairs_of(messages), R"([["user","a\n\nb"],["assistant","c\n\nd"],["assistant","e"]])");
+}
+
+}  // namespace
+}  // namespace foretoken
