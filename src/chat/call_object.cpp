@@ -71,7 +71,7 @@ CallObject::Outcome CallObject::key_byte(char byte) {
   if (outcome == ScanOutcome::kMore) return Outcome::kHeld;
   const ordered_json key = ordered_json::parse(text_, nullptr, false);
   member_ = Member::kOther;
-  if (key == "name") member_ = Member::kName;
+  if (key == "name" || key == "tool_name") member_ = Member::kName;
   if (key == "arguments" || key == "parameters") member_ = Member::kArguments;
   const bool twice = (member_ == Member::kName && !name_.empty()) ||
                      (member_ == Member::kArguments && has_arguments_);

@@ -31,10 +31,15 @@ void CallSink::append(ChatPiece::Kind kind, std::string_view text) {
   pieces_.back().text += text;
 }
 
-void CallSink::reasoning(std::string_view text) { append(ChatPiece::Kind::kReasoning, text); }
+void CallSink::reasoning(std::string_view text) {
+  if (text.empty()) return;
+  end_call();
+  append(ChatPiece::Kind::kReasoning, text);
+}
 
 void CallSink::content(std::string_view text) {
   if (text.empty()) return;
+  end_call();
   if (options_.drop_space && !has_content_) {
     held_space_ += text;
     if (held_space_.find_first_not_of(" \t\r\n") == std::string::npos) return;
@@ -46,7 +51,8 @@ void CallSink::content(std::string_view text) {
   append(ChatPiece::Kind::kContent, text);
 }
 
-void CallSink::begin_call(const std::string& name) {
+void CallSink::begin_call(const std::string& name, const std::string& id) {
+  end_call();
   held_space_.clear();
   has_content_ = false;
   ++num_calls_;
@@ -54,17 +60,24 @@ void CallSink::begin_call(const std::string& name) {
   ChatPiece piece;
   piece.kind = ChatPiece::Kind::kToolCall;
   piece.call_index = num_calls_ - 1;
-  piece.call_id = make_tool_call_id(options_.id_style);
+  piece.call_id = id.empty() ? make_tool_call_id(options_.id_style) : id;
   piece.call_name = name;
   pieces_.push_back(std::move(piece));
+  arguments_.emplace();
 }
 
 void CallSink::arguments(std::string_view text) {
-  if (num_calls_ > 1 && !options_.parallel_tool_calls) return;
-  append(ChatPiece::Kind::kToolCall, text);
+  if (arguments_) append(ChatPiece::Kind::kToolCall, arguments_->feed(text));
+}
+
+void CallSink::end_call() {
+  if (!arguments_) return;
+  append(ChatPiece::Kind::kToolCall, arguments_->finish());
+  arguments_.reset();
 }
 
 void CallSink::finish() {
+  end_call();
   if (num_calls_ == 0) append(ChatPiece::Kind::kContent, held_space_);
   held_space_.clear();
 }

@@ -1,9 +1,11 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "chat/chat_parser.h"
+#include "chat/json_mend.h"
 
 namespace foretoken {
 
@@ -12,8 +14,8 @@ enum class CallIdStyle { kUuid, kMistral };
 // "chatcmpl-tool-" and 32 hexadecimal digits, or Mistral's nine letters and digits.
 std::string make_tool_call_id(CallIdStyle style);
 
-// Collects what a parser found, numbers the calls and decides about white space beside them. One
-// thread.
+// Collects what a parser found, numbers the calls and decides about white space beside them. What
+// it gives out of a call's arguments becomes one JSON object in the end, whatever came. One thread.
 class CallSink {
  public:
   struct Options {
@@ -27,9 +29,12 @@ class CallSink {
 
   void reasoning(std::string_view text);
   void content(std::string_view text);
-  void begin_call(const std::string& name);
-  // A piece of the JSON text of the last call's arguments.
+  // Ends the call before. `id`: what the model calls it; empty: a new one.
+  void begin_call(const std::string& name, const std::string& id = {});
+  // A piece of the JSON text of the call's arguments.
   void arguments(std::string_view text);
+  // Closes the call's arguments where they are open; content and reasoning do so, too.
+  void end_call();
   // At the end of the text.
   void finish();
 
@@ -44,7 +49,8 @@ class CallSink {
   Options options_;
   std::vector<ChatPiece> pieces_;
   std::string held_space_;
-  bool has_content_ = false;  // other than white space, since the last call
+  std::optional<JsonMend> arguments_;  // of the call that is open
+  bool has_content_ = false;           // other than white space, since the last call
   int num_calls_ = 0;
 };
 

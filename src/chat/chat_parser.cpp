@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chat/forced_calls.h"
+#include "chat/harmony_calls.h"
 #include "chat/parser_table.h"
 
 namespace foretoken {
@@ -25,7 +26,16 @@ std::vector<std::string> function_names(const nlohmann::ordered_json& tools) {
   return names;
 }
 
+bool is_harmony(const ChatParserOptions& options) {
+  const ToolParserEntry* tool = find_tool_parser(options.tool_parser);
+  const ReasoningParserEntry* reasoning = find_reasoning_parser(options.reasoning_parser);
+  return (tool != nullptr && tool->harmony) || (reasoning != nullptr && reasoning->harmony);
+}
+
 std::unique_ptr<ToolParser> make_tool_parser(const ChatParserOptions& options) {
+  if (is_harmony(options) && !(has_tools(options) && is_forced(options.tool_choice))) {
+    return std::make_unique<HarmonyCalls>(uses_tool_parser(options));
+  }
   if (!has_tools(options)) return nullptr;
   if (options.tool_choice == "required") return make_required_calls();
   if (is_forced(options.tool_choice)) return std::make_unique<NamedCall>(options.tool_choice);
@@ -38,8 +48,8 @@ CallSink::Options sink_options(const ChatParserOptions& options, bool has_parser
   const ToolParserEntry* entry = find_tool_parser(options.tool_parser);
   if (entry != nullptr) sink.id_style = entry->id_style;
   sink.parallel_tool_calls = options.parallel_tool_calls;
-  sink.drop_space = has_parser;
-  if (has_parser) sink.names = function_names(options.tools);
+  sink.drop_space = has_parser && has_tools(options);
+  if (has_parser && has_tools(options)) sink.names = function_names(options.tools);
   return sink;
 }
 
@@ -48,7 +58,8 @@ class SplittingParser : public ChatParser {
   explicit SplittingParser(const ChatParserOptions& options)
       : tools_(make_tool_parser(options)), sink_(sink_options(options, tools_ != nullptr)) {
     const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
-    if (entry != nullptr) reasoning_.emplace(entry->format, options.starts_in_reasoning);
+    if (entry != nullptr && !entry->harmony)
+      reasoning_.emplace(entry->format, options.starts_in_reasoning);
   }
 
   std::vector<ChatPiece> push(std::string_view text) override {
@@ -86,6 +97,10 @@ class SplittingParser : public ChatParser {
   std::optional<ReasoningScan> reasoning_;
 };
 
+bool leaves_open(const std::string& name) {
+  return name.empty() || name == "auto" || name == "none";
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -108,13 +123,13 @@ void add_pieces(const std::vector<ChatPiece>& pieces, ChatDelta* sum) {
 }
 
 Status check_parser_names(const std::string& tool_parser, const std::string& reasoning_parser) {
-  if (!tool_parser.empty() && find_tool_parser(tool_parser) == nullptr) {
-    return invalid_argument("there is no tool-call parser '" + tool_parser + "'; use one of " +
-                            joined(tool_parser_names()));
+  if (!leaves_open(tool_parser) && find_tool_parser(tool_parser) == nullptr) {
+    return invalid_argument("there is no tool-call parser '" + tool_parser +
+                            "'; use auto, none or one of " + joined(tool_parser_names()));
   }
-  if (!reasoning_parser.empty() && find_reasoning_parser(reasoning_parser) == nullptr) {
-    return invalid_argument("there is no reasoning parser '" + reasoning_parser + "'; use one of " +
-                            joined(reasoning_parser_names()));
+  if (!leaves_open(reasoning_parser) && find_reasoning_parser(reasoning_parser) == nullptr) {
+    return invalid_argument("there is no reasoning parser '" + reasoning_parser +
+                            "'; use auto, none or one of " + joined(reasoning_parser_names()));
   }
   return {};
 }

@@ -57,8 +57,9 @@ struct ChatParserOptions {
 // Splits the text of one choice into reasoning, content and tool calls while it comes. How the text
 // is cut into pieces changes nothing about the sum. Text that may yet become a marker is held back
 // until that is certain. What is no call stays content; a call that goes wrong after its arguments
-// have begun keeps them, and the rest is content. Only markers, and white space around calls where
-// no content stands, are left out. One thread.
+// have begun keeps them, closed, and the rest up to its end is left out. The arguments of a call
+// are one JSON object in the end, also where the text is cut off. Markers are never content, and
+// white space around calls is left out where no content stands. One thread.
 class ChatParser {
  public:
   virtual ~ChatParser() = default;
@@ -72,7 +73,7 @@ class ChatParser {
 // kInvalidArgument, with the names that exist, for a parser that does not.
 Result<std::unique_ptr<ChatParser>> make_chat_parser(const ChatParserOptions& options);
 
-// The same check without a parser.
+// The same check without a parser; "auto" and "none" are names, too.
 Status check_parser_names(const std::string& tool_parser, const std::string& reasoning_parser);
 
 std::vector<std::string> tool_parser_names();

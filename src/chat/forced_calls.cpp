@@ -6,6 +6,7 @@ std::unique_ptr<ToolParser> make_required_calls() {
   JsonCallFormat format;
   format.bare = true;
   format.list = true;
+  format.forced = true;
   return std::make_unique<JsonCalls>(format);
 }
 
@@ -21,6 +22,7 @@ void NamedCall::feed(char byte, CallSink* sink) {
   if (outcome != ScanOutcome::kMore) state_ = State::kRest;
   if (outcome == ScanOutcome::kFlaw) return sink->content({&byte, 1});
   sink->arguments(json_byte(byte, arguments_.in_string()));
+  if (outcome == ScanOutcome::kDone) sink->end_call();
 }
 
 }  // namespace foretoken

@@ -7,6 +7,7 @@ namespace foretoken {
 namespace {
 
 constexpr size_t kMaxNameLen = 256;
+
 bool is_name_byte(char byte) {
   return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
          (byte >= '0' && byte <= '9') || std::string_view("_-.:/").find(byte) != std::string::npos;
@@ -30,14 +31,34 @@ std::string name_of(std::string_view head) {
   return is_name(head) ? std::string(head) : std::string();
 }
 
+std::vector<std::string> strays(const JsonCallFormat& format) {
+  return format.close.empty() ? std::vector<std::string>() : std::vector<std::string>{format.close};
+}
+
 }  // namespace
 
 JsonCalls::JsonCalls(const JsonCallFormat& format)
-    : format_(format), markers_(format.open), bare_allowed_(format.bare) {}
+    : MarkedCalls({format.open, strays(format), {}}), format_(format) {
+  bare_allowed_ = format.bare;
+}
 
-void JsonCalls::feed(char byte, CallSink* sink) {
-  if (state_ == State::kText) return text_byte(byte, sink);
-  raw_ += byte;
+void JsonCalls::opened(int number, CallSink*) {
+  marked_ = true;
+  had_item_ = false;
+  in_list_ = format_.open[static_cast<size_t>(number)].ends_with('[');
+  state_ = in_list_ ? State::kNextItem : State::kForm;
+}
+
+bool JsonCalls::opened_bare(char byte, CallSink* sink) {
+  const bool opens = (byte == '{' && format_.single) || (byte == '[' && format_.list);
+  if (!format_.bare || !opens) return false;
+  marked_ = false;
+  had_item_ = false;
+  form_byte(byte, sink);
+  return true;
+}
+
+void JsonCalls::inside(char byte, CallSink* sink) {
   switch (state_) {
     case State::kForm:
       return form_byte(byte, sink);
@@ -50,32 +71,9 @@ void JsonCalls::feed(char byte, CallSink* sink) {
       return name_byte(byte, sink);
     case State::kArgs:
       return args_byte(byte, sink);
-    default:
+    case State::kClose:
       return close_byte(byte, sink);
   }
-}
-
-void JsonCalls::text_byte(char byte, CallSink* sink) {
-  const bool opens = (byte == '{' && format_.single) || (byte == '[' && format_.list);
-  // A marker that begins with the bracket goes first; its flaw comes back here.
-  std::string text;
-  const int number = markers_.feed(byte, &text);
-  if (number >= 0) {
-    sink->content(text);
-    raw_ = markers_.marker(number);
-    marked_ = true;
-    had_item_ = false;
-    state_ = State::kForm;
-    return;
-  }
-  if (bare_allowed_ && opens && text == std::string(1, byte)) {
-    raw_ = byte;
-    marked_ = false;
-    had_item_ = false;
-    return form_byte(byte, sink);
-  }
-  if (text.find_first_not_of(" \t\r\n") != std::string::npos) bare_allowed_ = false;
-  sink->content(text);
 }
 
 void JsonCalls::form_byte(char byte, CallSink* sink) {
@@ -107,17 +105,18 @@ void JsonCalls::object_byte(char byte, CallSink* sink) {
     case CallObject::Outcome::kHeld:
       return;
     case CallObject::Outcome::kSent:
-      raw_.clear();
+      held_.clear();
       return;
     case CallObject::Outcome::kEnd:
-      return end_item();
+      return end_item(sink);
     case CallObject::Outcome::kFlaw:
       return flaw(sink);
   }
 }
 
-void JsonCalls::end_item() {
-  raw_.clear();
+void JsonCalls::end_item(CallSink* sink) {
+  sink->end_call();
+  held_.clear();
   had_item_ = true;
   state_ = in_list_ ? State::kAfterItem : State::kClose;
 }
@@ -127,8 +126,8 @@ void JsonCalls::list_byte(char byte, CallSink* sink) {
   if (state_ == State::kNextItem && byte == '{') return begin_object(byte, sink);
   if (state_ == State::kAfterItem && byte == ',') {
     state_ = State::kNextItem;
-  } else if (state_ == State::kAfterItem && byte == ']') {
-    raw_.clear();
+  } else if (byte == ']' && (state_ == State::kAfterItem || had_item_)) {
+    held_.clear();
     state_ = State::kClose;
   } else {
     flaw(sink);
@@ -145,6 +144,7 @@ void JsonCalls::name_byte(char byte, CallSink* sink) {
   const std::string name = name_of(name_);
   if (name.empty()) return flaw(sink);
   sink->begin_call(name);
+  had_item_ = true;
   args_ = JsonScan();
   state_ = State::kArgs;
   args_byte(byte, sink);
@@ -154,57 +154,43 @@ void JsonCalls::args_byte(char byte, CallSink* sink) {
   const ScanOutcome outcome = args_.feed(byte);
   if (outcome == ScanOutcome::kFlaw) return flaw(sink);
   sink->arguments(json_byte(byte, args_.in_string()));
-  raw_.clear();
-  if (outcome == ScanOutcome::kDone) end_item();
+  held_.clear();
+  if (outcome == ScanOutcome::kDone) end_item(sink);
 }
 
 void JsonCalls::close_byte(char byte, CallSink* sink) {
-  const size_t begin = raw_.find_first_not_of(" \t\r\n");
+  const size_t begin = held_.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return;
-  const std::string_view seen = std::string_view(raw_).substr(begin);
+  const std::string_view seen = std::string_view(held_).substr(begin);
   if (!format_.close.empty() && format_.close.starts_with(seen)) {
-    if (seen == format_.close) {
-      raw_.clear();
-      state_ = State::kText;
-      bare_allowed_ = false;
-    }
+    if (seen == format_.close) leave();
     return;
   }
-  state_ = State::kText;
-  bare_allowed_ = format_.bare && !in_list_;
-  const bool separates = seen.size() == 1 && format_.separators.find(byte) != std::string::npos;
-  std::string rest = std::exchange(raw_, {});
-  if (bare_allowed_ && separates) {
-    raw_ = rest;
+  if (has_close()) return pass_over(sink);
+  const bool more = format_.bare && !in_list_;
+  if (more && seen.size() == 1 && format_.separators.find(byte) != std::string::npos) {
     state_ = State::kForm;
     return;
   }
+  const std::string rest = held_;
+  leave();
+  bare_allowed_ = more;
   for (const char again : rest) feed(again, sink);
 }
 
-// What was held is content; only its tail may be the beginning of a marker.
 void JsonCalls::flaw(CallSink* sink) {
-  const std::string rest = std::exchange(raw_, {});
-  const size_t tail = markers_.num_certain(rest.size());
-  state_ = State::kText;
-  bare_allowed_ = false;
-  sink->content(std::string_view(rest).substr(0, tail));
-  for (size_t i = tail; i < rest.size(); ++i) feed(rest[i], sink);
+  const bool begun = had_item_ || (state_ == State::kObject && object_->begun());
+  if (begun && has_close()) return pass_over(sink);
+  sink->end_call();
+  give_back(sink);
 }
 
-void JsonCalls::finish(CallSink* sink) {
-  const std::string held = markers_.take_held();
-  // What is left of the form behind a call is no text.
-  const bool after_call = state_ == State::kClose || state_ == State::kArgs ||
-                          (state_ == State::kObject && object_->begun()) ||
-                          (had_item_ && state_ != State::kText && state_ != State::kObject);
-  if (state_ == State::kText) {
-    sink->content(held);
-  } else if (!after_call) {
-    sink->content(raw_);
-  }
-  raw_.clear();
-  state_ = State::kText;
+// What is left of the form around a call is no text.
+void JsonCalls::cut(CallSink* sink) {
+  const bool in_object = state_ == State::kObject && !object_->begun();
+  const bool begun = had_item_ || (state_ == State::kObject && object_->begun());
+  sink->end_call();
+  return format_.forced || (begun && !in_object) ? leave() : give_back(sink);
 }
 
 }  // namespace foretoken

@@ -135,6 +135,21 @@ ScanOutcome JsonScan::feed(char byte) {
   return structure(byte);
 }
 
+bool JsonScan::closable() const {
+  switch (mode_) {
+    case Mode::kAfter:
+    case Mode::kFirstItem:
+    case Mode::kFirstKey:
+    case Mode::kZero:
+    case Mode::kDigits:
+    case Mode::kFraction:
+    case Mode::kExponentDigits:
+      return true;
+    default:
+      return in_text();
+  }
+}
+
 std::string json_byte(char byte, bool in_string) {
   if (!in_string || static_cast<unsigned char>(byte) >= 0x20) return {byte};
   constexpr const char* kHex = "0123456789abcdef";

@@ -19,6 +19,12 @@ class JsonScan {
   ScanOutcome feed(char byte);
   // Whether the last byte stands within a string.
   bool in_string() const { return mode_ == Mode::kString || mode_ == Mode::kEscape; }
+  // Whether quotes and brackets alone can close what has come.
+  bool closable() const;
+  // Whether the last byte stands within a string that is a value.
+  bool in_text() const { return mode_ == Mode::kString && !key_; }
+  // The brackets that are open, outermost first.
+  const std::string& open_brackets() const { return stack_; }
   // Whether anything but white space has come.
   bool begun() const { return mode_ != Mode::kValue || !stack_.empty(); }
 

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 namespace foretoken {
 namespace {
@@ -16,22 +15,39 @@ bool is_identifier_byte(char byte) {
          static_cast<unsigned char>(byte) >= 0x80;
 }
 
-std::vector<std::string> markers_of(const std::string& open) {
-  return open.empty() ? std::vector<std::string>() : std::vector<std::string>{open};
+std::vector<std::string> marker_of(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : std::vector<std::string>{text};
 }
 
 }  // namespace
 
 PythonCalls::PythonCalls(const Format& format)
-    : format_(format), markers_(markers_of(format.open)) {}
+    : MarkedCalls({marker_of(format.open), marker_of(format.close), {}}), format_(format) {
+  bare_allowed_ = format.bare;
+}
 
-void PythonCalls::feed(char byte, CallSink* sink) {
-  if (state_ == State::kText) return text_byte(byte, sink);
-  raw_ += byte;
+void PythonCalls::begin(State state, bool marked) {
+  state_ = state;
+  name_.clear();
+  marked_ = marked;
+  begun_ = false;
+  had_call_ = false;
+}
+
+void PythonCalls::opened(int, CallSink*) {
+  begin(format_.lines ? State::kName : State::kList, true);
+}
+
+bool PythonCalls::opened_bare(char byte, CallSink*) {
+  if (byte != '[' || format_.lines) return false;
+  begin(State::kName, false);
+  return true;
+}
+
+void PythonCalls::inside(char byte, CallSink* sink) {
   switch (state_) {
     case State::kList:
       if (byte == '[') {
-        name_.clear();
         state_ = State::kName;
       } else if (!is_space(byte)) {
         flaw(sink);
@@ -47,31 +63,9 @@ void PythonCalls::feed(char byte, CallSink* sink) {
     case State::kAfterValue:
     case State::kAfterCall:
       return after_byte(byte, sink);
-    default:
+    case State::kClose:
       return close_byte(sink);
   }
-}
-
-void PythonCalls::text_byte(char byte, CallSink* sink) {
-  std::string text;
-  if (markers_.feed(byte, &text) >= 0) {
-    sink->content(text);
-    raw_ = format_.open;
-    marked_ = true;
-    had_call_ = false;
-    state_ = State::kList;
-    return;
-  }
-  if (at_start_ && text == "[") {
-    raw_ = text;
-    name_.clear();
-    marked_ = false;
-    had_call_ = false;
-    state_ = State::kName;
-    return;
-  }
-  if (text.find_first_not_of(" \t\r\n") != std::string::npos) at_start_ = false;
-  sink->content(text);
 }
 
 void PythonCalls::name_byte(char byte, CallSink* sink) {
@@ -84,8 +78,12 @@ void PythonCalls::name_byte(char byte, CallSink* sink) {
     return;
   }
   if (is_space(byte) && name_.empty()) return;
-  if (had_call_ && byte == ']' && name_.empty()) {
-    raw_.clear();
+  if (had_call_ && byte == ']' && name_.empty() && !format_.lines) {
+    held_.clear();
+    state_ = State::kClose;
+    return;
+  }
+  if (had_call_ && byte == '<' && name_.empty() && format_.lines) {
     state_ = State::kClose;
     return;
   }
@@ -102,15 +100,20 @@ void PythonCalls::send(std::string_view json, CallSink* sink) {
   }
   begun_ = true;
   sink->arguments(json);
-  raw_.clear();
+  held_.clear();
+}
+
+void PythonCalls::end_call(CallSink* sink) {
+  send("}", sink);
+  sink->end_call();
+  had_call_ = true;
+  name_.clear();
+  state_ = format_.lines ? State::kName : State::kAfterCall;
 }
 
 void PythonCalls::argument_byte(char byte, CallSink* sink) {
   if (byte == ')' && key_.empty()) {
-    send("}", sink);
-    had_call_ = true;
-    state_ = State::kAfterCall;
-    return;
+    return end_call(sink);
   }
   if (byte == '=') {
     while (!key_.empty() && is_space(key_.back())) key_.pop_back();
@@ -137,7 +140,7 @@ void PythonCalls::value_byte(char byte, CallSink* sink) {
   if (outcome == ScanOutcome::kMore) return;
   state_ = State::kAfterValue;
   if (outcome == ScanOutcome::kDone) return;
-  raw_ = byte;
+  held_ = byte;
   after_byte(byte, sink);
 }
 
@@ -149,11 +152,9 @@ void PythonCalls::after_byte(char byte, CallSink* sink) {
     name_.clear();
     state_ = in_call ? State::kArgument : State::kName;
   } else if (in_call && byte == ')') {
-    send("}", sink);
-    had_call_ = true;
-    state_ = State::kAfterCall;
+    end_call(sink);
   } else if (!in_call && byte == ']') {
-    raw_.clear();
+    held_.clear();
     state_ = State::kClose;
   } else {
     flaw(sink);
@@ -161,43 +162,26 @@ void PythonCalls::after_byte(char byte, CallSink* sink) {
 }
 
 void PythonCalls::close_byte(CallSink* sink) {
-  const size_t begin = raw_.find_first_not_of(" \t\r\n");
+  const size_t begin = held_.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return;
-  const std::string_view seen = std::string_view(raw_).substr(begin);
+  const std::string_view seen = std::string_view(held_).substr(begin);
   if (!format_.close.empty() && format_.close.starts_with(seen)) {
-    if (seen != format_.close) return;
-    raw_.clear();
-    state_ = State::kText;
-    at_start_ = false;
+    if (seen == format_.close) leave();
     return;
   }
-  const std::string rest = std::exchange(raw_, {});
-  state_ = State::kText;
-  at_start_ = false;
-  for (const char again : rest) feed(again, sink);
+  give_back(sink);
 }
 
 void PythonCalls::flaw(CallSink* sink) {
-  const std::string rest = std::exchange(raw_, {});
-  const size_t tail = markers_.num_certain(rest.size());
-  state_ = State::kText;
-  at_start_ = false;
-  sink->content(std::string_view(rest).substr(0, tail));
-  for (size_t i = tail; i < rest.size(); ++i) feed(rest[i], sink);
+  const bool has_close = marked_ && !format_.close.empty();
+  if ((begun_ || had_call_) && has_close) return pass_over(sink);
+  sink->end_call();
+  give_back(sink);
 }
 
-void PythonCalls::finish(CallSink* sink) {
-  const std::string held = markers_.take_held();
-  const bool in_call = begun_ && (state_ == State::kArgument || state_ == State::kValue ||
-                                  state_ == State::kAfterValue);
-  const bool after_call = had_call_ && (state_ == State::kAfterCall || state_ == State::kClose);
-  if (state_ == State::kText) {
-    sink->content(held);
-  } else if (!in_call && !after_call) {
-    sink->content(raw_);
-  }
-  raw_.clear();
-  state_ = State::kText;
+void PythonCalls::cut(CallSink* sink) {
+  sink->end_call();
+  return begun_ || had_call_ ? leave() : give_back(sink);
 }
 
 }  // namespace foretoken

@@ -11,8 +11,11 @@ namespace foretoken {
 struct ReasoningFormat {
   std::vector<std::string> open;
   std::vector<std::string> close;
-  bool always = false;    // the text begins with reasoning, whether a marker says so or not
-  bool anywhere = false;  // it may begin, and begin again, after content
+  bool always = false;            // the text begins with reasoning, whether a marker says so or not
+  bool anywhere = false;          // it may begin, and begin again, after content
+  std::vector<std::string> ends;  // end the reasoning, too, and belong to the content
+  std::vector<std::string> dropped;  // markers around the content, left out of it
+  std::string prefix;                // goes before the content
 };
 
 // Sends reasoning to the sink and hands on what is content. One thread.
@@ -29,13 +32,17 @@ class ReasoningScan {
   enum class State { kStart, kInside, kOutside };
 
   void start_byte(char byte, CallSink* sink, std::string* content);
+  void outside_byte(char byte, std::string* content);
 
   State state_ = State::kStart;
   MarkerScan open_;
   MarkerScan close_;
+  MarkerScan outside_;  // what opens the reasoning again, then what is left out
+  int num_close_;
+  int num_again_;
+  std::string prefix_;
   std::string space_;  // before the opening marker
   bool inside_;
-  bool anywhere_;
 };
 
 }  // namespace foretoken

@@ -1,48 +1,83 @@
 #pragma once
 #include <string>
+#include <vector>
 
-#include "chat/marker_scan.h"
-#include "chat/tool_parser.h"
+#include "chat/marked_calls.h"
 
 namespace foretoken {
 
-// Calls as Qwen3-Coder writes them:
-// <tool_call><function=f><parameter=a>value</parameter></function>
-// </tool_call>. Values become JSON by the types that the request's tools declare; texts are sent as
-// they come.
-class XmlCalls : public ToolParser {
- public:
-  explicit XmlCalls(nlohmann::ordered_json tools);
+// How a family of models writes calls with an element for each parameter. A section holds calls, a
+// call a name and parameters, a parameter a key and a value.
+struct XmlCallFormat {
+  std::vector<std::string> section_open;
+  std::vector<std::string> section_close;
+  std::vector<std::string> fillers;    // mean nothing between calls
+  std::string call_open;               // before the name; empty: the section is one call
+  std::vector<std::string> name_ends;  // behind the name; those that mean more are read again
+  std::string call_close;              // empty: the section's
+  std::string key_open;
+  std::string key_close;
+  std::string value_open;  // empty: the value follows the key at once
+  std::string value_close;
+  bool bare = false;          // a call without its section counts
+  bool attributes = false;    // the key ends with a quote, and may have string="true" behind it
+  bool line_breaks = false;   // one behind the key and one before value_close belong to the form
+  bool untyped_json = false;  // values without a declared type may be JSON; otherwise texts
+};
 
-  void feed(char byte, CallSink* sink) override;
-  void finish(CallSink* sink) override;
+// Calls as Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2, Seed-OSS and Step 3 write them. Values become
+// JSON by the types that the request's tools declare; texts are sent as they come. What is missing
+// at the end of a value, call or section is put there.
+class XmlCalls : public MarkedCalls {
+ public:
+  XmlCalls(XmlCallFormat format, nlohmann::ordered_json tools);
+
+ protected:
+  void opened(int number, CallSink* sink) override;
+  void inside(char byte, CallSink* sink) override;
+  void cut(CallSink* sink) override;
 
  private:
-  enum class State { kText, kOpened, kName, kBody, kKey, kString, kOther, kClose };
+  enum class Kind { kDeclared, kText, kJson };
+  enum class State { kCalls, kName, kBody, kKey, kValueOpen, kValue, kMaybeEnd };
 
-  void text_byte(char byte, CallSink* sink);
+  bool is_section_close(const std::string& marker) const;
+  void expect_calls();
+  void begin_name();
+  void calls_byte(char byte, CallSink* sink);
   void name_byte(char byte, CallSink* sink);
   void body_byte(char byte, CallSink* sink);
   void key_byte(char byte, CallSink* sink);
+  void begin_value(CallSink* sink);
   void value_byte(char byte, CallSink* sink);
-  void send_string(std::string text, CallSink* sink);
-  void send_other(CallSink* sink);
-  void close_byte(char byte, CallSink* sink);
+  void add_to_value(std::string text, bool ended, CallSink* sink);
+  std::string other_value() const;
+  bool is_whole_value() const;
+  void end_value(CallSink* sink);
+  void maybe_end_byte(char byte, CallSink* sink);
+  void no_end(CallSink* sink);
+  void end_call(bool section_too, CallSink* sink);
+  void replay(const std::string& text, CallSink* sink);
   void flaw(CallSink* sink);
 
+  XmlCallFormat format_;
   nlohmann::ordered_json tools_;
-  MarkerScan markers_;
-  ExpectScan function_;
-  ExpectScan body_;
-  ExpectScan close_;
+  std::vector<std::string> calls_texts_;  // what may come between calls
+  std::vector<std::string> body_texts_;   // what may come between parameters
+  ExpectScan expected_;
+  MarkerScan name_end_;
+  MarkerScan key_end_;
   MarkerScan value_end_;
-  State state_ = State::kText;
-  std::string raw_;  // what has not gone to the sink yet
+  State state_ = State::kCalls;
   std::string name_;
   std::string key_;
   std::string value_;
-  bool value_begun_ = false;  // its first byte has come
-  bool begun_ = false;        // the sink has the call
+  std::string end_marker_;       // of a value, where more must show that it is one
+  bool text_ = false;            // the value is sent as it comes
+  Kind kind_ = Kind::kDeclared;  // what the parameter says of its value
+  bool value_begun_ = false;     // its first byte has come
+  bool begun_ = false;           // the sink has a call of the section
+  bool in_section_ = false;
   int num_parameters_ = 0;
 };
 

@@ -30,6 +30,7 @@ TEST(CallSink, NeighboursOfOneKindAreOnePiece) {
   EXPECT_EQ(pieces[1].text, "{}");
   EXPECT_EQ(pieces[2].call_name, "g");
   EXPECT_EQ(pieces[2].call_index, 1);
+  EXPECT_EQ(pieces[2].text, "{}");
   EXPECT_EQ(pieces[3].text, " ");
   EXPECT_TRUE(sink.take().empty());
 }
@@ -50,6 +51,18 @@ TEST(CallSink, SpaceBesideCalls) {
   only_space.content(" ");
   only_space.finish();
   EXPECT_EQ(only_space.take()[0].text, " ");
+}
+
+TEST(CallSink, ArgumentsAreClosed) {
+  CallSink sink({});
+  sink.begin_call("f", "id");
+  sink.arguments("{\"a\": [\"x");
+  sink.end_call();
+  sink.arguments("more");
+  const std::vector<ChatPiece> pieces = sink.take();
+  ASSERT_EQ(pieces.size(), 1u);
+  EXPECT_EQ(pieces[0].call_id, "id");
+  EXPECT_EQ(pieces[0].text, "{\"a\": [\"x\"]}");
 }
 
 }  // namespace

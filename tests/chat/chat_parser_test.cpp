@@ -105,8 +105,9 @@ TEST(ChatParser, SpecialTokensWhereTheMarkersMayBeSome) {
   EXPECT_FALSE(needs_special_tokens(options));
 }
 
-// Random text of the formats' own pieces: no cut changes the sum, nothing crashes, and what is not
-// a marker, a call or white space is in the sum.
+// Random text of the formats' own pieces: no cut changes the sum, nothing crashes, arguments are
+// JSON, and where no call has begun or was forced, what is not a marker or white space is in the
+// sum. What stands between a broken call and its end is nobody's.
 TEST(ChatParser, RandomTexts) {
   const std::vector<std::string> words = {"<tool_call>",
                                           "</tool_call>",
@@ -181,8 +182,15 @@ TEST(ChatParser, RandomTexts) {
           return found;
         };
         size_t found = count(whole.content) + count(whole.reasoning);
-        for (const auto& [name, arguments] : whole.calls) found += count(arguments) + count(name);
-        EXPECT_EQ(found, count(text)) << tool_parser << ": " << text << "\n" << whole;
+        for (const auto& [name, arguments] : whole.calls) {
+          EXPECT_TRUE(nlohmann::json::parse(arguments).is_object()) << text;
+          found += count(arguments) + count(name);
+        }
+        const bool all = whole.calls.empty() && options.tool_choice != "required";
+        EXPECT_LE(found, count(text)) << tool_parser << ": " << text << "\n" << whole;
+        if (all) {
+          EXPECT_EQ(found, count(text)) << tool_parser << ": " << text << "\n" << whole;
+        }
       }
     }
   }

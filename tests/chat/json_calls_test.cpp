@@ -61,35 +61,53 @@ TEST(JsonCalls, Hermes) {
       });
 }
 
-TEST(JsonCalls, BrokenHermesCallsStayContent) {
+TEST(JsonCalls, BrokenHermesCallsStayContentWithoutTheirMarkers) {
   const std::vector<std::string> broken = {
-      "<tool_call>not json</tool_call>",
-      "<tool_call>{\"name\": 5, \"arguments\": {}}</tool_call>",
-      "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>",
-      "<tool_call>{\"arguments\": {}}</tool_call>",
-      "<tool_call>{'name': 'now'}</tool_call>",
-      "<tool_call>{\"name\": \"now\" \"arguments\": {}}</tool_call>",
-      "<tool_call>{\"name\": \"now\", \"name\": \"f\"}</tool_call>",
-      "<tool_call>{\"name\": \"no",
-      "<tool_call>",
-      "<tool_call></tool_call>",
-      "<tool_call>{\"name\": \"now\", \"arguments\": +}</tool_call>",
-      "<tool_call>{\"name\": \"now\", \"arguments\": 01}</tool_call>",
+      "not json",
+      "{\"name\": 5, \"arguments\": {}}",
+      "{\"name\": \"\", \"arguments\": {}}",
+      "{\"arguments\": {}}",
+      "{'name': 'now'}",
+      "{\"name\": \"now\" \"arguments\": {}}",
+      "{\"name\": \"now\", \"name\": \"f\"}",
+      "",
+      "{\"name\": \"now\", \"arguments\": +}",
+      "{\"name\": \"now\", \"arguments\": 01}",
   };
   for (const std::string& text : broken) {
-    EXPECT_EQ(parse_all_ways(options_of("hermes"), text), (ChatSum{"", text, {}}));
+    EXPECT_EQ(parse_all_ways(options_of("hermes"), "<tool_call>" + text + "</tool_call>"),
+              (ChatSum{"", text, {}}));
   }
   check_cases(options_of("hermes"),
               {
+                  {"cut off before the call is known",
+                   "Hm. <tool_call>{\"name\": \"no",
+                   {"", "Hm. {\"name\": \"no", {}}},
+                  {"a marker alone", "<tool_call>", {}},
                   {"a good call behind a broken one",
                    "<tool_call>{<tool_call>{\"name\": \"now\"}</tool_call>",
-                   {"", "<tool_call>{", {{"now", "{}"}}}},
+                   {"", "{", {{"now", "{}"}}}},
                   {"broken after the arguments began",
-                   "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, oops}}</tool_call>",
-                   {"", "oops}}</tool_call>", {{"f", "{\"a\": 1, "}}}},
+                   "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, oops}}</tool_call> So.",
+                   {"", " So.", {{"f", "{\"a\": 1}"}}}},
+                  {"broken, and no marker comes",
+                   "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, oops",
+                   {"", "oops", {{"f", "{\"a\": 1}"}}}},
+                  {"a brace is missing",
+                   "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}\n</tool_call>",
+                   {"", "", {{"f", "{\"a\": 1}"}}}},
+                  {"a brace to spare",
+                   "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}}</tool_call>",
+                   {"", "", {{"f", "{\"a\": 1}"}}}},
+                  {"a closing marker to spare",
+                   "<tool_call>{\"name\": \"now\"}</tool_call>\n</tool_call>",
+                   {"", "", {{"now", "{}"}}}},
                   {"cut off within the arguments",
                    "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x",
-                   {"", "", {{"f", "{\"a\": \"x"}}}},
+                   {"", "", {{"f", "{\"a\": \"x\"}"}}}},
+                  {"cut off within a key",
+                   "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2], \"bc",
+                   {"", "", {{"f", "{\"a\": [1, 2]}"}}}},
                   {"cut off behind the arguments",
                    "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_c",
                    {"", "", {{"f", "{\"a\": 1}"}}}},
@@ -103,10 +121,10 @@ TEST(JsonCalls, ArgumentsStreamAsTheyCome) {
   std::vector<ChatPiece> pieces = parser.value()->push("{\"a");
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].call_name, "f");
-  EXPECT_EQ(pieces[0].text, "{\"a");
-  pieces = parser.value()->push("\": [1,");
+  EXPECT_EQ(pieces[0].text, "{");
+  pieces = parser.value()->push("\": [1, \"x y");
   ASSERT_EQ(pieces.size(), 1u);
-  EXPECT_EQ(pieces[0].text, "\": [1,");
+  EXPECT_EQ(pieces[0].text, "\"a\": [1, \"x y");
   EXPECT_TRUE(pieces[0].call_id.empty());
   EXPECT_EQ(parser.value()->num_tool_calls(), 1);
 }
@@ -158,12 +176,12 @@ TEST(JsonCalls, Mistral) {
                    {"", "Hm. ", {{"get_weather", kParis}}}},
                   {"with a marker", R"([TOOL_CALLS]now[ARGS]{})", {"", "", {{"now", "{}"}}}},
                   {"brackets in text", "[1] and [TOOL", {"", "[1] and [TOOL", {}}},
-                  {"an empty list", "[TOOL_CALLS][]", {"", "[TOOL_CALLS][]", {}}},
-                  {"no name", "[TOOL_CALLS]now[OTHER]{}", {"", "[TOOL_CALLS]now[OTHER]{}", {}}},
-                  {"a name of two words", "[TOOL_CALLS]now or{}", {"", "[TOOL_CALLS]now or{}", {}}},
+                  {"an empty list", "[TOOL_CALLS][]", {"", "[]", {}}},
+                  {"no name", "[TOOL_CALLS]now[OTHER]{}", {"", "now[OTHER]{}", {}}},
+                  {"a name of two words", "[TOOL_CALLS]now or{}", {"", "now or{}", {}}},
                   {"broken, then a good one",
                    "[TOOL_CALLS]no!way[TOOL_CALLS]now{}",
-                   {"", "[TOOL_CALLS]no!way", {{"now", "{}"}}}},
+                   {"", "no!way", {{"now", "{}"}}}},
                   {"a list cut off",
                    R"([TOOL_CALLS] [{"name": "now", "arguments": {}}, )",
                    {"", "", {{"now", "{}"}}}},
@@ -183,14 +201,16 @@ TEST(JsonCalls, Granite) {
                    R"([{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}])",
                    {"", "", {{"now", "{}"}, {"now", "{}"}}}},
                   {"a list that is no call", "[1, 2]", {"", "[1, 2]", {}}},
-                  {"broken", "<tool_call>x", {"", "<tool_call>x", {}}},
+                  {"broken", "<tool_call>x", {"", "x", {}}},
               });
 }
 
 TEST(JsonCalls, ManyMarkersAreNotQuadratic) {
   std::string text;
   for (int i = 0; i < 20000; ++i) text += "<tool_call>{\"a\": \"";
-  EXPECT_EQ(parse_pieces(options_of("hermes"), {text}), (ChatSum{"", text, {}}));
+  const ChatSum sum = parse_pieces(options_of("hermes"), {text});
+  EXPECT_TRUE(sum.calls.empty());
+  EXPECT_EQ(sum.content.find("<tool_call>"), std::string::npos);
 }
 
 }  // namespace

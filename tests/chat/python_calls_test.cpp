@@ -36,8 +36,8 @@ TEST(PythonCalls, Pythonic) {
           {"no literal", "[now(a=b)]", {"", "[now(a=b)]", {}}},
           {"broken in the second argument",
            "[get_weather(city='x', days=oops)]",
-           {"", ", days=oops)]", {{"get_weather", R"({"city": "x")"}}}},
-          {"cut off", "[get_weather(city='Par", {"", "", {{"get_weather", R"({"city": "Par)"}}}},
+           {"", ", days=oops)]", {{"get_weather", R"({"city": "x"})"}}}},
+          {"cut off", "[get_weather(city='Par", {"", "", {{"get_weather", R"({"city": "Par"})"}}}},
           {"cut off before a call", "[get_wea", {"", "[get_wea", {}}},
       });
 }
@@ -49,10 +49,21 @@ TEST(PythonCalls, Llama4) {
                    "Hm.<|python_start|>[f(a=1)]<|python_end|>",
                    {"", "Hm.", {{"f", R"({"a": 1})"}}}},
                   {"bare", "[now()]", {"", "", {{"now", "{}"}}}},
-                  {"broken",
-                   "<|python_start|>print(1)<|python_end|>",
-                   {"", "<|python_start|>print(1)<|python_end|>", {}}},
+                  {"broken", "<|python_start|>print(1)<|python_end|>", {"", "print(1)", {}}},
               });
+}
+
+TEST(PythonCalls, Lines) {
+  check_cases(options_of("olmo3"),
+              {{"two lines",
+                "Hm.<function_calls>\nget_weather(city='Paris')\nnow()\n</function_calls>",
+                {"", "Hm.", {{"get_weather", R"({"city": "Paris"})"}, {"now", "{}"}}}},
+               {"broken",
+                "<function_calls>\nnow()\nnow(oops)\n</function_calls> So.",
+                {"", " So.", {{"now", "{}"}}}}});
+  check_cases(options_of("lfm2"), {{"a marked list",
+                                    "<|tool_call_start|>[now()]<|tool_call_end|>Done.",
+                                    {"", "Done.", {{"now", "{}"}}}}});
 }
 
 }  // namespace

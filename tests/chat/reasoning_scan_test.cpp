@@ -48,5 +48,21 @@ TEST(ReasoningScan, Granite) {
                {"none", "Here is my dog.", {"", "Here is my dog.", {}}}});
 }
 
+TEST(ReasoningScan, WhatElseFormatsHave) {
+  ChatParserOptions options;
+  options.reasoning_parser = "ernie45";
+  EXPECT_EQ(parse_all_ways(options, "<think>a</think>\n<response>\nb</response>"),
+            (ChatSum{"a", "\n\nb", {}}));
+  options.reasoning_parser = "minimax_m2_append_think";
+  EXPECT_EQ(parse_all_ways(options, "a</think>b"), (ChatSum{"", "<think>a</think>b", {}}));
+  options.reasoning_parser = "gemma4";
+  EXPECT_EQ(parse_all_ways(options, "<|channel>thought\na<channel|>b"), (ChatSum{"a", "b", {}}));
+  EXPECT_EQ(parse_all_ways(options_of("kimi_k2", "kimi_k2"),
+                           "<think>a<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0"
+                           "<|tool_call_argument_begin|>{}<|tool_call_end|>"
+                           "<|tool_calls_section_end|>"),
+            (ChatSum{"a", "", {{"now", "{}"}}}));
+}
+
 }  // namespace
 }  // namespace foretoken

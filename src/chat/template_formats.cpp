@@ -1,0 +1,80 @@
+#include "chat/template_formats.h"
+
+#include <array>
+#include <initializer_list>
+
+namespace foretoken {
+namespace {
+
+// A parser, and texts that all stand in the templates of its models.
+struct Signs {
+  const char* parser;
+  std::initializer_list<std::string_view> texts;
+};
+
+// The first line that fits counts: markers that others have, too, come last.
+const std::array kToolSigns = {
+    Signs{"openai", {"<|channel|>", "<|message|>", "analysis"}},
+    Signs{"deepseek_v32", {"｜DSML｜", "invoke"}},
+    Signs{"deepseek_v3", {"<｜tool▁calls▁begin｜>"}},
+    Signs{"kimi_k2", {"<|tool_calls_section_begin|>"}},
+    Signs{"minimax_m2", {"<minimax:tool_call>"}},
+    Signs{"step3", {"steptml:invoke"}},
+    Signs{"seed_oss", {"seed:tool_call"}},
+    Signs{"longcat", {"<longcat_tool_call>"}},
+    Signs{"glm45", {"<arg_key>"}},
+    Signs{"qwen3_coder", {"<function=", "<parameter="}},
+    Signs{"gemma4", {"<|tool_call>", "<tool_call|>"}},
+    Signs{"functiongemma", {"<start_function_call>"}},
+    Signs{"mistral", {"[TOOL_CALLS]"}},
+    Signs{"lfm2", {"<|tool_call_start|>"}},
+    Signs{"internlm", {"<|action_start|>"}},
+    Signs{"cohere_command3", {"<|START_ACTION|>"}},
+    Signs{"olmo3", {"<function_calls>"}},
+    Signs{"phi4_mini_json", {"functools["}},
+    Signs{"llama4_pythonic", {"<|python_start|>"}},
+    Signs{"jamba", {"<tool_calls>"}},
+    Signs{"granite", {"<|tool_call|>"}},
+    Signs{"hermes", {"<tool_call>"}},
+    Signs{"granite-20b-fc", {"<function_call>"}},
+    Signs{"llama3_json", {"<|start_header_id|>", "\"parameters\""}},
+    Signs{"llama3_json", {"<|python_tag|>"}},
+};
+
+const std::array kReasoningSigns = {
+    Signs{"openai_gptoss", {"<|channel|>", "<|message|>", "analysis"}},
+    Signs{"seed_oss", {"seed:think"}},
+    Signs{"mistral", {"[THINK]"}},
+    Signs{"gemma4", {"<|channel>", "<channel|>"}},
+    Signs{"cohere_command3", {"<|START_THINKING|>"}},
+    Signs{"kimi_k2", {"<|tool_calls_section_begin|>", "</think>"}},
+    Signs{"minimax_m2", {"<minimax:tool_call>", "</think>"}},
+    Signs{"hunyuan_a13b", {"</think>", "<answer>"}},
+    Signs{"ernie45", {"</think>", "<response>"}},
+    Signs{"qwen3", {"</think>"}},
+    Signs{"granite", {"Here is my thought process:"}},
+};
+
+template <size_t N>
+const char* first_that_fits(const std::array<Signs, N>& all, std::string_view source) {
+  for (const Signs& signs : all) {
+    bool fits = true;
+    for (const std::string_view text : signs.texts) {
+      fits = fits && source.find(text) != std::string_view::npos;
+    }
+    if (fits) return signs.parser;
+  }
+  return "";
+}
+
+}  // namespace
+
+ChatFormats formats_of_template(std::string_view source) {
+  ChatFormats formats;
+  formats.tool_parser = first_that_fits(kToolSigns, source);
+  if (formats.tool_parser.empty()) formats.tool_parser = "generic";
+  formats.reasoning_parser = first_that_fits(kReasoningSigns, source);
+  return formats;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,39 @@
+#include "chat/template_formats.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace foretoken {
+namespace {
+
+std::string formats_of(const std::string& name) {
+  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/chat_templates/" + name +
+                     ".jinja");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << name;
+  const ChatFormats formats = formats_of_template(text.str());
+  return formats.tool_parser + " " + formats.reasoning_parser;
+}
+
+TEST(TemplateFormats, OfPublishedTemplates) {
+  EXPECT_EQ(formats_of("Qwen-Qwen2.5-7B-Instruct"), "hermes ");
+  EXPECT_EQ(formats_of("Qwen-Qwen3-0.6B"), "hermes qwen3");
+  EXPECT_EQ(formats_of("Qwen3-Coder"), "qwen3_coder ");
+  EXPECT_EQ(formats_of("NousResearch-Hermes-3-Llama-3.1-8B-tool_use"), "hermes ");
+  EXPECT_EQ(formats_of("openai-gpt-oss-120b"), "openai openai_gptoss");
+  EXPECT_EQ(formats_of("GLM-4.6"), "glm45 qwen3");
+  EXPECT_EQ(formats_of("Kimi-K2-Instruct"), "kimi_k2 ");
+  EXPECT_EQ(formats_of("deepseek-ai-DeepSeek-V3.1"), "deepseek_v3 qwen3");
+  EXPECT_EQ(formats_of("deepseek-ai-DeepSeek-V3.2"), "deepseek_v32 qwen3");
+  EXPECT_EQ(formats_of("meta-llama-Llama-3.1-8B-Instruct"), "llama3_json ");
+  EXPECT_EQ(formats_of("mistralai-Mistral-Nemo-Instruct-2407"), "mistral ");
+  EXPECT_EQ(formats_of("mistralai-Ministral-3-14B-Reasoning-2512"), "mistral mistral");
+  EXPECT_EQ(formats_of("google-gemma-2-2b-it"), "generic ");
+  EXPECT_EQ(formats_of("simple/chatml"), "generic ");
+}
+
+}  // namespace
+}  // namespace foretoken
