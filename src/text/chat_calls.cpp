@@ -26,7 +26,7 @@ void fit_arguments(json& function, const ChatTemplateTraits& traits) {
        arguments.get_ref<const std::string&>().find_first_not_of(" \t\r\n") == std::string::npos);
   if (blank) arguments = json::object();
   const std::string text =
-      arguments.is_string() ? arguments.get<std::string>() : compact_json(arguments);
+      arguments.is_string() ? arguments.get<std::string>() : dumped_json(arguments);
   if (!traits.object_arguments) {
     arguments = text;
     return;
@@ -207,7 +207,7 @@ void write_calls_as_text(json& messages) {
                     {"arguments", function->value("arguments", json::object())}};
       if (call.contains("id")) shown["id"] = call["id"];
       if (!text.empty()) text += '\n';
-      text += compact_json({{"tool_call", shown}});
+      text += dumped_json({{"tool_call", shown}});
     }
     message["content"] = text;
     message.erase("tool_calls");
@@ -226,7 +226,7 @@ void write_results_as_text(json& messages) {
     if (!name.empty()) response["tool"] = name;
     response["content"] = texts_of(message.value("content", json()));
     if (!id.empty()) response["tool_call_id"] = id;
-    message = {{"role", "user"}, {"content", compact_json({{"tool_response", response}})}};
+    message = {{"role", "user"}, {"content", dumped_json({{"tool_response", response}})}};
   }
 }
 

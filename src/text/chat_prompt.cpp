@@ -22,7 +22,7 @@ std::string fit_variables(json variables, std::string_view sent, const ChatTempl
   } else {
     variables.erase("tools");
   }
-  return compact_json(variables);
+  return dumped_json(variables);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view m
   const std::string arguments = fit_variables(variables, arguments_json, traits);
   const auto render = [&](const json& sent, std::vector<std::string>* told) -> Result<std::string> {
     FT_ASSIGN_OR_RETURN(const json fitted, fit_conversation(sent, traits, told));
-    return chat.render(compact_json(fitted), arguments, options);
+    return chat.render(dumped_json(fitted), arguments, options);
   };
   ChatPrompt prompt;
   Result<std::string> text = render(messages, &prompt.warnings);

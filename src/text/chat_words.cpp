@@ -66,7 +66,7 @@ std::string texts_of(const json& content) {
   return text;
 }
 
-std::string compact_json(const json& value) {
+std::string dumped_json(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

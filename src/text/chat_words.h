@@ -31,6 +31,6 @@ Result<std::string> joined_text(const nlohmann::ordered_json& content);
 std::string texts_of(const nlohmann::ordered_json& content);
 
 // JSON of messages, whose texts may hold bytes that are no UTF-8.
-std::string compact_json(const nlohmann::ordered_json& value);
+std::string dumped_json(const nlohmann::ordered_json& value);
 
 }  // namespace foretoken
