@@ -87,6 +87,10 @@ struct EngineInfo {
   bool batch_invariant = true;
   int64_t num_parameters = 0;
   int vocab_size = 0;
+  int hidden_size = 0;
+  int max_position_embeddings = 0;  // as the model was trained
+  std::string bos_token;            // texts; empty: the model names none
+  std::string eos_token;
   int max_model_len = 0;
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;
@@ -154,6 +158,10 @@ class Engine {
                         std::vector<int32_t>* ids) const = 0;
   virtual Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                         std::string* text) const = 0;
+
+  // The bytes that one token stands for, which may be a part of a character. InvalidArgument for an
+  // id that the vocabulary does not have.
+  virtual Status token_bytes(int32_t id, std::string* bytes) const = 0;
 
   virtual EngineStats stats() const = 0;
   virtual const EngineInfo& info() const = 0;

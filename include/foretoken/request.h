@@ -162,6 +162,8 @@ struct Logprob {
   float logprob = 0;
   int rank = 0;  // 1: no token is likelier
   std::string decoded_token;
+  // The token's own bytes where its text cannot show them: it is a part of a character. Else empty.
+  std::string bytes = {};
 };
 
 // One position: the token that stands there, then the likeliest ones, best first. vLLM's dictionary

@@ -258,6 +258,10 @@ Status DataParallelEngine::decode(const std::vector<int32_t>& ids, bool skip_spe
   return engines_.front()->decode(ids, skip_special_tokens, text);
 }
 
+Status DataParallelEngine::token_bytes(int32_t id, std::string* bytes) const {
+  return engines_.front()->token_bytes(id, bytes);
+}
+
 EngineStats DataParallelEngine::stats() const {
   std::vector<EngineStats> engines;
   for (const auto& engine : engines_) engines.push_back(engine->stats());

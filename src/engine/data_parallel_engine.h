@@ -39,6 +39,7 @@ class DataParallelEngine final : public Engine {
                 std::vector<int32_t>* ids) const override;
   Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                 std::string* text) const override;
+  Status token_bytes(int32_t id, std::string* bytes) const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
 

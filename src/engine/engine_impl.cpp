@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kNoWaitInCallback =
     "generate() was called from an output callback of this engine, for which it would wait; use "
     "submit or generate_async there";
+constexpr const char* kNoTokenizer = "the model has no tokenizer.json; use token ids";
 constexpr const char* kShutsDown = "the engine is shutting down; it takes no more requests";
 
 }  // namespace
@@ -183,15 +184,29 @@ const ChatTemplateTraits* EngineImpl::chat_template(bool with_tools) const {
 
 Status EngineImpl::encode(const std::string& text, bool add_special_tokens,
                           std::vector<int32_t>* ids) const {
-  if (tokenizer_ == nullptr) return unsupported("the model has no tokenizer.json; use token ids");
+  if (tokenizer_ == nullptr) return unsupported(kNoTokenizer);
   FT_ASSIGN_OR_RETURN(*ids, tokenizer_->encode(text, add_special_tokens));
   return {};
 }
 
 Status EngineImpl::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                           std::string* text) const {
-  if (tokenizer_ == nullptr) return unsupported("the model has no tokenizer.json; use token ids");
+  if (tokenizer_ == nullptr) return unsupported(kNoTokenizer);
   FT_ASSIGN_OR_RETURN(*text, tokenizer_->decode(ids, skip_special_tokens));
+  return {};
+}
+
+Status EngineImpl::token_bytes(int32_t id, std::string* bytes) const {
+  if (tokenizer_ == nullptr) return unsupported(kNoTokenizer);
+  if (const std::optional<uint8_t> byte = tokenizer_->fallback_byte(id)) {
+    bytes->assign(1, static_cast<char>(*byte));
+    return {};
+  }
+  std::optional<std::string> found = tokenizer_->token_bytes(id);
+  if (!found) {
+    return invalid_argument("token id " + std::to_string(id) + " is not in the vocabulary");
+  }
+  *bytes = *std::move(found);
   return {};
 }
 

@@ -59,6 +59,7 @@ class EngineImpl final : public Engine {
                 std::vector<int32_t>* ids) const override;
   Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                 std::string* text) const override;
+  Status token_bytes(int32_t id, std::string* bytes) const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
   // Of an idle engine, which outlives them.
@@ -106,6 +107,7 @@ class EngineImpl final : public Engine {
   void abandon_device();
   void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
+  void fill_text_info();
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.

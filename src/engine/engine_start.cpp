@@ -481,6 +481,15 @@ StepBenchParts EngineImpl::bench_parts() {
           .num_window_blocks = window_cache_ != nullptr ? num_blocks_.windowed : 0};
 }
 
+void EngineImpl::fill_text_info() {
+  if (tokenizer_ == nullptr) return;
+  const auto text_of = [this](std::optional<int32_t> id) {
+    return id ? tokenizer_->id_to_token(*id).value_or("") : std::string();
+  };
+  info_.bos_token = text_of(tokenizer_->bos_id());
+  info_.eos_token = text_of(tokenizer_->eos_id());
+}
+
 void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {
   const ModelConfig& model = model_->config();
   info_.device = device_->name();
@@ -498,6 +507,9 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->num_weights();
   info_.vocab_size = model.vocab_size;
+  info_.hidden_size = model.hidden_size;
+  info_.max_position_embeddings = model.max_position_embeddings;
+  fill_text_info();
   info_.max_model_len = config.max_model_len;
   info_.max_num_seqs = config.max_num_seqs;
   info_.max_num_batched_tokens = config.max_num_batched_tokens;

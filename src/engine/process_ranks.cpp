@@ -47,6 +47,9 @@ class ProcessRanksEngine final : public Engine {
                 std::string* text) const override {
     return engine_->decode(ids, skip_special_tokens, text);
   }
+  Status token_bytes(int32_t id, std::string* bytes) const override {
+    return engine_->token_bytes(id, bytes);
+  }
   EngineStats stats() const override { return engine_->stats(); }
   const EngineInfo& info() const override { return engine_->info(); }
 

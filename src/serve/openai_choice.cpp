@@ -24,12 +24,13 @@ ordered_json call_json(const ToolCallDelta& call) {
 // The text of the prompt's first token: what the decoded others leave of the prompt.
 std::string first_token(const std::string& prompt, std::span<const TokenLogprobs> others) {
   size_t length = 0;
-  for (const TokenLogprobs& position : others) length += position.token.decoded_token.size();
+  for (const TokenLogprobs& position : others) length += token_bytes(position.token).size();
   return length < prompt.size() ? prompt.substr(0, prompt.size() - length) : std::string();
 }
 
 void name_by_id(Logprob& token) {
   token.decoded_token = "token_id:" + std::to_string(token.token_id);
+  token.bytes.clear();
 }
 
 bool any_call(const std::vector<ChatPiece>& pieces) {

@@ -18,18 +18,38 @@ ordered_json bytes_of(const std::string& text) {
 
 ordered_json chat_token(const Logprob& token) {
   return {{"token", token.decoded_token},
-          {"bytes", bytes_of(token.decoded_token)},
+          {"bytes", bytes_of(token_bytes(token))},
           {"logprob", finite(token.logprob)}};
+}
+
+// Parts of characters that differ have different names.
+std::string name_of(const Logprob& token) {
+  if (token.bytes.empty()) return token.decoded_token;
+  constexpr const char* kHex = "0123456789abcdef";
+  std::string name = "bytes:";
+  for (const char c : token.bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 128) {
+      name += c;
+    } else {
+      name += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return name;
 }
 
 ordered_json top_of(const TokenLogprobs& position) {
   ordered_json top = ordered_json::object();
-  for (const Logprob& other : position.top) top[other.decoded_token] = finite(other.logprob);
-  top.emplace(position.token.decoded_token, finite(position.token.logprob));
+  for (const Logprob& other : position.top) top[name_of(other)] = finite(other.logprob);
+  top.emplace(name_of(position.token), finite(position.token.logprob));
   return top;
 }
 
 }  // namespace
+
+const std::string& token_bytes(const Logprob& token) {
+  return token.bytes.empty() ? token.decoded_token : token.bytes;
+}
 
 int64_t num_characters(const std::string& text) {
   int64_t count = 0;
@@ -55,16 +75,18 @@ ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens, const st
                       {"tokens", ordered_json::array()},
                       {"top_logprobs", ordered_json::array()}};
   int64_t offset = first_offset;
-  const auto add = [&](const std::string& text, ordered_json logprob, ordered_json top) {
+  const auto add = [&](const std::string& name, const std::string& bytes, ordered_json logprob,
+                       ordered_json top) {
     all["text_offset"].push_back(offset);
     all["token_logprobs"].push_back(std::move(logprob));
-    all["tokens"].push_back(text);
+    all["tokens"].push_back(name);
     all["top_logprobs"].push_back(std::move(top));
-    offset += num_characters(text);
+    offset += num_characters(bytes);
   };
-  if (echoed != nullptr) add(*echoed, nullptr, nullptr);
+  if (echoed != nullptr) add(*echoed, *echoed, nullptr, nullptr);
   for (const TokenLogprobs& position : tokens) {
-    add(position.token.decoded_token, finite(position.token.logprob), top_of(position));
+    add(name_of(position.token), token_bytes(position.token), finite(position.token.logprob),
+        top_of(position));
   }
   return all;
 }

@@ -7,13 +7,16 @@
 
 namespace foretoken {
 
+// What the token stands for; of a part of a character its bytes.
+const std::string& token_bytes(const Logprob& token);
+
 // {"content": [{"token", "bytes", "logprob", "top_logprobs": [...]}]}, the shape of chats.
 nlohmann::ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens);
 
-// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}, the shape of completions. Offsets
-// count characters, from `first_offset` on. `echoed`, where a completion repeats its prompt, is the
-// first token's text, which has no log-probability; the prompt's other tokens are then the first of
-// `tokens`.
+// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}, the shape of completions. A part of
+// a character is named as OpenAI names it, "bytes:\xf0\x9f". Offsets count characters, from
+// `first_offset` on. `echoed`, where a completion repeats its prompt, is the first token's text,
+// which has no log-probability; the prompt's other tokens are then the first of `tokens`.
 nlohmann::ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens,
                                            const std::string* echoed, int64_t first_offset = 0);
 

@@ -162,6 +162,7 @@ class BrokenEngine : public Engine {
   const ChatTemplateTraits* chat_template(bool) const override { return nullptr; }
   Status encode(const std::string&, bool, std::vector<int32_t>*) const override { return {}; }
   Status decode(const std::vector<int32_t>&, bool, std::string*) const override { return {}; }
+  Status token_bytes(int32_t, std::string*) const override { return {}; }
   EngineStats stats() const override { return {}; }
   const EngineInfo& info() const override { return info_; }
 

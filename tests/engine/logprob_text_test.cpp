@@ -25,5 +25,23 @@ TEST(LogprobText, NamesTokensAndCutsTheAlternatives) {
   EXPECT_TRUE(describe_row(row, 3, nullptr).token.decoded_token.empty());
 }
 
+TEST(LogprobText, APartOfACharacterHasItsBytes) {
+  const auto tokenizer = load_hf_tokenizer(bundled_model_folder());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const std::string face = "\xF0\x9F\xA6\x84";
+  std::string bytes;
+  for (const int32_t id : tokenizer.value()->encode(face, false).value()) {
+    const TokenLogprobs described =
+        describe_row({{id, -1.0f, 1, 3}, {}}, 0, tokenizer.value().get());
+    EXPECT_NE(described.token.decoded_token, described.token.bytes);
+    bytes += described.token.bytes;
+  }
+  EXPECT_EQ(bytes, face);
+  const int32_t whole = tokenizer.value()->encode("a", false).value().at(0);
+  const TokenLogprobs plain =
+      describe_row({{whole, -1.0f, 1, 3}, {}}, 0, tokenizer.value().get());
+  EXPECT_TRUE(plain.token.bytes.empty());
+}
+
 }  // namespace
 }  // namespace foretoken

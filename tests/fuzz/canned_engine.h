@@ -24,6 +24,7 @@ class CannedEngine final : public Engine {
                 std::vector<int32_t>* ids) const override;
   Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                 std::string* text) const override;
+  Status token_bytes(int32_t, std::string*) const override { return {}; }
   EngineStats stats() const override { return {}; }
   const EngineInfo& info() const override { return info_; }
 

@@ -35,6 +35,23 @@ TEST(OpenAiLogprobs, OfCompletionsWithOffsetsInCharacters) {
   EXPECT_EQ(json(completion_logprobs(kTwo, nullptr))["text_offset"], (json{0, 2}));
 }
 
+TEST(OpenAiLogprobs, PartsOfACharacterKeepTheirBytes) {
+  const char* kUnknown = "\xEF\xBF\xBD";
+  const std::vector<TokenLogprobs> parts = {
+      {{1, -0.5f, 1, kUnknown, " \xF0\x9F"}, {{2, -1.5f, 2, kUnknown, "\xF0\x9F"}}},
+      {{3, -0.5f, 1, kUnknown, "\x98\x80"}, {}},
+      {{4, -0.5f, 1, "x"}, {}}};
+  const json chat = chat_logprobs(parts)["content"];
+  EXPECT_EQ(chat[0]["token"], kUnknown);
+  EXPECT_EQ(chat[0]["bytes"], (json{32, 240, 159}));
+  EXPECT_EQ(chat[0]["top_logprobs"][0]["bytes"], (json{240, 159}));
+  EXPECT_EQ(chat[1]["bytes"], (json{152, 128}));
+  const json all = completion_logprobs(parts, nullptr);
+  EXPECT_EQ(all["tokens"], (json{"bytes: \\xf0\\x9f", "bytes:\\x98\\x80", "x"}));
+  EXPECT_EQ(all["text_offset"], (json{0, 2, 2}));  // a blank and one character
+  EXPECT_EQ(all["top_logprobs"][0].size(), 2u);
+}
+
 TEST(OpenAiLogprobs, OfPrompts) {
   const json all = prompt_logprobs(kTwo);
   ASSERT_EQ(all.size(), 3u);
