@@ -167,8 +167,9 @@ class LLM:
             queries = queries * len(answers)
         scores = []
         for query, answer in zip(queries, answers):
-            pairs = zip(query.outputs.embedding, answer.outputs.embedding)
-            value = ScoringOutput(sum(x * y for x, y in pairs))
+            value = ScoringOutput(
+                _core.embedding_score(query.outputs.embedding, answer.outputs.embedding)
+            )
             ids = query.prompt_token_ids + answer.prompt_token_ids
             scores.append(ScoringRequestOutput(answer.request_id, value, ids))
         return scores

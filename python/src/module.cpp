@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/embedding_score.h"
 #include "base/log.h"
 #include "bind_records.h"
 #include "engine_handle.h"
@@ -99,6 +100,12 @@ NB_MODULE(_core, module) {
   module.def(
       "init_logging", [](const std::string& level) { foretoken::init_logging(level.c_str()); },
       nanobind::arg("level"));
+  module.def(
+      "embedding_score",
+      [](const std::vector<float>& a, const std::vector<float>& b) {
+        return foretoken::embedding_score(a, b);
+      },
+      nanobind::arg("a"), nanobind::arg("b"), "The product of two embeddings of equal length.");
   module.def(
       "check_request",
       [](const std::string& fields) { ftp::raise_if_error(ftp::read_request(fields).status()); },

@@ -5,11 +5,15 @@
 #include <algorithm>
 
 #include "serve/chat_batch.h"
+#include "serve/infill_prompt.h"
 #include "serve/info_handlers.h"
+#include "serve/llama_handlers.h"
+#include "serve/llama_props.h"
 #include "serve/message_handlers.h"
 #include "serve/openai_handlers.h"
 #include "serve/openapi.h"
 #include "serve/response_handlers.h"
+#include "serve/score_handlers.h"
 #include "serve/token_handlers.h"
 
 namespace foretoken {
@@ -94,6 +98,8 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   }
   facts.vocab_size = info.vocab_size;
   facts.max_model_len = info.max_model_len;
+  facts.embedding_size = info.hidden_size;
+  facts.fills_gaps = find_infill_tokens(context.engine).ok();
   facts.max_logprobs = info.max_logprobs;
   return facts;
 }
@@ -119,13 +125,47 @@ void add_model_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(get("/v1/models", [&context](Exchange& exchange) {
     respond_json(exchange, 200, models_body(context));
   }));
-  routes->push_back(get("/v1/models/{id}", [&context](Exchange& exchange) {
+  routes->push_back(get("/v1/models/{id...}", [&context](Exchange& exchange) {
     respond_result(exchange, model_body(context, first_path_value(exchange)));
   }));
   if (!context.config.tokenizer_info) return;
   routes->push_back(get("/tokenizer_info", [&context](Exchange& exchange) {
     const Status status = answer_tokenizer_info(context, exchange);
     if (!status.ok()) respond_error(exchange, openai_error, status);
+  }));
+}
+
+void add_scoring_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/v1/score", handle_score));
+  routes->push_back(post(context, "/v1/rerank", handle_rerank));
+  routes->push_back(post(context, "/pooling", handle_pooling));
+}
+
+void add_llama_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/completion", handle_llama_completion));
+  routes->push_back(post(context, "/infill", handle_infill));
+  routes->push_back(post(context, "/embedding", handle_llama_embedding));
+  routes->push_back(post(context, "/apply-template", handle_apply_template));
+  routes->push_back(get("/props", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, props_body(context));
+  }));
+  routes->push_back(get("/slots", [&context](Exchange& exchange) {
+    const EngineStats stats = context.engine.stats();
+    if (exchange.request().query_value("fail_on_no_slot") == "1" && stats.num_free_slots == 0) {
+      const Status full = resource_exhausted("no slot is free");
+      return respond_error(exchange, openai_error, ServeError(503, full, 1));
+    }
+    respond_json(exchange, 200, slots_body(context));
+  }));
+}
+
+void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(at_once("POST", "/reset_prefix_cache", [&context](Exchange& exchange) {
+    context.reset_prefix_cache();
+    respond_text(exchange, 200, "");
+  }));
+  routes->push_back(get("/is_sleeping", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"is_sleeping", false}});
   }));
 }
 
@@ -148,7 +188,54 @@ void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   }));
 }
 
+struct Alias {
+  const char* pattern;
+  const char* known;  // of the table
+};
+
+constexpr Alias kAliases[] = {
+    {"/livez", "/health"},
+    {"/healthz", "/health"},
+    {"/v1/health", "/health"},
+    {"/readyz", "/ready"},
+    {"/chat/completions", "/v1/chat/completions"},
+    {"/completions", "/completion"},
+    {"/embeddings", "/embedding"},
+    {"/models", "/v1/models"},
+    {"/models/{id...}", "/v1/models/{id...}"},
+    {"/responses", "/v1/responses"},
+    {"/score", "/v1/score"},
+    {"/rerank", "/v1/rerank"},
+    {"/v2/rerank", "/v1/rerank"},
+    {"/reranking", "/v1/rerank"},
+    {"/v1/reranking", "/v1/rerank"},
+};
+
+Route refused(const char* method, const char* pattern, const char* why) {
+  return at_once(method, pattern, [why](Exchange& exchange) {
+    respond_error(exchange, openai_error, unsupported(why));
+  });
+}
+
 }  // namespace
+
+std::vector<Route> other_routes(const std::vector<Route>& routes) {
+  constexpr const char* kNoSleep =
+      "this server does not sleep; stop it to give its memory back, it starts in a moment";
+  constexpr const char* kNoProps =
+      "the properties of this server are set by the flags of 'foretoken serve'";
+  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
+                               refused("POST", "/wake_up", kNoSleep),
+                               refused("POST", "/props", kNoProps)};
+  for (const Alias& alias : kAliases) {
+    for (const Route& route : routes) {
+      if (route.pattern != alias.known) continue;
+      others.push_back(route);
+      others.back().pattern = alias.pattern;
+    }
+  }
+  return others;
+}
 
 std::vector<Route> api_routes(ServeContext& context) {
   std::vector<Route> routes = {
@@ -162,6 +249,9 @@ std::vector<Route> api_routes(ServeContext& context) {
       post(context, "/detokenize", handle_detokenize),
       post(context, "/abort_requests", handle_abort),
   };
+  add_scoring_routes(context, &routes);
+  add_llama_routes(context, &routes);
+  add_cache_routes(context, &routes);
   add_response_routes(context, &routes);
   add_model_routes(context, &routes);
   add_watch_routes(context, &routes);

@@ -182,7 +182,9 @@ void Generation::drain() {
 
 void Generation::begin_stream() {
   if (std::exchange(stream_begun_, true)) return;
-  job_.exchange->begin(200, "text/event-stream; charset=utf-8", {{"Cache-Control", "no-cache"}});
+  // Proxies (nginx) would keep events back otherwise.
+  job_.exchange->begin(200, "text/event-stream; charset=utf-8",
+                       {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
 }
 
 void Generation::keep_alive(std::chrono::milliseconds silence) {

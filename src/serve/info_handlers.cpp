@@ -8,14 +8,33 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json one_model(const ServeContext& context, const std::string& name) {
+  const EngineInfo& info = context.engine.info();
+  const json permission = {{"id", "modelperm-" + name},
+                           {"object", "model_permission"},
+                           {"created", context.created},
+                           {"allow_create_engine", false},
+                           {"allow_sampling", true},
+                           {"allow_logprobs", true},
+                           {"allow_search_indices", false},
+                           {"allow_view", true},
+                           {"allow_fine_tuning", false},
+                           {"organization", "*"},
+                           {"group", nullptr},
+                           {"is_blocking", false}};
   return {{"id", name},
           {"object", "model"},
           {"created", context.created},
           {"owned_by", "foretoken"},
           {"root", name},
           {"parent", nullptr},
-          {"max_model_len", context.engine.info().max_model_len},
-          {"permission", json::array()}};
+          {"max_model_len", info.max_model_len},
+          {"permission", json::array({permission})},
+          {"meta",
+           {{"n_vocab", info.vocab_size},
+            {"n_ctx_train", info.max_position_embeddings},
+            {"n_embd", info.hidden_size},
+            {"n_params", info.num_parameters},
+            {"size", info.weight_bytes}}}};
 }
 
 }  // namespace

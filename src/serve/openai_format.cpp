@@ -5,6 +5,7 @@
 #include "serve/request_body.h"
 #include "serve/speculation_metrics.h"
 #include "serve/sse.h"
+#include "serve/timings.h"
 
 namespace foretoken {
 namespace {
@@ -52,6 +53,13 @@ void OpenAiFormat::add_usage(ordered_json& json) const {
   UsageCounts counts = usage_.counts();
   if (request_.prompt_only) counts.output = 0;
   json["usage"] = openai_usage(counts);
+}
+
+void OpenAiFormat::add_timings(ordered_json& json, const ChoiceOutput& news) {
+  if (!request_.timings || choices_.size() != 1) return;
+  if (!times_.first) times_.first = news.times.first;
+  if (news.times.last) times_.last = news.times.last;
+  json["timings"] = timings_json(news.output.stats, times_, label_.submitted);
 }
 
 std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOutput& first) const {
@@ -136,6 +144,7 @@ std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
   ordered_json json = chunk();
   json["choices"].push_back(std::move(told));
   if (request_.continuous_usage) add_usage(json);
+  add_timings(json, news);
   return events + sse_data(json);
 }
 

@@ -38,6 +38,7 @@ class OpenAiFormat : public AnswerFormat {
   std::string role_chunk(size_t request, int index, const RequestOutput& first) const;
   void add_tokens(nlohmann::ordered_json& json, const ChoiceOutput& news) const;
   void add_usage(nlohmann::ordered_json& json) const;
+  void add_timings(nlohmann::ordered_json& json, const ChoiceOutput& news);
 
   const OpenAiRequest request_;
   const PromptTexts prompts_;
@@ -45,6 +46,7 @@ class OpenAiFormat : public AnswerFormat {
   std::vector<int> first_index_;  // of each engine request's choices
   std::vector<Choice> choices_;
   UsageSum usage_;
+  OutputTimes times_;  // of a choice that is alone
   RequestStats last_stats_;
 };
 

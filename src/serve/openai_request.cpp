@@ -16,6 +16,16 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// In vLLM they name Python code of the server.
+void refuse_processors(JsonFields& fields) {
+  const json* processors = fields.raw("logits_processors");
+  if (processors == nullptr || processors->empty()) return;
+  fields.fail(
+      "'logits_processors' names Python code, which this server does not run; use 'logit_bias', "
+      "'bad_words' or 'allowed_token_ids', or the Python package foretoken, whose SamplingParams "
+      "take logits_processors");
+}
+
 // Fields of the OpenAI API and of vLLM that ask for something this build does not have.
 void refuse_later_fields(JsonFields& fields) {
   // Clients send the defaults of what they do not use.
@@ -25,11 +35,11 @@ void refuse_later_fields(JsonFields& fields) {
     if (fields.has(name) && *fields.raw(name) != harmless) fields.refuse_later({name});
     fields.ignore({name});
   }
-  fields.refuse_later({"audio", "chat_template", "dimensions", "function_call", "functions",
-                       "kv_transfer_params", "logits_processors", "mm_processor_kwargs",
-                       "prediction", "prompt_embeds", "repetition_detection", "logprob_token_ids",
-                       "thinking_token_budget", "use_beam_search", "vllm_xargs", "watermarking",
-                       "web_search_options"});
+  refuse_processors(fields);
+  fields.refuse_later({"audio", "chat_template", "function_call", "functions", "kv_transfer_params",
+                       "mm_processor_kwargs", "prediction", "prompt_embeds", "repetition_detection",
+                       "logprob_token_ids", "thinking_token_budget", "use_beam_search",
+                       "vllm_xargs", "watermarking", "web_search_options"});
 }
 
 // Labels and hints that change no token.
@@ -67,6 +77,8 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   request->tokens_as_token_ids = defaults.tokens_as_token_ids;
   fields.read("return_tokens_as_token_ids", &request->tokens_as_token_ids);
   fields.read("return_token_origins", &request->return_token_origins);
+  fields.read("timings_per_token", &request->timings);
+  fields.refuse_later({"dimensions"});
   fields.read("request_id", &request->request_id);
   read_structured_outputs(fields, &shared->sampling.structured_outputs);
   shared->queue_timeout_seconds = defaults.queue_timeout_seconds;
@@ -270,6 +282,15 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
   Request shared;
   shared.pooling = defaults.pooling;
   read_encoding(fields, &request->base64);
+  fields.read("dimensions", &request->dimensions);
+  if (fields.has("dimensions") && request->dimensions < 1) {
+    fields.fail("'dimensions' must be at least 1");
+  }
+  if (defaults.embedding_size > 0 && request->dimensions > defaults.embedding_size) {
+    fields.fail("'dimensions' must be at most " + std::to_string(defaults.embedding_size) +
+                ", the length of this model's vectors, not " +
+                std::to_string(request->dimensions));
+  }
   fields.read("request_id", &request->request_id);
   fields.read("normalize", &shared.normalize);
   if (fields.has("messages")) {
@@ -312,6 +333,7 @@ OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& 
   static_cast<AnswerSettings&>(defaults) = settings;
   defaults.sampling = engine.default_sampling_params();
   defaults.max_model_len = info.max_model_len;
+  defaults.embedding_size = info.hidden_size;
   defaults.max_new_tokens = info.max_new_tokens;
   defaults.model_names = std::move(model_names);
   return defaults;

@@ -32,6 +32,7 @@ struct AnswerSettings {
 struct OpenAiDefaults : AnswerSettings {
   SamplingParams sampling;
   int max_model_len = 0;   // max_tokens of a chat that names none
+  int embedding_size = 0;  // 0: not known
   int max_new_tokens = 0;  // max_tokens of every request, at most; 0: any number
   // Names that "model" may have; empty: any.
   std::vector<std::string> model_names;
@@ -54,6 +55,8 @@ struct OpenAiRequest {
   int stream_interval = 1;            // tokens of a choice that a chunk waits for, at least
   bool echo = false;                  // the prompt comes before the text
   bool prompt_only = false;           // echo with max_tokens 0: only the prompt is wanted
+  bool timings = false;               // answers and chunks have llama.cpp's timings
+  int dimensions = 0;                 // of embeddings; 0: all
   bool base64 = false;                // embeddings as base64 of little-endian floats
   bool return_token_ids = false;      // vLLM's extension
   bool tokens_as_token_ids = false;   // log-probabilities name tokens "token_id:42"

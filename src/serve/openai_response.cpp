@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 
 #include "serve/openai_choice.h"
 #include "serve/openai_logprobs.h"
 #include "serve/speculation_metrics.h"
+#include "serve/timings.h"
 #include "serve/usage.h"
 
 namespace foretoken {
@@ -94,6 +96,14 @@ void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
   body["metrics"] = {{"speculative_decoding", std::move(metrics)}};
 }
 
+// Of one choice alone, as llama.cpp has it.
+void add_timings(ordered_json& body, const OpenAiRequest& request,
+                 const std::vector<const OutputSum*>& sums, const OpenAiLabel& label) {
+  if (!request.timings || sums.size() != 1 || sums.front()->choices().size() != 1) return;
+  body["timings"] = timings_json(sums.front()->choices().front().stats, sums.front()->times(0),
+                                 label.submitted);
+}
+
 // Of a batch, what there is once for each prompt is left out, as in vLLM.
 ordered_json chat_response(const OpenAiRequest& request, const std::vector<const OutputSum*>& sums,
                            const OpenAiLabel& label) {
@@ -117,6 +127,7 @@ ordered_json chat_response(const OpenAiRequest& request, const std::vector<const
     body["prompt_token_ids"] = prompt_ids_of(asked, first.stats);
   }
   add_metrics(body, sums, label);
+  add_timings(body, request, sums, label);
   return body;
 }
 
@@ -135,6 +146,7 @@ ordered_json completion_response(const OpenAiRequest& request,
   }
   body["usage"] = usage_of(sums, true, request.prompt_only);
   add_metrics(body, sums, label);
+  add_timings(body, request, sums, label);
   return body;
 }
 
@@ -144,17 +156,30 @@ ordered_json embedding_response(const OpenAiRequest& request,
   ordered_json body = start_openai_body("list", label);
   body["data"] = ordered_json::array();
   for (const OutputSum* sum : sums) {
-    const std::vector<float>& values = sum->choices().front().embedding;
     body["data"].push_back(
         {{"index", body["data"].size()},
          {"object", "embedding"},
-         {"embedding", request.base64 ? ordered_json(base64_of(values)) : ordered_json(values)}});
+         {"embedding", embedding_value(request, sum->choices().front().embedding)}});
   }
   body["usage"] = usage_of(sums, false, false);
   return body;
 }
 
 }  // namespace
+
+ordered_json embedding_value(const OpenAiRequest& request, std::vector<float> values) {
+  const auto wanted = static_cast<size_t>(request.dimensions);
+  if (wanted > 0 && wanted < values.size()) {
+    values.resize(wanted);
+    double squares = 0;
+    for (const float value : values) squares += double{value} * value;
+    const double length = std::sqrt(squares);
+    if (request.requests.front().normalize && length > 0) {
+      for (float& value : values) value = static_cast<float>(value / length);
+    }
+  }
+  return request.base64 ? ordered_json(base64_of(values)) : ordered_json(values);
+}
 
 ordered_json start_openai_body(const char* object, const OpenAiLabel& label) {
   ordered_json body = {

@@ -14,6 +14,7 @@ struct OpenAiLabel {
   std::string id;       // "chatcmpl-...", "cmpl-...", "embd-..."
   std::string model;    // as the response names it
   int64_t created = 0;  // seconds since 1970
+  OutputTimes::Time submitted{};
   // > 0: "metrics" tell of the speculation, with at most so many drafts a step; null where there
   // are several choices, as in vLLM.
   int num_spec_tokens = 0;
@@ -30,6 +31,10 @@ using PromptTexts = std::vector<std::string>;
 nlohmann::ordered_json openai_response(const OpenAiRequest& request,
                                        const std::vector<const OutputSum*>& sums,
                                        const PromptTexts& prompts, const OpenAiLabel& label);
+
+// The pooled state with the `dimensions` that the request asks for (the first ones, to length 1
+// again where the whole is), as numbers or base64.
+nlohmann::ordered_json embedding_value(const OpenAiRequest& request, std::vector<float> values);
 
 // {"id", "object", "created", "model"} and what else all answers begin with.
 nlohmann::ordered_json start_openai_body(const char* object, const OpenAiLabel& label);

@@ -6,6 +6,7 @@
 
 #include "serve/openapi_fields.h"
 #include "serve/openapi_schemas.h"
+#include "serve/openapi_scoring.h"
 
 namespace foretoken {
 namespace {
@@ -47,7 +48,28 @@ constexpr Operation kOperations[] = {
     {"get", "/v1/models", "listModels", "The names of the model", "", "Models"},
     {"get", "/v1/models/{id}", "getModel", "One of them", "", "Model"},
     {"post", "/tokenize", "tokenize", "Token ids of a text or a chat", "TokenizeRequest", "Tokens"},
-    {"post", "/detokenize", "detokenize", "The text of token ids", "DetokenizeRequest", "Prompt"},
+    {"post", "/detokenize", "detokenize", "The text of token ids", "DetokenizeRequest",
+     "Detokenized"},
+    {"post", "/v1/score", "createScore", "How near texts are, in pairs; also at /score",
+     "ScoreRequest", "Scores"},
+    {"post", "/v1/rerank", "createRanking",
+     "Documents by their nearness to a query; also at /rerank, /v2/rerank", "RerankRequest",
+     "Ranking"},
+    {"post", "/pooling", "createPooling", "Vectors of texts in vLLM's form", "PoolingRequest",
+     "Pooled"},
+    {"post", "/completion", "createLlamaCompletion",
+     "Texts that go on with prompts, in llama.cpp's form; also at /completions",
+     "LlamaCompletionRequest", "LlamaCompletion", true},
+    {"post", "/embedding", "createLlamaEmbedding",
+     "Vectors of texts in llama.cpp's form; also at /embeddings", "LlamaEmbeddingRequest",
+     "LlamaEmbeddings"},
+    {"post", "/apply-template", "applyTemplate", "The prompt that a chat makes",
+     "ChatCompletionRequest", "Prompt"},
+    {"get", "/props", "getProps", "What the server is, in llama.cpp's form", "", "Props"},
+    {"get", "/slots", "getSlots", "Sequences that may run at once", "", "Slots"},
+    {"post", "/reset_prefix_cache", "resetPrefixCache",
+     "Requests from now on find nothing that was cached before", "", ""},
+    {"get", "/is_sleeping", "isSleeping", "Never", "", "Sleeping"},
     {"post", "/abort_requests", "abortRequests", "Ends requests with what they have",
      "AbortRequest", "Aborted"},
     {"get", "/load", "getLoad", "Requests that wait or run", "", "Load", false, false, true},
@@ -138,8 +160,11 @@ json schemas(const OpenApiFacts& facts) {
     batch["properties"].erase(name);
   }
   all["ChatBatchRequest"] = std::move(batch);
-  all["TokenizeRequest"] = {{"anyOf", {reference("TokenizeText"), reference("TokenizeChat")}}};
+  all["TokenizeRequest"] = {
+      {"anyOf",
+       {reference("TokenizeText"), reference("TokenizeContent"), reference("TokenizeChat")}}};
   all.update(openapi_parts(facts));
+  all.update(openapi_more_parts(facts));
   return all;
 }
 
@@ -157,6 +182,16 @@ json openapi_document(const OpenApiFacts& facts) {
     json& get = paths[kTokenizer.path]["get"] = operation_json(kTokenizer, facts.needs_key);
     get["responses"]["200"]["content"] = content_of("application/json", {{"type", "object"}});
     get["responses"]["404"] = {{"description", "It has none"}};
+  }
+  if (facts.fills_gaps) {
+    constexpr Operation kInfill = {"post",
+                                   "/infill",
+                                   "createInfill",
+                                   "What stands between two texts",
+                                   "InfillRequest",
+                                   "LlamaCompletion",
+                                   true};
+    paths[kInfill.path]["post"] = operation_json(kInfill, facts.needs_key);
   }
   json document = {{"openapi", "3.1.0"},
                    {"info",

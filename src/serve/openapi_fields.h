@@ -11,12 +11,14 @@ struct OpenApiFacts {
   bool tokenizer_info = false;    // /tokenizer_info is served
   bool needs_key = false;         // there are API keys
   bool finds_tool_calls = false;  // with tool_choice "auto"
+  bool fills_gaps = false;        // /infill does more than say that it cannot
   std::vector<std::string> model_names = {};
   std::vector<std::string> drafters = {};  // as requests name them
   int max_drafts = 0;                      // of any of them
   int vocab_size = INT_MAX;
   int max_logprobs = INT_MAX;
   int max_model_len = INT_MAX;
+  int embedding_size = INT_MAX;
 };
 
 // Bodies that fields belong to, as bits.

@@ -223,17 +223,21 @@ constexpr const char* kAnswers = R"json({
     "usage": {"type": "object", "required": ["input_tokens", "output_tokens"]}}},
 "TokenCount": {"type": "object", "required": ["input_tokens"],
   "properties": {"input_tokens": {"type": "integer"}}},
-"Tokens": {"type": "object", "required": ["count", "max_model_len", "tokens", "token_strs"],
+"Tokens": {"type": "object", "required": ["tokens"],
   "properties": {"count": {"type": "integer"}, "max_model_len": {"type": "integer"},
-    "tokens": {"type": "array", "items": {"type": "integer"}},
+    "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer"},
+      {"type": "object", "description": "Of llama.cpp's form with pieces", "required": ["id", "piece"]}]}},
     "token_strs": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]}}},
 "Prompt": {"type": "object", "required": ["prompt"], "properties": {"prompt": {"type": "string"}}},
+"Detokenized": {"type": "object", "required": ["prompt", "content"],
+  "properties": {"prompt": {"type": "string"}, "content": {"type": "string"}}},
 "Aborted": {"type": "object", "required": ["aborted"],
   "properties": {"aborted": {"type": "integer"}}},
 "Model": {"type": "object", "required": ["id", "object", "created", "owned_by"],
   "properties": {"id": {"type": "string"}, "object": {"const": "model"},
     "created": {"type": "integer"}, "owned_by": {"type": "string"},
-    "max_model_len": {"type": "integer"}}},
+    "max_model_len": {"type": "integer"}, "root": {"type": "string"}, "permission": {"type": "array"},
+    "meta": {"type": "object", "description": "n_vocab, n_ctx_train, n_embd, n_params, size"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
   "object": {"const": "list"},
   "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
@@ -346,6 +350,10 @@ json openapi_parts(const OpenApiFacts& facts) {
   parts["TokenId"] = {{"type", "integer"}, {"minimum", 0}, {"maximum", facts.vocab_size - 1}};
   parts["ModelName"] = model_name(facts);
   parts["NumLogprobs"] = num_logprobs(facts);
+  parts["NumDimensions"] = {{"description", "So many of the first numbers, to length 1 again."},
+                            {"type", "integer"},
+                            {"minimum", 1},
+                            {"maximum", facts.embedding_size}};
   parts["NumKept"] = {
       {"description", "The last so many tokens of the prompt; -1: as many as fit."},
       {"anyOf",

@@ -47,9 +47,16 @@ bool is_finished(const RequestOutput& choice) { return choice.finished; }
 
 }  // namespace
 
+void OutputTimes::note(const RequestOutput& output) {
+  if (output.token_ids.empty()) return;
+  last = std::chrono::steady_clock::now();
+  if (!first) first = last;
+}
+
 void ChoiceOutput::add(const RequestOutput& more) {
   append_to(output, more);
   append_origins(more, &origins);
+  times.note(more);
 }
 
 void OutputSum::add(const RequestOutput& output) {
@@ -58,9 +65,11 @@ void OutputSum::add(const RequestOutput& output) {
   if (index >= choices_.size()) {
     choices_.resize(index + 1);
     origins_.resize(index + 1);
+    times_.resize(index + 1);
   }
   append_to(choices_[index], output);
   append_origins(output, &origins_[index]);
+  times_[index].note(output);
   finished_ = output.request_finished || std::all_of(choices_.begin(), choices_.end(), is_finished);
 }
 

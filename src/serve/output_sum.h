@@ -1,6 +1,8 @@
 #pragma once
 #include <foretoken/request.h>
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 namespace foretoken {
@@ -12,10 +14,20 @@ struct OriginPiece {
   size_t num_bytes = 0;  // of text
 };
 
+// When tokens came; empty before.
+struct OutputTimes {
+  using Time = std::chrono::steady_clock::time_point;
+  std::optional<Time> first;
+  std::optional<Time> last;
+
+  void note(const RequestOutput& output);
+};
+
 // What came of one choice, with the origin of its tokens in order.
 struct ChoiceOutput {
   RequestOutput output;
   std::vector<OriginPiece> origins;
+  OutputTimes times;
 
   // Appends what is new.
   void add(const RequestOutput& more);
@@ -25,7 +37,9 @@ struct ChoiceOutput {
 class OutputSum {
  public:
   explicit OutputSum(int num_choices = 1)
-      : choices_(static_cast<size_t>(num_choices)), origins_(choices_.size()) {}
+      : choices_(static_cast<size_t>(num_choices)),
+        origins_(choices_.size()),
+        times_(choices_.size()) {}
 
   // Appends what is new about one choice.
   void add(const RequestOutput& output);
@@ -36,6 +50,7 @@ class OutputSum {
   const std::vector<RequestOutput>& choices() const { return choices_; }
   // Of each choice's tokens.
   const std::vector<OriginPiece>& origins(size_t choice) const { return origins_[choice]; }
+  const OutputTimes& times(size_t choice) const { return times_[choice]; }
   bool finished() const { return finished_; }
   // The first error of a choice, or ok.
   Status status() const;
@@ -45,6 +60,7 @@ class OutputSum {
  private:
   std::vector<RequestOutput> choices_;
   std::vector<std::vector<OriginPiece>> origins_;
+  std::vector<OutputTimes> times_;
   bool finished_ = false;
 };
 

@@ -66,6 +66,12 @@ ServeContext::~ServeContext() {
   generations.wait_destroyed();
 }
 
+// Entries that nobody can find any more make room for others in time.
+std::string ServeContext::cache_salt(const std::string& salt) const {
+  const int resets = num_cache_resets.load();
+  return resets == 0 ? salt : std::to_string(resets) + ":" + salt;
+}
+
 void respond_json(http::Exchange& exchange, int status, const nlohmann::ordered_json& body,
                   http::Headers headers) {
   exchange.respond(status, "application/json", json_text(body), std::move(headers));
@@ -104,6 +110,7 @@ ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* req
       const Status status = context.engine.decode(ids, false, &one.prompt);
       if (!status.ok()) return status;
     }
+    one.cache_salt = context.cache_salt(one.cache_salt);
     if (request->echo) prepared.prompts.push_back(one.prompt);
     num_sequences += std::max(one.sampling.n, 1);
     num_tokens += static_cast<int64_t>(ids.size());
@@ -142,7 +149,8 @@ OpenAiLabel make_label(const ServeContext& context, std::string id, const OpenAi
   const EngineInfo& info = context.engine.info();
   OpenAiLabel label = {.id = std::move(id),
                        .model = request.model.empty() ? context.model_name() : request.model,
-                       .created = unix_seconds()};
+                       .created = unix_seconds(),
+                       .submitted = std::chrono::steady_clock::now()};
   label.synthetic_acceptance = info.rejection_sample_method == "synthetic";
   if (!context.config.speculation_metrics || info.drafters.empty()) return label;
   const std::string& method = request.requests.front().speculative.method;

@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/engine.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -55,7 +56,13 @@ class ServeContext {
   KeepAlive keep_alive;
   ResponseStore responses;
   const int64_t created;  // seconds since 1970 at the start
-  WorkPool pool;          // ends first
+  std::atomic<int> num_cache_resets{0};
+  WorkPool pool;  // ends first
+
+  // Requests from now on find nothing that was cached before.
+  void reset_prefix_cache() { num_cache_resets.fetch_add(1); }
+  // The salt of a request that wishes for `salt`.
+  std::string cache_salt(const std::string& salt) const;
 
   const std::string& model_name() const { return config.model_names.front(); }
   Generation::Parts parts() { return {engine, pool, generations, config.observer}; }

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/json_object.h"
+#include "http/header_text.h"
 #include "serve/json_fields.h"
 
 namespace foretoken {
@@ -37,12 +38,12 @@ Status read_prompt(const json& body, const OpenAiDefaults& defaults, std::string
   std::string model;
   fields.read("model", &model);
   if (!fields.has("prompt")) {
-    fields.fail("'prompt' is missing; give a text, or 'messages'");
+    fields.fail("'prompt' is missing; give a text, or 'messages', or 'content'");
   }
   fields.read("prompt", prompt);
   fields.read("add_special_tokens", add_special);
   fields.read("return_token_strs", with_texts);
-  fields.ignore({"messages"});
+  fields.ignore({"messages", "content", "add_special", "with_pieces"});
   fields.refuse_unread();
   FT_RETURN_IF_ERROR(fields.status());
   return check_model_name(model, defaults.model_names);
@@ -63,10 +64,50 @@ Status render_messages(const ServeContext& context, json body, std::string* prom
   return context.engine.render_chat(request.messages_json, request.arguments_json, prompt);
 }
 
+// A text, or a list of bytes where they are no text.
+json piece_json(const std::string& bytes) {
+  if (http::is_utf8(bytes)) return bytes;
+  json list = json::array();
+  for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
+  return list;
+}
+
+Status answer_content(const ServeContext& context, http::Exchange& exchange, const Body& body) {
+  JsonFields fields(body, "");
+  std::string model;
+  std::string content;
+  bool add_special = false;
+  bool parse_special = true;
+  bool with_pieces = false;
+  fields.read("model", &model);
+  fields.read("content", &content);
+  fields.read("add_special", &add_special);
+  fields.read("parse_special", &parse_special);
+  fields.read("with_pieces", &with_pieces);
+  fields.ignore({"prompt", "messages"});
+  fields.refuse_unread();
+  if (!parse_special) {
+    fields.fail("'parse_special' must be true: names of special tokens become their ids here");
+  }
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults.model_names));
+  std::vector<int32_t> ids;
+  FT_RETURN_IF_ERROR(context.engine.encode(content, add_special, &ids));
+  json tokens = json::array();
+  for (const int32_t id : ids) {
+    std::string bytes;
+    if (with_pieces) FT_RETURN_IF_ERROR(context.engine.token_bytes(id, &bytes));
+    tokens.push_back(with_pieces ? json{{"id", id}, {"piece", piece_json(bytes)}} : json(id));
+  }
+  respond_json(exchange, 200, {{"tokens", std::move(tokens)}});
+  return {};
+}
+
 }  // namespace
 
 Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                        const Body& body) {
+  if (JsonFields(body, "").has("content")) return answer_content(context, *exchange, body);
   std::string prompt;
   bool with_texts = false;
   const bool chat = body.contains("messages") && !body["messages"].is_null();
@@ -102,7 +143,7 @@ Status handle_detokenize(ServeContext& context, const std::shared_ptr<http::Exch
   FT_RETURN_IF_ERROR(check_tokens(ids, context.engine.info().vocab_size));
   std::string text;
   FT_RETURN_IF_ERROR(context.engine.decode(ids, false, &text));
-  respond_json(*exchange, 200, {{"prompt", text}});
+  respond_json(*exchange, 200, {{"prompt", text}, {"content", text}});
   return {};
 }
 

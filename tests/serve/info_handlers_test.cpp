@@ -16,6 +16,8 @@ TEST_F(InfoHandlers, Models) {
   ASSERT_EQ(models["data"].size(), 2u);
   EXPECT_EQ(models["data"][0]["id"], "tiny");
   EXPECT_EQ(models["data"][0]["max_model_len"], 512);
+  EXPECT_EQ(models["data"][0]["meta"]["n_ctx_train"], 2048);
+  EXPECT_EQ(models["data"][0]["permission"].size(), 1u);
   EXPECT_EQ(model_body(context(), "other").value()["id"], "other");
   EXPECT_EQ(model_body(context(), "otter").status().code(), StatusCode::kNotFound);
 }

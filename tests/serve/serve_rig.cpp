@@ -44,7 +44,9 @@ ServeConfig ServeRig::base_config() {
 void ServeRig::start(ServeConfig config) {
   TearDown();
   service_ = std::make_unique<Service>(engine(), std::move(config), false);
-  routes_ = service_->routes();
+  Result<http::Router> router = http::Router::make(service_->routes());
+  ASSERT_TRUE(router.ok()) << router.status().message();
+  router_ = std::move(router).value();
 }
 
 void ServeRig::TearDown() {
@@ -52,7 +54,7 @@ void ServeRig::TearDown() {
   if (service_ == nullptr) return;
   EXPECT_TRUE(wait_idle());
   service_->stop();
-  routes_.clear();
+  router_ = {};
   service_.reset();
 }
 
@@ -65,36 +67,18 @@ void ServeRig::wait_for_engine() {
 
 bool ServeRig::wait_idle() { return context().gate.wait_empty(kPatience); }
 
-namespace {
-
-// Whether `path` is `pattern`, whose "{id}" stands for one part.
-bool matches(const std::string& pattern, const std::string& path, std::string* value) {
-  const size_t open = pattern.find("{id}");
-  if (open == std::string::npos) return pattern == path;
-  const std::string tail = pattern.substr(open + 4);
-  if (path.size() < open + tail.size() + 1 || path.compare(0, open, pattern, 0, open) != 0 ||
-      !path.ends_with(tail)) {
-    return false;
-  }
-  *value = path.substr(open, path.size() - open - tail.size());
-  return value->find('/') == std::string::npos;
-}
-
-}  // namespace
-
 std::shared_ptr<FakeExchange> ServeRig::begin(const std::string& method, const std::string& path,
                                               const std::string& body, http::Headers query) {
   auto exchange = FakeExchange::make(body, path);
   exchange->request_.query = std::move(query);
   exchange->request_.method = method;
-  for (const http::Route& route : routes_) {
-    std::string value;
-    if (route.method != method || !matches(route.pattern, path, &value)) continue;
-    if (!value.empty()) exchange->request_.path_values = {value};
-    route.handler(exchange);
+  http::RouteMatch match = router_.match(method, path);
+  if (match.route == nullptr) {
+    ADD_FAILURE() << "no route " << method << " " << path;
     return exchange;
   }
-  ADD_FAILURE() << "no route " << method << " " << path;
+  exchange->request_.path_values = std::move(match.path_values);
+  match.route->handler(exchange);
   return exchange;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "http/router.h"
 #include "serve/fake_exchange.h"
 #include "serve/service.h"
 #include "serve/step_gate.h"
@@ -46,7 +47,7 @@ class ServeRig : public testing::Test {
 
  private:
   std::unique_ptr<Service> service_;
-  std::vector<http::Route> routes_;
+  http::Router router_;
 };
 
 }  // namespace foretoken::test

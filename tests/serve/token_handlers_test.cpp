@@ -30,6 +30,22 @@ TEST_F(TokenHandlers, ChatsAreRendered) {
   EXPECT_TRUE(chat["token_strs"].is_null());
 }
 
+TEST_F(TokenHandlers, ContentIsLlamas) {
+  const std::string text = "A \xF0\x9F\xA6\x84!";
+  const json tokens = post("/tokenize", {{"content", text}});
+  EXPECT_EQ(tokens, (json{{"tokens", post("/tokenize", {{"prompt", text}})["tokens"]}}));
+  EXPECT_EQ(post("/detokenize", tokens)["content"], text);
+  const json pieces = post("/tokenize", {{"content", text}, {"with_pieces", true}})["tokens"];
+  std::string joined;
+  for (const json& piece : pieces) {
+    if (piece["piece"].is_string()) joined += piece["piece"].get<std::string>();
+    if (!piece["piece"].is_array()) continue;
+    for (const json& byte : piece["piece"]) joined += static_cast<char>(byte.get<int>());
+  }
+  EXPECT_EQ(joined, text);
+  post("/tokenize", {{"content", text}, {"parse_special", false}}, 400);
+}
+
 TEST_F(TokenHandlers, Errors) {
   EXPECT_NE(post("/tokenize", json::object(), 400)["error"]["message"].get<std::string>().find(
                 "'prompt' is missing"),

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Scores, rankings and pooled vectors over HTTP."""
+
+import base64
+import math
+import struct
+
+import door
+
+QUERY = "a cat that sleeps"
+TEXTS = ["The dog ran to the park.", "a cat that sleeps", "One day the little cat was tired."]
+
+
+class Scoring(door.DoorCase):
+    flags = ("--max-model-len", "256")
+
+    def vectors(self, texts, **more):
+        data = self.post("/v1/embeddings", {"input": texts, **more}).json["data"]
+        return [item["embedding"] for item in data]
+
+    def scores(self):
+        """As the Python package has them: the products of embeddings of length 1."""
+        query, *others = self.vectors([QUERY, *TEXTS])
+        return [sum(x * y for x, y in zip(query, other)) for other in others]
+
+    def assert_near(self, got, wanted):
+        self.assertEqual(len(got), len(wanted))
+        for one, other in zip(got, wanted):
+            self.assertAlmostEqual(one, other, places=6)
+
+    def test_score_names_its_texts_as_vllm(self):
+        for first, second in (("text_1", "text_2"), ("data_1", "data_2"), ("queries", "documents"),
+                              ("queries", "items")):
+            for path in ("/v1/score", "/score"):
+                answer = self.post(path, {first: QUERY, second: TEXTS}).json
+                self.assertEqual(answer["object"], "list")
+                self.assertEqual([item["index"] for item in answer["data"]], [0, 1, 2])
+                self.assertEqual({item["object"] for item in answer["data"]}, {"score"})
+                self.assert_near([item["score"] for item in answer["data"]], self.scores())
+                self.assertEqual(answer["usage"]["prompt_tokens"], answer["usage"]["total_tokens"])
+
+    def test_score_in_pairs(self):
+        answer = self.post("/v1/score", {"text_1": TEXTS, "text_2": TEXTS}).json
+        self.assert_near([item["score"] for item in answer["data"]], [1, 1, 1])
+        answer = self.post("/v1/score", {"text_1": TEXTS[:2], "text_2": TEXTS}, 400).json
+        self.assertIn("equally many", answer["error"]["message"])
+        self.post("/v1/score", {"text_1": QUERY}, 400)
+
+    def test_rank(self):
+        wanted = sorted(enumerate(self.scores()), key=lambda pair: -pair[1])
+        for path in ("/v1/rerank", "/rerank", "/v2/rerank", "/reranking", "/v1/reranking"):
+            answer = self.post(path, {"model": "foretoken-7m", "query": QUERY,
+                                      "documents": TEXTS}).json
+            results = answer["results"]
+            self.assertEqual([r["index"] for r in results], [index for index, _ in wanted])
+            self.assert_near([r["relevance_score"] for r in results], [s for _, s in wanted])
+            self.assertEqual([r["document"]["text"] for r in results],
+                             [TEXTS[index] for index, _ in wanted])
+            self.assertEqual(results[0]["index"], 1)
+            self.assertGreater(answer["usage"]["total_tokens"], 0)
+
+    def test_rank_top_n_and_documents(self):
+        body = {"query": QUERY, "documents": [{"text": text} for text in TEXTS]}
+        self.assertEqual(len(self.post("/v1/rerank", {**body, "top_n": 2}).json["results"]), 2)
+        self.assertEqual(len(self.post("/v1/rerank", {**body, "top_n": 9}).json["results"]), 3)
+        bare = self.post("/v1/rerank", {**body, "return_documents": False}).json["results"]
+        self.assertNotIn("document", bare[0])
+        parts = {"content": [{"type": "text", "text": TEXTS[1]}]}
+        answer = self.post("/v1/rerank", {"query": QUERY, "documents": [parts]}).json
+        self.assert_near([answer["results"][0]["relevance_score"]], [1])
+        self.post("/v1/rerank", {"query": QUERY, "documents": []}, 400)
+        self.post("/v1/rerank", {"documents": TEXTS}, 400)
+
+    def test_pooling(self):
+        wanted = self.vectors(TEXTS)
+        answer = self.post("/pooling", {"input": TEXTS, "task": "embed"}).json
+        self.assertEqual([item["object"] for item in answer["data"]], ["pooling"] * 3)
+        self.assertEqual([item["data"] for item in answer["data"]], wanted)
+        packed = self.post("/pooling", {"input": TEXTS[0], "encoding_format": "base64"}).json
+        data = base64.b64decode(packed["data"][0]["data"])
+        self.assert_near(struct.unpack(f"<{len(data) // 4}f", data), wanted[0])
+        self.post("/pooling", {"messages": door.USER})
+        self.assertIn("one vector", self.post(
+            "/pooling", {"input": "a", "task": "token_classify"}, 501).json["error"]["message"])
+
+    def test_dimensions_keep_the_first_numbers(self):
+        whole, = self.vectors([QUERY])
+        short, = self.vectors([QUERY], dimensions=16)
+        length = math.sqrt(sum(x * x for x in whole[:16]))
+        self.assert_near(short, [x / length for x in whole[:16]])
+        raw, = self.vectors([QUERY], normalize=False)
+        self.assertEqual(self.vectors([QUERY], normalize=False, dimensions=16), [raw[:16]])
+        self.assertEqual(self.vectors([QUERY], dimensions=len(whole)), [whole])
+        answer = self.post("/v1/embeddings", {"input": QUERY, "dimensions": len(whole) + 1}, 400)
+        self.assertIn(str(len(whole)), answer.json["error"]["message"])
+
+    def test_messages_make_embeddings(self):
+        prompt = self.post("/apply-template", {"messages": door.USER}).json["prompt"]
+        by_chat = self.post("/v1/embeddings", {"messages": door.USER}).json["data"][0]
+        by_text, = self.vectors([prompt], add_special_tokens=False)
+        self.assertEqual(by_chat["embedding"], by_text)
+
+
+if __name__ == "__main__":
+    door.main()
