@@ -9,7 +9,7 @@
 namespace foretoken::http {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{64} << 10;
+constexpr size_t kInflatedBytes = size_t{64} << 10;
 // zlib finds out by itself whether a stream has the head of gzip or of zlib.
 constexpr int kAnyHead = MAX_WBITS + 32;
 constexpr int kNoHead = -MAX_WBITS;
@@ -53,7 +53,7 @@ Status Inflater::State::inflate_all(std::string_view bytes, size_t max_bytes, st
     if (ended && inflateReset(&stream) != Z_OK) return invalid_argument("the body is broken");
     ended = false;
     const size_t before = out->size();
-    out->resize(before + std::min(kPieceBytes, max_bytes - before + 1));
+    out->resize(before + std::min(kInflatedBytes, max_bytes - before + 1));
     stream.next_out = reinterpret_cast<Bytef*>(out->data() + before);
     stream.avail_out = static_cast<uInt>(out->size() - before);
     const int code = inflate(&stream, Z_NO_FLUSH);
@@ -92,8 +92,6 @@ Status Inflater::push(std::string_view bytes, size_t max_bytes, std::string* out
   return state_->inflate_all(head, max_bytes, out);
 }
 
-bool Inflater::ended() const {
-  return state_->ended || (!state_->begun && state_->head.empty());
-}
+bool Inflater::ended() const { return state_->ended || (!state_->begun && state_->head.empty()); }
 
 }  // namespace foretoken::http
