@@ -136,15 +136,28 @@ typedef struct FtGrammarText {
   uint32_t kind;
   const char* text;
   size_t text_size;
-  // Of JSON. A regex in place of any whitespace; size 0: any.
+  // Of JSON. A regex in place of the usual white space; size 0: a blank, or a line break with
+  // indentation as deep as the schema.
   const char* whitespace_pattern;
   size_t whitespace_pattern_size;
   bool no_whitespace;
   bool no_additional_properties;  // in object schemas that say nothing about them
+  bool lenient_schemas;           // what cannot be enforced is left out, and no error
+  // A JSON array of texts: the form begins behind the first of them, and before it the text is free;
+  // size 0: the form is the whole output. With `space_after_reasoning`, up to 8 blanks or line
+  // breaks may stand between the two.
+  const char* reasoning_ends;
+  size_t reasoning_ends_size;
+  bool space_after_reasoning;
 } FtGrammarText;
 
+// What of a JSON schema can be enforced, as a schema; `notes` receives a JSON array of sentences
+// about the rest. Fails where nothing of it can be enforced, where no value fits, or where the text
+// is no JSON schema. Takes milliseconds, for hostile texts seconds.
+int32_t ft_schema_relax(const char* text, size_t size, FtText* out, FtText* notes, FtText* error);
+
 // Compiles. Bounded by the size of the grammar and of its lexer, not by time: seconds for texts that
-// mean harm.
+// mean harm. A JSON schema that says what cannot be enforced is an error unless it says `lenient_schemas`.
 int32_t ft_grammar_new(const FtGrammarEnv* env, FtGrammarText grammar, FtGrammar** out,
                        FtText* error);
 void ft_grammar_free(FtGrammar* grammar);

@@ -42,7 +42,15 @@ struct StructuredOutputs {
   std::string structural_tag;           // a JSON object: schemas between begin and end texts
   bool disable_any_whitespace = false;  // with json and json_object: none between tokens of JSON
   bool disable_additional_properties = false;  // with json: as if every object said so
-  std::string whitespace_pattern;              // with json: a regex in place of any whitespace
+  // With json: a regex in place of the usual white space, which is a blank, or a line break with
+  // indentation as deep as the schema.
+  std::string whitespace_pattern;
+  // A schema that says what cannot be enforced is an error; false: the rest of it is enforced.
+  bool strict_schemas = true;
+  // The form begins behind the first of these texts, and what comes before it is free; empty: at
+  // once. Up to 8 blanks or line breaks may stand between where space_after_reasoning says so.
+  std::vector<std::string> reasoning_ends;
+  bool space_after_reasoning = false;
 };
 
 // How tokens are chosen and when they end. Names and defaults follow vLLM.

@@ -97,6 +97,10 @@ Status check_options(const StructuredOutputs& wanted) {
   return {};
 }
 
+std::string list_text(const std::vector<std::string>& texts) {
+  return nlohmann::json(texts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string text_of(const StructuredOutputs& wanted, uint32_t& kind) {
   if (!wanted.json.empty()) return wanted.json;
   if (wanted.json_object) return R"({"type":"object"})";
@@ -106,16 +110,17 @@ std::string text_of(const StructuredOutputs& wanted, uint32_t& kind) {
     return kind = FT_GRAMMAR_STRUCTURAL_TAG, wanted.structural_tag;
   }
   kind = FT_GRAMMAR_CHOICE;
-  return nlohmann::json(wanted.choice)
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return list_text(wanted.choice);
 }
 
 }  // namespace
 
 std::string GrammarText::key() const {
   std::string key = std::to_string(kind) + (no_whitespace ? "w" : "-") +
-                    (no_additional_properties ? "p" : "-") +
-                    std::to_string(whitespace_pattern.size()) + ":" + whitespace_pattern;
+                    (no_additional_properties ? "p" : "-") + (lenient_schemas ? "l" : "-") +
+                    (space_after_reasoning ? "s" : "-") +
+                    std::to_string(whitespace_pattern.size()) + ":" + whitespace_pattern +
+                    std::to_string(reasoning_ends.size()) + ":" + reasoning_ends;
   return key + text;
 }
 
@@ -135,6 +140,9 @@ Result<GrammarText> grammar_text(const StructuredOutputs& wanted) {
   text.whitespace_pattern = wanted.whitespace_pattern;
   text.no_whitespace = wanted.disable_any_whitespace;
   text.no_additional_properties = wanted.disable_additional_properties;
+  text.lenient_schemas = !wanted.strict_schemas;
+  text.space_after_reasoning = wanted.space_after_reasoning;
+  if (!wanted.reasoning_ends.empty()) text.reasoning_ends = list_text(wanted.reasoning_ends);
   if (text.text.size() + text.whitespace_pattern.size() <= kMaxText) return text;
   return invalid_argument("structured_outputs: " + std::string(named[0]) + " has " +
                           std::to_string(text.text.size()) + " bytes; at most " +
@@ -159,7 +167,11 @@ Result<std::shared_ptr<const Grammar>> GrammarCompiler::compile(const GrammarTex
                            .whitespace_pattern = text.whitespace_pattern.data(),
                            .whitespace_pattern_size = text.whitespace_pattern.size(),
                            .no_whitespace = text.no_whitespace,
-                           .no_additional_properties = text.no_additional_properties};
+                           .no_additional_properties = text.no_additional_properties,
+                           .lenient_schemas = text.lenient_schemas,
+                           .reasoning_ends = text.reasoning_ends.data(),
+                           .reasoning_ends_size = text.reasoning_ends.size(),
+                           .space_after_reasoning = text.space_after_reasoning};
   FtGrammar* grammar = nullptr;
   CrateText error;
   if (ft_grammar_new(env_.get(), view, &grammar, error.out()) != FT_TEXT_OK) {

@@ -20,6 +20,9 @@ struct GrammarText {
   std::string whitespace_pattern;
   bool no_whitespace = false;
   bool no_additional_properties = false;
+  bool lenient_schemas = false;
+  std::string reasoning_ends;  // a JSON array of texts, or empty
+  bool space_after_reasoning = false;
 
   // Equal exactly for equal grammars.
   std::string key() const;

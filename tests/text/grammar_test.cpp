@@ -1,5 +1,8 @@
 #include "text/grammar.h"
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -172,6 +175,11 @@ number ::= [1-9] [0-9]{0,2} | "\x30" | [^\x00-\u00ff]
   EXPECT_NE(fault_of("a ::= \"b\"").find("no rule 'root'"), std::string::npos);
   EXPECT_NE(fault_of("root ::= [z-a]").find("backwards"), std::string::npos);
   EXPECT_NE(fault_of("root ::= \"a\"\nroot ::= \"b\"").find("twice"), std::string::npos);
+  EXPECT_NE(
+      fault_of("a ::= \"b\"\nroot ::= <nowhere>").find("rule 'root', line 2: <nowhere> is no"),
+      std::string::npos);
+  EXPECT_NE(fault_of("root ::= <[0]>").find("ends an output"), std::string::npos);
+  EXPECT_NE(fault_of("root ::= <[99999999]>").find("no token of this model"), std::string::npos);
   EXPECT_NE(fault_of("root ::= " + std::string(5000, '(')).find("deeply"), std::string::npos);
 }
 
@@ -190,6 +198,76 @@ TEST_F(GrammarTest, LongLiteralsOfGbnf) {
   EXPECT_TRUE(accepts(wanted, text));
   text[0] = 'b';
   EXPECT_FALSE(accepts(wanted, text));
+}
+
+// llama.cpp's own, with texts within and without the language of each.
+TEST_F(GrammarTest, ReadsLlamaCppsGrammars) {
+  const std::filesystem::path folder = data_folder("gbnf");
+  const Json cases = Json::parse(std::ifstream(folder / "cases.json"));
+  EXPECT_EQ(cases.size(), 8u);
+  for (const Json& one : cases) {
+    const std::string name = one["name"];
+    std::ifstream file(folder / (name + ".gbnf"));
+    const StructuredOutputs wanted = grammar(std::string(std::istreambuf_iterator<char>(file), {}));
+    for (const Json& text : one["accept"]) EXPECT_TRUE(accepts(wanted, text)) << name << text;
+    for (const Json& text : one["reject"]) EXPECT_FALSE(accepts(wanted, text)) << name << text;
+  }
+}
+
+// Where one literal is the beginning of other texts, every way to read the text counts.
+TEST_F(GrammarTest, GbnfTriesEveryReading) {
+  const StructuredOutputs words = grammar("root ::= (\"abc\" | [a-z])+ \"!\"");
+  EXPECT_TRUE(accepts(words, "abd!"));
+  EXPECT_TRUE(accepts(words, "abcab!"));
+  EXPECT_TRUE(accepts(grammar("root ::= [0-9]+ \"5\""), "1255"));
+  EXPECT_FALSE(accepts(grammar("root ::= [0-9]+ \"5\""), "5"));
+}
+
+TEST_F(GrammarTest, GbnfNamesTokens) {
+  const int32_t a = *tokenizer_->token_to_id("a");
+  const std::string named = "<[" + std::to_string(a) + "]>";
+  const auto mask = start(grammar("root ::= " + named + " !" + named + " \"x\""));
+  EXPECT_EQ(allowed(*mask), std::vector<int32_t>{a});
+  ASSERT_TRUE(mask->consume(a).ok());
+  const std::vector<int32_t> others = allowed(*mask);
+  EXPECT_GT(others.size(), 1000u);
+  for (const int32_t id : {a, eos_ids_[0], eos_ids_[1]}) {
+    EXPECT_EQ(std::count(others.begin(), others.end(), id), 0) << id;
+  }
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("b")).ok());
+  ASSERT_TRUE(mask->consume(*tokenizer_->token_to_id("x")).ok());
+  EXPECT_TRUE(mask->is_complete());
+}
+
+TEST_F(GrammarTest, FormsBeginBehindReasoning) {
+  const auto behind = [](StructuredOutputs wanted, bool space) {
+    wanted.reasoning_ends = {"</think>"};
+    wanted.space_after_reasoning = space;
+    return wanted;
+  };
+  const StructuredOutputs digits = behind(regex("[0-9]+"), false);
+  EXPECT_TRUE(accepts(digits, "Let me <think> of\na number.</think>42"));
+  EXPECT_FALSE(accepts(digits, "Let me think.</think>\n\n42"));
+  EXPECT_FALSE(accepts(digits, "42"));
+  EXPECT_FALSE(accepts(digits, "</think>four"));
+  StructuredOutputs choice;
+  choice.choice = {"yes", "no"};
+  EXPECT_TRUE(accepts(behind(choice, true), "Hm.</think>\n\nno"));
+  EXPECT_TRUE(accepts(behind(choice, true), "</think>no"));
+  EXPECT_FALSE(accepts(behind(choice, true), "</think>maybe"));
+  EXPECT_FALSE(accepts(behind(choice, true), "</think>" + std::string(9, '\n') + "no"));
+  EXPECT_TRUE(
+      accepts(behind(json_schema(kPerson), true), "x</think>\n{\"name\": \"A\", \"age\": 1}"));
+  const StructuredOutputs sums =
+      behind(grammar("root ::= thought (\"+\" thought)*\nthought ::= [0-9]"), false);
+  EXPECT_TRUE(accepts(sums, "1 + x?</think>1+2"));
+  EXPECT_FALSE(accepts(sums, "1 + x?</think>1+x"));
+  EXPECT_TRUE(accepts(behind(grammar("start: thought\nthought: /a+/"), false), "b</think>aa"));
+  StructuredOutputs tag;
+  tag.structural_tag = R"({"type":"structural_tag","triggers":["<f>"],"structures":[
+    {"begin":"<f>","schema":{"type":"integer"},"end":"</f>"}]})";
+  EXPECT_TRUE(accepts(behind(tag, false), "<f>x</think>so <f>4</f>."));
+  EXPECT_FALSE(accepts(behind(tag, false), "x</think>so <f>a</f>."));
 }
 
 TEST_F(GrammarTest, FollowsStructuralTags) {

@@ -2,6 +2,7 @@
 
 use super::gbnf;
 use super::matcher::FtGrammar;
+use super::reasoning::Reasoning;
 use super::schema::{self, JsonOptions};
 use super::tags;
 use super::vocabulary::FtGrammarEnv;
@@ -26,15 +27,18 @@ impl Kind {
             2 => Ok(Kind::Choice),
             3 => Ok(Kind::Grammar),
             4 => Ok(Kind::StructuralTag),
-            _ => Err(Failure::new(format!("no kind of grammar has number {number}"))),
+            _ => Err(Failure::new(format!(
+                "no kind of grammar has number {number}"
+            ))),
         }
     }
 }
 
 /// One of a JSON array of texts.
 fn choice_regex(text: &str) -> Outcome<String> {
-    let choices: Vec<String> = serde_json::from_str(text)
-        .map_err(|error| Failure::new(format!("the choices are no JSON array of texts: {error}")))?;
+    let choices: Vec<String> = serde_json::from_str(text).map_err(|error| {
+        Failure::new(format!("the choices are no JSON array of texts: {error}"))
+    })?;
     if choices.is_empty() {
         return Err(Failure::new("there is no choice to choose from"));
     }
@@ -42,14 +46,21 @@ fn choice_regex(text: &str) -> Outcome<String> {
     Ok(escaped.join("|"))
 }
 
-fn grammar_of(kind: Kind, text: &str, options: &JsonOptions) -> Outcome<TopLevelGrammar> {
+fn grammar_of(
+    env: &FtGrammarEnv,
+    kind: Kind,
+    text: &str,
+    options: &JsonOptions,
+) -> Outcome<TopLevelGrammar> {
     Ok(match kind {
         Kind::JsonSchema => {
             TopLevelGrammar::from_json_schema(schema::prepared(schema::parse(text)?, options)?)
         }
         Kind::Regex => TopLevelGrammar::from_regex(text),
         Kind::Choice => TopLevelGrammar::from_regex(&choice_regex(text)?),
-        Kind::Grammar if gbnf::is_gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),
+        Kind::Grammar if gbnf::is_gbnf(text) => {
+            TopLevelGrammar::from_lark(gbnf::to_lark(text, env)?)
+        }
         Kind::Grammar => TopLevelGrammar::from_lark(text.to_string()),
         Kind::StructuralTag => TopLevelGrammar::from_lark(tags::to_lark(text, options)?),
     })
@@ -60,8 +71,10 @@ pub fn compile(
     kind: Kind,
     text: &str,
     options: &JsonOptions,
+    reasoning: &Reasoning,
 ) -> Outcome<FtGrammar> {
-    let grammar = grammar_of(kind, text, options)?;
+    let form = grammar_of(env, kind, text, options)?;
+    let grammar = reasoning.before(form, env);
     let parser = env.factory.create_parser(grammar).map_err(shortened)?;
     let mut start = Matcher::new(Ok(parser));
     // The automata that the first mask builds are then there for every output.

@@ -2,9 +2,10 @@
 
 use super::compile::{compile, Kind};
 use super::matcher::{FtGrammar, FtMatcher};
-use super::schema::JsonOptions;
+use super::reasoning::Reasoning;
+use super::schema::{self, JsonOptions};
 use super::vocabulary::FtGrammarEnv;
-use crate::ffi::{guard, slice, utf8, FtText};
+use crate::ffi::{guard, slice, utf8, Failure, FtText};
 use crate::tokenizer::FtTokenizer;
 
 #[repr(C)]
@@ -16,6 +17,42 @@ pub struct FtGrammarText {
     whitespace_pattern_size: usize,
     no_whitespace: bool,
     no_additional_properties: bool,
+    lenient_schemas: bool,
+    reasoning_ends: *const u8,
+    reasoning_ends_size: usize,
+    space_after_reasoning: bool,
+}
+
+unsafe fn reasoning_of(grammar: &FtGrammarText) -> Result<Reasoning, Failure> {
+    let ends = utf8(
+        grammar.reasoning_ends,
+        grammar.reasoning_ends_size,
+        "the ends of reasoning",
+    )?;
+    let ends = match ends.is_empty() {
+        true => Vec::new(),
+        false => serde_json::from_str(ends).map_err(Failure::new)?,
+    };
+    Ok(Reasoning {
+        ends,
+        space: grammar.space_after_reasoning,
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn ft_schema_relax(
+    text: *const u8,
+    size: usize,
+    out: *mut FtText,
+    notes: *mut FtText,
+    error: *mut FtText,
+) -> i32 {
+    guard(error, || {
+        let made = schema::relaxed_text(utf8(text, size, "the JSON schema")?)?;
+        out.write(made.schema.to_string().into());
+        notes.write(serde_json::json!(made.notes).to_string().into());
+        Ok(())
+    })
 }
 
 #[no_mangle]
@@ -53,13 +90,15 @@ pub unsafe extern "C" fn ft_grammar_new(
         let options = JsonOptions {
             no_whitespace: grammar.no_whitespace,
             no_additional_properties: grammar.no_additional_properties,
+            lenient: grammar.lenient_schemas,
             whitespace_pattern: utf8(
                 grammar.whitespace_pattern,
                 grammar.whitespace_pattern_size,
                 "whitespace_pattern",
             )?,
         };
-        let made = compile(&*env, Kind::of(grammar.kind)?, text, &options)?;
+        let reasoning = reasoning_of(&grammar)?;
+        let made = compile(&*env, Kind::of(grammar.kind)?, text, &options, &reasoning)?;
         out.write(Box::into_raw(Box::new(made)));
         Ok(())
     })

@@ -3,6 +3,14 @@
 use crate::ffi::{Failure, Outcome};
 use std::collections::HashSet;
 
+/// The tokens that a grammar may name.
+pub trait Tokens {
+    /// The only token with this text, written out.
+    fn find(&self, text: &str) -> Option<u32>;
+    fn vocab_size(&self) -> usize;
+    fn eos_ids(&self) -> &[u32];
+}
+
 /// Whether a grammar is GBNF rather than Lark, which has no `::=`.
 pub fn is_gbnf(text: &str) -> bool {
     let mut rest = text;
@@ -20,6 +28,8 @@ pub fn is_gbnf(text: &str) -> bool {
 const MAX_DEPTH: usize = 100;
 
 struct Reader<'a> {
+    tokens: &'a dyn Tokens,
+    rule: String, // that is being read
     source: &'a str,
     text: &'a [u8], // its bytes
     at: usize,
@@ -49,7 +59,11 @@ impl<'a> Reader<'a> {
     fn fail<T>(&self, what: &str) -> Outcome<T> {
         let before = &self.text[..self.at.min(self.text.len())];
         let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        Err(Failure::new(format!("GBNF, line {line}: {what}")))
+        let rule = match self.rule.is_empty() {
+            true => String::new(),
+            false => format!("rule '{}', ", self.rule),
+        };
+        Err(Failure::new(format!("GBNF, {rule}line {line}: {what}")))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -140,14 +154,59 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Each character is a lexeme of its own: the lexer takes the longest lexeme and never goes back,
+    /// while GBNF tries every way to read a text.
     fn literal(&mut self) -> Outcome<String> {
         self.at += 1;
-        let mut text = String::new();
+        let mut parts = Vec::new();
         while self.peek() != Some(b'"') {
-            text.push(self.character()?);
+            let letter = self.character()?.to_string();
+            parts.push(serde_json::to_string(&letter).expect("a string is JSON"));
         }
         self.at += 1;
-        Ok(serde_json::to_string(&text).expect("a string is JSON"))
+        Ok(match parts.len() {
+            0 => "\"\"".into(),
+            1 => parts.remove(0),
+            _ => format!("({})", parts.join(" ")),
+        })
+    }
+
+    /// `<[id]>` or `<text>`, and with `!` before it any other token.
+    fn token(&mut self) -> Outcome<String> {
+        let others = self.peek() == Some(b'!');
+        self.at += usize::from(others);
+        let rest = self.source.get(self.at..).unwrap_or("");
+        let Some(name) = rest.find('>').filter(|_| rest.starts_with('<')).map(|end| &rest[..=end]) else {
+            return self.fail("a token is neither <[id]> nor <text>");
+        };
+        let number = name.strip_prefix("<[").and_then(|inner| inner.strip_suffix("]>"));
+        let id = match number {
+            Some(number) => number.trim().parse().ok(),
+            None => self.tokens.find(name),
+        };
+        let size = self.tokens.vocab_size() as u32;
+        let Some(id) = id.filter(|id| *id < size) else {
+            return self.fail(&format!("{name} is no token of this model"));
+        };
+        let ends = self.tokens.eos_ids();
+        if !others && ends.contains(&id) {
+            return self.fail(&format!("{name} is the token that ends an output; leave it out"));
+        }
+        self.at += name.len();
+        if !others {
+            return Ok(format!("<[{id}]>"));
+        }
+        let mut gaps = [ends, &[id, size]].concat();
+        gaps.sort_unstable();
+        let mut next = 0;
+        let mut ranges = Vec::new();
+        for gap in gaps {
+            if gap > next {
+                ranges.push(format!("{next}-{}", gap - 1));
+            }
+            next = next.max(gap + 1);
+        }
+        Ok(format!("<[{}]>", ranges.join(",")))
     }
 
     fn class(&mut self) -> Outcome<String> {
@@ -216,6 +275,7 @@ impl<'a> Reader<'a> {
         match self.peek() {
             Some(b'"') => self.literal(),
             Some(b'[') => self.class(),
+            Some(b'<' | b'!') => self.token(),
             Some(b'.') => {
                 self.at += 1;
                 Ok("/(?s:.)/".into())
@@ -278,6 +338,7 @@ impl<'a> Reader<'a> {
 
     fn rule(&mut self) -> Outcome<String> {
         let name = self.name()?;
+        self.rule = name.clone();
         self.skip(false);
         if !self.text[self.at..].starts_with(b"::=") {
             return self.fail("'::=' is missing");
@@ -293,8 +354,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub fn to_lark(text: &str) -> Outcome<String> {
+pub fn to_lark(text: &str, tokens: &dyn Tokens) -> Outcome<String> {
     let mut reader = Reader {
+        tokens,
+        rule: String::new(),
         source: text,
         text: text.as_bytes(),
         at: 0,

@@ -4,6 +4,7 @@ mod compile;
 mod ffi;
 mod gbnf;
 mod matcher;
+mod reasoning;
 mod schema;
 mod tags;
 mod vocabulary;

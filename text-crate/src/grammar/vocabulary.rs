@@ -16,7 +16,7 @@ pub struct FtGrammarEnv {
 }
 
 /// What bounds the work of one grammar; llguidance has no limit of wall-clock time.
-fn limits() -> ParserLimits {
+pub fn limits() -> ParserLimits {
     ParserLimits {
         max_items_in_row: 2000,
         initial_lexer_fuel: 1_000_000,

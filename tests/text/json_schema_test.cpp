@@ -1,0 +1,265 @@
+#include "text/json_schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "text/grammar_rig.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Strings = std::vector<std::string>;
+
+constexpr size_t kMostForms = 720;
+
+Strings joined(const Strings& heads, const Strings& tails, const std::string& between) {
+  Strings all;
+  for (const std::string& head : heads) {
+    for (const std::string& tail : tails) {
+      if (all.size() == kMostForms) return all;
+      all.push_back(head.empty() ? tail : head + between + tail);
+    }
+  }
+  return all;
+}
+
+Strings forms_of(const json& value);
+
+// In every order: a grammar wants properties in the order of its schema.
+Strings forms_of_object(const json& value) {
+  Strings keys;
+  for (const auto& entry : value.items()) keys.push_back(entry.key());
+  std::sort(keys.begin(), keys.end());
+  Strings forms;
+  do {
+    Strings inner{""};
+    for (const std::string& key : keys) {
+      inner = joined(inner, joined({json(key).dump()}, forms_of(value[key]), ":"), ",");
+    }
+    for (const std::string& text : inner) forms.push_back("{" + text + "}");
+  } while (forms.size() < kMostForms && std::next_permutation(keys.begin(), keys.end()));
+  return forms;
+}
+
+// The texts of a value: 2.0 may be written 2.
+Strings forms_of(const json& value) {
+  if (value.is_object()) return forms_of_object(value);
+  if (value.is_array()) {
+    Strings inner{""};
+    for (const json& item : value) inner = joined(inner, forms_of(item), ",");
+    for (std::string& text : inner) text = "[" + text + "]";
+    return inner;
+  }
+  const double number = value.is_number_float() ? value.get<double>() : 0.5;
+  if (number != std::floor(number) || std::abs(number) > 9.1e15) return {value.dump()};
+  return {value.dump(), std::to_string(static_cast<int64_t>(number))};
+}
+
+StructuredOutputs form(const std::string& schema, bool strict) {
+  StructuredOutputs wanted;
+  wanted.json = schema;
+  wanted.strict_schemas = strict;
+  return wanted;
+}
+
+Strings left_out(const std::string& schema) {
+  const auto relaxed = relax_schema(schema);
+  EXPECT_TRUE(relaxed.ok()) << relaxed.status().message();
+  return relaxed.ok() ? relaxed.value().left_out : Strings();
+}
+
+std::string fault_of(const std::string& schema) {
+  const auto relaxed = relax_schema(schema);
+  return relaxed.ok() ? "" : relaxed.status().message();
+}
+
+// The keyword that a sentence of left_out begins with.
+std::string keyword_of(const std::string& sentence) {
+  return sentence.substr(1, sentence.find('\'', 1) - 1);
+}
+
+class SchemaSuite : public ::testing::Test {
+ protected:
+  void check_group(const json& group) {
+    json schema = group["schema"];
+    if (schema.is_object() && group["draft"] == "draft7" && !schema.contains("$schema")) {
+      schema["$schema"] = "http://json-schema.org/draft-07/schema#";
+    }
+    SCOPED_TRACE(group["draft"].get<std::string>() + " " + group["file"].get<std::string>() + " " +
+                 group["description"].get<std::string>() + " " + schema.dump());
+    const auto relaxed = relax_schema(schema.dump());
+    if (!relaxed.ok()) return check_refusal(group, relaxed.status().message());
+    const Strings& notes = relaxed.value().left_out;
+    for (const std::string& note : notes) {
+      EXPECT_NE(schema.dump().find('"' + keyword_of(note) + '"'), std::string::npos) << note;
+    }
+    const auto grammar = rig_.compile(form(relaxed.value().schema, true));
+    ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+    EXPECT_EQ(rig_.compile(form(schema.dump(), true)).ok(), notes.empty());
+    ++counts_[notes.empty() ? "enforced entirely" : "enforced in part"];
+    for (const json& test : group["tests"]) check_instance(group, test, *grammar.value(), notes);
+  }
+
+  // Only what says nothing that can be enforced, and what no value fits, is an error.
+  void check_refusal(const json& group, const std::string& message) {
+    if (message.find("nothing of the JSON schema can be enforced") != std::string::npos) {
+      ++counts_["nothing can be enforced"];
+      return;
+    }
+    EXPECT_NE(message.find("Unsatisfiable"), std::string::npos) << message;
+    for (const json& test : group["tests"]) EXPECT_EQ(test["valid"], false) << test.dump();
+    ++counts_["no value fits"];
+  }
+
+  void check_instance(const json& group, const json& test, const Grammar& grammar,
+                      const Strings& notes) {
+    const Strings forms = forms_of(test["data"]);
+    const bool accepted = std::any_of(forms.begin(), forms.end(), [&](const std::string& text) {
+      return rig_.accepts(grammar, text);
+    });
+    if (accepted == test["valid"]) return static_cast<void>(++counts_["right"]);
+    if (accepted) {
+      EXPECT_FALSE(notes.empty()) << "is accepted: " << test.dump();
+      ++counts_["wrong, and told"];
+      return;
+    }
+    // Formats are enforced here, where the suite has them as remarks, and vocabularies of a
+    // metaschema that is somewhere else are not known.
+    const bool is_stricter =
+        test["description"].get<std::string>().find("annotation") != std::string::npos ||
+        group["file"] == "vocabulary.json";
+    EXPECT_TRUE(is_stricter) << "is refused: " << test.dump();
+    ++counts_["stricter"];
+  }
+
+  GrammarRig rig_;
+  std::map<std::string, int> counts_;
+};
+
+TEST_F(SchemaSuite, WhatIsNotToldIsEnforced) {
+  std::ifstream file(std::filesystem::path(FORETOKEN_SOURCE_DIR) /
+                     "tests/text/data/json_schema_test_suite/suite.jsonl");
+  int num_groups = 0;
+  for (std::string line; std::getline(file, line); ++num_groups) check_group(json::parse(line));
+  EXPECT_EQ(num_groups, 640);
+  for (const auto& [what, count] : counts_) std::printf("%5d %s\n", count, what.c_str());
+  EXPECT_GE(counts_["enforced entirely"], 437);
+  EXPECT_GE(counts_["right"], 1600);
+  EXPECT_LE(counts_["nothing can be enforced"], 122);
+  EXPECT_LE(counts_["stricter"], 11);
+}
+
+TEST(JsonSchema, WhatOnlyDescribesIsNoConstraint) {
+  EXPECT_EQ(left_out(R"({"type":"object","propertyNames":{"type":"string"},"$comment":"c",
+                         "properties":{"a":{"type":"string","default":1,"readOnly":true,
+                         "contentEncoding":"base64","x-of-ours":true},"b":true},
+                         "uniqueItems":false,"required":["a"]})"),
+            Strings());
+  EXPECT_EQ(left_out(R"({"type":"integer","format":"int32"})"), Strings());
+}
+
+TEST(JsonSchema, SentencesNameThePath) {
+  EXPECT_EQ(
+      left_out(R"({"type":"object","properties":{
+                "tags":{"type":"array","uniqueItems":true},"a b":{"type":"string","format":"x"}}})"),
+      (Strings{"'uniqueItems' at $.properties.tags is not enforced",
+               "'format' at $.properties[\"a b\"] is not enforced: \"x\" is no format that is "
+               "known here"}));
+  EXPECT_EQ(left_out(R"({"$ref":"#/$defs/A","$defs":{"A":{"type":"array","contains":{}},
+                         "B":{"not":{"required":["x","y"]}}}})"),
+            Strings{"'contains' at $.$defs.A is not enforced"});
+}
+
+TEST(JsonSchema, MalformedKeywordsAreLeftOut) {
+  const Strings notes = left_out(R"json({"type":"object","required":true,"properties":{
+      "a":{"type":"any","minLength":"5"},"b":{"type":"string","pattern":"(?=x)"},"c":7}})json");
+  Strings keywords;
+  for (const std::string& note : notes) keywords.push_back(keyword_of(note));
+  std::sort(keywords.begin(), keywords.end());
+  EXPECT_EQ(keywords, (Strings{"minLength", "pattern", "required", "schema", "type"}));
+}
+
+TEST(JsonSchema, ErrorsSayWhy) {
+  EXPECT_NE(fault_of(R"({"uniqueItems":true})").find("nothing of the JSON schema"),
+            std::string::npos);
+  EXPECT_NE(fault_of(R"({"properties":{"a":{"contains":{"type":"null"}}}})").find("'contains' at"),
+            std::string::npos);
+  EXPECT_NE(fault_of(R"({"type":"string","minLength":3,"maxLength":2})").find("Unsatisfiable"),
+            std::string::npos);
+  EXPECT_NE(fault_of("[]").find("object or a boolean"), std::string::npos);
+  EXPECT_EQ(fault_of("{}"), "");
+}
+
+// Each is enforced by other keywords: the first text fits, the second does not.
+TEST(JsonSchema, SaysTheSameWithOtherKeywords) {
+  const GrammarRig rig;
+  const Strings cases[] = {
+      {R"({"type":"object","propertyNames":{"pattern":"^[a-z]+$"},
+           "additionalProperties":{"type":"integer"}})",
+       R"({"a":1})", R"({"A":1})"},
+      {R"({"type":"object","propertyNames":{"enum":["x","y"]}})", R"({"x":1})", R"({"z":1})"},
+      {R"({"type":"object","dependentRequired":{"a":["b"]},
+           "properties":{"a":{"type":"null"},"b":{"type":"null"}}})",
+       R"({"a":null,"b":null})", R"({"a":null})"},
+      {R"({"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]})", R"({"a":1})",
+       R"({"a":1,"b":1})"},
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"unevaluatedProperties":false})",
+       R"({"a":1})", R"({"a":1,"c":1})"},
+      {R"({"type":["string","null"],"not":{"type":"null"}})", R"("a")", "null"},
+      {R"({"type":"string","nullable":true})", "null", "1"},
+      {R"({"type":"OBJECT","properties":{"a":{"type":"STRING"}},"required":["a"]})", R"({"a":"b"})",
+       R"({"a":1})"},
+      {R"({"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}],"$defs":{
+           "A":{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},
+           "B":{"type":"object","properties":{"k":{"const":"b"},"n":{"$ref":"#"}},
+                "required":["k"]}}})",
+       R"({"k":"b","n":{"k":"a"}})", R"({"k":"c"})"},
+  };
+  for (const Strings& one : cases) {
+    SCOPED_TRACE(one[0]);
+    EXPECT_EQ(left_out(one[0]), Strings());
+    const auto grammar = rig.compile(form(one[0], true));
+    ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+    EXPECT_TRUE(rig.accepts(*grammar.value(), one[1]));
+    EXPECT_FALSE(rig.accepts(*grammar.value(), one[2]));
+  }
+}
+
+TEST(JsonSchema, LenientFormsAreEnforcedInPart) {
+  const GrammarRig rig;
+  const std::string schema =
+      R"({"type":"array","items":{"type":"integer"},"uniqueItems":true,"minItems":1})";
+  const auto strict = rig.compile(form(schema, true));
+  EXPECT_NE(strict.status().message().find("'uniqueItems' at $ is not enforced"),
+            std::string::npos);
+  const auto lenient = rig.compile(form(schema, false));
+  ASSERT_TRUE(lenient.ok());
+  EXPECT_TRUE(rig.accepts(*lenient.value(), "[1,1]"));
+  EXPECT_FALSE(rig.accepts(*lenient.value(), "[]"));
+}
+
+TEST(JsonSchema, WhiteSpaceIsBounded) {
+  const GrammarRig rig;
+  const auto grammar = rig.compile(
+      form(R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},
+               "b":{"type":"null"}},"required":["a","b"],"additionalProperties":false})",
+           true));
+  ASSERT_TRUE(grammar.ok());
+  const auto accepts = [&](const std::string& text) { return rig.accepts(*grammar.value(), text); };
+  const json value = {{"a", {1, 2}}, {"b", nullptr}};
+  for (const int indent : {-1, 0, 1, 2, 3, 4}) EXPECT_TRUE(accepts(value.dump(indent))) << indent;
+  EXPECT_TRUE(accepts(value.dump(1, '\t')));
+  EXPECT_TRUE(accepts(R"({"a": [1, 2], "b": null})"));
+  EXPECT_TRUE(accepts("{\r\n  \"a\" : [ 1, 2 ],\r\n  \"b\" : null\r\n}"));
+  EXPECT_FALSE(accepts(R"({"a":  [1], "b": null})"));
+  EXPECT_FALSE(accepts("{\n\n\"a\": [1], \"b\": null}"));
+  EXPECT_FALSE(accepts("{\n" + std::string(20, ' ') + "\"a\": [1], \"b\": null}"));
+}
+
+}  // namespace
+}  // namespace foretoken

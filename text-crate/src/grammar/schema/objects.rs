@@ -1,0 +1,235 @@
+//! Keywords of objects.
+
+use super::arrays::APPLICATORS;
+use super::convert::{and_all, is_any, Converter, Fields};
+use super::notes::Place;
+use super::probe;
+use serde_json::{json, Map, Value};
+
+pub fn keyword<'a>(
+    to: &mut Converter<'a>,
+    all: &'a Fields,
+    name: &str,
+    value: &'a Value,
+    at: &Place,
+    out: &mut Fields,
+) {
+    match name {
+        "properties" => {
+            let made = map(to, name, value, at);
+            join_properties(out, made);
+        }
+        "patternProperties" => patterns(to, value, at, out),
+        "additionalProperties" => {
+            let made = to.schema(value, &at.child(name));
+            // Patterns that have to go take it with them.
+            if !has_lost_pattern(all) {
+                out.insert(name.into(), made);
+            }
+        }
+        "required" => required(to, value, at, out),
+        "propertyNames" => names(to, all, value, at, out),
+        "unevaluatedProperties" => unevaluated(to, all, value, at, out),
+        "dependentRequired" | "dependentSchemas" if !to.old => dependent(to, name, value, at, out),
+        "dependencies" => dependent(to, name, value, at, out),
+        _ => {}
+    }
+}
+
+fn map<'a>(to: &mut Converter<'a>, name: &str, value: &'a Value, at: &Place) -> Map<String, Value> {
+    let place = at.child(name);
+    let Some(schemas) = value.as_object() else {
+        to.notes.add(at, name, "it is no object of schemas");
+        return Map::new();
+    };
+    let each = schemas.iter();
+    each.map(|(key, one)| (key.clone(), to.schema(one, &place.child(key))))
+        .collect()
+}
+
+/// Other keywords may have put properties there.
+fn join_properties(out: &mut Fields, made: Map<String, Value>) {
+    match out.contains_key("properties") {
+        true => and_all(out, vec![json!({ "properties": made })]),
+        false => drop(out.insert("properties".into(), Value::Object(made))),
+    }
+}
+
+fn fault_of_patterns(patterns: &[&String]) -> Option<String> {
+    let all: Map<String, Value> = patterns
+        .iter()
+        .map(|p| ((*p).clone(), json!(true)))
+        .collect();
+    probe::fault(&json!({ "type": "object", "patternProperties": all }))
+}
+
+fn has_lost_pattern(all: &Fields) -> bool {
+    match all.get("patternProperties") {
+        None => false,
+        Some(Value::Object(map)) => {
+            fault_of_patterns(&map.keys().collect::<Vec<_>>()).is_some() && !is_one(map)
+        }
+        Some(_) => true,
+    }
+}
+
+/// Patterns with one schema for all are one pattern.
+fn is_one(map: &Map<String, Value>) -> bool {
+    let same = map.values().all(|one| Some(one) == map.values().next());
+    same && fault_of_patterns(&[&either(map)]).is_none()
+}
+
+fn either(map: &Map<String, Value>) -> String {
+    let each: Vec<String> = map.keys().map(|pattern| format!("(?:{pattern})")).collect();
+    each.join("|")
+}
+
+fn patterns<'a>(to: &mut Converter<'a>, value: &'a Value, at: &Place, out: &mut Fields) {
+    let name = "patternProperties";
+    let made = map(to, name, value, at);
+    if made.is_empty() {
+        return;
+    }
+    let Some(fault) = fault_of_patterns(&made.keys().collect::<Vec<_>>()) else {
+        out.insert(name.into(), Value::Object(made));
+        return;
+    };
+    let given = value.as_object().expect("map() looked");
+    if is_one(given) {
+        let only = made.values().next().expect("not empty").clone();
+        out.insert(name.into(), json!({ either(given): only }));
+        return;
+    }
+    to.notes.add(
+        at,
+        name,
+        &format!("{fault}, and additionalProperties beside it"),
+    );
+}
+
+fn required(to: &mut Converter, value: &Value, at: &Place, out: &mut Fields) {
+    let Some(names) = value
+        .as_array()
+        .filter(|all| all.iter().all(Value::is_string))
+    else {
+        return to.notes.add(at, "required", "it is no list of names");
+    };
+    if !names.is_empty() {
+        out.insert("required".into(), json!(names));
+    }
+}
+
+/// Names by a pattern or a list are what "patternProperties" can say where nothing else names any.
+fn names<'a>(
+    to: &mut Converter<'a>,
+    all: &'a Fields,
+    value: &'a Value,
+    at: &Place,
+    out: &mut Fields,
+) {
+    let place = at.child("propertyNames");
+    let made = to.schema(value, &place);
+    if made == json!(false) {
+        return and_all(out, vec![json!({ "maxProperties": 0 })]);
+    }
+    let mut rules = made.as_object().cloned().unwrap_or_default();
+    if rules.get("type") == Some(&json!("string")) {
+        rules.remove("type");
+    }
+    if rules.is_empty() {
+        return;
+    }
+    let pattern = match rules.iter().next() {
+        Some((kind, Value::String(text))) if rules.len() == 1 && kind == "pattern" => {
+            Some(text.clone())
+        }
+        Some((kind, Value::Array(names))) if rules.len() == 1 && kind == "enum" => {
+            Some(one_of(names))
+        }
+        Some((kind, name)) if rules.len() == 1 && kind == "const" => {
+            Some(one_of(std::slice::from_ref(name)))
+        }
+        _ => None,
+    };
+    let alone = !all.contains_key("properties") && !all.contains_key("patternProperties");
+    match pattern.filter(|text| alone && fault_of_patterns(&[text]).is_none()) {
+        Some(text) => {
+            let rest = all
+                .get("additionalProperties")
+                .unwrap_or(&Value::Bool(true));
+            let rest = to.schema(rest, &at.child("additionalProperties"));
+            let only =
+                json!({ "patternProperties": { text: rest }, "additionalProperties": false });
+            and_all(out, vec![only]);
+        }
+        None => to.notes.add(
+            at,
+            "propertyNames",
+            "beside named properties, or with more than a pattern or a list",
+        ),
+    }
+}
+
+fn one_of(names: &[Value]) -> String {
+    let each: Vec<String> = names
+        .iter()
+        .filter_map(Value::as_str)
+        .map(regex_syntax::escape)
+        .collect();
+    format!("^(?:{})$", each.join("|"))
+}
+
+fn unevaluated<'a>(
+    to: &mut Converter<'a>,
+    all: &'a Fields,
+    value: &'a Value,
+    at: &Place,
+    out: &mut Fields,
+) {
+    let name = "unevaluatedProperties";
+    if to.old || all.contains_key("additionalProperties") || is_any(value) {
+        return;
+    }
+    let beside = all
+        .keys()
+        .any(|other| APPLICATORS.contains(&other.as_str()) && other != "contains");
+    if beside {
+        return to.notes.add(at, name, "beside other schemas");
+    }
+    if has_lost_pattern(all) {
+        return;
+    }
+    let made = to.schema(value, &at.child(name));
+    out.insert("additionalProperties".into(), made);
+}
+
+/// "If this property is there, so are those": either it is not there, or they are.
+fn dependent<'a>(
+    to: &mut Converter<'a>,
+    name: &str,
+    value: &'a Value,
+    at: &Place,
+    out: &mut Fields,
+) {
+    let Some(rules) = value.as_object() else {
+        return to.notes.add(at, name, "it is no object");
+    };
+    // Each doubles the number of cases.
+    const MOST: usize = 4;
+    if rules.len() > MOST {
+        return to.notes.add(at, name, "it has too many entries");
+    }
+    for (key, then) in rules {
+        let then = match then {
+            Value::Array(names) if names.iter().all(Value::is_string) => match names.is_empty() {
+                true => continue,
+                false => json!({ "required": names }),
+            },
+            one => to.schema(one, &at.child(name).child(key)),
+        };
+        if !is_any(&then) {
+            let without = json!({ "properties": { key: false } });
+            and_all(out, vec![json!({ "anyOf": [without, then] })]);
+        }
+    }
+}
