@@ -158,6 +158,10 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->group(group)
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
+  app.add_flag("--strict-schemas", answers.strict_schemas,
+               "Refuse JSON schemas of which a part cannot be enforced (default: the rest is "
+               "enforced, with a warning)")
+      ->group(group);
   app.add_flag("--enable-force-include-usage,!--no-enable-force-include-usage",
                answers.force_include_usage, "Every stream ends with its usage")
       ->group(group);

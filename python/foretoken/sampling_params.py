@@ -38,6 +38,7 @@ class StructuredOutputsParams:
     disable_any_whitespace: bool = False
     disable_additional_properties: bool = False
     whitespace_pattern: str | None = None
+    strict_schemas: bool | None = None  # true: refuse a schema that cannot be enforced entirely
 
     def __post_init__(self) -> None:
         forms = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")

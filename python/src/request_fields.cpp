@@ -2,8 +2,10 @@
 
 #include <limits>
 
+#include "base/log.h"
 #include "serve/json_fields.h"
 #include "serve/sampling_fields.h"
+#include "serve/schema_notes.h"
 #include "serve/structured_fields.h"
 
 namespace foretoken::python {
@@ -27,6 +29,15 @@ void read_pooling(JsonFields& fields, Request* request) {
   }
 }
 
+// A part of a schema that is not enforced is told in the log.
+Status note_left_out(const SamplingParams& sampling) {
+  if (!sampling.structured_outputs) return {};
+  std::vector<std::string> warnings;
+  FT_RETURN_IF_ERROR(note_schemas(*sampling.structured_outputs, "structured outputs", &warnings));
+  for (const std::string& warning : warnings) FT_LOG(warn, "{}", warning);
+  return {};
+}
+
 }  // namespace
 
 Result<Request> read_request(const std::string& text) {
@@ -37,13 +48,14 @@ Result<Request> read_request(const std::string& text) {
   JsonFields fields(object, "");
   read_sampling_fields(fields, &request.sampling);
   read_logprob_counts(fields, &request.sampling);
-  read_structured_outputs(fields, &request.sampling.structured_outputs);
+  read_structured_outputs(fields, false, &request.sampling.structured_outputs);
   read_request_fields(fields, &request);
   fields.read("request_id", &request.request_id);
   read_pooling(fields, &request);
   fields.refuse_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_RETURN_IF_ERROR(check_sampling_ranges(request.sampling));
+  FT_RETURN_IF_ERROR(note_left_out(request.sampling));
   return request;
 }
 

@@ -56,7 +56,9 @@ CallSink::Options sink_options(const ChatParserOptions& options, bool has_parser
 class SplittingParser : public ChatParser {
  public:
   explicit SplittingParser(const ChatParserOptions& options)
-      : tools_(make_tool_parser(options)), sink_(sink_options(options, tools_ != nullptr)) {
+      : tools_(make_tool_parser(options)),
+        sink_(sink_options(options, tools_ != nullptr)),
+        drop_space_(options.drop_leading_space) {
     const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
     if (entry != nullptr && !entry->harmony)
       reasoning_.emplace(entry->format, options.starts_in_reasoning);
@@ -88,12 +90,15 @@ class SplittingParser : public ChatParser {
 
  private:
   void content(std::string_view text) {
+    while (drop_space_ && !text.empty() && is_space(text.front())) text.remove_prefix(1);
+    drop_space_ = drop_space_ && text.empty();
     if (tools_ == nullptr) return sink_.content(text);
     for (const char byte : text) tools_->feed(byte, &sink_);
   }
 
   std::unique_ptr<ToolParser> tools_;
   CallSink sink_;
+  bool drop_space_;  // until other content came
   std::optional<ReasoningScan> reasoning_;
 };
 

@@ -52,6 +52,8 @@ struct ChatParserOptions {
   std::string tool_choice = "auto";
   bool parallel_tool_calls = true;   // false: calls after the first are dropped
   bool starts_in_reasoning = false;  // the prompt has opened the reasoning part already
+  // White space before the content is layout between the reasoning and a form: it is left out.
+  bool drop_leading_space = false;
 };
 
 // Splits the text of one choice into reasoning, content and tool calls while it comes. How the text

@@ -1,7 +1,9 @@
 #include "chat/tool_choice.h"
 
-#include <string_view>
+#include <algorithm>
+#include <utility>
 
+#include "chat/marker_scan.h"
 #include "chat/parser_table.h"
 
 namespace foretoken {
@@ -13,17 +15,9 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// A JSON string is a Lark string too.
-std::string lark_text(const std::string& text) { return dump(text); }
-
-// `text` within a Lark regex between slashes.
-std::string regex_text(const std::string& text) {
-  std::string escaped;
-  for (const char byte : text) {
-    if (std::string_view("/[](){}.*+?|^$\\").find(byte) != std::string_view::npos) escaped += '\\';
-    escaped += byte;
-  }
-  return escaped;
+bool any_begins_blank(const std::vector<std::string>& texts) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [](const std::string& text) { return text.empty() || is_space(text[0]); });
 }
 
 const json* find_function(const json& tools, const std::string& name) {
@@ -40,27 +34,38 @@ json parameters_of(const json& function) {
   return parameters;
 }
 
-// Moves "$defs" out of `parameters`, where its references no longer find them.
-Status collect_definitions(json& parameters, json* all) {
-  const auto found = parameters.find("$defs");
-  if (found == parameters.end() || !found->is_object()) return {};
-  for (const auto& [name, schema] : found->items()) {
-    if (all->contains(name) && (*all)[name] != schema) {
-      return invalid_argument("the tools define '$defs' " + name +
-                              " in two ways; rename one of them");
-    }
-    (*all)[name] = schema;
-  }
-  parameters.erase(found);
-  return {};
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Result<json> schema_of_calls(const ChatParserOptions& options) {
-  json definitions = json::object();
+// Lets the references of a schema that becomes a part of another one lead to where it is then, at
+// the JSON pointer `place`. A schema with an "$id" is found by that. `has_names`: a map of schemas.
+void move_references(const std::string& place, bool has_names, json* schema) {
+  if (schema->is_array()) {
+    for (json& item : *schema) move_references(place, false, &item);
+  }
+  if (!schema->is_object() || (!has_names && schema->contains("$id"))) return;
+  for (auto& [name, value] : schema->items()) {
+    if (has_names) {
+      move_references(place, false, &value);
+    } else if (name == "$ref" && value.is_string()) {
+      const std::string to = value.get<std::string>();
+      if (to == "#" || to.starts_with("#/")) value = "#" + place + to.substr(1);
+    } else if (!is_one_of(name, {"enum", "const", "default", "examples"})) {
+      move_references(place,
+                      is_one_of(name, {"properties", "patternProperties", "$defs", "definitions",
+                                       "dependentSchemas"}),
+                      &value);
+    }
+  }
+}
+
+json schema_of_calls(const ChatParserOptions& options) {
   json calls = json::array();
   for (const json& tool : options.tools) {
     json parameters = parameters_of(tool["function"]);
-    FT_RETURN_IF_ERROR(collect_definitions(parameters, &definitions));
+    move_references("/items/anyOf/" + std::to_string(calls.size()) + "/properties/parameters",
+                    false, &parameters);
     calls.push_back({{"type", "object"},
                      {"properties",
                       {{"name", {{"type", "string"}, {"enum", {tool["function"]["name"]}}}},
@@ -70,7 +75,6 @@ Result<json> schema_of_calls(const ChatParserOptions& options) {
   }
   json schema = {{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", std::move(calls)}}}};
   if (!options.parallel_tool_calls) schema["maxItems"] = 1;
-  if (!definitions.empty()) schema["$defs"] = std::move(definitions);
   return schema;
 }
 
@@ -125,33 +129,20 @@ Result<std::string> read_tool_choice(const json& choice, const json& tools) {
   return name.get<std::string>();
 }
 
-Result<StructuredOutputs> after_reasoning(const StructuredOutputs& wanted,
-                                          const ChatParserOptions& options) {
-  const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
-  const bool first = entry != nullptr && (entry->format.always || options.starts_in_reasoning);
+StructuredOutputs after_reasoning(StructuredOutputs wanted, ChatParserOptions* options) {
+  const ReasoningParserEntry* entry = find_reasoning_parser(options->reasoning_parser);
+  const bool first = entry != nullptr && (entry->format.always || options->starts_in_reasoning);
   if (!first) return wanted;
-  StructuredOutputs outputs;
-  std::string body;
-  if (!wanted.json.empty() || wanted.json_object) {
-    body = "%json " + (wanted.json_object ? R"({"type": "object"})" : wanted.json);
-  } else if (!wanted.choice.empty()) {
-    for (const std::string& text : wanted.choice)
-      body += (body.empty() ? "" : " | ") + lark_text(text);
-  } else {
-    return unsupported(
-        "a regex, grammar or structural_tag cannot follow reasoning yet; use json or choice, or "
-        "turn thinking off with 'chat_template_kwargs'");
-  }
-  std::string closes;
-  for (const std::string& close : entry->format.close) {
-    closes += (closes.empty() ? "" : "|") + regex_text(close);
-  }
-  outputs.grammar = "start: thought SPACE answer\nthought[lazy]: /(.|\\n)*(" + closes +
-                    ")/\nSPACE: /[ \\n]*/\nanswer: " + body + "\n";
-  return outputs;
+  wanted.reasoning_ends = entry->format.close;
+  // Only where white space cannot be a part of the form itself.
+  wanted.space_after_reasoning = !wanted.json.empty() || wanted.json_object ||
+                                 (!wanted.choice.empty() && !any_begins_blank(wanted.choice));
+  options->drop_leading_space = wanted.space_after_reasoning;
+  return wanted;
 }
 
-Result<std::optional<StructuredOutputs>> tool_choice_outputs(const ChatParserOptions& options) {
+Result<std::optional<StructuredOutputs>> tool_choice_outputs(ChatParserOptions* chat) {
+  const ChatParserOptions& options = *chat;
   const std::string& choice = options.tool_choice;
   const bool forced = choice != "none" && choice != "auto";
   if (!forced || !options.tools.is_array() || options.tools.empty()) {
@@ -160,8 +151,7 @@ Result<std::optional<StructuredOutputs>> tool_choice_outputs(const ChatParserOpt
   FT_RETURN_IF_ERROR(check_tools(options.tools));
   StructuredOutputs outputs;
   if (choice == "required") {
-    FT_ASSIGN_OR_RETURN(const json schema, schema_of_calls(options));
-    outputs.json = dump(schema);
+    outputs.json = dump(schema_of_calls(options));
   } else {
     const json* function = find_function(options.tools, choice);
     if (function == nullptr) {
@@ -169,8 +159,7 @@ Result<std::optional<StructuredOutputs>> tool_choice_outputs(const ChatParserOpt
     }
     outputs.json = dump(parameters_of(*function));
   }
-  FT_ASSIGN_OR_RETURN(StructuredOutputs placed, after_reasoning(outputs, options));
-  return std::optional<StructuredOutputs>(std::move(placed));
+  return std::optional<StructuredOutputs>(after_reasoning(std::move(outputs), chat));
 }
 
 }  // namespace foretoken

@@ -19,12 +19,11 @@ Status check_tools(const nlohmann::ordered_json& tools);
 // The form that a tool choice forces on the output: for "required" a JSON array of {"name",
 // "parameters"}, for a named function its parameters, none for the rest. Where reasoning comes
 // first (a reasoning parser, and a prompt or model that begins with it), the form holds behind its
-// closing marker. kInvalidArgument where two tools define one "$defs" name differently.
-Result<std::optional<StructuredOutputs>> tool_choice_outputs(const ChatParserOptions& options);
+// closing marker, as after_reasoning() says.
+Result<std::optional<StructuredOutputs>> tool_choice_outputs(ChatParserOptions* options);
 
 // `wanted` behind the reasoning part, where the options say that the text begins with one; as it is
-// otherwise. kUnsupported for forms that cannot stand behind other text.
-Result<StructuredOutputs> after_reasoning(const StructuredOutputs& wanted,
-                                          const ChatParserOptions& options);
+// otherwise. Sets drop_leading_space where white space may stand between the two.
+StructuredOutputs after_reasoning(StructuredOutputs wanted, ChatParserOptions* options);
 
 }  // namespace foretoken

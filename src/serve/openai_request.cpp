@@ -9,6 +9,7 @@
 #include "serve/json_fields.h"
 #include "serve/request_body.h"
 #include "serve/sampling_fields.h"
+#include "serve/schema_notes.h"
 #include "serve/structured_fields.h"
 
 namespace foretoken {
@@ -80,7 +81,8 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   fields.read("timings_per_token", &request->timings);
   fields.refuse_later({"dimensions"});
   fields.read("request_id", &request->request_id);
-  read_structured_outputs(fields, &shared->sampling.structured_outputs);
+  request->strict_schemas = defaults.strict_schemas;
+  read_structured_outputs(fields, defaults.strict_schemas, &shared->sampling.structured_outputs);
   shared->queue_timeout_seconds = defaults.queue_timeout_seconds;
   shared->timeout_seconds = defaults.timeout_seconds;
   fields.read("queue_timeout_seconds", &shared->queue_timeout_seconds);
@@ -324,6 +326,19 @@ void limit_length(const OpenAiDefaults& defaults, OpenAiRequest* request) {
                               " of this server's generation config (max_new_tokens), which holds");
 }
 
+// What of the schemas will not be enforced.
+Status note_left_out(const json& body, OpenAiRequest* request) {
+  const std::optional<StructuredOutputs>& form =
+      request->requests.front().sampling.structured_outputs;
+  const bool by_format = body.contains("response_format") && body["response_format"].is_object();
+  if (form) {
+    FT_RETURN_IF_ERROR(note_schemas(*form, by_format ? "'response_format'" : "'structured_outputs'",
+                                    &request->warnings));
+  }
+  if (request->strict_schemas) return {};
+  return note_tool_schemas(request->parser.tools, request->parser.tool_choice, &request->warnings);
+}
+
 }  // namespace
 
 OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
@@ -361,6 +376,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   if (kind != OpenAiKind::kEmbedding) {
     FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));
     limit_length(defaults, &request);
+    FT_RETURN_IF_ERROR(note_left_out(body, &request));
   }
   return request;
 }
@@ -375,7 +391,7 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
   if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
   std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
-  FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(parser));
+  FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
   if (forced && form) {
     return invalid_argument(
         "'tool_choice' forces a form on the output, and so does 'response_format' or "
@@ -385,8 +401,9 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
     form = std::move(forced);
     // Nobody reads the layout of arguments, and a weak model can go on with blanks for ever.
     form->disable_any_whitespace = true;
+    form->strict_schemas = request->strict_schemas;
   } else if (form) {
-    FT_ASSIGN_OR_RETURN(form, after_reasoning(*form, parser));
+    form = after_reasoning(*std::move(form), &parser);
   }
   return {};
 }

@@ -21,6 +21,7 @@ struct AnswerSettings {
   std::string reasoning_parser;      // vLLM's names; empty: no reasoning is split off
   // Tools without a parser for their calls are an error unless a choice forces the form.
   bool refuse_unparsed_tools = false;
+  bool strict_schemas = false;       // a schema that cannot be enforced entirely is an error
   bool force_include_usage = false;  // in every stream
   bool tokens_as_token_ids = false;  // return_tokens_as_token_ids of requests that say nothing
   int stream_interval = 1;
@@ -63,6 +64,7 @@ struct OpenAiRequest {
   bool return_token_origins = false;  // who proposed each token: a drafter or the target
   bool include_reasoning = true;      // of a chat with a reasoning parser
   ChatParserOptions parser;           // of a chat
+  bool strict_schemas = false;        // of the tools that a choice forces
   std::string request_id;             // the client's wish, or empty
   // What the answer will not follow of the body, a sentence each: the client and the log are told.
   std::vector<std::string> warnings;

@@ -41,7 +41,11 @@ constexpr const char* kBodyParts = R"json({
       "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}]},
 "ResponseFormat": {
   "anyOf": [
-    {"type": "object", "required": ["type"], "properties": {"type": {"enum": ["text", "json_object"]}}},
+    {"type": "object", "required": ["type"], "properties": {"type": {"const": "text"}}},
+    {"type": "object", "required": ["type"], "properties": {"type": {"const": "json_object"},
+      "schema": {"type": ["object", "boolean", "null"]}}},
+    {"type": "object", "required": ["type", "schema"], "properties": {
+      "type": {"const": "json_schema"}, "schema": {"type": "object"}}},
     {"type": "object", "required": ["type", "json_schema"], "properties": {
       "type": {"const": "json_schema"},
       "json_schema": {"type": "object", "required": ["schema"], "properties": {
@@ -292,6 +296,7 @@ json structured_outputs() {
     json properties;
     for (const Form& other : kForms) properties[other.name] = json::parse(other.absent);
     properties[form.name] = json::parse(form.schema);
+    properties["strict_schemas"] = {{"type", {"boolean", "null"}}};
     for (const char* flag : {"disable_any_whitespace", "disable_additional_properties"}) {
       properties[flag] = {{"type", {"boolean", "null"}}};
       if (!form.has_schemas) properties[flag] = {{"enum", {false, nullptr}}};

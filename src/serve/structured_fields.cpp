@@ -40,6 +40,20 @@ constexpr std::pair<const char*, const char*> kOldNames[] = {
     {"guided_whitespace_pattern", "whitespace_pattern"},
 };
 
+// llama.cpp's fields, which its clients also send without a value.
+constexpr std::pair<const char*, const char*> kLlamaNames[] = {{"json_schema", "json"},
+                                                               {"grammar", "grammar"}};
+
+json read_llama_names(JsonFields& fields) {
+  json object;
+  for (const auto& [name, ours] : kLlamaNames) {
+    const json* value = fields.raw(name);
+    if (value == nullptr || *value == "" || (value->is_object() && value->empty())) continue;
+    object[ours] = *value;
+  }
+  return object;
+}
+
 // Old fields as the object that replaced them; null where there is none.
 json read_old_names(JsonFields& fields) {
   static std::atomic<bool> told{false};
@@ -77,6 +91,7 @@ void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* o
   inner.read("disable_any_whitespace", &outputs->disable_any_whitespace);
   inner.read("disable_additional_properties", &outputs->disable_additional_properties);
   inner.read("whitespace_pattern", &outputs->whitespace_pattern);
+  inner.read("strict_schemas", &outputs->strict_schemas);
   inner.ignore({"disable_fallback"});
   inner.refuse_unread();
   const int forms = (outputs->json.empty() ? 0 : 1) + (outputs->json_object ? 1 : 0) +
@@ -96,12 +111,17 @@ Status read_format(const json& format, const std::string& name, const json& sche
   const json type = found == format.end() ? json() : *found;
   if (type == "text") return {};
   StructuredOutputs form;
-  if (type == "json_object") {
+  const auto schema_in = [](const json& holder) {
+    const auto schema = holder.is_object() ? holder.find("schema") : holder.end();
+    return schema == holder.end() || schema->is_null() ? json() : *schema;
+  };
+  json schema = schema_in(schema_holder);
+  if (schema.is_null()) schema = schema_in(format);
+  if (type == "json_object" && schema.is_null()) {
     form.json_object = true;
-  } else if (type == "json_schema") {
-    const bool has = schema_holder.is_object() && schema_holder.contains("schema");
-    if (!has || !read_schema(schema_holder["schema"], &form.json)) {
-      return invalid_argument(name + ": type \"json_schema\" needs a 'schema', an object");
+  } else if (type == "json_object" || type == "json_schema") {
+    if (!read_schema(schema, &form.json)) {
+      return invalid_argument(name + ": type " + type.dump() + " needs a 'schema', an object");
     }
   } else if (type == "structural_tag") {
     form.structural_tag = json_text(format);
@@ -113,23 +133,35 @@ Status read_format(const json& format, const std::string& name, const json& sche
   return {};
 }
 
-void read_structured_outputs(JsonFields& fields, std::optional<StructuredOutputs>* outputs) {
+void read_structured_outputs(JsonFields& fields, bool strict,
+                             std::optional<StructuredOutputs>* outputs) {
   const json* format = fields.raw("response_format");
   const json* form = fields.raw("structured_outputs");
   const json old = read_old_names(fields);
+  const json llama = read_llama_names(fields);
   if (!old.is_null()) {
     if (form != nullptr) {
       return fields.fail("give 'structured_outputs' or the older 'guided_...' fields, not both");
     }
     form = &old;
   }
+  if (!llama.is_null()) {
+    if (form != nullptr || llama.size() > 1) {
+      return fields.fail(
+          "give one of 'structured_outputs', 'json_schema' and 'grammar', not several");
+    }
+    form = &llama;
+  }
   if (format != nullptr) read_response_format(fields, *format, outputs);
+  if (outputs->has_value()) outputs->value().strict_schemas = strict;
   if (form == nullptr) return;
   if (outputs->has_value()) {
     return fields.fail(
-        "give 'response_format' or 'structured_outputs' (or the older 'guided_...'), not both");
+        "give 'response_format' or 'structured_outputs' (or 'json_schema', 'grammar' and the older "
+        "'guided_...'), not both");
   }
-  read_vllm_form(fields, *form, &outputs->emplace());
+  outputs->emplace().strict_schemas = strict;
+  read_vllm_form(fields, *form, &outputs->value());
 }
 
 }  // namespace foretoken

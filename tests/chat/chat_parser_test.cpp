@@ -196,5 +196,19 @@ TEST(ChatParser, RandomTexts) {
   }
 }
 
+// Layout between the reasoning and a form is no content, whatever the pieces.
+TEST(ChatParser, DropsLayoutBeforeAForm) {
+  ChatParserOptions options = options_of("", "qwen3");
+  options.tools = nullptr;
+  options.starts_in_reasoning = true;
+  options.drop_leading_space = true;
+  const std::vector<std::string> pieces = {"so\n</th", "ink>\n", "\n", " no ", "\n"};
+  const ChatSum sum = parse_pieces(options, pieces);
+  EXPECT_EQ(sum.content, "no \n");
+  EXPECT_EQ(sum.reasoning, "so\n");
+  options.drop_leading_space = false;
+  EXPECT_EQ(parse_pieces(options, pieces).content, "\n\n no \n");
+}
+
 }  // namespace
 }  // namespace foretoken

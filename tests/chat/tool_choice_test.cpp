@@ -39,7 +39,7 @@ TEST(ToolChoice, Errors) {
 TEST(ToolChoice, RequiredIsAnArrayOfCalls) {
   ChatParserOptions options = options_of("hermes");
   options.tool_choice = "required";
-  const auto outputs = tool_choice_outputs(options);
+  const auto outputs = tool_choice_outputs(&options);
   ASSERT_TRUE(outputs.ok() && outputs.value());
   const json schema = json::parse(outputs.value()->json);
   EXPECT_EQ(schema["type"], "array");
@@ -51,52 +51,81 @@ TEST(ToolChoice, RequiredIsAnArrayOfCalls) {
   EXPECT_EQ(first["required"], json::array({"name", "parameters"}));
   EXPECT_EQ(schema["items"]["anyOf"][1]["properties"]["parameters"]["type"], "object");
   options.parallel_tool_calls = false;
-  EXPECT_EQ(json::parse(tool_choice_outputs(options).value()->json)["maxItems"], 1);
+  EXPECT_EQ(json::parse(tool_choice_outputs(&options).value()->json)["maxItems"], 1);
 }
 
 TEST(ToolChoice, NamedIsTheParameters) {
   ChatParserOptions options = options_of("");
   options.tool_choice = "get_weather";
-  EXPECT_EQ(json::parse(tool_choice_outputs(options).value()->json),
+  EXPECT_EQ(json::parse(tool_choice_outputs(&options).value()->json),
             sample_tools()[0]["function"]["parameters"]);
   options.tool_choice = "auto";
-  EXPECT_FALSE(tool_choice_outputs(options).value().has_value());
+  EXPECT_FALSE(tool_choice_outputs(&options).value().has_value());
   options.tool_choice = "nope";
-  EXPECT_EQ(tool_choice_outputs(options).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(tool_choice_outputs(&options).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST(ToolChoice, DefinitionsMoveToTheTop) {
+// Each function's own: two may define one name in two ways.
+TEST(ToolChoice, ReferencesFollowTheirSchemas) {
   ChatParserOptions options = options_of("");
   options.tool_choice = "required";
   options.tools = json::parse(R"([
     {"type": "function", "function": {"name": "f", "parameters": {"type": "object",
-      "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "integer"}}}}},
+      "properties": {"a": {"$ref": "#/$defs/A"}, "enum": {"$ref": "#"}},
+      "default": {"$ref": "#"}, "$defs": {"A": {"type": "integer"}}}}},
     {"type": "function", "function": {"name": "g", "parameters": {
-      "$defs": {"A": {"type": "integer"}}}}}])");
-  const json schema = json::parse(tool_choice_outputs(options).value()->json);
-  EXPECT_EQ(schema["$defs"]["A"]["type"], "integer");
-  EXPECT_FALSE(schema["items"]["anyOf"][0]["properties"]["parameters"].contains("$defs"));
-  options.tools[1]["function"]["parameters"]["$defs"]["A"]["type"] = "string";
-  EXPECT_NE(tool_choice_outputs(options).status().message().find("'$defs' A"), std::string::npos);
+      "properties": {"a": {"$ref": "#/definitions/A"}, "b": {"$ref": "other.json#/A"}},
+      "definitions": {"A": {"type": "string"}}}}},
+    {"type": "function", "function": {"name": "h", "parameters": {"$id": "urn:h",
+      "properties": {"a": {"$ref": "#/$defs/A"}}}}}])");
+  const json schema = json::parse(tool_choice_outputs(&options).value()->json);
+  const auto parameters = [&](int i) {
+    return schema["items"]["anyOf"][i]["properties"]["parameters"];
+  };
+  EXPECT_EQ(parameters(0)["properties"]["a"]["$ref"],
+            "#/items/anyOf/0/properties/parameters/$defs/A");
+  EXPECT_EQ(parameters(0)["properties"]["enum"]["$ref"], "#/items/anyOf/0/properties/parameters");
+  EXPECT_EQ(parameters(0)["default"]["$ref"], "#");
+  EXPECT_EQ(parameters(0)["$defs"]["A"]["type"], "integer");
+  EXPECT_EQ(parameters(1)["properties"]["a"]["$ref"],
+            "#/items/anyOf/1/properties/parameters/definitions/A");
+  EXPECT_EQ(parameters(1)["properties"]["b"]["$ref"], "other.json#/A");
+  EXPECT_EQ(parameters(2)["properties"]["a"]["$ref"], "#/$defs/A");
 }
 
 TEST(ToolChoice, BehindReasoning) {
   ChatParserOptions options = options_of("hermes", "qwen3");
   options.tool_choice = "now";
-  EXPECT_FALSE(tool_choice_outputs(options).value()->json.empty());
+  EXPECT_TRUE(tool_choice_outputs(&options).value()->reasoning_ends.empty());
+  EXPECT_FALSE(options.drop_leading_space);
   options.starts_in_reasoning = true;
-  const StructuredOutputs outputs = *tool_choice_outputs(options).value();
-  EXPECT_TRUE(outputs.json.empty());
-  EXPECT_NE(outputs.grammar.find(R"(thought[lazy]: /(.|\n)*(<\/think>)/)"), std::string::npos)
-      << outputs.grammar;
-  EXPECT_NE(outputs.grammar.find("answer: %json {"), std::string::npos);
+  const StructuredOutputs outputs = *tool_choice_outputs(&options).value();
+  EXPECT_FALSE(outputs.json.empty());
+  EXPECT_EQ(outputs.reasoning_ends, std::vector<std::string>{"</think>"});
+  EXPECT_TRUE(outputs.space_after_reasoning && options.drop_leading_space);
+}
+
+// White space between the reasoning and a form is layout where no form of its kind begins with it.
+TEST(ToolChoice, LayoutBehindReasoning) {
+  ChatParserOptions options = options_of("hermes", "qwen3");
+  options.starts_in_reasoning = true;
+  const auto has_layout = [&](const StructuredOutputs& wanted) {
+    const StructuredOutputs placed = after_reasoning(wanted, &options);
+    EXPECT_EQ(placed.reasoning_ends.size(), 1u);
+    EXPECT_EQ(placed.space_after_reasoning, options.drop_leading_space);
+    return placed.space_after_reasoning;
+  };
   StructuredOutputs choice;
   choice.choice = {"yes", "n\"o"};
-  EXPECT_NE(after_reasoning(choice, options).value().grammar.find(R"(answer: "yes" | "n\"o")"),
-            std::string::npos);
+  EXPECT_TRUE(has_layout(choice));
+  choice.choice.push_back(" maybe");
+  EXPECT_FALSE(has_layout(choice));
   StructuredOutputs regex;
   regex.regex = "a+";
-  EXPECT_EQ(after_reasoning(regex, options).status().code(), StatusCode::kUnsupported);
+  EXPECT_FALSE(has_layout(regex));
+  StructuredOutputs object;
+  object.json_object = true;
+  EXPECT_TRUE(has_layout(object));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ using json = nlohmann::ordered_json;
 Status read(const char* text, std::optional<StructuredOutputs>* outputs) {
   const json body = json::parse(text);
   JsonFields fields(body, "");
-  read_structured_outputs(fields, outputs);
+  read_structured_outputs(fields, false, outputs);
   return fields.status();
 }
 
@@ -40,6 +40,43 @@ TEST(StructuredFields, ResponseFormats) {
   EXPECT_NE(form(R"({"response_format": {"type": "structural_tag", "triggers": []}})")
                 .structural_tag.find("triggers"),
             std::string::npos);
+}
+
+// As llama.cpp and others have it.
+TEST(StructuredFields, SchemasOfObjectFormats) {
+  const char* schema = R"({"type":"object","required":["a"]})";
+  EXPECT_EQ(form(R"({"response_format": {"type": "json_object",
+                     "schema": {"type": "object", "required": ["a"]}}})")
+                .json,
+            schema);
+  EXPECT_EQ(form(R"({"response_format": {"type": "json_schema",
+                     "schema": {"type": "object", "required": ["a"]}}})")
+                .json,
+            schema);
+  EXPECT_TRUE(form(R"({"response_format": {"type": "json_object", "schema": null}})").json_object);
+  expect_error(R"({"response_format": {"type": "json_object", "schema": 3}})", "needs a 'schema'");
+}
+
+TEST(StructuredFields, LlamaCppsFields) {
+  EXPECT_EQ(form(R"({"json_schema": {"type": "null"}, "grammar": ""})").json, R"({"type":"null"})");
+  EXPECT_EQ(form(R"({"grammar": "root ::= \"a\"", "json_schema": {}})").grammar, "root ::= \"a\"");
+  std::optional<StructuredOutputs> none;
+  EXPECT_TRUE(read(R"({"grammar": "", "json_schema": null})", &none).ok());
+  EXPECT_FALSE(none.has_value());
+  expect_error(R"({"grammar": "root ::= \"a\"", "json_schema": {"type": "null"}})", "one of");
+  expect_error(R"({"grammar": "root ::= \"a\"", "structured_outputs": {"regex": "a"}})", "one of");
+  expect_error(R"({"grammar": "a", "response_format": {"type": "json_object"}})", "not both");
+}
+
+TEST(StructuredFields, SchemasAreStrictWhereOneSaysSo) {
+  EXPECT_FALSE(form(R"({"response_format": {"type": "json_object"}})").strict_schemas);
+  EXPECT_TRUE(
+      form(R"({"structured_outputs": {"json": {}, "strict_schemas": true}})").strict_schemas);
+  const json body = json::parse(R"({"structured_outputs": {"json": {}}})");
+  JsonFields fields(body, "");
+  std::optional<StructuredOutputs> outputs;
+  read_structured_outputs(fields, true, &outputs);
+  EXPECT_TRUE(outputs->strict_schemas);
 }
 
 TEST(StructuredFields, VllmsForms) {
