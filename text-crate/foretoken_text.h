@@ -143,9 +143,9 @@ typedef struct FtGrammarText {
   bool no_whitespace;
   bool no_additional_properties;  // in object schemas that say nothing about them
   bool lenient_schemas;           // what cannot be enforced is left out, and no error
-  // A JSON array of texts: the form begins behind the first of them, and before it the text is free;
-  // size 0: the form is the whole output. With `space_after_reasoning`, up to 8 blanks or line
-  // breaks may stand between the two.
+  // A JSON array of texts: the form begins behind the first of them, and before it the text is
+  // free; size 0: the form is the whole output. With `space_after_reasoning`, up to 8 blanks or
+  // line breaks may stand between the two.
   const char* reasoning_ends;
   size_t reasoning_ends_size;
   bool space_after_reasoning;
@@ -156,8 +156,9 @@ typedef struct FtGrammarText {
 // is no JSON schema. Takes milliseconds, for hostile texts seconds.
 int32_t ft_schema_relax(const char* text, size_t size, FtText* out, FtText* notes, FtText* error);
 
-// Compiles. Bounded by the size of the grammar and of its lexer, not by time: seconds for texts that
-// mean harm. A JSON schema that says what cannot be enforced is an error unless it says `lenient_schemas`.
+// Compiles. Bounded by the size of the grammar and of its lexer, not by time: seconds for texts
+// that mean harm. A JSON schema that says what cannot be enforced is an error unless it says
+// `lenient_schemas`.
 int32_t ft_grammar_new(const FtGrammarEnv* env, FtGrammarText grammar, FtGrammar** out,
                        FtText* error);
 void ft_grammar_free(FtGrammar* grammar);
@@ -169,8 +170,8 @@ void ft_matcher_free(FtMatcher* matcher);
 // Sets bit id % 32 of word id / 32 of every id that may come next, and clears all others.
 // `num_words` must be ceil(vocab_size / 32). Fails for good where the grammar exceeds its limits.
 int32_t ft_matcher_mask(FtMatcher* matcher, uint32_t* words, size_t num_words, FtText* error);
-// The id with the longest text among those that a mask allows, where the texts of all others are its
-// beginnings; -1: there is none, or more than 64 ids are allowed.
+// The id with the longest text among those that a mask allows, where the texts of all others are
+// its beginnings; -1: there is none, or more than 64 ids are allowed.
 int64_t ft_matcher_forced(const FtMatcher* matcher, const uint32_t* words, size_t num_words);
 // Goes on by one id that the mask allows; not by an EOS id.
 int32_t ft_matcher_consume(FtMatcher* matcher, uint32_t id, FtText* error);

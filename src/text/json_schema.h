@@ -12,9 +12,9 @@ struct RelaxedSchema {
   std::vector<std::string> left_out;  // sentences: "'uniqueItems' at $.tags is not enforced"
 };
 
-// InvalidArgument where nothing of the schema can be enforced, where no value fits it, or where it is
-// no JSON schema. Takes milliseconds, for hostile texts seconds; schemas of late are remembered. Any
-// thread.
+// InvalidArgument where nothing of the schema can be enforced, where no value fits it, or where it
+// is no JSON schema. Takes milliseconds, for hostile texts seconds; schemas of late are remembered.
+// Any thread.
 Result<RelaxedSchema> relax_schema(const std::string& schema);
 
 }  // namespace foretoken
