@@ -46,6 +46,8 @@ struct BatchProgress {
 
 OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& options) {
   AnswerSettings settings;
+  settings.tool_parser = "auto";
+  settings.reasoning_parser = "auto";
   settings.pooling = parse_pooling(options.pooling).value();
   settings.speculative = options.speculative;
   std::vector<std::string> names = options.served_model_names;

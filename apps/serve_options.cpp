@@ -133,19 +133,26 @@ void add_request_limit_flags(CLI::App& app, ServeConfig& serve) {
 void add_answer_flags(CLI::App& app, ServeOptions& options) {
   const char* group = "Answers";
   AnswerSettings& answers = options.serve.answers;
+  answers.tool_parser = "auto";
+  answers.reasoning_parser = "auto";
   app.add_option("--served-model-name", options.served_model_names,
                  "Names of the model; the first is the one in answers (default: --model)")
       ->group(group);
   app.add_flag("--enable-auto-tool-choice,!--no-enable-auto-tool-choice", options.auto_tool_choice,
-               "Find tool calls in texts; needs --tool-call-parser")
+               "Find tool calls in texts where a request leaves the choice to the model (default: "
+               "on)")
       ->group(group);
   app.add_option("--tool-call-parser", answers.tool_parser,
-                 "How the model writes tool calls: " + joined(tool_parser_names()))
+                 "How the model writes tool calls: auto (by its chat template), none, or " +
+                     joined(tool_parser_names()))
       ->group(group)
+      ->capture_default_str()
       ->type_name("NAME");
   app.add_option("--reasoning-parser", answers.reasoning_parser,
-                 "How the model marks its reasoning: " + joined(reasoning_parser_names()))
+                 "How the model marks its reasoning: auto (by its chat template), none, or " +
+                     joined(reasoning_parser_names()))
       ->group(group)
+      ->capture_default_str()
       ->type_name("NAME");
   app.add_option("--stream-interval", answers.stream_interval,
                  "Tokens that an event of a stream waits for, after the first")
@@ -219,16 +226,6 @@ void name_model(const EngineConfig& config, const std::vector<std::string>& name
   serve->model_aliases = {config.model};
 }
 
-Status check_tools(const ServeOptions& options) {
-  const AnswerSettings& answers = options.serve.answers;
-  FT_RETURN_IF_ERROR(check_parser_names(answers.tool_parser, answers.reasoning_parser));
-  if (options.auto_tool_choice && answers.tool_parser.empty()) {
-    return invalid_argument("--enable-auto-tool-choice needs --tool-call-parser; add one of " +
-                            joined(tool_parser_names()));
-  }
-  return {};
-}
-
 }  // namespace
 
 void ServeOptions::add_to(CLI::App& app) {
@@ -247,7 +244,8 @@ void ServeOptions::add_to(CLI::App& app) {
 }
 
 Status ServeOptions::finish(const EngineConfig& config) {
-  FT_RETURN_IF_ERROR(check_tools(*this));
+  FT_RETURN_IF_ERROR(
+      check_parser_names(serve.answers.tool_parser, serve.answers.reasoning_parser));
   if (metrics == "detailed") {
     return unsupported(
         "--per-request-spec-decode-metrics detailed: counts of single steps are not kept; use "
@@ -261,8 +259,8 @@ Status ServeOptions::finish(const EngineConfig& config) {
   serve.needs_key = !http.api_keys.empty();
   serve.keep_alive = std::chrono::seconds(sse_keep_alive);
   serve.speculation_metrics = metrics == "summary";
-  // Without the flag a parser is named but calls are not looked for, as in vLLM.
-  if (!auto_tool_choice) serve.answers.tool_parser.clear();
+  if (!auto_tool_choice || serve.answers.tool_parser == "none") serve.answers.tool_parser.clear();
+  if (serve.answers.reasoning_parser == "none") serve.answers.reasoning_parser.clear();
   serve.answers.refuse_unparsed_tools = true;
   name_model(config, served_model_names, &serve);
   return {};

@@ -24,7 +24,7 @@ struct ServeOptions {
   std::vector<std::string> served_model_names;
   std::string pooling = "last";
   std::string metrics = "none";  // of speculation, for each request
-  bool auto_tool_choice = false;
+  bool auto_tool_choice = true;
   bool log_requests = false;
   bool access_log = true;
   double shutdown_timeout = 30;

@@ -11,6 +11,7 @@
 #include "serve/sampling_fields.h"
 #include "serve/schema_notes.h"
 #include "serve/structured_fields.h"
+#include "serve/tool_prompt.h"
 
 namespace foretoken {
 namespace {
@@ -138,8 +139,9 @@ void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReques
   if (parser.tool_choice == "auto" && parser.tool_parser.empty() &&
       defaults.refuse_unparsed_tools) {
     fields.fail(
-        "'tool_choice' \"auto\" needs a server with --enable-auto-tool-choice and "
-        "--tool-call-parser; start it so, or use \"required\", a named function or \"none\"");
+        "'tool_choice' \"auto\" needs a server that looks for calls; start it without "
+        "--no-enable-auto-tool-choice and --tool-call-parser none, or use \"required\", a named "
+        "function or \"none\"");
   }
 }
 
@@ -381,11 +383,16 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   return request;
 }
 
+Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt) {
+  fit_tools(engine.chat_template(sends_tools(*request)), request);
+  return engine.render_chat(request->messages_json, request->arguments_json, prompt,
+                            &request->warnings);
+}
+
 Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   if (request->messages_json.empty()) return {};
   Request& only = request->requests.front();
-  FT_RETURN_IF_ERROR(engine.render_chat(request->messages_json, request->arguments_json,
-                                        &only.prompt, &request->warnings));
+  FT_RETURN_IF_ERROR(render_messages(engine, request, &only.prompt));
   if (request->kind != OpenAiKind::kChat) return {};
   ChatParserOptions& parser = request->parser;
   parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);

@@ -17,8 +17,10 @@ enum class OpenAiKind { kChat, kCompletion, kEmbedding };
 struct AnswerSettings {
   Pooling pooling = Pooling::kLast;  // of embeddings
   SpeculativeParams speculative;     // of texts
-  std::string tool_parser;           // vLLM's names; empty: calls that nothing forces stay text
-  std::string reasoning_parser;      // vLLM's names; empty: no reasoning is split off
+  // vLLM's names, "auto": by the chat template, or "none" or empty: calls that nothing forces stay
+  // text, and no reasoning is split off.
+  std::string tool_parser;
+  std::string reasoning_parser;
   // Tools without a parser for their calls are an error unless a choice forces the form.
   bool refuse_unparsed_tools = false;
   bool strict_schemas = false;       // a schema that cannot be enforced entirely is an error
@@ -79,6 +81,10 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::orde
 
 // kNotFound when `model`, unless empty, is none of `names`, unless there are none.
 Status check_model_name(const std::string& model, const std::vector<std::string>& names);
+
+// The prompt of a chat by the model's template, which also settles the parsers of the answer and how
+// tools are shown.
+Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt);
 
 // Makes the prompt of a chat with the model's template and settles what depends on it: whether the
 // text begins with reasoning, and the form that tools or the body force on it. Nothing to do for

@@ -50,7 +50,7 @@ Status read_prompt(const json& body, const OpenAiDefaults& defaults, std::string
 }
 
 // The prompt that the messages of a chat make.
-Status render_messages(const ServeContext& context, json body, std::string* prompt,
+Status render_chat_body(const ServeContext& context, json body, std::string* prompt,
                        bool* with_texts, bool* add_special) {
   JsonFields fields(body, "");
   fields.read("return_token_strs", with_texts);
@@ -61,7 +61,7 @@ Status render_messages(const ServeContext& context, json body, std::string* prom
   defaults.refuse_unparsed_tools = false;
   FT_ASSIGN_OR_RETURN(OpenAiRequest request,
                       parse_openai_request(OpenAiKind::kChat, body, defaults));
-  return context.engine.render_chat(request.messages_json, request.arguments_json, prompt);
+  return render_messages(context.engine, &request, prompt);
 }
 
 // A text, or a list of bytes where they are no text.
@@ -116,7 +116,7 @@ Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchan
     return invalid_argument("give 'prompt' or 'messages', not both");
   }
   FT_RETURN_IF_ERROR(chat
-                         ? render_messages(context, body, &prompt, &with_texts, &add_special)
+                         ? render_chat_body(context, body, &prompt, &with_texts, &add_special)
                          : read_prompt(body, context.defaults, &prompt, &with_texts, &add_special));
   std::vector<int32_t> ids;
   FT_RETURN_IF_ERROR(context.engine.encode(prompt, add_special, &ids));

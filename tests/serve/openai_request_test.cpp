@@ -103,7 +103,7 @@ TEST(OpenAiRequest, ToolsNeedAParserWhereNothingForcesTheirForm) {
   const auto status_of = [&] {
     return parse_openai_request(OpenAiKind::kChat, body, strict).status();
   };
-  EXPECT_NE(status_of().message().find("--enable-auto-tool-choice"), std::string::npos);
+  EXPECT_NE(status_of().message().find("--no-enable-auto-tool-choice"), std::string::npos);
   body["tool_choice"] = "required";
   EXPECT_TRUE(status_of().ok()) << status_of().message();
   body["tool_choice"] = "auto";
