@@ -244,8 +244,7 @@ void ServeOptions::add_to(CLI::App& app) {
 }
 
 Status ServeOptions::finish(const EngineConfig& config) {
-  FT_RETURN_IF_ERROR(
-      check_parser_names(serve.answers.tool_parser, serve.answers.reasoning_parser));
+  FT_RETURN_IF_ERROR(check_parser_names(serve.answers.tool_parser, serve.answers.reasoning_parser));
   if (metrics == "detailed") {
     return unsupported(
         "--per-request-spec-decode-metrics detailed: counts of single steps are not kept; use "
