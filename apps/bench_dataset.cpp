@@ -10,6 +10,7 @@
 #include "default_model.h"
 #include "engine_options.h"
 #include "file_text.h"
+#include "flag_table.h"
 
 namespace foretoken {
 namespace {
@@ -115,7 +116,8 @@ void DatasetOptions::add_to(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"prompts", "custom", "sharegpt", "spec_bench", "sonnet", "random"}));
   app.add_option("--dataset-path", path, "File of the prompts (default: the bundled ones)")
-      ->group(group);
+      ->group(group)
+      ->type_name(kFileType);
   app.add_option("--spec-bench-category", category, "Only this category of a spec_bench file")
       ->group(group);
   app.add_option("--input-len", input_len,

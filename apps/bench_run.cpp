@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "file_validators.h"
+#include "flag_table.h"
 #include "interrupt.h"
 #include "report.h"
 #include "request_batch.h"
@@ -96,7 +97,9 @@ Status check_bench_batch(int batch_size, const EngineInfo& info) {
 }
 
 void add_output_json(CLI::App& command, std::string& file) {
-  command.add_option("--output-json", file, "File for the results")->check(file_in_a_folder());
+  command.add_option("--output-json", file, "File for the results")
+      ->type_name(kFileType)
+      ->check(file_in_a_folder());
 }
 
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path) {

@@ -1,6 +1,7 @@
 #include "bench_serve_options.h"
 
 #include "engine_options.h"
+#include "flag_table.h"
 
 namespace foretoken {
 namespace {
@@ -116,7 +117,9 @@ void add_prompt_flags(BenchServeOptions& o, CLI::App& app) {
       ->group(kPrompts)
       ->capture_default_str()
       ->check(CLI::IsMember(bench::dataset_names()));
-  app.add_option("--dataset-path", d.path, "File of the prompts")->group(kPrompts);
+  app.add_option("--dataset-path", d.path, "File of the prompts")
+      ->group(kPrompts)
+      ->type_name(kFileType);
   Numbers add(app, kPrompts);
   add("--num-prompts", d.num_prompts, "Prompts; a shorter file is repeated", 1);
   app.add_option("--seed", d.seed, "Of prompts, arrival times and model choices")
@@ -202,6 +205,7 @@ void add_result_flags(BenchServeOptions& o, CLI::App& app) {
       ->group(kResults);
   app.add_flag("--append-result", o.append_result, "Add a line to the file")->group(kResults);
   app.add_option("--result-dir", o.result_dir, "Folder of the file, made where it is missing")
+      ->type_name(kFolderType)
       ->group(kResults);
   app.add_option("--result-filename", o.result_filename,
                  "Its name (default: of label, rate, model and time)")

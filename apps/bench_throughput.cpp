@@ -93,6 +93,10 @@ nlohmann::ordered_json totals_json(const Totals& totals, const EngineInfo& info)
 }
 
 Status run_throughput(const ThroughputOptions& options) {
+  if (options.engine.config.skip_tokenizer_init && options.dataset.name != "random") {
+    return invalid_argument("--skip-tokenizer-init leaves no tokenizer for --dataset-name " +
+                            options.dataset.name + "; add --dataset-name random");
+  }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
   DatasetOptions dataset = options.dataset;
   dataset.seed = options.engine.config.seed;

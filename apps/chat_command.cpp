@@ -8,6 +8,7 @@
 #include "chat_commands.h"
 #include "commands.h"
 #include "engine_options.h"
+#include "flag_table.h"
 #include "interrupt.h"
 #include "line_input.h"
 #include "report.h"
@@ -223,6 +224,7 @@ void add_chat_command(CLI::App& app, std::function<int()>* run) {
   command
       ->add_option("--history-file", options->history_file,
                    "Where entered lines are kept; empty: nowhere")
+      ->type_name(kFileType)
       ->capture_default_str();
   options->sampling.max_tokens_default = "what is left of the context";
   options->sampling.add_to(*command);

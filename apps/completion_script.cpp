@@ -54,29 +54,74 @@ std::vector<std::string> flag_names(const CommandRow& command) {
   return names;
 }
 
+// What bash's function of values answers for a value without choices.
+const char* bash_kind(Completion completion) {
+  switch (completion) {
+    case Completion::kFiles:
+      return "@files";
+    case Completion::kFolders:
+      return "@folders";
+    case Completion::kModels:
+      return "@models";
+    default:
+      return "@nothing";
+  }
+}
+
+std::string bash_values(const Visit& visited) {
+  std::string values;
+  for (const FlagRow& flag : visited.command.flags) {
+    if (flag.value.empty() || flag.positional) continue;
+    const std::string words =
+        flag.choices.empty() ? bash_kind(flag.completion) : joined(flag.choices);
+    for (const std::string& name : flag.names) {
+      values += "    " + quoted(visited.path + " " + name) + ") echo " + quoted(words) + " ;;\n";
+    }
+  }
+  return values;
+}
+
+// How bash offers words; a kind as bash_values() names it offers what the machine has.
+std::string bash_offer(const std::string& program) {
+  return "_" + program +
+         "_offer() {\n"
+         "  local word=$2\n"
+         "  case $1 in\n"
+         "    @models)\n"
+         "      mapfile -t COMPREPLY < <(compgen -W \"$(\"$3\" model-names 2>/dev/null)\" -- "
+         "\"$word\"; compgen -f -- \"$word\") ;;\n"
+         "    @files) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;\n"
+         "    @folders) mapfile -t COMPREPLY < <(compgen -d -- \"$word\") ;;\n"
+         "    @nothing) COMPREPLY=(); compopt +o default 2>/dev/null ;;\n"
+         "    *) mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$word\") ;;\n"
+         "  esac\n"
+         "  [[ $1 != @files && $1 != @folders ]] || compopt -o filenames 2>/dev/null\n"
+         "  return 0\n"
+         "}\n";
+}
+
 // Words that lead on to a command below: the same search in every shell.
 std::string bash_script(const CommandRow& table) {
   std::string commands;
   std::string flags;
   std::string values;
+  std::string arguments;
   for (const Visit& visited : all_commands(table)) {
     const std::string path = quoted(visited.path);
     const std::string names = joined(command_names(visited.command));
     if (!names.empty()) commands += "    " + path + ") echo " + quoted(names) + " ;;\n";
     flags += "    " + path + ") echo " + quoted(joined(flag_names(visited.command))) + " ;;\n";
-    for (const FlagRow& flag : visited.command.flags) {
-      if (flag.choices.empty() || flag.positional) continue;
-      for (const std::string& name : flag.names) {
-        values += "    " + quoted(visited.path + " " + name) + ") echo " +
-                  quoted(joined(flag.choices)) + " ;;\n";
-      }
+    values += bash_values(visited);
+    if (visited.command.argument != Completion::kNothing) {
+      arguments += "    " + path + ") echo " + bash_kind(visited.command.argument) + " ;;\n";
     }
   }
   const std::string& program = table.name;
   return "# bash completion of " + program + "\n_" + program + "_commands() {\n  case \"$1\" in\n" +
          commands + "  esac\n}\n_" + program + "_flags() {\n  case \"$1\" in\n" + flags +
          "  esac\n}\n_" + program + "_values() {\n  case \"$1\" in\n" + values + "  esac\n}\n_" +
-         program +
+         program + "_arguments() {\n  case \"$1\" in\n" + arguments + "  esac\n}\n" +
+         bash_offer(program) + "_" + program +
          "() {\n"
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path='' i\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -90,17 +135,18 @@ std::string bash_script(const CommandRow& table) {
          "  values=$(_" +
          program +
          "_values \"$path $before\")\n"
-         "  if [[ -n $values ]]; then\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$word\")\n"
-         "  elif [[ $word == -* ]]; then\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$(_" +
+         "  [[ -n $values || $word != -* ]] || values=$(_" +
          program +
-         "_flags \"$path\")\" -- \"$word\")\n"
-         "  else\n"
-         "    mapfile -t COMPREPLY < <(compgen -W \"$(_" +
+         "_flags \"$path\")\n"
+         "  [[ -n $values ]] || values=$(_" +
          program +
-         "_commands \"$path\")\" -- \"$word\")\n"
-         "  fi\n"
+         "_commands \"$path\")\n"
+         "  [[ -n $values ]] || values=$(_" +
+         program +
+         "_arguments \"$path\")\n"
+         "  _" +
+         program +
+         "_offer \"$values\" \"$word\" \"${COMP_WORDS[0]}\"\n"
          "}\ncomplete -o default -F _" +
          program + " " + program + "\n";
 }
@@ -121,6 +167,21 @@ std::string zsh_function(const std::string& program, const std::string& path) {
   return name;
 }
 
+// What follows the last colon of a specification of _arguments.
+std::string zsh_action(const FlagRow& flag, const std::string& program) {
+  if (!flag.choices.empty()) return "(" + joined(flag.choices) + ")";
+  switch (flag.completion) {
+    case Completion::kFiles:
+      return "_files";
+    case Completion::kFolders:
+      return "_files -/";
+    case Completion::kModels:
+      return "_" + program + "_models";
+    default:
+      return " ";
+  }
+}
+
 std::string zsh_command(const Visit& visited, const std::string& program) {
   const CommandRow& command = visited.command;
   std::string script = zsh_function(program, visited.path) + "() {\n";
@@ -132,13 +193,14 @@ std::string zsh_command(const Visit& visited, const std::string& program) {
     for (const std::string& name : flag.names) {
       std::string action;
       if (!flag.value.empty()) {
-        action = ":" + zsh_text(flag.value) + ":" +
-                 (flag.choices.empty() ? "_files" : "(" + joined(flag.choices) + ")");
+        action = ":" + zsh_text(flag.value) + ":" + zsh_action(flag, program);
       }
       script += " \\\n    " + quoted("*" + name + "[" + zsh_text(flag.text) + "]" + action);
     }
   }
-  if (command.commands.empty()) return script + " \\\n    '*:file:_files'\n}\n";
+  const bool models = command.argument == Completion::kModels;
+  const std::string rest = models ? "'*:model:_" + program + "_models'" : "'*:file:_files'";
+  if (command.commands.empty()) return script + " \\\n    " + rest + "\n}\n";
   script +=
       " \\\n    '1:command:->command' '*::argument:->argument'\n  case $state in\n"
       "    command)\n      local -a commands=(";
@@ -154,7 +216,9 @@ std::string zsh_command(const Visit& visited, const std::string& program) {
 }
 
 std::string zsh_script(const CommandRow& table) {
-  std::string script = "#compdef " + table.name + "\n";
+  std::string script = "#compdef " + table.name + "\n_" + table.name +
+                       "_models() {\n  compadd -- ${(f)\"$($words[1] model-names 2>/dev/null)\"}\n"
+                       "  _files\n}\n";
   for (const Visit& visited : all_commands(table)) script += zsh_command(visited, table.name);
   return script + "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n  _" + table.name +
          " \"$@\"\nelse\n  compdef _" + table.name + " " + table.name + "\nfi\n";
@@ -177,6 +241,13 @@ std::string fish_condition(const Visit& visited) {
   return condition + "true";
 }
 
+// What fish offers for the flag's value.
+std::string fish_values(const FlagRow& flag, const std::string& program) {
+  if (!flag.choices.empty()) return "-f -a " + quoted(joined(flag.choices)) + " ";
+  if (flag.completion == Completion::kModels) return "-a '(" + program + " model-names)' ";
+  return flag.completion == Completion::kNothing && !flag.value.empty() ? "-f " : "";
+}
+
 std::string fish_script(const CommandRow& table) {
   std::string script = "# fish completion of " + table.name + "\n";
   for (const Visit& visited : all_commands(table)) {
@@ -185,6 +256,9 @@ std::string fish_script(const CommandRow& table) {
     for (const CommandRow& below : visited.command.commands) {
       script += start + "-f -a " + below.name + " -d " + quoted(short_text(below.text)) + "\n";
     }
+    if (visited.command.argument == Completion::kModels) {
+      script += start + "-a '(" + table.name + " model-names)'\n";
+    }
     for (const FlagRow& flag : visited.command.flags) {
       if (flag.positional) continue;
       script += start;
@@ -192,7 +266,7 @@ std::string fish_script(const CommandRow& table) {
         const bool is_long = name.rfind("--", 0) == 0;
         script += (is_long ? "-l " + name.substr(2) : "-s " + name.substr(1)) + " ";
       }
-      if (!flag.choices.empty()) script += "-f -a " + quoted(joined(flag.choices)) + " ";
+      script += fish_values(flag, table.name);
       script += (flag.value.empty() ? "-d " : "-r -d ") + quoted(short_text(flag.text)) + "\n";
     }
   }

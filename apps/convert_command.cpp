@@ -9,6 +9,7 @@
 #include "convert/to_gguf.h"
 #include "convert/to_gptq.h"
 #include "default_model.h"
+#include "flag_table.h"
 #include "hub/resolve_model.h"
 #include "interrupt.h"
 #include "progress_line.h"
@@ -98,11 +99,13 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
   command
       ->add_option("--model,model", options->model,
                    "Hugging Face folder or Hub id (org/name) of a Llama, Mistral, Qwen 2 or 3")
+      ->type_name(kModelType)
       ->required();
   command->add_option("--revision", options->revision, "Branch, tag or commit (default: main)");
   command
       ->add_option("-o,--output", options->output,
                    "GGUF file (*.gguf) to write; with gptq-int4 and gptq-int8 a new folder")
+      ->type_name(kFileType)
       ->required();
   std::vector<std::string> types;
   std::string help = "Type of the matrices";

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "commands.h"
 #include "download_progress_text.h"
+#include "flag_table.h"
 #include "hub/resolve_model.h"
 #include "interrupt.h"
 #include "progress_line.h"
@@ -54,8 +55,10 @@ void add_download_command(CLI::App& app, std::function<int()>* run) {
   command->add_option("--model,model", options->model, "Hub id: org/name or org/name@revision")
       ->required();
   command->add_option("--revision", options->revision, "Branch, tag or commit (default: main)");
-  command->add_option("--download-dir", options->folder,
-                      "Cache folder (default: as HF_HUB_CACHE or HF_HOME say)");
+  command
+      ->add_option("--download-dir", options->folder,
+                   "Cache folder (default: as HF_HUB_CACHE or HF_HOME say)")
+      ->type_name(kFolderType);
   command->add_option("--log-level", options->log_level, "Least level logged to stderr")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));

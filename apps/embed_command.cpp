@@ -21,10 +21,9 @@ void add_embed_command(CLI::App& app, std::function<int()>* run) {
                     "Scale embeddings to length 1 (default: on)");
   add_request_flags(*command, request);
   options->chat_template.add_to(*command);
-  options->engine.add_to(*command);
   options->json = true;
   command->callback([options, pooling, run] {
-    require_sources(options->sources);
+    finish_sources(*options);
     options->sources.request.pooling = parse_pooling(*pooling).value();
     *run = [options] { return run_prompts(*options); };
   });

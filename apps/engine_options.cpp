@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "default_model.h"
 #include "download_progress_text.h"
+#include "engine_choices.h"
 #include "file_validators.h"
+#include "flag_table.h"
 #include "interrupt.h"
 #include "parallel_options.h"
 #include "progress_line.h"
@@ -17,45 +19,55 @@
 namespace foretoken {
 namespace {
 
-void add_model_flags(CLI::App& app, EngineConfig& config) {
-  app.add_option("--model,model", config.model,
+void add_model_flags(CLI::App& app, EngineConfig& config, bool positional) {
+  app.add_option(positional ? "--model,model" : "--model", config.model,
                  "Folder with config.json, *.safetensors and tokenizer.json, or Hub id "
                  "org/name[@revision] (default: the bundled " +
-                     bundled_model_name() + ")");
+                     bundled_model_name() + ")")
+      ->type_name(kModelType);
   app.add_option("--revision", config.revision,
                  "Branch, tag or commit of a Hub id (default: main)");
   app.add_option("--download-dir", config.download_dir,
-                 "Cache folder of Hub files (default: as HF_HUB_CACHE or HF_HOME say)");
-  app.add_option("--device", config.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")->capture_default_str();
+                 "Cache folder of Hub files (default: as HF_HUB_CACHE or HF_HOME say)")
+      ->type_name(kFolderType);
+  app.add_option("--device", config.device, "cpu or cuda")
+      ->capture_default_str()
+      ->type_name(choices_type({"cpu", "cuda"}));
+  app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")
+      ->capture_default_str()
+      ->type_name(choices_type({"auto", "float32", "bfloat16"}));
   app.add_option(
          "--load-format", config.load_format,
          "auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE: "
          "quantised by a type of foretoken convert, as dummy-q4_k_m (CPU)")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name(choices_type({"auto", "safetensors", "gguf", "dummy"}));
   app.add_option("--hf-overrides", config.hf_overrides, "JSON object laid over config.json")
       ->type_name("JSON");
   app.add_option("--generation-config", config.generation_config,
                  "Sampling defaults: auto (the model's), vllm (none) or a folder with a "
                  "generation_config.json")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name(choices_type({"auto", "vllm"}));
   app.add_option("--override-generation-config", config.override_generation_config,
                  "JSON object laid over it: {\"temperature\": 0.5}")
       ->type_name("JSON");
   app.add_option("--chat-template", config.chat_template,
-                 "File of a chat template, or the template itself (default: the model's)");
+                 "File of a chat template, or the template itself (default: the model's)")
+      ->type_name(std::string("TEXT|") + kFileType);
   app.add_flag("--skip-tokenizer-init", config.skip_tokenizer_init,
                "Load no tokenizer: prompts and outputs are token ids");
-  app.add_option(
-      "--attention-backend", config.attention_backend,
-      "Attention kernels, as foretoken inspect lists them (default: the first that fits and is as "
-      "--batch-invariant says)");
+  app.add_option("--attention-backend", config.attention_backend,
+                 "Attention kernels, as foretoken inspect lists them (default: the first that fits "
+                 "and is as --batch-invariant says)")
+      ->type_name(choices_type(attention_backend_names()));
   app.add_option(
          "--batch-invariant", config.batch_invariant,
          "auto, on: the same bits in every batch; off: prompts may take kernels of libraries, "
          "where the build and the GPU have them. auto is on unless --attention-backend names "
          "other kernels")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name(choices_type({"auto", "on", "off"}));
   app.add_option("--cpu-threads", config.cpu_threads,
                  "Threads of the CPU device (default: one a physical core)")
       ->check(at_least(0));
@@ -97,11 +109,13 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
 
 void add_memory_flags(CLI::App& app, EngineConfig& config) {
   app.add_option("--block-size", config.block_size, "Tokens of a KV block: 16, 32 or 64")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("INT:{16,32,64}");
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
                  "Type of the KV cache: auto (the model's) or int8 (CPU; half the memory of "
                  "bfloat16)")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name(choices_type({"auto", "int8"}));
   app.add_option("--num-gpu-blocks-override", config.num_gpu_blocks_override,
                  "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));
@@ -137,8 +151,8 @@ std::string load_text(int64_t done, int64_t total) {
 
 }  // namespace
 
-void EngineOptions::add_to(CLI::App& app) {
-  add_model_flags(app, config);
+void EngineOptions::add_to(CLI::App& app, bool positional_model) {
+  add_model_flags(app, config, positional_model);
   add_batch_flags(app, config);
   add_memory_flags(app, config);
   add_step_flags(app, config);
@@ -151,6 +165,7 @@ void EngineOptions::add_to(CLI::App& app) {
          "JSON file of the costs that the length policy adaptive reckons with: read where it "
          "exists, otherwise measured at start and written (default: measured)")
       ->group("Speculation")
+      ->type_name(kFileType)
       ->check(file_in_a_folder());
   app.add_option("--profile", config.profile,
                  "File for what the engine's threads and the device did, step by step, as "

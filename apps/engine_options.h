@@ -22,7 +22,8 @@ struct EngineOptions {
   std::string log_format = "text";
 
   // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.
-  void add_to(CLI::App& app);
+  // `positional_model`: a bare argument is the model.
+  void add_to(CLI::App& app, bool positional_model = true);
 
   // The finished configuration: speculation parsed, the bundled model where none was named.
   Result<EngineConfig> resolve() const;

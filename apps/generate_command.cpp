@@ -13,9 +13,8 @@ void add_generate_command(CLI::App& app, std::function<int()>* run) {
   options->sources.sampling.add_to(*command);
   add_request_flags(*command, options->sources.request);
   options->chat_template.add_to(*command);
-  options->engine.add_to(*command);
   command->callback([options, run] {
-    require_sources(options->sources);
+    finish_sources(*options);
     *run = [options] { return run_prompts(*options); };
   });
 }

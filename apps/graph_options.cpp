@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/log.h"
+#include "flag_table.h"
 #include "serve/json_fields.h"
 #include "vllm_flag_table.h"
 
@@ -88,7 +89,9 @@ void GraphFlags::add_to(CLI::App& app) {
                  "Its cudagraph_mode: FULL (a step is one graph, the "
                  "default), PIECEWISE (all but attention), FULL_DECODE_ONLY or FULL_AND_PIECEWISE "
                  "(FULL only while no prompt is computed) or NONE")
-      ->group(group);
+      ->group(group)
+      ->type_name(
+          choices_type({"FULL", "PIECEWISE", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "NONE"}));
   app.add_option("--cudagraph-capture-sizes", sizes,
                  "Its cudagraph_capture_sizes: numbers of token rows that graphs are made for; "
                  "larger steps run without (default: 1, 2, 4, ... --max-num-batched-tokens)")

@@ -7,6 +7,7 @@
 
 #include "attention/backend.h"
 #include "commands.h"
+#include "default_model.h"
 #include "draft/registry.h"
 #include "engine/load_format.h"
 #include "engine/locate_model.h"
@@ -159,6 +160,11 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
                       {"tokenizer", has_model_text(files, "tokenizer.json")}};
 }
 
+std::string name_of(const InspectOptions& options) {
+  const std::string& given = options.engine.config.model;
+  return given.empty() ? bundled_model_name() : given;
+}
+
 // The part about the model. Aborted when a signal came.
 Result<ordered_json> inspect_model(const InspectOptions& options) {
   if (options.config_only) {
@@ -168,13 +174,17 @@ Result<ordered_json> inspect_model(const InspectOptions& options) {
     FT_RETURN_IF_ERROR(options.engine.vllm.check());
     FT_ASSIGN_OR_RETURN(EngineConfig config, options.engine.resolve());
     FT_ASSIGN_OR_RETURN(config, locate_model(config));
-    return inspect_config(config);
+    ordered_json model = {{"name", name_of(options)}};
+    FT_ASSIGN_OR_RETURN(const ordered_json sizes, inspect_config(config));
+    model.update(sizes);
+    return model;
   }
   // Sizes need no text.
   EngineOptions quiet = options.engine;
   quiet.config.skip_tokenizer_init = true;
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(quiet));
-  ordered_json model = inspect_engine(engine->info());
+  ordered_json model = {{"name", name_of(options)}};
+  model.update(inspect_engine(engine->info()));
   if (!options.step_times) return model;
   if (engine->info().step_times.empty()) {
     return invalid_argument(
@@ -224,10 +234,8 @@ std::string plain_text(const ordered_json& object, const std::string& indent) {
 int inspect(const InspectOptions& options) {
   catch_interrupts();
   const EngineConfig& config = options.engine.config;
-  ordered_json all = {{"name", "foretoken"}, {"version", kVersion}, {"build", inspect_build()}};
-  all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
-                    inspect_device("cuda", DeviceType::kCuda, config)};
-  all.update(inspect_registries());
+  ordered_json all = ordered_json::object();
+  // What was asked for stands first.
   if (!config.model.empty() || options.config_only || options.step_times) {
     const Result<ordered_json> model = inspect_model(options);
     if (interrupt_flag().load()) return report_interrupt("while loading");
@@ -237,6 +245,10 @@ int inspect(const InspectOptions& options) {
     }
     all["model"] = model.value();
   }
+  all.update({{"name", "foretoken"}, {"version", kVersion}, {"build", inspect_build()}});
+  all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
+                    inspect_device("cuda", DeviceType::kCuda, config)};
+  all.update(inspect_registries());
   const std::string text = options.json ? all.dump(2) + "\n" : plain_text(all, "");
   std::fputs(text.c_str(), stdout);
   return 0;

@@ -17,14 +17,14 @@
 #include "rank_process.h"
 #include "report.h"
 #include "unknown_flag.h"
+#include "usage_message.h"
 #include "vllm_flags.h"
 
 namespace foretoken {
 namespace {
 
-// As vLLM reads its flags: --max_model_len is --max-model-len, and -sc --speculative-config.
-std::string normalise_flag(const std::string& given) {
-  std::string argument = expand_vllm_flag(given);
+// As vLLM reads its flags: --max_model_len is --max-model-len.
+std::string normalise_flag(std::string argument) {
   if (argument.rfind("--", 0) == 0) {
     const size_t end = std::min(argument.find_first_of("=."), argument.size());
     std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
@@ -39,18 +39,15 @@ std::string full_name(const CLI::App& app) {
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  // Without a command that it knows CLI11 misses one before it looks at what was given instead.
-  const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
-                       (app.get_subcommands().empty() && !app.remaining().empty());
-  const std::string message = unknown ? unknown_argument_message(app) : error.what();
-  report_error(message + " (see " + full_name(app) + " --help)");
+  report_error(usage_message(app, error) + " (see " + full_name(app) + " --help)");
   return kExitUsage;
 }
 
 // The arguments as CLI11 gets them.
 Result<std::vector<std::string>> read_arguments(int argc, char** argv) {
-  std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) arguments.push_back(normalise_flag(argv[i]));
+  std::vector<std::string> arguments(argv + std::min(1, argc), argv + argc);
+  arguments = expand_vllm_flags(arguments);
+  for (std::string& argument : arguments) argument = normalise_flag(std::move(argument));
   if (!arguments.empty() && arguments.front() == "serve") {
     FT_ASSIGN_OR_RETURN(arguments, expand_config_file(std::move(arguments)));
   }

@@ -2,9 +2,14 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
+#include "default_model.h"
+#include "flag_table.h"
+#include "hub/repo_id.h"
 #include "interrupt.h"
 #include "output_printer.h"
 #include "progress_line.h"
@@ -95,6 +100,17 @@ Result<std::vector<PromptItem>> prepare_items(const PromptRun& options) {
   return collect_prompts(sources);
 }
 
+// Whether a bare argument is a model rather than a prompt: a folder or GGUF file that exists, a
+// name of a bundled model, or an id of the Hub.
+bool names_a_model(const std::string& text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (text.find_first_of(" \t\n") != std::string::npos) return false;
+  const bool folder = fs::exists(fs::path(text) / "config.json", error);
+  return folder || fs::path(text).extension() == ".gguf" || !bundled_model_folder(text).empty() ||
+         (std::count(text.begin(), text.end(), '/') == 1 && parse_repo_id(text, "").ok());
+}
+
 }  // namespace
 
 int run_prompts(const PromptRun& options) {
@@ -115,23 +131,47 @@ int run_prompts(const PromptRun& options) {
 
 void add_source_flags(CLI::App& command, PromptRun& options) {
   PromptSources& sources = options.sources;
+  command
+      .add_option("text", options.argument, "A prompt; beside flags that name prompts, the model")
+      ->type_name("TEXT");
   command.add_option("--prompt", sources.prompts, "Prompt; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--prompt-file", sources.prompt_files, "File that is one prompt; -: stdin")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->type_name(kFileType);
   command
       .add_option("--jsonl", sources.jsonl_files,
                   "File with one request a line: {\"prompt\" | \"prompt_token_ids\" | "
                   "\"messages\": ..., \"max_tokens\": 32, ...}; -: stdin")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->type_name(kFileType);
   command.add_flag("--chat", sources.chat, "Prompts are user messages for the chat template");
+  options.engine.add_to(command, false);
 }
 
-void require_sources(const PromptSources& sources) {
-  if (!sources.prompts.empty() || !sources.prompt_files.empty() || !sources.jsonl_files.empty()) {
-    return;
+void finish_sources(PromptRun& options) {
+  PromptSources& sources = options.sources;
+  const bool flags =
+      !sources.prompts.empty() || !sources.prompt_files.empty() || !sources.jsonl_files.empty();
+  const std::string& argument = options.argument;
+  std::string& model = options.engine.config.model;
+  if (argument.empty() && flags) return;
+  if (argument.empty()) {
+    throw CLI::RequiredError("a prompt (\"text\", --prompt, --prompt-file or --jsonl)");
   }
-  throw CLI::RequiredError("--prompt, --prompt-file or --jsonl");
+  if (flags && !model.empty()) {
+    throw CLI::ValidationError("'" + argument + "' stands beside --model and a flag of prompts; " +
+                               "if it is a prompt too, give it with --prompt");
+  }
+  if (!flags && model.empty() && names_a_model(argument)) {
+    throw CLI::RequiredError("a prompt beside the model '" + argument +
+                             "' (--prompt, --prompt-file or --jsonl)");
+  }
+  if (flags) {
+    model = argument;
+  } else {
+    sources.prompts.push_back(argument);
+  }
 }
 
 }  // namespace foretoken

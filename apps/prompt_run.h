@@ -13,13 +13,16 @@ struct PromptRun {
   TemplateOptions chat_template;
   PromptSources sources;
   bool json = false;  // one JSON object a line instead of text
+  // The bare argument: a prompt; the model where flags name the prompts.
+  std::string argument;
 };
 
-// The flags that name prompts; they write into `options`, which must outlive the parsing.
+// The flags of the engine and those that name prompts, and a bare prompt; they write into
+// `options`, which must outlive the parsing.
 void add_source_flags(CLI::App& command, PromptRun& options);
 
-// A usage error when no prompt was named.
-void require_sources(const PromptSources& sources);
+// Takes the bare argument for what it is. A usage error when no prompt was named, or only a model.
+void finish_sources(PromptRun& options);
 
 // Runs all prompts and shows what comes of them; the exit code.
 int run_prompts(const PromptRun& options);

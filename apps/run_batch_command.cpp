@@ -9,6 +9,7 @@
 #include "batch_runner.h"
 #include "commands.h"
 #include "engine_options.h"
+#include "flag_table.h"
 #include "interrupt.h"
 #include "progress_line.h"
 #include "prompt_item.h"
@@ -185,8 +186,11 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
       ->add_option("-i,--input-file", options->input,
                    "JSON lines {\"custom_id\", \"method\", \"url\", \"body\"} with urls "
                    "/v1/chat/completions, /v1/completions and /v1/embeddings")
+      ->type_name(kFileType)
       ->required();
-  command->add_option("-o,--output-file", options->output, "File for the results")->required();
+  command->add_option("-o,--output-file", options->output, "File for the results")
+      ->type_name(kFileType)
+      ->required();
   command
       ->add_option("--served-model-name", options->served_model_names,
                    "More names that \"model\" may have (default: --model and its folder's name)")

@@ -4,6 +4,7 @@
 
 #include "base/json_object.h"
 #include "chat/chat_parser.h"
+#include "flag_table.h"
 #include "prompt_item.h"
 #include "sampling_options.h"
 
@@ -23,13 +24,15 @@ void add_address_flags(CLI::App& app, ServeOptions& options) {
       ->group(group);
   app.add_option("--port", http.port, "Port; 0: any free one")->group(group)->capture_default_str();
   app.add_option("--uds", http.uds, "Unix socket to listen on instead of host and port")
-      ->group(group);
+      ->group(group)
+      ->type_name(kFileType);
   app.add_option("--api-key", options.api_keys,
                  "Key that requests must bring (Authorization: Bearer KEY, or x-api-key); several "
                  "are possible (default: FORETOKEN_API_KEY or VLLM_API_KEY; none: open to all)")
       ->group(group);
   app.add_option("--api-key-file", options.api_key_file, "File of more keys, one a line")
-      ->group(group);
+      ->group(group)
+      ->type_name(kFileType);
   app.add_option("--root-path", http.root_path, "Prefix that a proxy leaves on paths: /llm")
       ->group(group);
   app.add_option("--http-threads", http.num_threads, "Event loops of the server")
@@ -47,13 +50,16 @@ void add_address_flags(CLI::App& app, ServeOptions& options) {
 void add_tls_flags(CLI::App& app, http::TlsConfig& tls) {
   const char* group = "Server";
   app.add_option("--ssl-certfile", tls.certfile, "Certificate chain in PEM format: speak TLS")
-      ->group(group);
+      ->group(group)
+      ->type_name(kFileType);
   app.add_option("--ssl-keyfile", tls.keyfile, "Its key (default: in --ssl-certfile)")
-      ->group(group);
+      ->group(group)
+      ->type_name(kFileType);
   app.add_option("--ssl-keyfile-password", tls.keyfile_password, "Password of the key")
       ->group(group);
   app.add_option("--ssl-ca-certs", tls.ca_certs, "Who signs the clients' certificates")
-      ->group(group);
+      ->group(group)
+      ->type_name(kFileType);
   app.add_option("--ssl-cert-reqs", tls.cert_reqs,
                  "A client's certificate: 0 not asked for, 1 optional, 2 required")
       ->group(group)
@@ -130,6 +136,12 @@ void add_request_limit_flags(CLI::App& app, ServeConfig& serve) {
       ->check(at_least(1));
 }
 
+// Names of parsers, and the two words that stand for "by the template" and "none of them".
+std::vector<std::string> with_auto(std::vector<std::string> names) {
+  names.insert(names.begin(), {"auto", "none"});
+  return names;
+}
+
 void add_answer_flags(CLI::App& app, ServeOptions& options) {
   const char* group = "Answers";
   AnswerSettings& answers = options.serve.answers;
@@ -147,13 +159,13 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
                      joined(tool_parser_names()))
       ->group(group)
       ->capture_default_str()
-      ->type_name("NAME");
+      ->type_name(choices_type(with_auto(tool_parser_names())));
   app.add_option("--reasoning-parser", answers.reasoning_parser,
                  "How the model marks its reasoning: auto (by its chat template), none, or " +
                      joined(reasoning_parser_names()))
       ->group(group)
       ->capture_default_str()
-      ->type_name("NAME");
+      ->type_name(choices_type(with_auto(reasoning_parser_names())));
   app.add_option("--stream-interval", answers.stream_interval,
                  "Tokens that an event of a stream waits for, after the first")
       ->group(group)

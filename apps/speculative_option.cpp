@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/json_object.h"
+#include "engine_choices.h"
+#include "flag_table.h"
 #include "speculative_fields.h"
 
 namespace foretoken {
@@ -95,14 +97,17 @@ void SpeculativeFlags::add_to(CLI::App& app) {
       ->group(group)
       ->type_name("JSON");
   app.add_option("--spec-method", method, "Its method, for short: as foretoken inspect lists them")
-      ->group(group);
+      ->group(group)
+      ->type_name(choices_type(drafter_names()));
   app.add_option("--spec-model", model, "Its model: folder or Hub id of a draft model or head")
-      ->group(group);
+      ->group(group)
+      ->type_name(kModelType);
   app.add_option("--spec-tokens", num_tokens, "Its num_speculative_tokens: drafts a step at most")
       ->group(group);
   app.add_option("--spec-length-policy", length_policy,
                  "Its length_policy: adaptive (as many drafts as pay, the default), fixed or off")
-      ->group(group);
+      ->group(group)
+      ->type_name(choices_type({"adaptive", "fixed", "off"}));
 }
 
 Result<std::vector<SpeculativeConfig>> SpeculativeFlags::resolve(const std::string& target) const {

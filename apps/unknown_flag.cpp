@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "foreign_flags.h"
 #include "serve/field_names.h"
 
 namespace foretoken {
@@ -20,32 +21,64 @@ std::string unknown_flag_message(const std::string& name, const CLI::App& comman
   return "unknown flag " + name + nearest_name_hint(name, flags_of(command), "");
 }
 
-bool is_long_flag(const std::string& text) { return text.size() > 2 && text.rfind("--", 0) == 0; }
-
-// Null: the command has no such flag.
-const CLI::Option* find_flag(const CLI::App& command, const std::string& name) {
-  for (const CLI::Option* option : command.get_options()) {
-    const std::vector<std::string>& names = option->get_lnames();
-    if (std::find(names.begin(), names.end(), name.substr(2)) != names.end()) return option;
-  }
-  return nullptr;
+// "-oFILE": the short flag, with its value at once.
+bool is_short_with_value(const CLI::App& command, const std::string& argument) {
+  if (argument.size() < 3 || argument[1] == '-') return false;
+  const CLI::Option* option = find_flag(command, argument.substr(0, 2));
+  return option != nullptr && option->get_items_expected_min() > 0;
 }
 
-// What is wrong with arguments that belong to the command alone.
+// CLI11 reads 010 as 8.
+std::string leading_zero_fault(const CLI::Option& option, const std::string& name,
+                               const std::string& value) {
+  const std::string type = option.get_type_name();
+  const bool is_integer = type.find("INT") == 0 || type.find("UINT") == 0 || type.find("N[") == 0;
+  const bool is_digits = value.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_integer || !is_digits || value.size() < 2 || value.front() != '0') return {};
+  const size_t first = std::min(value.find_first_not_of('0'), value.size() - 1);
+  return name + " " + value + " begins with 0; write " + value.substr(first);
+}
+
+// What is wrong with a known flag at the front of `arguments` and the value that it needs.
+std::string value_fault(const CLI::App& command, const CLI::Option& option,
+                        std::span<const std::string> arguments) {
+  const std::string& name = arguments.front();
+  if (const size_t equals = name.find('='); equals != std::string::npos) {
+    return leading_zero_fault(option, name.substr(0, equals), name.substr(equals + 1));
+  }
+  if (arguments.size() == 1) return name + " needs a value";
+  const std::string& value = arguments[1];
+  const bool is_flag = value.rfind("--", 0) == 0 && looks_like_flag(value);
+  if (!is_flag) return leading_zero_fault(option, name, value);
+  if (find_flag(command, value) == nullptr) return {};
+  return name + " needs a value, but the flag " + value + " follows; write " + name + "=" + value +
+         " if that is meant";
+}
+
+// What is wrong with arguments that belong to the command alone. Flags of other engines are told
+// all at once, since who brings their command line brings several.
 std::string fault_of(const CLI::App& command, std::span<const std::string> arguments) {
+  std::string hints;
+  const auto with_hints = [&](const std::string& fault) {
+    return hints + (hints.empty() ? "" : "; ") + fault;
+  };
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-    if (!is_long_flag(arguments[i])) continue;
+    if (!looks_like_flag(arguments[i]) || is_short_with_value(command, arguments[i])) continue;
     const size_t equals = arguments[i].find('=');
     const std::string name = arguments[i].substr(0, equals);
-    const CLI::Option* option = find_flag(command, name);
-    if (option == nullptr) return unknown_flag_message(name, command);
-    if (option->get_items_expected_min() == 0 || equals != std::string::npos) continue;
-    if (++i == arguments.size()) return name + " needs a value";
-    if (!is_long_flag(arguments[i]) || find_flag(command, arguments[i]) == nullptr) continue;
-    return name + " needs a value, but the flag " + arguments[i] + " follows; write " + name + "=" +
-           arguments[i] + " if that is meant";
+    if (const CLI::Option* option = find_flag(command, name); option != nullptr) {
+      if (option->get_items_expected_min() == 0) continue;
+      const std::string fault = value_fault(command, *option, arguments.subspan(i));
+      if (!fault.empty()) return with_hints(fault);
+      if (equals == std::string::npos) ++i;
+      continue;
+    }
+    const ForeignHint hint = foreign_flag_hint(command, arguments.subspan(i));
+    if (hint.text.empty()) return with_hints(unknown_flag_message(name, command));
+    hints = hints.empty() ? "unknown flag " + hint.text : with_hints(hint.text);
+    i += hint.num_arguments - 1;
   }
-  return {};
+  return hints;
 }
 
 }  // namespace
@@ -63,6 +96,8 @@ std::string flag_fault(const CLI::App& app, const std::vector<std::string>& argu
     command = *next;
     names += " " + arguments[at++];
   }
+  const bool no_command = command == &app && at < arguments.size();
+  if (no_command && !looks_like_flag(arguments[at])) return {};  // CLI11 misses the command
   const std::string fault = fault_of(*command, std::span(arguments).subspan(at));
   return fault.empty() ? fault : fault + " (see " + names + " --help)";
 }
@@ -76,7 +111,7 @@ std::string unknown_argument_message(const CLI::App& app) {
   const std::vector<std::string> rest = app.remaining(true);
   const auto is_flag = [](const std::string& text) { return text.rfind("-", 0) == 0; };
   const auto flag = std::find_if(rest.begin(), rest.end(), is_flag);
-  if (flag == rest.end() && !rest.empty() && app.get_subcommands().empty()) {
+  if (!rest.empty() && !is_flag(rest.front()) && app.get_subcommands().empty()) {
     std::vector<std::string> commands;
     for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
     return "there is no command '" + rest.front() + "'" +

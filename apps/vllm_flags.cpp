@@ -46,6 +46,38 @@ bool is_harmless(const VllmFlag& flag, const std::string& value) {
   return *flag.harmless != '\0' && known.find("|" + lower + "|") != std::string::npos;
 }
 
+// Whether the line names one of several hosts, without which "-n 128" is llama.cpp's.
+bool names_a_host(const std::vector<std::string>& arguments) {
+  const auto names = [](const std::string& argument) {
+    return argument == "-r" || argument.rfind("-r=", 0) == 0 || argument.rfind("--node", 0) == 0 ||
+           argument.rfind("--master", 0) == 0;
+  };
+  return std::any_of(arguments.begin(), arguments.end(), names);
+}
+
+// llama.cpp has two of vLLM's short names for something else: -hf org/model, and -n 128 for tokens.
+bool is_llama_cpps(const std::vector<std::string>& arguments, size_t i) {
+  const std::string name = arguments[i].substr(0, arguments[i].find('='));
+  if (name == "-n") return !names_a_host(arguments);
+  if (name != "-hf") return false;
+  const bool apart = name.size() == arguments[i].size();
+  if (apart && i + 1 == arguments.size()) return false;
+  const std::string value = apart ? arguments[i + 1] : arguments[i].substr(name.size() + 1);
+  return value.empty() || value.front() != '{';
+}
+
+std::string expand(const std::string& argument) {
+  for (const ShortFlag& flag : kShortFlags) {
+    const std::string name = flag.given;
+    if (argument == name) return flag.meant;
+    if (argument.rfind(name + "=", 0) == 0 || argument.rfind(name + ".", 0) == 0) {
+      return flag.meant + argument.substr(name.size());
+    }
+  }
+  const bool level = argument.size() == 3 && argument.rfind("-O", 0) == 0;
+  return level ? "--optimization-level=" + argument.substr(2) : argument;
+}
+
 }  // namespace
 
 void VllmFlags::add_to(CLI::App& app) {
@@ -84,16 +116,12 @@ Status VllmFlags::check() const {
   return {};
 }
 
-std::string expand_vllm_flag(const std::string& argument) {
-  for (const ShortFlag& flag : kShortFlags) {
-    const std::string name = flag.given;
-    if (argument == name) return flag.meant;
-    if (argument.rfind(name + "=", 0) == 0 || argument.rfind(name + ".", 0) == 0) {
-      return flag.meant + argument.substr(name.size());
-    }
+std::vector<std::string> expand_vllm_flags(const std::vector<std::string>& arguments) {
+  std::vector<std::string> expanded;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    expanded.push_back(is_llama_cpps(arguments, i) ? arguments[i] : expand(arguments[i]));
   }
-  const bool level = argument.size() == 3 && argument.rfind("-O", 0) == 0;
-  return level ? "--optimization-level=" + argument.substr(2) : argument;
+  return expanded;
 }
 
 }  // namespace foretoken

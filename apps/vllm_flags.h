@@ -22,8 +22,9 @@ class VllmFlags {
   std::vector<std::pair<size_t, std::vector<std::string>>> given_;  // line of the table, values
 };
 
-// "--tensor-parallel-size" for "-tp", with what follows a '=' or a '.', and so for all short forms
-// of vLLM that are longer than a letter, "-O3" included; otherwise the argument as it is.
-std::string expand_vllm_flag(const std::string& argument);
+// The arguments with "--tensor-parallel-size" for "-tp", also before a '=' or a '.', and so for all
+// short forms of vLLM that are longer than a letter, "-O3" included. What can only be llama.cpp's
+// stays as it is: "-hf org/model", and "-n 128" on a line that names no host.
+std::vector<std::string> expand_vllm_flags(const std::vector<std::string>& arguments);
 
 }  // namespace foretoken
