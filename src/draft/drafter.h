@@ -41,6 +41,7 @@ struct DraftShape {
 struct DrafterTraits {
   bool has_kv = false;         // entries to catch up; otherwise max_catch_up_rows is 0
   bool keeps_written = false;  // entries of accepted drafts stay exact
+  bool looks_up = false;       // it reads SlotLists::prediction
   bool one_pass = false;       // the time of a proposal hardly depends on the number of drafts
   int max_drafts = 0;          // of one sequence and step
   // Positions that it can compute; a sequence beyond gets no drafts.

@@ -1,6 +1,7 @@
 #include "draft/length_policy.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -82,10 +83,21 @@ LengthPolicy::LengthPolicy(const LengthPolicyConfig& config, const StepTimes& ti
   FT_CHECK(config.drafters.size() <= kMaxDrafters && max_age_ < kRingSize - 1);
   FT_CHECK(config.mode != LengthMode::kAdaptive ||
            (times.drafters.size() == config.drafters.size() && !times.target.empty()));
-  for (State& state : states_) {
-    state.rates.fill(kFirstRate);
-    state.weights.fill(kFirstWeight);
-  }
+  restart();
+}
+
+void LengthPolicy::restart() {
+  states_.fill(fresh_state());
+  predicted_states_.fill(fresh_state());
+  feedback_ = {};
+  budget_ns_ = 0;
+}
+
+LengthPolicy::State LengthPolicy::fresh_state() {
+  State state;
+  state.rates.fill(kFirstRate);
+  state.weights.fill(kFirstWeight);
+  return state;
 }
 
 std::span<const DraftGrant> LengthPolicy::decide(uint64_t step, const BatchDemand& demand) {
@@ -98,6 +110,7 @@ std::span<const DraftGrant> LengthPolicy::decide(uint64_t step, const BatchDeman
     grant = {};
     if (adaptive()) {
       grant = adaptive_grant(step, static_cast<int>(i), demand);
+      predicted_limit(step, static_cast<int>(i), demand, grant);
       continue;
     }
     if (config_.mode == LengthMode::kFixed) grant.limit = drafter.num_drafts;
@@ -119,9 +132,10 @@ int LengthPolicy::scheduled_limit(int num_sequences, int num_drafts) const {
 }
 
 void LengthPolicy::observe(uint64_t step, int drafter, int max_drafts, int num_drafted,
-                           int num_accepted) {
+                           int num_accepted, bool is_predicted) {
   num_live_[step % kRingSize] += num_drafted;
-  Results& results = results_[step % kRingSize][static_cast<size_t>(drafter)];
+  auto& all = is_predicted ? predicted_results_ : results_;
+  Results& results = all[step % kRingSize][static_cast<size_t>(drafter)];
   if (max_drafts > 0 && num_drafted == 0) ++results.num_idle;
   for (int i = 0; i < std::min(num_accepted + 1, num_drafted); ++i) {
     ++results.reached[static_cast<size_t>(i)];
@@ -133,10 +147,13 @@ void LengthPolicy::observe(uint64_t step, int drafter, int max_drafts, int num_d
 void LengthPolicy::take_in(uint64_t step) {
   for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
     auto& results = results_[num_taken_in_ % kRingSize];
+    auto& predicted = predicted_results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
       fold(results[i], states_[i], config_.drafters[i].num_drafts);
+      fold(predicted[i], predicted_states_[i], config_.drafters[i].num_drafts);
     }
     results = {};
+    predicted = {};
   }
 }
 
@@ -244,10 +261,9 @@ LengthPolicy::Load LengthPolicy::load_beside(int drafter, const BatchDemand& dem
 
 // The limit that pays most where `num_sequences` draft; the last one unless another is clearly
 // better.
-LengthPolicy::Choice LengthPolicy::choose(int drafter, int num_sequences, const Load& load) const {
-  const auto index = static_cast<size_t>(drafter);
-  const State& state = states_[index];
-  const auto& traits = config_.drafters[index];
+LengthPolicy::Choice LengthPolicy::choose(int drafter, const State& state, int num_sequences,
+                                          const Load& load) const {
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
   if (num_sequences == 0) return {};
   std::array<int64_t, kMaxDrafts + 1> speeds{};
   std::array<int64_t, kMaxDrafts + 1> token_ns{};
@@ -313,7 +329,7 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
   const int num_all = own.num_decoding + own.num_coming;
   if (num_all == 0) return {};
   Load load = load_beside(drafter, demand);
-  const Choice together = choose(drafter, num_all, load);
+  const Choice together = choose(drafter, state, num_all, load);
 
   DraftGrant grant;
   const int64_t num_missing =
@@ -330,7 +346,7 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
   }
   load.seqs += num_all - num_sequences;
   load.tokens += (num_all - num_sequences) * kOne;
-  grant.limit = choose(drafter, num_sequences, load).limit;
+  grant.limit = choose(drafter, state, num_sequences, load).limit;
   const bool learning = knows_nothing || (state.limit > 0 && state.num_seen < kLearning);
   if (learning && num_sequences > 0) grant.limit = std::max(grant.limit, together.limit);
   if (grant.limit > 0 && state.limit == 0) state.num_seen = 0;
@@ -346,6 +362,30 @@ DraftGrant LengthPolicy::adaptive_grant(uint64_t step, int drafter, const BatchD
   }
   state.limit = grant.limit;
   return grant.limit > 0 ? grant : probe(step, drafter, demand);
+}
+
+// At least one draft every kProbeSteps steps, so that a prediction which fits again is noticed.
+void LengthPolicy::predicted_limit(uint64_t step, int drafter, const BatchDemand& demand,
+                                   DraftGrant& grant) {
+  const auto index = static_cast<size_t>(drafter);
+  State& state = predicted_states_[index];
+  const int num_predicted = demand.drafters[index].num_predicted;
+  if (num_predicted == 0) {
+    state = fresh_state();
+    return;
+  }
+  // These were counted among those beside the drafter.
+  Load load = load_beside(drafter, demand);
+  load.seqs = std::max(load.seqs - num_predicted, 0) + demand.drafters[index].num_decoding;
+  load.tokens = load.seqs * kOne;
+  state.limit = choose(drafter, state, num_predicted, load).limit;
+  if (state.limit > 0) state.next_probe = step + kProbeSteps;
+  const bool probes = state.limit == 0 && step >= state.next_probe;
+  if (probes) state.next_probe = step + kProbeSteps;
+  const int limit = probes ? 1 : state.limit;
+  if (limit <= grant.limit) return;
+  grant.limit = limit;
+  grant.max_spans = std::numeric_limits<int>::max();
 }
 
 // What the use adds to a step of so many sequences.

@@ -55,7 +55,9 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule);
 // steps old, so that one and two steps in flight decide alike. With P = 0 the drafter rests: it
 // enqueues nothing, and sequences fall behind. A resting one is tried with one draft of a few
 // sequences every 64 steps, where that fits into 1 % of the modelled time; one of which nothing is
-// known yet at once, where what is to be expected of it would pay. Sequences that fell behind, and
+// known yet at once, where what is to be expected of it would pay. Sequences with a prediction are
+// decided about by their own results, which nothing is left of once there are none; a drafter's
+// limit is the higher one of the two. Sequences that fell behind, and
 // prompts, are caught up where the tokens that they may still emit pay for it.
 // Integer arithmetic: the same calls, `took` among them, give the same grants. Allocates nothing
 // after construction.
@@ -77,12 +79,17 @@ class LengthPolicy {
   };
   void planned(uint64_t step, const PlannedStep& plan);
 
-  // One span's result: `max_drafts` of the span, num_drafted and num_accepted of its SpanResult.
-  void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted);
+  // One span's result: `max_drafts` of the span, num_drafted and num_accepted of its SpanResult;
+  // whether its sequence has a prediction.
+  void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted,
+               bool is_predicted = false);
 
   // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
   // long until the next one began, or until it ended where none followed.
   void took(uint64_t step, int64_t ns);
+
+  // `times` has other contents now: what was decided by those before is forgotten.
+  void restart();
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
   // Of the last grant; for logs and tests.
@@ -123,10 +130,12 @@ class LengthPolicy {
     int64_t saved_ns = 0;  // by each token, compared with no drafts
   };
 
+  static State fresh_state();
   void take_in(uint64_t step);
   void fold(const Results& results, State& state, int num_drafts) const;
   Load load_beside(int drafter, const BatchDemand& demand) const;
-  Choice choose(int drafter, int num_sequences, const Load& load) const;
+  Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;
+  void predicted_limit(uint64_t step, int drafter, const BatchDemand& demand, DraftGrant& grant);
   int64_t expected_drafts(const State& state, int limit) const;
   int64_t ring_ns(const Load& load, int64_t draft_ns) const;
   int64_t context_ns(int num_seqs, int drafts) const;
@@ -142,6 +151,9 @@ class LengthPolicy {
   const StepTimes& times_;
   const uint64_t max_age_;  // results of steps younger than this are not looked at
   std::array<std::array<Results, kMaxDrafters>, kRingSize> results_{};
+  // Of sequences with a prediction: theirs alone tells what their drafts are worth.
+  std::array<std::array<Results, kMaxDrafters>, kRingSize> predicted_results_{};
+  std::array<State, kMaxDrafters> predicted_states_{};
   uint64_t num_taken_in_ = 0;  // steps whose results are in the rates
   std::array<State, kMaxDrafters> states_{};
   std::array<PlannedStep, kRingSize> planned_{};  // the last steps

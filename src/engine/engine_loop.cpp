@@ -341,7 +341,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   // A span of a sequence that ended before commits nothing and says nothing about drafts.
   if (sequence.max_drafts > 0 && result.num_committed > 0) {
     policy_.observe(plan.step, sequence.drafter, span.max_drafts, result.num_drafted,
-                    result.num_accepted);
+                    result.num_accepted, sequence.is_predicted);
   }
   const auto finish = static_cast<DeviceFinish>(result.finish);
   OutputEvent event;
@@ -353,6 +353,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
     std::copy_n(result.ids, result.num_committed, event.ids);
     event.num_drafted = result.num_drafted;
     event.num_accepted = result.num_accepted;
+    event.from_prediction = result.from_prediction != 0;
     event.finish = finish_reason(finish);
     if (!failed_.load()) take_rows(plan, index, view);
   }

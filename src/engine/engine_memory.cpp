@@ -8,9 +8,11 @@
 namespace foretoken {
 namespace {
 
+constexpr int kMaxPrediction = 16384;
+
 // Of a plan: four requests that use every variable parameter to the full, or many that use few.
-int max_init_words(int vocab_size) {
-  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32);
+int max_init_words(int vocab_size, int max_prediction) {
+  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32 + max_prediction);
 }
 
 }  // namespace
@@ -30,16 +32,20 @@ StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
   const int max_updates =
       num_groups * (max_blocks + config.max_num_batched_tokens / config.block_size +
                     2 * config.max_num_seqs + 64);
+  const bool looks_up = std::any_of(drafters_.begin(), drafters_.end(),
+                                    [](const auto& drafter) { return drafter->traits().looks_up; });
+  const int max_prediction = looks_up ? std::min(max_model_len, kMaxPrediction) : 0;
   return {.num_slots = config.max_num_seqs,
           .num_blocks = 0,
           .block_size = config.block_size,
           .max_blocks = max_blocks,
           .vocab_size = vocab_size,
+          .max_prediction = max_prediction,
           .windowed = num_groups > 1,
           .max_rows = config.max_num_batched_tokens,
           .max_logits_rows = config.max_num_batched_tokens,
           .limits = {config.max_num_seqs, config.max_num_batched_tokens + config.max_num_seqs,
-                     max_updates, max_init_words(vocab_size)},
+                     max_updates, max_init_words(vocab_size, max_prediction)},
           .result_limits = {.max_spans = config.max_num_seqs,
                             .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
                             .max_top = config.max_logprobs,

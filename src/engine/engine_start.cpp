@@ -424,6 +424,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
              .vocab_size = model.vocab_size,
              .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
              .drafters = {},
+             .max_prediction = memory_->batch.lists.max_prediction,
              .max_logprobs = config.max_logprobs,
              .max_processor_rows = config.max_processor_rows,
              .hidden_size = model.hidden_size,
@@ -433,7 +434,8 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
              .seed = config.seed,
              .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    limits_.drafters.push_back({drafter_names_[i], drafters_[i]->traits().max_drafts});
+    const DrafterTraits& traits = drafters_[i]->traits();
+    limits_.drafters.push_back({drafter_names_[i], traits.max_drafts, traits.looks_up});
   }
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
   if (!ranks_.is_alone()) {

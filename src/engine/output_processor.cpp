@@ -20,6 +20,10 @@ void add(RequestStats& sum, const OutputEvent& event) {
   if (event.num_drafted > 0) ++sum.num_drafts;
   sum.num_draft_tokens += event.num_drafted;
   sum.num_accepted_tokens += event.num_accepted;
+  if (event.from_prediction) {
+    sum.num_prediction_draft_tokens += event.num_drafted;
+    sum.num_accepted_prediction_tokens += event.num_accepted;
+  }
   for (int i = 0; i < event.num_drafted; ++i) ++sum.num_draft_tokens_per_pos[i];
   for (int i = 0; i < event.num_accepted; ++i) ++sum.num_accepted_tokens_per_pos[i];
   sum.num_output_tokens += event.num_ids;
@@ -273,6 +277,7 @@ void OutputProcessor::drop_rest(RequestState& request, const OutputEvent& event,
   const auto drop = [&](RequestStats& sum) {
     sum.num_output_tokens -= num_dropped;
     sum.num_accepted_tokens -= accepted_dropped;
+    if (event.from_prediction) sum.num_accepted_prediction_tokens -= accepted_dropped;
     for (int i = 0; i < accepted_dropped; ++i) --sum.num_accepted_tokens_per_pos[num_kept + i];
   };
   drop(request.stats);

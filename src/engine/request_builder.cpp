@@ -21,6 +21,15 @@ int max_prompt_len(const Request& request, const RequestLimits& limits) {
   return limits.max_model_len - (request.pooling == Pooling::kNone ? 1 : 0);
 }
 
+Status check_ids(const std::vector<int32_t>& ids, const char* what, const RequestLimits& limits) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < limits.vocab_size) continue;
+    return invalid_argument(std::string(what) + " token id " + std::to_string(id) +
+                            " is not in the vocabulary of " + std::to_string(limits.vocab_size));
+  }
+  return {};
+}
+
 Status check_prompt(const std::vector<int32_t>& ids, const Request& request,
                     const RequestLimits& limits) {
   if (ids.empty()) return invalid_argument("the prompt is empty; give at least one token");
@@ -31,13 +40,7 @@ Status check_prompt(const std::vector<int32_t>& ids, const Request& request,
                             " for prompt and output together; shorten the prompt, set "
                             "truncate_prompt_tokens or raise --max-model-len");
   }
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= limits.vocab_size) {
-      return invalid_argument("prompt token id " + std::to_string(id) +
-                              " is not in the vocabulary of " + std::to_string(limits.vocab_size));
-    }
-  }
-  return {};
+  return check_ids(ids, "prompt", limits);
 }
 
 void truncate(const Request& request, const RequestLimits& limits, std::vector<int32_t>& ids) {
@@ -87,6 +90,10 @@ Result<int> find_drafter_of(const std::string& method, const std::vector<Drafter
                           "' is not a drafter of this engine; use one of: " + names);
 }
 
+bool has_prediction(const Request& request) {
+  return !request.prediction.empty() || !request.prediction_token_ids.empty();
+}
+
 Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
   const SpeculativeParams& speculative = request.speculative;
   const bool pools = request.pooling != Pooling::kNone;
@@ -107,6 +114,13 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
   }
   DraftChoice choice;
   FT_ASSIGN_OR_RETURN(choice.drafter, find_drafter_of(speculative.method, limits.drafters));
+  if (speculative.method.empty() && has_prediction(request)) {
+    const auto drafter = std::find_if(limits.drafters.begin(), limits.drafters.end(),
+                                      [](const DrafterLimits& each) { return each.looks_up; });
+    if (drafter != limits.drafters.end()) {
+      choice.drafter = static_cast<int>(drafter - limits.drafters.begin());
+    }
+  }
   const int most = limits.drafters[static_cast<size_t>(choice.drafter)].num_speculative_tokens;
   const int wanted = speculative.num_speculative_tokens.value_or(most);
   if (wanted < 0 || wanted > most) {
@@ -115,6 +129,23 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
   }
   if (speculative.enabled.value_or(!pools)) choice.max_drafts = wanted;
   return choice;
+}
+
+// What the request's drafter looks up: nothing where that does not, and no more than can count.
+Result<std::vector<int32_t>> prediction_ids(const Request& request, const SlotLengths& lengths,
+                                            const RequestLimits& limits,
+                                            const Tokenizer* tokenizer) {
+  std::vector<int32_t> ids = request.prediction_token_ids;
+  FT_RETURN_IF_ERROR(check_ids(ids, "prediction", limits));
+  const bool looks_up =
+      lengths.max_drafts > 0 && limits.drafters[static_cast<size_t>(lengths.drafter)].looks_up;
+  if (!looks_up) return std::vector<int32_t>{};
+  if (ids.empty() && !request.prediction.empty() && tokenizer != nullptr) {
+    FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prediction, false));
+  }
+  const auto most = static_cast<size_t>(std::max(limits.max_prediction, 0));
+  if (ids.size() > most) ids.resize(most);
+  return ids;
 }
 
 Status add_text_parts(RequestState& state) {
@@ -186,6 +217,7 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   sequence.may_pause = (sequence.features & kHasGrammar) != 0;
   state.params = wishes.params;
   state.params.choice = choice;
+  sequence.is_predicted = state.params.num_prediction > 0;
   state.init_words = wishes.init_words;
   sequence.num_init_words = static_cast<int>(state.init_words.size());
   const SamplingParams& sampling = state.group->request.sampling;
@@ -231,13 +263,14 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
   FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request, limits, tokenizer));
   FT_ASSIGN_OR_RETURN(const DraftChoice draft, drafter_for(request, limits));
   const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
-  std::vector<int32_t> bad_words;
+  SlotIds slot_ids;
+  FT_ASSIGN_OR_RETURN(slot_ids.prediction, prediction_ids(request, lengths, limits, tokenizer));
   if (!request.sampling.bad_words.empty()) {
-    FT_ASSIGN_OR_RETURN(bad_words,
+    FT_ASSIGN_OR_RETURN(slot_ids.bad_words,
                         bad_word_ids(request.sampling.bad_words, *tokenizer, limits.vocab_size));
   }
   FT_ASSIGN_OR_RETURN(const SlotWishes wishes,
-                      slot_wishes(request, lengths, bad_words, limits, number));
+                      slot_wishes(request, lengths, slot_ids, limits, number));
   const auto group = make_group(std::move(request), std::move(callback), tokenizer, number);
   std::vector<std::unique_ptr<RequestState>> states;
   for (int choice = 0; choice < group->num_open; ++choice) {

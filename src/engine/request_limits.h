@@ -11,6 +11,7 @@ inline constexpr int kMaxChoices = 128;  // SamplingParams::n
 struct DrafterLimits {
   std::string name;
   int num_speculative_tokens = 0;
+  bool looks_up = false;  // it drafts from a request's prediction
 };
 
 // What an engine can do for a request; requests are checked against it.
@@ -20,6 +21,7 @@ struct RequestLimits {
   int vocab_size = 0;
   int max_window_blocks = 0;            // of the longest sequence; 0: no windowed layers
   std::vector<DrafterLimits> drafters;  // the first serves requests that name none
+  int max_prediction = 0;               // ids of a prediction that are kept
   int max_logprobs = 0;                 // alternatives a token; 0: no logprobs at all
   int max_processor_rows = 0;           // 0: no logits processors
   int hidden_size = 0;                  // floats of a pooled state

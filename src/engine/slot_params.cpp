@@ -56,19 +56,21 @@ int32_t device_logprobs(const SamplingParams& sampling, const RequestLimits& lim
   return most;
 }
 
-void append_lists(const SamplingParams& sampling, const std::vector<int32_t>& bad_words,
-                  int vocab_size, std::vector<uint32_t>& words) {
+void append_lists(const SamplingParams& sampling, const SlotIds& ids, int vocab_size,
+                  std::vector<uint32_t>& words) {
   for (const auto& [id, bias] : sampling.logit_bias) {
     words.push_back(static_cast<uint32_t>(id));
     words.push_back(std::bit_cast<uint32_t>(bias));
   }
-  words.insert(words.end(), bad_words.begin(), bad_words.end());
-  if (!sampling.allowed_token_ids) return;
-  const size_t mask = words.size();
-  words.resize(mask + static_cast<size_t>(vocab_size + 31) / 32);
-  for (const int32_t id : *sampling.allowed_token_ids) {
-    words[mask + static_cast<size_t>(id) / 32] |= 1u << (id % 32);
+  words.insert(words.end(), ids.bad_words.begin(), ids.bad_words.end());
+  if (sampling.allowed_token_ids) {
+    const size_t mask = words.size();
+    words.resize(mask + static_cast<size_t>(vocab_size + 31) / 32);
+    for (const int32_t id : *sampling.allowed_token_ids) {
+      words[mask + static_cast<size_t>(id) / 32] |= 1u << (id % 32);
+    }
   }
+  words.insert(words.end(), ids.prediction.begin(), ids.prediction.end());
 }
 
 uint32_t features_of(const Request& request, const SlotParams& params) {
@@ -92,8 +94,7 @@ uint64_t seed_of_request(uint64_t engine_seed, uint64_t number) {
 }
 
 Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& lengths,
-                               const std::vector<int32_t>& bad_words, const RequestLimits& limits,
-                               uint64_t number) {
+                               const SlotIds& ids, const RequestLimits& limits, uint64_t number) {
   const SamplingParams& sampling = request.sampling;
   SlotWishes wishes;
   wishes.params = {.seed = seed_of(sampling, limits, number),
@@ -115,13 +116,14 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .drafter = lengths.drafter,
                    .num_logprobs = device_logprobs(sampling, limits),
                    .num_logit_bias = static_cast<int32_t>(sampling.logit_bias.size()),
-                   .num_bad_word_ints = static_cast<int32_t>(bad_words.size()),
+                   .num_bad_word_ints = static_cast<int32_t>(ids.bad_words.size()),
                    .has_allowed_ids = sampling.allowed_token_ids ? 1 : 0,
+                   .num_prediction = static_cast<int32_t>(ids.prediction.size()),
                    .pooling = static_cast<int32_t>(device_pooling(request.pooling)),
                    .num_stop_ids = 0,
                    .stop_ids = {}};
   wishes.features = features_of(request, wishes.params);
-  append_lists(sampling, bad_words, limits.vocab_size, wishes.init_words);
+  append_lists(sampling, ids, limits.vocab_size, wishes.init_words);
   FT_RETURN_IF_ERROR(fill_stop_ids(sampling, limits, wishes.params));
   return wishes;
 }

@@ -24,11 +24,15 @@ struct SlotLengths {
   int drafter = 0;
 };
 
-// `bad_words` comes from bad_word_ids. InvalidArgument when the stop ids are too many. `number`
-// tells unseeded requests apart.
+// Ids that a request's texts were turned into.
+struct SlotIds {
+  std::vector<int32_t> bad_words;   // of bad_word_ids
+  std::vector<int32_t> prediction;  // that its drafter looks up
+};
+
+// InvalidArgument when the stop ids are too many. `number` tells unseeded requests apart.
 Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& lengths,
-                               const std::vector<int32_t>& bad_words, const RequestLimits& limits,
-                               uint64_t number);
+                               const SlotIds& ids, const RequestLimits& limits, uint64_t number);
 
 // The seed of the `number`th request of an engine, where it has none of its own.
 uint64_t seed_of_request(uint64_t engine_seed, uint64_t number);

@@ -59,6 +59,11 @@ Status StepMemory::take_lists() {
   FT_ASSIGN_OR_RETURN(
       lists.allowed_ids,
       arena_.take_array<uint32_t>(slots * static_cast<size_t>(lists.mask_words), "allowed ids"));
+  lists.max_prediction = config_.max_prediction;
+  if (config_.max_prediction == 0) return {};
+  FT_ASSIGN_OR_RETURN(lists.prediction,
+                      arena_.take_array<int32_t>(
+                          slots * static_cast<size_t>(config_.max_prediction), "predictions"));
   return {};
 }
 

@@ -14,7 +14,8 @@ struct StepMemoryConfig {
   int block_size = 0;
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;
-  bool windowed = false;  // the model has a windowed KV group
+  int max_prediction = 0;  // ids of a slot's prediction; 0: no drafter looks them up
+  bool windowed = false;   // the model has a windowed KV group
   int max_rows = 0;
   int max_logits_rows = 0;
   PlanLimits limits{};

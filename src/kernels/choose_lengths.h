@@ -15,7 +15,8 @@ namespace foretoken {
 //    rise by 1 / min(num_rated + 4, 64) of the distance to the rate before them where that is
 //    higher. The drafter's prior keeps such rates over all its slots, those of one step taken
 //    together, by 1 / min(num_rated + 4, 64) a verification; a slot whose num_rated is 0 starts
-//    from them, or from 0.7 where there are none.
+//    from them, or from 0.7 where there are none. Slots with a prediction start from 0.7 and leave
+//    the prior alone.
 //  - the most that it can use: min(draft_limit, its max_drafts, max_len - len - 1,
 //    draft_max_len - len + 1); 0 when it has ended, pools or has not sampled. A slot at 0 drafts
 //    for 64 tokens or more gets at least one where it can use one (probe). Where the slots of the

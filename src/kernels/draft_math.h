@@ -76,6 +76,10 @@ FT_HD inline void raise_unseen(DraftRates& state, int32_t first) {
   }
 }
 
+// Whether the slot drafts by its own prediction: others tell nothing of its drafts, nor it of
+// theirs.
+FT_HD inline bool is_predicted(const SlotParams& params) { return params.num_prediction > 0; }
+
 // Rates that are not set yet: those of the prior, or where it has none kFirstRate.
 FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior) {
   for (int32_t i = 0; i < kMaxDrafts; ++i) {

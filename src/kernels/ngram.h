@@ -12,6 +12,9 @@ namespace foretoken {
 // end, the draft already made at that place (the period goes on). The number of drafts is
 // min(num_drafts, the slot's draft.wanted), or 0 without a match; 0 also for finished slots and
 // while prompt tokens are missing (computed != len - 1).
+// Where the slot has a prediction, its place there (kernels/prediction_match.h) counts when its
+// suffix has at least min(min_n, 2) tokens and is no shorter than that of the match above: then the
+// drafts are the ids that follow in the prediction, as many as there are, and from_prediction is 1.
 struct NgramArgs {
   static constexpr Op kOp = Op::kNgram;
   const void* plan;

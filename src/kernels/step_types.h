@@ -45,6 +45,7 @@ struct SlotParams {
   int32_t num_logit_bias;     // entries of SlotLists::logit_bias
   int32_t num_bad_word_ints;  // of SlotLists::bad_words
   int32_t has_allowed_ids;    // 1: SlotLists::allowed_ids masks every other id
+  int32_t num_prediction;     // ids of SlotLists::prediction
   int32_t pooling;            // DevicePooling
   int32_t num_stop_ids;
   int32_t stop_ids[kMaxStopIds];
@@ -68,6 +69,8 @@ struct SlotLists {
   int32_t* bad_words;     // [num_slots + 1, kMaxBadWordInts] length, ids, length, ids, ...
   uint32_t* allowed_ids;  // [num_slots + 1, mask_words] bit i of the row: id i may be sampled
   int32_t mask_words;     // ceil(vocab / 32)
+  int32_t max_prediction;
+  int32_t* prediction;  // [num_slots + 1, max_prediction] what the output will probably be
 };
 
 // How often drafts were accepted of late.
@@ -93,9 +96,10 @@ struct SlotState {
   int32_t finished;  // DeviceFinish; a finished slot gets no rows
   int32_t num_drafts;
   int32_t drafts[kMaxDrafts];
-  int32_t mask_begin;   // of a slot with a grammar: its first row in MaskExchange::masks,
-  int32_t num_masks;    // how many of its logits rows have masks in this step,
-  int32_t num_decided;  // and how many may be committed
+  int32_t from_prediction;  // 1: they were looked up in the slot's prediction
+  int32_t mask_begin;       // of a slot with a grammar: its first row in MaskExchange::masks,
+  int32_t num_masks;        // how many of its logits rows have masks in this step,
+  int32_t num_decided;      // and how many may be committed
   DraftState draft;
 };
 
@@ -159,7 +163,7 @@ struct SlotInit {
   int32_t len;
   int32_t computed;     // tokens found in the prefix cache
   int32_t word_offset;  // in PlanView::words: the logit biases as (id, bits of the bias), the bad
-                        // words, then, with has_allowed_ids, mask_words words
+                        // words, with has_allowed_ids mask_words words, then the prediction
   SlotParams params;
 };
 
@@ -225,13 +229,14 @@ struct StepTensors {
 
 struct SpanResult {
   int32_t slot;
-  int32_t num_committed;  // ids below; 0 while prompt tokens are missing or after the end
-  int32_t num_drafted;    // drafts verified in this step
-  int32_t num_accepted;   // drafts among the committed ids; the corrected or bonus id is not one
-  int32_t draft_missing;  // entries that the drafter's KV lacks after the commit, at most
-  int32_t finish;         // DeviceFinish
-  int32_t logits_begin;   // of the span, for ResultView::rows
-  int32_t num_scored;     // of the span; rows of committed ids follow them
+  int32_t num_committed;    // ids below; 0 while prompt tokens are missing or after the end
+  int32_t num_drafted;      // drafts verified in this step
+  int32_t num_accepted;     // drafts among the committed ids; the corrected or bonus id is not one
+  int32_t draft_missing;    // entries that the drafter's KV lacks after the commit, at most
+  int32_t finish;           // DeviceFinish
+  int32_t logits_begin;     // of the span, for ResultView::rows
+  int32_t num_scored;       // of the span; rows of committed ids follow them
+  int32_t from_prediction;  // 1: the drafts came from the slot's prediction
   int32_t ids[kMaxDrafts + 1];
   int32_t drafts[kMaxDrafts];  // the num_drafted ids that were verified
 };

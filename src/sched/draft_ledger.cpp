@@ -139,6 +139,10 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
   demand.num_tokens += std::max(len, sequence.prompt_len);
   if (!drafts(sequence) || drafts_left(sequence, len + 1) <= 0) return;
   DraftDemand& own = demand.drafters[static_cast<size_t>(sequence.drafter)];
+  if (sequence.is_predicted) {
+    ++own.num_predicted;
+    return;
+  }
   if (!sequence.caught_up) {
     ++own.num_coming;
     return;

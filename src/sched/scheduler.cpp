@@ -86,7 +86,22 @@ void Scheduler::describe(BatchDemand& demand) const {
   demand.num_counted += std::min(num_coming, room);
   demand.num_tokens += int64_t{first.prompt_len} * std::min(num_coming, room);
   if (first.max_drafts == 0 || first.pools || first.drafter >= kMaxDrafters) return;
+  if (first.is_predicted) return;
   demand.drafters[static_cast<size_t>(first.drafter)].num_coming += std::min(num_coming, room);
+}
+
+void Scheduler::find_unused_blocks(size_t most, std::vector<BlockId>& found) const {
+  found.clear();
+  const auto is_unused = [](const BlockPool& pool, BlockId block) {
+    return pool.num_refs(block) == 0 && pool.epoch(block) == 0;
+  };
+  const BlockPool* windowed = window_blocks();
+  int end = blocks().num_blocks();
+  if (windowed != nullptr) end = std::min(end, windowed->num_blocks());
+  for (BlockId block = 1; block < end && found.size() < most; ++block) {
+    if (!is_unused(blocks(), block)) continue;
+    if (windowed == nullptr || is_unused(*windowed, block)) found.push_back(block);
+  }
 }
 
 bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRows paced) {

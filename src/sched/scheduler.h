@@ -98,6 +98,8 @@ class Scheduler {
   const BlockPool& blocks() const { return kv_.full(); }
   // Null without windowed layers.
   const BlockPool* window_blocks() const { return kv_.windowed(); }
+  // Up to `most` blocks that no sequence ever had, in either group.
+  void find_unused_blocks(size_t most, std::vector<BlockId>& found) const;
   int num_free_slots() const { return static_cast<int>(free_slots_.size()); }
   const SchedulerStats& stats() const { return stats_; }
 

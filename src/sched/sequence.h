@@ -22,10 +22,11 @@ struct Sequence {
   uint64_t id = 0;
   std::vector<int32_t> tokens;  // prompt, then reconciled output
   int prompt_len = 0;
-  int max_len = 0;     // prompt + max_tokens, at most max_model_len; the prompt with `pools`
-  int min_len = 0;     // it ends before only when it is given up; 0: nothing is known
-  int max_drafts = 0;  // drafts a step at most, 0: no speculation
-  int drafter = 0;     // index of the drafter that serves it
+  int max_len = 0;            // prompt + max_tokens, at most max_model_len; the prompt with `pools`
+  int min_len = 0;            // it ends before only when it is given up; 0: nothing is known
+  int max_drafts = 0;         // drafts a step at most, 0: no speculation
+  int drafter = 0;            // index of the drafter that serves it
+  bool is_predicted = false;  // that drafter looks up a prediction of its output
   uint64_t cache_salt = 0;
   int priority = 0;                    // lower runs first under the priority policy
   int num_init_words = 0;              // variable parameters that its first span uploads

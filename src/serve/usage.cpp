@@ -13,13 +13,20 @@ UsageCounts& UsageCounts::operator+=(const UsageCounts& other) {
   return *this;
 }
 
+// Of the request's own prediction where that was drafted, otherwise of what drafters predicted.
 UsageCounts usage_counts(const std::vector<RequestStats>& choices) {
   UsageCounts sum;
+  const bool predicted = std::any_of(choices.begin(), choices.end(), [](const RequestStats& stats) {
+    return stats.num_prediction_draft_tokens > 0;
+  });
   for (const RequestStats& stats : choices) {
     sum.prompt = std::max(sum.prompt, stats.num_prompt_tokens);
     sum.output += stats.num_output_tokens;
-    sum.accepted += stats.num_accepted_tokens;
-    sum.rejected += stats.num_draft_tokens - stats.num_accepted_tokens;
+    const int64_t drafted = predicted ? stats.num_prediction_draft_tokens : stats.num_draft_tokens;
+    const int64_t accepted =
+        predicted ? stats.num_accepted_prediction_tokens : stats.num_accepted_tokens;
+    sum.accepted += accepted;
+    sum.rejected += drafted - accepted;
   }
   if (!choices.empty()) sum.cached = choices.front().num_cached_tokens;
   return sum;

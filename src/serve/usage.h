@@ -35,7 +35,8 @@ UsageCounts usage_counts(const std::vector<RequestStats>& choices);
 
 // OpenAI's object: {"prompt_tokens", "total_tokens", "completion_tokens", "prompt_tokens_details":
 // {"cached_tokens"}}; with drafted tokens, "completion_tokens_details":
-// {"accepted_prediction_tokens", "rejected_prediction_tokens"}.
+// {"accepted_prediction_tokens", "rejected_prediction_tokens"}, of the request's prediction where
+// that was drafted, else of all drafts.
 nlohmann::ordered_json openai_usage(const UsageCounts& counts);
 
 }  // namespace foretoken

@@ -115,7 +115,8 @@ struct Placed {
     batch.max_blocks = b.max_blocks;
     batch.block_size = kBlockSize;
     batch.num_slots = b.sizes.rows;
-    batch.lists = {upload(b.biases), upload(b.bad_words), upload(b.allowed), b.mask_words};
+    batch.lists = {upload(b.biases), upload(b.bad_words), upload(b.allowed), b.mask_words, 0,
+                   nullptr};
     logits = upload(b.logits);
     raw = upload(std::vector<float>(b.logits.size()));
     seen = upload(std::vector<uint32_t>(int64_t{2} * b.sizes.rows * b.mask_words, ~0u));

@@ -51,6 +51,8 @@ void add_lists(const PlanView& plan, std::mt19937& random, SlotInit& init) {
   }
   init.params.has_allowed_ids = random() % 3 == 0 ? 1 : 0;
   if (init.params.has_allowed_ids != 0) push(0x29u | static_cast<uint32_t>(random()));
+  init.params.num_prediction = random() % 2 == 0 ? static_cast<int>(random() % kMaxPrediction) : 0;
+  for (int i = 0; i < init.params.num_prediction; ++i) push(random() % kVocab);
 }
 
 // Gives a slot all its blocks, in pages of its own but for the first `num_shared`, which another
@@ -176,6 +178,8 @@ bool same_state(StepSide& a, StepSide& b, uint64_t n) {
               "bad words", n) &
          same(a, b, a.batch.lists.allowed_ids, b.batch.lists.allowed_ids, kSlots * kMaskWords,
               "allowed ids", n) &
+         same(a, b, a.batch.lists.prediction, b.batch.lists.prediction, kSlots * kMaxPrediction,
+              "predictions", n) &
          same(a, b, a.accumulators, b.accumulators, kSlots * kHidden, "accumulators", n) &
          same(a, b, a.batch.token_pages, b.batch.token_pages, kNumBlocks * kBlockSize, "pages", n) &
          same(a, b, a.batch.page_headers, b.batch.page_headers, kNumBlocks, "headers", n) &

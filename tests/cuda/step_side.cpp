@@ -53,7 +53,8 @@ StepSide::StepSide(Device& owner, Queue& its_queue) : device(owner), queue(its_q
       kBlockSize,
       kSlots,
       {take<LogitBias>((kSlots + 1) * kMaxLogitBias), take<int32_t>((kSlots + 1) * kMaxBadWordInts),
-       take<uint32_t>((kSlots + 1) * kMaskWords), kMaskWords}};
+       take<uint32_t>((kSlots + 1) * kMaskWords), kMaskWords, kMaxPrediction,
+       take<int32_t>((kSlots + 1) * kMaxPrediction)}};
   const auto rows = [&](int count) { return take<int32_t>(count); };
   tensors = {take<StepCounts>(1), take<SpanState>(kSlots), rows(kMaxRows),
              rows(kMaxRows),      rows(kMaxRows),          rows(kMaxRows),

@@ -25,6 +25,7 @@ namespace foretoken::check {
 inline constexpr int kSlots = 12, kBlockSize = 8, kMaxBlocks = 20, kVocab = 6, kMaxRows = 160;
 inline constexpr int kNumBlocks = kSlots * kMaxBlocks + 1;
 inline constexpr int kHidden = 150, kTop = 3, kMaskWords = 1, kMaxLen = kMaxBlocks * kBlockSize;
+inline constexpr int kMaxPrediction = 16;
 inline constexpr PlanLimits kLimits{kSlots, 400, 2 * kSlots* kMaxBlocks, 500};
 inline constexpr ResultLimits kResultLimits{kSlots, kMaxRows, kTop, kHidden};
 

@@ -82,6 +82,36 @@ TEST(LengthPolicy, ResultsAreLookedAtTwoStepsLater) {
   }
 }
 
+// Others' results tell nothing about a prediction, nor those of the last one about the next.
+TEST(LengthPolicy, PredictionsAreDecidedAboutByThemselves) {
+  const StepTimes times = cpu_times();
+  LengthPolicy policy(policy_config(LengthMode::kAdaptive, 4), times);
+  uint64_t step = 0;
+  const auto run = [&](const BatchDemand& demand, bool predicted, bool accepts) {
+    const int limit = policy.decide(step, demand)[0].limit;
+    policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, 0, limit > 0 ? 1 : 0}}});
+    if (limit > 0) policy.observe(step, 0, limit, limit, accepts ? limit : 0, predicted);
+    ++step;
+    return limit;
+  };
+  BatchDemand with;
+  with.num_sequences = with.num_decoding = with.drafters[0].num_predicted = 1;
+  for (int i = 0; i < 200; ++i) run(decoding(1), false, false);
+  EXPECT_EQ(run(decoding(1), false, false), 0);
+  EXPECT_GT(run(with, true, true), 0);
+  for (int i = 0; i < 50; ++i) run(with, true, true);
+  EXPECT_EQ(run(with, true, true), 4);
+  int drafted = 0;
+  for (int i = 0; i < 300; ++i) {
+    const int limit = run(with, true, false);
+    if (i >= 172) drafted += limit;
+  }
+  EXPECT_GE(drafted, 1) << "one that fits again must be noticed";
+  EXPECT_LE(drafted, 4);
+  run(decoding(1), false, false);
+  EXPECT_GT(run(with, true, true), 1) << "another request's prediction";
+}
+
 // The same results give the same limits, whether one or two steps are in flight.
 TEST(LengthPolicy, OneAndTwoStepsInFlightDecideAlike) {
   const StepTimes times = cpu_times();

@@ -27,6 +27,22 @@ TEST_F(LocalRanksTest, AnEngineMakesItsRanksAndEndsThem) {
   }
 }
 
+// Each rank uploads it with the plan, whether it drafts or not.
+TEST_F(LocalRanksTest, APredictionIsDraftedOnAllRanks) {
+  Request predicted = request(7, 9, 40);
+  predicted.prediction_token_ids = expected(7, 9, 40);
+  for (const bool stages : {false, true}) {
+    EngineConfig two = config(3);
+    two.cpu_threads = 1;
+    (stages ? two.parallel.pipeline_parallel_size : two.parallel.tensor_parallel_size) = 2;
+    const auto engine = make(two);
+    ASSERT_NE(engine, nullptr);
+    const RequestOutput output = engine->generate({predicted})[0];
+    EXPECT_EQ(output.token_ids, predicted.prediction_token_ids) << stages;
+    EXPECT_GE(output.stats.num_accepted_prediction_tokens, 27) << stages;
+  }
+}
+
 TEST_F(LocalRanksTest, StartsAndEndsManyTimes) {
   for (int i = 0; i < 20; ++i) {
     EngineConfig several = config(0);

@@ -68,6 +68,37 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   EXPECT_EQ(state.stats.num_prompt_tokens, 5);
 }
 
+TEST(RequestBuilder, APredictionGoesToADrafterThatLooksItUp) {
+  RequestLimits limits = kLimits;
+  limits.drafters = {{"eagle", 2}, {"ngram", 4, true}};
+  limits.max_prediction = 3;
+  Request request = request_of(5);
+  request.prediction_token_ids = {11, 12, 13, 14};
+  const auto built = build(request, 0, limits);
+  ASSERT_TRUE(built.ok()) << built.status().message();
+  const RequestState& state = *built.value().front();
+  EXPECT_EQ(state.sequence.drafter, 1);
+  EXPECT_TRUE(state.sequence.is_predicted);
+  EXPECT_EQ(state.params.num_prediction, 3) << "as many as a slot has room for";
+  EXPECT_EQ(state.init_words, (std::vector<uint32_t>{11, 12, 13}));
+
+  const auto without = [&](const std::function<void(Request&, RequestLimits&)>& change) {
+    Request other = request;
+    RequestLimits other_limits = limits;
+    change(other, other_limits);
+    const auto plain = build(other, 0, other_limits);
+    ASSERT_TRUE(plain.ok()) << plain.status().message();
+    EXPECT_EQ(plain.value().front()->params.num_prediction, 0);
+    EXPECT_FALSE(plain.value().front()->sequence.is_predicted);
+    EXPECT_TRUE(plain.value().front()->init_words.empty());
+  };
+  without([](Request& r, RequestLimits&) { r.speculative.method = "eagle"; });
+  without([](Request& r, RequestLimits&) { r.speculative.enabled = false; });
+  without([](Request&, RequestLimits& l) { l.drafters = {{"eagle", 2}}; });
+  without([](Request&, RequestLimits& l) { l.drafters.clear(); });
+  expect_refused([](Request& r) { r.prediction_token_ids = {1, 50}; }, "prediction token id 50");
+}
+
 TEST(RequestBuilder, IgnoreEosLeavesOnlyTheRequestsIds) {
   Request request = request_of(5);
   request.sampling.ignore_eos = true;

@@ -16,8 +16,8 @@ const RequestLimits kLimits{.max_model_len = 100,
                             .eos_token_ids = {}};
 constexpr SlotLengths kLengths{.prompt_len = 5, .max_len = 21, .max_drafts = 3};
 
-SlotWishes wishes_of(const Request& request, const std::vector<int32_t>& bad_words = {}) {
-  auto wishes = slot_wishes(request, kLengths, bad_words, kLimits, 0);
+SlotWishes wishes_of(const Request& request, const SlotIds& ids = {}) {
+  auto wishes = slot_wishes(request, kLengths, ids, kLimits, 0);
   EXPECT_TRUE(wishes.ok()) << wishes.status().message();
   return std::move(wishes).value();
 }
@@ -37,16 +37,18 @@ TEST(SlotParams, TheListsFollowOneAnother) {
   Request request;
   request.sampling.logit_bias = {{7, 1.5f}, {9, -2.0f}};
   request.sampling.allowed_token_ids = {{0, 33, 69}};
-  const SlotWishes wishes = wishes_of(request, {1, 8, 2, 4, 5});
+  const SlotWishes wishes = wishes_of(request, {{1, 8, 2, 4, 5}, {44, 45}});
   EXPECT_EQ(wishes.params.num_logit_bias, 2);
   EXPECT_EQ(wishes.params.num_bad_word_ints, 5);
   EXPECT_EQ(wishes.params.has_allowed_ids, 1);
+  EXPECT_EQ(wishes.params.num_prediction, 2);
   const std::vector<uint32_t> expected = {7,  std::bit_cast<uint32_t>(1.5f),
                                           9,  std::bit_cast<uint32_t>(-2.0f),
                                           1,  8,
                                           2,  4,
                                           5,  1u,
-                                          2u, 1u << 5};
+                                          2u, 1u << 5,
+                                          44, 45};
   EXPECT_EQ(wishes.init_words, expected);
   EXPECT_EQ(wishes.features, uint32_t{kShapesLogits});
 }

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
 
 #include "engine/dialled_engine.h"
@@ -172,6 +174,107 @@ TEST_F(Speculation, ARequestChoosesItsDrafter) {
   too_many.speculative.method = "draft_model";
   too_many.speculative.num_speculative_tokens = 3;
   EXPECT_NE(engine->generate({too_many})[0].status.message().find("0 to 2"), std::string::npos);
+}
+
+// What requests(8, max_tokens) will emit, and predictions that are off in one way or another.
+std::vector<Request> predicted(std::vector<Request> all, const DialledCycle& cycle) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<int32_t>& ids = all[i].prediction_token_ids;
+    const int begin = 37 * static_cast<int>(i) + static_cast<int>(all[i].prompt_token_ids.size());
+    for (int t = 0; t < all[i].sampling.max_tokens; ++t) ids.push_back(cycle.at(begin + t));
+    if (i == 1) std::reverse(ids.begin(), ids.end());
+    if (i == 2) ids.resize(ids.size() / 3);
+    if (i == 3) ids.erase(ids.begin() + 20, ids.begin() + 30);
+    if (i == 4) ids.insert(ids.begin() + 20, 5, ids.front());
+    if (i == 5) ids.clear();
+  }
+  return all;
+}
+
+void expect_predictions_to_be_drafted(const std::vector<RequestOutput>& outputs, int max_tokens) {
+  const auto& stats = [&](size_t i) -> const RequestStats& { return outputs[i].stats; };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_LE(stats(i).num_prediction_draft_tokens, stats(i).num_draft_tokens) << i;
+    EXPECT_LE(stats(i).num_accepted_prediction_tokens, stats(i).num_prediction_draft_tokens) << i;
+  }
+  for (const size_t right : {0, 6, 7}) {
+    EXPECT_EQ(stats(right).num_accepted_prediction_tokens,
+              stats(right).num_prediction_draft_tokens);
+    EXPECT_LE(stats(right).num_steps, 2 + max_tokens / (kDrafts + 1));
+  }
+  EXPECT_GT(stats(2).num_accepted_prediction_tokens, max_tokens / 4);
+  EXPECT_GT(stats(3).num_accepted_prediction_tokens, max_tokens / 2) << "it goes on behind a gap";
+  EXPECT_GT(stats(4).num_accepted_prediction_tokens, max_tokens / 2) << "and behind what is not";
+  EXPECT_EQ(stats(5).num_prediction_draft_tokens, 0) << "it has none";
+}
+
+TEST_F(Speculation, APredictionIsDraftedAndTheTextStays) {
+  const auto engine = make(config_with("ngram"));
+  ASSERT_NE(engine, nullptr);
+  const auto outputs = engine->generate(predicted(requests(8, 100), cycle()));
+  expect_dialled_text(outputs, 100);
+  expect_predictions_to_be_drafted(outputs, 100);
+  EXPECT_GT(engine->stats().requests.num_accepted_prediction_tokens, 300);
+  // Their prompts are in the prefix cache now, and so is what they wrote.
+  const auto again = engine->generate(predicted(requests(8, 100), cycle()));
+  expect_dialled_text(again, 100);
+  expect_predictions_to_be_drafted(again, 100);
+}
+
+TEST_F(Speculation, PredictionsSurvivePreemptionAndChoices) {
+  EngineConfig small = config_with("ngram");
+  small.num_gpu_blocks_override = 30;
+  const auto engine = make(small);
+  ASSERT_NE(engine, nullptr);
+  const auto outputs = engine->generate(predicted(requests(8, 100), cycle()));
+  expect_dialled_text(outputs, 100);
+  EXPECT_GT(engine->stats().requests.num_preemptions, 0);
+  EXPECT_GT(outputs[7].stats.num_accepted_prediction_tokens, 60);
+
+  Request twice = predicted(requests(1, 40), cycle())[0];
+  twice.sampling.n = 2;
+  std::map<int, std::vector<int32_t>> choices;
+  std::map<int, RequestStats> stats;
+  std::promise<void> ended;
+  ASSERT_TRUE(engine
+                  ->submit(
+                      twice,
+                      [&](const RequestOutput& output) {
+                        auto& ids = choices[output.index];
+                        ids.insert(ids.end(), output.token_ids.begin(), output.token_ids.end());
+                        stats[output.index] = output.stats;
+                        if (output.request_finished) ended.set_value();
+                      },
+                      nullptr)
+                  .ok());
+  ended.get_future().wait();
+  EXPECT_EQ(choices[0], choices[1]);
+  for (const int choice : {0, 1}) EXPECT_GT(stats[choice].num_accepted_prediction_tokens, 25);
+}
+
+// A prediction takes the drafter that looks it up, whatever the first one is.
+TEST_F(Speculation, APredictionChoosesTheDrafter) {
+  EngineConfig two = config();
+  two.speculative = {set().drafter("eagle", 3), set().drafter("ngram", 3)};
+  const auto engine = make(two);
+  ASSERT_NE(engine, nullptr);
+  std::vector<Request> all = predicted(requests(8, 60), cycle());
+  all[7].speculative.method = "eagle";
+  const auto outputs = engine->generate(all);
+  expect_dialled_text(outputs, 60);
+  EXPECT_GT(outputs[0].stats.num_accepted_prediction_tokens, 40);
+  EXPECT_EQ(outputs[7].stats.num_prediction_draft_tokens, 0);
+  EXPECT_GT(outputs[7].stats.num_draft_tokens, 0);
+}
+
+TEST_F(Speculation, WithoutALookUpAPredictionHasNoEffect) {
+  for (const EngineConfig& other : {config(), config_with("eagle")}) {
+    const auto engine = make(other);
+    ASSERT_NE(engine, nullptr);
+    const auto outputs = engine->generate(predicted(requests(4, 30), cycle()));
+    expect_dialled_text(outputs, 30);
+    EXPECT_EQ(sum_of(outputs).num_prediction_draft_tokens, 0);
+  }
 }
 
 // Tokens a step with the rule `synthetic`, alone.

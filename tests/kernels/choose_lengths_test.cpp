@@ -155,6 +155,26 @@ TEST_F(ChooseLengthsTest, ANewSlotStartsFromAllOthers) {
   EXPECT_EQ(hopeless.slots[0].draft.wanted, 0);
 }
 
+TEST_F(ChooseLengthsTest, ASlotWithAPredictionLearnsByItself) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 3);
+  add_slot(d, 1, 3);
+  d.slots[0].draft.num_rated = d.slots[1].draft.num_rated = 0;
+  d.set_prediction(0, {1, 2, 3});
+  d.priors[0].num_rated = 100;
+  std::fill_n(d.priors[0].rates, kMaxDrafts, uint16_t{600});
+  const DraftRates prior = d.priors[0];
+  set_result(d, 0, 2, 2, 3);
+  set_result(d, 1, 0, 0, 1);
+  run(d, {0, 1000, 1100, 1200, 1300, 1400}, 50);
+  EXPECT_EQ(d.slots[0].draft.wanted, 3);
+  EXPECT_GT(d.slots[0].draft.rates[0], draft_math::kFirstRate);
+  EXPECT_EQ(d.slots[1].draft.wanted, 0);
+  EXPECT_EQ(d.priors[0].rates[0], prior.rates[0]);
+  EXPECT_EQ(d.priors[0].num_rated, prior.num_rated);
+  EXPECT_EQ(d.priors[0].since_draft, prior.since_draft + 1) << "of the other slot's tokens";
+}
+
 TEST_F(ChooseLengthsTest, ARestingSlotIsProbed) {
   const std::vector<int32_t> row_ns = {0, 1000, 2000, 3000, 4000, 5000, 6000};  // no draft pays
   for (const auto& [since, want] : {std::pair{63, 0}, {64, 1}, {1000, 1}}) {

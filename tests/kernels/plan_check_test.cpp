@@ -11,7 +11,7 @@ struct PlanCheck : testing::Test {
     batch.num_slots = 3;
     batch.max_blocks = 4;
     batch.block_size = 8;
-    batch.lists = {&bias, &ints, &mask, 5};
+    batch.lists = {&bias, &ints, &mask, 5, 3, &ints};
     header.num_tokens = 10;
     header.num_words = 20;
   }
@@ -59,6 +59,21 @@ TEST_F(PlanCheck, ListsNeedTheirMemory) {
   EXPECT_FALSE(is_valid_init(init, header, batch));
   init.params = {};
   init.params.has_allowed_ids = 1;
+  EXPECT_FALSE(is_valid_init(init, header, batch));
+}
+
+TEST_F(PlanCheck, APredictionFitsIntoItsSlot) {
+  SlotInit init{0, 0, 0, 17, {}};
+  init.params.num_prediction = 3;
+  EXPECT_EQ(list_words(init.params, batch.lists), 3);
+  EXPECT_TRUE(is_valid_init(init, header, batch));
+  init.word_offset = 18;
+  EXPECT_FALSE(is_valid_init(init, header, batch));
+  init.word_offset = 0;
+  init.params.num_prediction = 4;
+  EXPECT_FALSE(is_valid_init(init, header, batch));
+  init.params.num_prediction = 1;
+  batch.lists.prediction = nullptr;
   EXPECT_FALSE(is_valid_init(init, header, batch));
 }
 

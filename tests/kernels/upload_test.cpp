@@ -50,6 +50,25 @@ TEST_F(UploadTest, OnlySpansLeavesTheSlotsAlone) {
   EXPECT_EQ(device.spans[0].draft_rows, 7);
 }
 
+TEST_F(UploadTest, APredictionFollowsTheOtherLists) {
+  StepData d{sizes_};
+  d.slots[2].from_prediction = 1;
+  push(d);
+  const PlanView plan = entry(0);
+  *plan.header = {0, 0, 1, 0, 0, 6};
+  plan.inits[0] = SlotInit{2, 5, 4, 1, {}};
+  plan.inits[0].params.has_allowed_ids = 1;
+  plan.inits[0].params.num_prediction = 3;
+  for (uint32_t i = 0; i < 6; ++i) plan.words[i] = 70 + i;
+  upload(queue(), args(0));
+  pull(d);
+  EXPECT_EQ(d.params[2].num_prediction, 3);
+  EXPECT_EQ(d.slots[2].from_prediction, 0);
+  EXPECT_EQ(d.allowed_ids[2 * 2 + 1], 72u);
+  const auto ids = d.prediction.begin() + 2 * sizes_.max_prediction;
+  EXPECT_EQ(Ids(ids, ids + 4), (Ids{73, 74, 75, 0}));
+}
+
 TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   StepData d{sizes_};
   d.set_sequence(1, {60, 61, 62, 63, 64, 65}, 5);

@@ -38,5 +38,14 @@ TEST(Usage, DraftedTokensAreToldWhereThereAreAny) {
   EXPECT_EQ(drafted["completion_tokens_details"]["rejected_prediction_tokens"], 3);
 }
 
+TEST(Usage, APredictionThatWasDraftedIsCountedByItself) {
+  RequestStats predicted = stats(3, 9, 12, 7);
+  predicted.num_prediction_draft_tokens = 8;
+  predicted.num_accepted_prediction_tokens = 6;
+  const UsageCounts counts = usage_counts({predicted, stats(3, 2, 5, 5)});
+  EXPECT_EQ(counts.accepted, 6);
+  EXPECT_EQ(counts.rejected, 2);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -14,6 +14,7 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   logit_bias.resize(rows * kMaxLogitBias);
   bad_words.resize(rows * kMaxBadWordInts);
   allowed_ids.resize(rows * static_cast<size_t>((sizes.vocab + 31) / 32));
+  prediction.resize(rows * static_cast<size_t>(sizes.max_prediction));
   token_pages.resize(blocks * static_cast<size_t>(sizes.block_size));
   page_headers.resize(blocks, PageHeader{-1, 0, 1, 0, {}});
   priors.resize(kMaxDrafters);
@@ -103,6 +104,11 @@ void StepData::set_allowed_ids(int slot, const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) mask[id / 32] |= 1u << (id % 32);
 }
 
+void StepData::set_prediction(int slot, const std::vector<int32_t>& ids) {
+  params[static_cast<size_t>(slot)].num_prediction = static_cast<int32_t>(ids.size());
+  std::copy(ids.begin(), ids.end(), prediction.begin() + int64_t{slot} * sizes.max_prediction);
+}
+
 void StepTest::push(const StepData& d) {
   sizes_ = d.sizes;
   batch_ = {to_device(d.params),
@@ -116,7 +122,7 @@ void StepTest::push(const StepData& d) {
             sizes_.block_size,
             sizes_.num_slots,
             {to_device(d.logit_bias), to_device(d.bad_words), to_device(d.allowed_ids),
-             (sizes_.vocab + 31) / 32}};
+             (sizes_.vocab + 31) / 32, sizes_.max_prediction, to_device(d.prediction)}};
   tensors_ = {to_device(std::vector<StepCounts>{d.counts}),
               to_device(d.span_states),
               to_device(d.token_ids),
@@ -146,6 +152,7 @@ void StepTest::pull(StepData& d) {
   d.logit_bias = read(batch_.lists.logit_bias, d.logit_bias.size());
   d.bad_words = read(batch_.lists.bad_words, d.bad_words.size());
   d.allowed_ids = read(batch_.lists.allowed_ids, d.allowed_ids.size());
+  d.prediction = read(batch_.lists.prediction, d.prediction.size());
   d.token_pages = read(batch_.token_pages, d.token_pages.size());
   d.page_headers = read(batch_.page_headers, d.page_headers.size());
   d.priors = read(batch_.priors, d.priors.size());

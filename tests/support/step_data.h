@@ -24,6 +24,7 @@ struct StepSizes {
   PlanLimits limits{4, 32, 32, 64};
   ResultLimits result_limits{4, 0, 0, 0};
   int32_t vocab = 64;
+  int32_t max_prediction = 32;
 };
 
 // Everything that the step ops touch, in host vectors.
@@ -43,6 +44,7 @@ struct StepData {
   void set_logit_bias(int slot, const std::vector<LogitBias>& biases);
   void set_bad_words(int slot, const std::vector<std::vector<int32_t>>& words);
   void set_allowed_ids(int slot, const std::vector<int32_t>& ids);
+  void set_prediction(int slot, const std::vector<int32_t>& ids);
 
   StepSizes sizes;
   std::vector<SlotParams> params;
@@ -55,6 +57,7 @@ struct StepData {
   std::vector<LogitBias> logit_bias;  // rows of kMaxLogitBias
   std::vector<int32_t> bad_words;     // rows of kMaxBadWordInts
   std::vector<uint32_t> allowed_ids;  // rows of ceil(vocab / 32)
+  std::vector<int32_t> prediction;    // rows of max_prediction
   PlanHeader header{};
   std::vector<SpanPlan> spans;
   StepCounts counts{};

@@ -48,12 +48,15 @@ void update_rates(const Lengths& lengths) {
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
     DraftState& draft = lengths.state(i).draft;
-    if (draft.num_rated == 0) draft_math::start_rates(draft, lengths.prior());
-    step.committed += result.spans[i].num_committed;
+    const bool predicted = draft_math::is_predicted(a.batch.params[lengths.plan.spans[i].slot]);
+    if (draft.num_rated == 0) {
+      draft_math::start_rates(draft, predicted ? DraftRates{} : lengths.prior());
+    }
+    if (!predicted) step.committed += result.spans[i].num_committed;
     const draft_math::Verification v = draft_math::verification_of(result.spans[i]);
     if (v.drafted == 0) continue;
     draft_math::rate_slot(draft, v);
-    note(step, v);
+    if (!predicted) note(step, v);
   }
   draft_math::rate_prior(lengths.prior(), step);
 }

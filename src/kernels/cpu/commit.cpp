@@ -85,6 +85,7 @@ void commit_ids(const CommitArgs& a, const SpanState& span, SpanResult& result) 
   state.num_drafts = 0;
   keep_entries(a.batch, span.slot);
   result.num_drafted = num_drafted;
+  result.from_prediction = state.from_prediction;
   result.num_accepted = std::min(accepted, result.num_committed);
   result.finish = state.finished;
   std::copy_n(v.drafts, num_drafted, result.drafts);

@@ -46,8 +46,10 @@ void copy_lists(const SlotLists& lists, const SlotInit& init, const uint32_t* wo
   const SlotParams& params = init.params;
   take(lists.logit_bias + int64_t{init.slot} * kMaxLogitBias, 2 * params.num_logit_bias);
   take(lists.bad_words + int64_t{init.slot} * kMaxBadWordInts, params.num_bad_word_ints);
-  if (params.has_allowed_ids == 0) return;
-  take(lists.allowed_ids + int64_t{init.slot} * lists.mask_words, lists.mask_words);
+  if (params.has_allowed_ids != 0) {
+    take(lists.allowed_ids + int64_t{init.slot} * lists.mask_words, lists.mask_words);
+  }
+  take(lists.prediction + int64_t{init.slot} * lists.max_prediction, params.num_prediction);
 }
 
 void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* words) {
@@ -60,6 +62,7 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.computed = init.computed;
   state.finished = static_cast<int32_t>(DeviceFinish::kNone);
   state.num_drafts = 0;
+  state.from_prediction = 0;
   state.draft = DraftState{};
 }
 

@@ -86,12 +86,13 @@ __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     DraftState& draft = args.batch.slots[plan.spans[i].slot].draft;
-    if (draft.num_rated == 0) dm::start_rates(draft, prior);
-    atomicAdd(&step.committed, result.spans[i].num_committed);
+    const bool predicted = dm::is_predicted(args.batch.params[plan.spans[i].slot]);
+    if (draft.num_rated == 0) dm::start_rates(draft, predicted ? DraftRates{} : prior);
+    if (!predicted) atomicAdd(&step.committed, result.spans[i].num_committed);
     const dm::Verification v = dm::verification_of(result.spans[i]);
     if (v.drafted == 0) continue;
     dm::rate_slot(draft, v);
-    note(step, v);
+    if (!predicted) note(step, v);
   }
   __syncthreads();
   if (threadIdx.x == 0) dm::rate_prior(prior, step);

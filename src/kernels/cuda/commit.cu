@@ -111,6 +111,7 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   result.slot = span.slot;
   result.num_committed = 0;
   result.num_drafted = 0;
+  result.from_prediction = 0;
   result.num_accepted = 0;
   result.finish = static_cast<int32_t>(DeviceFinish::kNone);
   result.logits_begin = span.logits_begin;
@@ -119,6 +120,7 @@ __global__ void __launch_bounds__(kThreads) commit_kernel(CommitArgs args) {
   if (has_sampled(span)) {
     result.num_drafted = num_verified(span, args.batch.params[span.slot], slot);
     for (int i = 0; i < result.num_drafted; ++i) result.drafts[i] = slot.drafts[i];
+    result.from_prediction = slot.from_prediction;
     append_ids(args, span, result);
     keep_entries(args.batch, result);
   } else {

@@ -37,6 +37,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.computed = init.computed;
       slot.finished = static_cast<int32_t>(DeviceFinish::kNone);
       slot.num_drafts = 0;
+      slot.from_prediction = 0;
       slot.draft = DraftState{};
     }
   }
@@ -56,8 +57,15 @@ __device__ void copy_lists(const SlotLists& lists, const SlotInit* inits, int co
     copy_words(reinterpret_cast<uint32_t*>(lists.bad_words + int64_t{init.slot} * kMaxBadWordInts),
                words, params.num_bad_word_ints);
     words += params.num_bad_word_ints;
-    if (params.has_allowed_ids == 0) continue;
-    copy_words(lists.allowed_ids + int64_t{init.slot} * lists.mask_words, words, lists.mask_words);
+    if (params.has_allowed_ids != 0) {
+      copy_words(lists.allowed_ids + int64_t{init.slot} * lists.mask_words, words,
+                 lists.mask_words);
+      words += lists.mask_words;
+    }
+    if (params.num_prediction == 0) continue;
+    copy_words(
+        reinterpret_cast<uint32_t*>(lists.prediction + int64_t{init.slot} * lists.max_prediction),
+        words, params.num_prediction);
   }
 }
 
