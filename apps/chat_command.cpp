@@ -213,6 +213,7 @@ int chat(const ChatOptions& options) {
 
 void add_chat_command(CLI::App& app, std::function<int()>* run) {
   auto options = std::make_shared<ChatOptions>();
+  options->engine.config.measure_when_idle = true;
   CLI::App* command = app.add_subcommand("chat", "Talk with a model in the terminal");
   command->add_option("--system", options->system, "System text of the conversation");
   command

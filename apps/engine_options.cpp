@@ -7,6 +7,7 @@
 #include "default_model.h"
 #include "download_progress_text.h"
 #include "engine_choices.h"
+#include "engine/step_time_cache.h"
 #include "file_validators.h"
 #include "flag_table.h"
 #include "interrupt.h"
@@ -163,10 +164,15 @@ void EngineOptions::add_to(CLI::App& app, bool positional_model) {
   app.add_option(
          "--step-time-table", config.step_time_table,
          "JSON file of the costs that the length policy adaptive reckons with: read where it "
-         "exists, otherwise measured at start and written (default: measured)")
+         "exists, otherwise measured at start and written (default: that of --step-time-cache)")
       ->group("Speculation")
       ->type_name(kFileType)
       ->check(file_in_a_folder());
+  app.add_option("--step-time-cache", step_time_cache,
+                 "Folder that keeps measured costs for later starts, or off (default: "
+                 "foretoken/step-times in XDG_CACHE_HOME or ~/.cache)")
+      ->type_name("FOLDER|off")
+      ->group("Speculation");
   app.add_option("--profile", config.profile,
                  "File for what the engine's threads and the device did, step by step, as "
                  "chrome://tracing and ui.perfetto.dev show it, written when the engine ends; "
@@ -199,6 +205,8 @@ Result<EngineConfig> EngineOptions::resolve() const {
                      " was not found; name a model folder with --model");
   }
   FT_ASSIGN_OR_RETURN(resolved.speculative, speculative.resolve(resolved.model));
+  resolved.step_time_cache = step_time_cache.empty() ? default_step_time_folder() : step_time_cache;
+  if (step_time_cache == "off") resolved.step_time_cache.clear();
   if (resolved.speculative.empty() && !resolved.step_time_table.empty()) {
     return invalid_argument(
         "--step-time-table is for speculation; add --speculative-config or remove it");

@@ -17,7 +17,8 @@ struct EngineOptions {
   EngineConfig config;
   SpeculativeFlags speculative;
   GraphFlags graphs;
-  VllmFlags vllm;  // those that have no effect here
+  VllmFlags vllm;               // those that have no effect here
+  std::string step_time_cache;  // a folder, or off; empty: the default folder
   std::string log_level = "info";
   std::string log_format = "text";
 

@@ -87,6 +87,7 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   init_logging(options.engine.log_level.c_str());
   if (options.engine.log_format == "json") use_json_logs();
   for (const std::string& warning : warnings) FT_LOG(warn, "{}", warning);
+  options.engine.config.measure_when_idle = true;
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
   FT_RETURN_IF_ERROR(options.finish(config));
   // A port in use is known before a large model is loaded.

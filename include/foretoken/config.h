@@ -102,8 +102,14 @@ struct EngineConfig {
   // The drafters; the first serves requests that name none. Empty: no speculation.
   std::vector<SpeculativeConfig> speculative;
   // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise
-  // measured at start and written there; empty: measured.
+  // measured at start and written there; empty: found in step_time_cache, or measured.
   std::string step_time_table;
+  // Folder in which measured tables are kept for later starts with the same device, model and
+  // configuration; empty: nowhere.
+  std::string step_time_cache;
+  // Without a table: true measures between requests, as soon as the engine has none, and until then
+  // next to nothing is drafted; false measures at start. Several ranks measure at start.
+  bool measure_when_idle = false;
 
   bool disable_log_stats = false;  // true: no lines about speculation in the log
 

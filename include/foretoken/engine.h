@@ -84,6 +84,9 @@ struct EngineInfo {
   std::vector<DrafterInfo> drafters;  // in the order of EngineConfig
   std::string rejection_sample_method;
   std::string step_times;  // the table that the adaptive policy reckons with, to read; or empty
+  // Where it came from at start: file, cache, measured, or guess, which is measured between
+  // requests and not shown above; empty: no policy is adaptive.
+  std::string step_times_source;
   bool batch_invariant = true;
   int64_t num_parameters = 0;
   int vocab_size = 0;

@@ -63,6 +63,12 @@ class Device {
   virtual void* allocate(size_t bytes, MemoryKind kind) = 0;
   virtual void deallocate(void* pointer, MemoryKind kind) = 0;
 
+  // Large allocations that no op of any queue uses meanwhile: marks what of them is in memory, and
+  // gives back to the system what came in since then, which reads as zeros afterwards. For memory
+  // that was only tried out. Nothing where memory is taken when it is allocated.
+  virtual void mark_touched() {}
+  virtual void give_back_touched() {}
+
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 
   // What the collective ops of this device's queue meet the other ranks with. All ranks of `link`

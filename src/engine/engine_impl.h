@@ -26,6 +26,8 @@
 #include "engine/start_seat.h"
 #include "engine/step_bench.h"
 #include "engine/step_memory.h"
+#include "engine/step_profile.h"
+#include "engine/step_time_cache.h"
 #include "engine/step_trace.h"
 #include "sched/scheduler.h"
 #include "text/chat_template.h"
@@ -87,14 +89,23 @@ class EngineImpl final : public Engine {
   // Before the runner, which keeps the queue.
   Status start_trace(const EngineConfig& config);
   Status make_runner(const EngineConfig& config, const TestHooks& hooks);
-  Status find_step_times(const EngineConfig& config);
+  Status find_step_times(const EngineConfig& config, Start start);
+  Result<bool> find_cached_step_times(const EngineConfig& config);
+  Status use_step_times(const char* source);
+  void guess_step_times();
+  StepProfileConfig profile_config(const EngineConfig& config) const;
+  Result<StepTimes> run_profile(const EngineConfig& config, const StepProfileConfig& profile);
   Status measure_step_times(const EngineConfig& config);
+  void measure_between_requests(const EngineConfig& config);
+  Status give_back_touched();
   Status share_step_times();
+  StepTimeCache step_time_cache(const EngineConfig& config) const;
+  std::optional<size_t> uncovered_drafter(const StepTimes& times) const;
   // What a step-time table tells of its engine, beside the names of the drafters.
   std::string measured_on(const EngineConfig& config) const;
   Status check_step_times(const EngineConfig& config) const;
   // Makes the length policy.
-  Status prepare_speculation(const EngineConfig& config, StartClock& clock);
+  Status prepare_speculation(const EngineConfig& config, Start start, StartClock& clock);
   // Checks a request and takes its id; what comes next is push, prepare or forget.
   Result<GrammarService::Choices> admit(Request request, OutputCallback callback);
   // Hands choices, of one request or several, to the engine thread; false when it takes no more.
@@ -130,7 +141,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
   std::unique_ptr<Scheduler> scheduler_;
-  StepTimes step_times_;
+  StepTimes step_times_;         // once the loop runs, the engine thread's
+  bool measures_later_ = false;  // those were guessed
   std::unique_ptr<LengthPolicy> policy_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<OutputRing> ring_;

@@ -1,6 +1,7 @@
 #include "engine/engine_loop.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/thread_role.h"
@@ -92,15 +93,11 @@ Status EngineLoop::error() const {
 
 void EngineLoop::main() {
   set_thread_role(ThreadRole::kEngine, "ft-engine");
-  for (;;) {
-    take_in();
-    note_occupancy();
-    if (intake_.stopping()) break;
-    const bool planned = plan_and_submit();
-    const uint64_t in_flight = num_submitted_ - num_reconciled_;
-    if (in_flight == static_cast<uint64_t>(steps_in_flight_) || (!planned && in_flight > 0)) {
-      wait_and_reconcile();
-    } else if (!planned) {
+  while (!intake_.stopping()) {
+    if (serve() || intake_.stopping()) continue;
+    if (idle_work_ && live_.empty()) {
+      std::exchange(idle_work_, nullptr)();
+    } else {
       intake_.wait();
     }
   }
@@ -109,6 +106,33 @@ void EngineLoop::main() {
   while (num_reconciled_ < num_submitted_) wait_and_reconcile();
   if (feed_ != nullptr && !failed_.load()) (void)feed_->end();
   outputs_.close();
+}
+
+// Plans, submits or reconciles a step; false when there is none.
+bool EngineLoop::serve() {
+  take_in();
+  note_occupancy();
+  if (intake_.stopping()) return false;
+  const bool planned = plan_and_submit();
+  const uint64_t in_flight = num_submitted_ - num_reconciled_;
+  const bool waits =
+      in_flight == static_cast<uint64_t>(steps_in_flight_) || (!planned && in_flight > 0);
+  if (waits) wait_and_reconcile();
+  return planned || waits;
+}
+
+Status EngineLoop::serve_until_idle() {
+  while (!intake_.stopping()) {
+    if (serve() || intake_.stopping()) continue;
+    if (failed_.load()) break;
+    if (live_.empty()) return {};
+    intake_.wait();
+  }
+  return aborted("the engine ends");
+}
+
+void EngineLoop::end_turn(uint64_t next_step) {
+  num_submitted_ = num_finished_ = num_reconciled_ = resumed_at_ = next_step;
 }
 
 void EngineLoop::take_in() {
@@ -319,8 +343,8 @@ int64_t EngineLoop::num_computed(const StepPlan& plan, const ResultView& view) c
 
 // The stamps of the step before `step` are complete.
 void EngineLoop::note_step(uint64_t step) {
+  if (step == resumed_at_) return;
   clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
-  if (step == 0) return;
   const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
   const int64_t ns = before.end_ns - before.begin_ns;
   pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);

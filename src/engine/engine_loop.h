@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -44,6 +45,16 @@ class EngineLoop {
              std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0));
   ~EngineLoop();
 
+  // Before `start`: what the engine thread does once, as soon as no request is there. It may take
+  // long, as it goes in turns. Between them it asks whether anybody waits, and then serves until
+  // nobody does: Aborted when the loop ends. A turn's own steps begin with next_step, and end_turn
+  // tells the number behind them.
+  void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
+  bool has_work() const { return intake_.has_news() || !live_.empty(); }
+  Status serve_until_idle();
+  uint64_t next_step() const { return num_submitted_; }
+  void end_turn(uint64_t next_step);
+
   void start();
   // Ends all requests with kAbort, waits for the steps in flight and joins.
   void stop();
@@ -71,6 +82,7 @@ class EngineLoop {
 
  private:
   void main();
+  bool serve();
   void take_in();
   void add_submitted(RequestState* request);
   void end_requested();
@@ -121,6 +133,8 @@ class EngineLoop {
   std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
   bool holds_ = false;                         // some sequence is held
   bool rested_ = true;                         // there was nothing to plan since the last step
+  std::function<void()> idle_work_;
+  uint64_t resumed_at_ = 0;  // the step before is no request's
   uint64_t num_submitted_ = 0;
   uint64_t num_finished_ = 0;  // of those; the others have only begun
   uint64_t num_reconciled_ = 0;

@@ -15,7 +15,6 @@
 #include "engine/rank_loop.h"
 #include "engine/resolve_config.h"
 #include "engine/speculative_checks.h"
-#include "engine/step_profile.h"
 #include "gguf/model_texts.h"
 #include "group/local_link.h"
 #include "model/registry.h"
@@ -132,7 +131,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(start_trace(resolved));
   FT_RETURN_IF_ERROR(make_runner(resolved, hooks));
   clock.end_phase("memory");
-  FT_RETURN_IF_ERROR(prepare_speculation(resolved, clock));
+  FT_RETURN_IF_ERROR(prepare_speculation(resolved, start, clock));
   FT_RETURN_IF_ERROR(ranks_.least(0, "waiting for all ranks to start").status());
   if (start == Start::kServing && ranks_.is_first()) {
     FT_RETURN_IF_ERROR(make_grammars(resolved, hooks));
@@ -288,82 +287,7 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
   return {};
 }
 
-// From the file that the configuration names, where it exists; otherwise measured, and kept there.
-// Rank 0's file and rank 0's clock are those of all ranks.
-Status EngineImpl::find_step_times(const EngineConfig& config) {
-  const std::string& file = config.step_time_table;
-  std::error_code error;
-  FT_ASSIGN_OR_RETURN(const int64_t has_file,
-                      ranks_.of_first(!file.empty() && std::filesystem::exists(file, error) ? 1 : 0,
-                                      "choosing the step time table"));
-  if (has_file == 0) {
-    FT_RETURN_IF_ERROR(measure_step_times(config));
-  } else if (ranks_.is_first()) {
-    FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
-    FT_RETURN_IF_ERROR(check_step_times(config));
-  }
-  const bool writes = ranks_.is_first() && (seat_ == nullptr || seat_->is_first());
-  if (has_file == 0 && writes && !file.empty()) {
-    FT_RETURN_IF_ERROR(write_step_times(step_times_, file));
-  }
-  return share_step_times();
-}
-
-std::string EngineImpl::measured_on(const EngineConfig& config) const {
-  const ModelConfig& model = model_->config();
-  return device_->name() + "; " + model.architecture + " of " +
-         std::to_string(model_->num_weights()) + " parameters in " +
-         std::to_string(model_->weight_bytes() >> 20) + " MiB, " + dtype_name(model.dtype) +
-         ", KV cache " + config.kv_cache_dtype + "; " +
-         std::to_string(config.parallel.tensor_parallel_size) + " x " +
-         std::to_string(config.parallel.pipeline_parallel_size) + " ranks";
-}
-
-Status EngineImpl::check_step_times(const EngineConfig& config) const {
-  const std::string& file = config.step_time_table;
-  const std::string own = measured_on(config);
-  if (!step_times_.measured_on.empty() && step_times_.measured_on != own) {
-    return invalid_argument("--step-time-table " + file + " was measured on " +
-                            step_times_.measured_on + ", but this is " + own +
-                            "; name another file, or delete it to measure again");
-  }
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    const DrafterTraits& traits = drafters_[i]->traits();
-    if (step_times_.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts)) continue;
-    return invalid_argument("--step-time-table " + file + " has no times for " +
-                            std::to_string(traits.max_drafts) + " drafts of '" + drafter_names_[i] +
-                            "'; name another file, or delete it to measure again");
-  }
-  return {};
-}
-
-Status EngineImpl::share_step_times() {
-  if (ranks_.is_alone()) return {};
-  FT_ASSIGN_OR_RETURN(const std::string json,
-                      ranks_.of_first(step_times_to_json(step_times_), "sharing the step times"));
-  FT_ASSIGN_OR_RETURN(step_times_, parse_step_times(json, "rank 0's step times"));
-  return {};
-}
-
-Status EngineImpl::measure_step_times(const EngineConfig& config) {
-  std::vector<Drafter*> drafters;
-  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
-  if (seat_ != nullptr) seat_->wait_for_others();
-  StepProfile profile(
-      *device_, *queue_, *runner_, *memory_, std::move(drafters),
-      {.drafter_names = drafter_names_,
-       .max_len = config.max_model_len,
-       .max_rows = config.max_num_batched_tokens,
-       .max_catch_up_rows = max_catch_up_rows(config),
-       .num_blocks = num_blocks_.full,
-       .num_window_blocks = num_blocks_.windowed,
-       .clock = [this](int64_t ns) { return ranks_.of_first(ns, "measuring steps"); }});
-  FT_ASSIGN_OR_RETURN(step_times_, profile.measure());
-  step_times_.measured_on = measured_on(config);
-  return {};
-}
-
-Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& clock) {
+Status EngineImpl::prepare_speculation(const EngineConfig& config, Start start, StartClock& clock) {
   LengthPolicyConfig policy = length_policy_config(config);
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
@@ -375,9 +299,7 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config, StartClock& c
                                .max_catch_up_rows = max_catch_up_rows(config)});
   }
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
-    FT_RETURN_IF_ERROR(find_step_times(config));
-    FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
-    info_.step_times = step_times_.text();
+    FT_RETURN_IF_ERROR(find_step_times(config, start));
     clock.end_phase("step times");
   }
   policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
@@ -466,6 +388,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
   start_exchange_ns_ = ranks_.exchange_ns();
   if (config.disable_log_stats) outputs_->disable_log_stats();
   outputs_->start();
+  if (measures_later_) loop_->set_idle_work([this, config] { measure_between_requests(config); });
   loop_->start();
 }
 

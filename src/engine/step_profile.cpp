@@ -62,12 +62,15 @@ StepProfile::StepProfile(Device& device, Queue& queue, ModelRunner& runner, Step
   }
   longest_ = std::max(longest - max_drafts_ - 2, 1);
   context_ = std::min(longest_, kContext);
+  if (takes_turns()) return;
+  int num_blocks = config_.num_blocks;
+  if (config_.num_window_blocks > 0) num_blocks = std::min(num_blocks, config_.num_window_blocks);
+  for (int32_t block = 1; block < num_blocks; ++block) turn_.blocks.push_back(block);
 }
 
 Result<StepTimes> StepProfile::measure() {
   FT_RETURN_IF_ERROR(take_memory());
   add_curves();
-  const Clock::time_point start = Clock::now();
   double seconds = 0;
   for (Curve& curve : curves_) {
     seconds += curve.seconds;
@@ -77,12 +80,12 @@ Result<StepTimes> StepProfile::measure() {
   FT_RETURN_IF_ERROR(add_verify_curves());
   if (curves_.back().kind == CurveKind::kVerify) seconds += config_.seconds;
   for (int round = 0; round < kMostRounds; ++round) {
-    FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(ns_since(start)));
+    FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(spent_ns_));
     if (static_cast<double>(passed) > seconds * 1e9) break;
     FT_ASSIGN_OR_RETURN(const bool shorter, run_round(round % kSlowEvery == 0));
     if (round > 0 && !shorter) break;
   }
-  memory_.reset(queue_);
+  if (!takes_turns()) memory_.reset(queue_);
   FT_RETURN_IF_ERROR(queue_.drain());
   return step_times();
 }
@@ -231,9 +234,9 @@ int64_t StepProfile::expected_ns(const Curve& curve, int size) {
 
 // Runs each size once that the curve's time is enough for, which also captures its graph.
 Status StepProfile::find_sizes(Curve& curve) {
-  const Clock::time_point start = Clock::now();
+  const int64_t before = spent_ns_;
   for (const int size : profile_sizes(curve.most, curve.kind == CurveKind::kTarget)) {
-    FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(ns_since(start)));
+    FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(spent_ns_ - before));
     const auto end = static_cast<double>(passed + expected_ns(curve, size));
     const bool fits = end < kSearchShare * curve.seconds * 1e9;
     if (!fits && curve.probes.size() >= kFewestSizes) continue;
@@ -360,6 +363,7 @@ Status StepProfile::take_memory() {
   const auto blocks = static_cast<size_t>(memory_.batch.max_blocks);
   FT_ASSIGN_OR_RETURN(states_, pinned_.take_array<SlotState>(slots, "made-up sequences"));
   FT_ASSIGN_OR_RETURN(params_, pinned_.take_array<SlotParams>(slots, "made-up sequences"));
+  FT_ASSIGN_OR_RETURN(priors_, pinned_.take_array<DraftRates>(kMaxDrafters, "draft rates"));
   FT_ASSIGN_OR_RETURN(tables_, pinned_.take_array<int32_t>(slots * blocks, "made-up sequences"));
   return {};
 }
@@ -417,20 +421,27 @@ void StepProfile::copy_states(const Batch& batch) {
   queue_.copy(memory_.batch.slots, states_, seqs * sizeof(SlotState));
   const auto num_blocks = std::min(seqs * static_cast<size_t>(written(batch).count()),
                                    static_cast<size_t>(config_.num_blocks - 1));
-  queue_.fill(memory_.batch.page_headers + 1, 0, num_blocks * sizeof(PageHeader));
+  // In runs: the blocks are nearly always one.
+  const std::vector<int32_t>& blocks = turn_.blocks;
+  for (size_t begin = 0, end = 0; begin < std::min(num_blocks, blocks.size()); begin = end) {
+    for (end = begin + 1; end < std::min(num_blocks, blocks.size()); ++end) {
+      if (blocks[end] != blocks[end - 1] + 1) break;
+    }
+    queue_.fill(memory_.batch.page_headers + blocks[begin], 0, (end - begin) * sizeof(PageHeader));
+  }
 }
 
-// Blocks 1, 2, ... in turn, each with one writer; the context before them is the null block's.
+// The turn's blocks one after the other, each with one writer; the context before them is the null
+// block's, and so is all of those that find none.
 void StepProfile::copy_tables(const Batch& batch) {
   const Written blocks = written(batch);
-  const int num_blocks = config_.num_window_blocks > 0
-                             ? std::min(config_.num_blocks, config_.num_window_blocks)
-                             : config_.num_blocks;
-  int32_t next = 1;
+  size_t next = 0;
   for (int i = 0; i < batch.num_seqs; ++i) {
     int32_t* row = tables_ + int64_t{i} * memory_.batch.max_blocks;
     std::fill_n(row, memory_.batch.max_blocks, 0);
-    for (int b = blocks.first; b <= blocks.last; ++b) row[b] = next < num_blocks ? next++ : 0;
+    for (int b = blocks.first; b <= blocks.last; ++b) {
+      row[b] = next < turn_.blocks.size() ? turn_.blocks[next++] : 0;
+    }
   }
   const size_t bytes = static_cast<size_t>(batch.num_seqs) *
                        static_cast<size_t>(memory_.batch.max_blocks) * sizeof(int32_t);
@@ -467,7 +478,34 @@ StepPlan StepProfile::encode(const Batch& batch) {
   return plan;
 }
 
+// What requests left on the device that made-up sequences would change.
+Status StepProfile::begin_turn() {
+  if (!takes_turns()) return {};
+  FT_RETURN_IF_ERROR(config_.begin_turn(&turn_));
+  step_ = turn_.step;
+  queue_.copy(priors_, memory_.batch.priors, kMaxDrafters * sizeof(DraftRates));
+  queue_.fill(memory_.batch.priors, 0, kMaxDrafters * sizeof(DraftRates));
+  return {};
+}
+
+void StepProfile::end_turn() {
+  if (!takes_turns()) return;
+  queue_.copy(memory_.batch.priors, priors_, kMaxDrafters * sizeof(DraftRates));
+  queue_.fill(memory_.batch.slots, 0,
+              static_cast<size_t>(memory_.batch.num_slots) * sizeof(SlotState));
+  config_.end_turn(step_);
+}
+
 Status StepProfile::sample(const Curve& curve, Probe& probe) {
+  FT_RETURN_IF_ERROR(begin_turn());
+  const Clock::time_point begin = Clock::now();
+  const Status status = run(curve, probe);
+  spent_ns_ += ns_since(begin);
+  end_turn();
+  return status;
+}
+
+Status StepProfile::run(const Curve& curve, Probe& probe) {
   const Batch& batch = probe.batch;
   write_states(batch, false);
   copy_tables(batch);

@@ -26,21 +26,35 @@ struct StepProfileConfig {
   // Where several ranks measure together: makes rank 0's measurement that of all, so that they
   // decide alike. Empty: one rank.
   std::function<Result<int64_t>(int64_t ns)> clock = nullptr;
+
+  // Where it is measured between requests, a sample a turn. begin_turn waits until no sequence runs
+  // and tells the number of the next step and blocks whose contents nobody will miss; an error ends
+  // the measurement. end_turn gets the number of the step behind the last one.
+  struct Turn {
+    uint64_t step = 0;
+    std::vector<int32_t> blocks;
+  };
+  std::function<Status(Turn*)> begin_turn = nullptr;
+  std::function<void(uint64_t next_step)> end_turn = nullptr;
 };
 
 // Measures what steps cost, by running them on made-up sequences: at start, before the first
-// request. Sizes 1, 2, 4, ... up to every sequence with all its drafts, and 72, 144 and 288 rows,
-// but only as many as the time is enough for; StepTimes tells what lies between and beyond.
-// Afterwards all device state is as it was, but for the bytes of KV that nothing refers to.
+// request, or between requests. Sizes 1, 2, 4, ... up to every sequence with all its drafts, and
+// 72, 144 and 288 rows, but only as many as the time is enough for; StepTimes tells what lies
+// between and beyond. Afterwards all device state is as it was, but for the bytes of KV that
+// nothing refers to.
 class StepProfile {
  public:
   // The drafters are those of the runner, in its order. References outlive the profile.
   StepProfile(Device& device, Queue& queue, ModelRunner& runner, StepMemory& memory,
               std::vector<Drafter*> drafters, const StepProfileConfig& config);
 
-  // Blocks for about as long as configured at most, and less when rounds bring nothing new. The
-  // runner must have no step times yet, and no step in flight. An error is the queue's.
+  // Blocks for about as long as configured at most, turns of others left out, and less when rounds
+  // bring nothing new. The runner must have no step times yet, and no step in flight. An error is
+  // the queue's, or that of begin_turn.
   Result<StepTimes> measure();
+  // What its own steps took.
+  double seconds() const { return static_cast<double>(spent_ns_) / 1e9; }
 
  private:
   // Sequences of one kind that fill a step.
@@ -89,7 +103,11 @@ class StepProfile {
   static int64_t expected_ns(const Curve& curve, int size);
   Status find_sizes(Curve& curve);
   Result<bool> run_round(bool slow_too);
+  Status begin_turn();
+  void end_turn();
+  bool takes_turns() const { return config_.begin_turn != nullptr; }
   Status sample(const Curve& curve, Probe& probe);
+  Status run(const Curve& curve, Probe& probe);
   Status stage(Probe& probe);
   Status enqueue(const Curve& curve, const Probe& probe);
   static std::map<int, int64_t> shortest(const Curve& curve);
@@ -116,8 +134,11 @@ class StepProfile {
   SlotParams* params_ = nullptr;  // [num_slots]
   int32_t* tables_ = nullptr;     // [num_slots, max_blocks] parts of block tables
   int max_drafts_ = 0;
-  int longest_ = 1;  // tokens that a sequence may know
-  int context_ = 1;  // known tokens of each sequence
+  int longest_ = 1;               // tokens that a sequence may know
+  int context_ = 1;               // known tokens of each sequence
+  DraftRates* priors_ = nullptr;  // [kMaxDrafters] those of the requests, while a turn lasts
+  StepProfileConfig::Turn turn_;
+  int64_t spent_ns_ = 0;
   uint64_t step_ = 0;
   std::vector<Curve> curves_;
 };

@@ -15,6 +15,7 @@
 #include "device/cpu/cpu_quota.h"
 #include "device/cpu/cpu_thread.h"
 #include "device/cpu/page_block.h"
+#include "device/cpu/resident_pages.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -45,6 +46,8 @@ class CpuDevice final : public Device {
   int64_t total_memory() const override { return memory_line("MemTotal:", _SC_PHYS_PAGES); }
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
+  void mark_touched() override;
+  void give_back_touched() override;
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
   }
@@ -80,6 +83,7 @@ class CpuDevice final : public Device {
   const int num_threads_;
   std::mutex mutex_;
   std::unordered_map<void*, PageBlock> blocks_;
+  std::unordered_map<void*, ResidentPages> marks_;
 };
 
 void* CpuDevice::allocate(size_t bytes, MemoryKind) {
@@ -99,6 +103,23 @@ void CpuDevice::deallocate(void* pointer, MemoryKind) {
   if (pointer == nullptr) return;
   std::lock_guard lock(mutex_);
   FT_CHECK(blocks_.erase(pointer) == 1);
+  marks_.erase(pointer);
+}
+
+// Small ones hold counters and the like, which are to stay.
+void CpuDevice::mark_touched() {
+  std::lock_guard lock(mutex_);
+  marks_.clear();
+  for (const auto& [memory, block] : blocks_) {
+    if (block.size() < PageBlock::kHugePage) continue;
+    marks_.emplace(memory, ResidentPages::of(block.data(), block.size()));
+  }
+}
+
+void CpuDevice::give_back_touched() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [memory, pages] : marks_) pages.give_back_others();
+  marks_.clear();
 }
 
 }  // namespace

@@ -1,0 +1,222 @@
+#include <foretoken/version.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "base/log.h"
+#include "draft/guessed_times.h"
+#include "engine/engine_impl.h"
+#include "engine/logits_rows.h"
+
+// What steps cost: found, guessed or measured.
+
+namespace foretoken {
+namespace {
+
+constexpr size_t kMostProfileBlocks = 8192;
+
+// That a device reads weights with, at least.
+int64_t bytes_per_second(DeviceType type) {
+  return type == DeviceType::kCpu ? 10'000'000'000 : 1'000'000'000'000;
+}
+
+}  // namespace
+
+// From the file that the configuration names, where it exists; else from the cache; else measured,
+// now or later, and kept. Rank 0's files and rank 0's clock are those of all ranks.
+Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
+  const std::string& file = config.step_time_table;
+  std::error_code error;
+  FT_ASSIGN_OR_RETURN(const int64_t has_file,
+                      ranks_.of_first(!file.empty() && std::filesystem::exists(file, error) ? 1 : 0,
+                                      "choosing the step time table"));
+  if (has_file != 0) {
+    if (ranks_.is_first()) {
+      FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
+      FT_RETURN_IF_ERROR(check_step_times(config));
+      FT_LOG(info, "step times: read from {}", file);
+    }
+    return use_step_times("file");
+  }
+  FT_ASSIGN_OR_RETURN(const bool is_cached, find_cached_step_times(config));
+  if (is_cached) return use_step_times("cache");
+  // Several ranks and engines measure at the same time, and a trace shows requests alone.
+  const bool may_wait = start == Start::kServing && ranks_.is_alone() && seat_ == nullptr &&
+                        trace_ == nullptr && file.empty();
+  if (config.measure_when_idle && may_wait) {
+    guess_step_times();
+    return {};
+  }
+  FT_RETURN_IF_ERROR(measure_step_times(config));
+  const bool writes = ranks_.is_first() && (seat_ == nullptr || seat_->is_first());
+  if (writes && !file.empty()) FT_RETURN_IF_ERROR(write_step_times(step_times_, file));
+  if (writes) step_time_cache(config).keep(step_times_);
+  return use_step_times("measured");
+}
+
+// Those of all ranks are rank 0's.
+Status EngineImpl::use_step_times(const char* source) {
+  FT_RETURN_IF_ERROR(share_step_times());
+  FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
+  info_.step_times = step_times_.text();
+  info_.step_times_source = source;
+  return {};
+}
+
+// A pinned table is to be read or written, and no other one.
+Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
+  bool found = false;
+  if (ranks_.is_first() && config.step_time_table.empty()) {
+    const StepTimeCache cache = step_time_cache(config);
+    std::optional<StepTimes> times = cache.find(drafter_names_);
+    found = times && !uncovered_drafter(*times);
+    if (found) {
+      step_times_ = std::move(*times);
+      FT_LOG(info, "step times: read from the cache, {}", cache.path());
+    }
+  }
+  FT_ASSIGN_OR_RETURN(const int64_t first,
+                      ranks_.of_first(found ? 1 : 0, "looking for cached step times"));
+  return first != 0;
+}
+
+// The runner has no times meanwhile: slots get the few drafts that the policy grants.
+void EngineImpl::guess_step_times() {
+  TimesToGuess what{.weight_bytes = model_->weight_bytes(),
+                    .bytes_per_second = bytes_per_second(device_->type())};
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DrafterTraits& traits = drafters_[i]->traits();
+    what.drafters.push_back(
+        {drafter_names_[i], traits.has_kv, traits.one_pass, drafters_[i]->memory_bytes()});
+  }
+  step_times_ = guessed_step_times(what);
+  info_.step_times_source = "guess";
+  measures_later_ = true;
+  FT_LOG(info,
+         "step times: none are known; measured as soon as there is no request, and little is "
+         "drafted until then");
+}
+
+std::string EngineImpl::measured_on(const EngineConfig& config) const {
+  const ModelConfig& model = model_->config();
+  return device_->name() + "; " + model.architecture + " of " +
+         std::to_string(model_->num_weights()) + " parameters in " +
+         std::to_string(model_->weight_bytes() >> 20) + " MiB, " + dtype_name(model.dtype) +
+         ", KV cache " + config.kv_cache_dtype + "; " +
+         std::to_string(config.parallel.tensor_parallel_size) + " x " +
+         std::to_string(config.parallel.pipeline_parallel_size) + " ranks";
+}
+
+// Beside what a pinned table tells, everything else that steps of the same engine could differ by.
+StepTimeCache EngineImpl::step_time_cache(const EngineConfig& config) const {
+  std::string key =
+      measured_on(config) + "; foretoken " + kVersion + "; " + info_.attention_backend +
+      ", graphs " + graph_mode_name(graphs_.mode) + "; " + std::to_string(config.max_num_seqs) +
+      " sequences of " + std::to_string(config.max_model_len) + ", " +
+      std::to_string(config.max_num_batched_tokens) + " rows, blocks of " +
+      std::to_string(config.block_size) + ", " + std::to_string(config.steps_in_flight) +
+      " steps in flight" + (seat_ != nullptr ? ", beside other engines" : "");
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const SpeculativeConfig& speculative = config.speculative[i];
+    key += "; " + drafter_names_[i] + " '" + speculative.model + "' with " +
+           std::to_string(drafters_[i]->traits().max_drafts) + " drafts, " +
+           std::to_string(drafters_[i]->memory_bytes() >> 10) + " KiB, " +
+           speculative.draft_sample_method;
+  }
+  return {config.step_time_cache, key};
+}
+
+// The first drafter whose proposals the times do not tell the cost of.
+std::optional<size_t> EngineImpl::uncovered_drafter(const StepTimes& times) const {
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DrafterTraits& traits = drafters_[i]->traits();
+    if (!times.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts)) return i;
+  }
+  return std::nullopt;
+}
+
+Status EngineImpl::check_step_times(const EngineConfig& config) const {
+  const std::string& file = config.step_time_table;
+  const std::string own = measured_on(config);
+  if (!step_times_.measured_on.empty() && step_times_.measured_on != own) {
+    return invalid_argument("--step-time-table " + file + " was measured on " +
+                            step_times_.measured_on + ", but this is " + own +
+                            "; name another file, or delete it to measure again");
+  }
+  const std::optional<size_t> lacking = uncovered_drafter(step_times_);
+  if (!lacking) return {};
+  return invalid_argument("--step-time-table " + file + " has no times for " +
+                          std::to_string(drafters_[*lacking]->traits().max_drafts) +
+                          " drafts of '" + drafter_names_[*lacking] +
+                          "'; name another file, or delete it to measure again");
+}
+
+Status EngineImpl::share_step_times() {
+  if (ranks_.is_alone()) return {};
+  FT_ASSIGN_OR_RETURN(const std::string json,
+                      ranks_.of_first(step_times_to_json(step_times_), "sharing the step times"));
+  FT_ASSIGN_OR_RETURN(step_times_, parse_step_times(json, "rank 0's step times"));
+  return {};
+}
+
+StepProfileConfig EngineImpl::profile_config(const EngineConfig& config) const {
+  return {.drafter_names = drafter_names_,
+          .max_len = config.max_model_len,
+          .max_rows = config.max_num_batched_tokens,
+          .max_catch_up_rows = max_catch_up_rows(config),
+          .num_blocks = num_blocks_.full,
+          .num_window_blocks = num_blocks_.windowed};
+}
+
+Result<StepTimes> EngineImpl::run_profile(const EngineConfig& config,
+                                          const StepProfileConfig& profile_config) {
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters), profile_config);
+  FT_ASSIGN_OR_RETURN(StepTimes times, profile.measure());
+  times.measured_on = measured_on(config);
+  if (ranks_.is_first()) FT_LOG(info, "step times: measured in {:.1f} s", profile.seconds());
+  return times;
+}
+
+Status EngineImpl::measure_step_times(const EngineConfig& config) {
+  if (seat_ != nullptr) seat_->wait_for_others();
+  StepProfileConfig profile = profile_config(config);
+  profile.clock = [this](int64_t ns) { return ranks_.of_first(ns, "measuring steps"); };
+  device_->mark_touched();
+  FT_ASSIGN_OR_RETURN(step_times_, run_profile(config, profile));
+  return give_back_touched();
+}
+
+Status EngineImpl::give_back_touched() {
+  FT_RETURN_IF_ERROR(queue_->drain());
+  device_->give_back_touched();
+  return {};
+}
+
+// The engine thread's idle work. What a sample touches is given back before anything else runs.
+void EngineImpl::measure_between_requests(const EngineConfig& config) {
+  StepProfileConfig profile = profile_config(config);
+  bool is_marked = false;
+  profile.begin_turn = [this, &is_marked](StepProfileConfig::Turn* turn) -> Status {
+    if (!is_marked || loop_->has_work()) {
+      if (is_marked) FT_RETURN_IF_ERROR(give_back_touched());
+      FT_RETURN_IF_ERROR(loop_->serve_until_idle());
+      device_->mark_touched();
+      is_marked = true;
+    }
+    turn->step = loop_->next_step();
+    scheduler_->find_unused_blocks(kMostProfileBlocks, turn->blocks);
+    return {};
+  };
+  profile.end_turn = [this](uint64_t next_step) { loop_->end_turn(next_step); };
+  Result<StepTimes> times = run_profile(config, profile);
+  // What failed the queue fails the next request; an engine that ends needs no times.
+  if (!times.ok() || !give_back_touched().ok()) return;
+  step_times_ = std::move(times).value();
+  if (!runner_->set_step_times(&step_times_).ok()) return;
+  policy_->restart();
+  step_time_cache(config).keep(step_times_);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,150 @@
+"""A start with speculation: it does not wait for measurements, and gives their memory back."""
+
+import os
+import pathlib
+import re
+import tempfile
+import time
+import unittest
+
+import door
+from server_process import Server
+
+METHODS = ("ngram", "draft_model", "eagle3", "mtp")
+PROMPT = {"prompt": "Once upon a time there was a cat", "max_tokens": 40, "temperature": 0}
+
+
+class Started(Server):
+    """A server with an own cache folder, whose log is kept."""
+
+    def __init__(self, cache, *flags):
+        super().__init__(door.program(), door.BUNDLED, *flags)
+        self.command[self.command.index("warning")] = "info"
+        self.command = ["env", f"XDG_CACHE_HOME={cache}", *self.command]
+
+    def wait_for(self, text, seconds=120):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if any(text in line for line in list(self.errors)):
+                return True
+            time.sleep(0.05)
+        return False
+
+    @property
+    def log(self):
+        return "".join(self.errors)
+
+    @property
+    def resident(self):
+        """Bytes, huge pages included."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
+
+    def text(self):
+        door.DoorCase.url = self.url
+        answer = door.DoorCase.send("POST", "/v1/completions", PROMPT)
+        assert answer.status == 200, answer.body
+        return answer.json["choices"][0]["text"]
+
+
+def speculation(method):
+    return ("--spec-method", method, "--spec-tokens", "4")
+
+
+class FirstAndLaterStarts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.cache = pathlib.Path(cls.holder.name)
+        with Started(cls.cache) as plain:
+            cls.plain_text = plain.text()
+            cls.plain_resident = plain.resident
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def tables(self):
+        return sorted(self.cache.glob("foretoken/step-times/*.json"))
+
+    def test_measured_between_requests_and_kept(self):
+        for number, method in enumerate(METHODS):
+            with self.subTest(method=method):
+                with Started(self.cache, *speculation(method)) as first:
+                    self.assertEqual(first.text(), self.plain_text)
+                    self.assertTrue(first.wait_for("step times: kept in "), first.log)
+                    self.assertIn("step times: none are known", first.log)
+                    self.assertLess(first.log.index("started in "),
+                                    first.log.index("step times: measured in "))
+                    self.assertNotRegex(first.log, r"started in .* step times")
+                    self.assertEqual(len(self.tables()), number + 1)
+                    self.assertLess(first.resident, 1.1 * self.plain_resident + (16 << 20),
+                                    f"{self.plain_resident} without speculation")
+                    self.assertEqual(first.text(), self.plain_text)
+                with Started(self.cache, *speculation(method)) as second:
+                    self.assertTrue(second.wait_for("step times: read from the cache"), second.log)
+                    self.assertEqual(second.text(), self.plain_text)
+                    self.assertNotIn("measured", second.log)
+                self.assertEqual(len(self.tables()), number + 1)
+
+
+class WhatTheCacheMayBe(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.cache = pathlib.Path(holder.name)
+
+    def start(self, *flags):
+        return Started(self.cache, *speculation("ngram"), *flags)
+
+    def test_a_damaged_table_is_passed_over_and_replaced(self):
+        with self.start() as first:
+            self.assertTrue(first.wait_for("step times: kept in "), first.log)
+        (table,) = self.cache.glob("foretoken/step-times/*.json")
+        table.write_text("{\"format\": 3, \"target\": ", encoding="utf-8")
+        with self.start() as second:
+            self.assertTrue(second.wait_for("step times: kept in "), second.log)
+            self.assertEqual(second.log.count("is passed over"), 1, second.log)
+        with self.start() as third:
+            self.assertTrue(third.wait_for("step times: read from the cache"), third.log)
+
+    def test_a_folder_that_cannot_be_written_is_no_fault(self):
+        (self.cache / "foretoken").write_text("not a folder", encoding="utf-8")
+        with self.start() as server:
+            self.assertTrue(server.wait_for("step times: not kept"), server.log)
+            self.assertTrue(server.text())
+
+    def test_off_keeps_nothing(self):
+        with self.start("--step-time-cache", "off") as server:
+            self.assertTrue(server.wait_for("step times: measured in "), server.log)
+        self.assertEqual(list(self.cache.iterdir()), [])
+
+    def test_a_folder_of_its_own(self):
+        with self.start("--step-time-cache", str(self.cache / "own")) as server:
+            self.assertTrue(server.wait_for("step times: kept in "), server.log)
+        self.assertEqual(len(list((self.cache / "own").glob("*.json"))), 1)
+
+    def test_a_command_without_rests_measures_once(self):
+        arguments = ("generate", "--model", door.BUNDLED, *speculation("ngram"), "--prompt", "A cat",
+                     "--max-tokens", "4")
+        environment = {"XDG_CACHE_HOME": str(self.cache)}
+        first = door.run_program(*arguments, environment=environment)
+        self.assertIn("step times: measured in ", first.stderr)
+        second = door.run_program(*arguments, environment=environment)
+        self.assertIn("step times: read from the cache", second.stderr)
+        self.assertEqual(first.stdout, second.stdout)
+
+
+class APinnedTable(unittest.TestCase):
+    def test_it_is_written_and_read_as_before(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = os.path.join(folder, "times.json")
+            flags = (*speculation("ngram"), "--step-time-table", table)
+            with Started(folder, *flags):
+                self.assertTrue(os.path.exists(table))
+            with Started(folder, *flags) as server:
+                self.assertTrue(server.wait_for(f"step times: read from {table}"), server.log)
+
+
+if __name__ == "__main__":
+    door.main()
