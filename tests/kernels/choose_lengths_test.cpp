@@ -166,7 +166,7 @@ TEST_F(ChooseLengthsTest, ASlotWithAPredictionLearnsByItself) {
   const DraftRates prior = d.priors[0];
   set_result(d, 0, 2, 2, 3);
   set_result(d, 1, 0, 0, 1);
-  run(d, {0, 1000, 1100, 1200, 1300, 1400}, 50);
+  run(d, {0, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800}, 50);
   EXPECT_EQ(d.slots[0].draft.wanted, 3);
   EXPECT_GT(d.slots[0].draft.rates[0], draft_math::kFirstRate);
   EXPECT_EQ(d.slots[1].draft.wanted, 0);
