@@ -13,8 +13,8 @@ Status handle_llama_completion(ServeContext& context,
 Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      Body body);
 // POST /apply-template: the prompt that messages make.
-Status handle_apply_template(ServeContext& context,
-                             const std::shared_ptr<http::Exchange>& exchange, const Body& body);
+Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                             const Body& body);
 // POST /embedding: [{"index", "embedding": [[...]]}].
 Status handle_llama_embedding(ServeContext& context,
                               const std::shared_ptr<http::Exchange>& exchange, Body body);

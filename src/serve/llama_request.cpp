@@ -68,13 +68,28 @@ void warn_of_foreign(JsonFields& fields, std::vector<std::string>* warnings) {
     warnings->push_back("'repeat_last_n' has no effect here: penalties look at the whole text");
   }
   // Means nothing by itself, or says how llama.cpp keeps its cache.
-  fields.ignore({"dynatemp_exponent", "mirostat_tau",    "mirostat_eta",
-                 "xtc_threshold",     "dry_base",        "dry_allowed_length",
-                 "dry_penalty_last_n", "dry_sequence_breakers", "repeat_last_n",
-                 "samplers",          "min_keep",        "id_slot",
-                 "slot_id",           "n_discard",       "n_indent",
-                 "n_cache_reuse",     "penalize_nl",     "tfs_z",
-                 "sse_ping_interval", "backend_sampling", "user", "stream_options"});
+  fields.ignore({"dynatemp_exponent",
+                 "mirostat_tau",
+                 "mirostat_eta",
+                 "xtc_threshold",
+                 "dry_base",
+                 "dry_allowed_length",
+                 "dry_penalty_last_n",
+                 "dry_sequence_breakers",
+                 "repeat_last_n",
+                 "samplers",
+                 "min_keep",
+                 "id_slot",
+                 "slot_id",
+                 "n_discard",
+                 "n_indent",
+                 "n_cache_reuse",
+                 "penalize_nl",
+                 "tfs_z",
+                 "sse_ping_interval",
+                 "backend_sampling",
+                 "user",
+                 "stream_options"});
 }
 
 // [[id, bias], ...] where false forbids, or {"id": bias}.

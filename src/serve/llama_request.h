@@ -15,9 +15,9 @@ struct LlamaRequest {
   std::vector<std::string> response_fields;  // paths like "timings/prompt_n"; empty: all
 };
 
-// Reads llama.cpp's field names. What its samplers do and this engine does not is passed over with a
-// warning; what is missing has the model's defaults, and no length means to the end of the context.
-// `body` without prompts that mix texts and ids in one list.
+// Reads llama.cpp's field names. What its samplers do and this engine does not is passed over with
+// a warning; what is missing has the model's defaults, and no length means to the end of the
+// context. `body` without prompts that mix texts and ids in one list.
 Result<LlamaRequest> parse_llama_request(const nlohmann::ordered_json& body,
                                          const OpenAiDefaults& defaults);
 

@@ -292,8 +292,7 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
   }
   if (defaults.embedding_size > 0 && request->dimensions > defaults.embedding_size) {
     fields.fail("'dimensions' must be at most " + std::to_string(defaults.embedding_size) +
-                ", the length of this model's vectors, not " +
-                std::to_string(request->dimensions));
+                ", the length of this model's vectors, not " + std::to_string(request->dimensions));
   }
   fields.read("request_id", &request->request_id);
   fields.read("normalize", &shared.normalize);

@@ -82,8 +82,8 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::orde
 // kNotFound when `model`, unless empty, is none of `names`, unless there are none.
 Status check_model_name(const std::string& model, const std::vector<std::string>& names);
 
-// The prompt of a chat by the model's template, which also settles the parsers of the answer and how
-// tools are shown.
+// The prompt of a chat by the model's template, which also settles the parsers of the answer and
+// how tools are shown.
 Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt);
 
 // Makes the prompt of a chat with the model's template and settles what depends on it: whether the

@@ -100,8 +100,8 @@ void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
 void add_timings(ordered_json& body, const OpenAiRequest& request,
                  const std::vector<const OutputSum*>& sums, const OpenAiLabel& label) {
   if (!request.timings || sums.size() != 1 || sums.front()->choices().size() != 1) return;
-  body["timings"] = timings_json(sums.front()->choices().front().stats, sums.front()->times(0),
-                                 label.submitted);
+  body["timings"] =
+      timings_json(sums.front()->choices().front().stats, sums.front()->times(0), label.submitted);
 }
 
 // Of a batch, what there is once for each prompt is left out, as in vLLM.

@@ -47,8 +47,7 @@ std::string ScoreFormat::whole(const std::vector<const OutputSum*>& sums) {
   ordered_json body = start_openai_body("list", label());
   body["data"] = ordered_json::array();
   for (const double value : scores.values) {
-    body["data"].push_back(
-        {{"index", body["data"].size()}, {"object", "score"}, {"score", value}});
+    body["data"].push_back({{"index", body["data"].size()}, {"object", "score"}, {"score", value}});
   }
   body["usage"] = usage_of(scores.num_tokens);
   return json_text(body);
@@ -58,9 +57,8 @@ std::string RerankFormat::whole(const std::vector<const OutputSum*>& sums) {
   const Scores scores = score(request_, sums);
   std::vector<size_t> order(scores.values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&scores](size_t a, size_t b) {
-    return scores.values[a] > scores.values[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&scores](size_t a, size_t b) { return scores.values[a] > scores.values[b]; });
   const auto wanted = static_cast<size_t>(request_.top_n);
   if (wanted > 0 && wanted < order.size()) order.resize(wanted);
   ordered_json body = {{"id", label().id},

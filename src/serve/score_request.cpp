@@ -9,10 +9,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::pair<const char*, const char*> kPairs[] = {{"text_1", "text_2"},
-                                                          {"data_1", "data_2"},
-                                                          {"queries", "documents"},
-                                                          {"queries", "items"}};
+constexpr std::pair<const char*, const char*> kPairs[] = {
+    {"text_1", "text_2"}, {"data_1", "data_2"}, {"queries", "documents"}, {"queries", "items"}};
 
 // A text, {"text": ...}, or vLLM's {"content": [{"type": "text", "text": ...}]}.
 Result<std::string> one_text(const json& value, const std::string& name) {
@@ -42,7 +40,8 @@ Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>
   for (const json& item : list) {
     FT_ASSIGN_OR_RETURN(std::string text, one_text(item, name));
     if (text.empty()) {
-      return invalid_argument("'" + std::string(name) + "' has an empty text, which has no meaning");
+      return invalid_argument("'" + std::string(name) +
+                              "' has an empty text, which has no meaning");
     }
     texts->push_back(std::move(text));
   }

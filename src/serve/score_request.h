@@ -8,10 +8,10 @@ namespace foretoken {
 
 // A body of /v1/score or /v1/rerank: texts whose embeddings are compared in pairs.
 struct ScoreRequest {
-  OpenAiRequest embeddings;          // of `first`, then of `second`
-  std::vector<std::string> first;    // one, which stands against all of `second`, or equally many
+  OpenAiRequest embeddings;        // of `first`, then of `second`
+  std::vector<std::string> first;  // one, which stands against all of `second`, or equally many
   std::vector<std::string> second;
-  int top_n = 0;                     // of a ranking; 0: all
+  int top_n = 0;  // of a ranking; 0: all
   bool return_documents = true;
 };
 

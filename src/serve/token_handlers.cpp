@@ -51,7 +51,7 @@ Status read_prompt(const json& body, const OpenAiDefaults& defaults, std::string
 
 // The prompt that the messages of a chat make.
 Status render_chat_body(const ServeContext& context, json body, std::string* prompt,
-                       bool* with_texts, bool* add_special) {
+                        bool* with_texts, bool* add_special) {
   JsonFields fields(body, "");
   fields.read("return_token_strs", with_texts);
   fields.read("add_special_tokens", add_special);

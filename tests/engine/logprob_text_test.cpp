@@ -38,8 +38,7 @@ TEST(LogprobText, APartOfACharacterHasItsBytes) {
   }
   EXPECT_EQ(bytes, face);
   const int32_t whole = tokenizer.value()->encode("a", false).value().at(0);
-  const TokenLogprobs plain =
-      describe_row({{whole, -1.0f, 1, 3}, {}}, 0, tokenizer.value().get());
+  const TokenLogprobs plain = describe_row({{whole, -1.0f, 1, 3}, {}}, 0, tokenizer.value().get());
   EXPECT_TRUE(plain.token.bytes.empty());
 }
 
