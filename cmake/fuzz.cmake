@@ -14,7 +14,7 @@ function(ft_fuzzer name corpus)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}.cpp ${arg_TESTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE foretoken_warnings foretoken_boost spdlog::spdlog
-    nlohmann_json::nlohmann_json)
+    nlohmann_json::nlohmann_json ZLIB::ZLIB)
   if(FORETOKEN_FUZZ)
     set(flags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
     target_sources(${name} PRIVATE ${arg_SOURCES})
@@ -32,7 +32,7 @@ function(ft_fuzzer name corpus)
 endfunction()
 
 ft_fuzzer(http_request_fuzzer http_request
-  SOURCES http/request_parser.cpp http/header_text.cpp http/target.cpp base/check.cpp)
+  SOURCES http/request_parser.cpp http/inflater.cpp http/header_text.cpp http/target.cpp base/check.cpp)
 
 # All of serve/ but what other libraries are needed for.
 file(GLOB json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src

@@ -22,7 +22,11 @@ function(ft_unity_targets)
 endfunction()
 
 set(alone
+  src/chat/generic_tools.cpp
   src/chat/json_calls.cpp
+  src/chat/python_scan.cpp
+  src/chat/reasoning_scan.cpp
+  src/chat/section_calls.cpp
   src/chat/xml_calls.cpp
   src/convert/to_gptq.cpp
   src/gguf/block_encode_k.cpp
@@ -37,6 +41,7 @@ set(alone
   src/serve/openai_choice.cpp
   src/serve/openai_response.cpp
   src/serve/openapi_rules.cpp
+  src/text/chat_traits.cpp
   src/text/tokenizer_config.cpp
   tests/apps/graph_flags_test.cpp
   tests/chat/xml_calls_test.cpp
@@ -53,6 +58,6 @@ set(alone
   tests/engine/slot_params_test.cpp
   tests/engine/step_scratch_test.cpp
   tests/http/client_test.cpp
-  tests/model/config_test.cpp)
+  tests/model/config_test.cpp
 list(TRANSFORM alone PREPEND ${PROJECT_SOURCE_DIR}/)
 set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
