@@ -58,6 +58,6 @@ set(alone
   tests/engine/slot_params_test.cpp
   tests/engine/step_scratch_test.cpp
   tests/http/client_test.cpp
-  tests/model/config_test.cpp
+  tests/model/config_test.cpp)
 list(TRANSFORM alone PREPEND ${PROJECT_SOURCE_DIR}/)
 set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
