@@ -24,6 +24,7 @@ endfunction()
 set(alone
   src/chat/generic_tools.cpp
   src/chat/json_calls.cpp
+  src/chat/json_scan.cpp
   src/chat/python_scan.cpp
   src/chat/reasoning_scan.cpp
   src/chat/section_calls.cpp
