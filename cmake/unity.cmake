@@ -22,6 +22,14 @@ function(ft_unity_targets)
 endfunction()
 
 set(alone
+  apps/bench_dataset.cpp
+  apps/bench_kernels.cpp
+  apps/bench_pairs.cpp
+  apps/foreign_flag_table.cpp
+  apps/graph_options.cpp
+  apps/speculative_option.cpp
+  apps/vllm_flag_table.cpp
+  src/chat/gemma_calls.cpp
   src/chat/generic_tools.cpp
   src/chat/json_calls.cpp
   src/chat/json_scan.cpp
@@ -30,8 +38,10 @@ set(alone
   src/chat/section_calls.cpp
   src/chat/xml_calls.cpp
   src/convert/to_gptq.cpp
+  src/draft/step_feedback.cpp
   src/gguf/block_encode_k.cpp
   src/http/client.cpp
+  src/http/cors.cpp
   src/model/dialled_config.cpp
   src/model/dialled_fill.cpp
   src/model/dialled_heads.cpp
@@ -42,23 +52,43 @@ set(alone
   src/serve/openai_choice.cpp
   src/serve/openai_response.cpp
   src/serve/openapi_rules.cpp
+  src/serve/request_gate.cpp
+  src/serve/responses_format.cpp
+  src/serve/responses_input.cpp
+  src/serve/responses_request.cpp
   src/text/chat_traits.cpp
   src/text/tokenizer_config.cpp
+  tests/apps/generate_test.cpp
   tests/apps/graph_flags_test.cpp
   tests/chat/xml_calls_test.cpp
+  tests/conformance/counts_test.cpp
   tests/conformance/drafter_edges_test.cpp
   tests/conformance/drafter_load_test.cpp
   tests/conformance/drafter_mix_test.cpp
+  tests/conformance/grammar_test.cpp
   tests/conformance/graph_modes_test.cpp
   tests/conformance/identity_test.cpp
   tests/conformance/int8_kv_test.cpp
   tests/conformance/layouts.cpp
   tests/conformance/pooling_test.cpp
+  tests/engine/draft_recovery_test.cpp
   tests/engine/plan_feed_test.cpp
+  tests/engine/quantized_engine_test.cpp
+  tests/engine/request_builder_test.cpp
+  tests/engine/resolve_config_test.cpp
   tests/engine/sampling_checks_test.cpp
   tests/engine/slot_params_test.cpp
   tests/engine/step_scratch_test.cpp
+  tests/gguf/block_encode_test.cpp
   tests/http/client_test.cpp
-  tests/model/config_test.cpp)
+  tests/http/tls_context_test.cpp
+  tests/model/config_test.cpp
+  tests/model/model_test.cpp
+  tests/serve/llama_request_test.cpp
+  tests/serve/responses_format_test.cpp
+  tests/serve/responses_request_test.cpp
+  tests/serve/structured_fields_test.cpp
+  tests/text/chat_prompt_test.cpp
+  tests/text/json_schema_test.cpp)
 list(TRANSFORM alone PREPEND ${PROJECT_SOURCE_DIR}/)
 set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
