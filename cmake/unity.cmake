@@ -25,6 +25,7 @@ set(alone
   apps/bench_dataset.cpp
   apps/bench_kernels.cpp
   apps/bench_pairs.cpp
+  apps/bench_startup.cpp
   apps/foreign_flag_table.cpp
   apps/graph_options.cpp
   apps/speculative_option.cpp
@@ -84,6 +85,7 @@ set(alone
   tests/http/tls_context_test.cpp
   tests/model/config_test.cpp
   tests/model/model_test.cpp
+  tests/serve/llama_format_test.cpp
   tests/serve/llama_request_test.cpp
   tests/serve/responses_format_test.cpp
   tests/serve/responses_request_test.cpp

@@ -9,7 +9,8 @@ constexpr const char* kReplacement = "\xEF\xBF\xBD";
 
 // Of a token whose text is `text`; "" where that says it all.
 std::string hidden_bytes(int32_t id, const std::string& text, const Tokenizer& tokenizer) {
-  if (text.find(kReplacement) == std::string::npos) return {};
+  // The decoder holds back, or replaces, what is no whole character.
+  if (!text.empty() && text.find(kReplacement) == std::string::npos) return {};
   if (const auto byte = tokenizer.fallback_byte(id)) return {static_cast<char>(*byte)};
   std::string bytes = tokenizer.token_bytes(id).value_or("");
   return bytes == text ? std::string() : bytes;
