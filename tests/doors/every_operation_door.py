@@ -88,7 +88,7 @@ def body_schema(operation):
 class EveryOperation(door.DoorCase):
     """Operations of a server with a drafter, whose answers end soon."""
 
-    flags = ("--max-model-len", "128", "--max-num-seqs", "4", "--speculative-config",
+    flags = ("--max-model-len", "512", "--max-num-seqs", "4", "--speculative-config",
              '{"method": "ngram", "num_speculative_tokens": 3, "length_policy": "fixed"}')
 
     @classmethod
