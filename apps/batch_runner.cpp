@@ -83,7 +83,7 @@ BatchRunner::~BatchRunner() {
   });
 }
 
-Status BatchRunner::prepare(BatchJob& job) const {
+Status BatchRunner::prepare(BatchJob& job) {
   FT_RETURN_IF_ERROR(job.line.error);
   FT_ASSIGN_OR_RETURN(job.request, parse_openai_request(job.line.kind, job.line.body, defaults_));
   job.line.body = nullptr;
@@ -91,6 +91,7 @@ Status BatchRunner::prepare(BatchJob& job) const {
     return invalid_argument("'stream' is for a server; a batch has no streams, remove it");
   }
   FT_RETURN_IF_ERROR(render_openai_prompt(engine_, &job.request));
+  warning_log_.tell(job.request.warnings);
   if (!job.request.echo) return {};
   for (const Request& request : job.request.requests) {
     std::string& prompt = job.prompts.emplace_back(request.prompt);

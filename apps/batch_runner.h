@@ -9,6 +9,7 @@
 
 #include "batch_file.h"
 #include "serve/output_sum.h"
+#include "serve/request_warnings.h"
 
 namespace foretoken {
 
@@ -58,13 +59,14 @@ class BatchRunner {
     size_t num_open = 0;  // requests; guarded by mutex_
   };
 
-  Status prepare(BatchJob& job) const;
+  Status prepare(BatchJob& job);
   void submit(Running& running, size_t i);
   void receive(Running& running, size_t i, const RequestOutput& output);
   void end(Running& running, size_t i, const Status& status);
 
   Engine& engine_;
   const OpenAiDefaults defaults_;
+  WarningLog warning_log_;
   std::mutex mutex_;
   std::condition_variable news_;
   bool changed_ = false;

@@ -27,6 +27,7 @@ struct RunBatchOptions {
   std::string pooling = "last";
   std::string metrics = "none";  // of speculation, for each request
   SpeculativeParams speculative;
+  bool strict_fields = false;
 };
 
 // How far a batch has come.
@@ -51,6 +52,7 @@ OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& option
   settings.reasoning_parser = "auto";
   settings.pooling = parse_pooling(options.pooling).value();
   settings.speculative = options.speculative;
+  settings.strict_fields = options.strict_fields;
   std::vector<std::string> names = options.served_model_names;
   const std::string model = options.engine.resolve().value().model;
   names.push_back(model);
@@ -195,6 +197,9 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
       ->add_option("--served-model-name", options->served_model_names,
                    "More names that \"model\" may have (default: --model and its folder's name)")
       ->allow_extra_args(false);
+  command->add_flag("--strict-fields", options->strict_fields,
+                    "Lines with fields that are unknown or have no effect are errors; they are "
+                    "passed over with a warning otherwise");
   command->add_option("--pooling", options->pooling, "Embeddings: last, mean or cls")
       ->capture_default_str()
       ->check(CLI::IsMember({"last", "mean", "cls"}));

@@ -121,6 +121,10 @@ void add_request_limit_flags(CLI::App& app, ServeConfig& serve) {
                  "Most sequences that run or wait, likewise (default: any)")
       ->group(group)
       ->check(at_least(0));
+  app.add_flag("--strict-fields", serve.answers.strict_fields,
+               "Refuse requests with fields that are unknown or have no effect here, which are "
+               "passed over with a warning otherwise")
+      ->group(group);
   app.add_option("--queue-timeout-seconds", serve.answers.queue_timeout_seconds,
                  "A request that waits longer for its first step is answered 503 (default: never)")
       ->group(group)

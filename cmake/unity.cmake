@@ -49,6 +49,9 @@ set(alone
   src/model/draft_head_config.cpp
   src/model/layer_pattern.cpp
   src/model/safetensors_writer.cpp
+  src/serve/foreign_chat.cpp
+  src/serve/foreign_fields.cpp
+  src/serve/messages_input.cpp
   src/serve/metrics.cpp
   src/serve/openai_choice.cpp
   src/serve/openai_response.cpp
@@ -85,8 +88,13 @@ set(alone
   tests/http/tls_context_test.cpp
   tests/model/config_test.cpp
   tests/model/model_test.cpp
+  tests/serve/foreign_chat_test.cpp
+  tests/serve/foreign_fields_test.cpp
   tests/serve/llama_format_test.cpp
   tests/serve/llama_request_test.cpp
+  tests/serve/messages_input_test.cpp
+  tests/serve/openai_request_test.cpp
+  tests/serve/openapi_fields_test.cpp
   tests/serve/responses_format_test.cpp
   tests/serve/responses_request_test.cpp
   tests/serve/structured_fields_test.cpp

@@ -90,6 +90,7 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   OpenApiFacts facts;
   facts.tokenizer_info = context.config.tokenizer_info;
   facts.needs_key = context.config.needs_key;
+  facts.strict_fields = context.defaults.strict_fields;
   facts.finds_tool_calls = !context.defaults.tool_parser.empty();
   facts.model_names = context.config.model_names;
   for (const DrafterInfo& drafter : info.drafters) {

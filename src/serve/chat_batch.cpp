@@ -37,6 +37,7 @@ Result<OpenAiRequest> join(const Engine& engine, std::vector<OpenAiRequest> chat
       all.messages_json.clear();
     } else {
       all.requests.push_back(std::move(chats[i].requests.front()));
+      add_warnings(chats[i].warnings, &all.warnings);
     }
   }
   return all;

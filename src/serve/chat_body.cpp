@@ -1,5 +1,8 @@
 #include "serve/chat_body.h"
 
+#include "serve/foreign_fields.h"
+#include "serve/request_warnings.h"
+
 namespace foretoken {
 namespace {
 
@@ -45,6 +48,16 @@ void copy_field(JsonFields& fields, const char* from, const char* to, json* chat
 
 void copy_shared_fields(JsonFields& fields, json* chat) {
   for (const char* name : kShared) copy_field(fields, name, name, chat);
+  for (const char* name : foreign_names()) copy_field(fields, name, name, chat);
+}
+
+Result<OpenAiRequest> parse_as_chat(const json& chat, const OpenAiDefaults& defaults,
+                                    std::vector<std::string> warnings) {
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
+                      parse_openai_request(OpenAiKind::kChat, chat, defaults));
+  add_warnings(request.warnings, &warnings);
+  request.warnings = std::move(warnings);
+  return request;
 }
 
 void add_tool_call(const std::string& id, const std::string& name, const std::string& arguments,

@@ -183,8 +183,9 @@ void Generation::drain() {
 void Generation::begin_stream() {
   if (std::exchange(stream_begun_, true)) return;
   // Proxies (nginx) would keep events back otherwise.
-  job_.exchange->begin(200, "text/event-stream; charset=utf-8",
-                       {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
+  http::Headers headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  headers.insert(headers.end(), job_.headers.begin(), job_.headers.end());
+  job_.exchange->begin(200, "text/event-stream; charset=utf-8", std::move(headers));
 }
 
 void Generation::keep_alive(std::chrono::milliseconds silence) {
@@ -237,7 +238,7 @@ void Generation::answer_whole() {
   try {
     std::string body = job_.format->whole(sums);
     if (job_.exchange != nullptr) {
-      job_.exchange->respond(200, "application/json", std::move(body));
+      job_.exchange->respond(200, "application/json", std::move(body), job_.headers);
     }
     finish();
   } catch (const std::exception& fault) {

@@ -28,6 +28,7 @@ struct GenerationJob {
   int stream_interval = 1;  // tokens of a choice that an event waits for, after its first
   std::unique_ptr<AnswerFormat> format;
   RequestGate::Ticket ticket;
+  http::Headers headers = {};  // of an answer that is no error
 };
 
 // Runs the engine requests of one HTTP request and writes the answer. The engine's output thread

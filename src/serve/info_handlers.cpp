@@ -65,6 +65,7 @@ json load_body(const ServeContext& context) {
 
 Status handle_abort(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                     const Body& body) {
+  // A misspelt name that is passed over would end all requests.
   JsonFields fields(body, "");
   std::vector<std::string> ids;
   const bool some = fields.has("request_ids");

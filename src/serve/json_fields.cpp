@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "serve/field_names.h"
+#include "serve/request_warnings.h"
 
 namespace foretoken {
 namespace {
@@ -29,24 +30,33 @@ bool is_int32(const json& value) {
 
 }  // namespace
 
+Status FieldNotes::tell(const std::string& sentence) const {
+  if (warnings == nullptr) return invalid_argument(sentence);
+  add_warning(sentence, warnings);
+  return {};
+}
+
 bool JsonFields::is_count(const json& value) {
   return value.is_number_unsigned() || (is_whole(value) && value.get<double>() >= 0);
 }
 
-JsonFields::JsonFields(const json& object, std::string what)
-    : object_(object), what_(std::move(what)) {}
+JsonFields::JsonFields(const json& object, std::string what, FieldNotes notes)
+    : object_(object), what_(std::move(what)), notes_(notes) {}
 
-bool JsonFields::has(const char* name) const {
+const json* JsonFields::find(const char* name) const {
+  const auto stands = stand_ins_.find(name);
+  if (stands != stand_ins_.end()) return stands->is_null() ? nullptr : &*stands;
   const auto found = object_.find(name);
-  return found != object_.end() && !found->is_null();
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
+
+bool JsonFields::has(const char* name) const { return find(name) != nullptr; }
 
 const json* JsonFields::raw(const char* name) { return take(name); }
 
 const json* JsonFields::take(const char* name) {
   read_.insert(name);
-  const auto found = object_.find(name);
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  return find(name);
 }
 
 void JsonFields::read(const char* name, bool* value) {
@@ -144,20 +154,47 @@ void JsonFields::ignore(std::initializer_list<const char*> names) {
 
 void JsonFields::refuse_later(std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    const auto found = object_.find(name);
-    if (found == object_.end()) continue;
     read_.insert(name);
-    // What asks for nothing is harmless.
-    if (found->is_null() || *found == false || found->empty()) continue;
-    fail("'" + std::string(name) + "' is not supported yet; remove it");
+    if (asks_for_something(name)) {
+      fail("'" + std::string(name) + "' is not supported yet; remove it");
+    }
   }
+}
+
+void JsonFields::pass_over(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    read_.insert(name);
+    if (asks_for_something(name)) {
+      warn("'" + std::string(name) + "' has no effect here and was passed over");
+    }
+  }
+}
+
+bool JsonFields::asks_for_something(const char* name) const {
+  const json* value = find(name);
+  return value != nullptr && *value != false && !value->empty();
+}
+
+std::string JsonFields::unknown(const std::string& name, const char* otherwise) const {
+  const std::vector<std::string> known(read_.begin(), read_.end());
+  return "'" + shown_name(name) + "' is unknown" + nearest_name_hint(name, known, otherwise);
 }
 
 void JsonFields::refuse_unread() {
   const std::optional<std::string> name = first_unread();
-  if (!name) return;
-  const std::vector<std::string> known(read_.begin(), read_.end());
-  fail("'" + *name + "' is unknown" + nearest_name_hint(*name, known, "; remove it"));
+  if (name) fail(unknown(*name, "; remove it"));
+}
+
+void JsonFields::check_unread() {
+  if (notes_.warnings == nullptr) return refuse_unread();
+  for (const auto& [name, value] : object_.items()) {
+    if (read_.count(name) == 0 && !value.is_null()) warn(unknown(name, " and was passed over"));
+  }
+}
+
+void JsonFields::warn(const std::string& sentence) {
+  if (notes_.warnings == nullptr) return fail(sentence);
+  add_warning((what_.empty() ? "" : what_ + ": ") + sentence, notes_.warnings);
 }
 
 std::optional<std::string> JsonFields::first_unread() const {

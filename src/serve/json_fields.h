@@ -12,14 +12,25 @@
 
 namespace foretoken {
 
+// What becomes of fields that are not followed: an error where `warnings` is null, else a sentence
+// there.
+struct FieldNotes {
+  std::vector<std::string>* warnings = nullptr;
+
+  // Tells of one; the error where nobody takes warnings.
+  Status tell(const std::string& sentence) const;
+};
+
 // Typed reads from one JSON object. A field that is missing or null leaves the value as it is. The
 // first wrong type is kept in status(). One thread.
 class JsonFields {
  public:
-  JsonFields(const nlohmann::json& object, std::string what) = delete;
-  // `object` must outlive this; `what`, unless empty, starts each message.
-  JsonFields(const nlohmann::ordered_json& object, std::string what);
+  JsonFields(const nlohmann::json& object, std::string what, FieldNotes notes = {}) = delete;
+  // `object` and what `notes` names must outlive this; `what`, unless empty, starts each message.
+  JsonFields(const nlohmann::ordered_json& object, std::string what, FieldNotes notes = {});
 
+  // From now on the fields of `values` stand for those of their names; null: for none.
+  void stand_in(nlohmann::ordered_json values) { stand_ins_.update(std::move(values)); }
   // Whether the field is there and not null.
   bool has(const char* name) const;
   // The field as it is, or null. Counts as read.
@@ -50,9 +61,16 @@ class JsonFields {
   void ignore(std::initializer_list<const char*> names);
   // An error for each of `names` that is there: it is known, but this build does not have it.
   void refuse_later(std::initializer_list<const char*> names);
+  // A warning for each of them, as above.
+  void pass_over(std::initializer_list<const char*> names);
   // An error for the first field that nobody asked for, with the nearest name that somebody did.
   void refuse_unread();
+  // A warning for each of them, or that error, as the notes have it.
+  void check_unread();
 
+  // A sentence about what is not followed; an error where nobody takes warnings.
+  void warn(const std::string& sentence);
+  const FieldNotes& notes() const { return notes_; }
   void fail(const std::string& message);
   void wrong_type(const char* name, const char* wanted, const nlohmann::ordered_json& got);
   const Status& status() const { return status_; }
@@ -60,10 +78,15 @@ class JsonFields {
   std::optional<std::string> first_unread() const;
 
  private:
+  const nlohmann::ordered_json* find(const char* name) const;
   const nlohmann::ordered_json* take(const char* name);
+  bool asks_for_something(const char* name) const;
+  std::string unknown(const std::string& name, const char* otherwise) const;
 
   const nlohmann::ordered_json& object_;
+  nlohmann::ordered_json stand_ins_ = nlohmann::ordered_json::object();
   std::string what_;
+  FieldNotes notes_;
   std::set<std::string> read_;
   Status status_;
 };

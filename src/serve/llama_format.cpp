@@ -4,6 +4,7 @@
 
 #include "serve/openai_logprobs.h"
 #include "serve/request_body.h"
+#include "serve/request_warnings.h"
 #include "serve/sse.h"
 #include "serve/timings.h"
 
@@ -66,22 +67,24 @@ ordered_json LlamaFormat::final_json(size_t request, const RequestOutput& choice
   const int index = index_of(request, choice);
   const bool word = is_stop_text(choice, sampling);
   const auto num_ids = static_cast<int64_t>(asked.prompt_token_ids.size());
-  return {{"index", index},
-          {"content", end.content},
-          {"tokens", end.tokens},
-          {"id_slot", index},
-          {"stop", true},
-          {"model", label_.model},
-          {"tokens_predicted", stats.num_output_tokens},
-          {"tokens_evaluated", stats.num_prompt_tokens},
-          {"generation_settings", llama_settings(sampling, request_.text.stream)},
-          {"prompt", request < prompts_.size() ? prompts_[request] : std::string()},
-          {"has_new_line", end.has_new_line},
-          {"truncated", num_ids > stats.num_prompt_tokens},
-          {"stop_type", stop_type(choice, sampling)},
-          {"stopping_word", word ? choice.stop_reason : std::string()},
-          {"tokens_cached", stats.num_cached_tokens},
-          {"timings", timings_json(stats, end.times, label_.submitted)}};
+  ordered_json json = {{"index", index},
+                       {"content", end.content},
+                       {"tokens", end.tokens},
+                       {"id_slot", index},
+                       {"stop", true},
+                       {"model", label_.model},
+                       {"tokens_predicted", stats.num_output_tokens},
+                       {"tokens_evaluated", stats.num_prompt_tokens},
+                       {"generation_settings", llama_settings(sampling, request_.text.stream)},
+                       {"prompt", request < prompts_.size() ? prompts_[request] : std::string()},
+                       {"has_new_line", end.has_new_line},
+                       {"truncated", num_ids > stats.num_prompt_tokens},
+                       {"stop_type", stop_type(choice, sampling)},
+                       {"stopping_word", word ? choice.stop_reason : std::string()},
+                       {"tokens_cached", stats.num_cached_tokens},
+                       {"timings", timings_json(stats, end.times, label_.submitted)}};
+  put_warnings(request_.text.warnings, &json);
+  return json;
 }
 
 std::string LlamaFormat::whole(const std::vector<const OutputSum*>& sums) {

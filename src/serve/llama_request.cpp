@@ -171,9 +171,9 @@ void read_values(JsonFields& fields, json* openai) {
 
 Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults& defaults) {
   LlamaRequest request;
-  JsonFields fields(body, "");
-  json openai = json::object();
   std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
+  json openai = json::object();
   for (const char* name : kSame) {
     if (const json* value = fields.raw(name); value != nullptr) openai[name] = *value;
   }
@@ -188,7 +188,7 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   bool timings = false;
   fields.read("timings_per_token", &timings);
   warn_of_foreign(fields, &warnings);
-  fields.refuse_unread();
+  fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.text,
                       parse_openai_request(OpenAiKind::kCompletion, openai, defaults));

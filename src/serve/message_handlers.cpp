@@ -32,7 +32,7 @@ Status handle_count_tokens(ServeContext& context, const std::shared_ptr<http::Ex
   const Request& only = request.requests.front();
   std::vector<int32_t> ids;
   FT_RETURN_IF_ERROR(context.engine.encode(only.prompt, only.add_special_tokens, &ids));
-  respond_json(*exchange, 200, {{"input_tokens", ids.size()}});
+  respond_with_warnings(context, *exchange, {{"input_tokens", ids.size()}}, request.warnings);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "serve/openai_choice.h"
 #include "serve/request_body.h"
+#include "serve/request_warnings.h"
 #include "serve/sse.h"
 
 namespace foretoken {
@@ -81,6 +82,7 @@ std::string MessagesFormat::whole(const std::vector<const OutputSum*>& sums) {
     answer["content"].push_back(block_json(block, true));
   }
   answer.update(end_of(output));
+  put_warnings(request_.warnings, &answer);
   return json_text(answer);
 }
 
@@ -128,11 +130,13 @@ std::string MessagesFormat::events(size_t, const ChoiceOutput& news) {
 }
 
 std::string MessagesFormat::last_events() {
+  json stop = {{"type", "message_stop"}};
+  put_warnings(request_.warnings, &stop);
   return sse_event("message_delta",
                    {{"type", "message_delta"},
                     {"delta", end_of(last_)},
                     {"usage", usage_of(last_.stats, last_.stats.num_output_tokens)}}) +
-         sse_event("message_stop", {{"type", "message_stop"}});
+         sse_event("message_stop", stop);
 }
 
 std::string MessagesFormat::error_events(const ServeError& error) {

@@ -1,8 +1,13 @@
 #include "serve/messages_request.h"
 
+#include <algorithm>
+
 #include "serve/chat_body.h"
+#include "serve/foreign_chat.h"
 #include "serve/json_fields.h"
-#include "serve/request_body.h"
+#include "serve/messages_input.h"
+#include "serve/request_warnings.h"
+#include "serve/structured_fields.h"
 
 namespace foretoken {
 namespace {
@@ -10,140 +15,26 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::string text_at(const json& object, const char* name) {
-  const auto found = object.find(name);
+  const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// The text of a member that a block must have.
-Result<std::string> text_of(const json& block, const char* name, const std::string& where) {
-  const auto found = block.find(name);
-  if (found != block.end() && found->is_string()) return found->get<std::string>();
-  return invalid_argument(where + ": a block's '" + name + "' must be a string");
-}
-
-Status wrong_block(const std::string& where, const std::string& type) {
-  if (type.empty()) {
-    return invalid_argument(where + ": each block of 'content' needs a \"type\" string");
-  }
-  return invalid_argument(where + ": blocks of type '" + type + "' are not supported; give text");
-}
-
-// The text of a string or of text blocks.
-Result<std::string> plain_text(const json& content, const std::string& where) {
-  if (content.is_null()) return std::string();
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) {
-    return invalid_argument(where + ": 'content' must be a string or an array of blocks");
-  }
-  std::string text;
-  for (const json& block : content) {
-    if (block.is_string()) {
-      text += block.get<std::string>();
-      continue;
-    }
-    const std::string type = block.is_object() ? text_at(block, "type") : "";
-    if (type != "text") return wrong_block(where, type);
-    FT_ASSIGN_OR_RETURN(const std::string part, text_of(block, "text", where));
-    text += part;
-  }
-  return text;
-}
-
-Status read_tool_result(const json& block, const std::string& where, json* messages) {
-  const std::string id = text_at(block, "tool_use_id");
-  if (id.empty()) return invalid_argument(where + ": a tool_result needs a 'tool_use_id'");
-  FT_ASSIGN_OR_RETURN(std::string text, plain_text(block.value("content", json()), where));
-  JsonFields fields(block, where);
-  bool failed = false;
-  fields.read("is_error", &failed);
-  FT_RETURN_IF_ERROR(fields.status());
-  if (failed) text = "Error: " + text;
-  messages->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
-  return {};
-}
-
-Status read_user(const json& content, const std::string& where, json* messages) {
-  std::string text;
-  bool has_text = false;
-  for (const json& block : content) {
-    const std::string type = block.is_object() ? text_at(block, "type") : "";
-    if (type == "tool_result") {
-      FT_RETURN_IF_ERROR(read_tool_result(block, where, messages));
-    } else if (type == "text") {
-      FT_ASSIGN_OR_RETURN(const std::string part, text_of(block, "text", where));
-      text += part;
-      has_text = true;
-    } else {
-      return wrong_block(where, type);
-    }
-  }
-  if (has_text) messages->push_back({{"role", "user"}, {"content", text}});
-  return {};
-}
-
-Status read_assistant(const json& content, const std::string& where, json* messages) {
-  json message = {{"role", "assistant"}, {"content", ""}};
-  std::string text;
-  for (const json& block : content) {
-    const std::string type = block.is_object() ? text_at(block, "type") : "";
-    if (type == "text") {
-      FT_ASSIGN_OR_RETURN(const std::string part, text_of(block, "text", where));
-      text += part;
-    } else if (type == "thinking") {
-      message["reasoning_content"] = text_at(block, "thinking");
-    } else if (type == "tool_use") {
-      const std::string name = text_at(block, "name");
-      const json input = block.value("input", json());
-      if (name.empty() || !input.is_object()) {
-        return invalid_argument(where + ": a tool_use needs a 'name' and an 'input', an object");
-      }
-      FT_ASSIGN_OR_RETURN(const std::string id, text_of(block, "id", where));
-      add_tool_call(id, name, json_text(input), &message);
-    } else if (type != "redacted_thinking") {
-      return wrong_block(where, type);
-    }
-  }
-  message["content"] = text;
-  messages->push_back(std::move(message));
-  return {};
-}
-
-Status read_messages(const json& given, json* messages) {
-  if (!given.is_array() || given.empty()) {
-    return invalid_argument("'messages' must be an array of {\"role\", \"content\"}, not empty");
-  }
-  for (size_t i = 0; i < given.size(); ++i) {
-    const std::string where = "message " + std::to_string(i + 1);
-    const json& message = given[i];
-    const std::string role = message.is_object() ? text_at(message, "role") : "";
-    if (role != "user" && role != "assistant" && role != "system") {
-      return invalid_argument(where + ": 'role' must be \"user\" or \"assistant\"");
-    }
-    const json content = message.value("content", json());
-    if (content.is_string() || role == "system") {
-      FT_ASSIGN_OR_RETURN(const std::string text, plain_text(content, where));
-      messages->push_back({{"role", role}, {"content", text}});
-    } else if (!content.is_array() || content.empty()) {
-      return invalid_argument(where + ": 'content' must be a string or an array of blocks");
-    } else {
-      FT_RETURN_IF_ERROR(role == "user" ? read_user(content, where, messages)
-                                        : read_assistant(content, where, messages));
-    }
-  }
-  return {};
-}
-
-Status read_tools(const json& tools, json* chat) {
+// Tools that run at Anthropic's, or whose schemas only its models know, are left out.
+Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
   if (!tools.is_array()) return invalid_argument("'tools' must be an array");
   for (const json& tool : tools) {
     const json type = tool.is_object() ? tool.value("type", json("custom")) : json(0);
-    if (!(type.is_string() || type.is_null()) || text_at(tool, "name").empty()) {
+    const bool typed = type.is_string() || type.is_null();
+    const bool elsewhere = type.is_string() && type != "custom";
+    if (!typed || (!elsewhere && text_at(tool, "name").empty())) {
       return invalid_argument(
           "'tools': each must be {\"name\", \"description\", \"input_schema\"}");
     }
-    if (type.is_string() && type != "custom") {
-      return invalid_argument("'tools': tools of type " + type.dump() +
-                              " do not run here; give your own");
+    if (elsewhere) {
+      FT_RETURN_IF_ERROR(notes.tell("'tools': tools of type '" +
+                                    shown_name(type.get<std::string>()) +
+                                    "' do not run here and were left out; give your own"));
+      continue;
     }
     json function = {{"name", tool["name"]}};
     if (tool.contains("description")) function["description"] = tool["description"];
@@ -153,12 +44,22 @@ Status read_tools(const json& tools, json* chat) {
   return {};
 }
 
-Status read_tool_choice_of(const json& choice, json* chat) {
+bool has_tool(const json& chat, const std::string& name) {
+  const json tools = chat.value("tools", json::array());
+  return std::any_of(tools.begin(), tools.end(),
+                     [&](const json& tool) { return tool["function"]["name"] == name; });
+}
+
+// `left_out`: tools were.
+Status read_tool_choice_of(const json& choice, bool left_out, const FieldNotes& notes, json* chat) {
   const std::string type = choice.is_object() ? text_at(choice, "type") : "";
   if (type == "auto" || type == "none") {
     (*chat)["tool_choice"] = type;
   } else if (type == "any") {
     (*chat)["tool_choice"] = "required";
+  } else if (type == "tool" && left_out && !has_tool(*chat, text_at(choice, "name"))) {
+    FT_RETURN_IF_ERROR(
+        notes.tell("'tool_choice' names a tool that does not run here and was passed over"));
   } else if (type == "tool") {
     (*chat)["tool_choice"] = {{"type", "function"},
                               {"function", {{"name", choice.value("name", json())}}}};
@@ -176,51 +77,98 @@ Status read_tool_choice_of(const json& choice, json* chat) {
   return {};
 }
 
-Status read_thinking(const json& thinking, json* chat) {
+Status read_thinking(const json& thinking, const FieldNotes& notes, json* chat) {
   const std::string type = thinking.is_object() ? text_at(thinking, "type") : "";
   if (type != "enabled" && type != "disabled" && type != "adaptive") {
     return invalid_argument("'thinking' must be {\"type\": \"enabled\" | \"disabled\"}");
   }
   json& variables = (*chat)["chat_template_kwargs"];
   if (variables.is_null()) variables = json::object();
-  if (variables.is_object()) variables.emplace("enable_thinking", type != "disabled");
-  return {};
+  if (variables.is_object()) switch_thinking(type != "disabled", &variables);
+  if (thinking.value("budget_tokens", json()).is_null()) return {};
+  return notes.tell("'thinking': 'budget_tokens' is not applied here");
 }
 
 Status read_system(const json* system, json* messages) {
   if (system == nullptr) return {};
-  FT_ASSIGN_OR_RETURN(const std::string text, plain_text(*system, "'system'"));
+  FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(*system, "'system'"));
   if (!text.empty()) messages->push_back({{"role", "system"}, {"content", text}});
   return {};
 }
 
 Status read_choices(JsonFields& fields, json* chat) {
   if (const json* tools = fields.raw("tools"); tools != nullptr) {
-    FT_RETURN_IF_ERROR(read_tools(*tools, chat));
+    FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
   }
   if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
     // Anthropic's choice without tools means nothing.
     json ignored;
-    FT_RETURN_IF_ERROR(read_tool_choice_of(*choice, chat->contains("tools") ? chat : &ignored));
+    const json* tools = fields.raw("tools");
+    const bool has_tools = chat->contains("tools");
+    const bool left_out = has_tools && (*chat)["tools"].size() < tools->size();
+    FT_RETURN_IF_ERROR(
+        read_tool_choice_of(*choice, left_out, fields.notes(), has_tools ? chat : &ignored));
   }
   if (const json* thinking = fields.raw("thinking"); thinking != nullptr) {
-    FT_RETURN_IF_ERROR(read_thinking(*thinking, chat));
+    FT_RETURN_IF_ERROR(read_thinking(*thinking, fields.notes(), chat));
   }
   return {};
+}
+
+// "format" of the output as 'response_format'.
+Status read_output_format(const json& format, const std::string& name, json* chat) {
+  std::optional<StructuredOutputs> form;
+  if (!format.is_object()) return invalid_argument(name + " must be an object");
+  FT_RETURN_IF_ERROR(read_format(format, name, format, &form));
+  json asked = format;
+  if (format.value("type", json()) == "json_schema") asked["json_schema"] = format;
+  (*chat)["response_format"] = std::move(asked);
+  return {};
+}
+
+// "output_config" and, before it, "output_format".
+Status read_output(JsonFields& fields, json* chat) {
+  if (const json* format = fields.raw("output_format"); format != nullptr) {
+    FT_RETURN_IF_ERROR(read_output_format(*format, "'output_format'", chat));
+  }
+  const json* config = fields.raw("output_config");
+  if (config == nullptr) return {};
+  if (!config->is_object()) return invalid_argument("'output_config' must be an object");
+  JsonFields inner(*config, "'output_config'", fields.notes());
+  copy_field(inner, "effort", "reasoning_effort", chat);
+  if (const json* format = inner.raw("format"); format != nullptr) {
+    FT_RETURN_IF_ERROR(read_output_format(*format, "'output_config.format'", chat));
+  }
+  inner.pass_over({"task_budget"});
+  inner.check_unread();
+  return inner.status();
+}
+
+// Templates leave thinking of earlier turns out by themselves; other edits are not made.
+void check_edits(JsonFields& fields) {
+  const json* management = fields.raw("context_management");
+  if (management == nullptr || !management->is_object()) return;
+  const json edits = management->value("edits", json::array());
+  const bool other =
+      !edits.is_array() || std::any_of(edits.begin(), edits.end(), [](const json& edit) {
+        return !text_at(edit, "type").starts_with("clear_thinking");
+      });
+  if (other) fields.warn("'context_management': the conversation is not edited here");
 }
 
 }  // namespace
 
 Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefaults& defaults,
                                              bool counts_only) {
-  JsonFields fields(body, "");
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
   copy_field(fields, "model", "model", &chat);
   const json* messages = fields.raw("messages");
   if (messages == nullptr) return invalid_argument("'messages' is missing");
   chat["messages"] = json::array();
   FT_RETURN_IF_ERROR(read_system(fields.raw("system"), &chat["messages"]));
-  FT_RETURN_IF_ERROR(read_messages(*messages, &chat["messages"]));
+  FT_RETURN_IF_ERROR(read_anthropic_messages(*messages, fields.notes(), &chat["messages"]));
   if (!fields.has("max_tokens") && !counts_only) {
     return invalid_argument("'max_tokens' is missing; say how many tokens the answer may have");
   }
@@ -228,12 +176,14 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   copy_field(fields, "stop_sequences", "stop", &chat);
   copy_shared_fields(fields, &chat);
   FT_RETURN_IF_ERROR(read_choices(fields, &chat));
-  fields.ignore({"metadata", "service_tier", "inference_geo", "context_management", "betas",
-                 "anthropic_version", "cache_control"});
-  fields.refuse_later({"container", "mcp_servers", "output_format", "output_config"});
-  fields.refuse_unread();
+  FT_RETURN_IF_ERROR(read_output(fields, &chat));
+  check_edits(fields);
+  fields.ignore({"metadata", "service_tier", "inference_geo", "betas", "anthropic_version",
+                 "anthropic_beta", "cache_control", "speed"});
+  fields.pass_over({"container", "mcp_servers", "fallbacks"});
+  fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
-  return parse_openai_request(OpenAiKind::kChat, chat, defaults);
+  return parse_as_chat(chat, defaults, std::move(warnings));
 }
 
 }  // namespace foretoken

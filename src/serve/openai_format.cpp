@@ -3,6 +3,7 @@
 #include "serve/openai_choice.h"
 #include "serve/openai_logprobs.h"
 #include "serve/request_body.h"
+#include "serve/request_warnings.h"
 #include "serve/speculation_metrics.h"
 #include "serve/sse.h"
 #include "serve/timings.h"
@@ -33,6 +34,7 @@ OpenAiFormat::OpenAiFormat(OpenAiRequest request, PromptTexts prompts, OpenAiLab
     first_index_.push_back(static_cast<int>(choices_.size()));
     choices_.resize(choices_.size() + static_cast<size_t>(count));
   }
+  num_open_ = choices_.size();
   if (!request_.stream || request_.kind != OpenAiKind::kChat) return;
   for (Choice& choice : choices_) choice.parser = make_choice_parser(request_);
 }
@@ -140,17 +142,19 @@ std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
   ordered_json told = request_.kind == OpenAiKind::kChat ? chat_choice(choice, news)
                                                          : completion_choice(choice, request, news);
   choice.begun = true;
+  if (news.output.finished) --num_open_;
   if (told.is_null()) return events;
   ordered_json json = chunk();
   json["choices"].push_back(std::move(told));
   if (request_.continuous_usage) add_usage(json);
   add_timings(json, news);
+  if (num_open_ == 0 && !has_sums()) put_warnings(request_.warnings, &json);
   return events + sse_data(json);
 }
 
 std::string OpenAiFormat::last_events() {
   std::string events;
-  if (request_.include_usage || label_.num_spec_tokens > 0) {
+  if (has_sums()) {
     ordered_json json = chunk();
     if (request_.include_usage) add_usage(json);
     if (label_.num_spec_tokens > 0) {
@@ -158,6 +162,7 @@ std::string OpenAiFormat::last_events() {
       if (choices_.size() == 1) metrics = speculation_metrics(last_stats_, label_.num_spec_tokens);
       json["metrics"] = {{"speculative_decoding", std::move(metrics)}};
     }
+    put_warnings(request_.warnings, &json);
     events = sse_data(json);
   }
   return events + sse_done();

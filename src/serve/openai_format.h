@@ -12,7 +12,7 @@ namespace foretoken {
 
 // Answers of /v1/chat/completions, /v1/completions and /v1/embeddings. Chunks of a stream have
 // every token that came since the one before; the first of a choice has the role, the last one the
-// reason of its end.
+// reason of its end. The last chunk of all has the warnings.
 class OpenAiFormat : public AnswerFormat {
  public:
   // `prompts`: texts of the prompts, where they are echoed.
@@ -39,12 +39,15 @@ class OpenAiFormat : public AnswerFormat {
   void add_tokens(nlohmann::ordered_json& json, const ChoiceOutput& news) const;
   void add_usage(nlohmann::ordered_json& json) const;
   void add_timings(nlohmann::ordered_json& json, const ChoiceOutput& news);
+  // A chunk without choices follows the others.
+  bool has_sums() const { return request_.include_usage || label_.num_spec_tokens > 0; }
 
   const OpenAiRequest request_;
   const PromptTexts prompts_;
   const OpenAiLabel label_;
   std::vector<int> first_index_;  // of each engine request's choices
   std::vector<Choice> choices_;
+  size_t num_open_ = 0;  // choices that have not finished
   UsageSum usage_;
   OutputTimes times_;  // of a choice that is alone
   RequestStats last_stats_;

@@ -21,7 +21,9 @@ const char* id_prefix(OpenAiKind kind) {
 void start_generation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                       const OpenAiRequest& request, PreparedText prepared, std::string id,
                       std::unique_ptr<AnswerFormat> format) {
+  context.warning_log.tell(request.warnings);
   GenerationJob job;
+  job.headers = warning_headers(request.warnings);
   job.exchange = exchange;
   job.id = std::move(id);
   job.requests = request.requests;

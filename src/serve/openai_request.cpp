@@ -6,6 +6,8 @@
 #include "chat/tool_choice.h"
 #include "serve/chat_messages.h"
 #include "serve/field_names.h"
+#include "serve/foreign_chat.h"
+#include "serve/foreign_fields.h"
 #include "serve/json_fields.h"
 #include "serve/request_body.h"
 #include "serve/sampling_fields.h"
@@ -31,17 +33,17 @@ void refuse_processors(JsonFields& fields) {
 // Fields of the OpenAI API and of vLLM that ask for something this build does not have.
 void refuse_later_fields(JsonFields& fields) {
   // Clients send the defaults of what they do not use.
-  const std::pair<const char*, json> defaults[] = {
-      {"best_of", 1}, {"length_penalty", 1}, {"suffix", ""}};
+  const std::pair<const char*, json> defaults[] = {{"best_of", 1}, {"length_penalty", 1}};
   for (const auto& [name, harmless] : defaults) {
-    if (fields.has(name) && *fields.raw(name) != harmless) fields.refuse_later({name});
+    if (fields.has(name) && *fields.raw(name) != harmless) fields.pass_over({name});
     fields.ignore({name});
   }
   refuse_processors(fields);
-  fields.refuse_later({"audio", "chat_template", "function_call", "functions", "kv_transfer_params",
-                       "mm_processor_kwargs", "prediction", "prompt_embeds", "repetition_detection",
-                       "logprob_token_ids", "thinking_token_budget", "use_beam_search",
-                       "vllm_xargs", "watermarking", "web_search_options"});
+  // Without these the answer would be to another question.
+  fields.refuse_later(
+      {"suffix", "chat_template", "prompt_embeds", "logprob_token_ids", "use_beam_search"});
+  fields.pass_over({"audio", "kv_transfer_params", "mm_processor_kwargs", "repetition_detection",
+                    "thinking_token_budget", "vllm_xargs", "watermarking", "web_search_options"});
 }
 
 // Labels and hints that change no token.
@@ -61,11 +63,11 @@ void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   if (!options->is_object() || !request->stream) {
     return fields.fail("'stream_options' must be an object and needs \"stream\": true");
   }
-  JsonFields inner(*options, "'stream_options'");
+  JsonFields inner(*options, "'stream_options'", fields.notes());
   inner.read("include_usage", &request->include_usage);
   inner.read("continuous_usage_stats", &request->continuous_usage);
   inner.ignore({"include_obfuscation"});
-  inner.refuse_unread();
+  inner.check_unread();
   if (!inner.status().ok()) fields.fail(inner.status().message());
 }
 
@@ -73,6 +75,7 @@ void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
 void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request,
                  Request* shared) {
   read_sampling_fields(fields, &shared->sampling);
+  read_prediction(fields, &shared->prediction);
   fields.read("prompt_logprobs", &shared->sampling.prompt_logprobs);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
@@ -110,7 +113,7 @@ void read_end(JsonFields& fields, Request* shared) {
   check_lists(fields, shared->sampling);
   ignore_labels(fields);
   refuse_later_fields(fields);
-  fields.refuse_unread();
+  fields.check_unread();
 }
 
 // As templates know it; "none" turns thinking off.
@@ -119,7 +122,7 @@ void read_effort(JsonFields& fields, json* arguments) {
   std::string effort;
   fields.read("reasoning_effort", &effort);
   arguments->emplace("reasoning_effort", effort);
-  if (effort == "none") arguments->emplace("enable_thinking", false);
+  if (effort == "none") switch_thinking(false, arguments);
 }
 
 // Tools as the parser of the text and the template see them.
@@ -128,6 +131,10 @@ void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReques
   parser.tool_parser = defaults.tool_parser;
   parser.reasoning_parser = defaults.reasoning_parser;
   fields.read("include_reasoning", &request->include_reasoning);
+  // llama.cpp's: "none" leaves reasoning in the text.
+  std::string reasoning_format;
+  fields.read("reasoning_format", &reasoning_format);
+  if (reasoning_format == "none") parser.reasoning_parser.clear();
   fields.read("parallel_tool_calls", &parser.parallel_tool_calls);
   const json* tools = fields.raw("tools");
   const json* choice = fields.raw("tool_choice");
@@ -213,7 +220,8 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   read_common(fields, defaults, request, &shared);
   if (shared.sampling.max_tokens < 1) fields.fail("'max_tokens' must be at least 1");
   fields.read("max_completion_tokens", &shared.sampling.max_tokens);
-  if (request->echo) fields.fail("'echo' is for /v1/completions; remove it");
+  if (request->echo) fields.warn("'echo' is for /v1/completions and has no effect in chats");
+  request->echo = false;
   read_end(fields, &shared);
   request->requests.push_back(std::move(shared));
 }
@@ -355,6 +363,10 @@ OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& 
   return defaults;
 }
 
+FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>* warnings) {
+  return {defaults.strict_fields ? nullptr : warnings};
+}
+
 Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
   const bool served = std::find(names.begin(), names.end(), model) != names.end();
   if (model.empty() || names.empty() || served) return {};
@@ -367,8 +379,11 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   if (!body.is_object()) return invalid_argument("the body must be a JSON object");
   OpenAiRequest request;
   request.kind = kind;
-  JsonFields fields(body, "");
+  JsonFields fields(body, "", field_notes(defaults, &request.warnings));
   fields.read("model", &request.model);
+  if (kind != OpenAiKind::kEmbedding) {
+    read_foreign_fields(fields, kind == OpenAiKind::kChat, defaults.max_model_len);
+  }
   if (kind == OpenAiKind::kChat) read_chat(fields, defaults, &request);
   if (kind == OpenAiKind::kCompletion) read_completion(fields, body, defaults, &request);
   if (kind == OpenAiKind::kEmbedding) read_embedding(fields, body, defaults, &request);

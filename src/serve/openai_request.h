@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "chat/chat_parser.h"
+#include "serve/json_fields.h"
 
 namespace foretoken {
 
@@ -29,6 +30,7 @@ struct AnswerSettings {
   int stream_interval = 1;
   double queue_timeout_seconds = 0;  // of requests that name none
   double timeout_seconds = 0;
+  bool strict_fields = false;  // what is unknown or not followed is an error, not a warning
 };
 
 // What a body leaves open: the settings, and what the engine knows.
@@ -44,6 +46,9 @@ struct OpenAiDefaults : AnswerSettings {
 // The only way by which the engine's part of the defaults comes about in a program.
 OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
                                     std::vector<std::string> model_names);
+
+// The notes of a body's fields: sentences go to `warnings` unless `defaults` are strict.
+FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>* warnings);
 
 // A body of /v1/chat/completions, /v1/completions or /v1/embeddings.
 struct OpenAiRequest {
@@ -74,8 +79,9 @@ struct OpenAiRequest {
   std::function<void(bool found)> on_tool_parse;
 };
 
-// Reads a body with OpenAI's and vLLM's field names. The first wrong, unknown (with the nearest
-// known name) or unsupported field is the error; so is a "model" that is not served (kNotFound).
+// Reads a body with OpenAI's and vLLM's field names. The first field of a wrong type or value, or
+// that asks for what cannot be left out, is the error; so is a "model" that is not served
+// (kNotFound). What is unknown (with the nearest known name) or has no effect is a warning.
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::ordered_json& body,
                                            const OpenAiDefaults& defaults);
 

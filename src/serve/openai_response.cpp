@@ -8,6 +8,7 @@
 
 #include "serve/openai_choice.h"
 #include "serve/openai_logprobs.h"
+#include "serve/request_warnings.h"
 #include "serve/speculation_metrics.h"
 #include "serve/timings.h"
 #include "serve/usage.h"
@@ -128,6 +129,7 @@ ordered_json chat_response(const OpenAiRequest& request, const std::vector<const
   }
   add_metrics(body, sums, label);
   add_timings(body, request, sums, label);
+  put_warnings(request.warnings, &body);
   return body;
 }
 
@@ -147,6 +149,7 @@ ordered_json completion_response(const OpenAiRequest& request,
   body["usage"] = usage_of(sums, true, request.prompt_only);
   add_metrics(body, sums, label);
   add_timings(body, request, sums, label);
+  put_warnings(request.warnings, &body);
   return body;
 }
 
@@ -162,6 +165,7 @@ ordered_json embedding_response(const OpenAiRequest& request,
          {"embedding", embedding_value(request, sum->choices().front().embedding)}});
   }
   body["usage"] = usage_of(sums, false, false);
+  put_warnings(request.warnings, &body);
   return body;
 }
 

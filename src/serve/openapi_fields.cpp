@@ -34,6 +34,9 @@ constexpr const char* kStop =
 constexpr const char* kSeconds = R"({"type":"number","minimum":0,"maximum":1e9})";
 constexpr const char* kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
 constexpr const char* kCount = R"({"type":"integer","minimum":1,"maximum":2147483647})";
+constexpr const char* kCountOrAll =
+    R"({"anyOf":[{"type":"integer","minimum":1,"maximum":2147483647},
+        {"enum":[-1,-2],"description":"As many as fit."}]})";
 constexpr const char* kPrompt =
     R"({"anyOf":[{"type":"string","minLength":1},
         {"type":"array","minItems":1,"maxItems":4096,
@@ -59,10 +62,11 @@ constexpr Field kFields[] = {
          {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/InputItem"}}]})"},
     {"instructions", kResponsesBody, kText},
     {"previous_response_id", kResponsesBody, kText},
-    {"max_tokens", kOpenAiTexts, kCount},
-    {"max_tokens", kAnthropic, kCount},
-    {"max_completion_tokens", kChats, kCount},
-    {"max_output_tokens", kResponsesBody, kCount},
+    {"max_tokens", kOpenAiTexts, kCountOrAll},
+    {"max_tokens", kAnthropic, kCountOrAll},
+    {"max_completion_tokens", kChats, kCountOrAll},
+    {"max_output_tokens", kResponsesBody, kCountOrAll},
+    {"n_predict", kOpenAiTexts, kCountOrAll},
     {"min_tokens", kTexts,
      R"({"type":"integer","minimum":0,"maximum":2147483647,"description":"At most max_tokens."})"},
     {"n", kOpenAiTexts, R"({"type":"integer","minimum":1,"maximum":128})"},
@@ -73,6 +77,8 @@ constexpr Field kFields[] = {
     {"presence_penalty", kTexts, kPenalty},
     {"frequency_penalty", kTexts, kPenalty},
     {"repetition_penalty", kTexts, R"({"type":"number","minimum":1e-6,"maximum":1e6})"},
+    {"repeat_penalty", kTexts,
+     R"({"type":"number","minimum":1e-6,"maximum":1e6,"description":"repetition_penalty"})"},
     {"seed", kTexts, R"({"type":"integer","minimum":-1,"maximum":18446744073709551615})"},
     {"stop", kOpenAiTexts | kResponsesBody, kStop},
     {"stop_sequences", kAnthropic, kStop},
@@ -84,8 +90,13 @@ constexpr Field kFields[] = {
     {"skip_special_tokens", kTexts, kFlag},
     {"spaces_between_special_tokens", kTexts, kFlag},
     {"logit_bias", kTexts,
-     R"({"type":"object","maxProperties":1024,"propertyNames":{"pattern":"^(0|[1-9][0-9]{0,8})$"},
-         "additionalProperties":{"type":"number","minimum":-100,"maximum":100}})"},
+     R"({"anyOf":[{"type":"object","maxProperties":1024,
+         "propertyNames":{"pattern":"^(0|[1-9][0-9]{0,8})$"},
+         "additionalProperties":{"type":"number","minimum":-100,"maximum":100}},
+         {"type":"array","items":{"type":"array","minItems":2,"maxItems":2,
+          "prefixItems":[{"$ref":"#/components/schemas/TokenId"},
+            {"anyOf":[{"type":"number","minimum":-100,"maximum":100},{"const":false}]}]},
+          "description":"false forbids the token"}]})"},
     {"bad_words", kTexts,
      R"({"anyOf":[{"type":"string","minLength":1},
          {"type":"array","items":{"type":"string","minLength":1},"maxItems":256}]})"},
@@ -111,6 +122,16 @@ constexpr Field kFields[] = {
     {"structured_outputs", kTexts,
      R"({"$ref":"#/components/schemas/StructuredOutputs",
          "description":"Goes without response_format and a tool_choice that forces a call."})"},
+    {"grammar", kTexts,
+     R"({"type":"string","description":"GBNF or Lark; goes without other forms of the output."})"},
+    {"json_schema", kTexts,
+     R"({"type":"object","description":"Goes without other forms of the output."})"},
+    {"prediction", kTexts & ~unsigned{kAnthropic | kResponsesBody},
+     R"({"type":"object","required":["type","content"],"properties":{"type":{"const":"content"},
+         "content":{"anyOf":[{"type":"string"},
+           {"type":"array","items":{"anyOf":[{"type":"string"},
+             {"$ref":"#/components/schemas/TextPart"}]}}]}},
+         "description":"What the output will probably be; drafts come from it, the output is the same."})"},
     {"tools", kChats | kEmbeddingBody,
      R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})"},
     {"tool_choice", kChats, R"({"$ref":"#/components/schemas/ToolChoice"})"},
@@ -125,12 +146,21 @@ constexpr Field kFields[] = {
     {"tool_choice", kResponsesBody,
      R"({"anyOf":[{"enum":["auto","none","required"]},
          {"type":"object","required":["type","name"],
-          "properties":{"type":{"const":"function"},"name":{"type":"string"}}}]})"},
+          "properties":{"type":{"const":"function"},"name":{"type":"string"}}},
+         {"type":"object","required":["type"],"description":"Has no effect.",
+          "properties":{"type":{"type":"string","not":{"enum":["function","allowed_tools"]}}}}]})"},
     {"parallel_tool_calls", kChats | kResponsesBody, kFlag},
     {"thinking", kAnthropic,
      R"({"type":"object","required":["type"],"properties":{
          "type":{"enum":["enabled","disabled","adaptive"]},
            "budget_tokens":{"description":"Has no effect."}}})"},
+    {"enable_thinking", kTexts & ~unsigned{kCompletionBody}, kFlag},
+    {"output_config", kAnthropic,
+     R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":["string","null"]},
+         "format":{"anyOf":[{"$ref":"#/components/schemas/TextFormat"},{"type":"null"}]},
+         "task_budget":{}}})"},
+    {"output_format", kAnthropic, R"({"$ref":"#/components/schemas/TextFormat"})"},
+    {"speed", kAnthropic, kIgnored},
     {"reasoning", kResponsesBody,
      R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":["string","null"]},
          "summary":{},"generate_summary":{}}})"},
@@ -140,7 +170,8 @@ constexpr Field kFields[] = {
          "verbosity":{}}})"},
     {"include", kResponsesBody,
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]})"},
-    {"truncation", kResponsesBody, R"({"enum":["disabled"]})"},
+    {"truncation", kResponsesBody,
+     R"({"enum":["disabled","auto"],"description":"auto has no effect."})"},
     {"store", kResponsesBody, kFlag},
     {"background", kResponsesBody, kFlag},
     {"include_reasoning", kTexts & ~unsigned{kCompletionBody}, kFlag},
@@ -185,6 +216,9 @@ constexpr Field kFields[] = {
     {"safety_identifier", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"prompt_cache_key", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"prompt_cache_retention", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
+    {"client_metadata", kResponsesBody, kIgnored},
+    {"cache_prompt", kTexts, kIgnored},
+    {"id_slot", kTexts, kIgnored},
     {"max_tool_calls", kResponsesBody, kIgnored},
     {"stream_options", kResponsesBody, kIgnored},
     {"session_id", kOpenAiTexts | kEmbeddingBody, kIgnored},
@@ -216,6 +250,15 @@ const char* required_field(OpenApiBody body) {
 
 }  // namespace
 
+void allow_more_properties(json* schema) {
+  if (schema->is_object()) {
+    const auto more = schema->find("additionalProperties");
+    if (more != schema->end() && *more == false) *more = true;
+  }
+  if (!schema->is_structured()) return;
+  for (json& part : *schema) allow_more_properties(&part);
+}
+
 json openapi_body(OpenApiBody body, const OpenApiFacts& facts) {
   const std::string required = required_field(body);
   json properties = json::object();
@@ -228,7 +271,8 @@ json openapi_body(OpenApiBody body, const OpenApiFacts& facts) {
   json schema = {{"type", "object"},
                  {"properties", std::move(properties)},
                  {"required", {required}},
-                 {"additionalProperties", false}};
+                 {"additionalProperties", !facts.strict_fields}};
+  if (!facts.strict_fields) allow_more_properties(&schema["properties"]);
   if (body == kMessagesBody) schema["required"].push_back("max_tokens");
   if (body == kEmbeddingBody) {
     // A text or a chat.

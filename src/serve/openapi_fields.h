@@ -10,6 +10,7 @@ namespace foretoken {
 struct OpenApiFacts {
   bool tokenizer_info = false;    // /tokenizer_info is served
   bool needs_key = false;         // there are API keys
+  bool strict_fields = false;     // unknown fields are refused
   bool finds_tool_calls = false;  // with tool_choice "auto"
   bool fills_gaps = false;        // /infill does more than say that it cannot
   std::vector<std::string> model_names = {};
@@ -32,7 +33,10 @@ enum OpenApiBody : unsigned {
   kTokenizeBody = 64,  // of a chat
 };
 
-// {"type": "object", "properties", "required", "additionalProperties": false, "allOf"} of a body.
+// Says in all objects of a schema that unknown members are passed over.
+void allow_more_properties(nlohmann::ordered_json* schema);
+
+// {"type": "object", "properties", "required", "additionalProperties", "allOf"} of a body.
 nlohmann::ordered_json openapi_body(OpenApiBody body, const OpenApiFacts& facts);
 
 }  // namespace foretoken

@@ -68,6 +68,8 @@ constexpr const char* kBodyParts = R"json({
       "role": {"const": "user"},
       "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
         {"$ref": "#/components/schemas/TextBlock"},
+        {"$ref": "#/components/schemas/DocumentBlock"},
+        {"$ref": "#/components/schemas/SearchResultBlock"},
         {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "assistant"},
@@ -92,15 +94,30 @@ constexpr const char* kBodyParts = R"json({
 "ThinkingBlock": {
   "type": "object", "required": ["type"],
   "properties": {"type": {"enum": ["thinking", "redacted_thinking"]}}},
+"DocumentBlock": {
+  "type": "object", "required": ["type", "source"], "properties": {
+    "type": {"const": "document"}, "title": {"type": ["string", "null"]},
+    "source": {"type": "object", "required": ["type", "data"], "properties": {
+      "type": {"const": "text"}, "data": {"type": "string"}}}}},
+"SearchResultBlock": {
+  "type": "object", "required": ["type", "title", "source", "content"], "properties": {
+    "type": {"const": "search_result"}, "title": {"type": "string"}, "source": {"type": "string"},
+    "content": {"type": "array", "items": {"$ref": "#/components/schemas/TextBlock"}}}},
 "AnthropicTool": {
-  "type": "object", "required": ["name", "input_schema"],
-  "properties": {"type": {"const": "custom"}, "name": {"type": "string", "minLength": 1},
-    "description": {"type": ["string", "null"]}, "input_schema": {"type": "object"}, "cache_control": {}}},
+  "anyOf": [
+    {"type": "object", "required": ["name", "input_schema"],
+      "properties": {"type": {"const": "custom"}, "name": {"type": "string", "minLength": 1},
+        "description": {"type": ["string", "null"]}, "input_schema": {"type": "object"}, "cache_control": {}}},
+    {"type": "object", "required": ["type"], "description": "Left out with a warning.",
+      "properties": {"type": {"type": "string", "not": {"const": "custom"}}}}]},
 "FunctionTool": {
-  "type": "object", "required": ["type", "name"],
-  "properties": {"type": {"const": "function"}, "name": {"type": "string", "minLength": 1},
-    "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]},
-    "strict": {}}},
+  "anyOf": [
+    {"type": "object", "required": ["type", "name"],
+      "properties": {"type": {"const": "function"}, "name": {"type": "string", "minLength": 1},
+        "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]},
+        "strict": {}}},
+    {"type": "object", "required": ["type"], "description": "Left out with a warning.",
+      "properties": {"type": {"type": "string", "not": {"const": "function"}}}}]},
 "InputItem": {
   "anyOf": [
     {"type": "object", "required": ["role", "content"], "properties": {
@@ -114,7 +131,31 @@ constexpr const char* kBodyParts = R"json({
     {"type": "object", "required": ["type", "call_id", "output"], "properties": {
       "type": {"const": "function_call_output"}, "call_id": {"type": "string", "minLength": 1},
       "output": {"type": "string"}}},
-    {"type": "object", "required": ["type"], "properties": {"type": {"const": "reasoning"}}}]}
+    {"type": "object", "required": ["type"], "properties": {"type": {"const": "reasoning"},
+      "content": {"anyOf": [{"type": "null"}, {"type": "array", "items":
+        {"type": "object", "required": ["type", "text"], "properties": {
+          "type": {"const": "reasoning_text"}, "text": {"type": "string"}}}}]}}},
+    {"type": "object", "required": ["type"],
+      "description": "Left out with a warning: web_search_call, compaction, item_reference, ...",
+      "properties": {"type": {"type": "string", "minLength": 1, "not": {"enum": ["message",
+        "reasoning", "function_call", "function_call_output", "mcp_call", "custom_tool_call",
+        "custom_tool_call_output", "local_shell_call", "local_shell_call_output", "shell_call",
+        "shell_call_output", "apply_patch_call", "apply_patch_call_output"]}}}}]},
+"DetokenizeRequest": {
+  "type": "object", "required": ["tokens"], "additionalProperties": false,
+  "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
+    "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/TokenId"}}}},
+"AbortRequest": {
+  "type": "object", "additionalProperties": false,
+  "properties": {"request_ids": {
+    "anyOf": [{"type": "null"}, {"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    "description": "ids of answers; none: all"}}},
+"TokenizeText": {
+  "type": "object", "required": ["prompt"], "additionalProperties": false,
+  "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
+    "prompt": {"type": "string"},
+    "add_special_tokens": {"type": ["boolean", "null"]},
+    "return_token_strs": {"type": ["boolean", "null"]}}}
 })json";
 
 constexpr const char* kAnswers = R"json({
@@ -247,22 +288,7 @@ constexpr const char* kAnswers = R"json({
   "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
 "Load": {"type": "object", "required": ["server_load"],
   "properties": {"server_load": {"type": "integer"}}},
-"Version": {"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}},
-"DetokenizeRequest": {
-  "type": "object", "required": ["tokens"], "additionalProperties": false,
-  "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
-    "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/TokenId"}}}},
-"AbortRequest": {
-  "type": "object", "additionalProperties": false,
-  "properties": {"request_ids": {
-    "anyOf": [{"type": "null"}, {"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-    "description": "ids of answers; none: all"}}},
-"TokenizeText": {
-  "type": "object", "required": ["prompt"], "additionalProperties": false,
-  "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
-    "prompt": {"type": "string"},
-    "add_special_tokens": {"type": ["boolean", "null"]},
-    "return_token_strs": {"type": ["boolean", "null"]}}}
+"Version": {"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}}
 })json";
 
 json or_null(json schema) { return {{"anyOf", {std::move(schema), {{"type", "null"}}}}}; }
@@ -365,6 +391,11 @@ json openapi_parts(const OpenApiFacts& facts) {
        {{{"const", -1}}, {{"type", "integer"}, {"minimum", 1}, {"maximum", facts.max_model_len}}}}};
   parts["StructuredOutputs"] = structured_outputs();
   parts["Speculative"] = speculative(facts);
+  if (!facts.strict_fields) {
+    json abort = std::move(parts["AbortRequest"]);
+    allow_more_properties(&parts);
+    parts["AbortRequest"] = std::move(abort);
+  }
   parts.update(json::parse(kAnswers));
   return parts;
 }

@@ -8,6 +8,7 @@
 #include "serve/openai_logprobs.h"
 #include "serve/openai_response.h"
 #include "serve/request_body.h"
+#include "serve/request_warnings.h"
 #include "serve/sse.h"
 
 namespace foretoken {
@@ -43,6 +44,7 @@ json ResponsesFormat::unfinished(const char* status) const {
                    {"status", status}, {"error", nullptr},        {"incomplete_details", nullptr},
                    {"model", model_},  {"output", json::array()}, {"usage", nullptr}};
   response.update(request_.repeated);
+  put_warnings(request_.chat.warnings, &response);
   return response;
 }
 

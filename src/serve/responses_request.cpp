@@ -1,7 +1,10 @@
 #include "serve/responses_request.h"
 
+#include <algorithm>
+
 #include "serve/chat_body.h"
 #include "serve/json_fields.h"
+#include "serve/request_warnings.h"
 #include "serve/responses_input.h"
 #include "serve/structured_fields.h"
 
@@ -10,7 +13,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Status read_tools(const json& tools, json* chat) {
+// Tools that run at a service, or whose calls are no functions, are left out.
+Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
   if (!tools.is_array()) return invalid_argument("'tools' must be an array");
   for (const json& tool : tools) {
     const json type = tool.is_object() ? tool.value("type", json()) : json();
@@ -19,8 +23,10 @@ Status read_tools(const json& tools, json* chat) {
           "'tools': each must be {\"type\": \"function\", \"name\", \"parameters\"}");
     }
     if (type != "function") {
-      return invalid_argument("'tools': tools of type " + type.dump() +
-                              " do not run here; give functions");
+      FT_RETURN_IF_ERROR(notes.tell("'tools': tools of type '" +
+                                    shown_name(type.get<std::string>()) +
+                                    "' do not run here and were left out; give functions"));
+      continue;
     }
     json function = json::object();
     for (const char* name : {"name", "description", "parameters", "strict"}) {
@@ -31,8 +37,44 @@ Status read_tools(const json& tools, json* chat) {
   return {};
 }
 
-// "auto" and "required" without tools mean nothing.
-Status read_choice(const json& choice, json* chat) {
+bool is_function(const json& tool) {
+  return tool.is_object() && tool.value("type", json()) == "function";
+}
+
+// {"type": "allowed_tools", "mode", "tools"}: the others are not offered.
+Status read_allowed_tools(const json& choice, json* chat) {
+  const json mode = choice.value("mode", json("auto"));
+  const json allowed = choice.value("tools", json());
+  if (!allowed.is_array() || (mode != "auto" && mode != "required")) {
+    return invalid_argument(
+        "'tool_choice' of type \"allowed_tools\" needs 'mode', \"auto\" or \"required\", and "
+        "'tools'");
+  }
+  json kept = json::array();
+  for (const json& tool : chat->value("tools", json::array())) {
+    const json name = tool["function"].value("name", json());
+    const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&](const json& one) {
+      return is_function(one) && one.value("name", json()) == name;
+    });
+    if (is_allowed) kept.push_back(tool);
+  }
+  chat->erase("tools");
+  if (kept.empty()) return {};
+  (*chat)["tools"] = std::move(kept);
+  (*chat)["tool_choice"] = mode;
+  return {};
+}
+
+// "auto" and "required" without tools mean nothing; neither does a tool that was left out.
+Status read_choice(const json& choice, const FieldNotes& notes, json* chat) {
+  if (choice.is_object() && choice.value("type", json()) == "allowed_tools") {
+    return read_allowed_tools(choice, chat);
+  }
+  const bool elsewhere = choice.is_object() && choice.contains("type") &&
+                         choice["type"].is_string() && !is_function(choice);
+  if (elsewhere) {
+    return notes.tell("'tool_choice' names a tool that does not run here and was passed over");
+  }
   if (!choice.is_object() && choice != "auto" && choice != "none" && choice != "required") {
     return invalid_argument(
         "'tool_choice' must be \"none\", \"auto\", \"required\" or {\"type\": \"function\", "
@@ -45,12 +87,12 @@ Status read_choice(const json& choice, json* chat) {
   return {};
 }
 
-Status read_text(const json& text, json* chat) {
+Status read_text(const json& text, const FieldNotes& notes, json* chat) {
   if (!text.is_object()) return invalid_argument("'text' must be an object");
-  JsonFields fields(text, "'text'");
+  JsonFields fields(text, "'text'", notes);
   fields.ignore({"verbosity"});
   const json* format = fields.raw("format");
-  fields.refuse_unread();
+  fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   if (format == nullptr) return {};
   if (!format->is_object()) return invalid_argument("'text.format' must be an object");
@@ -62,12 +104,12 @@ Status read_text(const json& text, json* chat) {
   return {};
 }
 
-Status read_reasoning(const json& reasoning, json* chat) {
+Status read_reasoning(const json& reasoning, const FieldNotes& notes, json* chat) {
   if (!reasoning.is_object()) return invalid_argument("'reasoning' must be an object");
-  JsonFields fields(reasoning, "'reasoning'");
+  JsonFields fields(reasoning, "'reasoning'", notes);
   fields.ignore({"summary", "generate_summary"});
   copy_field(fields, "effort", "reasoning_effort", chat);
-  fields.refuse_unread();
+  fields.check_unread();
   return fields.status();
 }
 
@@ -89,16 +131,16 @@ Status read_include(JsonFields& fields, json* chat) {
 
 Status read_objects(JsonFields& fields, json* chat) {
   if (const json* tools = fields.raw("tools"); tools != nullptr) {
-    FT_RETURN_IF_ERROR(read_tools(*tools, chat));
+    FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
   }
   if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
-    FT_RETURN_IF_ERROR(read_choice(*choice, chat));
+    FT_RETURN_IF_ERROR(read_choice(*choice, fields.notes(), chat));
   }
   if (const json* text = fields.raw("text"); text != nullptr) {
-    FT_RETURN_IF_ERROR(read_text(*text, chat));
+    FT_RETURN_IF_ERROR(read_text(*text, fields.notes(), chat));
   }
   if (const json* reasoning = fields.raw("reasoning"); reasoning != nullptr) {
-    FT_RETURN_IF_ERROR(read_reasoning(*reasoning, chat));
+    FT_RETURN_IF_ERROR(read_reasoning(*reasoning, fields.notes(), chat));
   }
   return read_include(fields, chat);
 }
@@ -126,7 +168,7 @@ Status read_conversation(JsonFields& fields, const ResponseStore& store, json* m
   }
   const json* input = fields.raw("input");
   if (input == nullptr) return invalid_argument("'input' is missing; give a text or a list");
-  return read_responses_input(*input, messages);
+  return read_responses_input(*input, fields.notes(), messages);
 }
 
 // In OpenAI's order, with its defaults.
@@ -161,8 +203,13 @@ Status read_truncation(JsonFields& fields) {
   std::string truncation = "disabled";
   fields.read("truncation", &truncation);
   if (truncation == "disabled") return {};
-  return invalid_argument(
-      "'truncation' other than \"disabled\" is not supported; use 'truncate_prompt_tokens'");
+  if (truncation != "auto") {
+    return invalid_argument("'truncation' must be \"disabled\" or \"auto\"");
+  }
+  fields.warn(
+      "'truncation' \"auto\" is not applied: a prompt that is too long is an error; use "
+      "'truncate_prompt_tokens'");
+  return {};
 }
 
 }  // namespace
@@ -170,7 +217,8 @@ Status read_truncation(JsonFields& fields) {
 Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiDefaults& defaults,
                                                  const ResponseStore& store) {
   ResponsesRequest request;
-  JsonFields fields(body, "");
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
   copy_field(fields, "model", "model", &chat);
   FT_RETURN_IF_ERROR(read_conversation(fields, store, &request.messages));
@@ -181,6 +229,9 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
     chat["messages"].push_back({{"role", "system"}, {"content", instructions}});
   }
   for (const json& message : request.messages) chat["messages"].push_back(message);
+  if (chat["messages"].empty()) {
+    return invalid_argument("'input' holds nothing that can be read here; give a message");
+  }
   copy_field(fields, "max_output_tokens", "max_tokens", &chat);
   copy_field(fields, "stop", "stop", &chat);
   copy_field(fields, "parallel_tool_calls", "parallel_tool_calls", &chat);
@@ -189,12 +240,13 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   FT_RETURN_IF_ERROR(read_truncation(fields));
   fields.read("store", &request.store);
   fields.read("background", &request.background);
-  fields.ignore({"metadata", "user", "service_tier", "safety_identifier", "prompt_cache_key",
-                 "prompt_cache_retention", "max_tool_calls", "stream_options"});
+  fields.ignore({"metadata", "client_metadata", "user", "service_tier", "safety_identifier",
+                 "prompt_cache_key", "prompt_cache_retention", "stream_options"});
+  fields.pass_over({"max_tool_calls", "context_management"});
   fields.refuse_later({"conversation", "prompt"});
-  fields.refuse_unread();
+  fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
-  FT_ASSIGN_OR_RETURN(request.chat, parse_openai_request(OpenAiKind::kChat, chat, defaults));
+  FT_ASSIGN_OR_RETURN(request.chat, parse_as_chat(chat, defaults, std::move(warnings)));
   if (request.background && (request.chat.stream || !request.store)) {
     return invalid_argument("'background' needs \"store\": true and goes without 'stream'");
   }

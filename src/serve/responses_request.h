@@ -17,10 +17,10 @@ struct ResponsesRequest {
   bool background = false;
 };
 
-// Reads it: input as a text or a list of items (messages, function_call, function_call_output,
-// reasoning), instructions, tools, text.format, reasoning.effort, previous_response_id out of
-// `store`, and vLLM's further sampling fields by their names. Images, files and tools that would
-// run here are Unsupported.
+// Reads it: input as a text or a list of items, instructions, tools, text.format, reasoning.effort,
+// previous_response_id out of `store`, and vLLM's further sampling fields by their names. Images
+// and files are errors; tools that would run here and items without text are left out with a
+// warning.
 Result<ResponsesRequest> parse_responses_request(const nlohmann::ordered_json& body,
                                                  const OpenAiDefaults& defaults,
                                                  const ResponseStore& store);

@@ -45,7 +45,8 @@ void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
   if (!object->is_object()) {
     return fields.wrong_type("speculative", "an object like {\"enabled\": false}", *object);
   }
-  const Status status = read_speculative_params(*object, "'speculative'", speculative);
+  const Status status =
+      read_speculative_params(*object, "'speculative'", speculative, fields.notes());
   if (!status.ok()) fields.fail(status.message());
 }
 
@@ -128,12 +129,12 @@ void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {
 }
 
 Status read_speculative_params(const json& object, const std::string& what,
-                               SpeculativeParams* speculative) {
-  JsonFields fields(object, what);
+                               SpeculativeParams* speculative, FieldNotes notes) {
+  JsonFields fields(object, what, notes);
   fields.read("enabled", &speculative->enabled);
   fields.read("num_speculative_tokens", &speculative->num_speculative_tokens);
   fields.read("method", &speculative->method);
-  fields.refuse_unread();
+  fields.check_unread();
   const int wanted = speculative->num_speculative_tokens.value_or(0);
   if (wanted < 0) {
     fields.fail("'num_speculative_tokens' must be at least 0, not " + std::to_string(wanted));
@@ -158,6 +159,27 @@ void read_request_fields(JsonFields& fields, Request* request) {
   fields.read("priority", &request->priority);
   fields.read("cache_salt", &request->cache_salt);
   read_speculative(fields, &request->speculative);
+}
+
+void read_prediction(JsonFields& fields, std::string* prediction) {
+  const json* given = fields.raw("prediction");
+  if (given == nullptr) return;
+  constexpr const char* kWanted = "{\"type\": \"content\", \"content\": a text or text parts}";
+  if (!given->is_object() || given->value("type", json()) != "content") {
+    return fields.wrong_type("prediction", kWanted, *given);
+  }
+  const json content = given->value("content", json());
+  if (content.is_string()) {
+    *prediction = content.get<std::string>();
+    return;
+  }
+  if (!content.is_array()) return fields.wrong_type("prediction", kWanted, *given);
+  for (const json& part : content) {
+    const bool typed = part.is_object() && part.value("type", json()) == "text";
+    const json text = typed ? part.value("text", json()) : part;
+    if (!text.is_string()) return fields.wrong_type("prediction", kWanted, part);
+    *prediction += text.get<std::string>();
+  }
 }
 
 Status check_sampling_ranges(const SamplingParams& sampling) {

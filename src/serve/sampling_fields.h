@@ -15,13 +15,16 @@ void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling);
 
 // The speculation of one request over `*speculative`: {"enabled", "num_speculative_tokens",
-// "method"}. Messages start with `what`.
+// "method"}. Messages start with `what`; `notes` are for fields that are unknown.
 Status read_speculative_params(const nlohmann::ordered_json& object, const std::string& what,
-                               SpeculativeParams* speculative);
+                               SpeculativeParams* speculative, FieldNotes notes = {});
 
 // The fields of a Request beside its prompt and its sampling: "add_special_tokens",
 // "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object as above.
 void read_request_fields(JsonFields& fields, Request* request);
+
+// OpenAI's "prediction", {"type": "content", "content": a text or parts of it}.
+void read_prediction(JsonFields& fields, std::string* prediction);
 
 // What is wrong with `sampling` whatever the model is: values out of range and contradictions,
 // named by field. The engine checks again, with the model's limits.

@@ -4,6 +4,7 @@
 
 #include "base/embedding_score.h"
 #include "serve/request_body.h"
+#include "serve/request_warnings.h"
 #include "serve/sse.h"
 
 namespace foretoken {
@@ -50,6 +51,7 @@ std::string ScoreFormat::whole(const std::vector<const OutputSum*>& sums) {
     body["data"].push_back({{"index", body["data"].size()}, {"object", "score"}, {"score", value}});
   }
   body["usage"] = usage_of(scores.num_tokens);
+  put_warnings(request_.embeddings.warnings, &body);
   return json_text(body);
 }
 
@@ -72,6 +74,7 @@ std::string RerankFormat::whole(const std::vector<const OutputSum*>& sums) {
     result["relevance_score"] = scores.values[i];
     body["results"].push_back(std::move(result));
   }
+  put_warnings(request_.embeddings.warnings, &body);
   return json_text(body);
 }
 
@@ -87,6 +90,7 @@ std::string PoolingFormat::whole(const std::vector<const OutputSum*>& sums) {
                             {"data", embedding_value(request_, choice.embedding)}});
   }
   body["usage"] = usage_of(num_tokens);
+  put_warnings(request_.warnings, &body);
   return json_text(body);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "serve/json_fields.h"
+#include "serve/request_warnings.h"
 
 namespace foretoken {
 namespace {
@@ -59,10 +60,13 @@ Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* 
   // Hints of classifiers and of other servers.
   fields.ignore({"activation", "use_activation", "softmax", "rank_fields", "max_chunks_per_doc"});
   fields.refuse_later({"mm_processor_kwargs", "max_tokens_per_doc"});
-  fields.refuse_unread();
+  fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request->embeddings,
                       parse_openai_request(OpenAiKind::kEmbedding, body, defaults));
+  if (fields.notes().warnings != nullptr) {
+    add_warnings(*fields.notes().warnings, &request->embeddings.warnings);
+  }
   return {};
 }
 
@@ -70,7 +74,8 @@ Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* 
 
 Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {
   ScoreRequest request;
-  JsonFields fields(body, "");
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
   const std::pair<const char*, const char*>* pair = nullptr;
   for (const auto& names : kPairs) {
     if (pair == nullptr && fields.has(names.first) && fields.has(names.second)) pair = &names;
@@ -94,7 +99,8 @@ Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults&
 
 Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults& defaults) {
   ScoreRequest request;
-  JsonFields fields(body, "");
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
   FT_RETURN_IF_ERROR(read_texts(fields, "query", &request.first));
   if (request.first.size() != 1) return invalid_argument("'query' must be one text");
   FT_RETURN_IF_ERROR(read_texts(fields, "documents", &request.second));

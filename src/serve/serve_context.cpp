@@ -77,6 +77,13 @@ void respond_json(http::Exchange& exchange, int status, const nlohmann::ordered_
   exchange.respond(status, "application/json", json_text(body), std::move(headers));
 }
 
+void respond_with_warnings(ServeContext& context, http::Exchange& exchange,
+                           nlohmann::ordered_json body, const std::vector<std::string>& warnings) {
+  context.warning_log.tell(warnings);
+  put_warnings(warnings, &body);
+  respond_json(exchange, 200, body, warning_headers(warnings));
+}
+
 void respond_error(http::Exchange& exchange, const ErrorText& error_text, const ServeError& error) {
   http::Headers headers;
   if (error.retry_after > 0) headers.emplace_back("Retry-After", std::to_string(error.retry_after));

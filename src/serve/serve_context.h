@@ -15,6 +15,7 @@
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
 #include "serve/request_gate.h"
+#include "serve/request_warnings.h"
 #include "serve/response_store.h"
 #include "serve/serve_error.h"
 #include "serve/serve_observer.h"
@@ -55,6 +56,7 @@ class ServeContext {
   GenerationList generations;
   KeepAlive keep_alive;
   ResponseStore responses;
+  WarningLog warning_log;
   const int64_t created;  // seconds since 1970 at the start
   std::atomic<int> num_cache_resets{0};
   WorkPool pool;  // ends first
@@ -81,6 +83,9 @@ http::Handler on_pool(ServeContext& context, ErrorText error_text, BodyHandler h
 
 void respond_json(http::Exchange& exchange, int status, const nlohmann::ordered_json& body,
                   http::Headers headers = {});
+// 200, with `warnings` in the answer, a header and the log.
+void respond_with_warnings(ServeContext& context, http::Exchange& exchange,
+                           nlohmann::ordered_json body, const std::vector<std::string>& warnings);
 // With "Retry-After" where the error has one.
 void respond_error(http::Exchange& exchange, const ErrorText& error_text, const ServeError& error);
 

@@ -75,7 +75,7 @@ void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* o
     return fields.wrong_type("structured_outputs", "an object like {\"regex\": \"[0-9]+\"}",
                              object);
   }
-  JsonFields inner(object, "'structured_outputs'");
+  JsonFields inner(object, "'structured_outputs'", fields.notes());
   if (const json* schema = inner.raw("json"); schema != nullptr) {
     if (!read_schema(*schema, &outputs->json)) {
       inner.wrong_type("json", "a JSON schema, an object", *schema);
@@ -93,7 +93,7 @@ void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* o
   inner.read("whitespace_pattern", &outputs->whitespace_pattern);
   inner.read("strict_schemas", &outputs->strict_schemas);
   inner.ignore({"disable_fallback"});
-  inner.refuse_unread();
+  inner.check_unread();
   const int forms = (outputs->json.empty() ? 0 : 1) + (outputs->json_object ? 1 : 0) +
                     (outputs->regex.empty() ? 0 : 1) + (outputs->choice.empty() ? 0 : 1) +
                     (outputs->grammar.empty() ? 0 : 1) + (outputs->structural_tag.empty() ? 0 : 1);

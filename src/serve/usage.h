@@ -11,8 +11,8 @@ struct UsageCounts {
   int64_t prompt = 0;
   int64_t output = 0;
   int64_t cached = 0;    // of prompt
-  int64_t accepted = 0;  // drafted tokens that are part of the output
-  int64_t rejected = 0;  // drafted tokens that are not
+  int64_t accepted = 0;  // tokens of the prediction, or else drafted ones, in the output
+  int64_t rejected = 0;  // such tokens that are not
 
   UsageCounts& operator+=(const UsageCounts& other);
 };

@@ -24,9 +24,10 @@ def is_chat_with_tools(body):
 def mend_lengths(path, body):
     """Short texts, and min_tokens <= max_tokens."""
     name = {"/v1/responses": "max_output_tokens"}.get(path, "max_tokens")
+    body.pop("n_predict", None)
     for limit in LIMITS:
         if body.get(limit) is not None:
-            body[limit] = min(body[limit], 32)
+            body[limit] = min(body[limit], 32) if body[limit] > 0 else 32
     if path != "/detokenize" and body.get(name) is None:
         body[name] = 16
     most = next(body[limit] for limit in LIMITS if body.get(limit) is not None)
@@ -40,6 +41,13 @@ def mend_lengths(path, body):
 
 def mend_tools(body):
     """Parameters are JSON schemas, and a choice names one of the tools."""
+    # Those of other types are left out, and with them what a choice may name.
+    body["tools"] = [tool for tool in body["tools"]
+                     if isinstance(tool, dict) and ("name" in tool or "function" in tool)]
+    if not body["tools"]:
+        body.pop("tools")
+        body.pop("tool_choice", None)
+        return
     for tool in body["tools"]:
         function = tool.get("function") if isinstance(tool.get("function"), dict) else tool
         for name in ("parameters", "input_schema"):
@@ -50,7 +58,7 @@ def mend_tools(body):
         return
     if "function" in choice:
         choice["function"] = {"name": first["function"]["name"]}
-    elif "name" in choice or choice.get("type") == "tool":
+    elif ("name" in choice or choice.get("type") == "tool") and "name" in first:
         choice["name"] = first["name"]
 
 
@@ -78,6 +86,22 @@ def mend_forms(body):
         text.pop("format", None)
     if forced:
         body.pop("structured_outputs", None)
+    others = [body.get("structured_outputs"), body.get("response_format"), text.get("format"),
+              body.get("output_format"), (body.get("output_config") or {}).get("format")]
+    for name in ("grammar", "json_schema"):
+        if forced or any(others) or not body.get(name):
+            body.pop(name, None)
+        else:
+            body[name] = FORMS["grammar"] if name == "grammar" else SCHEMA
+            others.append(body[name])
+    if body.get("output_format") and (forced or body.get("structured_outputs")):
+        body.pop("output_format")
+    if isinstance(body.get("output_config"), dict) and (
+            forced or body.get("structured_outputs") or body.get("output_format")):
+        body["output_config"].pop("format", None)
+    mend_response_format(body, "output_format")
+    if isinstance(body.get("output_config"), dict):
+        mend_response_format(body["output_config"], "format")
     mend_response_format(body, "response_format")
     mend_response_format(text, "format")
     outputs = body.get("structured_outputs")
@@ -86,15 +110,15 @@ def mend_forms(body):
         for name, value in FORMS.items():
             if outputs.get(name):
                 outputs[name] = value
-    if forced or outputs or body.get("response_format") or text.get("format"):
+    if forced or outputs or any(others) or body.get("response_format") or text.get("format"):
         for name in ("allowed_token_ids", "bad_words", "min_tokens", "stop_token_ids"):
             body.pop(name, None)
 
 
 def mend_input(body):
-    """A conversation of more than reasoning, which templates leave out."""
+    """A conversation of more than items that are left out."""
     items = body.get("input")
-    if isinstance(items, list) and all(item.get("type") == "reasoning" for item in items):
+    if isinstance(items, list) and not any("role" in item or "call_id" in item for item in items):
         items.append({"role": "user", "content": "a"})
 
 
@@ -121,6 +145,9 @@ def before_call(context, case, kwargs):
         return
     if case.path == "/tokenize" and "prompt" in body:
         return
+    if case.path == "/v1/chat/completions/batch":
+        for name in ("tools", "tool_choice", "stream_options"):
+            body.pop(name, None)
     if is_chat_with_tools(body):
         mend_tools(body)
     mend_input(body)

@@ -114,6 +114,50 @@ TEST(JsonFields, FieldsOfLaterAreRefusedUnlessTheyAskForNothing) {
   EXPECT_EQ(one.status().message(), "'best_of' is not supported yet; remove it");
 }
 
+TEST(JsonFields, UnknownFieldsAreWarningsWhereSomebodyTakesThem) {
+  const json object = {{"temprature", 1}, {"zebra", 2}, {"nothing", nullptr}, {"temperature", 1}};
+  std::vector<std::string> warnings;
+  JsonFields fields(object, "what", {&warnings});
+  float temperature = 0;
+  fields.read("temperature", &temperature);
+  fields.check_unread();
+  EXPECT_TRUE(fields.status().ok()) << fields.status().message();
+  EXPECT_EQ(warnings,
+            (std::vector<std::string>{"what: 'temprature' is unknown; did you mean 'temperature'?",
+                                      "what: 'zebra' is unknown and was passed over"}));
+  JsonFields strict(object, "what");
+  strict.read("temperature", &temperature);
+  strict.check_unread();
+  EXPECT_EQ(strict.status().message(),
+            "what: 'temprature' is unknown; did you mean 'temperature'?");
+}
+
+TEST(JsonFields, WhatHasNoEffectIsAWarningUnlessItAsksForNothing) {
+  const json object = {{"audio", {{"voice", "a"}}}, {"beam", false}, {"empty", json::object()}};
+  std::vector<std::string> warnings;
+  JsonFields fields(object, "", {&warnings});
+  fields.pass_over({"audio", "beam", "empty"});
+  fields.check_unread();
+  EXPECT_EQ(warnings, std::vector<std::string>{"'audio' has no effect here and was passed over"});
+  JsonFields strict(object, "");
+  strict.pass_over({"audio", "beam", "empty"});
+  EXPECT_EQ(strict.status().message(), "'audio' has no effect here and was passed over");
+}
+
+TEST(JsonFields, StandInsAreReadInstead) {
+  const json object = {{"a", 1}, {"b", 2}};
+  JsonFields fields(object, "");
+  fields.stand_in({{"a", nullptr}, {"c", 3}});
+  int a = 7;
+  int c = 0;
+  fields.read("a", &a);
+  fields.read("c", &c);
+  EXPECT_FALSE(fields.has("a"));
+  EXPECT_EQ(a, 7);
+  EXPECT_EQ(c, 3);
+  EXPECT_EQ(fields.first_unread(), "b");
+}
+
 TEST(JsonFields, ParsingNamesWhatIsWrong) {
   EXPECT_NE(
       parse_ordered_json_object("[1]", "x").status().message().find("x: must be a JSON object"),

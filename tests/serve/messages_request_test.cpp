@@ -7,15 +7,17 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Result<OpenAiRequest> parse(const char* text, bool counts_only = false) {
+Result<OpenAiRequest> parse(const char* text, bool counts_only = false, bool strict = false) {
   OpenAiDefaults defaults;
   defaults.max_model_len = 100;
   defaults.tool_parser = "hermes";
+  defaults.strict_fields = strict;
   return parse_messages_request(json::parse(text), defaults, counts_only);
 }
 
+// Of a server that passes nothing over.
 void expect_error(const char* text, const std::string& part) {
-  const auto parsed = parse(text);
+  const auto parsed = parse(text, false, true);
   ASSERT_FALSE(parsed.ok()) << text;
   EXPECT_NE(parsed.status().message().find(part), std::string::npos) << parsed.status().message();
 }
@@ -62,6 +64,47 @@ TEST(MessagesRequest, ThinkingAndChoices) {
 
 TEST(MessagesRequest, CountingNeedsNoLimit) {
   EXPECT_TRUE(parse(R"({"messages": [{"role": "user", "content": "x"}]})", true).ok());
+}
+
+TEST(MessagesRequest, ToolsThatRunElsewhereAreLeftOut) {
+  const auto parsed = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "tool_choice": {"type": "tool", "name": "web_search"}, "tools": [
+      {"name": "f", "input_schema": {"type": "object"}},
+      {"type": "web_search_20250305", "name": "web_search", "max_uses": 8},
+      {"type": "bash_20250124", "name": "bash"}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value().parser.tools.size(), 1u);
+  EXPECT_EQ(parsed.value().parser.tool_choice, "auto");
+  EXPECT_EQ(parsed.value().warnings.size(), 3u);
+  // A name that no tool ever had stays an error.
+  EXPECT_FALSE(parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "tool_choice": {"type": "tool", "name": "g"}, "tools": [
+      {"name": "f", "input_schema": {"type": "object"}}]})")
+                   .ok());
+}
+
+TEST(MessagesRequest, OutputConfigAndThinking) {
+  const auto parsed = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "output_config": {"effort": "high", "format": {"type": "json_schema",
+                      "schema": {"type": "object"}}},
+    "thinking": {"type": "enabled", "budget_tokens": 1024}, "speed": "fast",
+    "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& request = parsed.value();
+  const json arguments = json::parse(request.arguments_json);
+  EXPECT_EQ(arguments["reasoning_effort"], "high");
+  EXPECT_EQ(arguments["enable_thinking"], true);
+  ASSERT_TRUE(request.requests.front().sampling.structured_outputs.has_value());
+  EXPECT_EQ(request.requests.front().sampling.structured_outputs->json, R"({"type":"object"})");
+  EXPECT_EQ(request.warnings,
+            std::vector<std::string>{"'thinking': 'budget_tokens' is not applied here"});
+  const auto edited = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "output_format": {"type": "json_schema", "schema": {"type": "object"}},
+    "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+    "mcp_servers": [{"url": "x"}]})");
+  ASSERT_TRUE(edited.ok()) << edited.status().message();
+  EXPECT_TRUE(edited.value().requests.front().sampling.structured_outputs.has_value());
+  EXPECT_EQ(edited.value().warnings.size(), 2u);
 }
 
 TEST(MessagesRequest, ErrorsNameWhatIsWrong) {

@@ -18,8 +18,11 @@ Result<OpenAiRequest> parse(OpenAiKind kind, const char* text) {
   return parse_openai_request(kind, json::parse(text), defaults());
 }
 
+// Of a server that passes nothing over.
 std::string error(OpenAiKind kind, const char* text) {
-  const Result<OpenAiRequest> request = parse(kind, text);
+  OpenAiDefaults strict = defaults();
+  strict.strict_fields = true;
+  const Result<OpenAiRequest> request = parse_openai_request(kind, json::parse(text), strict);
   return request.ok() ? "" : request.status().message();
 }
 
@@ -181,6 +184,20 @@ TEST(OpenAiRequest, DefaultsOfWhatIsNotThereAreHarmless) {
             std::string::npos);
 }
 
+TEST(OpenAiRequest, WhatIsNotFollowedIsAWarning) {
+  const Result<OpenAiRequest> parsed = parse(OpenAiKind::kChat, R"({
+    "messages": [{"role": "user", "content": "Hi"}], "best_of": 3, "echo": true, "temprature": 1,
+    "stream": true, "stream_options": {"usage": true}, "audio": {"voice": "a"}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_FALSE(parsed.value().echo);
+  EXPECT_EQ(parsed.value().warnings,
+            (std::vector<std::string>{"'stream_options': 'usage' is unknown and was passed over",
+                                      "'echo' is for /v1/completions and has no effect in chats",
+                                      "'best_of' has no effect here and was passed over",
+                                      "'audio' has no effect here and was passed over",
+                                      "'temprature' is unknown; did you mean 'temperature'?"}));
+}
+
 TEST(OpenAiRequest, WhatIsWrongIsNamed) {
   constexpr const char* kMessages = R"({"messages": [{"role": "user", "content": "Hi"}], )";
   for (const auto& [fields, part] :
@@ -195,7 +212,7 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
   const std::vector<std::pair<const char*, const char*>> bad = {
       {R"({"prompt": "a", "temprature": 1})", "did you mean 'temperature'?"},
       {R"({"prompt": "a", "top_p": 7})", "top_p is 7"},
-      {R"({"prompt": "a", "best_of": 3})", "'best_of' is not supported yet"},
+      {R"({"prompt": "a", "best_of": 3})", "'best_of' has no effect here"},
       {R"({"prompt": "a", "response_format": {"type": "xml"}})", "'response_format'"},
       {R"({"prompt": 5})", "'prompt' must be"},
       {R"({"prompt": []})", "empty"},

@@ -7,15 +7,18 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Result<ResponsesRequest> parse(const char* text, const ResponseStore& store = ResponseStore(1)) {
+Result<ResponsesRequest> parse(const char* text, const ResponseStore& store = ResponseStore(1),
+                               bool strict = false) {
   OpenAiDefaults defaults;
   defaults.max_model_len = 100;
   defaults.tool_parser = "hermes";
+  defaults.strict_fields = strict;
   return parse_responses_request(json::parse(text), defaults, store);
 }
 
+// Of a server that passes nothing over.
 void expect_error(const char* text, const std::string& part) {
-  const auto parsed = parse(text);
+  const auto parsed = parse(text, ResponseStore(1), true);
   ASSERT_FALSE(parsed.ok()) << text;
   EXPECT_NE(parsed.status().message().find(part), std::string::npos) << parsed.status().message();
 }
@@ -69,6 +72,40 @@ TEST(ResponsesRequest, AConversationGoesOn) {
             std::string::npos);
 }
 
+TEST(ResponsesRequest, ToolsThatRunElsewhereAreLeftOut) {
+  const auto parsed = parse(R"({"input": "x", "tool_choice": {"type": "web_search"}, "tools": [
+    {"type": "function", "name": "f", "parameters": {"type": "object"}}, {"type": "web_search"},
+    {"type": "custom", "name": "apply_patch", "format": {"type": "grammar"}},
+    {"type": "local_shell"}, {"type": "namespace", "name": "n", "tools": []}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& chat = parsed.value().chat;
+  EXPECT_EQ(chat.parser.tools.size(), 1u);
+  EXPECT_EQ(chat.parser.tool_choice, "auto");
+  ASSERT_EQ(chat.warnings.size(), 5u);
+  EXPECT_EQ(chat.warnings[0],
+            "'tools': tools of type 'web_search' do not run here and were left out; give "
+            "functions");
+  EXPECT_EQ(chat.warnings[4],
+            "'tool_choice' names a tool that does not run here and was passed over");
+  // All of them are left out.
+  const auto none = parse(R"({"input": "x", "tool_choice": "required",
+                              "tools": [{"type": "mcp", "server_label": "s"}]})");
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_EQ(none.value().chat.parser.tool_choice, "none");
+}
+
+TEST(ResponsesRequest, AllowedToolsAreThoseOffered) {
+  const auto parsed = parse(R"({"input": "x", "tools": [
+    {"type": "function", "name": "f"}, {"type": "function", "name": "g"}],
+    "tool_choice": {"type": "allowed_tools", "mode": "required",
+                    "tools": [{"type": "function", "name": "g"}]}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ChatParserOptions& parser = parsed.value().chat.parser;
+  ASSERT_EQ(parser.tools.size(), 1u);
+  EXPECT_EQ(parser.tools[0]["function"]["name"], "g");
+  EXPECT_EQ(parser.tool_choice, "required");
+}
+
 TEST(ResponsesRequest, ErrorsNameWhatIsWrong) {
   expect_error("{}", "'input' is missing");
   expect_error(R"({"input": "x", "tools": [{"type": "web_search"}]})", "do not run here");
@@ -77,7 +114,6 @@ TEST(ResponsesRequest, ErrorsNameWhatIsWrong) {
   expect_error(R"({"input": "x", "truncation": "auto"})", "'truncation'");
   expect_error(R"({"input": "x", "background": true, "stream": true})", "'background' needs");
   expect_error(R"({"input": "x", "conversation": "c"})", "'conversation' is not supported");
-  expect_error(R"({"input": "x", "max_tokens": 4})", "'max_tokens' is unknown");
 }
 
 }  // namespace

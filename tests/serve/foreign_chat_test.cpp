@@ -1,0 +1,95 @@
+#include "serve/foreign_chat.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/openai_request.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+Result<OpenAiRequest> chat_of(const json& more, bool strict = false) {
+  OpenAiDefaults defaults;
+  defaults.max_model_len = 1000;
+  defaults.strict_fields = strict;
+  json body = {{"messages", {{{"role", "user"}, {"content", "x"}}}}};
+  body.update(more);
+  return parse_openai_request(OpenAiKind::kChat, body, defaults);
+}
+
+OpenAiRequest read(const json& more) {
+  Result<OpenAiRequest> request = chat_of(more);
+  EXPECT_TRUE(request.ok()) << more.dump() << ": " << request.status().message();
+  if (request.ok()) return std::move(request).value();
+  OpenAiRequest none;
+  none.requests.emplace_back();
+  return none;
+}
+
+json variables_of(const json& more) {
+  const OpenAiRequest request = read(more);
+  EXPECT_TRUE(request.warnings.empty()) << more.dump();
+  return request.arguments_json.empty() ? json() : json::parse(request.arguments_json);
+}
+
+TEST(ForeignChat, ThinkingBySeveralNames) {
+  const json on = {{"enable_thinking", true}, {"thinking", true}};
+  const json off = {{"enable_thinking", false}, {"thinking", false}};
+  EXPECT_EQ(variables_of({{"enable_thinking", false}}), off);
+  EXPECT_EQ(variables_of({{"think", true}}), on);
+  EXPECT_EQ(variables_of({{"thinking", {{"type", "disabled"}}}}), off);
+  EXPECT_EQ(variables_of({{"reasoning", {{"enabled", true}}}}), on);
+  EXPECT_EQ(variables_of({{"reasoning", {{"effort", "low"}}}}),
+            json({{"reasoning_effort", "low"}}));
+  EXPECT_EQ(variables_of({{"think", "high"}}), json({{"reasoning_effort", "high"}}));
+  EXPECT_EQ(variables_of({{"think", true},
+                          {"chat_template_kwargs", {{"a", 1}, {"enable_thinking", false}}}}),
+            json({{"a", 1}, {"enable_thinking", false}, {"thinking", true}}));
+  EXPECT_FALSE(read({{"reasoning", {{"exclude", true}}}}).include_reasoning);
+  EXPECT_EQ(read({{"thinking", {{"type", "enabled"}, {"budget_tokens", 9}}}}).warnings.size(), 1u);
+  EXPECT_FALSE(chat_of({{"enable_thinking", "yes"}}).ok());
+}
+
+TEST(ForeignChat, FunctionsBeforeTools) {
+  const OpenAiRequest request =
+      read({{"messages",
+             {{{"role", "user"}, {"content", "x"}},
+              {{"role", "assistant"},
+               {"content", nullptr},
+               {"function_call", {{"name", "f"}, {"arguments", "{\"a\": 1}"}}}},
+              {{"role", "function"}, {"name", "f"}, {"content", "3"}}}},
+            {"functions", {{{"name", "f"}, {"parameters", {{"type", "object"}}}}}},
+            {"function_call", {{"name", "f"}}}});
+  EXPECT_EQ(request.parser.tools[0]["function"]["name"], "f");
+  EXPECT_EQ(request.parser.tool_choice, "f");
+  const json messages = json::parse(request.messages_json);
+  EXPECT_EQ(messages[1]["tool_calls"][0]["function"]["name"], "f");
+  EXPECT_FALSE(messages[1].contains("function_call"));
+  EXPECT_EQ(messages[2]["role"], "tool");
+  EXPECT_EQ(messages[2]["tool_call_id"], messages[1]["tool_calls"][0]["id"]);
+}
+
+TEST(ForeignChat, ToolsThatRunElsewhereAreLeftOut) {
+  const OpenAiRequest request =
+      read({{"tools",
+             {{{"type", "web_search"}}, {{"type", "function"}, {"function", {{"name", "f"}}}}}}});
+  EXPECT_EQ(request.parser.tools.size(), 1u);
+  EXPECT_EQ(request.warnings.size(), 1u);
+  EXPECT_EQ(json::parse(request.arguments_json)["tools"].size(), 1u);
+  EXPECT_EQ(read({{"tools", {{{"type", "web_search"}}}}}).arguments_json, "");
+}
+
+TEST(ForeignChat, UsageAndReasoningFormat) {
+  EXPECT_TRUE(read({{"usage", {{"include", true}}}, {"stream", true}}).include_usage);
+  OpenAiDefaults defaults;
+  defaults.reasoning_parser = "qwen3";
+  const json body = {{"messages", {{{"role", "user"}, {"content", "x"}}}},
+                     {"reasoning_format", "none"}};
+  const Result<OpenAiRequest> request = parse_openai_request(OpenAiKind::kChat, body, defaults);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request.value().parser.reasoning_parser, "");
+}
+
+}  // namespace
+}  // namespace foretoken
