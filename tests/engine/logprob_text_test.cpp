@@ -30,7 +30,9 @@ TEST(LogprobText, APartOfACharacterHasItsBytes) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   const std::string face = "\xF0\x9F\xA6\x84";
   std::string bytes;
-  for (const int32_t id : tokenizer.value()->encode(face, false).value()) {
+  const auto ids = tokenizer.value()->encode(face, false);
+  ASSERT_TRUE(ids.ok());
+  for (const int32_t id : ids.value()) {
     const TokenLogprobs described =
         describe_row({{id, -1.0f, 1, 3}, {}}, 0, tokenizer.value().get());
     EXPECT_NE(described.token.decoded_token, described.token.bytes);
