@@ -16,20 +16,17 @@ from tool_calls_door import ARGUMENTS, FORMATS, NAME, SCHEMA  # noqa: E402
 NUM_ROUNDS = 10  # a call and an answer in words each
 HEADS = door.ROOT / "models"
 METHODS = ["draft_model", "eagle", "eagle3", "mtp", "ngram"]
-LENGTH = {"num_speculative_tokens": 3, "length_policy": "fixed"}
-DRAFTERS = json.dumps([
-    {"method": "draft_model", "model": str(HEADS / "foretoken-7m-draft"), **LENGTH},
-    {"method": "eagle", "model": str(HEADS / "foretoken-7m-eagle"), **LENGTH},
-    {"method": "eagle3", "model": str(HEADS / "foretoken-7m-eagle3"), **LENGTH},
-    {"method": "mtp", "model": str(HEADS / "foretoken-7m-mtp"), **LENGTH},
-    {"method": "ngram", **LENGTH}])
+MODELS = {"draft_model": "draft", "eagle": "eagle", "eagle3": "eagle3", "mtp": "mtp"}
 SAMPLINGS = [{"temperature": 0}, {"temperature": 0.8, "seed": 5}]
 # Each drafter meets a format of its own, and the last one twice.
 PARSERS = ["hermes", "qwen3_coder", "glm45", "kimi_k2", "openai", "deepseek_v3"]
 
 
-def without_drafts(method):
-    return {"enabled": False} if method is None else {"method": method}
+def drafter(method):
+    config = {"method": method, "num_speculative_tokens": 3, "length_policy": "fixed"}
+    if method in MODELS:
+        config["model"] = str(HEADS / f"foretoken-7m-{MODELS[method]}")
+    return json.dumps(config)
 
 
 class ChatAgent:
@@ -89,10 +86,8 @@ class MessagesAgent:
         self.messages = [dict(message) for message in door.USER]
 
     def ask(self, forced, limit):
-        extra = {key: value for key, value in self.fields.items() if key != "temperature"}
-        arguments = {"model": "x", "messages": self.messages, "max_tokens": limit,
-                     "temperature": self.fields["temperature"], "extra_body": {**extra, **forced},
-                     "tools": [{"name": NAME, "input_schema": SCHEMA}]}
+        arguments = {"model": "", "messages": self.messages, "max_tokens": limit,
+                     "extra_body": {**self.fields, **forced}, "tools": [{"name": NAME, "input_schema": SCHEMA}]}
         if not self.stream:
             return self.client.messages.create(**arguments)
         with self.client.messages.stream(**arguments) as stream:
@@ -128,27 +123,28 @@ def conversation(agent):
 
 
 class AgentCase(door.DoorCase):
-    def check_agent(self, parser, method):
-        for sampling in SAMPLINGS:
-            for kind in (ChatAgent, MessagesAgent):
-                plain = conversation(kind(self.url, parser, False,
-                                          {**sampling, "speculative": without_drafts(None)}))
-                drafted = conversation(kind(self.url, parser, True,
-                                            {**sampling, "speculative": without_drafts(method)}))
-                self.assertEqual(plain[0::2], [[(NAME, ARGUMENTS)]] * NUM_ROUNDS)
-                self.assertEqual(drafted, plain, f"{kind.__name__}, {method}, {sampling}")
+    def check_agent(self, parser, method, number):
+        """Chats under one sampling, messages under the other; parsers take turns."""
+        for i, kind in enumerate((ChatAgent, MessagesAgent)):
+            sampling = SAMPLINGS[(number + i) % len(SAMPLINGS)]
+            plain = conversation(kind(self.url, parser, False,
+                                      {**sampling, "speculative": {"enabled": False}}))
+            drafted = conversation(kind(self.url, parser, True,
+                                        {**sampling, "speculative": {"method": method}}))
+            self.assertEqual(plain[0::2], [[(NAME, ARGUMENTS)]] * NUM_ROUNDS)
+            self.assertEqual(drafted, plain, f"{kind.__name__}, {method}, {sampling}")
 
 
-def agent_check(parser, method):
-    return lambda self: self.check_agent(parser, method)
+def agent_check(parser, method, number):
+    return lambda self: self.check_agent(parser, method, number)
 
 
 for number, parser_name in enumerate(PARSERS):
     method_name = METHODS[number % len(METHODS)]
     class_name = "Agent" + parser_name.title().replace("_", "")
     globals()[class_name] = type(class_name, (AgentCase,), {
-        "flags": ("--tool-call-parser", parser_name, "--speculative-config", DRAFTERS),
-        f"test_{method_name}": agent_check(parser_name, method_name)})
+        "flags": ("--tool-call-parser", parser_name, "--speculative-config", drafter(method_name)),
+        f"test_{method_name}": agent_check(parser_name, method_name, number)})
 
 
 if __name__ == "__main__":
