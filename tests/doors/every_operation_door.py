@@ -135,7 +135,9 @@ class EveryOperation(door.DoorCase):
     def test_each_field_alone(self):
         for path, schemas in self.posts():
             for schema in schemas:
-                for name in schema["properties"]:
+                for name, field in schema["properties"].items():
+                    if field.get("type") == "null":
+                        continue  # what clients write who do not use it
                     with self.subTest(f"{path} {name}"):
                         self.post(path, self.filled(schema, name))
 

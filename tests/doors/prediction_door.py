@@ -21,8 +21,10 @@ class PredictionCase(door.DoorCase):
         return answer["choices"][0]["message"]["content"]
 
     def counts(self, answer):
-        details = answer["usage"]["completion_tokens_details"]
-        return details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]
+        # Usage tells nothing where nothing was drafted, as of a prediction that is never met.
+        details = answer["usage"].get("completion_tokens_details") or {}
+        return (details.get("accepted_prediction_tokens", 0),
+                details.get("rejected_prediction_tokens", 0))
 
     def check(self, prediction, **more):
         """The counts of an answer whose text is the same with the prediction."""

@@ -202,7 +202,8 @@ void expect_predictions_to_be_drafted(const std::vector<RequestOutput>& outputs,
               stats(right).num_prediction_draft_tokens);
     EXPECT_LE(stats(right).num_steps, 2 + max_tokens / (kDrafts + 1));
   }
-  EXPECT_GT(stats(2).num_accepted_prediction_tokens, max_tokens / 4);
+  // A third of the text, of which each step accepts three tokens and adds the fourth.
+  EXPECT_GE(stats(2).num_accepted_prediction_tokens, max_tokens / 4 - 1);
   EXPECT_GT(stats(3).num_accepted_prediction_tokens, max_tokens / 2) << "it goes on behind a gap";
   EXPECT_GT(stats(4).num_accepted_prediction_tokens, max_tokens / 2) << "and behind what is not";
   EXPECT_EQ(stats(5).num_prediction_draft_tokens, 0) << "it has none";
@@ -233,6 +234,7 @@ TEST_F(Speculation, PredictionsSurvivePreemptionAndChoices) {
 
   Request twice = predicted(requests(1, 40), cycle())[0];
   twice.sampling.n = 2;
+  twice.sampling.temperature = 0.01f;
   std::map<int, std::vector<int32_t>> choices;
   std::map<int, RequestStats> stats;
   std::promise<void> ended;
