@@ -172,7 +172,7 @@ void JsonFields::pass_over(std::initializer_list<const char*> names) {
 
 bool JsonFields::asks_for_something(const char* name) const {
   const json* value = find(name);
-  return value != nullptr && *value != false && !value->empty();
+  return value != nullptr && *value != false && *value != "" && !value->empty();
 }
 
 std::string JsonFields::unknown(const std::string& name, const char* otherwise) const {

@@ -51,7 +51,7 @@ TEST_F(ChatBatch, WhatBatchesCannotHaveIsNamed) {
   EXPECT_NE(fault({{"messages", json::array()}}).find("list of conversations"), std::string::npos);
   EXPECT_NE(fault({{"messages", one}, {"stream", true}}).find("'stream'"), std::string::npos);
   EXPECT_NE(fault({{"messages", one}, {"n", 2}}).find("'n' must be 1"), std::string::npos);
-  EXPECT_NE(fault({{"messages", one}, {"top_pp", 2}}).find("'top_p'"), std::string::npos);
+  EXPECT_NE(fault({{"messages", one}, {"top_p", "x"}}).find("'top_p'"), std::string::npos);
   EXPECT_NE(fault({{"messages", one}, {"model", "none"}}, 404).find("'none'"), std::string::npos);
   const json tools = json::array(
       {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", json::object()}}}}});

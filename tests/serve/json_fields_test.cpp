@@ -103,9 +103,9 @@ TEST(JsonFields, UnknownFieldsComeWithTheNearestKnownName) {
 }
 
 TEST(JsonFields, FieldsOfLaterAreRefusedUnlessTheyAskForNothing) {
-  const json quiet = {{"best_of", nullptr}, {"beam", false}};
+  const json quiet = {{"best_of", nullptr}, {"beam", false}, {"suffix", ""}};
   JsonFields none(quiet, "");
-  none.refuse_later({"best_of", "beam"});
+  none.refuse_later({"best_of", "beam", "suffix"});
   none.refuse_unread();
   EXPECT_TRUE(none.status().ok());
   const json loud = {{"best_of", 3}};

@@ -46,7 +46,8 @@ TEST(MessagesRequest, TextsToolsAndResults) {
   const json messages = json::parse(request.messages_json);
   ASSERT_EQ(messages.size(), 5u);
   EXPECT_EQ(messages[0]["role"], "system");
-  EXPECT_EQ(messages[2]["tool_calls"][0]["function"]["arguments"]["a"], 1);
+  const json& arguments = messages[2]["tool_calls"][0]["function"]["arguments"];
+  EXPECT_EQ(json::parse(arguments.get<std::string>())["a"], 1);
   EXPECT_EQ(messages[2]["reasoning_content"], "t");
   EXPECT_EQ(messages[3]["tool_call_id"], "i");
   EXPECT_EQ(messages[3]["content"], "ok");
