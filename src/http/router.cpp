@@ -57,11 +57,10 @@ Result<Router> Router::make(std::vector<Route> routes) {
     entry.route = std::move(route);
     router.entries_.push_back(std::move(entry));
   }
-  std::stable_sort(router.entries_.begin(), router.entries_.end(),
-                   [](const Entry& a, const Entry& b) {
-                     return std::pair(a.takes_rest, a.num_open) <
-                            std::pair(b.takes_rest, b.num_open);
-                   });
+  std::stable_sort(
+      router.entries_.begin(), router.entries_.end(), [](const Entry& a, const Entry& b) {
+        return std::pair(a.takes_rest, a.num_open) < std::pair(b.takes_rest, b.num_open);
+      });
   return router;
 }
 

@@ -33,14 +33,13 @@ TEST(HttpRouter, FindsPathsWithSlashesTooMany) {
     ASSERT_NE(router.match("GET", path).route, nullptr) << path;
     EXPECT_EQ(router.match("GET", path).route->pattern, "/v1/models") << path;
   }
-  EXPECT_EQ(router.match("POST", "/v1/models/").methods,
-            (std::vector<std::string>{"GET", "HEAD"}));
+  EXPECT_EQ(router.match("POST", "/v1/models/").methods, (std::vector<std::string>{"GET", "HEAD"}));
   EXPECT_EQ(router.match("GET", "/").route->pattern, "/");
 }
 
 TEST(HttpRouter, ARestTakesSlashesAndComesLast) {
-  const Router router = made(
-      {route("GET", "/m/{id...}"), route("GET", "/m/{id}/parts"), route("GET", "/m/latest")});
+  const Router router =
+      made({route("GET", "/m/{id...}"), route("GET", "/m/{id}/parts"), route("GET", "/m/latest")});
   const RouteMatch match = router.match("GET", "/m/org/name");
   ASSERT_NE(match.route, nullptr);
   EXPECT_EQ(match.path_values, (std::vector<std::string>{"org/name"}));
