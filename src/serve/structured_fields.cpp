@@ -48,7 +48,9 @@ json read_llama_names(JsonFields& fields) {
   json object;
   for (const auto& [name, ours] : kLlamaNames) {
     const json* value = fields.raw(name);
-    if (value == nullptr || *value == "" || (value->is_object() && value->empty())) continue;
+    if (value == nullptr || *value == "") continue;
+    // A schema of nothing; a grammar is a text.
+    if (ours == std::string("json") && value->is_object() && value->empty()) continue;
     object[ours] = *value;
   }
   return object;

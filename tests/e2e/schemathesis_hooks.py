@@ -118,7 +118,9 @@ def mend_forms(body):
 def mend_input(body):
     """A conversation of more than items that are left out."""
     items = body.get("input")
-    if isinstance(items, list) and not any("role" in item or "call_id" in item for item in items):
+    if isinstance(items, list) and not any(
+            item.get("type") in (None, "message", "function_call", "function_call_output")
+            for item in items):
         items.append({"role": "user", "content": "a"})
 
 
@@ -150,7 +152,8 @@ def before_call(context, case, kwargs):
             body.pop(name, None)
     if is_chat_with_tools(body):
         mend_tools(body)
-    mend_input(body)
+    if case.path == "/v1/responses":
+        mend_input(body)
     mend_lengths(case.path, body)
     mend_forms(body)
     mend_sampling(body)
