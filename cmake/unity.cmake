@@ -93,6 +93,8 @@ set(alone
   tests/serve/llama_format_test.cpp
   tests/serve/llama_request_test.cpp
   tests/serve/messages_input_test.cpp
+  tests/serve/messages_format_test.cpp
+  tests/serve/openai_format_test.cpp
   tests/serve/openai_request_test.cpp
   tests/serve/openapi_fields_test.cpp
   tests/serve/responses_format_test.cpp
