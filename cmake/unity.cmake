@@ -88,6 +88,7 @@ set(alone
   tests/http/tls_context_test.cpp
   tests/model/config_test.cpp
   tests/model/model_test.cpp
+  tests/serve/timings_test.cpp
   tests/serve/foreign_chat_test.cpp
   tests/serve/foreign_fields_test.cpp
   tests/serve/llama_format_test.cpp
