@@ -10,6 +10,7 @@
 #include "serve/foreign_fields.h"
 #include "serve/json_fields.h"
 #include "serve/request_body.h"
+#include "serve/request_warnings.h"
 #include "serve/sampling_fields.h"
 #include "serve/schema_notes.h"
 #include "serve/structured_fields.h"
@@ -330,9 +331,10 @@ void limit_length(const OpenAiDefaults& defaults, OpenAiRequest* request) {
   }
   const bool asked = wanted != defaults.max_model_len && wanted != SamplingParams().max_tokens;
   if (wanted <= limit || !asked) return;
-  request->warnings.push_back("'max_tokens' " + std::to_string(wanted) + " is more than the " +
-                              std::to_string(limit) +
-                              " of this server's generation config (max_new_tokens), which holds");
+  add_warning("'max_tokens' " + std::to_string(wanted) + " is more than the " +
+                  std::to_string(limit) +
+                  " of this server's generation config (max_new_tokens), which holds",
+              &request->warnings);
 }
 
 // What of the schemas will not be enforced.

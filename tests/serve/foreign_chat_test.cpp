@@ -2,33 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include "serve/openai_request.h"
+#include "serve/chat_of.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-Result<OpenAiRequest> chat_of(const json& more, bool strict = false) {
-  OpenAiDefaults defaults;
-  defaults.max_model_len = 1000;
-  defaults.strict_fields = strict;
-  json body = {{"messages", {{{"role", "user"}, {"content", "x"}}}}};
-  body.update(more);
-  return parse_openai_request(OpenAiKind::kChat, body, defaults);
-}
-
-OpenAiRequest read(const json& more) {
-  Result<OpenAiRequest> request = chat_of(more);
-  EXPECT_TRUE(request.ok()) << more.dump() << ": " << request.status().message();
-  if (request.ok()) return std::move(request).value();
-  OpenAiRequest none;
-  none.requests.emplace_back();
-  return none;
-}
+using test::chat_of;
+using test::read_chat;
 
 json variables_of(const json& more) {
-  const OpenAiRequest request = read(more);
+  const OpenAiRequest request = read_chat(more);
   EXPECT_TRUE(request.warnings.empty()) << more.dump();
   return request.arguments_json.empty() ? json() : json::parse(request.arguments_json);
 }
@@ -46,21 +31,22 @@ TEST(ForeignChat, ThinkingBySeveralNames) {
   EXPECT_EQ(variables_of({{"think", true},
                           {"chat_template_kwargs", {{"a", 1}, {"enable_thinking", false}}}}),
             json({{"a", 1}, {"enable_thinking", false}, {"thinking", true}}));
-  EXPECT_FALSE(read({{"reasoning", {{"exclude", true}}}}).include_reasoning);
-  EXPECT_EQ(read({{"thinking", {{"type", "enabled"}, {"budget_tokens", 9}}}}).warnings.size(), 1u);
+  EXPECT_FALSE(read_chat({{"reasoning", {{"exclude", true}}}}).include_reasoning);
+  EXPECT_EQ(read_chat({{"thinking", {{"type", "enabled"}, {"budget_tokens", 9}}}}).warnings.size(),
+            1u);
   EXPECT_FALSE(chat_of({{"enable_thinking", "yes"}}).ok());
 }
 
 TEST(ForeignChat, FunctionsBeforeTools) {
   const OpenAiRequest request =
-      read({{"messages",
-             {{{"role", "user"}, {"content", "x"}},
-              {{"role", "assistant"},
-               {"content", nullptr},
-               {"function_call", {{"name", "f"}, {"arguments", "{\"a\": 1}"}}}},
-              {{"role", "function"}, {"name", "f"}, {"content", "3"}}}},
-            {"functions", {{{"name", "f"}, {"parameters", {{"type", "object"}}}}}},
-            {"function_call", {{"name", "f"}}}});
+      read_chat({{"messages",
+                  {{{"role", "user"}, {"content", "x"}},
+                   {{"role", "assistant"},
+                    {"content", nullptr},
+                    {"function_call", {{"name", "f"}, {"arguments", "{\"a\": 1}"}}}},
+                   {{"role", "function"}, {"name", "f"}, {"content", "3"}}}},
+                 {"functions", {{{"name", "f"}, {"parameters", {{"type", "object"}}}}}},
+                 {"function_call", {{"name", "f"}}}});
   EXPECT_EQ(request.parser.tools[0]["function"]["name"], "f");
   EXPECT_EQ(request.parser.tool_choice, "f");
   const json messages = json::parse(request.messages_json);
@@ -71,17 +57,17 @@ TEST(ForeignChat, FunctionsBeforeTools) {
 }
 
 TEST(ForeignChat, ToolsThatRunElsewhereAreLeftOut) {
-  const OpenAiRequest request =
-      read({{"tools",
-             {{{"type", "web_search"}}, {{"type", "function"}, {"function", {{"name", "f"}}}}}}});
+  const OpenAiRequest request = read_chat(
+      {{"tools",
+        {{{"type", "web_search"}}, {{"type", "function"}, {"function", {{"name", "f"}}}}}}});
   EXPECT_EQ(request.parser.tools.size(), 1u);
   EXPECT_EQ(request.warnings.size(), 1u);
   EXPECT_EQ(json::parse(request.arguments_json)["tools"].size(), 1u);
-  EXPECT_EQ(read({{"tools", {{{"type", "web_search"}}}}}).arguments_json, "");
+  EXPECT_EQ(read_chat({{"tools", {{{"type", "web_search"}}}}}).arguments_json, "");
 }
 
 TEST(ForeignChat, UsageAndReasoningFormat) {
-  EXPECT_TRUE(read({{"usage", {{"include", true}}}, {"stream", true}}).include_usage);
+  EXPECT_TRUE(read_chat({{"usage", {{"include", true}}}, {"stream", true}}).include_usage);
   OpenAiDefaults defaults;
   defaults.reasoning_parser = "qwen3";
   const json body = {{"messages", {{{"role", "user"}, {"content", "x"}}}},

@@ -2,33 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include "serve/openai_request.h"
+#include "serve/chat_of.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-Result<OpenAiRequest> chat_of(const json& more, bool strict = false) {
-  OpenAiDefaults defaults;
-  defaults.max_model_len = 1000;
-  defaults.strict_fields = strict;
-  json body = {{"messages", {{{"role", "user"}, {"content", "x"}}}}};
-  body.update(more);
-  return parse_openai_request(OpenAiKind::kChat, body, defaults);
-}
-
-OpenAiRequest read(const json& more) {
-  Result<OpenAiRequest> request = chat_of(more);
-  EXPECT_TRUE(request.ok()) << more.dump() << ": " << request.status().message();
-  if (request.ok()) return std::move(request).value();
-  OpenAiRequest none;
-  none.requests.emplace_back();
-  return none;
-}
+using test::chat_of;
+using test::read_chat;
 
 SamplingParams sampling_of(const json& more) {
-  const OpenAiRequest request = read(more);
+  const OpenAiRequest request = read_chat(more);
   EXPECT_TRUE(request.warnings.empty()) << more.dump() << ": " << request.warnings.front();
   return request.requests.front().sampling;
 }
@@ -60,7 +45,7 @@ TEST(ForeignFields, OllamasOptions) {
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"a"});
   EXPECT_EQ(sampling_of({{"options", {{"num_predict", -1}}}}).max_tokens, 1000);
   EXPECT_EQ(sampling_of({{"options", {{"seed", 3}}}, {"seed", 4}}).seed, 4u);
-  EXPECT_EQ(read({{"options", {{"mirostat", 1}, {"zebra", 1}}}}).warnings,
+  EXPECT_EQ(read_chat({{"options", {{"mirostat", 1}, {"zebra", 1}}}}).warnings,
             (std::vector<std::string>{"'options': 'mirostat' is not applied here",
                                       "'options': 'zebra' is unknown and was passed over"}));
   EXPECT_FALSE(chat_of({{"options", 3}}).ok());
@@ -82,12 +67,12 @@ TEST(ForeignFields, SamplersThatAreMissingAreToldUnlessNeutral) {
                {"samplers", json::array()},
                {"lora", json::array()}});
   for (const char* name : {"typical_p", "dry_multiplier", "xtc_probability", "mirostat"}) {
-    EXPECT_EQ(read({{name, 2}}).warnings,
+    EXPECT_EQ(read_chat({{name, 2}}).warnings,
               std::vector<std::string>{"'" + std::string(name) + "' is not applied here"});
     EXPECT_FALSE(chat_of({{name, 2}}, true).ok()) << name;
   }
-  EXPECT_EQ(read({{"repeat_last_n", 64}, {"repeat_penalty", 1.1}}).warnings.size(), 1u);
-  EXPECT_TRUE(read({{"repeat_last_n", -1}, {"repeat_penalty", 1.1}}).warnings.empty());
+  EXPECT_EQ(read_chat({{"repeat_last_n", 64}, {"repeat_penalty", 1.1}}).warnings.size(), 1u);
+  EXPECT_TRUE(read_chat({{"repeat_last_n", -1}, {"repeat_penalty", 1.1}}).warnings.empty());
 }
 
 StructuredOutputs form_of(const json& more) {
@@ -102,7 +87,8 @@ TEST(ForeignFields, FormsOfTheOutput) {
   EXPECT_EQ(
       form_of({{"grammar", "root ::= \"a\""}, {"response_format", {{"type", "text"}}}}).grammar,
       "root ::= \"a\"");
-  EXPECT_FALSE(read({{"grammar", ""}}).requests.front().sampling.structured_outputs.has_value());
+  EXPECT_FALSE(
+      read_chat({{"grammar", ""}}).requests.front().sampling.structured_outputs.has_value());
   // A constraint is never dropped.
   EXPECT_FALSE(
       chat_of({{"grammar", "root ::= \"a\""}, {"json_schema", {{"type", "object"}}}}).ok());
@@ -112,7 +98,7 @@ TEST(ForeignFields, FormsOfTheOutput) {
 
 TEST(ForeignFields, PredictionsAreTextOrParts) {
   const auto text = [](const json& content) {
-    return read({{"prediction", {{"type", "content"}, {"content", content}}}})
+    return read_chat({{"prediction", {{"type", "content"}, {"content", content}}}})
         .requests.front()
         .prediction;
   };
