@@ -4,9 +4,9 @@
 
 #include "base/host_device.h"
 #include "device/queue.h"
-#include "kernels/gemm.h"
 #include "kernels/head_argmax.h"
 #include "kernels/op.h"
+#include "kernels/row_kind.h"
 #include "kernels/step_types.h"
 #include "kernels/token_masks.h"
 

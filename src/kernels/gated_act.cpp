@@ -1,6 +1,9 @@
 #include "kernels/gated_act.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -11,5 +14,17 @@ void gated_act(Queue& queue, const GatedActArgs& args) {
   FT_CHECK(args.out_dtype == DType::kF32 || args.out_dtype == DType::kBF16);
   queue.launch(args);
 }
+
+template <>
+struct Costs<GatedActArgs> {
+  static LiveRowsPlace place(const GatedActArgs& a) { return {a.counts}; }
+  static OpCost cost(const GatedActArgs& a, const LiveRows& live) {
+    const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
+    return {.row_bytes = rows * a.size * (2 * kFloatBytes + size_of(a.out_dtype))};
+  }
+  static std::string shape(const GatedActArgs& a) { return std::to_string(a.size); }
+};
+
+OpView gated_act_view() { return counted_view<GatedActArgs>(); }
 
 }  // namespace foretoken

@@ -1,6 +1,9 @@
 #include "kernels/gemm.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -14,5 +17,25 @@ void gemm(Queue& queue, const GemmArgs& args) {
   FT_CHECK(args.add == 0 || (args.gated == 0 && args.out_dtype == DType::kF32));
   queue.launch(args);
 }
+
+template <>
+struct Costs<GemmArgs> {
+  static LiveRowsPlace place(const GemmArgs& a) { return {a.counts}; }
+  static OpCost cost(const GemmArgs& a, const LiveRows& live) {
+    const int64_t rows = live_count(live, a.row_kind, a.row_offset, a.max_rows);
+    const int64_t weight = int64_t{a.n} * a.k;
+    const int64_t out = a.gated != 0 ? a.n / 2 : a.add != 0 ? 2 * int64_t{a.n} : a.n;
+    return {.weight_bytes =
+                packed_bytes(weight, a.dtype, live) + (a.bias != nullptr ? a.n * kFloatBytes : 0),
+            .row_bytes = rows * (a.k * size_of(a.dtype) + out * size_of(a.out_dtype)),
+            .flops = 2 * rows * weight};
+  }
+  static std::string shape(const GemmArgs& a) {
+    return sizes_text(a.n, a.k) + (a.gated != 0 ? ", gated" : a.add != 0 ? ", adds" : "");
+  }
+  static Weights weights(const GemmArgs& a) { return {{a.weight}, int64_t{a.n} * a.k}; }
+};
+
+OpView gemm_view() { return counted_view<GemmArgs>(); }
 
 }  // namespace foretoken

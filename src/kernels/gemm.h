@@ -3,12 +3,10 @@
 #include "device/queue.h"
 #include "kernels/activation.h"
 #include "kernels/op.h"
+#include "kernels/row_kind.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
-
-// Which live count a row-wise op follows.
-enum class RowKind : int32_t { kToken, kLogits };
 
 // y = x * weight^T (+ bias), accumulated in float. Batch-invariant: the bits of a row of y depend
 // on that row of x alone, whatever max_rows and the live count are.

@@ -1,8 +1,10 @@
 #include "kernels/head_argmax.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -21,5 +23,21 @@ void head_argmax(Queue& queue, const HeadArgmaxArgs& args) {
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);
 }
+
+template <>
+struct Costs<HeadArgmaxArgs> {
+  static LiveRowsPlace place(const HeadArgmaxArgs& a) { return {a.counts}; }
+  static OpCost cost(const HeadArgmaxArgs& a, const LiveRows& live) {
+    const int64_t rows = live_count(live, RowKind::kLogits, 0, a.max_rows);
+    const int64_t weight = int64_t{a.n} * a.k;
+    return {.weight_bytes = packed_bytes(weight, a.dtype, live),
+            .row_bytes = rows * (a.k * size_of(a.dtype) + kIdBytes),
+            .flops = 2 * rows * weight};
+  }
+  static std::string shape(const HeadArgmaxArgs& a) { return sizes_text(a.n, a.k); }
+  static Weights weights(const HeadArgmaxArgs& a) { return {{a.weight}, int64_t{a.n} * a.k}; }
+};
+
+OpView head_argmax_view() { return counted_view<HeadArgmaxArgs>(); }
 
 }  // namespace foretoken

@@ -1,6 +1,9 @@
 #include "kernels/host_logits.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 namespace {
@@ -29,5 +32,27 @@ void import_logits(Queue& queue, const ImportLogitsArgs& args) {
   FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.vocab > 0);
   queue.launch(args);
 }
+
+template <>
+struct Costs<ExportLogitsArgs> {
+  static LiveRowsPlace place(const ExportLogitsArgs& a) { return {a.tensors.counts}; }
+  static OpCost cost(const ExportLogitsArgs& a, const LiveRows& live) {
+    return {.row_bytes = 2 * logits_bytes(a, live)};
+  }
+  static std::string shape(const ExportLogitsArgs& a) { return std::to_string(a.vocab); }
+};
+
+OpView export_logits_view() { return counted_view<ExportLogitsArgs>(); }
+
+template <>
+struct Costs<ImportLogitsArgs> {
+  static LiveRowsPlace place(const ImportLogitsArgs& a) { return {a.counts}; }
+  static OpCost cost(const ImportLogitsArgs& a, const LiveRows& live) {
+    return {.row_bytes = 2 * logits_bytes(a, live)};
+  }
+  static std::string shape(const ImportLogitsArgs& a) { return std::to_string(a.vocab); }
+};
+
+OpView import_logits_view() { return counted_view<ImportLogitsArgs>(); }
 
 }  // namespace foretoken

@@ -1,6 +1,9 @@
 #include "kernels/logprobs.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -13,5 +16,16 @@ void logprobs(Queue& queue, const LogprobsArgs& args) {
   FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.vocab > 0);
   queue.launch(args);
 }
+
+template <>
+struct Costs<LogprobsArgs> {
+  static LiveRowsPlace place(const LogprobsArgs& a) { return {a.tensors.counts}; }
+  static OpCost cost(const LogprobsArgs& a, const LiveRows& live) {
+    return {.row_bytes = logits_bytes(a, live)};
+  }
+  static std::string shape(const LogprobsArgs& a) { return std::to_string(a.vocab); }
+};
+
+OpView logprobs_view() { return counted_view<LogprobsArgs>(); }
 
 }  // namespace foretoken

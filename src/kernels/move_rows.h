@@ -1,8 +1,9 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
-#include "kernels/gemm.h"
 #include "kernels/op.h"
+#include "kernels/row_kind.h"
+#include "kernels/step_types.h"
 
 namespace foretoken {
 

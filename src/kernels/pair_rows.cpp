@@ -1,6 +1,9 @@
 #include "kernels/pair_rows.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -12,5 +15,17 @@ void pair_rows(Queue& queue, const PairRowsArgs& args) {
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);
 }
+
+template <>
+struct Costs<PairRowsArgs> {
+  static LiveRowsPlace place(const PairRowsArgs& a) { return {a.counts}; }
+  static OpCost cost(const PairRowsArgs& a, const LiveRows& live) {
+    const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
+    return {.row_bytes = rows * a.hidden * (3 * size_of(a.dtype) + size_of(a.states_dtype))};
+  }
+  static std::string shape(const PairRowsArgs& a) { return std::to_string(a.hidden); }
+};
+
+OpView pair_rows_view() { return counted_view<PairRowsArgs>(); }
 
 }  // namespace foretoken

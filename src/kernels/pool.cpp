@@ -1,6 +1,9 @@
 #include "kernels/pool.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -13,5 +16,16 @@ void pool(Queue& queue, const PoolArgs& args) {
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);
 }
+
+template <>
+struct Costs<PoolArgs> {
+  static LiveRowsPlace place(const PoolArgs& a) { return {a.tensors.counts}; }
+  static OpCost cost(const PoolArgs& a, const LiveRows& live) {
+    return {.row_bytes = live.counts.num_rows * a.hidden * size_of(a.dtype)};
+  }
+  static std::string shape(const PoolArgs& a) { return std::to_string(a.hidden); }
+};
+
+OpView pool_view() { return counted_view<PoolArgs>(); }
 
 }  // namespace foretoken

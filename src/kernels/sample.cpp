@@ -1,6 +1,9 @@
 #include "kernels/sample.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -14,5 +17,16 @@ void sample(Queue& queue, const SampleArgs& args) {
   FT_CHECK(args.max_rows > 0 && args.vocab > 0);
   queue.launch(args);
 }
+
+template <>
+struct Costs<SampleArgs> {
+  static LiveRowsPlace place(const SampleArgs& a) { return {a.tensors.counts}; }
+  static OpCost cost(const SampleArgs& a, const LiveRows& live) {
+    return {.row_bytes = logits_bytes(a, live)};
+  }
+  static std::string shape(const SampleArgs& a) { return std::to_string(a.vocab); }
+};
+
+OpView sample_view() { return counted_view<SampleArgs>(); }
 
 }  // namespace foretoken

@@ -1,6 +1,9 @@
 #include "kernels/shape_logits.h"
 
+#include <string>
+
 #include "base/check.h"
+#include "kernels/op_view.h"
 
 namespace foretoken {
 
@@ -16,5 +19,16 @@ void shape_logits(Queue& queue, const ShapeLogitsArgs& args) {
   FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.vocab > 0);
   queue.launch(args);
 }
+
+template <>
+struct Costs<ShapeLogitsArgs> {
+  static LiveRowsPlace place(const ShapeLogitsArgs& a) { return {a.tensors.counts}; }
+  static OpCost cost(const ShapeLogitsArgs& a, const LiveRows& live) {
+    return {.row_bytes = 2 * logits_bytes(a, live)};
+  }
+  static std::string shape(const ShapeLogitsArgs& a) { return std::to_string(a.vocab); }
+};
+
+OpView shape_logits_view() { return counted_view<ShapeLogitsArgs>(); }
 
 }  // namespace foretoken

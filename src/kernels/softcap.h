@@ -1,7 +1,7 @@
 #pragma once
 #include "device/queue.h"
-#include "kernels/gemm.h"
 #include "kernels/op.h"
+#include "kernels/row_kind.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {

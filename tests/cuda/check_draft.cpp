@@ -2,13 +2,13 @@
 
 #include "check.h"
 #include "kernels/choose_lengths.h"
+#include "kernels/cpu/op_table.h"
 #include "kernels/draft_next.h"
 #include "kernels/draft_rows.h"
 #include "kernels/move_rows.h"
 #include "kernels/pair_rows.h"
 #include "kernels/plan_layout.h"
 #include "kernels/spread_logits.h"
-#include "reference.h"
 
 namespace foretoken::check {
 namespace {
@@ -254,7 +254,7 @@ Outcome run_many(Gpu& on, const ManySlots& many, bool adaptive, bool pairs) {
 
 // The CPU's ops are the reference of the CUDA ones.
 void check_many(Gpu& gpu) {
-  Gpu cpu{cpu::open_cpu_device(reference_kernels(), 1).value(), nullptr};
+  Gpu cpu{cpu::open_cpu_device(cpu::cpu_kernels(), 1).value(), nullptr};
   cpu.queue = cpu.device->make_queue().value();
   for (const int num_slots : {1, 60, 1024, 1300}) {
     for (const bool shared : {false, true}) {

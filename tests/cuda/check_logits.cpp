@@ -2,11 +2,11 @@
 #include <array>
 
 #include "check.h"
+#include "kernels/cpu/op_table.h"
 #include "kernels/keep_raw.h"
 #include "kernels/logprobs.h"
 #include "kernels/plan_layout.h"
 #include "kernels/shape_logits.h"
-#include "reference.h"
 
 namespace foretoken::check {
 namespace {
@@ -180,7 +180,7 @@ void check_rows_of(Gpu& gpu, const Sizes& sizes) {
     kept.push_back(copy);
     return copy->data();
   });
-  auto device = cpu::open_cpu_device(reference_kernels(), 0);
+  auto device = cpu::open_cpu_device(cpu::cpu_kernels(), 0);
   auto queue = device.value()->make_queue();
   run(*gpu.queue, gpu_side, sizes);
   run(*queue.value(), cpu_side, sizes);

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "check.h"
+#include "kernels/cpu/op_table.h"
 #include "kernels/token_masks.h"
-#include "reference.h"
 
 namespace foretoken::check {
 namespace {
@@ -158,7 +158,7 @@ void check_steps(Gpu& gpu, int vocab) {
         kept.push_back(memory);
         return memory->data();
       });
-  auto device = cpu::open_cpu_device(reference_kernels(), 0);
+  auto device = cpu::open_cpu_device(cpu::cpu_kernels(), 0);
   auto queue = device.value()->make_queue();
   bool same = true;
   for (uint64_t number = 0; number < 10; ++number) {

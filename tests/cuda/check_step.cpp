@@ -2,7 +2,7 @@
 #include <array>
 
 #include "check.h"
-#include "reference.h"
+#include "kernels/cpu/op_table.h"
 #include "step_side.h"
 
 namespace foretoken::check {
@@ -366,7 +366,7 @@ void check_refusal(Gpu& gpu) {
 }  // namespace
 
 void check_step(Gpu& gpu) {
-  auto device = cpu::open_cpu_device(reference_kernels(), 1);
+  auto device = cpu::open_cpu_device(cpu::cpu_kernels(), 1);
   auto queue = device.value()->make_queue();
   {
     StepSide cpu_side(*device.value(), *queue.value());

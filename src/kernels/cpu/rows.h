@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "device/cpu/cpu_pool.h"
-#include "kernels/gemm.h"
+#include "kernels/row_kind.h"
 #include "kernels/step_types.h"
 
 namespace foretoken::cpu {

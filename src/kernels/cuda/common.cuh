@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "device/dtype.h"
-#include "kernels/gemm.h"
+#include "kernels/row_kind.h"
 #include "kernels/step_types.h"
 
 namespace foretoken::cuda {

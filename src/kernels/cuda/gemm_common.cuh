@@ -3,6 +3,7 @@
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/weight_layout.cuh"
+#include "kernels/gemm.h"
 
 namespace foretoken::cuda {
 

@@ -5,6 +5,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/weight_layout.cuh"
+#include "kernels/gemm.h"
 #include "kernels/sample_math.h"
 
 // What becomes of the products of a gemm kernel. take_tiles gets a warp's m16n8k16 chains: TilesW x
