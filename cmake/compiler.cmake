@@ -20,6 +20,13 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+# Tests are many programs with one library: mold links them in a fraction of the time.
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=mold FORETOKEN_HAS_MOLD)
+if(FORETOKEN_HAS_MOLD)
+  add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=mold>)
+endif()
+
 # Contraction is off everywhere: a fused multiply-add is written where it is meant, so that equal
 # sources give equal bits at every optimisation level.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
