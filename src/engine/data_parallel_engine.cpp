@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "device/cpu/cpu_quota.h"
-#include "engine/engine_impl.h"
 #include "engine/generate_call.h"
 #include "engine/locate_model.h"
+#include "engine/make_engine.h"
 #include "engine/slot_params.h"
 #include "engine/speculative_checks.h"
 

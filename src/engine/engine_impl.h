@@ -163,9 +163,4 @@ class EngineImpl final : public Engine {
   std::map<std::string, RequestGroup*> requests_;  // unfinished
 };
 
-// make_engine for a configuration whose data_parallel_size is 1. `seat`, which may be null: among
-// engines that start at the same time.
-Status make_one_engine(const EngineConfig& config, StartSeat* seat,
-                       std::unique_ptr<Engine>* engine);
-
 }  // namespace foretoken

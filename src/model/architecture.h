@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <span>
+#include <string>
 
 #include "model/layer_pattern.h"
 
@@ -25,7 +26,7 @@ struct DecoderTraits {
   bool scaled_embedding = false;   // times sqrt(hidden_size)
 };
 
-// A supported architecture, as plain data: one row of the registry.
+// A supported architecture, as plain data: one row of architecture.cpp.
 struct Architecture {
   const char* name;         // in the `architectures` of a config.json
   const char* description;  // for listings
@@ -46,5 +47,12 @@ extern const Architecture kPhi3Architecture;
 extern const Architecture kQwen2Architecture;
 extern const Architecture kQwen3Architecture;
 extern const Architecture kSmolLm3Architecture;
+
+// Every one that is read.
+std::span<const Architecture> architectures();
+// Null when the name is unknown.
+const Architecture* find_architecture(const std::string& name);
+// "A, B, C", for messages.
+std::string architecture_names();
 
 }  // namespace foretoken

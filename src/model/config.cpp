@@ -6,10 +6,10 @@
 
 #include "gguf/model_texts.h"
 #include "kernels/rope_kv.h"
+#include "model/architecture.h"
 #include "model/config_fields.h"
 #include "model/json_file.h"
 #include "model/quantization.h"
-#include "model/registry.h"
 
 namespace foretoken {
 namespace {

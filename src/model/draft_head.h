@@ -10,36 +10,11 @@
 #include "device/device.h"
 #include "kernels/draft_tensors.h"
 #include "model/config.h"
+#include "model/draft_head_config.h"
 #include "model/model.h"
 #include "model/weight_loader.h"
 
 namespace foretoken {
-
-// Drafters made of a layer or few that read hidden states of the target.
-enum class HeadKind : uint8_t {
-  kEagle,   // Li et al. 2024: fc over [embedding, state], one layer, the target's output matrix
-  kEagle3,  // Li et al. 2025: three taps through fc, attention over [embedding, state], own output
-            // matrix over a reduced vocabulary (d2t)
-  kMtp,     // DeepSeek-AI 2024: eh_proj over [norm(embedding), norm(state)], one or several modules
-};
-
-// What config.json of a head says. Layouts: SafeAILab EAGLE, SpecForge, speculators (nested
-// transformer_layer_config, `layers.0.` instead of `midlayer.`), DeepSeek's model.layers.N for MTP.
-struct DraftHeadConfig {
-  HeadKind kind = HeadKind::kEagle;
-  ModelConfig layer;                // sizes and rope of one layer
-  int32_t num_modules = 1;          // MTP: num_nextn_predict_layers
-  int32_t first_layer = 0;          // MTP: number in tensor names, the target's num_hidden_layers
-  std::vector<int32_t> tap_layers;  // as of TapSink
-  int32_t draft_vocab_size = 0;     // rows of its own output matrix; 0: the target's is used
-  bool norm_before_residual = false;
-};
-
-// Reads <folder>/config.json. InvalidArgument names a size that does not match the target
-// (hidden_size, vocab_size) or a missing field; NotFound a missing file.
-Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKind kind,
-                                               const ModelConfig& target,
-                                               const ConfigOptions& options);
 
 struct DraftHeadOptions {
   int32_t max_model_len = 0;

@@ -1,9 +1,11 @@
+#include "model/draft_head_config.h"
+
 #include <filesystem>
 
+#include "model/architecture.h"
 #include "model/config_fields.h"
-#include "model/draft_head.h"
 #include "model/json_file.h"
-#include "model/registry.h"
+#include "model/model.h"
 
 namespace foretoken {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "kernels/collectives.h"
 #include "model/architecture.h"
-#include "model/registry.h"
 
 namespace foretoken {
 namespace {

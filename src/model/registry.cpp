@@ -62,30 +62,6 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
 
 }  // namespace
 
-std::span<const Architecture> architectures() {
-  static const Architecture all[] = {
-      kLlamaArchitecture, kMistralArchitecture, kQwen2Architecture,
-      kQwen3Architecture, kGemma2Architecture,  kGemma3Architecture,
-      kPhi3Architecture,  kSmolLm3Architecture, kGemma3ConditionalArchitecture,
-  };
-  return all;
-}
-
-const Architecture* find_architecture(const std::string& name) {
-  for (const Architecture& architecture : architectures()) {
-    if (name == architecture.name) return &architecture;
-  }
-  return nullptr;
-}
-
-std::string architecture_names() {
-  std::string names;
-  for (const Architecture& architecture : architectures()) {
-    names += (names.empty() ? "" : ", ") + std::string(architecture.name);
-  }
-  return names;
-}
-
 Result<int64_t> gguf_weight_bytes(const Device& device, const ModelFiles& file,
                                   const ModelConfig& config, const DecoderTraits& traits) {
   FT_CHECK(file.is_gguf());

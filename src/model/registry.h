@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
-#include <string>
 
 #include "attention/backend.h"
 #include "base/result.h"
@@ -43,12 +41,6 @@ struct LoadOptions {
   std::function<void(int64_t done, int64_t total)> progress;
   const std::atomic<bool>* cancelled = nullptr;  // looked at between pieces of tensors; may be null
 };
-
-std::span<const Architecture> architectures();
-// Null when the name is unknown.
-const Architecture* find_architecture(const std::string& name);
-// "A, B, C", for messages.
-std::string architecture_names();
 
 // Bytes that the weights of a whole GGUF file are going to take in the memory of `device`, which
 // keeps some quantised. `config` is read from the same file. Errors as of Checkpoint::open.

@@ -1,0 +1,17 @@
+#pragma once
+#include <foretoken/config.h>
+#include <foretoken/engine.h>
+
+#include <memory>
+
+#include "base/result.h"
+#include "engine/start_seat.h"
+
+namespace foretoken {
+
+// make_engine for a configuration whose data_parallel_size is 1. `seat`, which may be null: among
+// engines that start at the same time.
+Status make_one_engine(const EngineConfig& config, StartSeat* seat,
+                       std::unique_ptr<Engine>* engine);
+
+}  // namespace foretoken
