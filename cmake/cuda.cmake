@@ -10,12 +10,10 @@ endif()
 set(CMAKE_CUDA_STANDARD 20)
 find_package(CUDAToolkit 13.0 REQUIRED)
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/src/device/cuda/*.cu
-  ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu
-  ${PROJECT_SOURCE_DIR}/src/attention/cuda/*.cu)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cu)
+list(FILTER cuda_sources EXCLUDE REGEX "/flashinfer/")
 if(NOT cuda_sources)
-  message(FATAL_ERROR "FORETOKEN_CUDA is ON, but src/*/cuda holds no .cu file; set it to OFF")
+  message(FATAL_ERROR "FORETOKEN_CUDA is ON, but no cuda/ folder holds a .cu file; set it to OFF")
 endif()
 set(cuda_options
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)

@@ -35,9 +35,9 @@ ft_fuzzer(http_request_fuzzer http_request
   SOURCES http/request_parser.cpp http/inflater.cpp http/header_text.cpp http/target.cpp base/check.cpp)
 
 # All of serve/ but what other libraries are needed for.
-file(GLOB json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+file(GLOB_RECURSE json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/serve/*.cpp ${PROJECT_SOURCE_DIR}/src/chat/*.cpp)
-list(FILTER json_sources EXCLUDE REGEX "serve/(metric|page_routes|openapi|api_routes)")
+list(FILTER json_sources EXCLUDE REGEX "serve/(.*/)?(metric|page_routes|openapi|api_routes)")
 ft_fuzzer(json_request_fuzzer json_request
   TESTS fuzz/canned_engine.cpp
   SOURCES ${json_sources} base/json_object.cpp base/sampling_ranges.cpp base/log.cpp base/check.cpp

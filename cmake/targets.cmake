@@ -1,8 +1,10 @@
-# ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder>, its cpu/ and
-# its arch/. A folder without sources becomes an interface library, so that it can be linked.
+# ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder> and its rooms, but
+# for cuda/ and mpi/, which are plug-ins. A folder without sources becomes an interface library, so
+# that it can be linked.
 function(ft_library folder)
   set(root ${PROJECT_SOURCE_DIR}/src/${folder})
-  file(GLOB sources CONFIGURE_DEPENDS ${root}/*.cpp ${root}/cpu/*.cpp ${root}/arch/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/(cuda|mpi)/")
   if(NOT sources)
     add_library(ft_${folder} INTERFACE)
     set(scope INTERFACE)
@@ -44,11 +46,13 @@ function(ft_isa_flags)
   endforeach()
 endfunction()
 
-# ft_executable(<name> <folder> <dependency>...): program from <folder>/*.cpp, if it has any.
+# ft_executable(<name> <folder> <dependency>...): program from <folder> and its rooms, if they have
+# sources. Includes are relative to the root of the tree ("apps/options/engine_options.h").
 function(ft_executable name folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   if(sources)
     add_executable(${name} ${sources})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(${name} PRIVATE foretoken_warnings ${ARGN})
   endif()
 endfunction()

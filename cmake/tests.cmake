@@ -1,5 +1,5 @@
-# One binary test_<folder> from all sources of each tests/<folder> that has a *_test.cpp;
-# tests/support is linked to all.
+# One binary test_<folder> from all sources of each tests/<folder>, its rooms included, that has a
+# *_test.cpp; tests/support is linked to all.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -31,17 +31,13 @@ if(support_sources)
   list(PREPEND test_libraries test_support)
 endif()
 
-file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*_test.cpp)
-set(test_folders "")
-foreach(test_file IN LISTS test_files)
-  get_filename_component(test_folder ${test_file} DIRECTORY)
-  get_filename_component(test_folder ${test_folder} NAME)
-  list(APPEND test_folders ${test_folder})
-endforeach()
+file(GLOB_RECURSE test_folders CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests
+  ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
+list(TRANSFORM test_folders REPLACE "/.*" "")
 list(REMOVE_DUPLICATES test_folders)
 
 foreach(folder IN LISTS test_folders)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
   add_executable(test_${folder} ${sources})
   if(NOT folder IN_LIST folders_without_engine)
     target_link_libraries(test_${folder} PRIVATE ${test_libraries})

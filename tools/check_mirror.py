@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Fails when a header src/<folder>/.../x.h has no test tests/<folder>/x_test.cpp.
+"""Fails when a header has no test in the same room of tests/.
+
+src/<folder>/<room>/x.h is tested by tests/<folder>/<room>/x_test.cpp; the folders cpu and cuda of a
+room are no rooms of their own.
 
 tools/mirror_exceptions.txt lists the headers without one, each as "path: reason".
 """
@@ -27,7 +30,8 @@ def main():
     headers = sorted((ROOT / "src").rglob("*.h"))
     for header in headers:
         path = header.relative_to(ROOT)
-        test = ROOT / "tests" / path.parts[1] / f"{header.stem}_test.cpp"
+        rooms = [part for part in path.parts[1:-1] if part not in ("cpu", "cuda", "mpi")]
+        test = ROOT.joinpath("tests", *rooms, f"{header.stem}_test.cpp")
         if not test.exists():
             untested.add(path.as_posix())
             if path.as_posix() not in exceptions:
