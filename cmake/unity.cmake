@@ -8,7 +8,7 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 # Called at the end, when all targets are known.
 function(ft_unity_targets)
-  foreach(folder IN ITEMS chat convert draft engine group gguf http hub model serve text)
+  foreach(folder IN ITEMS chat convert draft engine group gguf http hub model serve spec text)
     set_target_properties(ft_${folder} PROPERTIES UNITY_BUILD ON)
   endforeach()
   set_target_properties(foretoken PROPERTIES UNITY_BUILD ON)
@@ -39,7 +39,6 @@ set(alone
   src/chat/section_calls.cpp
   src/chat/xml_calls.cpp
   src/convert/to_gptq.cpp
-  src/draft/step_feedback.cpp
   src/gguf/block_encode_k.cpp
   src/http/client.cpp
   src/http/cors.cpp

@@ -6,8 +6,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "sample", "model", "draft",
-           "sched", "engine", "hub"}
+LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "model", "draft",
+           "spec", "sched", "engine", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
 ALLOWED = {
@@ -15,16 +15,16 @@ ALLOWED = {
     "group": {"base"},
     "device": {"base", "group"},
     "kv": {"base"},
+    "spec": {"base"},
     "gguf": {"base"},
     "text": {"base", "gguf"},
     "hub": {"base", "gguf"},
-    "kernels": {"base", "group", "device"},
-    "attention": {"base", "group", "device", "kernels"},
-    "sample": {"base", "group", "device", "kernels"},
-    "model": {"base", "group", "gguf", "device", "kernels", "attention", "sample"},
-    "draft": {"base", "group", "gguf", "device", "kernels", "attention", "sample", "model"},
+    "kernels": {"base", "spec", "group", "device"},
+    "attention": {"base", "spec", "group", "device", "kernels"},
+    "model": {"base", "spec", "group", "gguf", "device", "kernels", "attention"},
+    "draft": {"base", "spec", "group", "gguf", "device", "kernels", "attention", "model"},
     "convert": {"base", "gguf", "text", "model"},
-    "sched": {"base", "kv"},
+    "sched": {"base", "spec", "kv"},
     "engine": LIBRARY - {"engine"},
     "http": {"base"},
     "chat": {"base"},

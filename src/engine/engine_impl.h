@@ -9,8 +9,6 @@
 #include "attention/backend.h"
 #include "attention/kv_cache.h"
 #include "draft/drafter.h"
-#include "draft/length_policy.h"
-#include "draft/step_times.h"
 #include "engine/engine_loop.h"
 #include "engine/generation_config.h"
 #include "engine/grammar_service.h"
@@ -30,6 +28,8 @@
 #include "engine/step_time_cache.h"
 #include "engine/step_trace.h"
 #include "sched/scheduler.h"
+#include "spec/cost_table.h"
+#include "spec/length_controller.h"
 #include "text/chat_template.h"
 
 namespace foretoken {
@@ -94,13 +94,13 @@ class EngineImpl final : public Engine {
   Status use_step_times(const char* source);
   void guess_step_times();
   StepProfileConfig profile_config(const EngineConfig& config) const;
-  Result<StepTimes> run_profile(const EngineConfig& config, const StepProfileConfig& profile);
+  Result<CostTable> run_profile(const EngineConfig& config, const StepProfileConfig& profile);
   Status measure_step_times(const EngineConfig& config);
   void measure_between_requests(const EngineConfig& config);
   Status give_back_touched();
   Status share_step_times();
   StepTimeCache step_time_cache(const EngineConfig& config) const;
-  std::optional<size_t> uncovered_drafter(const StepTimes& times) const;
+  std::optional<size_t> uncovered_drafter(const CostTable& times) const;
   // What a step-time table tells of its engine, beside the names of the drafters.
   std::string measured_on(const EngineConfig& config) const;
   Status check_step_times(const EngineConfig& config) const;
@@ -141,9 +141,9 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
   std::unique_ptr<Scheduler> scheduler_;
-  StepTimes step_times_;         // once the loop runs, the engine thread's
+  CostTable step_times_;         // once the loop runs, the engine thread's
   bool measures_later_ = false;  // those were guessed
-  std::unique_ptr<LengthPolicy> policy_;
+  std::unique_ptr<LengthController> policy_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<OutputRing> ring_;
   std::unique_ptr<PlanFeed> feed_;  // null: one rank

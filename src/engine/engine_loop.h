@@ -8,7 +8,6 @@
 #include <mutex>
 #include <thread>
 
-#include "draft/length_policy.h"
 #include "engine/grammar_thread.h"
 #include "engine/intake.h"
 #include "engine/model_runner.h"
@@ -18,6 +17,7 @@
 #include "engine/step_clock.h"
 #include "engine/step_trace.h"
 #include "sched/scheduler.h"
+#include "spec/length_controller.h"
 
 namespace foretoken {
 
@@ -32,7 +32,7 @@ class EngineLoop {
     Queue& queue;
     ModelRunner& runner;
     Scheduler& scheduler;
-    LengthPolicy& policy;
+    LengthController& policy;
     OutputRing& outputs;
     const StepMemory& memory;
     StepTrace* trace = nullptr;         // null: none is kept
@@ -111,7 +111,7 @@ class EngineLoop {
   Queue& queue_;
   ModelRunner& runner_;
   Scheduler& scheduler_;
-  LengthPolicy& policy_;
+  LengthController& policy_;
   const Event published_;
   OutputRing& outputs_;
   const PlanLimits limits_;

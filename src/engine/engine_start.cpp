@@ -288,7 +288,7 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
 }
 
 Status EngineImpl::prepare_speculation(const EngineConfig& config, Start start, StartClock& clock) {
-  LengthPolicyConfig policy = length_policy_config(config);
+  LengthControllerConfig policy = length_policy_config(config);
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
   for (const auto& drafter : drafters_) {
@@ -302,7 +302,7 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config, Start start, 
     FT_RETURN_IF_ERROR(find_step_times(config, start));
     clock.end_phase("step times");
   }
-  policy_ = std::make_unique<LengthPolicy>(policy, step_times_);
+  policy_ = std::make_unique<LengthController>(policy, step_times_);
   const int64_t free_before = device_->free_memory();
   FT_RETURN_IF_ERROR(runner_->capture_usual_steps());
   info_.num_graphs = runner_->graphs().size();

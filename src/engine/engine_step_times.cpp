@@ -4,9 +4,10 @@
 #include <optional>
 
 #include "base/log.h"
-#include "draft/guessed_times.h"
 #include "engine/engine_impl.h"
 #include "engine/logits_rows.h"
+#include "spec/cost_table_file.h"
+#include "spec/guessed_costs.h"
 
 // What steps cost: found, guessed or measured.
 
@@ -32,7 +33,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
                                       "choosing the step time table"));
   if (has_file != 0) {
     if (ranks_.is_first()) {
-      FT_ASSIGN_OR_RETURN(step_times_, read_step_times(file, drafter_names_));
+      FT_ASSIGN_OR_RETURN(step_times_, read_cost_table(file, drafter_names_));
       FT_RETURN_IF_ERROR(check_step_times(config));
       FT_LOG(info, "step times: read from {}", file);
     }
@@ -49,7 +50,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
   }
   FT_RETURN_IF_ERROR(measure_step_times(config));
   const bool writes = ranks_.is_first() && (seat_ == nullptr || seat_->is_first());
-  if (writes && !file.empty()) FT_RETURN_IF_ERROR(write_step_times(step_times_, file));
+  if (writes && !file.empty()) FT_RETURN_IF_ERROR(write_cost_table(step_times_, file));
   if (writes) step_time_cache(config).keep(step_times_);
   return use_step_times("measured");
 }
@@ -68,7 +69,7 @@ Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
   bool found = false;
   if (ranks_.is_first() && config.step_time_table.empty()) {
     const StepTimeCache cache = step_time_cache(config);
-    std::optional<StepTimes> times = cache.find(drafter_names_);
+    std::optional<CostTable> times = cache.find(drafter_names_);
     found = times && !uncovered_drafter(*times);
     if (found) {
       step_times_ = std::move(*times);
@@ -82,14 +83,14 @@ Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
 
 // The runner has no times meanwhile: slots get the few drafts that the policy grants.
 void EngineImpl::guess_step_times() {
-  TimesToGuess what{.weight_bytes = model_->weight_bytes(),
+  CostsToGuess what{.weight_bytes = model_->weight_bytes(),
                     .bytes_per_second = bytes_per_second(device_->type())};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
     what.drafters.push_back(
         {drafter_names_[i], traits.has_kv, traits.one_pass, drafters_[i]->memory_bytes()});
   }
-  step_times_ = guessed_step_times(what);
+  step_times_ = guessed_cost_table(what);
   info_.step_times_source = "guess";
   measures_later_ = true;
   FT_LOG(info,
@@ -127,7 +128,7 @@ StepTimeCache EngineImpl::step_time_cache(const EngineConfig& config) const {
 }
 
 // The first drafter whose proposals the times do not tell the cost of.
-std::optional<size_t> EngineImpl::uncovered_drafter(const StepTimes& times) const {
+std::optional<size_t> EngineImpl::uncovered_drafter(const CostTable& times) const {
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
     if (!times.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts)) return i;
@@ -154,8 +155,8 @@ Status EngineImpl::check_step_times(const EngineConfig& config) const {
 Status EngineImpl::share_step_times() {
   if (ranks_.is_alone()) return {};
   FT_ASSIGN_OR_RETURN(const std::string json,
-                      ranks_.of_first(step_times_to_json(step_times_), "sharing the step times"));
-  FT_ASSIGN_OR_RETURN(step_times_, parse_step_times(json, "rank 0's step times"));
+                      ranks_.of_first(cost_table_to_json(step_times_), "sharing the step times"));
+  FT_ASSIGN_OR_RETURN(step_times_, parse_cost_table(json, "rank 0's step times"));
   return {};
 }
 
@@ -168,12 +169,12 @@ StepProfileConfig EngineImpl::profile_config(const EngineConfig& config) const {
           .num_window_blocks = num_blocks_.windowed};
 }
 
-Result<StepTimes> EngineImpl::run_profile(const EngineConfig& config,
+Result<CostTable> EngineImpl::run_profile(const EngineConfig& config,
                                           const StepProfileConfig& profile_config) {
   std::vector<Drafter*> drafters;
   for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
   StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters), profile_config);
-  FT_ASSIGN_OR_RETURN(StepTimes times, profile.measure());
+  FT_ASSIGN_OR_RETURN(CostTable times, profile.measure());
   times.measured_on = measured_on(config);
   if (ranks_.is_first()) FT_LOG(info, "step times: measured in {:.1f} s", profile.seconds());
   return times;
@@ -210,7 +211,7 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
     return {};
   };
   profile.end_turn = [this](uint64_t next_step) { loop_->end_turn(next_step); };
-  Result<StepTimes> times = run_profile(config, profile);
+  Result<CostTable> times = run_profile(config, profile);
   // What failed the queue fails the next request; an engine that ends needs no times.
   if (!times.ok() || !give_back_touched().ok()) return;
   step_times_ = std::move(times).value();

@@ -8,7 +8,6 @@
 #include "base/thread_role.h"
 #include "kernels/choose_lengths.h"
 #include "kernels/collectives.h"
-#include "kernels/commit.h"
 #include "kernels/host_logits.h"
 #include "kernels/keep_raw.h"
 #include "kernels/logprobs.h"
@@ -22,6 +21,7 @@
 #include "kernels/stamp.h"
 #include "kernels/token_masks.h"
 #include "kernels/upload.h"
+#include "kernels/verify_and_commit.h"
 
 namespace foretoken {
 namespace {
@@ -96,7 +96,7 @@ Status ModelRunner::capture_usual_steps() {
   return queue_.drain();
 }
 
-Status ModelRunner::set_step_times(const StepTimes* times) {
+Status ModelRunner::set_step_times(const CostTable* times) {
   FT_RETURN_IF_ERROR(queue_.drain());
   graphs_.forget_drafts();
   step_times_ = times;
@@ -414,14 +414,14 @@ void ModelRunner::enqueue_sampling(Queue& queue, int row_offset, int rows, uint3
 }
 
 void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
-  commit(queue, {.plan = memory_.plan,
-                 .limits = memory_.limits(),
-                 .batch = memory_.batch,
-                 .tensors = memory_.tensors,
-                 .result = memory_.result,
-                 .result_limits = memory_.result_limits(),
-                 .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
-                 .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
+  verify_and_commit(queue, {.plan = memory_.plan,
+                            .limits = memory_.limits(),
+                            .batch = memory_.batch,
+                            .tensors = memory_.tensors,
+                            .result = memory_.result,
+                            .result_limits = memory_.result_limits(),
+                            .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
+                            .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
   enqueue_publish(queue, features);
 }
 

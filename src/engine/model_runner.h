@@ -7,7 +7,6 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "draft/drafter.h"
-#include "draft/step_times.h"
 #include "engine/graph_cache.h"
 #include "engine/step_memory.h"
 #include "engine/step_scratch.h"
@@ -16,6 +15,7 @@
 #include "model/model.h"
 #include "model/stages.h"
 #include "sched/step_plan.h"
+#include "spec/cost_table.h"
 
 namespace foretoken {
 
@@ -35,7 +35,7 @@ struct ModelRunnerConfig {
   // Time that a step waits for masks, in nanoseconds. Spans without theirs pause.
   int64_t mask_budget_ns = kMaskBudgetNs;
   int64_t draft_mask_budget_ns = kDraftMaskBudgetNs;
-  // Verification by the rule `synthetic`, with the chances of kernels/commit.h.
+  // Verification by the rule `synthetic`, with the chances of kernels/verify_and_commit.h.
   bool synthetic = false;
   std::array<uint32_t, kMaxDrafts> synthetic_chances{};
   GraphConfig graphs;
@@ -67,7 +67,7 @@ class ModelRunner {
 
   // The costs by which drafts are chosen from here on; null: every slot gets the most that it can
   // use. `times` must outlive the runner. Forgets the graphs that draft.
-  Status set_step_times(const StepTimes* times);
+  Status set_step_times(const CostTable* times);
 
   // The ring entry for a step; not in flight as long as at most kStepRingSize - 1 steps are.
   PlanView entry(uint64_t step) const;
@@ -137,7 +137,7 @@ class ModelRunner {
   const ModelRunnerConfig config_;
   const StepShapes shapes_;
   StepScratch scratch_;
-  const StepTimes* step_times_ = nullptr;
+  const CostTable* step_times_ = nullptr;
   GraphCache graphs_;
 };
 

@@ -10,6 +10,7 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_vocab.h"
 #include "draft/registry.h"
+#include "spec/draft_schedule.h"
 
 namespace foretoken {
 namespace {
@@ -219,8 +220,8 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
   return {};
 }
 
-LengthPolicyConfig length_policy_config(const EngineConfig& config) {
-  LengthPolicyConfig policy;
+LengthControllerConfig length_policy_config(const EngineConfig& config) {
+  LengthControllerConfig policy;
   policy.steps_in_flight = config.steps_in_flight;
   if (config.speculative.empty()) {
     policy.mode = LengthMode::kOff;

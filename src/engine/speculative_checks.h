@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "draft/length_policy.h"
 #include "kernels/step_types.h"
 #include "model/config.h"
+#include "spec/length_controller.h"
 
 namespace foretoken {
 
@@ -25,10 +25,10 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
                        const ModelConfig& target);
 
 // How lengths are chosen; `drafters` stays empty. Of a checked configuration.
-LengthPolicyConfig length_policy_config(const EngineConfig& config);
+LengthControllerConfig length_policy_config(const EngineConfig& config);
 
-// Chance of draft i given those before it, in 2^-32 (~0: always), as kernels/commit.h wants it:
-// from the rates, or from the mean length as 1, 1, ..., the rest, 0, ... For a checked
+// Chance of draft i given those before it, in 2^-32 (~0: always), as kernels/verify_and_commit.h
+// wants it: from the rates, or from the mean length as 1, 1, ..., the rest, 0, ... For a checked
 // configuration of the rule `synthetic`.
 std::array<uint32_t, kMaxDrafts> synthetic_chances(const SpeculativeConfig& config);
 

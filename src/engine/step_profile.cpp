@@ -23,7 +23,7 @@ constexpr int64_t kSampleNs = 4'000'000;  // a sample is as many steps as fit in
 constexpr int kMostSteps = 16;            // but no more than these
 constexpr uint64_t kStepsInFlight = kStepRingSize - 1;
 constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
-// Each step of StepTimes::verify runs about so often within the time for the target.
+// Each step of CostTable::verify runs about so often within the time for the target.
 constexpr int64_t kVerifyRuns = 3;
 constexpr int kFarContext = 16 * kContext;  // known tokens that tell what context costs
 constexpr int kFarSeqs = 16;                // sequences that do
@@ -68,7 +68,7 @@ StepProfile::StepProfile(Device& device, Queue& queue, ModelRunner& runner, Step
   for (int32_t block = 1; block < num_blocks; ++block) turn_.blocks.push_back(block);
 }
 
-Result<StepTimes> StepProfile::measure() {
+Result<CostTable> StepProfile::measure() {
   FT_RETURN_IF_ERROR(take_memory());
   add_curves();
   double seconds = 0;
@@ -316,8 +316,8 @@ ContextTime StepProfile::context_time(const Curve& curve) {
   return {batch.num_drafts, (far_ns - near_ns) * 1000 / (int64_t{batch.num_seqs} * (far - near))};
 }
 
-StepTimes StepProfile::step_times() const {
-  StepTimes times;
+CostTable StepProfile::step_times() const {
+  CostTable times;
   times.known_tokens = context_;
   times.verify = verify_times();
   for (size_t i = 0; i < drafters_.size(); ++i) {

@@ -9,9 +9,9 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
-#include "draft/step_times.h"
 #include "engine/model_runner.h"
 #include "engine/step_memory.h"
+#include "spec/cost_table.h"
 
 namespace foretoken {
 
@@ -40,7 +40,7 @@ struct StepProfileConfig {
 
 // Measures what steps cost, by running them on made-up sequences: at start, before the first
 // request, or between requests. Sizes 1, 2, 4, ... up to every sequence with all its drafts, and
-// 72, 144 and 288 rows, but only as many as the time is enough for; StepTimes tells what lies
+// 72, 144 and 288 rows, but only as many as the time is enough for; CostTable tells what lies
 // between and beyond. Afterwards all device state is as it was, but for the bytes of KV that
 // nothing refers to.
 class StepProfile {
@@ -52,7 +52,7 @@ class StepProfile {
   // Blocks for about as long as configured at most, turns of others left out, and less when rounds
   // bring nothing new. The runner must have no step times yet, and no step in flight. An error is
   // the queue's, or that of begin_turn.
-  Result<StepTimes> measure();
+  Result<CostTable> measure();
   // What its own steps took.
   double seconds() const { return static_cast<double>(spent_ns_) / 1e9; }
 
@@ -113,7 +113,7 @@ class StepProfile {
   static std::map<int, int64_t> shortest(const Curve& curve);
   std::vector<VerifyTimes> verify_times() const;
   static ContextTime context_time(const Curve& curve);
-  StepTimes step_times() const;
+  CostTable step_times() const;
 
   Batch target_batch(int num_rows) const;
   int known_tokens(const Batch& batch) const { return batch.known > 0 ? batch.known : context_; }

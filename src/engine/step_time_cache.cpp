@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/new_file.h"
+#include "spec/cost_table_file.h"
 
 namespace foretoken {
 namespace {
@@ -42,20 +43,20 @@ StepTimeCache::StepTimeCache(std::string folder, std::string key)
   path_ = (std::filesystem::path(folder_) / (hex_of(hash_of(key_)) + ".json")).string();
 }
 
-std::optional<StepTimes> StepTimeCache::find(std::span<const std::string> drafters) const {
+std::optional<CostTable> StepTimeCache::find(std::span<const std::string> drafters) const {
   std::error_code error;
   if (folder_.empty() || !std::filesystem::exists(path_, error)) return std::nullopt;
-  Result<StepTimes> times = read_step_times(path_, drafters);
+  Result<CostTable> times = read_cost_table(path_, drafters);
   if (times.ok() && times.value().measured_on == key_) return std::move(times).value();
   FT_LOG(warn, "step times: {} is passed over: {}", path_,
          times.ok() ? "it was measured on something else" : times.status().message());
   return std::nullopt;
 }
 
-void StepTimeCache::keep(StepTimes times) const {
+void StepTimeCache::keep(CostTable times) const {
   if (folder_.empty()) return;
   times.measured_on = key_;
-  const Status status = write_whole(folder_, path_, step_times_to_json(times));
+  const Status status = write_whole(folder_, path_, cost_table_to_json(times));
   if (status.ok()) {
     FT_LOG(info, "step times: kept in {}", path_);
   } else {

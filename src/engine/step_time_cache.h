@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "draft/step_times.h"
+#include "spec/cost_table.h"
 
 namespace foretoken {
 
@@ -18,11 +18,11 @@ class StepTimeCache {
 
   // Of this key, with these drafters in this order. A file that is damaged, of another key or
   // cannot be read is told in one line of the log and counts as none.
-  std::optional<StepTimes> find(std::span<const std::string> drafters) const;
+  std::optional<CostTable> find(std::span<const std::string> drafters) const;
 
   // Makes the folder and the file, which is there whole or not at all. A line of the log says where
   // it is, or why it is nowhere: a start does not fail for it.
-  void keep(StepTimes times) const;
+  void keep(CostTable times) const;
 
   // Of this key; empty without a folder.
   const std::string& path() const { return path_; }

@@ -7,7 +7,8 @@ namespace foretoken {
 
 // Step part 9a: how many drafts each slot gets next, 0 .. its span's draft_limit, after its
 // acceptance statistics have taken in the step's results. For each span of the plan whose slot
-// drafts with `drafter` (kernels/draft_math.h has the arithmetic):
+// drafts with `drafter` (spec/acceptance_rates.h and
+// spec/length_choice.h have the arithmetic):
 //  - rates: a verification of d > 0 drafts, a accepted, moves rates[i] for i <= min(a, d - 1)
 //    towards 65535 (i < a) or 0 (i == a) by 1 / min(num_rated + 4, 32) of the distance, rounded
 //    towards the old value; num_rated += 1. Where the commit was cut, so that no id took the place

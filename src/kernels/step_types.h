@@ -4,21 +4,19 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "spec/acceptance_rates.h"
+#include "spec/verify.h"
 
 namespace foretoken {
 
 // Plain data shared by the host, the CPU kernels and the CUDA kernels.
 
-inline constexpr int kMaxDrafts = kMaxSpeculativeTokens;
 inline constexpr int kMaxStopIds = 32;        // EOS ids and stop_token_ids of one request
 inline constexpr int kStepRingSize = 8;       // ring entries; more than the steps in flight
 inline constexpr int kMaxLogitBias = 1024;    // entries of one request
 inline constexpr int kMaxBadWordInts = 2048;  // lengths and ids of one request's bad words
 inline constexpr int kMaxLogprobs = 1024;     // alternatives a token
 inline constexpr int kNoLogprobs = -1;        // SlotParams::num_logprobs: none wanted
-
-// Why a sequence ended, as the device found it.
-enum class DeviceFinish : int32_t { kNone = 0, kStop = 1, kLength = 2, kError = 3 };
 
 // What a sequence without output hands back: nothing, or one hidden state of its prompt.
 enum class DevicePooling : int32_t { kNone = 0, kFirst = 1, kLast = 2, kMean = 3 };
@@ -71,13 +69,6 @@ struct SlotLists {
   int32_t mask_words;     // ceil(vocab / 32)
   int32_t max_prediction;
   int32_t* prediction;  // [num_slots + 1, max_prediction] what the output will probably be
-};
-
-// How often drafts were accepted of late.
-struct DraftRates {
-  int32_t since_draft;         // tokens committed since drafts were last verified
-  int32_t num_rated;           // verifications that shaped `rates`; 0: they are not set yet
-  uint16_t rates[kMaxDrafts];  // chance, in 1/65535, that draft i is accepted when those before are
 };
 
 // What a slot's drafter knows of it. "Entry i" is the drafter's KV entry at KV position i; an exact

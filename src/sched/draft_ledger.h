@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/draft_grant.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
+#include "spec/draft_budget.h"
 
 namespace foretoken {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/draft_grant.h"
 #include "kv/block_pool.h"
 #include "sched/sequence.h"
+#include "spec/draft_budget.h"
 
 namespace foretoken {
 

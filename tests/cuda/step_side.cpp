@@ -117,8 +117,8 @@ void StepSide::launch_sample() {
 }
 
 void StepSide::launch_after(bool is_synthetic, bool drops_bonus) {
-  queue.launch(CommitArgs{plan, kLimits, batch, tensors, result, kResultLimits,
-                          is_synthetic ? synthetic : nullptr, drops_bonus ? 1 : 0});
+  queue.launch(VerifyAndCommitArgs{plan, kLimits, batch, tensors, result, kResultLimits,
+                                   is_synthetic ? synthetic : nullptr, drops_bonus ? 1 : 0});
   queue.launch(
       PublishArgs{step, result, kResultLimits, 1, 1, results, result_bytes(kResultLimits), word});
   for (int drafter = 0; drafter < kNumDrafters; ++drafter) launch_drafter(drafter);

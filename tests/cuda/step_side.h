@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "kernels/choose_lengths.h"
-#include "kernels/commit.h"
 #include "kernels/draft_next.h"
 #include "kernels/draft_rows.h"
 #include "kernels/host_logits.h"
@@ -19,6 +18,7 @@
 #include "kernels/sample.h"
 #include "kernels/shape_logits.h"
 #include "kernels/upload.h"
+#include "kernels/verify_and_commit.h"
 
 namespace foretoken::check {
 

@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "kernels/choose_lengths.h"
-#include "kernels/commit.h"
 #include "kernels/prepare.h"
 #include "kernels/sample.h"
 #include "kernels/upload.h"
+#include "kernels/verify_and_commit.h"
 
 namespace foretoken::test {
 namespace {
@@ -263,7 +263,8 @@ std::vector<RigOutput> DraftRig::step(const std::vector<RigSpan>& spans) {
   FT_CHECK(rows <= kMaxRows);
   enqueue_target(rows);
   force_samples();
-  commit(*queue_, {plan_, limits_, batch_, tensors_, result_, result_limits_, nullptr, 0});
+  verify_and_commit(*queue_,
+                    {plan_, limits_, batch_, tensors_, result_, result_limits_, nullptr, 0});
   run();
   enqueue_drafters(spans);
   run();

@@ -1,6 +1,7 @@
-#include "draft/step_times.h"
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
+#include "spec/cost_table.h"
+#include "spec/cost_table_file.h"
 #include "support/dialled_set.h"
 #include "support/scratch_folder.h"
 #include "support/time_curve.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr int kDrafts = 3;
 constexpr int kBadRequests = 60;
 constexpr int kGoodRequests = 200;
-constexpr int kOutput = 40;  // less than draft_math::kProbeTokens
+constexpr int kOutput = 40;  // less than spec::RateConstants::kProbeTokens
 
 using test::curve;
 
@@ -30,14 +31,14 @@ class DraftRecovery : public testing::TestWithParam<Case> {
 
   // Rows cost time, so that bad drafts do not pay; good ones do, prompts to catch up included.
   static void write_times(const std::string& kind, const std::string& path) {
-    StepTimes times;
+    CostTable times;
     times.target = curve({{1, 1000000}, {4, 1150000}, {16, 1750000}, {64, 4150000}});
     const bool has_kv = kind != "ngram";
     times.drafters = {{.name = set().drafter(kind, kDrafts).method,
                        .one_pass = !has_kv,
                        .catch_up = has_kv ? curve({{1, 50000}, {64, 400000}}) : TimeCurve(),
                        .pass = curve({{1, 50000}, {64, 200000}})}};
-    EXPECT_TRUE(write_step_times(times, path).ok());
+    EXPECT_TRUE(write_cost_table(times, path).ok());
   }
   static EngineConfig config(const Case& one, const std::string& times) {
     EngineConfig config;

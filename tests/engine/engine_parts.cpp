@@ -63,11 +63,11 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                       .max_init_words = memory_config.limits.max_words,
                       .max_block_assignments = memory_config.limits.max_block_updates,
                       .drafters = std::vector<SchedulerDrafter>(num_drafts > 0 ? 1 : 0)});
-  parts->policy = std::make_unique<LengthPolicy>(
-      LengthPolicyConfig{.mode = LengthMode::kFixed,
-                         .schedule = {},
-                         .drafters = std::vector<LengthPolicyConfig::PolicyDrafter>(
-                             num_drafts > 0 ? 1 : 0, {.num_drafts = num_drafts})},
+  parts->policy = std::make_unique<LengthController>(
+      LengthControllerConfig{.mode = LengthMode::kFixed,
+                             .schedule = {},
+                             .drafters = std::vector<LengthControllerConfig::PolicyDrafter>(
+                                 num_drafts > 0 ? 1 : 0, {.num_drafts = num_drafts})},
       parts->step_times);
   std::vector<Drafter*> drafters;
   if (parts->drafter != nullptr) drafters.push_back(parts->drafter.get());

@@ -6,11 +6,11 @@
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "draft/drafter.h"
-#include "draft/length_policy.h"
 #include "engine/model_runner.h"
 #include "engine/request_builder.h"
 #include "engine/step_memory.h"
 #include "sched/scheduler.h"
+#include "spec/length_controller.h"
 #include "support/counting_queue.h"
 
 namespace foretoken {
@@ -25,9 +25,9 @@ struct EngineParts {
   std::unique_ptr<KvCache> kv_cache;
   std::unique_ptr<StepMemory> memory;
   std::unique_ptr<Scheduler> scheduler;
-  StepTimes step_times;
-  std::unique_ptr<LengthPolicy> policy;  // fixed
-  std::vector<DraftGrant> grants;        // as many drafts as configured
+  CostTable step_times;
+  std::unique_ptr<LengthController> policy;  // fixed
+  std::vector<DraftGrant> grants;            // as many drafts as configured
   std::unique_ptr<ModelRunner> runner;
   RequestLimits limits;
 

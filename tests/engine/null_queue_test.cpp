@@ -7,6 +7,7 @@
 
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
+#include "spec/cost_table_file.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -54,7 +55,7 @@ TEST_F(NullQueueTest, IsProfiled) {
   adaptive.step_time_table = folder.file("times.json");
   const auto engine = make_with(adaptive, null);
   ASSERT_NE(engine, nullptr);
-  const auto times = read_step_times(adaptive.step_time_table, std::vector<std::string>{"ngram"});
+  const auto times = read_cost_table(adaptive.step_time_table, std::vector<std::string>{"ngram"});
   ASSERT_TRUE(times.ok()) << times.status().message();
   EXPECT_GE(times.value().target.points().size(), 2u);
   for (const TimeCurve::Point& point : times.value().target.points()) {

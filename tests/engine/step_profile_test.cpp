@@ -8,6 +8,7 @@
 #include "engine/dialled_engine.h"
 #include "engine/engine_parts.h"
 #include "engine/profile_sizes.h"
+#include "spec/cost_table_file.h"
 #include "support/dialled_set.h"
 #include "support/scratch_folder.h"
 
@@ -26,14 +27,14 @@ class StepProfileTest : public DialledEngine {
         .num_blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1,
         .seconds = seconds};
   }
-  static StepTimes measure(EngineParts& parts, double seconds) {
+  static CostTable measure(EngineParts& parts, double seconds) {
     std::vector<Drafter*> drafters;
     if (parts.drafter != nullptr) drafters.push_back(parts.drafter.get());
     StepProfile profile(*parts.device, *parts.queue, *parts.runner, *parts.memory, drafters,
                         profile_config(parts, seconds));
     auto times = profile.measure();
     EXPECT_TRUE(times.ok()) << times.status().message();
-    return times.ok() ? std::move(times).value() : StepTimes();
+    return times.ok() ? std::move(times).value() : CostTable();
   }
   static std::vector<int> sizes_of(const TimeCurve& curve) {
     std::vector<int> sizes;
@@ -45,7 +46,7 @@ class StepProfileTest : public DialledEngine {
 TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
   const auto parts = EngineParts::make(folder(), 3);
   ASSERT_TRUE(parts.ok()) << parts.status().message();
-  const StepTimes times = measure(*parts.value(), 600);
+  const CostTable times = measure(*parts.value(), 600);
   EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 2, 4, 8, 16}));  // 4 sequences, 3 drafts
   ASSERT_EQ(times.drafters.size(), 1u);
   EXPECT_EQ(times.drafters[0].name, "ngram");
@@ -68,13 +69,13 @@ TEST_F(StepProfileTest, MeasuresEverySizeUpToAllSequencesWithAllDrafts) {
 TEST_F(StepProfileTest, AShortTimeMeasuresFewSizesFarApart) {
   const auto parts = EngineParts::make(folder(), 3, {GraphMode::kNone});
   ASSERT_TRUE(parts.ok()) << parts.status().message();
-  const StepTimes times = measure(*parts.value(), 0);
+  const CostTable times = measure(*parts.value(), 0);
   EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 4}));
   EXPECT_TRUE(times.verify.empty());
 }
 
 // What an engine of this configuration, whose one drafter is adaptive, measures at start.
-StepTimes times_of(EngineConfig config) {
+CostTable times_of(EngineConfig config) {
   config.model = test::DialledSet::of().target();
   config.device = engine_test_device();
   config.speculative[0].length_policy = "adaptive";
@@ -83,9 +84,9 @@ StepTimes times_of(EngineConfig config) {
   std::unique_ptr<Engine> engine;
   const Status made = make_engine(config, &engine);
   EXPECT_TRUE(made.ok()) << made.message();
-  auto times = read_step_times(config.step_time_table, std::vector<std::string>{"ngram"});
+  auto times = read_cost_table(config.step_time_table, std::vector<std::string>{"ngram"});
   EXPECT_TRUE(times.ok()) << times.status().message();
-  return times.ok() ? std::move(times).value() : StepTimes();
+  return times.ok() ? std::move(times).value() : CostTable();
 }
 
 // A table of another device, model or number of ranks is not taken; one that does not tell is.
@@ -107,16 +108,16 @@ TEST(StepProfileEdges, ATableOfAnotherEngineIsRefused) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(start().ok()) << "its own table";
   const std::vector<std::string> names = {"ngram"};
-  StepTimes times = read_step_times(config.step_time_table, names).value();
+  CostTable times = read_cost_table(config.step_time_table, names).value();
   times.measured_on += " of another make";
-  ASSERT_TRUE(write_step_times(times, config.step_time_table).ok());
+  ASSERT_TRUE(write_cost_table(times, config.step_time_table).ok());
   const Status other = start();
   EXPECT_EQ(other.code(), StatusCode::kInvalidArgument);
   for (const char* said : {"of another make, but this is ", "delete it to measure again"}) {
     EXPECT_NE(other.message().find(said), std::string::npos) << other.message();
   }
   times.measured_on.clear();
-  ASSERT_TRUE(write_step_times(times, config.step_time_table).ok());
+  ASSERT_TRUE(write_cost_table(times, config.step_time_table).ok());
   EXPECT_TRUE(start().ok());
 }
 
@@ -127,7 +128,7 @@ TEST(StepProfileEdges, LongSequencesTellWhatContextCosts) {
   config.max_num_seqs = 8;
   config.num_gpu_blocks_override = 600;
   config.speculative = {test::DialledSet::of().drafter("ngram", 3)};
-  const StepTimes times = times_of(config);
+  const CostTable times = times_of(config);
   EXPECT_EQ(times.known_tokens, 256);
   ASSERT_EQ(times.context.size(), 2u);
   EXPECT_EQ(times.context[0].drafts, 0);
@@ -144,7 +145,7 @@ TEST(StepProfileEdges, RowsAreAsManyAsAskedFor) {
   const std::vector<int> asked = profile_sizes(512, true);
   for (const int drafts : {2, 4, 6}) {
     config.speculative = {test::DialledSet::of().drafter("ngram", drafts)};
-    const StepTimes times = times_of(config);
+    const CostTable times = times_of(config);
     EXPECT_GE(times.target.points().size(), 2u);
     for (const TimeCurve::Point& point : times.target.points()) {
       EXPECT_EQ(std::count(asked.begin(), asked.end(), point.size), 1)

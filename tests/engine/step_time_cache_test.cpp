@@ -7,6 +7,7 @@
 #include <fstream>
 #include <vector>
 
+#include "spec/cost_table_file.h"
 #include "support/scratch_folder.h"
 #include "support/time_curve.h"
 
@@ -15,8 +16,8 @@ namespace {
 
 const std::vector<std::string> kNames = {"ngram"};
 
-StepTimes times_of(int64_t ns) {
-  StepTimes times;
+CostTable times_of(int64_t ns) {
+  CostTable times;
   times.target = test::curve({{1, ns}, {4, 2 * ns}});
   times.drafters.push_back({"ngram", true, {}, test::curve({{1, ns / 10}})});
   return times;
@@ -45,10 +46,10 @@ TEST(StepTimeCache, DamagedFilesCountAsNoneAndAreReplaced) {
   const test::ScratchFolder scratch;
   const StepTimeCache cache(scratch.file("times"), "key");
   cache.keep(times_of(1000));
-  StepTimes other = times_of(1000);
+  CostTable other = times_of(1000);
   other.measured_on = "what has the same name by chance";
   for (const std::string& text : {std::string("{\"format\": "), std::string(),
-                                  step_times_to_json(other), std::string("\xff\x00", 2)}) {
+                                  cost_table_to_json(other), std::string("\xff\x00", 2)}) {
     std::ofstream(cache.path(), std::ios::trunc | std::ios::binary) << text;
     EXPECT_FALSE(cache.find(kNames)) << text;
     cache.keep(times_of(1000));

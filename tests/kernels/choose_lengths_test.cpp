@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/draft_math.h"
+#include "kernels/draft_slots.h"
 #include "support/step_data.h"
 #include "support/thinning.h"
 
@@ -105,16 +105,16 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
     for (uint16_t& rate : prior.rates) rate = static_cast<uint16_t>(random());
 
     std::vector<SlotState> want = d.slots;
-    draft_math::StepVerifications step{};
+    spec::StepVerifications step{};
     step.first_unseen = kMaxDrafts;
     for (int s = 0; s < 12; ++s) {
       if (d.params[s].drafter != 1) continue;
       DraftState& draft = want[s].draft;
-      if (draft.num_rated == 0) draft_math::start_rates(draft, prior);
+      if (draft.num_rated == 0) spec::start_rates(draft, prior);
       const SpanResult& r = d.results[s];
       step.committed += r.num_committed;
       if (r.num_drafted == 0) continue;
-      draft_math::rate_slot(draft, draft_math::verification_of(r));
+      spec::rate_sequence(draft, outcome_of(r));
       for (int i = 0; i < r.num_accepted; ++i) ++step.accepted[i];
       if (r.num_accepted < r.num_drafted && r.num_committed > r.num_accepted) {
         ++step.rejected[r.num_accepted];
@@ -126,7 +126,7 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
     }
     const DraftRates other = d.priors[0];
     DraftRates want_prior = prior;
-    draft_math::rate_prior(want_prior, step);
+    spec::rate_prior(want_prior, step);
     run_fixed(d, 1);
     EXPECT_EQ(std::memcmp(&d.priors[1], &want_prior, sizeof want_prior), 0) << round;
     EXPECT_EQ(std::memcmp(&d.priors[0], &other, sizeof other), 0) << "another drafter's";
@@ -168,7 +168,7 @@ TEST_F(ChooseLengthsTest, ASlotWithAPredictionLearnsByItself) {
   set_result(d, 1, 0, 0, 1);
   run(d, {0, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800}, 50);
   EXPECT_EQ(d.slots[0].draft.wanted, 3);
-  EXPECT_GT(d.slots[0].draft.rates[0], draft_math::kFirstRate);
+  EXPECT_GT(d.slots[0].draft.rates[0], spec::kFirstRate);
   EXPECT_EQ(d.slots[1].draft.wanted, 0);
   EXPECT_EQ(d.priors[0].rates[0], prior.rates[0]);
   EXPECT_EQ(d.priors[0].num_rated, prior.num_rated);

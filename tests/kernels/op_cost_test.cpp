@@ -66,7 +66,7 @@ TEST(OpCost, QuantisedWeightsCountAsTheyLie) {
   EXPECT_EQ(cost.weight_bytes, 30 * 36);
   EXPECT_EQ(cost.flops, 2 * 2 * 30 * 64);
   EXPECT_EQ(op_weights(Op::kGemm, &args), std::vector<const void*>{&args});
-  EXPECT_TRUE(op_weights(Op::kCommit, nullptr).empty());
+  EXPECT_TRUE(op_weights(Op::kVerifyAndCommit, nullptr).empty());
   EXPECT_EQ(op_shape(Op::kGemm, &args, live.weight_bytes), "30 x 64, 4.5 bits");
 }
 
@@ -162,8 +162,8 @@ TEST(OpCost, SumsAndOpsWithoutCost) {
   sample.max_rows = 4;
   sample.vocab = 100;
   EXPECT_EQ(op_cost(Op::kSample, &sample, live).bytes(), 400);
-  EXPECT_EQ(op_cost(Op::kCommit, nullptr, live).bytes(), 0);
-  EXPECT_EQ(live_rows_place(Op::kCommit, nullptr).counts, nullptr);
+  EXPECT_EQ(op_cost(Op::kVerifyAndCommit, nullptr, live).bytes(), 0);
+  EXPECT_EQ(live_rows_place(Op::kVerifyAndCommit, nullptr).counts, nullptr);
   EXPECT_FALSE(op_repeats(Op::kPublish));
   EXPECT_TRUE(op_repeats(Op::kGemm));
 }

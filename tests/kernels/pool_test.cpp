@@ -39,7 +39,7 @@ class PoolTest : public StepTest {
       const TypedData states = states_of(d, hidden, dtype);
       pool(queue(), {to_device(states.bytes), tensors_, batch_, sums, result_,
                      d.sizes.result_limits, hidden, dtype});
-      commit(queue(), commit_args());
+      verify_and_commit(queue(), verify_and_commit_args());
       pull(d);
       collect(d, hidden, pooled);
     }

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <thread>
 
-#include "kernels/commit.h"
+#include "kernels/verify_and_commit.h"
 #include "support/random_data.h"
 #include "support/step_data.h"
 
@@ -286,7 +286,7 @@ TEST_F(TokenMasksTest, CommitEndsWithTheDecidedRows) {
     const Ids sampled = {15, 16, 17};
     std::copy(sampled.begin(), sampled.end(), d.sampled.begin());
     write(tensors_.sampled, d.sampled);
-    commit(queue(), commit_args());
+    verify_and_commit(queue(), verify_and_commit_args());
     pull(d);
     const SpanResult& result = d.results[0];
     EXPECT_EQ(Ids(result.ids, result.ids + result.num_committed),

@@ -185,7 +185,7 @@ PrepareArgs StepTest::prepare_args() const {
   return {plan_, sizes_.limits, batch_, tensors_, sizes_.max_rows, sizes_.max_logits_rows};
 }
 
-CommitArgs StepTest::commit_args() const {
+VerifyAndCommitArgs StepTest::verify_and_commit_args() const {
   return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits, nullptr, 0};
 }
 

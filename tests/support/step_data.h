@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "kernels/choose_lengths.h"
-#include "kernels/commit.h"
 #include "kernels/draft_next.h"
 #include "kernels/draft_rows.h"
 #include "kernels/ngram.h"
@@ -10,6 +9,7 @@
 #include "kernels/prepare.h"
 #include "kernels/publish.h"
 #include "kernels/upload.h"
+#include "kernels/verify_and_commit.h"
 #include "support/test_device.h"
 
 namespace foretoken {
@@ -85,7 +85,7 @@ class StepTest : public DeviceTest {
   void run_prepare(StepData& data);
 
   PrepareArgs prepare_args() const;
-  CommitArgs commit_args() const;
+  VerifyAndCommitArgs verify_and_commit_args() const;
   NgramArgs ngram_args(int num_drafts, int min_n, int max_n, int drafter = 0) const;
   // Not adaptive, and no bound on the length of a sequence.
   ChooseLengthsArgs choose_lengths_args(int drafter = 0) const;

@@ -1,7 +1,7 @@
 #pragma once
 #include <initializer_list>
 
-#include "draft/step_times.h"
+#include "spec/cost_table.h"
 
 namespace foretoken::test {
 

@@ -3,13 +3,11 @@
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
-#include "kernels/draft_math.h"
+#include "kernels/draft_slots.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
 namespace {
-
-namespace dm = draft_math;
 
 constexpr int kThreads = 1024;
 
@@ -21,14 +19,14 @@ struct Candidate {
 };
 
 struct Shared {
-  dm::StepVerifications step;
-  int counts[dm::kNumLevels];  // drafts beyond the least ones
+  spec::StepVerifications step;
+  int counts[spec::LevelConstants::kNumLevels];  // drafts beyond the least ones
   int num_slots;
   int least_drafts;
   int least_gain;
   int probe_rank;  // of the span that is the drafter's own probe
   int scratch[kThreads];
-  Candidate candidates[dm::kNumLevels];
+  Candidate candidates[spec::LevelConstants::kNumLevels];
 };
 
 // A span of the plan whose slot drafts with the drafter.
@@ -46,12 +44,11 @@ __device__ bool is_served(const ChooseLengthsArgs& args, const SpanPlan& span) {
 __device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, int i,
                          int probe_rank) {
   SlotState& state = args.batch.slots[span.slot];
-  const int most = dm::goes_on(args.spans[i], state)
-                       ? dm::most_drafts(state, args.batch.params[span.slot], span.draft_limit,
-                                         args.draft_max_len)
-                       : 0;
-  const bool is_probe = probe_rank > 0 && dm::probe_rank(state, most, i) == probe_rank;
-  return {state, most, is_probe ? 1 : dm::least_drafts(state, most)};
+  const int most = goes_on(args.spans[i], state) ? most_drafts(state, args.batch.params[span.slot],
+                                                               span.draft_limit, args.draft_max_len)
+                                                 : 0;
+  const bool is_probe = probe_rank > 0 && spec::probe_rank(state.draft, most, i) == probe_rank;
+  return {state, most, is_probe ? 1 : spec::least_drafts(state.draft, most)};
 }
 
 __device__ void clear(Shared& shared) {
@@ -68,11 +65,11 @@ __device__ void clear(Shared& shared) {
     shared.least_gain = 0;
     shared.probe_rank = 0;
   }
-  if (threadIdx.x < dm::kNumLevels) shared.counts[threadIdx.x] = 0;
+  if (threadIdx.x < spec::LevelConstants::kNumLevels) shared.counts[threadIdx.x] = 0;
   __syncthreads();
 }
 
-__device__ void note(dm::StepVerifications& step, const dm::Verification& v) {
+__device__ void note(spec::StepVerifications& step, const spec::Outcome& v) {
   for (int i = 0; i < v.accepted; ++i) atomicAdd(&step.accepted[i], 1);
   if (v.rejected) atomicAdd(&step.rejected[v.accepted], 1);
   if (v.accepted == v.drafted) atomicMin(&step.first_unseen, v.drafted);
@@ -80,22 +77,22 @@ __device__ void note(dm::StepVerifications& step, const dm::Verification& v) {
 }
 
 __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan, int num_spans,
-                             dm::StepVerifications& step) {
+                             spec::StepVerifications& step) {
   const ResultView result = result_view(const_cast<void*>(args.result), args.result_limits);
   DraftRates& prior = args.batch.priors[args.drafter];
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     DraftState& draft = args.batch.slots[plan.spans[i].slot].draft;
-    const bool predicted = dm::is_predicted(args.batch.params[plan.spans[i].slot]);
-    if (draft.num_rated == 0) dm::start_rates(draft, predicted ? DraftRates{} : prior);
+    const bool predicted = is_predicted(args.batch.params[plan.spans[i].slot]);
+    if (draft.num_rated == 0) spec::start_rates(draft, predicted ? DraftRates{} : prior);
     if (!predicted) atomicAdd(&step.committed, result.spans[i].num_committed);
-    const dm::Verification v = dm::verification_of(result.spans[i]);
+    const spec::Outcome v = outcome_of(result.spans[i]);
     if (v.drafted == 0) continue;
-    dm::rate_slot(draft, v);
+    spec::rate_sequence(draft, v);
     if (!predicted) note(step, v);
   }
   __syncthreads();
-  if (threadIdx.x == 0) dm::rate_prior(prior, step);
+  if (threadIdx.x == 0) spec::rate_prior(prior, step);
   __syncthreads();
 }
 
@@ -103,14 +100,14 @@ __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan
 __device__ void expect_probes(const ChooseLengthsArgs& args, const PlanView& plan, int num_spans,
                               int& probe_rank) {
   DraftRates& prior = args.batch.priors[args.drafter];
-  const bool wants_probe = dm::wants_probe(prior);
+  const bool wants_probe = spec::wants_probe(prior);
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     const Served slot = served(args, plan.spans[i], i, 0);
-    dm::expect_probe(slot.state.draft);
-    if (wants_probe) atomicMax(&probe_rank, dm::probe_rank(slot.state, slot.most, i));
+    spec::expect_probe(slot.state.draft);
+    if (wants_probe) atomicMax(&probe_rank, spec::probe_rank(slot.state.draft, slot.most, i));
   }
-  if (threadIdx.x == 0) dm::expect_probe(prior);
+  if (threadIdx.x == 0) spec::expect_probe(prior);
   __syncthreads();
 }
 
@@ -119,16 +116,16 @@ __device__ void count_drafts(const ChooseLengthsArgs& args, const PlanView& plan
                              Shared& shared) {
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     const SpanPlan& span = plan.spans[i];
-    if (dm::goes_on(args.spans[i], args.batch.slots[span.slot])) atomicAdd(&shared.num_slots, 1);
+    if (goes_on(args.spans[i], args.batch.slots[span.slot])) atomicAdd(&shared.num_slots, 1);
     if (!is_served(args, span)) continue;
     const Served slot = served(args, span, i, shared.probe_rank);
-    int survival = dm::kRateOne;
+    int survival = spec::RateConstants::kOne;
     for (int k = 0; k < slot.most; ++k) {
-      survival = dm::next_survival(survival, slot.state.draft.rates[k]);
-      const int level = dm::level_of(survival);
+      survival = spec::next_survival(survival, slot.state.draft.rates[k]);
+      const int level = spec::level_of(survival);
       if (k < slot.least) {
         atomicAdd(&shared.least_drafts, 1);
-        atomicAdd(&shared.least_gain, dm::level_gain(level));
+        atomicAdd(&shared.least_gain, spec::level_gain(level));
       } else {
         atomicAdd(&shared.counts[level], 1);
       }
@@ -144,22 +141,23 @@ __device__ bool is_better(const Candidate& a, const Candidate& b) {
   return left > right || (left == right && a.level > b.level);
 }
 
-// draft_math::lowest_level, one thread for each level.
+// spec::lowest_level, one thread for each level.
 __device__ int lowest_level(const ChooseLengthsArgs& args, Shared& shared) {
-  const dm::StepCost cost{args.row_ns, args.num_row_ns, args.draft_ns};
-  const int level = dm::kNumLevels - 1 - static_cast<int>(threadIdx.x);
+  const spec::StepCost cost{args.row_ns, args.num_row_ns, args.draft_ns};
+  const int level = spec::LevelConstants::kNumLevels - 1 - static_cast<int>(threadIdx.x);
   const int count = level >= 0 ? shared.counts[level] : 0;
   const int64_t rows = int64_t{shared.num_slots} + shared.least_drafts;
-  const int64_t gain = int64_t{shared.num_slots} * dm::kTokenGain + shared.least_gain;
+  const int64_t gain =
+      int64_t{shared.num_slots} * spec::LevelConstants::kTokenGain + shared.least_gain;
   const int more_rows = block_scan<kThreads>(count, shared.scratch);
   const int more_gain =
-      block_scan<kThreads>(level >= 0 ? count * dm::level_gain(level) : 0, shared.scratch);
-  const Candidate none{gain, dm::cost_of(cost, rows), dm::kNumLevels};
+      block_scan<kThreads>(level >= 0 ? count * spec::level_gain(level) : 0, shared.scratch);
+  const Candidate none{gain, spec::cost_of(cost, rows), spec::LevelConstants::kNumLevels};
   if (level >= 0) {
-    const Candidate mine{gain + more_gain, dm::cost_of(cost, rows + more_rows), level};
+    const Candidate mine{gain + more_gain, spec::cost_of(cost, rows + more_rows), level};
     shared.candidates[threadIdx.x] = count > 0 && is_better(mine, none) ? mine : none;
   }
-  for (int half = dm::kNumLevels / 2; half > 0; half /= 2) {
+  for (int half = spec::LevelConstants::kNumLevels / 2; half > 0; half /= 2) {
     __syncthreads();
     if (static_cast<int>(threadIdx.x) >= half) continue;
     const Candidate& other = shared.candidates[threadIdx.x + half];
@@ -187,7 +185,7 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     const Served slot = served(args, plan.spans[i], i, shared.probe_rank);
-    slot.state.draft.wanted = dm::drafts_down_to(slot.state.draft, slot.least, slot.most, level);
+    slot.state.draft.wanted = spec::drafts_down_to(slot.state.draft, slot.least, slot.most, level);
   }
 }
 

@@ -1,0 +1,160 @@
+#pragma once
+#include <foretoken/limits.h>
+
+#include <cstdint>
+
+#include "base/host_device.h"
+
+namespace foretoken {
+
+inline constexpr int kMaxDrafts = kMaxSpeculativeTokens;
+
+// How often drafts were accepted of late: of a sequence, or of all sequences of a drafter.
+struct DraftRates {
+  int32_t since_draft;         // tokens committed since drafts were last verified
+  int32_t num_rated;           // verifications that shaped `rates`; 0: they are not set yet
+  uint16_t rates[kMaxDrafts];  // chance, in 1/65535, that draft i is accepted when those before are
+};
+
+}  // namespace foretoken
+
+// The estimator of acceptance, by position of the draft: running means of outcomes, all moved by
+// moved_rate. The device keeps one for each sequence and one for each drafter, on integers, so that
+// both devices learn the same; spec/batch_rates.h is the host's, which hears of results some steps
+// late.
+namespace foretoken::spec {
+
+// What a rate starts at where nothing is known, on the device's scale of 65535 and on the host's of
+// 65536: 0.7. Higher, and a drafter that does not fit costs time until that is learnt; lower, and a
+// good one is never tried.
+inline constexpr int32_t kFirstRate = 45875;
+
+struct RateConstants {
+  // The scale of DraftRates::rates; another one does not fit uint16_t.
+  static constexpr int32_t kOne = 65535;
+  // Outcomes that a first rate counts as. Fewer, and one lucky draft is believed; more, and a young
+  // sequence drafts by its drafter's mean for too long.
+  static constexpr int32_t kFirstWeight = 4;
+  // Verifications that a sequence's rates look back on. Shorter, and lengths jitter; longer, and a
+  // sequence that comes to a part of another kind drafts by the old one.
+  static constexpr int32_t kSlotWindow = 32;
+  // The same of a drafter. Shorter, and new sequences start from what the last one did.
+  static constexpr int32_t kPriorWindow = 64;
+  // How slowly rates rise whose drafts were reached and not offered. Shorter, and long drafts are
+  // tried again right after they failed; longer, and a length once cut never grows again.
+  static constexpr int32_t kUnseenWindow = 64;
+  // Tokens without a draft before one is tried whatever it costs. Fewer, and probes cost time where
+  // drafting does not pay; more, and a text that became predictable is noticed late.
+  static constexpr int32_t kProbeTokens = 64;
+  // Most verifications that count beside a probe's. More, and a probe that fits changes nothing.
+  static constexpr int32_t kProbeRated = 4;
+  // num_rated and since_draft stay there. Higher, and sums of them leave 32 bits.
+  static constexpr int32_t kMaxCount = 1 << 20;
+};
+
+// A running mean after `num` more outcomes that add up to `sum`, the mean looking back on `window`
+// (at least num) of them. Rounded towards `rate`.
+template <class Int>
+FT_HD constexpr Int moved_rate(Int rate, Int sum, Int num, Int window) {
+  return rate + (sum - rate * num) / window;
+}
+
+// What a verification tells: drafts before `accepted` were accepted; draft `accepted` was not when
+// `rejected`. A commit that was cut at a stop id or at max_len tells nothing about the drafts
+// behind the cut.
+struct Outcome {
+  int32_t drafted;
+  int32_t accepted;
+  bool rejected;
+};
+
+FT_HD inline Outcome outcome_of(int32_t num_drafted, int32_t num_accepted, int32_t num_committed) {
+  return {num_drafted, num_accepted, num_accepted < num_drafted && num_committed > num_accepted};
+}
+
+FT_HD inline int32_t capped_sum(int32_t count, int32_t more) {
+  return more < RateConstants::kMaxCount - count ? count + more : RateConstants::kMaxCount;
+}
+
+// DraftRates::since_draft after a commit.
+FT_HD inline int32_t since_draft_after(int32_t before, int32_t num_drafted, int32_t num_committed) {
+  return num_drafted > 0 ? 0 : capped_sum(before, num_committed);
+}
+
+// The window of rates that rest on so many verifications; it opens over the first ones.
+FT_HD inline int32_t open_window(int32_t num_rated, int32_t window) {
+  const int32_t opened = num_rated + RateConstants::kFirstWeight;
+  return opened < window ? opened : window;
+}
+
+// One outcome of draft i.
+FT_HD inline void move_rate(DraftRates& state, int32_t i, int32_t towards, int32_t window) {
+  state.rates[i] = static_cast<uint16_t>(moved_rate<int32_t>(state.rates[i], towards, 1, window));
+}
+
+// Rates of drafts from `first` on, which were reached and not offered, rise towards the one before.
+FT_HD inline void raise_unseen(DraftRates& state, int32_t first) {
+  const int32_t window = open_window(state.num_rated, RateConstants::kUnseenWindow);
+  for (int32_t i = first > 0 ? first : 1; i < kMaxDrafts; ++i) {
+    if (state.rates[i] < state.rates[i - 1]) move_rate(state, i, state.rates[i - 1], window);
+  }
+}
+
+// Rates that are not set yet: those of the prior, or where it has none kFirstRate.
+FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior) {
+  for (int32_t i = 0; i < kMaxDrafts; ++i) {
+    state.rates[i] = prior.num_rated > 0 ? prior.rates[i] : static_cast<uint16_t>(kFirstRate);
+  }
+}
+
+// A sequence takes in the outcome of o.drafted > 0 drafts.
+FT_HD inline void rate_sequence(DraftRates& state, const Outcome& o) {
+  const int32_t window = open_window(state.num_rated, RateConstants::kSlotWindow);
+  for (int32_t i = 0; i < o.accepted; ++i) move_rate(state, i, RateConstants::kOne, window);
+  if (o.rejected) move_rate(state, o.accepted, 0, window);
+  if (o.accepted == o.drafted) raise_unseen(state, o.drafted);
+  state.num_rated = capped_sum(state.num_rated, 1);
+}
+
+// The verifications of one step, over all sequences of a drafter. Sums and a minimum: their order
+// does not matter.
+struct StepVerifications {
+  int32_t accepted[kMaxDrafts];  // how often draft i was accepted
+  int32_t rejected[kMaxDrafts];
+  int32_t count;
+  int32_t committed;     // tokens, of all its sequences
+  int32_t first_unseen;  // least number of drafts that were all accepted; kMaxDrafts: none were
+};
+
+// The prior takes in those of a step: each rate moves by one share a verification, towards their
+// mean.
+FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step) {
+  prior.since_draft = since_draft_after(prior.since_draft, step.count, step.committed);
+  if (step.count == 0) return;
+  if (prior.num_rated == 0) start_rates(prior, prior);
+  const int32_t window = open_window(prior.num_rated, RateConstants::kPriorWindow);
+  for (int32_t i = 0; i < kMaxDrafts; ++i) {
+    const int32_t tries = step.accepted[i] + step.rejected[i];
+    if (tries == 0) continue;
+    const auto mean = static_cast<int32_t>(int64_t{RateConstants::kOne} * step.accepted[i] / tries);
+    const int32_t moves = tries < window ? tries : window;
+    prior.rates[i] =
+        static_cast<uint16_t>(moved_rate<int32_t>(prior.rates[i], mean * moves, moves, window));
+  }
+  raise_unseen(prior, step.first_unseen);
+  prior.num_rated = capped_sum(prior.num_rated, step.count);
+}
+
+// Whether what the rates say is so old that a draft is tried whatever it costs.
+FT_HD inline bool wants_probe(const DraftRates& rates) {
+  return rates.since_draft >= RateConstants::kProbeTokens;
+}
+
+// What was seen before a rest counts little beside what a probe will tell.
+FT_HD inline void expect_probe(DraftRates& rates) {
+  if (wants_probe(rates) && rates.num_rated > RateConstants::kProbeRated) {
+    rates.num_rated = RateConstants::kProbeRated;
+  }
+}
+
+}  // namespace foretoken::spec

@@ -1,0 +1,77 @@
+#include "spec/batch_rates.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+struct Windows {
+  // Observations that a rate looks back on. Fewer, and limits change with every unlucky step; more,
+  // and a drafter that stopped fitting goes on for long.
+  static constexpr int64_t kMemory = 64;
+  // The same from probes alone, of which there are few. More, and a drafter that fits again rests
+  // on.
+  static constexpr int64_t kRestingMemory = 12;
+  // A rate that is not observed comes back to 1/16 less than the one before it. Nearer, and drafts
+  // behind the known ones are thought as good as those.
+  static constexpr int64_t kDecline = 16;
+  // In so many steps without observations, or probes. Fewer, and a length that failed is tried
+  // again at once; more, and a limit once cut never grows.
+  static constexpr int64_t kRecovery = 256;
+  static constexpr int64_t kRestingRecovery = 12;
+  // Steps of rest in which the share of drafting sequences comes back. Fewer, and a look-up that
+  // hardly ever finds anything ends its rest again and again.
+  static constexpr int64_t kShareRecovery = 2048;
+  // Spans that this share looks back on. Fewer, and one idle span of a small batch halves it.
+  static constexpr int64_t kShareMemory = 12;
+};
+
+}  // namespace
+
+void BatchResults::add(int max_drafts, int num_drafted, int num_accepted) {
+  if (max_drafts > 0 && num_drafted == 0) ++num_idle;
+  for (int i = 0; i < std::min(num_accepted + 1, num_drafted); ++i) {
+    ++reached[static_cast<size_t>(i)];
+    if (i < num_accepted) ++accepted[static_cast<size_t>(i)];
+  }
+}
+
+BatchRates::BatchRates() {
+  rates_.fill(spec::kFirstRate);
+  weights_.fill(spec::RateConstants::kFirstWeight);
+}
+
+void BatchRates::take_in(const BatchResults& results, bool rests, int num_drafts) {
+  using spec::moved_rate;
+  const int64_t memory = rests ? Windows::kRestingMemory : Windows::kMemory;
+  const int64_t recovery = rests ? Windows::kRestingRecovery : Windows::kRecovery;
+  const int64_t num_drafting = results.reached[0];
+  const int64_t num_spans = num_drafting + results.num_idle;
+  share_ = rests ? moved_rate<int64_t>(share_, kOne, 1, Windows::kShareRecovery)
+                 : moved_rate<int64_t>(share_, num_drafting * kOne, num_spans,
+                                       std::max(num_spans, Windows::kShareMemory));
+  for (size_t i = 0; i < static_cast<size_t>(num_drafts); ++i) {
+    const int64_t reached = results.reached[i];
+    int64_t& rate = rates_[i];
+    const int64_t before = i > 0 ? rates_[i - 1] : 0;
+    const int64_t hope = before - before / Windows::kDecline;
+    if (reached > 0) {
+      weights_[i] = std::max(reached, std::min(weights_[i] + reached, memory));
+      rate = moved_rate<int64_t>(rate, results.accepted[i] * kOne, reached, weights_[i]);
+    } else if (num_drafting > 0 && rate < hope) {
+      rate = moved_rate<int64_t>(rate, hope, 1, recovery);
+    }
+  }
+}
+
+int64_t BatchRates::expected_drafts(int limit) const {
+  int64_t sum = 0;
+  int64_t survival = kOne;
+  for (int i = 0; i < limit; ++i) {
+    survival = survival * rates_[static_cast<size_t>(i)] / kOne;
+    sum += survival;
+  }
+  return sum;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,47 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "spec/acceptance_rates.h"
+
+namespace foretoken {
+
+// What the results of one step told about the drafts of a drafter, by position of the draft.
+struct BatchResults {
+  std::array<int, kMaxDrafts> reached{};  // verified, and all drafts before it accepted
+  std::array<int, kMaxDrafts> accepted{};
+  int num_idle = 0;  // spans with room for drafts that had none
+
+  // One span, which had room for so many drafts.
+  void add(int max_drafts, int num_drafted, int num_accepted);
+};
+
+// Acceptance over all sequences of a drafter as the host learns it, from results that are some
+// steps old: the means of spec/acceptance_rates.h on a finer scale, and how many of the sequences
+// that may draft really do. Integers: the same results give the same rates.
+class BatchRates {
+ public:
+  static constexpr int64_t kOne = 65536;  // the scale of rates and shares
+
+  BatchRates();
+
+  // Takes in the results of one step. `rests`: the drafter was not in use, and what came is from
+  // probes.
+  void take_in(const BatchResults& results, bool rests, int num_drafts);
+
+  // Of `limit` drafts, those that are accepted where any are verified, in 1/kOne.
+  int64_t expected_drafts(int limit) const;
+
+  // Of the sequences that might have drafts verified, those that do, in 1/kOne: the device gives
+  // none to slots where they would not pay, and a look-up finds none for some.
+  int64_t share() const { return share_; }
+
+ private:
+  // Chance that a draft is accepted when those before it are, in 1/kOne, and the observations that
+  // it rests on.
+  std::array<int64_t, kMaxDrafts> rates_{};
+  std::array<int64_t, kMaxDrafts> weights_{};
+  int64_t share_ = kOne;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,61 @@
+#include "spec/cost_feedback.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kRatioOne = 65536;
+// A step that took longer, or shorter, by more than this tells of something else than its size.
+constexpr int64_t kMaxRatio = 8;
+
+}  // namespace
+
+size_t CostFeedback::row_of(int num_seqs) {
+  const int power = std::bit_width(static_cast<unsigned>(num_seqs - 1));
+  const bool upper = int64_t{num_seqs} * 4 > int64_t{3} << power;
+  return std::min(static_cast<size_t>(power * 2 + (upper ? 1 : 0)), size_t{kNumSizes - 1});
+}
+
+void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
+  if (num_seqs <= 0 || table_ns <= 0 || ns <= 0) return;
+  Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(std::clamp(drafts, 0, kMaxDrafts))];
+  ++num_added_;
+  if (cell.count == 0 || num_added_ - cell.last > kForgotten) {
+    cell = {};
+    cell.recent.fill(std::numeric_limits<int64_t>::max());
+  }
+  cell.last = num_added_;
+  const int64_t ratio =
+      std::clamp(ns * kRatioOne / table_ns, kRatioOne / kMaxRatio, kRatioOne * kMaxRatio);
+  cell.recent[static_cast<size_t>(cell.count++ % kMemory)] = ratio;
+  cell.table_ns = table_ns;
+  std::array<int64_t, kMemory> sorted = cell.recent;
+  const auto counts = sorted.begin() + (cell.count < kMemory ? 0 : kMemory / 2);
+  std::nth_element(sorted.begin(), counts, sorted.end());
+  cell.ratio = *counts;
+}
+
+int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {
+  if (num_seqs <= 0) return 0;
+  const Row& row = rows_[row_of(num_seqs)];
+  const int own = std::clamp(drafts, 0, kMaxDrafts);
+  int nearest = -1;
+  for (int i = 0; i <= kMaxDrafts; ++i) {
+    if (!is_known(row[static_cast<size_t>(i)])) continue;
+    if (nearest < 0 || std::abs(i - own) < std::abs(nearest - own)) nearest = i;
+  }
+  if (nearest < 0) return 0;
+  const Cell& cell = row[static_cast<size_t>(nearest)];
+  const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kRatioOne - of_ns; };
+  if (nearest == own) return extra(table_ns);
+  const int64_t difference = extra(cell.table_ns);
+  if (nearest > own) return std::max(std::min<int64_t>(difference, 0), -table_ns / 2);
+  const int64_t more = nearest > 0 ? extra(table_ns) : difference;
+  return std::max({difference, more, -table_ns / 2});
+}
+
+}  // namespace foretoken

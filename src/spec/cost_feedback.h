@@ -1,0 +1,56 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "spec/acceptance_rates.h"
+
+namespace foretoken {
+
+// How far steps that only decode are from what CostTable says of them. The table is measured at
+// start, on a device that may be cooler or less busy than under load; what is learned here is added
+// to it. By the number of sequences, in halves of powers of two (what pays for 80 need not pay for
+// 128), and the drafts that each has room for. Engine thread; allocates nothing.
+class CostFeedback {
+ public:
+  // A step of so many sequences took `ns`; the table says `table_ns`.
+  void add(int num_seqs, int drafts, int64_t table_ns, int64_t ns);
+
+  // What to add to `table_ns`. Steps like it tell by a factor. Where there were none of late, those
+  // with the nearest number of drafts tell: with none by a difference, with fewer by that or a
+  // factor, whichever is more, as drafts make steps slow that compute at a power limit. With more
+  // by a difference that counts only where they are faster than the table says, so that a few with
+  // less are tried: the cause may be in the drafts.
+  int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
+
+ private:
+  // Up to 8192 sequences; larger batches share the last row.
+  static constexpr int kNumSizes = 28;
+  // Steps of which the middle one counts. Fewer, and one slow step moves all; more, and a card that
+  // got hot is noticed late.
+  static constexpr int kMemory = 5;
+  // Steps that tell already, by the shortest of them. One alone may have waited for the host.
+  static constexpr int kFew = 2;
+  // Steps after which a cell is tried again. Fewer, and what was slow is tried too often; more, and
+  // it is never found to be fast again.
+  static constexpr int64_t kForgotten = 4096;
+
+  struct Cell {
+    int64_t count = 0;
+    std::array<int64_t, kMemory> recent{};  // of the table's time, in 1/65536
+    int64_t ratio = 0;                      // of those, what counts
+    int64_t table_ns = 0;                   // of the last step
+    int64_t last = 0;                       // in steps that were added
+  };
+  using Row = std::array<Cell, kMaxDrafts + 1>;
+
+  static size_t row_of(int num_seqs);
+  bool is_known(const Cell& cell) const {
+    return cell.count >= kFew && num_added_ - cell.last <= kForgotten;
+  }
+
+  std::array<Row, kNumSizes> rows_{};
+  int64_t num_added_ = 0;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,156 @@
+#include "spec/cost_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <iomanip>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+// The two points around `size`, or the last two where it lies beyond; of two at least, the first
+// of which is smaller than `size`.
+std::pair<TimeCurve::Point, TimeCurve::Point> neighbours(std::span<const TimeCurve::Point> points,
+                                                         int size) {
+  const auto high = std::lower_bound(
+      points.begin() + 1, points.end() - 1, size,
+      [](const TimeCurve::Point& point, int wanted) { return point.size < wanted; });
+  return {*std::prev(high), *high};
+}
+
+// The value at `at` on the line from (0, a) to (length, b). b - a and length are up to 2^40.
+int64_t between(int64_t a, int64_t b, int64_t at, int64_t length) {
+  if (length <= 0) return a;
+  const auto width = static_cast<int>(std::bit_width(static_cast<uint64_t>(length)));
+  const int shift = std::max(width - 20, 0);
+  return a + (b - a) * (at >> shift) / (length >> shift);
+}
+
+void append_curve(std::ostream& text, const std::string& title, const char* unit,
+                  const TimeCurve& curve) {
+  for (const TimeCurve::Point& point : curve.points()) {
+    text << std::left << std::setw(28) << title << std::right << std::setw(7) << point.size << ' '
+         << std::left << std::setw(10) << unit << std::right << std::setw(8) << point.ns / 1000000
+         << '.' << std::setfill('0') << std::setw(3) << point.ns / 1000 % 1000 << std::setfill(' ')
+         << " ms\n";
+  }
+}
+
+}  // namespace
+
+void TimeCurve::add(int size, int64_t ns) {
+  FT_CHECK(size > 0 && ns >= 0 && (points_.empty() || size > points_.back().size));
+  if (!points_.empty()) ns = std::max(ns, points_.back().ns);
+  points_.push_back({size, std::min(ns, CostLimits::kMaxNs)});
+}
+
+int64_t TimeCurve::at(int size) const {
+  if (size <= 0 || points_.empty()) return 0;
+  if (size <= points_.front().size || points_.size() == 1) return points_.front().ns;
+  const auto [low, high] = neighbours(points_, size);
+  const int64_t ns = low.ns + (high.ns - low.ns) * (size - low.size) / (high.size - low.size);
+  return std::min(ns, CostLimits::kMaxNs);
+}
+
+int64_t CostTable::draft_ns(int index, const DraftUse& use) const {
+  const DrafterTimes& times = drafters[static_cast<size_t>(index)];
+  const int64_t first = times.catch_up.at(use.catch_up_rows);
+  if (use.num_passes == 0) return first;
+  const int num_passes = times.one_pass ? 1 : use.num_passes - (times.catch_up.empty() ? 0 : 1);
+  return first + num_passes * times.pass.at(use.num_spans);
+}
+
+int64_t CostTable::step_ns(int num_seqs, int64_t granted, int64_t live) const {
+  if (verify.empty() || num_seqs <= 0) {
+    return target.at(static_cast<int>(std::min<int64_t>(num_seqs + live, CostLimits::kMaxSize)));
+  }
+  size_t high = 0;
+  while (high + 1 < verify.size() && granted > int64_t{verify[high].drafts} * num_seqs) ++high;
+  const VerifyTimes& above = verify[high];
+  const VerifyTimes& below = verify[high == 0 ? 0 : high - 1];
+  const int64_t most = int64_t{above.drafts} * num_seqs;
+  // More room never costs less, though each curve has its own shape between the measured sizes.
+  const auto between_drafts = [&](int64_t a, int64_t b) {
+    return between_rows({num_seqs + int64_t{below.drafts} * num_seqs, a},
+                        {num_seqs + most, std::max(a, b)}, num_seqs + std::min(granted, most));
+  };
+  const int64_t idle = between_drafts(verify_ns(below.idle, num_seqs, below.drafts),
+                                      verify_ns(above.idle, num_seqs, above.drafts));
+  const int64_t full = between_drafts(verify_ns(below.full, num_seqs, below.drafts),
+                                      verify_ns(above.full, num_seqs, above.drafts));
+  return between(idle, std::max(idle, full), std::min(live, granted), granted);
+}
+
+int64_t CostTable::between_rows(RowTime low, RowTime high, int64_t rows) const {
+  const auto target_ns = [&](int64_t size) {
+    return target.at(static_cast<int>(std::min<int64_t>(size, CostLimits::kMaxSize)));
+  };
+  const int64_t from = target_ns(low.rows);
+  const int64_t length = target_ns(high.rows) - from;
+  if (length <= 0) return between(low.ns, high.ns, rows - low.rows, high.rows - low.rows);
+  return between(low.ns, high.ns, target_ns(rows) - from, length);
+}
+
+int64_t CostTable::verify_ns(const TimeCurve& curve, int num_seqs, int drafts) const {
+  const auto points = curve.points();
+  const bool between_points =
+      !points.empty() && num_seqs > points.front().size && num_seqs <= points.back().size;
+  if (!between_points) return curve.at(num_seqs);
+  const auto [low, high] = neighbours(points, num_seqs);
+  const int64_t each = drafts + 1;
+  return between_rows({low.size * each, low.ns}, {high.size * each, high.ns}, num_seqs * each);
+}
+
+int64_t CostTable::context_ns(int num_seqs, int drafts, int64_t num_tokens) const {
+  if (context.empty()) return 0;
+  const int64_t beyond = num_tokens - int64_t{num_seqs} * known_tokens;
+  size_t high = 0;
+  while (high + 1 < context.size() && drafts > context[high].drafts) ++high;
+  const ContextTime& above = context[high];
+  const ContextTime& below = context[high == 0 ? 0 : high - 1];
+  const int length = above.drafts - below.drafts;
+  const int64_t each = between(below.picoseconds, above.picoseconds,
+                               std::clamp(drafts - below.drafts, 0, length), length);
+  return std::clamp<int64_t>(beyond, 0, CostLimits::kMaxTokens) * each / 1000;
+}
+
+std::vector<int32_t> CostTable::row_ns(int num_seqs, int drafts, int max_rows) const {
+  std::vector<int32_t> all(static_cast<size_t>(max_rows) + 1);
+  const int64_t room = int64_t{num_seqs} * drafts;
+  const int64_t idle = step_ns(num_seqs, room, 0);
+  const int64_t full = step_ns(num_seqs, room, room);
+  for (int rows = 1; rows <= max_rows; ++rows) {
+    const int64_t ns =
+        verify.empty() ? target.at(rows) : between(idle, full, rows - num_seqs, room);
+    all[static_cast<size_t>(rows)] =
+        static_cast<int32_t>(std::clamp<int64_t>(ns, 0, std::numeric_limits<int32_t>::max()));
+  }
+  return all;
+}
+
+std::string CostTable::text() const {
+  std::ostringstream text;
+  append_curve(text, "target step", "rows", target);
+  for (const VerifyTimes& times : verify) {
+    const std::string room = std::to_string(times.drafts) + " drafts each";
+    append_curve(text, room, "sequences", times.full);
+    if (times.drafts > 0) append_curve(text, room + ", missing", "sequences", times.idle);
+  }
+  for (const ContextTime& each : context) {
+    text << std::left << std::setw(28) << std::to_string(each.drafts) + " drafts each"
+         << "1000 tokens of context " << each.picoseconds / 1000 << " us\n";
+  }
+  for (const DrafterTimes& drafter : drafters) {
+    append_curve(text, drafter.name + " catch-up", "rows", drafter.catch_up);
+    append_curve(text, drafter.name + (drafter.one_pass ? " proposal" : " pass"), "sequences",
+                 drafter.pass);
+  }
+  return text.str();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,117 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "spec/draft_budget.h"
+
+namespace foretoken {
+
+// What a table may hold.
+struct CostLimits {
+  // 18 minutes. Higher, and products of times and sizes leave 64 bits.
+  static constexpr int64_t kMaxNs = int64_t{1} << 40;
+  // Rows or sequences of a step.
+  static constexpr int kMaxSize = 1 << 20;
+  // That the sequences of a step know together; times kMaxPicoseconds they stay within 64 bits.
+  static constexpr int64_t kMaxTokens = int64_t{1} << 32;
+  // 1 ms a token.
+  static constexpr int64_t kMaxPicoseconds = 1'000'000'000;
+};
+
+// Nanoseconds by size (rows or sequences): linear between the measured points, from the first one
+// down constant, beyond the last one with the slope of the last two. Times never fall as sizes
+// grow.
+class TimeCurve {
+ public:
+  struct Point {
+    int size = 0;
+    int64_t ns = 0;
+    bool operator==(const Point&) const = default;
+  };
+
+  // Adds a measured point; sizes grow from call to call. A time below the one before is raised to
+  // that.
+  void add(int size, int64_t ns);
+  // 0 for size 0 and for a curve without points.
+  int64_t at(int size) const;
+  bool empty() const { return points_.empty(); }
+  std::span<const Point> points() const { return points_; }
+  bool operator==(const TimeCurve&) const = default;
+
+ private:
+  std::vector<Point> points_;
+};
+
+struct DrafterTimes {
+  std::string name;
+  bool one_pass = false;  // see DrafterTraits: all drafts cost one pass
+  TimeCurve catch_up;     // first pass by its rows; empty: the drafter has no KV
+  TimeCurve pass;         // one later pass (with one_pass, the only one) by sequences
+  // Whether they can tell the cost of proposals of such a drafter.
+  bool covers(bool has_kv, bool is_one_pass, int max_drafts) const {
+    return one_pass == is_one_pass && catch_up.empty() != has_kv &&
+           !(pass.empty() && (!has_kv || max_drafts > 1));
+  }
+  bool operator==(const DrafterTimes&) const = default;
+};
+
+// Steps whose sequences each have room for so many drafts, by sequences. Devices whose kernels are
+// chosen by the room hardly gain by drafts that are missing; others take as long as live rows do.
+struct VerifyTimes {
+  int drafts = 0;
+  TimeCurve idle;  // no sequence has drafts
+  TimeCurve full;  // all have as many as there is room for
+  bool operator==(const VerifyTimes&) const = default;
+};
+
+// What a token that a sequence knows adds to its step, with room for so many drafts.
+struct ContextTime {
+  int drafts = 0;
+  int64_t picoseconds = 0;
+  bool operator==(const ContextTime&) const = default;
+};
+
+// What steps cost: measured at start, or read from a file so that all runs decide alike. Any thread
+// may read it.
+struct CostTable {
+  std::string measured_on;  // device, model and ranks; empty: not told
+  TimeCurve target;         // a step without drafts, by token rows, all of which want logits
+  // By growing numbers of drafts, the first 0. Empty: unknown, rows tell it all.
+  std::vector<VerifyTimes> verify;
+  std::vector<DrafterTimes> drafters;
+  // By growing numbers of drafts, for tokens beyond as many as the sequences of all other times
+  // know. Empty: unknown, taken for nothing.
+  std::vector<ContextTime> context;
+  int known_tokens = 0;
+
+  // What `num_seqs` sequences that know `num_tokens` tokens together add to step_ns.
+  int64_t context_ns(int num_seqs, int drafts, int64_t num_tokens) const;
+
+  // A step of `num_seqs` sequences that decode, with room for `granted` drafts together, of which
+  // `live` exist.
+  int64_t step_ns(int num_seqs, int64_t granted, int64_t live) const;
+
+  // What drafter `index` adds to a step.
+  int64_t draft_ns(int index, const DraftUse& use) const;
+  // The array that the device chooses lengths with: [i] is the time of a step of i rows where about
+  // `num_seqs` sequences have room for `drafts` each.
+  std::vector<int32_t> row_ns(int num_seqs, int drafts, int max_rows) const;
+  // A table to read, one line a size.
+  std::string text() const;
+  bool operator==(const CostTable&) const = default;
+
+ private:
+  struct RowTime {
+    int64_t rows = 0;
+    int64_t ns = 0;
+  };
+  // Between two times that were measured, `rows` rows. It goes as `target` does, which has more
+  // sizes: a device whose kernels work in tiles jumps where one more row begins another tile.
+  int64_t between_rows(RowTime low, RowTime high, int64_t rows) const;
+  // A curve of `verify`, by sequences with room for `drafts` each.
+  int64_t verify_ns(const TimeCurve& curve, int num_seqs, int drafts) const;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,38 @@
+#include "spec/guessed_costs.h"
+
+#include <algorithm>
+
+namespace foretoken {
+namespace {
+
+constexpr int kManyRows = 1024;
+constexpr int64_t kLeastStepNs = 50'000;
+constexpr int64_t kLookUpShare = 20;  // of a step, for a drafter without weights
+constexpr int64_t kMostNs = int64_t{1} << 30;
+
+TimeCurve line(int64_t ns) {
+  TimeCurve curve;
+  curve.add(1, ns);
+  curve.add(kManyRows, ns * kManyRows);
+  return curve;
+}
+
+}  // namespace
+
+CostTable guessed_cost_table(const CostsToGuess& what) {
+  const auto read_ns = [&](int64_t bytes) {
+    const double ns = static_cast<double>(bytes) * 1e9 / static_cast<double>(what.bytes_per_second);
+    return static_cast<int64_t>(std::min(ns, static_cast<double>(kMostNs)));
+  };
+  const int64_t step_ns = std::max(read_ns(what.weight_bytes), kLeastStepNs);
+  CostTable times;
+  times.target = line(step_ns);
+  for (const CostsToGuess::Drafter& drafter : what.drafters) {
+    const int64_t pass_ns = std::max(read_ns(drafter.weight_bytes), step_ns / kLookUpShare);
+    times.drafters.push_back({drafter.name, drafter.one_pass,
+                              drafter.has_kv ? line(pass_ns) : TimeCurve(), line(pass_ns)});
+  }
+  return times;
+}
+
+}  // namespace foretoken

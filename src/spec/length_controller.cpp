@@ -1,0 +1,379 @@
+#include "spec/length_controller.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "spec/draft_schedule.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kOne = BatchRates::kOne;
+constexpr int kNobody = -1;  // DraftGrant::max_class
+
+// Tuned in the simulated world of tests/spec and on H100 and H200 (docs/NOTES.md).
+struct Tuning {
+  // Verifications before costs are taken at their word. Fewer, and a drafter is judged by chance;
+  // more, and one that does not fit costs time.
+  static constexpr int kFirstSeen = 8;
+  // Until then a sequence may lack 16 entries a token to come. A higher class, and the first try
+  // catches up whole long prompts.
+  static constexpr int kFirstClass = 8;
+  // Verifications of a few sequences, before all follow. Fewer, and all catch up for a drafter that
+  // turns out not to pay; more, and speculation starts late.
+  static constexpr int kLearning = 32;
+  // The few, at least. Fewer, and learning takes long in small batches.
+  static constexpr int kLearningSpans = 8;
+  // 1/64 better than resting ends a rest. Less, and a drafter at the border wakes and rests in
+  // turns, which costs its catching up each time.
+  static constexpr int64_t kWakeMargin = 64;
+  // 1/256 better than the last limit. Less, and limits flicker, each with a graph of its own.
+  static constexpr int64_t kSwitchMargin = 256;
+  // Steps between probes of a resting drafter. Fewer, and probes cost time; more, and a text that
+  // became predictable is noticed late.
+  static constexpr uint64_t kProbeSteps = 64;
+  // A probe is of one of so many sequences. More sequences cost more than 1 %.
+  static constexpr int kProbeShare = 16;
+  // Of the modelled time, for probes: the promise that speculation never loses rests on it.
+  static constexpr int64_t kBudgetShare = 128;
+  // Steps that the budget saves up at most. More, and a long rest ends with many probes at once.
+  static constexpr int64_t kBudgetSteps = 64;
+  // Shorter steps tell of what else the host does rather than of the device.
+  static constexpr int64_t kShortStepNs = 2'000'000;
+  // Rows of a catch-up that are rated together, at least. Fewer, and one sequence alone seems too
+  // dear to be caught up, though others would share its pass.
+  static constexpr int kAlone = 64;
+};
+int rows_of(const LengthControllerConfig::PolicyDrafter& drafter, int num_sequences, int limit) {
+  if (!drafter.has_kv) return 0;
+  return num_sequences * (drafter.keeps_written ? std::min(2, limit + 1) : limit + 1);
+}
+
+// Of `granted` drafts, rounded, but one where a part of the sequences draft: such steps are of
+// another kind than those without drafts, and last where it does not pay to catch up the others.
+int drafts_each(int64_t granted, int num_seqs) {
+  if (granted <= num_seqs / 8) return 0;
+  return std::max(static_cast<int>((granted + num_seqs / 2) / num_seqs), 1);
+}
+
+// Entries that each of a few sequences is taken to lack, where the best one lacks so many.
+int missing_among_few(int fewest) { return fewest + fewest / 2; }
+
+}  // namespace
+
+LengthController::LengthController(const LengthControllerConfig& config, const CostTable& times)
+    : config_(config),
+      times_(times),
+      max_age_(static_cast<uint64_t>(std::max(2, config.steps_in_flight))),
+      grants_(config.drafters.size()) {
+  FT_CHECK(config.drafters.size() <= kMaxDrafters && max_age_ < kRingSize - 1);
+  FT_CHECK(config.mode != LengthMode::kAdaptive ||
+           (times.drafters.size() == config.drafters.size() && !times.target.empty()));
+  restart();
+}
+
+void LengthController::restart() {
+  states_.fill(State());
+  predicted_states_.fill(State());
+  feedback_ = {};
+  budget_ns_ = 0;
+}
+
+std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchDemand& demand) {
+  take_in(step);
+  num_decoding_ = demand.num_decoding;
+  mean_tokens_ = demand.num_tokens / std::max(1, demand.num_counted);
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    const auto& drafter = config_.drafters[i];
+    DraftGrant& grant = grants_[i];
+    grant = {};
+    if (adaptive()) {
+      grant = adaptive_grant(step, static_cast<int>(i), demand);
+      predicted_limit(step, static_cast<int>(i), demand, grant);
+      continue;
+    }
+    if (config_.mode == LengthMode::kFixed) grant.limit = drafter.num_drafts;
+    if (config_.mode == LengthMode::kSchedule) {
+      grant.limit = scheduled_limit(config_.schedule, demand.num_sequences, drafter.num_drafts);
+    }
+    if (grant.limit > 0 && drafter.has_kv) grant.catch_up_rows = drafter.max_catch_up_rows;
+  }
+  return grants_;
+}
+
+void LengthController::observe(uint64_t step, int drafter, int max_drafts, int num_drafted,
+                               int num_accepted, bool is_predicted) {
+  num_live_[step % kRingSize] += num_drafted;
+  auto& all = is_predicted ? predicted_results_ : results_;
+  all[step % kRingSize][static_cast<size_t>(drafter)].add(max_drafts, num_drafted, num_accepted);
+}
+
+void LengthController::State::take_in(const BatchResults& results, int num_drafts) {
+  rates.take_in(results, limit == 0, num_drafts);
+  num_seen = std::min(num_seen + results.reached[0], Tuning::kLearning);
+  num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
+}
+
+// Results of steps up to step - max_age_, each once.
+void LengthController::take_in(uint64_t step) {
+  for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
+    auto& results = results_[num_taken_in_ % kRingSize];
+    auto& predicted = predicted_results_[num_taken_in_ % kRingSize];
+    for (size_t i = 0; i < grants_.size(); ++i) {
+      states_[i].take_in(results[i], config_.drafters[i].num_drafts);
+      predicted_states_[i].take_in(predicted[i], config_.drafters[i].num_drafts);
+    }
+    results = {};
+    predicted = {};
+  }
+}
+
+// What the load and its drafters' passes take in each of the last kRingSize steps. Beside a prompt
+// chunk its drafts cost what their rows add there; without them it counts as alone, as the chunk
+// would have run anyway.
+int64_t LengthController::ring_ns(const Load& load, int64_t draft_ns) const {
+  const auto really = [&](int drafts, int64_t table_ns) {
+    return table_ns + feedback_.extra_ns(load.seqs, drafts, table_ns);
+  };
+  const int drafts = drafts_each(load.granted, load.seqs);
+  const int64_t far_ns = context_ns(load.seqs, drafts);
+  const int64_t plain_far_ns = context_ns(load.seqs, 0);
+  const int64_t alone =
+      really(drafts, times_.step_ns(load.seqs, load.granted, load.live) + far_ns + draft_ns);
+  const int64_t without = really(0, times_.step_ns(load.seqs, 0, 0) + plain_far_ns) + draft_ns;
+  const auto live = static_cast<int>(load.live);
+  int64_t sum = 0;
+  for (const PlannedStep& plan : planned_) {
+    const int beside = plan.num_prompt_rows + load.seqs;
+    sum += plan.num_prompt_rows == 0 ? alone
+                                     : without + times_.target.at(beside + live) -
+                                           times_.target.at(beside) + far_ns - plain_far_ns;
+  }
+  return std::max<int64_t>(1, sum);
+}
+
+int64_t LengthController::context_ns(int num_seqs, int drafts) const {
+  return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_);
+}
+
+// Steps without prompts. What is caught up beside them may not be more than what they are for.
+void LengthController::took(uint64_t step, int64_t ns) {
+  const PlannedStep& plan = planned_[step % kRingSize];
+  if (!adaptive() || !config_.follows_device) return;
+  if (plan.num_prompt_rows > 0 || plan.num_spans == 0) return;
+  if (times_.step_ns(plan.num_spans, 0, 0) < Tuning::kShortStepNs) return;
+  const int granted = plan.num_rows - plan.num_spans;
+  const int drafts = drafts_each(granted, plan.num_spans);
+  int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]) +
+                     times_.context_ns(plan.num_spans, drafts, plan.num_tokens);
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    if (plan.use[i].catch_up_rows > 2 * plan.num_rows) return;
+    table_ns += times_.draft_ns(static_cast<int>(i), plan.use[i]);
+  }
+  feedback_.add(plan.num_spans, drafts, table_ns, ns);
+}
+
+// Sequences of other drafters and of none.
+LengthController::Load LengthController::load_beside(int drafter, const BatchDemand& demand) const {
+  Load load;
+  int num_plain = demand.num_decoding;
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    const DraftDemand& other = demand.drafters[i];
+    num_plain -= other.num_decoding;
+    if (static_cast<int>(i) == drafter) continue;
+    const int limit = states_[i].limit;
+    const int64_t drafting = other.num_ready * states_[i].rates.share();
+    load.seqs += other.num_decoding;
+    load.granted += int64_t{other.num_ready} * limit;
+    load.live += drafting * limit / kOne;
+    load.tokens +=
+        other.num_decoding * kOne + drafting * states_[i].rates.expected_drafts(limit) / kOne;
+  }
+  load.seqs += num_plain;
+  load.tokens += num_plain * kOne;
+  return load;
+}
+
+// The limit that pays most where `num_sequences` draft; the last one unless another is clearly
+// better.
+LengthController::Choice LengthController::choose(int drafter, const State& state,
+                                                  int num_sequences, const Load& load) const {
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
+  if (num_sequences == 0) return {};
+  std::array<int64_t, kMaxDrafts + 1> speeds{};
+  std::array<int64_t, kMaxDrafts + 1> token_ns{};
+  size_t best = 0;
+  for (int limit = 0; limit <= traits.num_drafts; ++limit) {
+    const DraftUse use{.num_passes = limit,
+                       .catch_up_rows = limit > 0 ? rows_of(traits, num_sequences, limit) : 0,
+                       .num_spans = limit > 0 ? num_sequences : 0};
+    const int64_t drafting = num_sequences * state.rates.share();
+    const int64_t tokens =
+        load.tokens + num_sequences * kOne + drafting * state.rates.expected_drafts(limit) / kOne;
+    const Load all{load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
+                   load.live + (drafting * limit + kOne - 1) / kOne, tokens};
+    const int64_t ns = ring_ns(all, times_.draft_ns(drafter, use));
+    const auto at = static_cast<size_t>(limit);
+    speeds[at] = (tokens << 32) / ns;
+    token_ns[at] = ns / kRingSize * kOne / tokens;
+    if (speeds[at] > speeds[best]) best = at;
+  }
+  const auto last = static_cast<size_t>(state.limit);
+  const int64_t margin = speeds[last] / (last == 0 ? Tuning::kWakeMargin : Tuning::kSwitchMargin);
+  if (best > 0 && speeds[best] <= speeds[last] + margin) best = last;
+  return {static_cast<int>(best), token_ns[0] - token_ns[best]};
+}
+
+// The last class of sequences whose tokens to come, at half of what they save, pay for the rows
+// that catch them up.
+int LengthController::payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const {
+  const auto index = static_cast<size_t>(drafter);
+  const int most = std::max(Tuning::kAlone, config_.drafters[index].max_catch_up_rows);
+  const auto rows = static_cast<int>(std::clamp<int64_t>(num_missing, Tuning::kAlone, most));
+  const int64_t together_ns = times_.drafters[index].catch_up.at(rows);
+  int last = kNobody;
+  for (int i = 0; i < kNumCatchUpClasses - 1; ++i) {
+    if ((together_ns << i) * 2 <= saved_ns * 16 * rows) last = i;
+  }
+  return last;
+}
+
+// Sequences that draft where those of the classes up to `max_class` are caught up.
+int LengthController::num_drafting(int drafter, const DraftDemand& own, int max_class) const {
+  const bool prompts = max_class >= 0 || !config_.drafters[static_cast<size_t>(drafter)].has_kv;
+  int sum = own.num_ready + (prompts ? own.num_coming : 0);
+  for (int i = 0; i <= max_class; ++i) sum += own.num_resting[static_cast<size_t>(i)];
+  return sum;
+}
+
+// Sequences that show what drafts are worth when nothing is known: some, as one alone would take as
+// long, but no more than about one step catches up.
+int LengthController::num_pioneers(int drafter, const DraftDemand& own) const {
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
+  const int rows_each = std::max(missing_among_few(own.fewest_missing), 1);
+  const int most =
+      std::min(own.num_decoding / Tuning::kProbeShare, traits.max_catch_up_rows / rows_each);
+  return std::clamp(most, 1, Tuning::kLearningSpans);
+}
+
+DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand) {
+  const auto index = static_cast<size_t>(drafter);
+  const DraftDemand& own = demand.drafters[index];
+  const auto& traits = config_.drafters[index];
+  State& state = states_[index];
+  state.probing = false;
+  const int num_all = own.num_decoding + own.num_coming;
+  if (num_all == 0) return {};
+  Load load = load_beside(drafter, demand);
+  const Choice together = choose(drafter, state, num_all, load);
+
+  DraftGrant grant;
+  const int64_t num_missing =
+      std::accumulate(own.num_missing.begin(), own.num_missing.end(), int64_t{0});
+  grant.max_class = payable_class(drafter, together.saved_ns, num_missing);
+  int num_sequences = num_drafting(drafter, own, grant.max_class);
+  const bool knows_nothing = state.num_ever < Tuning::kFirstSeen;
+  if (num_sequences == 0 && knows_nothing && together.limit > 0) {
+    // A few may cost more than they seem to be worth, which probes must wait for.
+    state.probing = true;
+    grant.max_class = Tuning::kFirstClass;
+    grant.max_spans = num_pioneers(drafter, own);
+    num_sequences = num_drafting(drafter, own, grant.max_class);
+  }
+  load.seqs += num_all - num_sequences;
+  load.tokens += (num_all - num_sequences) * kOne;
+  grant.limit = choose(drafter, state, num_sequences, load).limit;
+  const bool learning = knows_nothing || (state.limit > 0 && state.num_seen < Tuning::kLearning);
+  if (learning && num_sequences > 0) grant.limit = std::max(grant.limit, together.limit);
+  if (grant.limit > 0 && state.limit == 0) state.num_seen = 0;
+  if (traits.has_kv && state.num_seen < Tuning::kLearning) {
+    grant.max_spans =
+        std::min(grant.max_spans, std::max(Tuning::kLearningSpans, num_sequences / 2));
+  }
+  if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
+  if (grant.limit == 0 && state.limit > 0) {
+    // A rest that ended without a draft, as none of the sequences that were to come paid for its
+    // prompt, has told nothing: the next probe stays where it was.
+    if (state.num_seen > 0) state.next_probe = step + Tuning::kProbeSteps;
+    if (state.num_ever > 0) state.num_ever = Tuning::kFirstSeen;
+  }
+  state.limit = grant.limit;
+  return grant.limit > 0 ? grant : probe(step, drafter, demand);
+}
+
+// At least one draft every Tuning::kProbeSteps steps, so that a prediction which fits again is
+// noticed.
+void LengthController::predicted_limit(uint64_t step, int drafter, const BatchDemand& demand,
+                                       DraftGrant& grant) {
+  const auto index = static_cast<size_t>(drafter);
+  State& state = predicted_states_[index];
+  const int num_predicted = demand.drafters[index].num_predicted;
+  if (num_predicted == 0) {
+    state = State();
+    return;
+  }
+  // These were counted among those beside the drafter.
+  Load load = load_beside(drafter, demand);
+  load.seqs = std::max(load.seqs - num_predicted, 0) + demand.drafters[index].num_decoding;
+  load.tokens = load.seqs * kOne;
+  state.limit = choose(drafter, state, num_predicted, load).limit;
+  if (state.limit > 0) state.next_probe = step + Tuning::kProbeSteps;
+  const bool probes = state.limit == 0 && step >= state.next_probe;
+  if (probes) state.next_probe = step + Tuning::kProbeSteps;
+  const int limit = probes ? 1 : state.limit;
+  if (limit <= grant.limit) return;
+  grant.limit = limit;
+  grant.max_spans = std::numeric_limits<int>::max();
+}
+
+// What the use adds to a step of so many sequences.
+int64_t LengthController::probe_ns(int drafter, int num_decoding, const DraftUse& use) const {
+  return times_.draft_ns(drafter, use) +
+         times_.step_ns(num_decoding, use.num_spans, use.num_spans) -
+         times_.step_ns(num_decoding, 0, 0);
+}
+
+// One draft of the few sequences that lack the fewest entries, when the budget has it.
+DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand& demand) {
+  const auto index = static_cast<size_t>(drafter);
+  const DraftDemand& own = demand.drafters[index];
+  const auto& traits = config_.drafters[index];
+  State& state = states_[index];
+  if (own.num_decoding == 0 || step < state.next_probe) return {};
+  const int fewest = own.num_ready > 0 ? 0 : own.fewest_missing;
+  for (int num_spans = 1 + own.num_decoding / Tuning::kProbeShare; num_spans > 0; num_spans /= 2) {
+    const int missing = num_spans > 1 ? missing_among_few(fewest) : fewest;
+    const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
+    if (rows > traits.max_catch_up_rows) continue;
+    const DraftUse use{.num_passes = 1, .catch_up_rows = rows, .num_spans = num_spans};
+    if (probe_ns(drafter, demand.num_decoding, use) > budget_ns_) continue;
+    state.probing = true;
+    return {.limit = 1,
+            .catch_up_rows = rows,
+            .max_spans = num_spans,
+            .max_missing = missing,
+            .max_class = kNobody};
+  }
+  return {};
+}
+
+void LengthController::planned(uint64_t step, const PlannedStep& plan) {
+  if (!adaptive()) return;
+  planned_[step % kRingSize] = plan;
+  num_live_[step % kRingSize] = 0;
+  const int64_t step_ns = times_.target.at(plan.num_rows);
+  budget_ns_ =
+      std::min(budget_ns_ + step_ns / Tuning::kBudgetShare, Tuning::kBudgetSteps * step_ns);
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    State& state = states_[i];
+    const DraftUse& use = plan.use[i];
+    if (!state.probing || use.catch_up_rows + use.num_passes == 0) continue;
+    budget_ns_ -= probe_ns(static_cast<int>(i), num_decoding_, use);
+    state.next_probe = step + Tuning::kProbeSteps;
+    state.probing = false;
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,149 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "spec/batch_rates.h"
+#include "spec/cost_feedback.h"
+#include "spec/cost_table.h"
+#include "spec/draft_budget.h"
+
+namespace foretoken {
+
+enum class LengthMode : uint8_t {
+  kAdaptive,  // what pays by the step-time table and the acceptance of late
+  kFixed,     // always as many as configured
+  kOff,       // none
+  kSchedule,  // by the number of sequences
+};
+
+struct LengthControllerConfig {
+  struct PolicyDrafter {
+    int num_drafts = 0;   // K
+    bool has_kv = false;  // entries to catch up; these two as DrafterTraits has them
+    bool keeps_written = false;
+    int max_catch_up_rows = 0;  // of a step
+  };
+  LengthMode mode = LengthMode::kAdaptive;
+  std::vector<DraftSchedule> schedule = {};  // with kSchedule
+  int steps_in_flight = 1;
+  // Adaptive: what steps really take corrects the table; otherwise it decides alone.
+  bool follows_device = false;
+  std::vector<PolicyDrafter> drafters = {};
+};
+
+// Decides how many drafts each drafter may propose in a step and which sequences it catches up for
+// that. Per step, on the engine thread:
+//   scheduler.describe(demand);
+//   grants = policy.decide(step, demand);
+//   if (!scheduler.plan(plan, grants)) stop here: `step` may be decided again
+//   policy.planned(step, {...});
+//   submit; with adaptive(), choose_lengths gets row_ns, and draft_ns of plan.drafts[d]
+// and for each span of a reconciled step, in step order: policy.observe(...); then
+// policy.took(...).
+//
+// Adaptive: the limit P in 0..K that maximises expected tokens per modelled time over the batch;
+// chances of acceptance by position come from results that are at least max(2, steps_in_flight)
+// steps old, so that one and two steps in flight decide alike. With P = 0 the drafter rests: it
+// enqueues nothing, and sequences fall behind. A resting one is tried with one draft of a few
+// sequences every 64 steps, where that fits into 1 % of the modelled time; one of which nothing is
+// known yet at once, where what is to be expected of it would pay. Sequences with a prediction are
+// decided about by their own results, which nothing is left of once there are none; a drafter's
+// limit is the higher one of the two. Sequences that fell behind, and
+// prompts, are caught up where the tokens that they may still emit pay for it.
+// Integer arithmetic: the same calls, `took` among them, give the same grants. Allocates nothing
+// after construction.
+class LengthController {
+ public:
+  // `times` lives as long as the policy; only the adaptive mode reads it.
+  LengthController(const LengthControllerConfig& config, const CostTable& times);
+
+  // One grant a drafter, valid until the next call.
+  std::span<const DraftGrant> decide(uint64_t step, const BatchDemand& demand);
+
+  // What a step holds.
+  struct PlannedStep {
+    int num_spans = 0;
+    int num_rows = 0;
+    int num_prompt_rows = 0;  // of num_rows, those of prompt chunks (StepPlan::num_new_ids)
+    std::array<DraftUse, kMaxDrafters> use{};
+    int64_t num_tokens = 0;  // that its sequences know
+  };
+  void planned(uint64_t step, const PlannedStep& plan);
+
+  // One span's result: `max_drafts` of the span, num_drafted and num_accepted of its SpanResult;
+  // whether its sequence has a prediction.
+  void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted,
+               bool is_predicted = false);
+
+  // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
+  // long until the next one began, or until it ended where none followed.
+  void took(uint64_t step, int64_t ns);
+
+  // `times` has other contents now: what was decided by those before is forgotten.
+  void restart();
+
+  bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
+  // Of the last grant; for logs and tests.
+  int last_limit(int drafter) const { return grants_[static_cast<size_t>(drafter)].limit; }
+
+ private:
+  static constexpr int kRingSize = 8;  // more than the steps whose results are kept back
+
+  struct State {
+    void take_in(const BatchResults& results, int num_drafts);
+
+    BatchRates rates;
+    int num_seen = 0;  // verifications since the drafter last rested
+    int num_ever = 0;  // verifications, of which the first few matter
+    int limit = 0;     // 0: it rests
+    bool probing = false;
+    uint64_t next_probe = 0;
+  };
+  // What the step does beside the drafter that is decided about.
+  struct Load {
+    int seqs = 0;         // that decode
+    int64_t granted = 0;  // drafts that they have room for
+    int64_t live = 0;     // drafts that they will have
+    int64_t tokens = 0;   // expected, in 1/65536
+  };
+  struct Choice {
+    int limit = 0;
+    int64_t saved_ns = 0;  // by each token, compared with no drafts
+  };
+
+  void take_in(uint64_t step);
+  Load load_beside(int drafter, const BatchDemand& demand) const;
+  Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;
+  void predicted_limit(uint64_t step, int drafter, const BatchDemand& demand, DraftGrant& grant);
+  int64_t ring_ns(const Load& load, int64_t draft_ns) const;
+  int64_t context_ns(int num_seqs, int drafts) const;
+  int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
+  int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
+  int num_pioneers(int drafter, const DraftDemand& own) const;
+  DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
+  DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
+  int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;
+
+  const LengthControllerConfig config_;
+  const CostTable& times_;
+  const uint64_t max_age_;  // results of steps younger than this are not looked at
+  std::array<std::array<BatchResults, kMaxDrafters>, kRingSize> results_{};
+  // Of sequences with a prediction: theirs alone tells what their drafts are worth.
+  std::array<std::array<BatchResults, kMaxDrafters>, kRingSize> predicted_results_{};
+  std::array<State, kMaxDrafters> predicted_states_{};
+  uint64_t num_taken_in_ = 0;  // steps whose results are in the rates
+  std::array<State, kMaxDrafters> states_{};
+  std::array<PlannedStep, kRingSize> planned_{};  // the last steps
+  std::array<int, kRingSize> num_live_{};         // drafts that they verified
+  CostFeedback feedback_;
+  int64_t budget_ns_ = 0;    // for probes
+  int64_t mean_tokens_ = 0;  // that a sequence knows
+  int num_decoding_ = 0;     // sequences of the step that was decided last
+  std::vector<DraftGrant> grants_;
+};
+
+}  // namespace foretoken

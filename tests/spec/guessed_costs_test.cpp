@@ -1,0 +1,48 @@
+#include "spec/guessed_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "spec/length_controller.h"
+#include "spec/policy_tables.h"
+
+namespace foretoken {
+namespace {
+
+CostTable guess(int64_t bytes_per_second = 1'000'000'000) {
+  return guessed_cost_table(
+      {.weight_bytes = 2'000'000,
+       .bytes_per_second = bytes_per_second,
+       .drafters = {{"eagle", true, false, 500'000}, {"ngram", false, true, 0}}});
+}
+
+TEST(GuessedTimes, RowsCostAsMuchAsTheFirst) {
+  const CostTable times = guess();
+  EXPECT_EQ(times.target.at(1), 2'000'000);
+  EXPECT_EQ(times.target.at(10), 20'000'000);
+  EXPECT_EQ(times.step_ns(4, 12, 12), 32'000'000);
+  EXPECT_TRUE(times.drafters[0].covers(true, false, 5));
+  EXPECT_TRUE(times.drafters[1].covers(false, true, 5));
+  EXPECT_GT(guess(1'000'000'000'000).target.at(1), 0) << "a fast device";
+  EXPECT_GT(guess(1).target.at(1 << 20), 0) << "a slow one overflows nothing";
+}
+
+// Even drafts that are all accepted: what is not known to pay is only probed.
+TEST(GuessedTimes, NothingIsDraftedByThem) {
+  CostTable times = guess();
+  times.drafters.resize(1);
+  LengthController policy(policy_config(LengthMode::kAdaptive, 4), times);
+  BatchDemand demand;
+  demand.num_sequences = demand.num_decoding = 1;
+  demand.drafters[0].num_decoding = demand.drafters[0].num_ready = 1;
+  int drafted = 0;
+  for (uint64_t step = 0; step < 1000; ++step) {
+    const int limit = policy.decide(step, demand)[0].limit;
+    policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}}});
+    if (limit > 0) policy.observe(step, 0, limit, limit, limit);
+    drafted += limit;
+  }
+  EXPECT_LE(drafted, 1000 / 64 + 1);
+}
+
+}  // namespace
+}  // namespace foretoken

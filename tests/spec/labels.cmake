@@ -1,0 +1,2 @@
+# See tests/labels.cmake.
+set(sanitizers asan)
