@@ -191,7 +191,7 @@ Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& 
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   const DrafterTraits traits{.has_kv = true,
                              .keeps_written = true,
-                             .max_drafts = context.config.num_speculative_tokens,
+                             .max_draft_tokens = context.config.num_speculative_tokens,
                              .max_len = max_len};
   if (context.is_absent) return make_absent_drafter("draft_model", traits);
   options.load_format = context.dummy ? LoadFormat::kDummy : LoadFormat::kAuto;

@@ -42,9 +42,9 @@ class DraftPasses {
     if (shape.max_catch_up_rows == 0) return;
     FT_CHECK(shape.max_catch_up_rows <= max_rows_ && shape.max_spans <= max_spans_);
     enqueue_first(queue, step, shape);
-    if (shape.num_passes > 0) export_masked(queue, step);
-    run(0, tensors_[0], shape.max_catch_up_rows, shape.num_passes > 0 ? shape.max_spans : 0);
-    for (int pass = 0; pass < shape.num_passes; ++pass) {
+    if (shape.num_draft_tokens > 0) export_masked(queue, step);
+    run(0, tensors_[0], shape.max_catch_up_rows, shape.num_draft_tokens > 0 ? shape.max_spans : 0);
+    for (int pass = 0; pass < shape.num_draft_tokens; ++pass) {
       if (pass > 0) {
         export_masked(queue, step);
         run(pass, of(pass), shape.max_spans, shape.max_spans);

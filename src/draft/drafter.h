@@ -32,7 +32,7 @@ struct DraftStep {
 
 // Bounds of a step's draft passes, which a graph is captured for.
 struct DraftShape {
-  int num_passes = 0;         // most drafts a slot; 0: entries are caught up, nothing is proposed
+  int num_draft_tokens = 0;   // most drafts a slot; 0: entries are caught up, nothing is proposed
   int max_catch_up_rows = 0;  // rows of the first pass
   int max_spans = 0;          // rows of each later pass
   bool operator==(const DraftShape&) const = default;
@@ -43,15 +43,15 @@ struct DrafterTraits {
   bool keeps_written = false;  // entries of accepted drafts stay exact
   bool looks_up = false;       // it reads SlotLists::prediction
   bool one_pass = false;       // the time of a proposal hardly depends on the number of drafts
-  int max_drafts = 0;          // of one sequence and step
+  int max_draft_tokens = 0;    // of one sequence and step
   // Positions that it can compute; a sequence beyond gets no drafts.
   int max_len = std::numeric_limits<int>::max();
 };
 
 // Proposes tokens for the next step. It knows nothing of asynchrony, graphs or ranks: it enqueues
 // ops that read device state and write SlotState::drafts and num_drafts. For each slot of the step
-// that drafts with it, the number wanted stands in SlotState::draft.wanted (choose_lengths runs
-// before). Engine thread.
+// that drafts with it, the number wanted stands in SlotState::draft.num_draft_tokens
+// (choose_lengths runs before). Engine thread.
 class Drafter {
  public:
   virtual ~Drafter() = default;

@@ -131,8 +131,9 @@ void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape&
   FT_CHECK(cache_ != nullptr);
   passes_.enqueue(queue, step, shape,
                   [&](int number, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
-                    const Pass pass{queue,    step,           tensors, number, shape.num_passes,
-                                    max_rows, max_logits_rows};
+                    const Pass pass{
+                        queue,    step,           tensors, number, shape.num_draft_tokens,
+                        max_rows, max_logits_rows};
                     number == 0 ? run_first(pass) : run_later(pass);
                   });
 }
@@ -211,7 +212,7 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   const DrafterTraits traits{
-      .has_kv = true, .keeps_written = false, .max_drafts = drafts, .max_len = max_len};
+      .has_kv = true, .keeps_written = false, .max_draft_tokens = drafts, .max_len = max_len};
   if (context.is_absent) return make_absent_drafter(name, traits);
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);

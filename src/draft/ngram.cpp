@@ -24,11 +24,11 @@ class NgramDrafter final : public Drafter {
   int64_t memory_bytes() const override { return 0; }
 
   void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
-    if (shape.num_passes == 0) return;
+    if (shape.num_draft_tokens == 0) return;
     ngram(queue, {.plan = step.plan,
                   .limits = step.limits,
                   .batch = step.batch,
-                  .num_drafts = shape.num_passes,
+                  .num_draft_tokens = shape.num_draft_tokens,
                   .drafter = step.index,
                   .min_n = min_n_,
                   .max_n = max_n_});
@@ -62,7 +62,7 @@ Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& contex
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, context.max_model_len));
   const DrafterTraits traits{.looks_up = true,
                              .one_pass = true,
-                             .max_drafts = config.num_speculative_tokens,
+                             .max_draft_tokens = config.num_speculative_tokens,
                              .max_len = max_len};
   return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(traits, range.min_n, range.max_n));
 }

@@ -363,8 +363,8 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   Sequence& sequence = *span.sequence;
   if (hooks_.on_result) hooks_.on_result(plan.step, span, result);
   // A span of a sequence that ended before commits nothing and says nothing about drafts.
-  if (sequence.max_drafts > 0 && result.num_committed > 0) {
-    policy_.observe(plan.step, sequence.drafter, span.max_drafts, result.num_drafted,
+  if (sequence.max_draft_tokens > 0 && result.num_committed > 0) {
+    policy_.observe(plan.step, sequence.drafter, span.max_verified, result.num_drafted,
                     result.num_accepted, sequence.is_predicted);
   }
   const auto finish = static_cast<DeviceFinish>(result.finish);

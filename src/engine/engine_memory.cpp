@@ -69,7 +69,7 @@ int64_t EngineImpl::bytes_beside_kv(const EngineConfig& config) const {
 
 // Both decisions look at the same budget, since free memory changes from call to call.
 Status EngineImpl::size_kv_cache(EngineConfig& config) {
-  DrafterDemand drafters{.max_drafts = most_drafts(config)};
+  DrafterDemand drafters{.max_draft_tokens = most_drafts(config)};
   for (const auto& drafter : drafters_) {
     if (!ranks_.stages().is_last()) break;
     drafters.block_bytes += drafter->bytes_per_block(config.block_size);
@@ -144,7 +144,7 @@ Status EngineImpl::give_drafters_memory(const EngineConfig& config) {
     FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
     info_.drafters.push_back(
         {.name = drafter_names_[i],
-         .num_speculative_tokens = drafter.traits().max_drafts,
+         .num_speculative_tokens = drafter.traits().max_draft_tokens,
          .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
          .memory_bytes = drafter.memory_bytes()});
     info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;

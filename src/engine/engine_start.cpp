@@ -191,7 +191,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
                                                         .are_absent = !options.stages.is_last()}));
   drafter_names_ = drafter_names(config);
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_drafts;
+    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_draft_tokens;
   }
   // A drafter may have brought its number of drafts, which rates and schedules must fit.
   FT_RETURN_IF_ERROR(check_speculative(config));
@@ -270,7 +270,7 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .max_len = config.max_model_len,
                         .max_catch_up_rows = max_catch_up_rows(config),
                         .with_grammars = tokenizer_ != nullptr,
-                        .max_drafts = most_drafts(config),
+                        .max_draft_tokens = most_drafts(config),
                         .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
                         .draft_mask_budget_ns = hooks.mask_budget_ns.value_or(kDraftMaskBudgetNs),
                         .synthetic = synthetic,
@@ -293,7 +293,7 @@ Status EngineImpl::prepare_speculation(const EngineConfig& config, Start start, 
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
-    policy.drafters.push_back({.num_drafts = traits.max_drafts,
+    policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,
                                .has_kv = traits.has_kv,
                                .keeps_written = traits.keeps_written,
                                .max_catch_up_rows = max_catch_up_rows(config)});
@@ -316,7 +316,7 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   if (tokenizer_ == nullptr) return {};
   GrammarServiceConfig service;
   service.eos_ids = eos_token_ids();
-  service.max_drafts = most_drafts(config);
+  service.max_draft_tokens = most_drafts(config);
   // A part of the machine; on two cores the forward itself needs both.
   service.num_helpers =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4 - 1, 0, 7);
@@ -357,7 +357,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
              .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
-    limits_.drafters.push_back({drafter_names_[i], traits.max_drafts, traits.looks_up});
+    limits_.drafters.push_back({drafter_names_[i], traits.max_draft_tokens, traits.looks_up});
   }
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
   if (!ranks_.is_alone()) {

@@ -120,7 +120,7 @@ StepTimeCache EngineImpl::step_time_cache(const EngineConfig& config) const {
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const SpeculativeConfig& speculative = config.speculative[i];
     key += "; " + drafter_names_[i] + " '" + speculative.model + "' with " +
-           std::to_string(drafters_[i]->traits().max_drafts) + " drafts, " +
+           std::to_string(drafters_[i]->traits().max_draft_tokens) + " drafts, " +
            std::to_string(drafters_[i]->memory_bytes() >> 10) + " KiB, " +
            speculative.draft_sample_method;
   }
@@ -131,7 +131,8 @@ StepTimeCache EngineImpl::step_time_cache(const EngineConfig& config) const {
 std::optional<size_t> EngineImpl::uncovered_drafter(const CostTable& times) const {
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
-    if (!times.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_drafts)) return i;
+    if (!times.drafters[i].covers(traits.has_kv, traits.one_pass, traits.max_draft_tokens))
+      return i;
   }
   return std::nullopt;
 }
@@ -147,7 +148,7 @@ Status EngineImpl::check_step_times(const EngineConfig& config) const {
   const std::optional<size_t> lacking = uncovered_drafter(step_times_);
   if (!lacking) return {};
   return invalid_argument("--step-time-table " + file + " has no times for " +
-                          std::to_string(drafters_[*lacking]->traits().max_drafts) +
+                          std::to_string(drafters_[*lacking]->traits().max_draft_tokens) +
                           " drafts of '" + drafter_names_[*lacking] +
                           "'; name another file, or delete it to measure again");
 }

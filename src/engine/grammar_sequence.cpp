@@ -16,15 +16,15 @@ bool allows(std::span<const uint32_t> mask, int32_t id) {
 }  // namespace
 
 GrammarSequence::GrammarSequence(std::unique_ptr<TokenMask> mask, int prompt_len, int mask_words,
-                                 int max_drafts, MaskPace::Habit habit)
+                                 int max_draft_tokens, MaskPace::Habit habit)
     : pace(std::move(habit)),
       mask_(std::move(mask)),
       prompt_len_(prompt_len),
       mask_words_(mask_words),
-      max_drafts_(max_drafts),
+      max_draft_tokens_(max_draft_tokens),
       len_(prompt_len),
-      rows_((static_cast<size_t>(max_drafts) + 1) * static_cast<size_t>(mask_words)) {
-  drafts_.reserve(static_cast<size_t>(max_drafts));
+      rows_((static_cast<size_t>(max_draft_tokens) + 1) * static_cast<size_t>(mask_words)) {
+  drafts_.reserve(static_cast<size_t>(max_draft_tokens));
 }
 
 std::span<uint32_t> GrammarSequence::row_at(int index) {
@@ -41,7 +41,7 @@ MaskAnswer GrammarSequence::answer() const {
 }
 
 void GrammarSequence::begin(const MaskSpan& span) {
-  FT_CHECK(span.num_drafts <= max_drafts_ && span.num_mended <= max_drafts_);
+  FT_CHECK(span.num_drafts <= max_draft_tokens_ && span.num_mended <= max_draft_tokens_);
   if (span.len != len_) {
     commit_tail(span);
   } else if (span.num_mended == 0) {

@@ -18,8 +18,8 @@ namespace foretoken {
 class GrammarSequence {
  public:
   // `habit`: of its grammar; null: it has none.
-  GrammarSequence(std::unique_ptr<TokenMask> mask, int prompt_len, int mask_words, int max_drafts,
-                  MaskPace::Habit habit = nullptr);
+  GrammarSequence(std::unique_ptr<TokenMask> mask, int prompt_len, int mask_words,
+                  int max_draft_tokens, MaskPace::Habit habit = nullptr);
 
   // Grammar threads, under `mutex`.
   void begin(const MaskSpan& span);
@@ -62,14 +62,14 @@ class GrammarSequence {
   const std::unique_ptr<TokenMask> mask_;
   const int prompt_len_;
   const int mask_words_;
-  const int max_drafts_;
+  const int max_draft_tokens_;
   int len_;                      // the mask of row 0 is for the id at this position
   std::vector<int32_t> drafts_;  // of the span seen last
   int num_mended_ = 0;           // how many they may become; 0: they stay as they are
   int num_consumed_ = 0;         // of them, by mask_
   int num_rows_ = 0;             // masks in rows_
   bool is_done_ = false;
-  std::vector<uint32_t> rows_;  // [max_drafts + 1, mask_words]
+  std::vector<uint32_t> rows_;  // [max_draft_tokens + 1, mask_words]
   std::atomic<int64_t> complete_len_{-1};
   mutable std::mutex fault_mutex_;
   Status fault_;  // the first one; from then on every mask is empty

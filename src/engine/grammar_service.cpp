@@ -144,7 +144,7 @@ Status GrammarService::give(const Compiled& compiled, RequestState& request) {
                       compiled.grammar->start(config_.eos_ids, ignore_eos));
   request.grammar =
       std::make_shared<GrammarSequence>(std::move(mask), request.sequence.prompt_len, mask_words_,
-                                        config_.max_drafts, compiled.habit);
+                                        config_.max_draft_tokens, compiled.habit);
   request.params.grammar = thread_.add(request.grammar);
   return {};
 }

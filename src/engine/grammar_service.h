@@ -21,10 +21,10 @@ namespace foretoken {
 
 struct GrammarServiceConfig {
   std::vector<int32_t> eos_ids;
-  int max_drafts = 0;      // of any drafter
-  int num_threads = 4;     // that compile
-  size_t max_cached = 64;  // compiled grammars that are kept
-  int num_helpers = 0;     // of the thread that computes masks
+  int max_draft_tokens = 0;  // of any drafter
+  int num_threads = 4;       // that compile
+  size_t max_cached = 64;    // compiled grammars that are kept
+  int num_helpers = 0;       // of the thread that computes masks
   int64_t slow_ns = GrammarThread::kSlowNs;
   double mend_share = MendPace::kShare;
   std::function<void()> masks_ready = {};  // see GrammarThread

@@ -24,9 +24,9 @@ class Shares {
         rows_in_flight_(int64_t{config.steps_in_flight} * config.max_num_batched_tokens),
         chunk_(config.max_num_batched_tokens),
         // The window of the first row in flight, and the last draft that can follow it.
-        kept_(
-            blocks(demand.window - 1 + int64_t{config.steps_in_flight} * (demand.max_drafts + 1)) +
-            1) {}
+        kept_(blocks(demand.window - 1 +
+                     int64_t{config.steps_in_flight} * (demand.max_draft_tokens + 1)) +
+              1) {}
 
   int64_t blocks(int64_t len) const { return (len + block_size_ - 1) / block_size_; }
   int64_t full_each() const { return full_each_; }
@@ -132,7 +132,7 @@ KvDemand kv_demand(const std::vector<KvGroupSpec>& groups, int block_size,
   demand.block_bytes = kv_bytes_per_block(groups.front(), block_size) +
                        block_size * static_cast<int64_t>(sizeof(int32_t)) +
                        static_cast<int64_t>(sizeof(PageHeader)) + drafters.block_bytes;
-  demand.max_drafts = drafters.max_drafts;
+  demand.max_draft_tokens = drafters.max_draft_tokens;
   if (groups.size() > 1) {
     demand.window_block_bytes = kv_bytes_per_block(groups[1], block_size);
     demand.window = groups[1].window;

@@ -16,13 +16,13 @@ struct KvDemand {
   int64_t block_bytes = 0;
   int64_t window_block_bytes = 0;  // windowed group; 0: the model has none
   int window = 0;                  // positions
-  int max_drafts = 0;
+  int max_draft_tokens = 0;
 };
 
 // Of drafters together.
 struct DrafterDemand {
-  int max_drafts = 0;       // the most of any
-  int64_t block_bytes = 0;  // sum of Drafter::bytes_per_block
+  int max_draft_tokens = 0;  // the most of any
+  int64_t block_bytes = 0;   // sum of Drafter::bytes_per_block
 };
 
 // Of a model's groups (see Model::kv_groups) and of the drafters, whose entries and tap pages have

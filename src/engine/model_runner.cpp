@@ -50,11 +50,11 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
           .max_rows = config.max_rows,
           .max_len = config.max_len + kMaxDrafts,
           .num_slots = memory.batch.num_slots,
-          .num_row_tables = num_row_tables(memory.limits().max_spans, config.max_drafts),
+          .num_row_tables = num_row_tables(memory.limits().max_spans, config.max_draft_tokens),
           .hidden_size = memory.result_limits().hidden,
           .with_logprobs = memory.result_limits().max_rows > 0,
           .max_mask_spans = config.with_grammars ? memory.limits().max_spans : 0,
-          .mask_rows_each = config.max_drafts + 1};
+          .mask_rows_each = config.max_draft_tokens + 1};
 }
 
 }  // namespace
@@ -101,15 +101,15 @@ Status ModelRunner::set_step_times(const CostTable* times) {
   graphs_.forget_drafts();
   step_times_ = times;
   if (times == nullptr || !config_.stages.is_last()) return {};
-  FT_CHECK(config_.max_drafts > 0);
+  FT_CHECK(config_.max_draft_tokens > 0);
   const size_t length = static_cast<size_t>(config_.max_rows) + 1;
   const int max_spans = memory_.limits().max_spans;
   size_t num_values = 0;
   for (int spans = 1;; spans = std::min(spans * 2, max_spans)) {
-    for (int drafts = 1; drafts <= config_.max_drafts; ++drafts) {
+    for (int drafts = 1; drafts <= config_.max_draft_tokens; ++drafts) {
       const std::vector<int32_t> row_ns = times->row_ns(spans, drafts, config_.max_rows);
       FT_CHECK(row_ns.size() == length);
-      const auto table = static_cast<size_t>(row_table(spans, drafts, config_.max_drafts));
+      const auto table = static_cast<size_t>(row_table(spans, drafts, config_.max_draft_tokens));
       std::copy(row_ns.begin(), row_ns.end(), scratch_.row_ns_host + table * length);
       num_values = (table + 1) * length;
     }
@@ -121,14 +121,14 @@ Status ModelRunner::set_step_times(const CostTable* times) {
 
 const int32_t* ModelRunner::row_ns(const DraftShape& shape) const {
   if (step_times_ == nullptr) return nullptr;
-  const int table = row_table(shape.max_spans, shape.num_passes, config_.max_drafts);
+  const int table = row_table(shape.max_spans, shape.num_draft_tokens, config_.max_draft_tokens);
   return scratch_.row_ns + int64_t{table} * (config_.max_rows + 1);
 }
 
 int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
   if (step_times_ == nullptr) return 0;
-  const int64_t ns =
-      step_times_->draft_ns(index, {shape.num_passes, shape.max_catch_up_rows, shape.max_spans});
+  const int64_t ns = step_times_->draft_ns(
+      index, {shape.num_draft_tokens, shape.max_catch_up_rows, shape.max_spans});
   return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));
 }
 
@@ -471,15 +471,15 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .index = index,
                    .masks = draft_masks(step)},
                   shape);
-  if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_passes);
+  if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_draft_tokens);
 }
 
 // A drafter without entries has no passes, and proposes without masks. Of several ranks the first
 // alone has masks, and all must have the same drafts.
 bool ModelRunner::mends(const Drafter& drafter, const StepShape& step,
                         const DraftShape& shape) const {
-  return (step.features & kHasGrammar) != 0 && !drafter.traits().has_kv && shape.num_passes > 0 &&
-         config_.comm == nullptr;
+  return (step.features & kHasGrammar) != 0 && !drafter.traits().has_kv &&
+         shape.num_draft_tokens > 0 && config_.comm == nullptr;
 }
 
 void ModelRunner::enqueue_mends(Queue& queue, int index, int num_drafts) {
@@ -503,7 +503,7 @@ int ModelRunner::num_mask_tickets(const StepPlan& plan) const {
   int count = 1;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DraftShape& drafts = shape.drafts[i];
-    if (drafts.max_catch_up_rows > 0) count += drafts.num_passes;
+    if (drafts.max_catch_up_rows > 0) count += drafts.num_draft_tokens;
     if (mends(*drafters_[i], shape, drafts)) ++count;
   }
   return count;

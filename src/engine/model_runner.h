@@ -31,7 +31,7 @@ struct ModelRunnerConfig {
   int max_len = 0;             // of the longest sequence
   int max_catch_up_rows = 0;   // of a drafter in one step
   bool with_grammars = false;  // steps may hold spans with grammars
-  int max_drafts = 0;          // of any drafter
+  int max_draft_tokens = 0;    // of any drafter
   // Time that a step waits for masks, in nanoseconds. Spans without theirs pause.
   int64_t mask_budget_ns = kMaskBudgetNs;
   int64_t draft_mask_budget_ns = kDraftMaskBudgetNs;

@@ -159,7 +159,7 @@ void OutputProcessor::change_totals(const RequestState& request, const Change& c
   std::lock_guard lock(totals_mutex_);
   change(totals_);
   const Sequence& sequence = request.sequence;
-  if (sequence.max_drafts > 0) change(drafter_totals_[static_cast<size_t>(sequence.drafter)]);
+  if (sequence.max_draft_tokens > 0) change(drafter_totals_[static_cast<size_t>(sequence.drafter)]);
 }
 
 int64_t OutputProcessor::num_finished() const {

@@ -31,12 +31,12 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
     SpanPlan& out = entry.spans[i];
     out = {.slot = sequence.slot,
            .num_tokens = span.num_tokens,
-           .max_drafts = span.max_drafts,
+           .max_verified = span.max_verified,
            .num_new_ids = 0,
            .token_offset = 0,
            .write_position = 0,
            .wants_all = span.wants_all ? 1 : 0,
-           .draft_limit = span.draft_limit,
+           .num_draft_tokens = span.num_draft_tokens,
            .draft_rows = span.draft_rows};
     if (span.first_new_id >= 0) {
       out.num_new_ids = span.num_new_ids();

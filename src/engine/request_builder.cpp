@@ -74,7 +74,7 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLim
 // Which drafter serves a request, and with how many drafts at most.
 struct DraftChoice {
   int drafter = 0;
-  int max_drafts = 0;
+  int max_draft_tokens = 0;
 };
 
 Result<int> find_drafter_of(const std::string& method, const std::vector<DrafterLimits>& drafters) {
@@ -127,7 +127,7 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
     return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +
                             "; this engine allows 0 to " + std::to_string(most));
   }
-  if (speculative.enabled.value_or(!pools)) choice.max_drafts = wanted;
+  if (speculative.enabled.value_or(!pools)) choice.max_draft_tokens = wanted;
   return choice;
 }
 
@@ -137,8 +137,8 @@ Result<std::vector<int32_t>> prediction_ids(const Request& request, const SlotLe
                                             const Tokenizer* tokenizer) {
   std::vector<int32_t> ids = request.prediction_token_ids;
   FT_RETURN_IF_ERROR(check_ids(ids, "prediction", limits));
-  const bool looks_up =
-      lengths.max_drafts > 0 && limits.drafters[static_cast<size_t>(lengths.drafter)].looks_up;
+  const bool looks_up = lengths.max_draft_tokens > 0 &&
+                        limits.drafters[static_cast<size_t>(lengths.drafter)].looks_up;
   if (!looks_up) return std::vector<int32_t>{};
   if (ids.empty() && !request.prediction.empty() && tokenizer != nullptr) {
     FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prediction, false));
@@ -184,7 +184,7 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
                    const RequestLimits& limits, const Request& request, Sequence& sequence) {
   sequence.prompt_len = lengths.prompt_len;
   sequence.max_len = lengths.max_len;
-  sequence.max_drafts = lengths.max_drafts;
+  sequence.max_draft_tokens = lengths.max_draft_tokens;
   sequence.drafter = lengths.drafter;
   sequence.priority = request.priority;
   sequence.cache_salt =
@@ -235,7 +235,7 @@ SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice
   return {
       .prompt_len = prompt_len,
       .max_len = static_cast<int>(std::min<int64_t>(limits.max_model_len, prompt_len + max_tokens)),
-      .max_drafts = draft.max_drafts,
+      .max_draft_tokens = draft.max_draft_tokens,
       .drafter = draft.drafter};
 }
 

@@ -112,7 +112,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .min_len = static_cast<int32_t>(std::min<int64_t>(
                        lengths.max_len, int64_t{lengths.prompt_len} + sampling.min_tokens)),
                    .max_len = lengths.max_len,
-                   .max_drafts = lengths.max_drafts,
+                   .max_draft_tokens = lengths.max_draft_tokens,
                    .drafter = lengths.drafter,
                    .num_logprobs = device_logprobs(sampling, limits),
                    .num_logit_bias = static_cast<int32_t>(sampling.logit_bias.size()),

@@ -20,7 +20,7 @@ struct SlotWishes {
 struct SlotLengths {
   int prompt_len = 0;
   int max_len = 0;
-  int max_drafts = 0;
+  int max_draft_tokens = 0;
   int drafter = 0;
 };
 

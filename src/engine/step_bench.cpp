@@ -20,7 +20,7 @@ SlotParams greedy_params(int max_len) {
   params.repetition_penalty = 1;
   params.prompt_len = 1;
   params.max_len = max_len;
-  params.max_drafts = kMaxDrafts;
+  params.max_draft_tokens = kMaxDrafts;
   params.num_logprobs = kNoLogprobs;
   return params;
 }
@@ -138,7 +138,7 @@ void StepBench::write_plan(uint64_t step) {
     entry.spans[i] = {};
     entry.spans[i].slot = static_cast<int32_t>(i);
     entry.spans[i].num_tokens = prompt ? sequences_[i].rows : 1;
-    entry.spans[i].max_drafts = prompt ? 0 : sequences_[i].rows - 1;
+    entry.spans[i].max_verified = prompt ? 0 : sequences_[i].rows - 1;
   }
 }
 

@@ -39,7 +39,7 @@ SlotParams plain_params(int drafter, int max_len) {
   params.repetition_penalty = 1;
   params.prompt_len = 1;
   params.max_len = max_len;
-  params.max_drafts = kMaxDrafts;
+  params.max_draft_tokens = kMaxDrafts;
   params.drafter = drafter;
   params.num_logprobs = kNoLogprobs;
   return params;
@@ -57,10 +57,10 @@ StepProfile::StepProfile(Device& device, Queue& queue, ModelRunner& runner, Step
       pinned_(device, MemoryKind::kPinned) {
   int longest = config_.max_len;
   for (const Drafter* drafter : drafters_) {
-    max_drafts_ = std::max(max_drafts_, drafter->traits().max_drafts);
+    max_draft_tokens_ = std::max(max_draft_tokens_, drafter->traits().max_draft_tokens);
     longest = std::min(longest, drafter->traits().max_len);
   }
-  longest_ = std::max(longest - max_drafts_ - 2, 1);
+  longest_ = std::max(longest - max_draft_tokens_ - 2, 1);
   context_ = std::min(longest_, kContext);
   if (takes_turns()) return;
   int num_blocks = config_.num_blocks;
@@ -97,7 +97,7 @@ void StepProfile::add_curves() {
     return Batch{.num_seqs = num_seqs,
                  .num_drafts = 0,
                  .drafter = drafter,
-                 .draft_limit = limit,
+                 .num_draft_tokens = limit,
                  .catch_up = catch_up};
   };
   curves_.push_back({.most = std::min(config_.max_rows, target_batch(config_.max_rows).num_rows()),
@@ -112,7 +112,7 @@ void StepProfile::add_curves() {
     };
     const double seconds = config_.seconds / (traits.has_kv ? 6 : 2);
     if (traits.has_kv) {
-      const int each = std::min(traits.max_drafts + 1, context_);
+      const int each = std::min(traits.max_draft_tokens + 1, context_);
       const int most_rows =
           std::min(each * most_seqs(batch_of(i, 1, each, 0)), config_.max_catch_up_rows);
       const auto rows_batch = [=, this](int rows) {
@@ -124,7 +124,7 @@ void StepProfile::add_curves() {
       curves_.push_back({CurveKind::kOnePass, i, most_seqs_here, seconds, passes(1), {}});
     }
     curves_.push_back(
-        {CurveKind::kAllPasses, i, most_seqs_here, seconds, passes(traits.max_drafts), {}});
+        {CurveKind::kAllPasses, i, most_seqs_here, seconds, passes(traits.max_draft_tokens), {}});
   }
 }
 
@@ -133,8 +133,8 @@ Status StepProfile::add_verify_curves() {
   const auto batch_of = [](int num_drafts, bool idle, int seqs) {
     return Batch{.num_seqs = seqs, .num_drafts = num_drafts, .idle = idle};
   };
-  const std::vector<int> counts = profile_drafts(max_drafts_);
-  const int most_seqs_here = most_seqs(batch_of(max_drafts_, false, 1));
+  const std::vector<int> counts = profile_drafts(max_draft_tokens_);
+  const int most_seqs_here = most_seqs(batch_of(max_draft_tokens_, false, 1));
   for (const int factor : {2, 4}) {
     std::vector<Curve> curves;
     int64_t expected = 0;
@@ -170,7 +170,7 @@ Status StepProfile::add_verify_curves() {
 Status StepProfile::add_context_curves() {
   const int far = std::min(longest_, kFarContext);
   if (far < 2 * context_ || config_.seconds <= 0) return {};
-  const int most_drafts = std::min(max_drafts_, config_.max_rows - 1);
+  const int most_drafts = std::min(max_draft_tokens_, config_.max_rows - 1);
   Batch batch{.num_drafts = most_drafts, .known = far};
   batch.num_seqs = std::min({most_seqs(batch), kFarSeqs, config_.max_rows / (most_drafts + 1)});
   int64_t far_ns = 0;  // what one far sequence takes longer, without drafts
@@ -347,11 +347,12 @@ CostTable StepProfile::step_times() const {
       for (const auto& [size, ns] : found) drafter.catch_up.add(size, ns);
     } else if (!traits.has_kv) {
       for (const auto& [size, ns] : found) drafter.pass.add(size, ns);
-    } else if (traits.max_drafts > 1) {
+    } else if (traits.max_draft_tokens > 1) {
       for (const auto& [size, ns] : found) {
         const auto one = one_pass.find(size);
         if (one == one_pass.end()) continue;
-        drafter.pass.add(size, std::max<int64_t>(ns - one->second, 0) / (traits.max_drafts - 1));
+        drafter.pass.add(size,
+                         std::max<int64_t>(ns - one->second, 0) / (traits.max_draft_tokens - 1));
       }
     }
   }
@@ -374,7 +375,7 @@ StepProfile::Written StepProfile::written(const Batch& batch) const {
   const int size = memory_.batch.block_size;
   const int known = known_tokens(batch);
   const int begin = batch.known > 0 ? 0 : std::max(0, known - std::max(1, batch.catch_up));
-  const int end = known + max_drafts_ + 1;
+  const int end = known + max_draft_tokens_ + 1;
   return {begin / size, std::min(end / size, memory_.batch.max_blocks - 1)};
 }
 
@@ -391,14 +392,14 @@ int StepProfile::most_seqs(const Batch& batch) const {
 StepProfile::Batch StepProfile::target_batch(int num_rows) const {
   Batch batch;
   const int most = most_seqs(batch);
-  for (int drafts = max_drafts_; drafts >= 0; --drafts) {
+  for (int drafts = max_draft_tokens_; drafts >= 0; --drafts) {
     if (num_rows % (drafts + 1) != 0 || num_rows / (drafts + 1) > most) continue;
     batch.num_seqs = num_rows / (drafts + 1);
     batch.num_drafts = drafts;
     return batch;
   }
-  batch.num_seqs = std::clamp((num_rows + max_drafts_) / (max_drafts_ + 1), 1, most);
-  batch.num_drafts = std::clamp(num_rows / batch.num_seqs - 1, 0, max_drafts_);
+  batch.num_seqs = std::clamp((num_rows + max_draft_tokens_) / (max_draft_tokens_ + 1), 1, most);
+  batch.num_drafts = std::clamp(num_rows / batch.num_seqs - 1, 0, max_draft_tokens_);
   return batch;
 }
 
@@ -457,22 +458,22 @@ StepPlan StepProfile::encode(const Batch& batch) {
   StepPlan plan;
   plan.step = step_;
   plan.num_rows = plan.num_logits_rows = batch.num_rows();
-  if (batch.catch_up > 0 || batch.draft_limit > 0) {
-    plan.drafts[static_cast<size_t>(batch.drafter)] = {batch.draft_limit,
-                                                       batch.num_seqs * batch.catch_up,
-                                                       batch.draft_limit > 0 ? batch.num_seqs : 0};
+  if (batch.catch_up > 0 || batch.num_draft_tokens > 0) {
+    plan.drafts[static_cast<size_t>(batch.drafter)] = {
+        batch.num_draft_tokens, batch.num_seqs * batch.catch_up,
+        batch.num_draft_tokens > 0 ? batch.num_seqs : 0};
   }
   const PlanView entry = runner_.entry(step_);
   *entry.header = {step_, batch.num_seqs, 0, 0, 0, 0};
   for (int i = 0; i < batch.num_seqs; ++i) {
     entry.spans[i] = {.slot = i,
                       .num_tokens = 1,
-                      .max_drafts = batch.num_drafts,
+                      .max_verified = batch.num_drafts,
                       .num_new_ids = 0,
                       .token_offset = 0,
                       .write_position = 0,
                       .wants_all = 0,
-                      .draft_limit = batch.draft_limit,
+                      .num_draft_tokens = batch.num_draft_tokens,
                       .draft_rows = batch.catch_up};
   }
   return plan;

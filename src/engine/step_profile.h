@@ -62,9 +62,9 @@ class StepProfile {
     int num_seqs = 1;
     int num_drafts = 0;  // verified for each
     int drafter = 0;
-    int draft_limit = 0;  // proposed for each
-    int catch_up = 0;     // entries that each lacks
-    bool idle = false;    // num_drafts are room only
+    int num_draft_tokens = 0;  // proposed for each
+    int catch_up = 0;          // entries that each lacks
+    bool idle = false;         // num_drafts are room only
     int known = 0;  // tokens that each knows, in blocks of its own; 0: as all, in the null block
     int num_rows() const { return num_seqs * (num_drafts + 1); }
   };
@@ -133,7 +133,7 @@ class StepProfile {
   SlotState* states_ = nullptr;   // [num_slots] as the next step finds them
   SlotParams* params_ = nullptr;  // [num_slots]
   int32_t* tables_ = nullptr;     // [num_slots, max_blocks] parts of block tables
-  int max_drafts_ = 0;
+  int max_draft_tokens_ = 0;
   int longest_ = 1;               // tokens that a sequence may know
   int context_ = 1;               // known tokens of each sequence
   DraftRates* priors_ = nullptr;  // [kMaxDrafters] those of the requests, while a turn lasts

@@ -40,7 +40,7 @@ size_t StepShapeHash::operator()(const StepShape& shape) const {
                   static_cast<uint64_t>(shape.launch) << 24 |
                   static_cast<uint64_t>(shape.part) << 16 | shape.features;
   for (const DraftShape& draft : shape.drafts) {
-    const auto word = static_cast<uint64_t>(draft.num_passes) << 48 |
+    const auto word = static_cast<uint64_t>(draft.num_draft_tokens) << 48 |
                       static_cast<uint64_t>(draft.max_catch_up_rows) << 16 |
                       static_cast<uint64_t>(draft.max_spans);
     // Knuth's multiplicative step mixes the words.
@@ -81,21 +81,21 @@ StepLaunch StepShapes::launch_of(int rows, bool decodes) const {
 int StepShapes::most_decoding_rows() const {
   int rows_each = 1;
   for (const DrafterTraits& traits : traits_) {
-    rows_each = std::max(rows_each, traits.max_drafts + 1);
+    rows_each = std::max(rows_each, traits.max_draft_tokens + 1);
   }
   return std::min(max_spans_ * rows_each, max_rows_);
 }
 
 DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) const {
   DraftShape shape;
-  const bool drafts = use.num_passes > 0 && use.num_spans > 0;
+  const bool drafts = use.num_draft_tokens > 0 && use.num_spans > 0;
   if (!traits.has_kv) {
     // Its time hardly depends on the bounds, but what its drafts cost depends on the sequences.
-    if (drafts) shape = {traits.max_drafts, 0, bucket(use.num_spans, max_spans_)};
+    if (drafts) shape = {traits.max_draft_tokens, 0, bucket(use.num_spans, max_spans_)};
     return shape;
   }
   if (drafts) {
-    shape.num_passes = use.num_passes;
+    shape.num_draft_tokens = use.num_draft_tokens;
     shape.max_spans = bucket(use.num_spans, max_spans_);
   }
   if (use.catch_up_rows > 0) {
@@ -108,16 +108,17 @@ DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) cons
 // lacks two of them.
 std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
   const DrafterTraits& traits = traits_[static_cast<size_t>(drafter)];
-  const int rows_each = traits.max_drafts + 1;
+  const int rows_each = traits.max_draft_tokens + 1;
   const int entries_each = traits.keeps_written ? std::min(rows_each, 2) : rows_each;
   std::vector<StepShape> shapes;
   for (int seqs = 1; seqs <= max_spans_ && seqs * rows_each <= max_rows_; seqs *= 2) {
     StepShape& shape = shapes.emplace_back();
     shape.max_rows = row_bucket(seqs * rows_each);
     shape.launch = launch_of(shape.max_rows, true);
-    shape.drafts[static_cast<size_t>(drafter)] = of(
-        {.num_passes = traits.max_drafts, .catch_up_rows = seqs * entries_each, .num_spans = seqs},
-        traits);
+    shape.drafts[static_cast<size_t>(drafter)] = of({.num_draft_tokens = traits.max_draft_tokens,
+                                                     .catch_up_rows = seqs * entries_each,
+                                                     .num_spans = seqs},
+                                                    traits);
   }
   return shapes;
 }

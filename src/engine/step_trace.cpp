@@ -21,12 +21,12 @@ TraceDetails step_details(const StepPlan& plan) {
   DraftUse all;
   for (const DraftUse& use : plan.drafts) {
     all.num_spans += use.num_spans;
-    all.num_passes = std::max(all.num_passes, use.num_passes);
+    all.num_draft_tokens = std::max(all.num_draft_tokens, use.num_draft_tokens);
     all.catch_up_rows += use.catch_up_rows;
   }
   return {&kNames,
           {static_cast<int32_t>(plan.spans.size()), plan.num_rows, plan.num_new_ids, all.num_spans,
-           all.num_passes, all.catch_up_rows}};
+           all.num_draft_tokens, all.catch_up_rows}};
 }
 
 Result<std::unique_ptr<StepTrace>> StepTrace::start(const std::string& path, Device& device,

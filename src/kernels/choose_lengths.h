@@ -5,7 +5,7 @@
 
 namespace foretoken {
 
-// Step part 9a: how many drafts each slot gets next, 0 .. its span's draft_limit, after its
+// Step part 9a: how many drafts each slot gets next, 0 .. its span's num_draft_tokens, after its
 // acceptance statistics have taken in the step's results. For each span of the plan whose slot
 // drafts with `drafter` (spec/acceptance_rates.h and
 // spec/length_choice.h have the arithmetic):
@@ -18,7 +18,7 @@ namespace foretoken {
 //    together, by 1 / min(num_rated + 4, 64) a verification; a slot whose num_rated is 0 starts
 //    from them, or from 0.7 where there are none. Slots with a prediction start from 0.7 and leave
 //    the prior alone.
-//  - the most that it can use: min(draft_limit, its max_drafts, max_len - len - 1,
+//  - the most that it can use: min(num_draft_tokens, its max_draft_tokens, max_len - len - 1,
 //    draft_max_len - len + 1); 0 when it has ended, pools or has not sampled. A slot at 0 drafts
 //    for 64 tokens or more gets at least one where it can use one (probe). Where the slots of the
 //    drafter had none for 64 tokens together, the one of them that goes longest without gets one
@@ -29,8 +29,8 @@ namespace foretoken {
 //    whole plan that sampled and go on, whatever their drafter; survival of draft i = product
 //    of rates up to i, quantised to 256 levels; drafts of a level are taken together, from the
 //    highest down; the fewest of equals. Otherwise each gets the most that it can use.
-// draft.wanted of those slots is set. All in integers, so that the choice depends on device state
-// and plan alone.
+// draft.num_draft_tokens of those slots is set. All in integers, so that the choice depends on
+// device state and plan alone.
 struct ChooseLengthsArgs {
   static constexpr Op kOp = Op::kChooseLengths;
   const void* plan;

@@ -9,11 +9,11 @@ namespace foretoken {
 // order. For a span of slot s, unless s is finished (then it gets no rows):
 //   n = min(num_tokens, len - computed); rows for positions computed .. computed + n - 1 take their
 //   ids from the token pages;
-//   when computed + n == len: drafts d = min(num_drafts, span.max_drafts) add d rows with positions
-//   len .. len + d - 1 and the drafts' ids, and the last known row and all draft rows want logits;
-//   otherwise no row wants logits;
-//   with wants_all every row of known tokens wants logits too, ahead of those above; the rows whose
-//   next token is known are counted in num_scored. A pooling slot gets no drafts and no logits.
+//   when computed + n == len: drafts d = min(num_drafts, span.max_verified) add d rows with
+//   positions len .. len + d - 1 and the drafts' ids, and the last known row and all draft rows
+//   want logits; otherwise no row wants logits; with wants_all every row of known tokens wants
+//   logits too, ahead of those above; the rows whose next token is known are counted in num_scored.
+//   A pooling slot gets no drafts and no logits.
 // kv_slot and window_slot come from the block tables. Rows from num_rows to max_rows become
 // harmless padding: id 0, position 0, null slot, KV slot 0 (in the null block). Rows beyond
 // max_rows or logits rows beyond max_logits_rows are a defect of the plan: the span gets no rows.

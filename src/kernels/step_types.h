@@ -37,7 +37,7 @@ struct SlotParams {
   int32_t prompt_len;         // tokens before it are the prompt, from it on the output
   int32_t min_len;            // prompt length + min_tokens: below it no stop id can be sampled
   int32_t max_len;            // prompt length + max_tokens, at most max_model_len
-  int32_t max_drafts;         // the request's own bound; 0: no speculation
+  int32_t max_draft_tokens;   // the request's own bound; 0: no speculation
   int32_t drafter;            // which of the engine's drafters proposes for it
   int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
   int32_t num_logit_bias;     // entries of SlotLists::logit_bias
@@ -77,7 +77,7 @@ struct DraftState : DraftRates {
   int32_t computed;  // entries before it are exact; 0 also: to be found in the page headers
   int32_t written;   // entries [computed, written) belong to the drafts of the last proposal and
                      // are exact where those are accepted; 0: none
-  int32_t wanted;    // drafts to propose at the end of this step; set by choose_lengths
+  int32_t num_draft_tokens;  // to propose at the end of this step; set by choose_lengths
 };
 
 // The truth about a sequence; lives on the device and is written only by queue ops.
@@ -133,19 +133,19 @@ struct PlanHeader {
 };
 
 // The rows of one sequence in this step: positions [computed, computed + num_tokens) of its known
-// tokens, then, when those reach the last known token, up to max_drafts drafts. Reaching the last
+// tokens, then, when those reach the last known token, up to max_verified drafts. Reaching the last
 // known token is what makes rows want logits; there is no prefill and no decode.
 struct SpanPlan {
   int32_t slot;
   int32_t num_tokens;
-  int32_t max_drafts;
+  int32_t max_verified;
   int32_t num_new_ids;     // ids in PlanView::tokens to write to the token pages; 0 or num_tokens,
                            // and one more behind a chunk whose last row is scored
   int32_t token_offset;    // where they start
   int32_t write_position;  // KV position of the first of them
   int32_t wants_all;       // 1: every row wants logits (prompt logprobs)
-  int32_t draft_limit;     // most drafts to propose at the end of the step; 0: none
-  int32_t draft_rows;      // most entries of the drafter's KV to catch up at the end of the step
+  int32_t num_draft_tokens;  // most drafts to propose at the end of the step; 0: none
+  int32_t draft_rows;        // most entries of the drafter's KV to catch up at the end of the step
 };
 
 // Resets a slot before the spans are looked at.

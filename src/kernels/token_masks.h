@@ -105,8 +105,8 @@ struct ExportSpansArgs {
 
 // Drafts of the slot that its grammar may mend.
 FT_HD inline int32_t num_mended(const SlotState& state, int32_t most) {
-  if (state.computed != state.len - 1 || state.draft.wanted <= 0) return 0;
-  return state.draft.wanted < most ? state.draft.wanted : most;
+  if (state.computed != state.len - 1 || state.draft.num_draft_tokens <= 0) return 0;
+  return state.draft.num_draft_tokens < most ? state.draft.num_draft_tokens : most;
 }
 
 // Whether the span's masks are wanted.
@@ -120,7 +120,7 @@ FT_HD inline bool wants_masks(const BatchState& batch, const SpanState& span, in
     return false;
   }
   return most_mended > 0 ? num_mended(state, most_mended) > 0
-                         : state.draft.wanted > state.num_drafts;
+                         : state.draft.num_draft_tokens > state.num_drafts;
 }
 
 void export_spans(Queue& queue, const ExportSpansArgs& args);

@@ -35,18 +35,18 @@ int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
 
 int DraftLedger::hoped_limit(const Sequence& sequence) const {
   if (!drafts(sequence)) return 0;
-  const int granted = purses_[static_cast<size_t>(sequence.drafter)].grant.limit;
+  const int granted = purses_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
   const int left = drafts_left(sequence, sequence.len_floor() + 1);
-  return std::max(0, std::min({granted, sequence.max_drafts, left}));
+  return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
 }
 
-int DraftLedger::positions_ahead(const Sequence& sequence, int draft_limit) const {
-  return keeps_entries(sequence) ? std::max(0, draft_limit - 1) : 0;
+int DraftLedger::positions_ahead(const Sequence& sequence, int num_draft_tokens) const {
+  return keeps_entries(sequence) ? std::max(0, num_draft_tokens - 1) : 0;
 }
 
 int DraftLedger::max_positions_ahead() const {
   int most = 0;
-  for (const Purse& purse : purses_) most = std::max(most, purse.grant.limit - 1);
+  for (const Purse& purse : purses_) most = std::max(most, purse.grant.num_draft_tokens - 1);
   return most;
 }
 
@@ -73,7 +73,7 @@ int DraftLedger::rows_wanted(const Span& span) const {
   if (!is_ready(span)) return lacks;
   // Of the accepted drafts and the id behind them; a drafter that keeps what it wrote lacks that id
   // and, as it is never fed, the last draft.
-  const int fresh = span.max_drafts + 1;
+  const int fresh = span.max_verified + 1;
   return std::min(lacks, drafter_of(sequence).keeps_written ? std::min(fresh, 2) : fresh);
 }
 
@@ -107,21 +107,21 @@ void DraftLedger::deal_to(Span& span, StepPlan& plan) {
   if (purse.num_spans > 0 && (!has_kv || worth_rows(span, purse.grant))) {
     span.draft_rows = std::min(wanted, purse.num_rows);
   } else {
-    span.draft_limit = 0;
+    span.num_draft_tokens = 0;
   }
-  if (span.draft_rows < wanted) span.draft_limit = 0;
-  if (span.draft_rows == 0 && span.draft_limit == 0) return;
+  if (span.draft_rows < wanted) span.num_draft_tokens = 0;
+  if (span.draft_rows == 0 && span.num_draft_tokens == 0) return;
   purse.num_rows -= span.draft_rows;
   --purse.num_spans;
   DraftUse& use = plan.drafts[static_cast<size_t>(sequence.drafter)];
-  use.num_passes = std::max(use.num_passes, span.draft_limit);
+  use.num_draft_tokens = std::max(use.num_draft_tokens, span.num_draft_tokens);
   use.catch_up_rows += span.draft_rows;
-  if (span.draft_limit > 0) ++use.num_spans;
+  if (span.num_draft_tokens > 0) ++use.num_spans;
 }
 
 void DraftLedger::settle(const Span& span) const {
   Sequence& sequence = *span.sequence;
-  sequence.draft_bound = span.draft_limit;
+  sequence.draft_bound = span.num_draft_tokens;
   if (!keeps_entries(sequence)) return;
   const bool caught_up = span.draft_rows == rows_wanted(span);
   const int known = span.samples ? sequence.sure_len() : sequence.num_scheduled;
@@ -152,7 +152,8 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
     ++own.num_ready;
     return;
   }
-  const int most = sequence.len_bound() + std::min(sequence.max_drafts, sequence.draft_bound) + 1;
+  const int most =
+      sequence.len_bound() + std::min(sequence.max_draft_tokens, sequence.draft_bound) + 1;
   const int lacks = missing(sequence, std::min(most, sequence.max_len));
   const auto index = static_cast<size_t>(class_of(sequence, lacks));
   ++own.num_resting[index];

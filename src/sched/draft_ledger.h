@@ -29,10 +29,10 @@ class DraftLedger {
   // Most drafts that a sampling span of the sequence, not booked yet, can hope to propose.
   int hoped_limit(const Sequence& sequence) const;
   // Positions behind the known ids whose entries proposing so many drafts writes.
-  int positions_ahead(const Sequence& sequence, int draft_limit) const;
+  int positions_ahead(const Sequence& sequence, int num_draft_tokens) const;
   // Of any sequence of the step.
   int max_positions_ahead() const;
-  // Settles draft_limit (what was hoped for until now) and draft_rows of the plan's spans, all
+  // Settles num_draft_tokens (what was hoped for until now) and draft_rows of the plan's spans, all
   // booked, and what follows for their sequences.
   void deal(StepPlan& plan);
 
@@ -61,7 +61,7 @@ class DraftLedger {
   };
 
   bool drafts(const Sequence& sequence) const {
-    return sequence.max_drafts > 0 && !sequence.pools &&
+    return sequence.max_draft_tokens > 0 && !sequence.pools &&
            sequence.drafter < static_cast<int>(drafters_.size());
   }
   const SchedulerDrafter& drafter_of(const Sequence& sequence) const {

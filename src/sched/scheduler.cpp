@@ -85,7 +85,7 @@ void Scheduler::describe(BatchDemand& demand) const {
   const Sequence& first = *waiting_.front();
   demand.num_counted += std::min(num_coming, room);
   demand.num_tokens += int64_t{first.prompt_len} * std::min(num_coming, room);
-  if (first.max_drafts == 0 || first.pools || first.drafter >= kMaxDrafters) return;
+  if (first.max_draft_tokens == 0 || first.pools || first.drafter >= kMaxDrafters) return;
   if (first.is_predicted) return;
   demand.drafters[static_cast<size_t>(first.drafter)].num_coming += std::min(num_coming, room);
 }
@@ -236,8 +236,8 @@ Span Scheduler::next_token(Sequence& sequence, const StepPlan& plan) const {
   span.num_tokens = 1;
   span.samples = true;
   const int budget = std::min(row_budget(plan), logits_budget(plan)) - 1 - num_behind(plan);
-  span.max_drafts =
-      std::max(0, std::min({sequence.max_drafts, sequence.draft_bound, room - 1, budget}));
+  span.max_verified =
+      std::max(0, std::min({sequence.max_draft_tokens, sequence.draft_bound, room - 1, budget}));
   return span;
 }
 
@@ -248,14 +248,14 @@ Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
   const auto reach = [&]() -> KvBlocks::Reach {
     const int end = sequence.num_scheduled + span.num_tokens;
     if (!span.samples) return {sequence.num_scheduled + span.num_new_ids(), end};
-    const int rows_end = sequence.len_bound() + span.max_drafts;
-    const int ids_end = rows_end + 1 + drafts_.positions_ahead(sequence, span.draft_limit);
+    const int rows_end = sequence.len_bound() + span.max_verified;
+    const int ids_end = rows_end + 1 + drafts_.positions_ahead(sequence, span.num_draft_tokens);
     return {std::min(ids_end, sequence.max_len), std::min(rows_end, sequence.max_len)};
   };
   const auto fits = [&] { return kv_.reserve(sequence, reach(), plan); };
-  span.draft_limit = span.samples ? drafts_.hoped_limit(sequence) : 0;
+  span.num_draft_tokens = span.samples ? drafts_.hoped_limit(sequence) : 0;
   bool placed = fits();
-  for (int* given_up : {&span.draft_limit, &span.max_drafts}) {
+  for (int* given_up : {&span.num_draft_tokens, &span.max_verified}) {
     if (placed || *given_up == 0) continue;
     *given_up = 0;
     placed = fits();
@@ -282,7 +282,7 @@ void Scheduler::book(StepPlan& plan, const Span& span) {
   if (span.samples) {
     sequence.caught_up = true;
     ++sequence.num_sampling;
-    sequence.inflight_bound += span.max_drafts + 1;
+    sequence.inflight_bound += span.max_verified + 1;
   }
   ++sequence.num_inflight;
   sequence.last_plan = num_plans_;
@@ -388,7 +388,7 @@ SequenceEvent Scheduler::reconcile(const Span& span, const Outcome& outcome) {
   --sequence.num_inflight;
   if (span.samples) {
     --sequence.num_sampling;
-    sequence.inflight_bound -= span.max_drafts + 1;
+    sequence.inflight_bound -= span.max_verified + 1;
   }
   if (sequence.state == SequenceState::kFinished) {
     if (sequence.num_inflight > 0) return SequenceEvent::kContinues;

@@ -24,7 +24,7 @@ struct Sequence {
   int prompt_len = 0;
   int max_len = 0;            // prompt + max_tokens, at most max_model_len; the prompt with `pools`
   int min_len = 0;            // it ends before only when it is given up; 0: nothing is known
-  int max_drafts = 0;         // drafts a step at most, 0: no speculation
+  int max_draft_tokens = 0;   // drafts a step at most, 0: no speculation
   int drafter = 0;            // index of the drafter that serves it
   bool is_predicted = false;  // that drafter looks up a prediction of its output
   uint64_t cache_salt = 0;

@@ -95,7 +95,7 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   facts.model_names = context.config.model_names;
   for (const DrafterInfo& drafter : info.drafters) {
     facts.drafters.push_back(drafter.name);
-    facts.max_drafts = std::max(facts.max_drafts, drafter.num_speculative_tokens);
+    facts.max_draft_tokens = std::max(facts.max_draft_tokens, drafter.num_speculative_tokens);
   }
   facts.vocab_size = info.vocab_size;
   facts.max_model_len = info.max_model_len;

@@ -15,7 +15,7 @@ struct OpenApiFacts {
   bool fills_gaps = false;        // /infill does more than say that it cannot
   std::vector<std::string> model_names = {};
   std::vector<std::string> drafters = {};  // as requests name them
-  int max_drafts = 0;                      // of any of them
+  int max_draft_tokens = 0;                // of any of them
   int vocab_size = INT_MAX;
   int max_logprobs = INT_MAX;
   int max_model_len = INT_MAX;

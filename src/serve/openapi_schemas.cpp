@@ -354,7 +354,7 @@ json speculative(const OpenApiFacts& facts) {
     off["description"] = kDescription;
     return off;
   }
-  json number = {{"type", "integer"}, {"minimum", 0}, {"maximum", facts.max_drafts}};
+  json number = {{"type", "integer"}, {"minimum", 0}, {"maximum", facts.max_draft_tokens}};
   json on = object({{"enum", {true, nullptr}}}, or_null(std::move(number)),
                    or_null({{"enum", facts.drafters}}));
   return {{"description", kDescription}, {"anyOf", {std::move(on), std::move(off)}}};

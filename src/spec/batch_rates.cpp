@@ -28,8 +28,8 @@ struct Windows {
 
 }  // namespace
 
-void BatchResults::add(int max_drafts, int num_drafted, int num_accepted) {
-  if (max_drafts > 0 && num_drafted == 0) ++num_idle;
+void BatchResults::add(int max_verified, int num_drafted, int num_accepted) {
+  if (max_verified > 0 && num_drafted == 0) ++num_idle;
   for (int i = 0; i < std::min(num_accepted + 1, num_drafted); ++i) {
     ++reached[static_cast<size_t>(i)];
     if (i < num_accepted) ++accepted[static_cast<size_t>(i)];
@@ -41,7 +41,7 @@ BatchRates::BatchRates() {
   weights_.fill(spec::RateConstants::kFirstWeight);
 }
 
-void BatchRates::take_in(const BatchResults& results, bool rests, int num_drafts) {
+void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_tokens) {
   using spec::moved_rate;
   const int64_t memory = rests ? Windows::kRestingMemory : Windows::kMemory;
   const int64_t recovery = rests ? Windows::kRestingRecovery : Windows::kRecovery;
@@ -50,7 +50,7 @@ void BatchRates::take_in(const BatchResults& results, bool rests, int num_drafts
   share_ = rests ? moved_rate<int64_t>(share_, kOne, 1, Windows::kShareRecovery)
                  : moved_rate<int64_t>(share_, num_drafting * kOne, num_spans,
                                        std::max(num_spans, Windows::kShareMemory));
-  for (size_t i = 0; i < static_cast<size_t>(num_drafts); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(max_draft_tokens); ++i) {
     const int64_t reached = results.reached[i];
     int64_t& rate = rates_[i];
     const int64_t before = i > 0 ? rates_[i - 1] : 0;

@@ -13,7 +13,7 @@ struct BatchResults {
   int num_idle = 0;  // spans with room for drafts that had none
 
   // One span, which had room for so many drafts.
-  void add(int max_drafts, int num_drafted, int num_accepted);
+  void add(int max_verified, int num_drafted, int num_accepted);
 };
 
 // Acceptance over all sequences of a drafter as the host learns it, from results that are some
@@ -27,7 +27,7 @@ class BatchRates {
 
   // Takes in the results of one step. `rests`: the drafter was not in use, and what came is from
   // probes.
-  void take_in(const BatchResults& results, bool rests, int num_drafts);
+  void take_in(const BatchResults& results, bool rests, int max_draft_tokens);
 
   // Of `limit` drafts, those that are accepted where any are verified, in 1/kOne.
   int64_t expected_drafts(int limit) const;

@@ -60,8 +60,9 @@ int64_t TimeCurve::at(int size) const {
 int64_t CostTable::draft_ns(int index, const DraftUse& use) const {
   const DrafterTimes& times = drafters[static_cast<size_t>(index)];
   const int64_t first = times.catch_up.at(use.catch_up_rows);
-  if (use.num_passes == 0) return first;
-  const int num_passes = times.one_pass ? 1 : use.num_passes - (times.catch_up.empty() ? 0 : 1);
+  if (use.num_draft_tokens == 0) return first;
+  const int num_passes =
+      times.one_pass ? 1 : use.num_draft_tokens - (times.catch_up.empty() ? 0 : 1);
   return first + num_passes * times.pass.at(use.num_spans);
 }
 

@@ -50,9 +50,9 @@ struct DrafterTimes {
   TimeCurve catch_up;     // first pass by its rows; empty: the drafter has no KV
   TimeCurve pass;         // one later pass (with one_pass, the only one) by sequences
   // Whether they can tell the cost of proposals of such a drafter.
-  bool covers(bool has_kv, bool is_one_pass, int max_drafts) const {
+  bool covers(bool has_kv, bool is_one_pass, int max_draft_tokens) const {
     return one_pass == is_one_pass && catch_up.empty() != has_kv &&
-           !(pass.empty() && (!has_kv || max_drafts > 1));
+           !(pass.empty() && (!has_kv || max_draft_tokens > 1));
   }
   bool operator==(const DrafterTimes&) const = default;
 };

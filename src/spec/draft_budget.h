@@ -39,8 +39,8 @@ struct BatchDemand {
 
 // What the length policy grants the spans of one drafter in a step.
 struct DraftGrant {
-  int limit = 0;          // most drafts a sequence; 0 with rows: entries are caught up only
-  int catch_up_rows = 0;  // of all its spans together; 0: the drafter rests, unless it has no KV
+  int num_draft_tokens = 0;  // most drafts a sequence; 0 with rows: entries are caught up only
+  int catch_up_rows = 0;     // of all its spans together; 0: the drafter rests, unless it has no KV
   // Spans with rows or drafts at most; those that are ready go first.
   int max_spans = std::numeric_limits<int>::max();
   // A sequence that is not ready gets rows when it lacks no more entries than this, or when its
@@ -51,9 +51,9 @@ struct DraftGrant {
 
 // Draft passes of a planned step.
 struct DraftUse {
-  int num_passes = 0;     // largest draft_limit of its spans
-  int catch_up_rows = 0;  // sum of their draft_rows
-  int num_spans = 0;      // spans with draft_limit > 0
+  int num_draft_tokens = 0;  // largest num_draft_tokens of its spans
+  int catch_up_rows = 0;     // sum of their draft_rows
+  int num_spans = 0;         // spans with num_draft_tokens > 0
 };
 
 }  // namespace foretoken

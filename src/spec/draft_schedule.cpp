@@ -31,7 +31,8 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule) {
                           : Status();
 }
 
-int scheduled_limit(const std::vector<DraftSchedule>& schedule, int num_sequences, int most) {
+int scheduled_draft_tokens(const std::vector<DraftSchedule>& schedule, int num_sequences,
+                           int most) {
   int limit = most;
   for (const DraftSchedule& range : schedule) {
     if (range.first > std::max(1, num_sequences)) break;

@@ -13,6 +13,6 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule);
 
 // Drafts that a schedule gives each of so many sequences, at most `most`, which is also what an
 // empty schedule gives.
-int scheduled_limit(const std::vector<DraftSchedule>& schedule, int num_sequences, int most);
+int scheduled_draft_tokens(const std::vector<DraftSchedule>& schedule, int num_sequences, int most);
 
 }  // namespace foretoken

@@ -21,16 +21,16 @@ struct LevelConstants {
 // The most drafts that a sequence which goes on can use, so that none lies at or behind max_len,
 // nor behind what the drafter can compute.
 struct DraftRoom {
-  int32_t granted;        // by the plan
-  int32_t max_drafts;     // the request's own bound
-  int32_t len;            // known tokens
-  int32_t max_len;        // of the sequence
-  int32_t draft_max_len;  // positions that the drafter can compute
+  int32_t granted;           // by the plan
+  int32_t max_draft_tokens;  // the request's own bound
+  int32_t len;               // known tokens
+  int32_t max_len;           // of the sequence
+  int32_t draft_max_len;     // positions that the drafter can compute
 };
 
 FT_HD inline int32_t most_drafts(const DraftRoom& room) {
   const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
-  int64_t most = least(least(room.granted, room.max_drafts), kMaxDrafts);
+  int64_t most = least(least(room.granted, room.max_draft_tokens), kMaxDrafts);
   most = least(most, int64_t{room.max_len} - room.len - 1);
   most = least(most, int64_t{room.draft_max_len} - room.len + 1);
   return most > 0 ? static_cast<int32_t>(most) : 0;

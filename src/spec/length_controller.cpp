@@ -94,24 +94,26 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
       predicted_limit(step, static_cast<int>(i), demand, grant);
       continue;
     }
-    if (config_.mode == LengthMode::kFixed) grant.limit = drafter.num_drafts;
+    if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
     if (config_.mode == LengthMode::kSchedule) {
-      grant.limit = scheduled_limit(config_.schedule, demand.num_sequences, drafter.num_drafts);
+      grant.num_draft_tokens =
+          scheduled_draft_tokens(config_.schedule, demand.num_sequences, drafter.max_draft_tokens);
     }
-    if (grant.limit > 0 && drafter.has_kv) grant.catch_up_rows = drafter.max_catch_up_rows;
+    if (grant.num_draft_tokens > 0 && drafter.has_kv)
+      grant.catch_up_rows = drafter.max_catch_up_rows;
   }
   return grants_;
 }
 
-void LengthController::observe(uint64_t step, int drafter, int max_drafts, int num_drafted,
+void LengthController::observe(uint64_t step, int drafter, int max_verified, int num_drafted,
                                int num_accepted, bool is_predicted) {
   num_live_[step % kRingSize] += num_drafted;
   auto& all = is_predicted ? predicted_results_ : results_;
-  all[step % kRingSize][static_cast<size_t>(drafter)].add(max_drafts, num_drafted, num_accepted);
+  all[step % kRingSize][static_cast<size_t>(drafter)].add(max_verified, num_drafted, num_accepted);
 }
 
-void LengthController::State::take_in(const BatchResults& results, int num_drafts) {
-  rates.take_in(results, limit == 0, num_drafts);
+void LengthController::State::take_in(const BatchResults& results, int max_draft_tokens) {
+  rates.take_in(results, num_draft_tokens == 0, max_draft_tokens);
   num_seen = std::min(num_seen + results.reached[0], Tuning::kLearning);
   num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
 }
@@ -122,8 +124,8 @@ void LengthController::take_in(uint64_t step) {
     auto& results = results_[num_taken_in_ % kRingSize];
     auto& predicted = predicted_results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
-      states_[i].take_in(results[i], config_.drafters[i].num_drafts);
-      predicted_states_[i].take_in(predicted[i], config_.drafters[i].num_drafts);
+      states_[i].take_in(results[i], config_.drafters[i].max_draft_tokens);
+      predicted_states_[i].take_in(predicted[i], config_.drafters[i].max_draft_tokens);
     }
     results = {};
     predicted = {};
@@ -183,7 +185,7 @@ LengthController::Load LengthController::load_beside(int drafter, const BatchDem
     const DraftDemand& other = demand.drafters[i];
     num_plain -= other.num_decoding;
     if (static_cast<int>(i) == drafter) continue;
-    const int limit = states_[i].limit;
+    const int limit = states_[i].num_draft_tokens;
     const int64_t drafting = other.num_ready * states_[i].rates.share();
     load.seqs += other.num_decoding;
     load.granted += int64_t{other.num_ready} * limit;
@@ -205,8 +207,8 @@ LengthController::Choice LengthController::choose(int drafter, const State& stat
   std::array<int64_t, kMaxDrafts + 1> speeds{};
   std::array<int64_t, kMaxDrafts + 1> token_ns{};
   size_t best = 0;
-  for (int limit = 0; limit <= traits.num_drafts; ++limit) {
-    const DraftUse use{.num_passes = limit,
+  for (int limit = 0; limit <= traits.max_draft_tokens; ++limit) {
+    const DraftUse use{.num_draft_tokens = limit,
                        .catch_up_rows = limit > 0 ? rows_of(traits, num_sequences, limit) : 0,
                        .num_spans = limit > 0 ? num_sequences : 0};
     const int64_t drafting = num_sequences * state.rates.share();
@@ -220,7 +222,7 @@ LengthController::Choice LengthController::choose(int drafter, const State& stat
     token_ns[at] = ns / kRingSize * kOne / tokens;
     if (speeds[at] > speeds[best]) best = at;
   }
-  const auto last = static_cast<size_t>(state.limit);
+  const auto last = static_cast<size_t>(state.num_draft_tokens);
   const int64_t margin = speeds[last] / (last == 0 ? Tuning::kWakeMargin : Tuning::kSwitchMargin);
   if (best > 0 && speeds[best] <= speeds[last] + margin) best = last;
   return {static_cast<int>(best), token_ns[0] - token_ns[best]};
@@ -275,7 +277,7 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   grant.max_class = payable_class(drafter, together.saved_ns, num_missing);
   int num_sequences = num_drafting(drafter, own, grant.max_class);
   const bool knows_nothing = state.num_ever < Tuning::kFirstSeen;
-  if (num_sequences == 0 && knows_nothing && together.limit > 0) {
+  if (num_sequences == 0 && knows_nothing && together.num_draft_tokens > 0) {
     // A few may cost more than they seem to be worth, which probes must wait for.
     state.probing = true;
     grant.max_class = Tuning::kFirstClass;
@@ -284,23 +286,25 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   }
   load.seqs += num_all - num_sequences;
   load.tokens += (num_all - num_sequences) * kOne;
-  grant.limit = choose(drafter, state, num_sequences, load).limit;
-  const bool learning = knows_nothing || (state.limit > 0 && state.num_seen < Tuning::kLearning);
-  if (learning && num_sequences > 0) grant.limit = std::max(grant.limit, together.limit);
-  if (grant.limit > 0 && state.limit == 0) state.num_seen = 0;
+  grant.num_draft_tokens = choose(drafter, state, num_sequences, load).num_draft_tokens;
+  const bool learning =
+      knows_nothing || (state.num_draft_tokens > 0 && state.num_seen < Tuning::kLearning);
+  if (learning && num_sequences > 0)
+    grant.num_draft_tokens = std::max(grant.num_draft_tokens, together.num_draft_tokens);
+  if (grant.num_draft_tokens > 0 && state.num_draft_tokens == 0) state.num_seen = 0;
   if (traits.has_kv && state.num_seen < Tuning::kLearning) {
     grant.max_spans =
         std::min(grant.max_spans, std::max(Tuning::kLearningSpans, num_sequences / 2));
   }
   if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
-  if (grant.limit == 0 && state.limit > 0) {
+  if (grant.num_draft_tokens == 0 && state.num_draft_tokens > 0) {
     // A rest that ended without a draft, as none of the sequences that were to come paid for its
     // prompt, has told nothing: the next probe stays where it was.
     if (state.num_seen > 0) state.next_probe = step + Tuning::kProbeSteps;
     if (state.num_ever > 0) state.num_ever = Tuning::kFirstSeen;
   }
-  state.limit = grant.limit;
-  return grant.limit > 0 ? grant : probe(step, drafter, demand);
+  state.num_draft_tokens = grant.num_draft_tokens;
+  return grant.num_draft_tokens > 0 ? grant : probe(step, drafter, demand);
 }
 
 // At least one draft every Tuning::kProbeSteps steps, so that a prediction which fits again is
@@ -318,13 +322,13 @@ void LengthController::predicted_limit(uint64_t step, int drafter, const BatchDe
   Load load = load_beside(drafter, demand);
   load.seqs = std::max(load.seqs - num_predicted, 0) + demand.drafters[index].num_decoding;
   load.tokens = load.seqs * kOne;
-  state.limit = choose(drafter, state, num_predicted, load).limit;
-  if (state.limit > 0) state.next_probe = step + Tuning::kProbeSteps;
-  const bool probes = state.limit == 0 && step >= state.next_probe;
+  state.num_draft_tokens = choose(drafter, state, num_predicted, load).num_draft_tokens;
+  if (state.num_draft_tokens > 0) state.next_probe = step + Tuning::kProbeSteps;
+  const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe;
   if (probes) state.next_probe = step + Tuning::kProbeSteps;
-  const int limit = probes ? 1 : state.limit;
-  if (limit <= grant.limit) return;
-  grant.limit = limit;
+  const int limit = probes ? 1 : state.num_draft_tokens;
+  if (limit <= grant.num_draft_tokens) return;
+  grant.num_draft_tokens = limit;
   grant.max_spans = std::numeric_limits<int>::max();
 }
 
@@ -347,10 +351,10 @@ DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand
     const int missing = num_spans > 1 ? missing_among_few(fewest) : fewest;
     const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
     if (rows > traits.max_catch_up_rows) continue;
-    const DraftUse use{.num_passes = 1, .catch_up_rows = rows, .num_spans = num_spans};
+    const DraftUse use{.num_draft_tokens = 1, .catch_up_rows = rows, .num_spans = num_spans};
     if (probe_ns(drafter, demand.num_decoding, use) > budget_ns_) continue;
     state.probing = true;
-    return {.limit = 1,
+    return {.num_draft_tokens = 1,
             .catch_up_rows = rows,
             .max_spans = num_spans,
             .max_missing = missing,
@@ -369,7 +373,7 @@ void LengthController::planned(uint64_t step, const PlannedStep& plan) {
   for (size_t i = 0; i < grants_.size(); ++i) {
     State& state = states_[i];
     const DraftUse& use = plan.use[i];
-    if (!state.probing || use.catch_up_rows + use.num_passes == 0) continue;
+    if (!state.probing || use.catch_up_rows + use.num_draft_tokens == 0) continue;
     budget_ns_ -= probe_ns(static_cast<int>(i), num_decoding_, use);
     state.next_probe = step + Tuning::kProbeSteps;
     state.probing = false;

@@ -22,8 +22,8 @@ enum class LengthMode : uint8_t {
 
 struct LengthControllerConfig {
   struct PolicyDrafter {
-    int num_drafts = 0;   // K
-    bool has_kv = false;  // entries to catch up; these two as DrafterTraits has them
+    int max_draft_tokens = 0;  // K
+    bool has_kv = false;       // entries to catch up; these two as DrafterTraits has them
     bool keeps_written = false;
     int max_catch_up_rows = 0;  // of a step
   };
@@ -74,9 +74,9 @@ class LengthController {
   };
   void planned(uint64_t step, const PlannedStep& plan);
 
-  // One span's result: `max_drafts` of the span, num_drafted and num_accepted of its SpanResult;
+  // One span's result: `max_verified` of the span, num_drafted and num_accepted of its SpanResult;
   // whether its sequence has a prediction.
-  void observe(uint64_t step, int drafter, int max_drafts, int num_drafted, int num_accepted,
+  void observe(uint64_t step, int drafter, int max_verified, int num_drafted, int num_accepted,
                bool is_predicted = false);
 
   // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
@@ -88,18 +88,20 @@ class LengthController {
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
   // Of the last grant; for logs and tests.
-  int last_limit(int drafter) const { return grants_[static_cast<size_t>(drafter)].limit; }
+  int last_num_draft_tokens(int drafter) const {
+    return grants_[static_cast<size_t>(drafter)].num_draft_tokens;
+  }
 
  private:
   static constexpr int kRingSize = 8;  // more than the steps whose results are kept back
 
   struct State {
-    void take_in(const BatchResults& results, int num_drafts);
+    void take_in(const BatchResults& results, int max_draft_tokens);
 
     BatchRates rates;
-    int num_seen = 0;  // verifications since the drafter last rested
-    int num_ever = 0;  // verifications, of which the first few matter
-    int limit = 0;     // 0: it rests
+    int num_seen = 0;          // verifications since the drafter last rested
+    int num_ever = 0;          // verifications, of which the first few matter
+    int num_draft_tokens = 0;  // 0: it rests
     bool probing = false;
     uint64_t next_probe = 0;
   };
@@ -111,7 +113,7 @@ class LengthController {
     int64_t tokens = 0;   // expected, in 1/65536
   };
   struct Choice {
-    int limit = 0;
+    int num_draft_tokens = 0;
     int64_t saved_ns = 0;  // by each token, compared with no drafts
   };
 

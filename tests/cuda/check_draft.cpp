@@ -163,7 +163,7 @@ struct ManySlots {
       count = std::max<int16_t>(count, static_cast<int16_t>(p % kBlock + 1));
     }
     params[i].drafter = random() % 5 == 0 ? 0 : 1;
-    params[i].max_drafts = static_cast<int>(random() % (kMaxDrafts + 1));
+    params[i].max_draft_tokens = static_cast<int>(random() % (kMaxDrafts + 1));
     params[i].max_len = kMaxBlocks * kBlock;
     const bool samples = random() % 8 != 0;
     spans[i] = {i, 0, random() % 13 == 0 ? 0 : 1, 0, samples ? 1 : 0, 0, 0};

@@ -38,7 +38,7 @@ Batch::Batch(int vocab_size) : vocab(vocab_size), mask_words((vocab_size + 31) /
     slot.len = kPromptLen + i;
     slot.num_drafts = i % 4;
     slot.computed = slot.len - 1;
-    slot.draft.wanted = i % 5;
+    slot.draft.num_draft_tokens = i % 5;
     for (int d = 0; d < slot.num_drafts; ++d) slot.drafts[d] = d + i;
     const int begin = static_cast<int>(rows.size());
     spans.push_back(

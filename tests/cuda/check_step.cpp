@@ -14,7 +14,7 @@ SlotParams random_params(std::mt19937& random, int len) {
   params.temperature = 1.0f;
   params.top_p = 1.0f;
   params.max_len = len + 1 + static_cast<int>(random() % 90);
-  params.max_drafts = static_cast<int>(random() % 6);
+  params.max_draft_tokens = static_cast<int>(random() % 6);
   params.num_stop_ids = static_cast<int>(random() % 2);
   params.stop_ids[0] = 5;
   params.choice = static_cast<int32_t>(random() % 3);
@@ -75,7 +75,7 @@ void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, 
               int write_position) {
   SpanPlan& span = plan.spans[plan.header->num_spans++];
   span = {slot, tokens, drafts, 0, 0, 0, random() % 6 == 0 ? 1 : 0, 0, 0};
-  span.draft_limit = static_cast<int32_t>(random() % (kNumPasses + 1));
+  span.num_draft_tokens = static_cast<int32_t>(random() % (kNumPasses + 1));
   span.draft_rows = random() % 5 == 0 ? 0 : static_cast<int32_t>(random() % 30);
   if (write_position < 0) return;
   span.num_new_ids = tokens;

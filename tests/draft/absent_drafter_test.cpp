@@ -24,7 +24,7 @@ TEST(AbsentDrafter, HasTheTraitsAndNothingElse) {
     EXPECT_EQ(a.has_kv, b.has_kv);
     EXPECT_EQ(a.keeps_written, b.keeps_written);
     EXPECT_EQ(a.one_pass, b.one_pass);
-    EXPECT_EQ(a.max_drafts, b.max_drafts);
+    EXPECT_EQ(a.max_draft_tokens, b.max_draft_tokens);
     EXPECT_EQ(a.max_len, b.max_len);
     EXPECT_GT(present.value()->memory_bytes(), 0);
     EXPECT_EQ(absent.value()->memory_bytes(), 0);

@@ -22,7 +22,7 @@ Rates measure(const DrafterCase& drafter, int num_drafts) {
   while (rig.state(0).len < 260) {
     const RigOutput output = rig.step({.slot = 0,
                                        .num_tokens = rig.state(0).len - rig.state(0).computed,
-                                       .draft_limit = num_drafts});
+                                       .num_draft_tokens = num_drafts});
     for (size_t i = 0; i < output.drafted.size(); ++i) {
       if (static_cast<int>(i) > output.num_accepted) break;
       ++rates.reached[i];

@@ -22,7 +22,7 @@ class DraftModel : public testing::Test {
   static RigSpan next(const DraftRig& rig, int32_t slot, int limit) {
     return {.slot = slot,
             .num_tokens = rig.state(slot).len - rig.state(slot).computed,
-            .draft_limit = limit};
+            .num_draft_tokens = limit};
   }
 };
 
@@ -119,7 +119,7 @@ TEST_F(DraftModel, ReducedVocabulary) {
   for (int step = 0; step < 60; ++step) {
     // One token a step on both sides, so that both see the same ids.
     RigSpan span = next(whole, 0, 1);
-    span.max_drafts = 0;
+    span.max_verified = 0;
     const int32_t expected = whole.step(span).proposed.at(0);
     const int32_t id = part.step(span).proposed.at(0);
     ASSERT_LT(id, 128);

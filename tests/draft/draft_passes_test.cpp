@@ -77,7 +77,7 @@ class DraftPassesTest : public testing::Test {
 };
 
 TEST_F(DraftPassesTest, CatchesUpThenDraftsInTurns) {
-  EXPECT_EQ(run({.num_passes = 3, .max_catch_up_rows = 12, .max_spans = 2}),
+  EXPECT_EQ(run({.num_draft_tokens = 3, .max_catch_up_rows = 12, .max_spans = 2}),
             "rows12 run0/12/2 next0 run1/2/2 next1 run2/2/2 next2 ");
   // Each pass reads what the one before laid out, and never writes what it reads.
   ASSERT_EQ(ran_.size(), 3u);
@@ -97,12 +97,13 @@ TEST_F(DraftPassesTest, CatchesUpThenDraftsInTurns) {
 }
 
 TEST_F(DraftPassesTest, OneDraftIsOnePass) {
-  EXPECT_EQ(run({.num_passes = 1, .max_catch_up_rows = 4, .max_spans = 4}),
+  EXPECT_EQ(run({.num_draft_tokens = 1, .max_catch_up_rows = 4, .max_spans = 4}),
             "rows4 run0/4/4 next0 ");
 }
 
 TEST_F(DraftPassesTest, EntriesAlone) {
-  EXPECT_EQ(run({.num_passes = 0, .max_catch_up_rows = 8, .max_spans = 0}), "rows8 run0/8/0 ");
+  EXPECT_EQ(run({.num_draft_tokens = 0, .max_catch_up_rows = 8, .max_spans = 0}),
+            "rows8 run0/8/0 ");
 }
 
 TEST_F(DraftPassesTest, AtRestNothing) { EXPECT_EQ(run({}), ""); }

@@ -63,7 +63,7 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
   params.top_p = 1;
   params.repetition_penalty = 1;
   params.max_len = kMaxLen;
-  params.max_drafts = kMaxDrafts;
+  params.max_draft_tokens = kMaxDrafts;
   params.num_logprobs = kNoLogprobs;
   take_batch();
   take_step();
@@ -151,8 +151,8 @@ int32_t DraftRig::write_plan(const std::vector<RigSpan>& spans) {
   int32_t rows = 0;
   for (const RigSpan& span : spans) {
     const SlotState& s = state(span.slot);
-    cover(span.slot, s.len + std::min(s.num_drafts, span.max_drafts) + 1 + span.draft_limit);
-    rows += span.num_tokens + std::min(s.num_drafts, span.max_drafts);
+    cover(span.slot, s.len + std::min(s.num_drafts, span.max_verified) + 1 + span.num_draft_tokens);
+    rows += span.num_tokens + std::min(s.num_drafts, span.max_verified);
   }
   const PlanView view =
       plan_view(ring_ + static_cast<int64_t>(*step_ % kStepRingSize) * entry_bytes_, limits_);
@@ -169,12 +169,12 @@ int32_t DraftRig::write_plan(const std::vector<RigSpan>& spans) {
     const RigSpan& span = spans[i];
     view.spans[i] = {.slot = span.slot,
                      .num_tokens = span.num_tokens,
-                     .max_drafts = span.max_drafts,
+                     .max_verified = span.max_verified,
                      .num_new_ids = 0,
                      .token_offset = 0,
                      .write_position = 0,
                      .wants_all = 0,
-                     .draft_limit = span.draft_limit,
+                     .num_draft_tokens = span.num_draft_tokens,
                      .draft_rows = span.draft_rows};
     for (const NewIds& fresh : new_ids_) {
       if (fresh.slot != span.slot) continue;
@@ -223,14 +223,14 @@ void DraftRig::enqueue_drafters(const std::vector<RigSpan>& spans) {
     DraftShape shape;
     for (const RigSpan& span : spans) {
       if (batch_.params[span.slot].drafter != static_cast<int32_t>(d)) continue;
-      shape.num_passes = std::max(shape.num_passes, span.draft_limit);
+      shape.num_draft_tokens = std::max(shape.num_draft_tokens, span.num_draft_tokens);
       shape.max_catch_up_rows += span.draft_rows;
-      if (span.draft_limit > 0) ++shape.max_spans;
+      if (span.num_draft_tokens > 0) ++shape.max_spans;
     }
     const DrafterTraits& traits = drafters_[d]->traits();
-    shape.num_passes = std::min(shape.num_passes, traits.max_drafts);
+    shape.num_draft_tokens = std::min(shape.num_draft_tokens, traits.max_draft_tokens);
     shape.max_catch_up_rows = traits.has_kv ? std::min(shape.max_catch_up_rows, kMaxRows) : 0;
-    if (shape.num_passes == 0 && shape.max_catch_up_rows == 0) continue;
+    if (shape.num_draft_tokens == 0 && shape.max_catch_up_rows == 0) continue;
     ++num_proposals;
     choose_lengths(*queue_, {.plan = plan_,
                              .limits = limits_,

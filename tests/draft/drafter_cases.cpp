@@ -130,8 +130,8 @@ RigOutput Reference::run(const std::vector<int32_t>& ids, int limit) {
   rig_.forced[0] = {ids.back()};
   return rig_.step({.slot = 0,
                     .num_tokens = static_cast<int32_t>(ids.size()) - 1,
-                    .max_drafts = 0,
-                    .draft_limit = limit,
+                    .max_verified = 0,
+                    .num_draft_tokens = limit,
                     .draft_rows = DraftRig::kMaxRows});
 }
 

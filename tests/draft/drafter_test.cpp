@@ -28,7 +28,7 @@ TEST(DraftShape, AtRestByDefault) {
 TEST(DrafterTraits, NothingByDefault) {
   const DrafterTraits traits;
   EXPECT_FALSE(traits.has_kv || traits.keeps_written || traits.one_pass);
-  EXPECT_EQ(traits.max_drafts, 0);
+  EXPECT_EQ(traits.max_draft_tokens, 0);
   EXPECT_EQ(traits.max_len, std::numeric_limits<int>::max());
 }
 

@@ -35,7 +35,7 @@ TEST(Eagle3, OwnVocabularyAndTheReducedOne) {
     std::vector<int32_t>& seen = size == 0 ? own : both;
     while (rig.state(0).len < 250) {
       const int left = rig.state(0).len - rig.state(0).computed;
-      const RigOutput output = rig.step({.slot = 0, .num_tokens = left, .draft_limit = 3});
+      const RigOutput output = rig.step({.slot = 0, .num_tokens = left, .num_draft_tokens = 3});
       seen.insert(seen.end(), output.proposed.begin(), output.proposed.end());
     }
   }

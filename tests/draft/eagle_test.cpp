@@ -13,7 +13,7 @@ TEST(Eagle, DraftsWithOneLayerAndOneTap) {
   const SpeculativeConfig config = DrafterCase{.name = "eagle", .method = "eagle"}.config(4);
   const auto drafter = make_eagle_drafter(context.context(config)).value();
   EXPECT_EQ(std::string(drafter->name()), "eagle");
-  EXPECT_EQ(drafter->traits().max_drafts, 4);
+  EXPECT_EQ(drafter->traits().max_draft_tokens, 4);
   // Two heads of 16, keys and values, and the target's last state; floats.
   EXPECT_EQ(drafter->bytes_per_block(8), 8 * 4 * (2 * 2 * 16 + 64));
 }
@@ -27,7 +27,7 @@ TEST(Eagle, ReducedVocabulary) {
   rig.start(0, cycle_from(0, 9));
   for (int step = 0; step < 30; ++step) {
     const int left = rig.state(0).len - rig.state(0).computed;
-    const RigOutput output = rig.step({.slot = 0, .num_tokens = left, .draft_limit = 3});
+    const RigOutput output = rig.step({.slot = 0, .num_tokens = left, .num_draft_tokens = 3});
     ASSERT_EQ(output.proposed.size(), 3u);
     for (const int32_t id : output.proposed) ASSERT_LT(id, 40);
   }

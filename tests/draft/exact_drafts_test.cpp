@@ -34,11 +34,11 @@ class ExactDrafts : public testing::TestWithParam<DrafterCase> {
   const DraftState& draft(int32_t slot) const { return rig_->state(slot).draft; }
 
   // The next step of a sequence whose prompt is computed.
-  RigOutput next(int32_t slot, int limit, int rows = 64, int max_drafts = kMaxDrafts) {
+  RigOutput next(int32_t slot, int limit, int rows = 64, int max_verified = kMaxDrafts) {
     return rig_->step({.slot = slot,
                        .num_tokens = rig_->state(slot).len - rig_->state(slot).computed,
-                       .max_drafts = max_drafts,
-                       .draft_limit = limit,
+                       .max_verified = max_verified,
+                       .num_draft_tokens = limit,
                        .draft_rows = rows});
   }
 
@@ -113,7 +113,7 @@ TEST_P(ExactDrafts, AfterChunkedPrefill) {
       const bool last = chunk == left;
       output = rig_->step({.slot = 0,
                            .num_tokens = chunk,
-                           .draft_limit = last ? kDrafts : 0,
+                           .num_draft_tokens = last ? kDrafts : 0,
                            .draft_rows = last ? 64 : rows});
       if (last) break;
       EXPECT_TRUE(output.proposed.empty());
@@ -179,8 +179,8 @@ TEST_P(ExactDrafts, OnPrefixHitsOfAnyLength) {
     rig_->start(0, {ids.begin(), ids.begin() + 20});
     rig_->step({.slot = 0,
                 .num_tokens = 20,
-                .max_drafts = 0,
-                .draft_limit = 0,
+                .max_verified = 0,
+                .num_draft_tokens = 0,
                 .draft_rows = drafted_len == 0 ? 0 : 64});
     while (rig_->state(0).len < 45) {
       next(0, 0, rig_->state(0).len < drafted_len ? 64 : 0, 0);
@@ -219,13 +219,13 @@ TEST_P(ExactDrafts, AfterPreemption) {
 }
 
 TEST_P(ExactDrafts, OptedOutAndBack) {
-  rig_->params.max_drafts = 0;
+  rig_->params.max_draft_tokens = 0;
   rig_->start(0, cycle_from(60, 17));
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(next(0, 0, 0).proposed.empty());
   const std::vector<int32_t> ids = rig_->tokens(0);
   const std::vector<int32_t> blocks = rig_->blocks(0);
   rig_->release(0, true);
-  rig_->params.max_drafts = kMaxDrafts;
+  rig_->params.max_draft_tokens = kMaxDrafts;
   rig_->start(2, ids, {blocks.begin(), blocks.begin() + 3});
   const RigOutput output = next(2, kDrafts);
   ASSERT_NO_FATAL_FAILURE(expect_fresh(2, output, kDrafts));
@@ -235,16 +235,16 @@ TEST_P(ExactDrafts, OptedOutAndBack) {
 // One sequence asks for fewer drafts than another in the same passes.
 TEST_P(ExactDrafts, RaggedInOneBatch) {
   for (int32_t slot = 0; slot < 4; ++slot) {
-    rig_->params.max_drafts = slot;
+    rig_->params.max_draft_tokens = slot;
     rig_->start(slot, cycle_from(slot * 40, 5 + slot * 9));
-    rig_->params.max_drafts = kMaxDrafts;
+    rig_->params.max_draft_tokens = kMaxDrafts;
   }
   for (int step = 0; step < 12; ++step) {
     std::vector<RigSpan> spans;
     for (int32_t slot = 3; slot >= 0; --slot) {
       spans.push_back({.slot = slot,
                        .num_tokens = rig_->state(slot).len - rig_->state(slot).computed,
-                       .draft_limit = 3});
+                       .num_draft_tokens = 3});
     }
     const std::vector<RigOutput> outputs = rig_->step(spans);
     for (size_t i = 0; i < spans.size(); ++i) {
@@ -262,8 +262,8 @@ TEST_P(ExactDrafts, RaggedInOneBatch) {
 // on what was kept and blocks that others had.
 class RandomSchedule {
  public:
-  RandomSchedule(DraftRig& rig, Reference& reference, int max_drafts, uint32_t seed)
-      : rig_(rig), reference_(reference), max_drafts_(max_drafts), engine_(seed) {}
+  RandomSchedule(DraftRig& rig, Reference& reference, int max_draft_tokens, uint32_t seed)
+      : rig_(rig), reference_(reference), max_draft_tokens_(max_draft_tokens), engine_(seed) {}
 
   void step() {
     std::vector<RigSpan> spans;
@@ -312,19 +312,19 @@ class RandomSchedule {
     const int budgets[] = {0, 1, 3, 64, 64, 64};
     return {.slot = slot,
             .num_tokens = missing > 1 ? 1 + draw(missing) : 1,
-            .max_drafts = draw(4) == 0 ? draw(3) : kMaxDrafts,
-            .draft_limit = std::max(0, draw(max_drafts_ + 3) - 2),
+            .max_verified = draw(4) == 0 ? draw(3) : kMaxDrafts,
+            .num_draft_tokens = std::max(0, draw(max_draft_tokens_ + 3) - 2),
             .draft_rows = budgets[draw(6)]};
   }
 
   void check(const RigSpan& span, bool samples, const RigOutput& output) {
     const SlotState& state = rig_.state(span.slot);
-    if (!samples || span.draft_limit == 0 || state.draft.computed < state.len) {
+    if (!samples || span.num_draft_tokens == 0 || state.draft.computed < state.len) {
       ASSERT_TRUE(output.proposed.empty());
       return;
     }
     ++num_checked;
-    ASSERT_EQ(output.proposed, reference_.drafts(rig_.tokens(span.slot), span.draft_limit))
+    ASSERT_EQ(output.proposed, reference_.drafts(rig_.tokens(span.slot), span.num_draft_tokens))
         << "slot " << span.slot << ", " << state.len << " tokens";
   }
 
@@ -337,7 +337,7 @@ class RandomSchedule {
 
   DraftRig& rig_;
   Reference& reference_;
-  const int max_drafts_;
+  const int max_draft_tokens_;
   std::mt19937 engine_;
   bool running_[kSlots] = {};
   int end_[kSlots] = {};

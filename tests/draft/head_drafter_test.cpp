@@ -34,7 +34,7 @@ TEST(HeadDrafter, DraftsAsTheReferenceDoes) {
       SCOPED_TRACE(name + " behind " + std::to_string(prefix));
       rig.start(0, {ids.begin(), ids.begin() + prefix - 1});
       rig.forced[0] = {ids[static_cast<size_t>(prefix - 1)]};
-      RigOutput output = rig.step({.slot = 0, .num_tokens = prefix - 1, .draft_limit = 3});
+      RigOutput output = rig.step({.slot = 0, .num_tokens = prefix - 1, .num_draft_tokens = 3});
       EXPECT_EQ(output.proposed, draft.at("ids").get<std::vector<int32_t>>());
       rig.release(0);
     }
@@ -52,7 +52,7 @@ TEST(HeadDrafter, NumberOfMtpDrafts) {
   for (const auto& [modules, asked, expected] : taken) {
     const auto drafter = target.make(mtp_config(modules, asked));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
-    EXPECT_EQ(drafter.value()->traits().max_drafts, expected);
+    EXPECT_EQ(drafter.value()->traits().max_draft_tokens, expected);
   }
   const auto drafter = target.make(mtp_config(3, 4));
   EXPECT_EQ(drafter.status().code(), StatusCode::kInvalidArgument);
@@ -92,7 +92,7 @@ TEST(HeadDrafter, ReadsModulesOfTheTarget) {
   for (DraftRig* rig : {&with_own, &with_other}) rig->start(0, cycle_from(4, 12));
   for (int step = 0; step < 10; ++step) {
     const int left = with_own.state(0).len - with_own.state(0).computed;
-    const RigSpan span{.slot = 0, .num_tokens = left, .draft_limit = 2};
+    const RigSpan span{.slot = 0, .num_tokens = left, .num_draft_tokens = 2};
     const RigOutput a = with_own.step(span), b = with_other.step(span);
     ASSERT_EQ(a.committed, b.committed);
     ASSERT_EQ(a.proposed, b.proposed);

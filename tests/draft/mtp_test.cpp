@@ -39,7 +39,7 @@ TEST(Mtp, LaterModulesSeeTheDraftsBefore) {
   DraftRig rig(drafter.target(), {drafter.config(3)});
   Reference reference(drafter.target(), drafter.config(3), rig.params);
   rig.start(0, cycle_from(0, 9));
-  const RigOutput output = rig.step({.slot = 0, .num_tokens = 9, .draft_limit = 3});
+  const RigOutput output = rig.step({.slot = 0, .num_tokens = 9, .num_draft_tokens = 3});
   ASSERT_EQ(output.proposed, cycle_from(10, 3));
   const KvCache& cache = *rig.drafter().kv_cache();
   const Reference::Entries fresh = reference.entries(cycle_from(0, 13));
@@ -60,7 +60,7 @@ TEST(Mtp, ChainsTheLastModule) {
     rig.start(0, cycle_from(0, 9));
     for (int step = 0; step < 10; ++step) {
       const int left = rig.state(0).len - rig.state(0).computed;
-      const RigOutput output = rig.step({.slot = 0, .num_tokens = left, .draft_limit = 6});
+      const RigOutput output = rig.step({.slot = 0, .num_tokens = left, .num_draft_tokens = 6});
       ASSERT_EQ(output.proposed, cycle_from(rig.state(0).len, 6));
     }
   }

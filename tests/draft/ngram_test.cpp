@@ -57,7 +57,7 @@ NgramArgs proposed_with(const SpeculativeConfig& config) {
   step.batch.block_size = 16;
   step.index = 2;
   const int passes = config.num_speculative_tokens;
-  drafter.value()->propose(queue, step, {.num_passes = passes});
+  drafter.value()->propose(queue, step, {.num_draft_tokens = passes});
   EXPECT_EQ(queue.last.drafter, 2);
   EXPECT_EQ(queue.num_ops, 1);
   EXPECT_EQ(queue.last.plan, &plan);
@@ -106,7 +106,7 @@ TEST(NgramDrafter, OnePassWithoutEntries) {
   const DrafterTraits& traits = drafter.value()->traits();
   EXPECT_TRUE(traits.one_pass);
   EXPECT_FALSE(traits.has_kv);
-  EXPECT_EQ(traits.max_drafts, 7);
+  EXPECT_EQ(traits.max_draft_tokens, 7);
   EXPECT_EQ(traits.max_len, 256);
 }
 

@@ -52,7 +52,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
     const auto drafter = context.make(config_of(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
-    EXPECT_EQ(drafter.value()->traits().max_drafts, 3);
+    EXPECT_EQ(drafter.value()->traits().max_draft_tokens, 3);
     EXPECT_EQ(drafter.value()->traits().max_len, 256);
     EXPECT_GT(drafter.value()->bytes_per_block(8), 0);
     EXPECT_GT(drafter.value()->memory_bytes(), 0);

@@ -45,7 +45,7 @@ TEST(SeveralDrafters, DraftSideBySide) {
     for (const int32_t slot : {1, 3, 0, 2}) {
       spans.push_back({.slot = slot,
                        .num_tokens = rig.state(slot).len - rig.state(slot).computed,
-                       .draft_limit = 4});
+                       .num_draft_tokens = 4});
     }
     const std::vector<RigOutput> outputs = rig.step(spans);
     for (size_t i = 0; i < spans.size(); ++i) {
@@ -79,7 +79,7 @@ TEST(SeveralDrafters, CountEntriesApart) {
     // The third finds all but the last block's entries.
     const int rows = drafter == 0 && !blocks.empty() ? 2 : 64;
     const RigOutput output =
-        rig.step({.slot = 0, .num_tokens = left, .draft_limit = 3, .draft_rows = rows});
+        rig.step({.slot = 0, .num_tokens = left, .num_draft_tokens = 3, .draft_rows = rows});
     ASSERT_EQ(output.proposed, reference.drafts(rig.tokens(0), 3));
     if (blocks.empty()) {
       blocks = rig.blocks(0);

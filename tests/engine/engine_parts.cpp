@@ -48,7 +48,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                                                       .token_map_back = {},
                                                       .draft_vocab_ids = {}}));
     parts->limits.drafters = {{"ngram", num_drafts}};
-    parts->grants.push_back({.limit = num_drafts});
+    parts->grants.push_back({.num_draft_tokens = num_drafts});
   }
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
   const std::vector<KvGroupSpec> groups = parts->model->kv_groups();
@@ -67,7 +67,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
       LengthControllerConfig{.mode = LengthMode::kFixed,
                              .schedule = {},
                              .drafters = std::vector<LengthControllerConfig::PolicyDrafter>(
-                                 num_drafts > 0 ? 1 : 0, {.num_drafts = num_drafts})},
+                                 num_drafts > 0 ? 1 : 0, {.max_draft_tokens = num_drafts})},
       parts->step_times);
   std::vector<Drafter*> drafters;
   if (parts->drafter != nullptr) drafters.push_back(parts->drafter.get());

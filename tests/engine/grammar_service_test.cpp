@@ -26,7 +26,7 @@ class GrammarServiceTest : public ::testing::Test {
     service_ = std::make_unique<GrammarService>(
         std::move(compiler).value(), exchange_,
         GrammarServiceConfig{
-            .eos_ids = eos_ids, .max_drafts = 3, .num_threads = 2, .max_cached = 2},
+            .eos_ids = eos_ids, .max_draft_tokens = 3, .num_threads = 2, .max_cached = 2},
         [this](GrammarService::Choices choices) {
           std::lock_guard lock(mutex_);
           ready_.push_back(std::move(choices));

@@ -35,7 +35,7 @@ TEST_F(GraphCacheTest, RecordsEachShapeOnce) {
 TEST_F(GraphCacheTest, ForgetsWhatDrafts) {
   GraphCache cache(queue());
   StepShape drafts = shape(1, StepLaunch::kGraph);
-  drafts.drafts[1].num_passes = 2;
+  drafts.drafts[1].num_draft_tokens = 2;
   (void)cache.get(shape(1, StepLaunch::kGraph), enqueue);
   (void)cache.get(drafts, enqueue);
   cache.forget_drafts();

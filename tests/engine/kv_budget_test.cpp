@@ -32,7 +32,7 @@ int64_t bytes_of(const KvBlockCounts& blocks, const KvDemand& demand) {
 constexpr KvDemand kFull{.block_bytes = 1000};
 // Window of three blocks: it touches four, and with two drafts in flight the fifth.
 constexpr KvDemand kBoth{
-    .block_bytes = 1000, .window_block_bytes = 4000, .window = 48, .max_drafts = 2};
+    .block_bytes = 1000, .window_block_bytes = 4000, .window = 48, .max_draft_tokens = 2};
 
 TEST(KvBudget, TheOverrideCountsUsableBlocks) {
   EngineConfig config = small_config();
@@ -140,7 +140,7 @@ TEST(KvBudget, ModelsWithWindowedLayersOnlyPayTokenPages) {
   const KvGroupSpec full{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
   const KvGroupSpec windowed{
       .num_layers = 4, .num_kv_heads = 2, .head_dim = 8, .dtype = DType::kF32, .window = 48};
-  const KvDemand demand = kv_demand({full, windowed}, 16, {.max_drafts = 2});
+  const KvDemand demand = kv_demand({full, windowed}, 16, {.max_draft_tokens = 2});
   EXPECT_EQ(demand.block_bytes, 16 * 4 + static_cast<int64_t>(sizeof(PageHeader)));
   EXPECT_EQ(demand.window_block_bytes, 2 * 4 * 2 * 16 * 8 * 4);
   EXPECT_EQ(demand.window, 48);
@@ -154,10 +154,10 @@ TEST(KvBudget, ModelsWithWindowedLayersOnlyPayTokenPages) {
 TEST(KvBudget, DraftersPayWithTheFullGroup) {
   const KvGroupSpec full{.num_layers = 2, .num_kv_heads = 2, .head_dim = 8};
   const KvDemand plain = kv_demand({full}, 16, {});
-  const KvDemand drafting = kv_demand({full}, 16, {.max_drafts = 5, .block_bytes = 4000});
+  const KvDemand drafting = kv_demand({full}, 16, {.max_draft_tokens = 5, .block_bytes = 4000});
   EXPECT_EQ(drafting.block_bytes, plain.block_bytes + 4000);
   EXPECT_EQ(drafting.window_block_bytes, 0);
-  EXPECT_EQ(drafting.max_drafts, 5);
+  EXPECT_EQ(drafting.max_draft_tokens, 5);
   const int64_t budget = 60 * plain.block_bytes;
   EXPECT_LT(counts(small_config(), drafting, budget).full,
             counts(small_config(), plain, budget).full);
@@ -178,7 +178,7 @@ TEST(KvBudget, RandomDemandsKeepTheirBounds) {
     const KvDemand demand{.block_bytes = pick(80, 1 << 20),
                           .window_block_bytes = pick(1, 1 << 20),
                           .window = pick(1, 1 << pick(1, 16)),
-                          .max_drafts = pick(0, 16)};
+                          .max_draft_tokens = pick(0, 16)};
     const int64_t budget = int64_t{pick(1, 1 << 16)} << pick(4, 20);
     const auto chosen = choose_num_blocks(config, demand, budget);
     if (!chosen.ok()) continue;

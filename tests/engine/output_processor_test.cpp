@@ -26,7 +26,7 @@ class OutputEvents : public testing::Test {
     auto* request = new RequestState();  // destroyed by the processor with its last event
     request->group->callback = [this](const RequestOutput& output) { seen_.push_back(output); };
     request->stats.num_prompt_tokens = 4;
-    request->sequence.max_drafts = 4;
+    request->sequence.max_draft_tokens = 4;
     request->sequence.drafter = 1;
     return request;
   }

@@ -46,9 +46,9 @@ TEST_F(PlanEncoder, WritesChunksDecodesInitsAndBlocks) {
                  .num_hit_tokens = 4},
                 {.sequence = &second.sequence,
                  .num_tokens = 1,
-                 .max_drafts = 3,
+                 .max_verified = 3,
                  .samples = true,
-                 .draft_limit = 5,
+                 .num_draft_tokens = 5,
                  .draft_rows = 4}};
   plan.blocks = {{2, 0, 5, false}, {2, 1, fresh, true}};
   plan.num_rows = 8;
@@ -70,10 +70,10 @@ TEST_F(PlanEncoder, WritesChunksDecodesInitsAndBlocks) {
   EXPECT_EQ(entry_.inits[0].params.seed, 77u);
   EXPECT_EQ(entry_.spans[1].slot, 1);
   EXPECT_EQ(entry_.spans[1].num_tokens, 1);
-  EXPECT_EQ(entry_.spans[1].max_drafts, 3);
-  EXPECT_EQ(entry_.spans[1].draft_limit, 5);
+  EXPECT_EQ(entry_.spans[1].max_verified, 3);
+  EXPECT_EQ(entry_.spans[1].num_draft_tokens, 5);
   EXPECT_EQ(entry_.spans[1].draft_rows, 4);
-  EXPECT_EQ(entry_.spans[0].draft_limit, 0);
+  EXPECT_EQ(entry_.spans[0].num_draft_tokens, 0);
   EXPECT_EQ(entry_.spans[0].draft_rows, 0);
   EXPECT_EQ(entry_.spans[1].num_new_ids, 0);
   EXPECT_EQ(entry_.block_updates[0].block, 5);

@@ -52,7 +52,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   const RequestState& state = *built.value().front();
   EXPECT_EQ(state.sequence.prompt_len, 5);
   EXPECT_EQ(state.sequence.max_len, 35);
-  EXPECT_EQ(state.sequence.max_drafts, 4);
+  EXPECT_EQ(state.sequence.max_draft_tokens, 4);
   EXPECT_EQ(state.sequence.owner, &state);
   EXPECT_GE(state.sequence.tokens.capacity(), 35u);
   EXPECT_GE(state.sequence.blocks.capacity(), 7u);
@@ -167,7 +167,7 @@ TEST(RequestBuilder, SpeculationOfOneRequest) {
   const auto drafts_of = [](SpeculativeParams speculative) {
     Request request = request_of(2);
     request.speculative = speculative;
-    return build(std::move(request)).value().front()->params.max_drafts;
+    return build(std::move(request)).value().front()->params.max_draft_tokens;
   };
   EXPECT_EQ(drafts_of({}), 4);
   EXPECT_EQ(drafts_of({.enabled = false, .num_speculative_tokens = {}, .method = ""}), 0);
@@ -184,7 +184,7 @@ TEST(RequestBuilder, ARequestChoosesItsDrafter) {
     request.speculative = std::move(speculative);
     const auto built = build(std::move(request)).value();
     EXPECT_EQ(built.front()->params.drafter, built.front()->sequence.drafter);
-    return std::pair(built.front()->sequence.drafter, built.front()->sequence.max_drafts);
+    return std::pair(built.front()->sequence.drafter, built.front()->sequence.max_draft_tokens);
   };
   EXPECT_EQ(of({.enabled = {}, .num_speculative_tokens = {}, .method = ""}), std::pair(0, 4));
   EXPECT_EQ(of({.enabled = {}, .num_speculative_tokens = {}, .method = "eagle"}), std::pair(1, 2));
@@ -292,7 +292,7 @@ TEST(RequestBuilder, PoolingFillsTheModelAndHasNoOutput) {
   EXPECT_TRUE(state.sequence.pools);
   EXPECT_TRUE(state.sequence.bypasses_prefix_cache);
   EXPECT_EQ(state.sequence.max_len, 100);
-  EXPECT_EQ(state.sequence.max_drafts, 0);
+  EXPECT_EQ(state.sequence.max_draft_tokens, 0);
   EXPECT_EQ(state.embedding.size(), 8u);
 }
 

@@ -14,7 +14,7 @@ const RequestLimits kLimits{.max_model_len = 100,
                             .drafters = {},
                             .max_logprobs = 10,
                             .eos_token_ids = {}};
-constexpr SlotLengths kLengths{.prompt_len = 5, .max_len = 21, .max_drafts = 3};
+constexpr SlotLengths kLengths{.prompt_len = 5, .max_len = 21, .max_draft_tokens = 3};
 
 SlotWishes wishes_of(const Request& request, const SlotIds& ids = {}) {
   auto wishes = slot_wishes(request, kLengths, ids, kLimits, 0);
@@ -30,7 +30,7 @@ TEST(SlotParams, APlainRequestAsksForNothing) {
   EXPECT_EQ(wishes.params.num_logprobs, kNoLogprobs);
   EXPECT_EQ(wishes.params.prompt_len, 5);
   EXPECT_EQ(wishes.params.max_len, 21);
-  EXPECT_EQ(wishes.params.max_drafts, 3);
+  EXPECT_EQ(wishes.params.max_draft_tokens, 3);
 }
 
 TEST(SlotParams, TheListsFollowOneAnother) {

@@ -323,7 +323,8 @@ Drafts drafts_with_rest(const EngineConfig& config, const Request& request, uint
   Drafts drafts;
   const TestHooks hooks{.grants =
                             [=](uint64_t step, std::array<DraftGrant, kMaxDrafters>& grants) {
-                              if (step < begin) grants[0] = {.limit = 0, .catch_up_rows = 0};
+                              if (step < begin)
+                                grants[0] = {.num_draft_tokens = 0, .catch_up_rows = 0};
                             },
                         .on_result =
                             [&](uint64_t, const Span& span, const SpanResult& result) {

@@ -50,7 +50,7 @@ TEST(StepShapes, TheLongestSpanTellsTheRuns) {
   const StepShapes shapes(512, 8, 56, {});
   StepPlan plan;
   plan.num_rows = 72;
-  plan.spans = {{.num_tokens = kShortRun}, {.num_tokens = 1, .max_drafts = kShortRun - 1}};
+  plan.spans = {{.num_tokens = kShortRun}, {.num_tokens = 1, .max_verified = kShortRun - 1}};
   EXPECT_EQ(shapes.of(plan).runs, RunLengths::kShort);
   Sequence sequence;
   sequence.num_scheduled = kFarBehind + kShortRun;
@@ -71,7 +71,7 @@ TEST(StepShapes, WideStepsAreRecordedWithAndWithoutPrompts) {
 }
 
 TEST(StepShapes, UsualStepsOfEveryMode) {
-  test::FakeDrafter drafter({.has_kv = true, .max_drafts = 3});
+  test::FakeDrafter drafter({.has_kv = true, .max_draft_tokens = 3});
   const auto usual = [&](GraphMode mode, std::vector<Drafter*> drafters, std::vector<int> sizes) {
     std::vector<std::pair<int, StepLaunch>> found;
     for (const StepShape& shape : StepShapes(48, 3, 56, drafters, {mode, sizes}).usual()) {
@@ -95,27 +95,29 @@ TEST(StepShapes, UsualStepsOfEveryMode) {
 }
 
 TEST(StepShapes, ADrafterWithKvHasItsPassesAndRoundedBounds) {
-  test::FakeDrafter drafter({.has_kv = true, .max_drafts = 5});
+  test::FakeDrafter drafter({.has_kv = true, .max_draft_tokens = 5});
   const StepShapes shapes(48, 8, 56, {&drafter});
   const auto of = [&](const DraftUse& use) { return shapes.of(use, drafter.traits()); };
   EXPECT_EQ(of({}), DraftShape{});
-  EXPECT_EQ(of({.num_passes = 3, .catch_up_rows = 17, .num_spans = 5}), (DraftShape{3, 32, 8}));
-  EXPECT_EQ(of({.num_passes = 1, .catch_up_rows = 50, .num_spans = 1}), (DraftShape{1, 56, 1}));
-  EXPECT_EQ(of({.num_passes = 0, .catch_up_rows = 4, .num_spans = 0}), (DraftShape{0, 4, 0}));
+  EXPECT_EQ(of({.num_draft_tokens = 3, .catch_up_rows = 17, .num_spans = 5}),
+            (DraftShape{3, 32, 8}));
+  EXPECT_EQ(of({.num_draft_tokens = 1, .catch_up_rows = 50, .num_spans = 1}),
+            (DraftShape{1, 56, 1}));
+  EXPECT_EQ(of({.num_draft_tokens = 0, .catch_up_rows = 4, .num_spans = 0}), (DraftShape{0, 4, 0}));
 }
 
 TEST(StepShapes, ADrafterWithoutKvRoundsItsSequencesOnly) {
-  test::FakeDrafter drafter({.one_pass = true, .max_drafts = 5});
+  test::FakeDrafter drafter({.one_pass = true, .max_draft_tokens = 5});
   const StepShapes shapes(48, 8, 56, {&drafter});
   const auto of = [&](const DraftUse& use) { return shapes.of(use, drafter.traits()); };
   EXPECT_EQ(of({}), DraftShape{});
-  EXPECT_EQ(of({.num_passes = 1, .catch_up_rows = 0, .num_spans = 1}), (DraftShape{5, 0, 1}));
-  EXPECT_EQ(of({.num_passes = 5, .catch_up_rows = 0, .num_spans = 5}), (DraftShape{5, 0, 8}));
+  EXPECT_EQ(of({.num_draft_tokens = 1, .catch_up_rows = 0, .num_spans = 1}), (DraftShape{5, 0, 1}));
+  EXPECT_EQ(of({.num_draft_tokens = 5, .catch_up_rows = 0, .num_spans = 5}), (DraftShape{5, 0, 8}));
 }
 
 TEST(StepShapes, TheUsualStepsOfADrafter) {
-  test::FakeDrafter head({.has_kv = true, .max_drafts = 3});
-  test::FakeDrafter model({.has_kv = true, .keeps_written = true, .max_drafts = 3});
+  test::FakeDrafter head({.has_kv = true, .max_draft_tokens = 3});
+  test::FakeDrafter model({.has_kv = true, .keeps_written = true, .max_draft_tokens = 3});
   const StepShapes shapes(30, 8, 38, {&head, &model});
   const auto heads = shapes.of_decoding(0);
   ASSERT_EQ(heads.size(), 3u);  // 8 sequences want 32 rows
@@ -132,7 +134,7 @@ TEST(StepShapes, EveryFieldTellsShapesApart) {
   std::vector<StepShape> others(8, base);
   others[0].max_rows = 16;
   others[1].features = 3;
-  others[2].drafts[0].num_passes = 3;
+  others[2].drafts[0].num_draft_tokens = 3;
   others[3].drafts[0].max_catch_up_rows = 16;
   others[4].drafts[0].max_spans = 8;
   std::swap(others[5].drafts[0], others[5].drafts[1]);

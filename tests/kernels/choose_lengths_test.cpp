@@ -18,14 +18,14 @@ using Ids = std::vector<int32_t>;
 class ChooseLengthsTest : public StepTest {
  protected:
   // A slot that sampled in this step, after its commit.
-  static void add_slot(StepData& d, int slot, int draft_limit, uint16_t rate = 0) {
+  static void add_slot(StepData& d, int slot, int num_draft_tokens, uint16_t rate = 0) {
     d.set_sequence(slot, Ids(6, 1), 5);
-    d.add_span(slot, 1, kMaxDrafts, draft_limit, 1);
+    d.add_span(slot, 1, kMaxDrafts, num_draft_tokens, 1);
     SpanState& span = d.span_states[d.spans.size() - 1];
     span = SpanState{slot, 0, 1, 0, 1, 0, 0};
     d.slots[slot].draft.num_rated = 10;
     std::fill_n(d.slots[slot].draft.rates, kMaxDrafts, rate);
-    d.slots[slot].draft.wanted = -7;
+    d.slots[slot].draft.num_draft_tokens = -7;
   }
   static void set_result(StepData& d, int span, int drafted, int accepted, int committed) {
     d.results[span].slot = d.spans[span].slot;
@@ -62,16 +62,16 @@ class ChooseLengthsTest : public StepTest {
 TEST_F(ChooseLengthsTest, FixedGivesTheMostThatASlotCanUse) {
   StepData d{many_spans(8)};
   for (int s = 0; s < 8; ++s) add_slot(d, s, 4);
-  d.params[1].max_drafts = 2;
-  d.params[2].max_drafts = 0;
+  d.params[1].max_draft_tokens = 2;
+  d.params[2].max_draft_tokens = 0;
   d.params[3].max_len = 8;
   d.slots[4].finished = static_cast<int32_t>(DeviceFinish::kStop);
   d.span_states[5].num_logits = d.span_states[5].num_scored = 3;
-  d.spans[6].draft_limit = 0;
+  d.spans[6].num_draft_tokens = 0;
   d.params[7].drafter = 1;
   run_fixed(d);
   Ids wanted;
-  for (int s = 0; s < 8; ++s) wanted.push_back(d.slots[s].draft.wanted);
+  for (int s = 0; s < 8; ++s) wanted.push_back(d.slots[s].draft.num_draft_tokens);
   EXPECT_EQ(wanted, (Ids{4, 2, 0, 1, 0, 0, 0, -7}));
 }
 
@@ -81,7 +81,7 @@ TEST_F(ChooseLengthsTest, ADrafterOfShorterSequencesStopsThere) {
     StepData d{StepSizes{}};
     add_slot(d, 0, 4);
     run_fixed(d, 0, draft_max_len);
-    EXPECT_EQ(d.slots[0].draft.wanted, want) << draft_max_len;
+    EXPECT_EQ(d.slots[0].draft.num_draft_tokens, want) << draft_max_len;
   }
 }
 
@@ -149,10 +149,10 @@ TEST_F(ChooseLengthsTest, ANewSlotStartsFromAllOthers) {
   std::fill_n(hopeless.priors[0].rates, kMaxDrafts, uint16_t{600});
   const std::vector<int32_t> row_ns = {0, 1000, 1300, 1600, 1900};
   run(d, row_ns, 50);
-  EXPECT_EQ(d.slots[0].draft.wanted, 3);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 3);
   EXPECT_EQ(d.slots[0].draft.rates[2], 65000);
   run(hopeless, row_ns, 50);
-  EXPECT_EQ(hopeless.slots[0].draft.wanted, 0);
+  EXPECT_EQ(hopeless.slots[0].draft.num_draft_tokens, 0);
 }
 
 TEST_F(ChooseLengthsTest, ASlotWithAPredictionLearnsByItself) {
@@ -167,9 +167,9 @@ TEST_F(ChooseLengthsTest, ASlotWithAPredictionLearnsByItself) {
   set_result(d, 0, 2, 2, 3);
   set_result(d, 1, 0, 0, 1);
   run(d, {0, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800}, 50);
-  EXPECT_EQ(d.slots[0].draft.wanted, 3);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 3);
   EXPECT_GT(d.slots[0].draft.rates[0], spec::kFirstRate);
-  EXPECT_EQ(d.slots[1].draft.wanted, 0);
+  EXPECT_EQ(d.slots[1].draft.num_draft_tokens, 0);
   EXPECT_EQ(d.priors[0].rates[0], prior.rates[0]);
   EXPECT_EQ(d.priors[0].num_rated, prior.num_rated);
   EXPECT_EQ(d.priors[0].since_draft, prior.since_draft + 1) << "of the other slot's tokens";
@@ -182,12 +182,12 @@ TEST_F(ChooseLengthsTest, ARestingSlotIsProbed) {
     add_slot(d, 0, 3, 9000);
     add_slot(d, 1, 0, 9000);
     add_slot(d, 2, 3, 9000);
-    d.params[2].max_drafts = 0;
+    d.params[2].max_draft_tokens = 0;
     for (int s = 0; s < 3; ++s) d.slots[s].draft.since_draft = since;
     run(d, row_ns, 10);
-    EXPECT_EQ(d.slots[0].draft.wanted, want) << since;
-    EXPECT_EQ(d.slots[1].draft.wanted, 0) << "none is granted";
-    EXPECT_EQ(d.slots[2].draft.wanted, 0) << "it opted out";
+    EXPECT_EQ(d.slots[0].draft.num_draft_tokens, want) << since;
+    EXPECT_EQ(d.slots[1].draft.num_draft_tokens, 0) << "none is granted";
+    EXPECT_EQ(d.slots[2].draft.num_draft_tokens, 0) << "it opted out";
   }
 }
 
@@ -208,7 +208,7 @@ TEST_F(ChooseLengthsTest, ARestingDrafterIsProbed) {
     d.priors[0].num_rated = 500;
     run(d, row_ns, 10);
     Ids wanted;
-    for (int s = 0; s < 5; ++s) wanted.push_back(d.slots[s].draft.wanted);
+    for (int s = 0; s < 5; ++s) wanted.push_back(d.slots[s].draft.num_draft_tokens);
     EXPECT_EQ(wanted, (Ids{0, 0, probed ? 1 : 0, 0, -7})) << since;
     EXPECT_EQ(d.priors[0].num_rated, probed ? 4 : 500);
     EXPECT_EQ(d.slots[2].draft.num_rated, 10) << "what it saw itself is young";
@@ -238,8 +238,8 @@ TEST_F(ChooseLengthsTest, RowsOfOtherDraftersCount) {
     d.params[1].drafter = 1;
     if (!crowded) d.slots[1].finished = static_cast<int32_t>(DeviceFinish::kLength);
     run(d, row_ns, 0);
-    EXPECT_EQ(d.slots[0].draft.wanted, crowded ? 0 : 1);
-    EXPECT_EQ(d.slots[1].draft.wanted, -7);
+    EXPECT_EQ(d.slots[0].draft.num_draft_tokens, crowded ? 0 : 1);
+    EXPECT_EQ(d.slots[1].draft.num_draft_tokens, -7);
   }
 }
 
@@ -323,7 +323,7 @@ TEST_F(ChooseLengthsTest, AdaptiveIsTheBestOfAllLengthVectors) {
       draft.since_draft = below(8) == 0 ? 80 : 3;
       Ids levels;
       double survival = 65535;
-      for (int i = 0; i < d.spans[s].draft_limit; ++i) {
+      for (int i = 0; i < d.spans[s].num_draft_tokens; ++i) {
         survival = std::floor(survival * draft.rates[i] / 65535);
         levels.push_back(static_cast<int>(survival) / 256);
       }
@@ -336,7 +336,7 @@ TEST_F(ChooseLengthsTest, AdaptiveIsTheBestOfAllLengthVectors) {
     choice.draft_ns = below(500);
     run(d, choice.row_ns, choice.draft_ns);
     Ids got;
-    for (int s = 0; s < choice.num_slots; ++s) got.push_back(d.slots[s].draft.wanted);
+    for (int s = 0; s < choice.num_slots; ++s) got.push_back(d.slots[s].draft.num_draft_tokens);
     ASSERT_EQ(got, choice.best(true)) << "round " << round;
     if (choice.levels_differ()) {
       ++differing;

@@ -14,7 +14,7 @@ class DraftNextTest : public StepTest {
   static void add_slot(StepData& d, int slot, int len, int wanted, int num_drafts) {
     d.set_sequence(slot, Ids(static_cast<size_t>(len), 1), len - 1);
     d.set_drafts(slot, Ids(static_cast<size_t>(num_drafts), 77));
-    d.slots[slot].draft.wanted = wanted;
+    d.slots[slot].draft.num_draft_tokens = wanted;
     d.slots[slot].draft.computed = len;
   }
   // The pass before: rows of these slots, of which `logits_rows` brought the ids `sampled`.
@@ -101,9 +101,9 @@ TEST_F(DraftNextTest, AnInvalidIdEndsTheDraftsOfItsSlot) {
   run(d, args({0, 1, 2}, {0, 1, 2}, {-1, -1, 60}, 1));
   EXPECT_EQ(live(pass_.row_slot), (Ids{2}));
   EXPECT_EQ(drafts(d, 0), (Ids{77}));
-  EXPECT_EQ(d.slots[0].draft.wanted, 1);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 1);
   EXPECT_EQ(drafts(d, 1), Ids{});
-  EXPECT_EQ(d.slots[1].draft.wanted, 0);
+  EXPECT_EQ(d.slots[1].draft.num_draft_tokens, 0);
   EXPECT_EQ(drafts(d, 2), (Ids{77, 60}));
 }
 

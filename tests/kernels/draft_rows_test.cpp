@@ -28,7 +28,7 @@ class DraftRowsTest : public StepTest {
   // A slot after a commit that sampled, its tokens 100 * slot + position.
   static void add_sampled(StepData& d, int slot, int len, int exact, int wanted, int draft_rows) {
     add_span(d, slot, len, len - 1, exact, draft_rows);
-    d.slots[slot].draft.wanted = wanted;
+    d.slots[slot].draft.num_draft_tokens = wanted;
     d.span_states[d.spans.size() - 1].num_logits = 1;
   }
   // One whose prompt is computed up to `computed`.
@@ -103,7 +103,7 @@ TEST_F(DraftRowsTest, CatchesUpAndDraftsWhereComplete) {
   EXPECT_EQ(run(d), (std::vector<Row>{{1, 5, 105}, {1, 6, 106}, {3, 5, 305}}));
   EXPECT_EQ(logits_rows(), (Ids{1, 2}));
   EXPECT_EQ(d.slots[1].draft.computed, 7);
-  EXPECT_EQ(d.slots[1].draft.wanted, 2);
+  EXPECT_EQ(d.slots[1].draft.num_draft_tokens, 2);
   EXPECT_EQ(d.slots[1].num_drafts, 0);
   EXPECT_EQ(d.slots[3].draft.computed, 6);
   EXPECT_EQ(counts(d, 1, 2), (Ids{4, 3}));
@@ -134,7 +134,7 @@ TEST_F(DraftRowsTest, ABudgetCutsASpanInTheMiddle) {
   Ids computed, wanted;
   for (int s = 0; s < 4; ++s) {
     computed.push_back(d.slots[s].draft.computed);
-    wanted.push_back(d.slots[s].draft.wanted);
+    wanted.push_back(d.slots[s].draft.num_draft_tokens);
     EXPECT_EQ(d.slots[s].num_drafts, 0);
   }
   EXPECT_EQ(computed, (Ids{6, 9, 5, 4}));
@@ -146,10 +146,10 @@ TEST_F(DraftRowsTest, ABudgetCutsASpanInTheMiddle) {
 TEST_F(DraftRowsTest, APrefillChunkIsFollowedToWhatIsComputed) {
   StepData d{StepSizes{}};
   add_chunk(d, 0, 12, 5, 3, 9);
-  d.slots[0].draft.wanted = 2;
+  d.slots[0].draft.num_draft_tokens = 2;
   EXPECT_EQ(run(d), (std::vector<Row>{{0, 3, 3}, {0, 4, 4}}));
   EXPECT_EQ(logits_rows(), Ids{});
-  EXPECT_EQ(d.slots[0].draft.wanted, 0);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 0);
   EXPECT_EQ(d.slots[0].draft.computed, 5);
 }
 
@@ -165,7 +165,7 @@ TEST_F(DraftRowsTest, OtherDraftersAndSpansWithoutRowsArePassedOver) {
   EXPECT_EQ(rows, (std::vector<Row>{{1, 5, 105}, {1, 6, 106}}));
   for (const int s : {0, 2}) {
     EXPECT_EQ(d.slots[s].num_drafts, 3);
-    EXPECT_EQ(d.slots[s].draft.wanted, 2);
+    EXPECT_EQ(d.slots[s].draft.num_draft_tokens, 2);
     EXPECT_EQ(d.slots[s].draft.computed, 5);
   }
   EXPECT_EQ(counts(d, 1, 2, 2), (Ids{4, 3}));
@@ -182,7 +182,7 @@ TEST_F(DraftRowsTest, ASequenceThatEndedStillFillsItsBlocks) {
   d.slots[0].finished = static_cast<int32_t>(DeviceFinish::kStop);
   EXPECT_EQ(run(d).size(), 3u);
   EXPECT_EQ(logits_rows(), Ids{});
-  EXPECT_EQ(d.slots[0].draft.wanted, 0);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 0);
   EXPECT_EQ(counts(d, 0, 2), (Ids{4, 4}));
 }
 
@@ -262,7 +262,7 @@ TEST_F(DraftRowsTest, PositionsBeyondTheDrafterAreLeftOut) {
     EXPECT_EQ(run(d, a).size(), static_cast<size_t>(rows)) << max_len;
     EXPECT_EQ(d.slots[0].draft.computed, 4 + rows);
     EXPECT_EQ(pass_.counts.num_logits_rows, drafts);
-    EXPECT_EQ(d.slots[0].draft.wanted, 2 * drafts);
+    EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 2 * drafts);
   }
 }
 
@@ -293,7 +293,7 @@ TEST_F(DraftRowsTest, RandomBatchesMatchAPlainReference) {
       const bool sampled = below(3) > 0;
       const int computed = sampled ? len - 1 : 1 + below(len - 1);
       add_span(d, s, len, computed, below(2) * below(computed + 1), below(10));
-      d.slots[s].draft.wanted = below(4);
+      d.slots[s].draft.num_draft_tokens = below(4);
       d.slots[s].finished = below(6) == 0 ? 1 : 0;
       d.params[s].drafter = below(4) == 0 ? 1 : 0;
       SpanState& span = d.span_states[s];
@@ -330,10 +330,10 @@ TEST_F(DraftRowsTest, RandomBatchesMatchAPlainReference) {
       }
       s.draft.computed = at;
       s.num_drafts = 0;
-      if (sampled && s.finished == 0 && s.draft.wanted > 0 && at == s.len && added > 0) {
+      if (sampled && s.finished == 0 && s.draft.num_draft_tokens > 0 && at == s.len && added > 0) {
         logits.push_back(static_cast<int32_t>(rows.size()) - 1);
       } else {
-        s.draft.wanted = 0;
+        s.draft.num_draft_tokens = 0;
       }
     }
     push(d);

@@ -36,7 +36,7 @@ TEST(DraftSlots, MostDraftsTakesTheBoundsOfTheSlot) {
   SlotState state{};
   state.len = 10;
   SlotParams params{};
-  params.max_drafts = 5;
+  params.max_draft_tokens = 5;
   params.max_len = 100;
   EXPECT_EQ(most_drafts(state, params, 8, 1000), 5);
   EXPECT_EQ(most_drafts(state, params, 3, 1000), 3);

@@ -66,7 +66,7 @@ class NgramTest : public StepTest {
                  DeviceFinish finished = DeviceFinish::kNone) {
     StepData d{StepSizes{}};
     d.set_sequence(1, tokens, computed);
-    d.slots[1].draft.wanted = wanted;
+    d.slots[1].draft.num_draft_tokens = wanted;
     d.slots[1].finished = static_cast<int32_t>(finished);
     d.slots[1].num_drafts = 9;
     d.add_span(1, 1, 4);
@@ -109,7 +109,7 @@ TEST_F(NgramTest, LeavesTheSlotsOfOtherDraftersAlone) {
   for (int s = 0; s < 3; ++s) {
     d.set_sequence(s, {5, 5, 5}, 2);
     d.set_drafts(s, {9});
-    d.slots[s].draft.wanted = 3;
+    d.slots[s].draft.num_draft_tokens = 3;
     d.params[s].drafter = s == 2 ? 0 : 1;
   }
   d.add_span(2, 1, 4);
@@ -120,7 +120,7 @@ TEST_F(NgramTest, LeavesTheSlotsOfOtherDraftersAlone) {
   EXPECT_EQ(Ids(d.slots[0].drafts, d.slots[0].drafts + d.slots[0].num_drafts), (Ids{5, 5, 5}));
   EXPECT_EQ(Ids(d.slots[2].drafts, d.slots[2].drafts + d.slots[2].num_drafts), (Ids{9}));
   EXPECT_EQ(d.slots[1].num_drafts, 1) << "it has no span";
-  EXPECT_EQ(d.slots[0].draft.wanted, 3);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 3);
 }
 
 TEST_F(NgramTest, APredictionIsFollowedWhereTheTextStands) {
@@ -129,7 +129,7 @@ TEST_F(NgramTest, APredictionIsFollowedWhereTheTextStands) {
     d.set_sequence(1, tokens, static_cast<int>(tokens.size()) - 1);
     d.params[1].prompt_len = 2;
     d.set_prediction(1, prediction);
-    d.slots[1].draft.wanted = wanted;
+    d.slots[1].draft.num_draft_tokens = wanted;
     d.slots[1].from_prediction = 7;
     d.add_span(1, 1, 4);
     push(d);
@@ -162,7 +162,7 @@ TEST_F(NgramTest, RandomPredictionsMatchAPlainReference) {
       d.set_sequence(s, history[s], static_cast<int>(history[s].size()) - 1);
       d.params[s].prompt_len = 1 + static_cast<int>(random() % history[s].size());
       d.set_prediction(s, prediction[s]);
-      d.slots[s].draft.wanted = static_cast<int32_t>(random() % 10);
+      d.slots[s].draft.num_draft_tokens = static_cast<int32_t>(random() % 10);
       d.add_span(s, 1, 4);
     }
     const int k = 1 + static_cast<int>(random() % 8);
@@ -176,7 +176,7 @@ TEST_F(NgramTest, RandomPredictionsMatchAPlainReference) {
       num_predicted += state.from_prediction;
       ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_drafts),
                 reference(history[s], prediction[s], d.params[s].prompt_len,
-                          std::min(k, state.draft.wanted), min_n, max_n))
+                          std::min(k, state.draft.num_draft_tokens), min_n, max_n))
           << "round " << round << " slot " << s;
     }
   }
@@ -193,7 +193,7 @@ TEST_F(NgramTest, RandomHistoriesMatchAPlainReference) {
       history[s].resize(1 + random() % 31);
       for (int32_t& id : history[s]) id = static_cast<int32_t>(random() % 3);
       d.set_sequence(s, history[s], static_cast<int>(history[s].size()) - 1);
-      d.slots[s].draft.wanted = static_cast<int32_t>(random() % 10);
+      d.slots[s].draft.num_draft_tokens = static_cast<int32_t>(random() % 10);
       d.add_span(s, 1, 4);
     }
     const int k = 1 + static_cast<int>(random() % 8);
@@ -205,7 +205,7 @@ TEST_F(NgramTest, RandomHistoriesMatchAPlainReference) {
     for (int s = 0; s < 4; ++s) {
       const SlotState& state = d.slots[s];
       ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_drafts),
-                reference(history[s], std::min(k, state.draft.wanted), min_n, max_n))
+                reference(history[s], std::min(k, state.draft.num_draft_tokens), min_n, max_n))
           << "round " << round;
     }
   }

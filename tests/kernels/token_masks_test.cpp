@@ -107,8 +107,8 @@ TEST_F(TokenMasksTest, ExportsTheSlotsThatGoOnDrafting) {
   for (const bool other : {true, false}) {
     d.params[1].drafter = 1;
     d.params[3].drafter = other ? 0 : 1;
-    d.slots[1].draft.wanted = 2;
-    d.slots[3].draft.wanted = other ? 2 : 0;
+    d.slots[1].draft.num_draft_tokens = 2;
+    d.slots[3].draft.num_draft_tokens = other ? 2 : 0;
     run_prepare(d);
     pull(d);
     d.slots[1].num_drafts = 1;
@@ -133,7 +133,7 @@ TEST_F(TokenMasksTest, DraftsAreMendedWhereTheyWereAnswered) {
   for (const size_t slot : {1u, 3u}) {
     d.params[slot].drafter = 1;
     d.slots[slot].computed = d.slots[slot].len - 1;
-    d.slots[slot].draft.wanted = 3;
+    d.slots[slot].draft.num_draft_tokens = 3;
   }
   d.slots[1].num_drafts = 2;
   d.slots[3].num_drafts = 0;

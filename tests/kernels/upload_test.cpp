@@ -115,8 +115,8 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   const PlanView device = plan_view(copy.data(), sizes_.limits);
   EXPECT_EQ(device.header->step, step);
   EXPECT_EQ(device.header->num_spans, 2);
-  EXPECT_EQ(device.spans[1].max_drafts, 3);
-  EXPECT_EQ(device.spans[0].draft_limit, 3);
+  EXPECT_EQ(device.spans[1].max_verified, 3);
+  EXPECT_EQ(device.spans[0].num_draft_tokens, 3);
   EXPECT_EQ(device.spans[0].draft_rows, 7);
 }
 
@@ -267,8 +267,8 @@ const Defect kDefects[] = {
     {"token_offset", [](const PlanView& p) { p.spans[0].token_offset = 1; }},
     {"new_ids", [](const PlanView& p) { p.spans[0].num_new_ids = -1; }},
     {"write_position", [](const PlanView& p) { p.spans[0].write_position = 31; }},
-    {"draft_limit", [](const PlanView& p) { p.spans[0].draft_limit = kMaxDrafts + 1; }},
-    {"negative_draft_limit", [](const PlanView& p) { p.spans[0].draft_limit = -1; }},
+    {"num_draft_tokens", [](const PlanView& p) { p.spans[0].num_draft_tokens = kMaxDrafts + 1; }},
+    {"negative_draft_limit", [](const PlanView& p) { p.spans[0].num_draft_tokens = -1; }},
     {"negative_draft_rows", [](const PlanView& p) { p.spans[0].draft_rows = -1; }},
     {"drafter", [](const PlanView& p) { p.inits[0].params.drafter = kMaxDrafters; }},
     {"negative_drafter", [](const PlanView& p) { p.inits[0].params.drafter = -1; }},

@@ -86,7 +86,7 @@ DeviceModel::Result DeviceModel::run_span(const Work& work, std::string& problem
 
 void DeviceModel::sample(Slot& slot, const Work& work, Result& result, std::string& problem) {
   const int room = work.span.sequence->max_len - static_cast<int>(slot.tokens.size());
-  const int num_drafts = std::min({room - 1, slot.num_drafts, work.span.max_drafts});
+  const int num_drafts = std::min({room - 1, slot.num_drafts, work.span.max_verified});
   result.num_drafted = num_drafts;
   const int num_accepted = static_cast<int>(random_() % static_cast<unsigned>(num_drafts + 1));
   for (int i = 0; i < num_drafts; ++i) write_row(slot, slot.computed + i, ~0ull, problem);
@@ -124,8 +124,9 @@ void DeviceModel::keep_written(Slot& slot, int drafter, std::string& problem) {
 void DeviceModel::draft(Slot& slot, const Work& work, std::string& problem) {
   const Span& span = work.span;
   const int drafter = span.sequence->drafter;
-  if (span.draft_rows == 0 && span.draft_limit == 0) return;
-  if (span.sequence->max_drafts == 0) problem = "a span without speculation was granted drafts";
+  if (span.draft_rows == 0 && span.num_draft_tokens == 0) return;
+  if (span.sequence->max_draft_tokens == 0)
+    problem = "a span without speculation was granted drafts";
   const SchedulerDrafter& traits = config_.drafters[static_cast<size_t>(drafter)];
   if (traits.has_kv) {
     const int known = span.samples ? static_cast<int>(slot.tokens.size()) : slot.computed;
@@ -141,15 +142,15 @@ void DeviceModel::draft(Slot& slot, const Work& work, std::string& problem) {
   } else if (span.draft_rows > 0) {
     problem = "a drafter without KV was granted rows";
   }
-  if (span.draft_limit > 0 && !slot.ended) propose(slot, work, problem);
+  if (span.num_draft_tokens > 0 && !slot.ended) propose(slot, work, problem);
 }
 
 void DeviceModel::propose(Slot& slot, const Work& work, std::string& problem) {
   const Sequence& sequence = *work.span.sequence;
   const SchedulerDrafter& traits = config_.drafters[static_cast<size_t>(sequence.drafter)];
   const int len = static_cast<int>(slot.tokens.size());
-  const int most = std::min({work.span.draft_limit, sequence.max_drafts, sequence.max_len - len - 1,
-                             traits.max_len - len + 1});
+  const int most = std::min({work.span.num_draft_tokens, sequence.max_draft_tokens,
+                             sequence.max_len - len - 1, traits.max_len - len + 1});
   if (most <= 0) return;
   if (traits.has_kv && slot.draft_computed != len) {
     problem = "a span was granted drafts, but not the rows to catch up";

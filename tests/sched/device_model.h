@@ -16,7 +16,7 @@ namespace foretoken {
 // two; so does a block that is free or was handed out again when a row reads it. Every row reads
 // the whole window before it; the row that samples reads everything. Drafters keep such hashes too,
 // for the entries that they caught up, with counts in page headers; what a span is promised (rows
-// that suffice for its draft_limit, blocks for what it proposes) is looked at.
+// that suffice for its num_draft_tokens, blocks for what it proposes) is looked at.
 class DeviceModel {
  public:
   struct Config {

@@ -344,7 +344,7 @@ TEST(DraftLedger, WhatSequencesCouldUseIsToldByClass) {
   sequence.tokens.assign(10, 1);
   sequence.prompt_len = 10;
   sequence.max_len = 31;
-  sequence.max_drafts = 2;
+  sequence.max_draft_tokens = 2;
   BatchDemand demand;
   scheduler.add(sequence);
   scheduler.describe(demand);
@@ -377,7 +377,7 @@ TEST(DraftLedger, ALengthThatIsKnownCountsMoreThanOutputsOfLate) {
     sequence.prompt_len = 64;
     sequence.min_len = min_len;
     sequence.max_len = 64 + 256;
-    sequence.max_drafts = 1;
+    sequence.max_draft_tokens = 1;
     sequence.caught_up = true;
     BatchDemand demand;
     ledger.describe(sequence, demand);

@@ -66,13 +66,13 @@ TEST(KvBlocks, MemoryIsFlatOverEightWindows) {
   for (const int drafts : {0, 3}) {
     SchedulerConfig config = window_config(30);
     config.drafters = {{.has_kv = true}};
-    const DraftGrant grant{.limit = drafts, .catch_up_rows = 1000};
+    const DraftGrant grant{.num_draft_tokens = drafts, .catch_up_rows = 1000};
     Scheduler scheduler(config);
     Sequence sequence;
     sequence.tokens.assign(5, 1);
     sequence.prompt_len = 5;
     sequence.max_len = 5 + 8 * 8 + 8;
-    sequence.max_drafts = drafts;
+    sequence.max_draft_tokens = drafts;
     scheduler.add(sequence);
     StepPlan plans[2];
     ASSERT_TRUE(scheduler.plan(plans[0], {&grant, 1}));
@@ -84,7 +84,7 @@ TEST(KvBlocks, MemoryIsFlatOverEightWindows) {
       EXPECT_LE(pool.num_usable() - pool.num_free(), most);
       const StepPlan& done = plans[step % 2];
       ASSERT_EQ(done.spans.size(), 1u);
-      const std::vector<int32_t> ids(step % 2 == 0 ? done.spans[0].max_drafts + 1u : 1u, 3);
+      const std::vector<int32_t> ids(step % 2 == 0 ? done.spans[0].max_verified + 1u : 1u, 3);
       const bool ended = sequence.known_len() + static_cast<int>(ids.size()) >= 5 + 8 * 8;
       (void)scheduler.reconcile(done.spans[0], {.ids = ids, .ended = ended});
     }

@@ -30,7 +30,7 @@ class RandomRun {
       : random_(options.seed),
         config_(random_config(options)),
         steps_in_flight_(pick(1, 3) + options.num_stages - 1),
-        max_drafts_(pick(0, 5)),
+        max_draft_tokens_(pick(0, 5)),
         scheduler_(config_),
         device_({.block_size = config_.block_size,
                  .window = std::max(options.device_window, config_.window),
@@ -107,7 +107,7 @@ class RandomRun {
     sequence->pools = pick(0, 7) == 0;
     sequence->max_len = std::min(capacity, sequence->prompt_len + pick(1, 30));
     if (sequence->pools) sequence->max_len = sequence->prompt_len;
-    sequence->max_drafts = sequence->pools ? 0 : pick(0, max_drafts_);
+    sequence->max_draft_tokens = sequence->pools ? 0 : pick(0, max_draft_tokens_);
     sequence->drafter = pick(0, static_cast<int>(config_.drafters.size()) - 1);
     sequence->cache_salt = static_cast<uint64_t>(pick(0, 1));
     sequence->priority = pick(-1, 1);
@@ -138,7 +138,7 @@ class RandomRun {
       if (pick(0, 5) > 0) continue;
       grant = {};
       if (pick(0, 2) == 0) continue;
-      grant.limit = pick(0, max_drafts_ + 1);
+      grant.num_draft_tokens = pick(0, max_draft_tokens_ + 1);
       grant.catch_up_rows = pick(0, 3) == 0 ? pick(0, 12) : 1000;
       if (pick(0, 3) == 0) grant.max_spans = pick(1, 3);
       if (pick(0, 3) == 0) grant.max_class = pick(0, 8);
@@ -187,9 +187,9 @@ class RandomRun {
       if (span.wants_all) features |= kScoresPrompt;
       check_span(span);
       EXPECT_TRUE(slots.insert(span.sequence->slot).second) << "two spans of one slot";
-      trace_.insert(trace_.end(),
-                    {static_cast<int>(span.sequence->arrival), span.num_tokens, span.max_drafts,
-                     span.num_hit_tokens, span.sequence->slot, span.draft_limit, span.draft_rows});
+      trace_.insert(trace_.end(), {static_cast<int>(span.sequence->arrival), span.num_tokens,
+                                   span.max_verified, span.num_hit_tokens, span.sequence->slot,
+                                   span.num_draft_tokens, span.draft_rows});
     }
     for (const BlockAssignment& block : plan.blocks) trace_.push_back(block.block);
     EXPECT_EQ(num_rows, plan.num_rows);
@@ -214,19 +214,20 @@ class RandomRun {
     for (const Span& span : plan.spans) {
       const Sequence& sequence = *span.sequence;
       const auto drafter = static_cast<size_t>(sequence.drafter);
-      EXPECT_LE(span.draft_limit, sequence.max_drafts);
-      EXPECT_TRUE(span.draft_limit == 0 || span.samples);
-      EXPECT_EQ(span.draft_limit, sequence.draft_bound);
-      uses[drafter].num_passes = std::max(uses[drafter].num_passes, span.draft_limit);
+      EXPECT_LE(span.num_draft_tokens, sequence.max_draft_tokens);
+      EXPECT_TRUE(span.num_draft_tokens == 0 || span.samples);
+      EXPECT_EQ(span.num_draft_tokens, sequence.draft_bound);
+      uses[drafter].num_draft_tokens =
+          std::max(uses[drafter].num_draft_tokens, span.num_draft_tokens);
       uses[drafter].catch_up_rows += span.draft_rows;
-      if (span.draft_limit > 0) ++uses[drafter].num_spans;
-      if (span.draft_limit + span.draft_rows > 0) ++num_spans[drafter];
+      if (span.num_draft_tokens > 0) ++uses[drafter].num_spans;
+      if (span.num_draft_tokens + span.draft_rows > 0) ++num_spans[drafter];
     }
     for (size_t i = 0; i < grants_.size(); ++i) {
-      EXPECT_EQ(uses[i].num_passes, plan.drafts[i].num_passes);
+      EXPECT_EQ(uses[i].num_draft_tokens, plan.drafts[i].num_draft_tokens);
       EXPECT_EQ(uses[i].catch_up_rows, plan.drafts[i].catch_up_rows);
       EXPECT_EQ(uses[i].num_spans, plan.drafts[i].num_spans);
-      EXPECT_LE(uses[i].num_passes, grants_[i].limit);
+      EXPECT_LE(uses[i].num_draft_tokens, grants_[i].num_draft_tokens);
       EXPECT_LE(uses[i].catch_up_rows, grants_[i].catch_up_rows);
       EXPECT_LE(num_spans[i], grants_[i].max_spans);
     }
@@ -235,9 +236,9 @@ class RandomRun {
   void check_span(const Span& span) {
     const Sequence& sequence = *span.sequence;
     EXPECT_GT(span.num_tokens, 0);
-    EXPECT_LE(span.max_drafts, sequence.max_drafts);
+    EXPECT_LE(span.max_verified, sequence.max_draft_tokens);
     EXPECT_FALSE(sequence.bypasses_prefix_cache && span.num_hit_tokens > 0);
-    EXPECT_TRUE(!sequence.pools || span.max_drafts + span.max_logits_rows() == 0);
+    EXPECT_TRUE(!sequence.pools || span.max_verified + span.max_logits_rows() == 0);
     // A prompt row is scored, unless that happened before a preemption.
     if (sequence.scores_prompt && span.first_new_id >= 0 &&
         span.first_new_id < sequence.prompt_len - 1 &&
@@ -300,7 +301,7 @@ class RandomRun {
   std::mt19937 random_;
   const SchedulerConfig config_;
   const int steps_in_flight_;
-  const int max_drafts_;
+  const int max_draft_tokens_;
   Scheduler scheduler_;
   DeviceModel device_;
   std::vector<DraftGrant> grants_;

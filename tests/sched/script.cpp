@@ -77,7 +77,7 @@ std::vector<DraftGrant> SchedulerScript::read_grants(std::istringstream& words) 
     if (drafter >= grants.size()) grants.resize(drafter + 1);
     const std::string field = numbered ? key.substr(0, key.size() - 1) : key;
     DraftGrant& grant = grants[drafter];
-    if (field == "limit") grant.limit = value_of(word);
+    if (field == "limit") grant.num_draft_tokens = value_of(word);
     if (field == "rows") grant.catch_up_rows = value_of(word);
     if (field == "spans") grant.max_spans = value_of(word);
     if (field == "missing") grant.max_missing = value_of(word);
@@ -102,7 +102,7 @@ void SchedulerScript::submit(std::istringstream& words) {
     if (starts_with(word, "features")) sequence->features = static_cast<uint32_t>(value);
     if (starts_with(word, "prompt")) sequence->prompt_len = value;
     if (starts_with(word, "max")) sequence->max_len = value;
-    if (starts_with(word, "drafts")) sequence->max_drafts = value;
+    if (starts_with(word, "drafts")) sequence->max_draft_tokens = value;
     if (starts_with(word, "drafter=")) sequence->drafter = value;
     if (starts_with(word, "base")) base = value;
     if (starts_with(word, "salt")) sequence->cache_salt = static_cast<uint64_t>(value);
@@ -151,10 +151,10 @@ std::string SchedulerScript::state(std::istringstream& words) {
       {"rows", last_.num_rows},
       {"logits", last_.num_logits_rows},
       {"words", last_.num_words},
-      {"passes", last_.drafts[0].num_passes},
+      {"passes", last_.drafts[0].num_draft_tokens},
       {"catch_up", last_.drafts[0].catch_up_rows},
       {"drafting", last_.drafts[0].num_spans},
-      {"passes1", last_.drafts[1].num_passes},
+      {"passes1", last_.drafts[1].num_draft_tokens},
       {"catch_up1", last_.drafts[1].catch_up_rows},
       {"drafting1", last_.drafts[1].num_spans},
       {"decoding", demand.drafters[0].num_decoding},
@@ -177,8 +177,8 @@ std::string SchedulerScript::describe(const Span& span) const {
     if (sequence.get() == span.sequence) text = "span " + name;
   }
   text += " tokens=" + std::to_string(span.num_tokens);
-  if (span.max_drafts > 0) text += " drafts=" + std::to_string(span.max_drafts);
-  if (span.draft_limit > 0) text += " limit=" + std::to_string(span.draft_limit);
+  if (span.max_verified > 0) text += " drafts=" + std::to_string(span.max_verified);
+  if (span.num_draft_tokens > 0) text += " limit=" + std::to_string(span.num_draft_tokens);
   if (span.draft_rows > 0) text += " rows=" + std::to_string(span.draft_rows);
   if (span.num_hit_tokens > 0) text += " hits=" + std::to_string(span.num_hit_tokens);
   if (span.samples) text += " samples";

@@ -51,11 +51,11 @@ TEST(CostTable, CurvesNeverFall) {
 TEST(CostTable, DraftsCostTheCatchUpAndThePassesBehindIt) {
   const CostTable times = some_times();
   EXPECT_EQ(times.draft_ns(0, {}), 0);
-  EXPECT_EQ(times.draft_ns(0, {.num_passes = 0, .catch_up_rows = 64}), 730);
-  EXPECT_EQ(times.draft_ns(0, {.num_passes = 1, .catch_up_rows = 1, .num_spans = 1}), 100);
-  EXPECT_EQ(times.draft_ns(0, {.num_passes = 4, .catch_up_rows = 64, .num_spans = 16}),
+  EXPECT_EQ(times.draft_ns(0, {.num_draft_tokens = 0, .catch_up_rows = 64}), 730);
+  EXPECT_EQ(times.draft_ns(0, {.num_draft_tokens = 1, .catch_up_rows = 1, .num_spans = 1}), 100);
+  EXPECT_EQ(times.draft_ns(0, {.num_draft_tokens = 4, .catch_up_rows = 64, .num_spans = 16}),
             730 + 3 * 230);
-  EXPECT_EQ(times.draft_ns(1, {.num_passes = 5, .catch_up_rows = 0, .num_spans = 3}), 7);
+  EXPECT_EQ(times.draft_ns(1, {.num_draft_tokens = 5, .catch_up_rows = 0, .num_spans = 3}), 7);
 }
 
 TEST(CostTable, TheDevicesArrayHoldsOneTimeARow) {

@@ -29,13 +29,13 @@ TEST(DraftSchedule, SchedulesAreChecked) {
 
 TEST(DraftSchedule, GapsAndTheTailKeepTheNumberBeforeThem) {
   const std::vector<DraftSchedule> schedule = {{1, 4, 5}, {9, 12, 2}};
-  EXPECT_EQ(scheduled_limit(schedule, 0, 16), 5) << "an empty step counts as one sequence";
-  EXPECT_EQ(scheduled_limit(schedule, 4, 16), 5);
-  EXPECT_EQ(scheduled_limit(schedule, 8, 16), 5);
-  EXPECT_EQ(scheduled_limit(schedule, 9, 16), 2);
-  EXPECT_EQ(scheduled_limit(schedule, 400, 16), 2);
-  EXPECT_EQ(scheduled_limit(schedule, 1, 3), 3) << "never more than the drafter makes";
-  EXPECT_EQ(scheduled_limit({}, 7, 4), 4);
+  EXPECT_EQ(scheduled_draft_tokens(schedule, 0, 16), 5) << "an empty step counts as one sequence";
+  EXPECT_EQ(scheduled_draft_tokens(schedule, 4, 16), 5);
+  EXPECT_EQ(scheduled_draft_tokens(schedule, 8, 16), 5);
+  EXPECT_EQ(scheduled_draft_tokens(schedule, 9, 16), 2);
+  EXPECT_EQ(scheduled_draft_tokens(schedule, 400, 16), 2);
+  EXPECT_EQ(scheduled_draft_tokens(schedule, 1, 3), 3) << "never more than the drafter makes";
+  EXPECT_EQ(scheduled_draft_tokens({}, 7, 4), 4);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST(GuessedTimes, NothingIsDraftedByThem) {
   demand.drafters[0].num_decoding = demand.drafters[0].num_ready = 1;
   int drafted = 0;
   for (uint64_t step = 0; step < 1000; ++step) {
-    const int limit = policy.decide(step, demand)[0].limit;
+    const int limit = policy.decide(step, demand)[0].num_draft_tokens;
     policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}}});
     if (limit > 0) policy.observe(step, 0, limit, limit, limit);
     drafted += limit;

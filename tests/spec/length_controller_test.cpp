@@ -25,11 +25,11 @@ TEST(LengthController, FixedGrantsAllAndOffNothing) {
   const CostTable none;
   LengthController fixed(policy_config(LengthMode::kFixed, 5), none);
   const DraftGrant grant = fixed.decide(0, decoding(3))[0];
-  EXPECT_EQ(grant.limit, 5);
+  EXPECT_EQ(grant.num_draft_tokens, 5);
   EXPECT_EQ(grant.catch_up_rows, 2048);
   EXPECT_EQ(grant.max_class, kNumCatchUpClasses - 1);
   LengthController off(policy_config(LengthMode::kOff, 5), none);
-  EXPECT_EQ(off.decide(0, decoding(3))[0].limit, 0);
+  EXPECT_EQ(off.decide(0, decoding(3))[0].num_draft_tokens, 0);
   EXPECT_EQ(off.decide(0, decoding(3))[0].catch_up_rows, 0);
 }
 
@@ -42,7 +42,7 @@ TEST(LengthController, SchedulesGoByTheNumberOfSequencesAndFillGaps) {
                                                    {8, 0}, {19, 0}, {20, 2}, {1000, 2}};
   for (const auto& [batch, limit] : wanted) {
     const DraftGrant grant = policy.decide(0, decoding(batch))[0];
-    EXPECT_EQ(grant.limit, limit) << batch;
+    EXPECT_EQ(grant.num_draft_tokens, limit) << batch;
     EXPECT_EQ(grant.catch_up_rows, limit > 0 ? 2048 : 0) << batch;
   }
 }
@@ -53,7 +53,7 @@ TEST(LengthController, ResultsAreLookedAtTwoStepsLater) {
   config.steps_in_flight = 1;
   LengthController policy(config, times);
   for (uint64_t step = 0; step < 60; ++step) {
-    const int limit = policy.decide(step, decoding(1))[0].limit;
+    const int limit = policy.decide(step, decoding(1))[0].num_draft_tokens;
     // As if all of a hundred sequences of step 9 had been refused.
     EXPECT_EQ(limit > 0, step < 11) << step;
     policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}}});
@@ -70,7 +70,7 @@ TEST(LengthController, PredictionsAreDecidedAboutByThemselves) {
   LengthController policy(policy_config(LengthMode::kAdaptive, 4), times);
   uint64_t step = 0;
   const auto run = [&](const BatchDemand& demand, bool predicted, bool accepts) {
-    const int limit = policy.decide(step, demand)[0].limit;
+    const int limit = policy.decide(step, demand)[0].num_draft_tokens;
     policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, 0, limit > 0 ? 1 : 0}}});
     if (limit > 0) policy.observe(step, 0, limit, limit, accepts ? limit : 0, predicted);
     ++step;
@@ -117,7 +117,7 @@ TEST(LengthController, NothingIsGrantedWhereNobodyCanDraft) {
   const CostTable times = cpu_times();
   LengthController policy(policy_config(LengthMode::kAdaptive, 3), times);
   const DraftGrant grant = policy.decide(0, BatchDemand{})[0];
-  EXPECT_EQ(grant.limit, 0);
+  EXPECT_EQ(grant.num_draft_tokens, 0);
   EXPECT_EQ(grant.catch_up_rows, 0);
 }
 
@@ -137,22 +137,23 @@ TEST(LengthController, ProbesAreRareSmallAndPaidFor) {
     const DraftGrant grant = policy.decide(step, demand)[0];
     const bool rests = grant.max_class < 0;
     DraftUse use;
-    if (grant.limit > 0) use = {grant.limit, grant.limit + 1, 1};
-    if (grant.limit > 0 && rests) {
+    if (grant.num_draft_tokens > 0) use = {grant.num_draft_tokens, grant.num_draft_tokens + 1, 1};
+    if (grant.num_draft_tokens > 0 && rests) {
       EXPECT_TRUE(num_probes == 0 || step >= last_probe + 64) << step;
       ++num_probes;
       last_probe = step;
-      EXPECT_EQ(grant.limit, 1);
+      EXPECT_EQ(grant.num_draft_tokens, 1);
       EXPECT_EQ(grant.max_spans, 1);
       EXPECT_EQ(grant.max_missing, missing);
       use.catch_up_rows = std::max(2, missing);
       EXPECT_LE(use.catch_up_rows, grant.catch_up_rows);
       probe_ns += times.draft_ns(0, use) + times.target.at(2) - times.target.at(1);
     }
-    all_ns += times.target.at(1 + use.num_passes);
-    policy.planned(step, {1, 1 + use.num_passes, 0, {use}});
-    if (use.num_passes > 0) policy.observe(step, 0, use.num_passes, use.num_passes, 0);
-    missing = use.num_passes > 0 ? 0 : missing + 1;
+    all_ns += times.target.at(1 + use.num_draft_tokens);
+    policy.planned(step, {1, 1 + use.num_draft_tokens, 0, {use}});
+    if (use.num_draft_tokens > 0)
+      policy.observe(step, 0, use.num_draft_tokens, use.num_draft_tokens, 0);
+    missing = use.num_draft_tokens > 0 ? 0 : missing + 1;
     demand.drafters[0].num_ready = missing == 0 ? 1 : 0;
     demand.drafters[0].fewest_missing = missing;
     // Class 12: nobody would catch it up for its own sake.
@@ -178,7 +179,7 @@ TEST(LengthController, AProbeTakesAsManySequencesAsFit) {
     int spans = 0;
     for (uint64_t step = 0; step < 200; ++step) {  // in which the budget grows
       const DraftGrant grant = policy.decide(step, demand)[0];
-      spans = grant.limit > 0 && grant.max_class < 0 ? grant.max_spans : 0;
+      spans = grant.num_draft_tokens > 0 && grant.max_class < 0 ? grant.max_spans : 0;
       policy.planned(step, {64, 64, 0, {}});
     }
     return spans;
@@ -200,7 +201,7 @@ TEST(LengthController, SomeSequencesLearnForAll) {
     demand.drafters[0].num_missing[8] = int64_t{num_decoding} * missing;
     demand.drafters[0].fewest_missing = missing;
     const DraftGrant first = policy.decide(0, demand)[0];
-    if (first.limit == 0) return 0;
+    if (first.num_draft_tokens == 0) return 0;
     policy.planned(0, {num_decoding, num_decoding, 0, {DraftUse{1, missing, first.max_spans}}});
     demand.drafters[0].num_ready = first.max_spans;
     demand.drafters[0].num_resting[8] -= first.max_spans;
@@ -224,7 +225,7 @@ TEST(LengthController, WhatIsNotTriedIsNotTakenForAsGood) {
   LengthController policy(config, times);
   int most = 0;
   for (uint64_t step = 0; step < 4000; ++step) {
-    const int limit = policy.decide(step, decoding(1))[0].limit;
+    const int limit = policy.decide(step, decoding(1))[0].num_draft_tokens;
     policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, 0, limit > 0 ? 1 : 0}}});
     if (limit > 0) policy.observe(step, 0, limit, 1, 1);
     most = std::max(most, limit);
@@ -260,17 +261,17 @@ TEST(LengthController, SequencesOfOtherDraftersCountAsLoad) {
   times.drafters = {{.name = "a", .one_pass = true, .catch_up = {}, .pass = curve({{1, 1000}})},
                     {.name = "b", .one_pass = true, .catch_up = {}, .pass = curve({{1, 1000}})}};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 3);
-  config.drafters = {{.num_drafts = 3}, {.num_drafts = 3}};
+  config.drafters = {{.max_draft_tokens = 3}, {.max_draft_tokens = 3}};
   BatchDemand demand = decoding(2);
   {
     LengthController alone(config, times);
-    EXPECT_EQ(alone.decide(0, demand)[0].limit, 3);
+    EXPECT_EQ(alone.decide(0, demand)[0].num_draft_tokens, 3);
   }
   demand.num_decoding = demand.num_sequences = 8;
   demand.drafters[1].num_decoding = demand.drafters[1].num_ready = 6;
   LengthController both(config, times);
-  EXPECT_EQ(both.decide(0, demand)[0].limit, 0);
-  EXPECT_EQ(both.decide(0, demand)[1].limit, 0);
+  EXPECT_EQ(both.decide(0, demand)[0].num_draft_tokens, 0);
+  EXPECT_EQ(both.decide(0, demand)[1].num_draft_tokens, 0);
 }
 
 TEST(LengthController, BesideFullPromptChunksRowsAreNotFree) {
@@ -280,7 +281,7 @@ TEST(LengthController, BesideFullPromptChunksRowsAreNotFree) {
   uint64_t step = 0;
   const auto run = [&](int num_prompt_rows) {
     for (int i = 0; i < 40; ++i, ++step) {
-      const int limit = policy.decide(step, demand)[0].limit;
+      const int limit = policy.decide(step, demand)[0].num_draft_tokens;
       policy.planned(step, {64,
                             64 * (1 + limit) + num_prompt_rows,
                             num_prompt_rows,
@@ -289,7 +290,7 @@ TEST(LengthController, BesideFullPromptChunksRowsAreNotFree) {
         policy.observe(step, 0, limit, limit, n % 2 == 0 ? limit : 0);
       }
     }
-    return policy.decide(step, demand)[0].limit;
+    return policy.decide(step, demand)[0].num_draft_tokens;
   };
   EXPECT_GT(run(0), 0);
   EXPECT_EQ(run(1500), 0);
@@ -302,7 +303,7 @@ TEST(LengthController, RoomForDraftsCountsWhereTheTableSaysSo) {
     LengthController policy(policy_config(LengthMode::kAdaptive, 3), times);
     int limit = 0;
     for (uint64_t step = 0; step < 200; ++step) {
-      limit = policy.decide(step, decoding(64))[0].limit;
+      limit = policy.decide(step, decoding(64))[0].num_draft_tokens;
       policy.planned(
           step, {64, 64 * (1 + limit), 0, {DraftUse{limit, 64 * (limit + 1), limit > 0 ? 64 : 0}}});
       for (int i = 0; i < 64 && limit > 0; ++i) {
@@ -439,12 +440,13 @@ TEST(LengthController, ShortRequestsDoNotKeepProbesAway) {
       own.num_resting[kNumCatchUpClasses - 1] = demand.num_decoding;
       own.num_missing[kNumCatchUpClasses - 1] = own.fewest_missing;
       const DraftGrant grant = policy.decide(step, demand)[0];
-      const bool probes = grant.limit > 0 && i > 0 && grant.max_missing >= own.fewest_missing;
-      num_wakes += grant.limit > 0 && i == 0 ? 1 : 0;
+      const bool probes =
+          grant.num_draft_tokens > 0 && i > 0 && grant.max_missing >= own.fewest_missing;
+      num_wakes += grant.num_draft_tokens > 0 && i == 0 ? 1 : 0;
       num_probes += probes ? 1 : 0;
       DraftUse use;
       if (probes) use = {1, own.fewest_missing, 1};
-      policy.planned(step, {1, 1 + use.num_passes, 0, {use}});
+      policy.planned(step, {1, 1 + use.num_draft_tokens, 0, {use}});
       // Good enough to wake up for prompts.
       if (probes) policy.observe(step, 0, 1, 1, num_probes % 8 > 0 ? 1 : 0);
     }

@@ -58,9 +58,10 @@ CostTable tiled_times() {
 }
 
 LengthControllerConfig policy_config(LengthMode mode, int num_drafts) {
-  return {.mode = mode,
-          .steps_in_flight = 2,
-          .drafters = {{.num_drafts = num_drafts, .has_kv = true, .max_catch_up_rows = 2048}}};
+  return {
+      .mode = mode,
+      .steps_in_flight = 2,
+      .drafters = {{.max_draft_tokens = num_drafts, .has_kv = true, .max_catch_up_rows = 2048}}};
 }
 
 }  // namespace foretoken

@@ -58,7 +58,7 @@ void PolicyWorld::submit() {
   sequence->prompt_len = workload_.prompt_len;
   sequence->max_len = workload_.prompt_len + workload_.length_of(num_submitted_);
   if (workload_.runs_to_the_end) sequence->min_len = sequence->max_len;
-  sequence->max_drafts = config_.drafters[0].num_drafts;
+  sequence->max_draft_tokens = config_.drafters[0].max_draft_tokens;
   sequence->tokens.assign(static_cast<size_t>(workload_.prompt_len), 1);
   scheduler_.add(*sequence);
   sequences_.push_back(std::move(sequence));
@@ -76,11 +76,11 @@ bool PolicyWorld::plan() {
                                  .num_prompt_rows = plan.num_new_ids,
                                  .use = plan.drafts,
                                  .num_tokens = plan.known_tokens()});
-  totals_.limits.push_back(policy_.last_limit(0));
+  totals_.limits.push_back(policy_.last_num_draft_tokens(0));
   Step step{num_planned_++, {}, plan.drafts[0]};
   for (const Span& span : plan.spans) {
     const bool drafts = static_cast<int>(span.sequence->arrival % 8) < workload_.drafting;
-    step.work.push_back({span, drafts ? span.max_drafts : 0});
+    step.work.push_back({span, drafts ? span.max_verified : 0});
   }
   in_flight_.push_back(std::move(step));
   return true;
@@ -105,7 +105,7 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     }
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);
     ended = sequence.known_len() + num_accepted + 1 == sequence.max_len;
-    policy_.observe(number, 0, span.max_drafts, num_drafts, num_accepted);
+    policy_.observe(number, 0, span.max_verified, num_drafts, num_accepted);
     totals_.num_tokens += num_accepted + 1;
     totals_.num_drafted += num_drafts;
     totals_.num_accepted += num_accepted;
@@ -127,7 +127,7 @@ void PolicyWorld::finish_step() {
   bool decodes = true;
   for (const Work& work : step.work) {
     num_rows += run_span(work, step.number);
-    granted += work.span.max_drafts;
+    granted += work.span.max_verified;
     decodes = decodes && work.span.first_new_id < 0;
   }
   const auto num_spans = static_cast<int>(step.work.size());

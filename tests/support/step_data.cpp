@@ -33,7 +33,7 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   }
   for (SlotParams& p : params) {
     p.max_len = sizes.max_blocks * sizes.block_size;
-    p.max_drafts = kMaxDrafts;
+    p.max_draft_tokens = kMaxDrafts;
     p.top_p = 1;
     p.repetition_penalty = 1;
     p.num_logprobs = kNoLogprobs;
@@ -66,8 +66,9 @@ std::vector<int32_t> StepData::tokens(int slot) {
   return ids;
 }
 
-void StepData::add_span(int slot, int num_tokens, int max_drafts, int draft_limit, int draft_rows) {
-  spans.push_back({slot, num_tokens, max_drafts, 0, 0, 0, 0, draft_limit, draft_rows});
+void StepData::add_span(int slot, int num_tokens, int max_verified, int num_draft_tokens,
+                        int draft_rows) {
+  spans.push_back({slot, num_tokens, max_verified, 0, 0, 0, 0, num_draft_tokens, draft_rows});
   header.num_spans = static_cast<int32_t>(spans.size());
 }
 

@@ -36,7 +36,8 @@ struct StepData {
   void set_drafts(int slot, const std::vector<int32_t>& drafts);
   int32_t& token(int slot, int position);
   std::vector<int32_t> tokens(int slot);
-  void add_span(int slot, int num_tokens, int max_drafts, int draft_limit = 0, int draft_rows = 0);
+  void add_span(int slot, int num_tokens, int max_verified, int num_draft_tokens = 0,
+                int draft_rows = 0);
   PageHeader& page_header(int slot, int position);
   // The KV slot of a position.
   int32_t kv_slot_of(int slot, int position) const;

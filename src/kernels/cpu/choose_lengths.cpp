@@ -22,9 +22,9 @@ struct Lengths {
   DraftRates& prior() const { return a.batch.priors[a.drafter]; }
   int most(int span) const {
     const SpanPlan& s = plan.spans[span];
-    return goes_on(span)
-               ? most_drafts(state(span), a.batch.params[s.slot], s.draft_limit, a.draft_max_len)
-               : 0;
+    return goes_on(span) ? most_drafts(state(span), a.batch.params[s.slot], s.num_draft_tokens,
+                                       a.draft_max_len)
+                         : 0;
   }
   int least(int span, int most) const {
     return span == probe ? 1 : spec::least_drafts(state(span).draft, most);
@@ -118,7 +118,7 @@ void choose_lengths(const void* args, CpuPool&) {
     SlotState& state = lengths.state(i);
     const int most = lengths.most(i);
     const int least = lengths.least(i, most);
-    state.draft.wanted = spec::drafts_down_to(state.draft, least, most, level);
+    state.draft.num_draft_tokens = spec::drafts_down_to(state.draft, least, most, level);
   }
 }
 

@@ -43,12 +43,12 @@ void draft_rows(const void* args, CpuPool&) {
     SlotState& state = a.batch.slots[span.slot];
     state.num_drafts = 0;
     const bool complete = catch_up(a, plan.spans[i], span, pass);
-    const bool drafts = complete && has_sampled(span) && state.draft.wanted > 0 &&
+    const bool drafts = complete && has_sampled(span) && state.draft.num_draft_tokens > 0 &&
                         state.finished == static_cast<int32_t>(DeviceFinish::kNone);
     if (drafts) {
       pass.want_logits();
     } else {
-      state.draft.wanted = 0;
+      state.draft.num_draft_tokens = 0;
     }
   }
   pass.finish();

@@ -69,7 +69,7 @@ void propose(const NgramArgs& a, int32_t slot) {
   const int32_t len = state.len;
   state.num_drafts = 0;
   state.from_prediction = 0;
-  const int wanted = std::min(a.num_drafts, state.draft.wanted);
+  const int wanted = std::min(a.num_draft_tokens, state.draft.num_draft_tokens);
   if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || state.computed != len - 1 ||
       wanted <= 0) {
     return;

@@ -44,9 +44,10 @@ __device__ bool is_served(const ChooseLengthsArgs& args, const SpanPlan& span) {
 __device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, int i,
                          int probe_rank) {
   SlotState& state = args.batch.slots[span.slot];
-  const int most = goes_on(args.spans[i], state) ? most_drafts(state, args.batch.params[span.slot],
-                                                               span.draft_limit, args.draft_max_len)
-                                                 : 0;
+  const int most = goes_on(args.spans[i], state)
+                       ? most_drafts(state, args.batch.params[span.slot], span.num_draft_tokens,
+                                     args.draft_max_len)
+                       : 0;
   const bool is_probe = probe_rank > 0 && spec::probe_rank(state.draft, most, i) == probe_rank;
   return {state, most, is_probe ? 1 : spec::least_drafts(state.draft, most)};
 }
@@ -185,7 +186,8 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     const Served slot = served(args, plan.spans[i], i, shared.probe_rank);
-    slot.state.draft.wanted = spec::drafts_down_to(slot.state.draft, slot.least, slot.most, level);
+    slot.state.draft.num_draft_tokens =
+        spec::drafts_down_to(slot.state.draft, slot.least, slot.most, level);
   }
 }
 

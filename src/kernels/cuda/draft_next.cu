@@ -10,12 +10,12 @@ namespace {
 __device__ bool take_draft(const DraftNextArgs& args, int slot, int id) {
   SlotState& state = args.batch.slots[slot];
   if (id < 0) {
-    state.draft.wanted = state.num_drafts;
+    state.draft.num_draft_tokens = state.num_drafts;
     return false;
   }
   state.drafts[args.pass] = id;
   state.num_drafts = args.pass + 1;
-  if (state.draft.wanted <= args.pass + 1) return false;
+  if (state.draft.num_draft_tokens <= args.pass + 1) return false;
   if (args.keeps_written != 0) state.draft.written = state.len + args.pass + 1;
   return true;
 }

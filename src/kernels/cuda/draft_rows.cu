@@ -160,9 +160,9 @@ __device__ bool settle(const DraftRowsArgs& args, const CatchUp& mine, int i, in
   state.draft.computed = mine.first + count;
   state.num_drafts = 0;
   const bool drafts = count > 0 && state.draft.computed == state.len && has_sampled(span) &&
-                      state.draft.wanted > 0 &&
+                      state.draft.num_draft_tokens > 0 &&
                       state.finished == static_cast<int32_t>(DeviceFinish::kNone);
-  if (!drafts) state.draft.wanted = 0;
+  if (!drafts) state.draft.num_draft_tokens = 0;
   return drafts;
 }
 

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
   if (args.batch.params[slot].drafter != args.drafter) return;
   SlotState& state = args.batch.slots[slot];
   const int len = state.len;
-  const int wanted = min(min(args.num_drafts, kMaxDrafts), state.draft.wanted);
+  const int wanted = min(min(args.num_draft_tokens, kMaxDrafts), state.draft.num_draft_tokens);
   const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
                      state.computed == len - 1 && wanted > 0;
   __shared__ int32_t tail[kMaxTail];
