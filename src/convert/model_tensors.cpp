@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/convert.h"
+#include "model/layer/layer_tensors.h"
 
 namespace foretoken {
 namespace {
@@ -29,41 +30,22 @@ class Tensors {
   void add(std::string name, std::vector<int64_t> shape) {
     all_.push_back({std::move(name), std::move(shape), layer_, false, 0});
   }
-  void add_projection(const std::string& name, int64_t rows, int64_t cols, bool bias) {
-    add(prefix_ + name + ".weight", {rows, cols});
-    if (bias) add(prefix_ + name + ".bias", {rows});
-  }
   void add_layer(int32_t index) {
     layer_ = index;
-    prefix_ = "model.layers." + std::to_string(index) + ".";
-    const int64_t hidden = config_.hidden_size, inner = config_.intermediate_size;
-    add(prefix_ + "input_layernorm.weight", {hidden});
-    add_attention(hidden);
-    add(prefix_ + "post_attention_layernorm.weight", {hidden});
-    add_projection("mlp.gate_proj", inner, hidden, config_.mlp_bias);
-    add_projection("mlp.up_proj", inner, hidden, config_.mlp_bias);
-    add_projection("mlp.down_proj", hidden, inner, config_.mlp_bias);
+    const std::string prefix = "model.layers." + std::to_string(index) + ".";
+    const LayerSpec layer = traits_.layer(config_, config_.layers.at(static_cast<size_t>(index)));
+    for (const LayerTensor& tensor : layer_tensors(layer, config_.hidden_size)) {
+      std::vector<int64_t> shape = {tensor.rows};
+      if (tensor.cols > 0) shape.push_back(tensor.cols);
+      add(prefix + tensor.name, std::move(shape));
+      all_.back().turned_head_dim = tensor.turned_rows;
+    }
     layer_ = -1;
-  }
-  void add_attention(int64_t hidden) {
-    const int64_t rows = int64_t{config_.num_heads} * config_.head_dim;
-    const int64_t kv_rows = int64_t{config_.num_kv_heads} * config_.head_dim;
-    const bool bias = traits_.qkv_bias || config_.attention_bias;
-    const size_t first = all_.size();
-    add_projection("self_attn.q_proj", rows, hidden, bias);
-    add_projection("self_attn.k_proj", kv_rows, hidden, bias);
-    for (size_t i = first; i < all_.size(); ++i) all_[i].turned_head_dim = config_.head_dim;
-    add_projection("self_attn.v_proj", kv_rows, hidden, bias);
-    add_projection("self_attn.o_proj", hidden, rows, bias && !traits_.qkv_bias);
-    if (!traits_.qk_norm) return;
-    add(prefix_ + "self_attn.q_norm.weight", {config_.head_dim});
-    add(prefix_ + "self_attn.k_norm.weight", {config_.head_dim});
   }
 
   const ModelConfig& config_;
   const DecoderTraits& traits_;
   std::vector<ModelTensor> all_;
-  std::string prefix_;
   int32_t layer_ = -1;
 };
 

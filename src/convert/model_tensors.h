@@ -19,8 +19,7 @@ struct ModelTensor {
   int32_t turned_head_dim = 0;  // query and key rows: of a head; else 0
 };
 
-// All that a decoder consists of, in the order in which it uses them. Only for architectures with
-// separate projections (no fused tensors, no post norms).
+// All that a decoder consists of, in the order in which it uses them.
 std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits);
 
 // The tensors' views. NotFound or InvalidArgument when one is missing or has another shape or a

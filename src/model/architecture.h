@@ -7,7 +7,18 @@
 
 namespace foretoken {
 
-// How the decoder of an architecture differs from Llama's, where config.json does not say so.
+struct LayerSpec;
+struct ModelConfig;
+
+// How the norms of a decoder are stored.
+struct NormForm {
+  float offset = 0;  // a stored weight w stands for w + offset
+};
+
+// The layer of Llama (model/layer/layer_spec.h).
+LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer);
+
+// What makes a decoder one architecture's rather than another's, where config.json does not say so.
 struct DecoderTraits {
   // Where the tensors of the decoder and its output matrix stand in a checkpoint; the first pair
   // whose embedding exists is taken. A second pair may be null.
@@ -18,12 +29,10 @@ struct DecoderTraits {
   std::array<Place, 2> places = {{{"model.", "lm_head.weight"}, {nullptr, nullptr}}};
   // Beginnings of tensors that belong to other parts of a model, such as a vision tower.
   std::span<const char* const> ignored = {};
-  bool fused_projections = false;  // qkv_proj and gate_up_proj are one tensor each
-  bool qkv_bias = false;           // q, k and v have biases and o has none
-  bool qk_norm = false;            // q and k of each head are normed before they turn
-  bool post_norms = false;         // what a block adds is normed before it is added
-  bool offset_norms = false;       // a stored norm weight w stands for 1 + w
-  bool scaled_embedding = false;   // times sqrt(hidden_size)
+  // Composes a layer from the config and what the pattern of layers says about this one.
+  LayerSpec (*layer)(const ModelConfig& config, const LayerConfig& layer) = llama_layer;
+  NormForm norms = {};            // of all norms
+  bool scaled_embedding = false;  // times sqrt(hidden_size)
 };
 
 // A supported architecture, as plain data: one row of architecture.cpp.

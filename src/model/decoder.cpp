@@ -41,8 +41,9 @@ class Decoder final : public Model {
         max_model_len_(options.max_model_len > 0 ? options.max_model_len : config_.max_context),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
-        plan_(plan_decoder(part, max_model_len_, options.one_kv_group, options.stages,
-                           options.kv_format)),
+        plan_(plan_decoder(part, compose_layers(part, source.traits),
+                           {max_model_len_, options.one_kv_group, options.kv_format},
+                           options.stages)),
         layers_(device, part_, *options.attention, max_rows_, sharding_) {
     if (traits_.scaled_embedding) embedding_scale_ = std::sqrt(float(config_.hidden_size));
     // transformers rounds the factor to the model's type.
@@ -159,7 +160,8 @@ Status Decoder::upload_ropes(WeightLoader& loader) {
 }
 
 Status Decoder::take_scratch() {
-  FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_, traits_.post_norms));
+  for (const DecoderLayer& layer : weights_.layers) layers_.fit(layer);
+  FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_));
   if (!stages_.is_last()) return {};
   const auto elements =
       static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(config_.hidden_size);
@@ -204,15 +206,15 @@ bool Decoder::follows_at_once(int32_t layer) const {
 
 void Decoder::run_layer(const Pass& pass, int32_t index) {
   const auto i = static_cast<size_t>(index);
-  const DecoderLayerWeights& layer = weights_.layers[i];
+  const DecoderLayer& layer = weights_.layers[i];
   const void* x = nullptr;
   if (!follows_at_once(index)) {
-    if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.input_norm);
+    if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.mixer_norm);
     tap(pass, index);
     if (is_passed_on(index)) send_residual(pass);
     x = layers_.normed();
   }
-  const DecoderLayerWeights* next = follows_at_once(index + 1) ? &weights_.layers[i + 1] : nullptr;
+  const DecoderLayer* next = follows_at_once(index + 1) ? &weights_.layers[i + 1] : nullptr;
   last_delta_ = layers_.run(pass.rows, layer_kv(pass, index), layer, x, next);
 }
 
@@ -228,7 +230,7 @@ void Decoder::run_stage(const Pass& pass) {
   }
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
   if (stages_.is_last()) return;
-  if (last_delta_ != nullptr) layers_.add_and_norm(pass.rows, last_delta_, nullptr);
+  if (last_delta_ != nullptr) layers_.add_and_norm(pass.rows, last_delta_, {});
   last_delta_ = nullptr;
   send_residual(pass);
 }
@@ -336,7 +338,7 @@ const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_
   rms_norm(queue, {.counts = tensors.counts,
                    .residual = layers_.residual(),
                    .delta = last_delta_,
-                   .weight = weights_.final_norm,
+                   .weight = weights_.final_norm.weight,
                    .out = head_input_,
                    .row_index = tensors.logits_rows,
                    .row_offset = row_offset,
@@ -390,7 +392,7 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .hidden = config_.hidden_size,
                           .dtype = config_.dtype,
                           .scale = embedding_scale_,
-                          .norm_weight = weights_.layers.front().input_norm,
+                          .norm_weight = weights_.layers.front().mixer_norm.weight,
                           .normed = layers_.normed(),
                           .eps = config_.rms_norm_eps});
 }

@@ -15,7 +15,7 @@ struct DecoderSource {
   const DecoderTraits& traits;
 };
 
-// The decoder that all architectures share: blocks of grouped-query attention and a gated MLP
+// The decoder that all architectures share: the layers that they compose (model/layer/layer_spec.h)
 // around a residual stream in float. Loads the weights and takes the scratch; errors as in
 // load_model. The traits outlive the model.
 Result<std::unique_ptr<Model>> load_decoder(Device& device, const DecoderSource& source,

@@ -5,29 +5,40 @@
 namespace foretoken {
 namespace {
 
-LayerRope rope_of(const LayerConfig& layer, const ModelConfig& config) {
-  if (!layer.rope) return LayerRope::kNone;
-  return layer.window > 0 && config.rope.windowed ? LayerRope::kWindowed : LayerRope::kFull;
+// What a mixer sees of the rows before.
+struct Sight {
+  int32_t window;
+  bool rope;
+};
+Sight sight_of(const MixerSpec& mixer) {
+  return std::visit([](const auto& spec) { return Sight{spec.window, spec.rope}; }, mixer);
+}
+
+LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {
+  if (!sight.rope) return LayerRope::kNone;
+  return sight.window > 0 && ropes.windowed ? LayerRope::kWindowed : LayerRope::kFull;
 }
 
 }  // namespace
 
-DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len, bool one_kv_group,
-                         const Stages& stages, KvFormat format) {
-  KvGroupSpec full{0, config.num_kv_heads, config.head_dim, config.dtype, 0, format};
+DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
+                         const DecoderPlanOptions& options, const Stages& stages) {
+  KvGroupSpec full = kv_layout(layers.front().mixer, config.dtype, options.format);
+  full.num_layers = 0;
   KvGroupSpec windowed = full;
   DecoderPlan plan;
   bool has_full = false, has_windowed = false;
-  for (const LayerConfig& layer : config.layers) {
+  for (const LayerSpec& layer : layers) {
+    const Sight sight = sight_of(layer.mixer);
     LayerPlan out;
-    out.window = layer.window < max_model_len ? layer.window : 0;
-    out.rope = rope_of(layer, config);
-    out.windowed_group = out.window > 0 && !one_kv_group;
+    out.window = sight.window < options.max_model_len ? sight.window : 0;
+    out.rope = rope_of(sight, config.rope);
+    out.windowed_group = out.window > 0 && !options.one_kv_group;
     KvGroupSpec& group = out.windowed_group ? windowed : full;
     if (out.windowed_group) group.window = out.window;
     (out.windowed_group ? has_windowed : has_full) = true;
     const auto index = static_cast<int32_t>(plan.layers.size());
-    if (stages.owns(index, static_cast<int32_t>(config.layers.size()))) {
+    if (stages.owns(index, static_cast<int32_t>(layers.size()))) {
       out.group_index = group.num_layers++;
     }
     plan.layers.push_back(out);

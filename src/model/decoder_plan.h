@@ -1,9 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/kv_cache.h"
-#include "model/config.h"
+#include "model/layer/layer_spec.h"
 #include "model/stages.h"
 
 namespace foretoken {
@@ -29,10 +30,16 @@ struct DecoderPlan {
   std::vector<KvGroupSpec> groups;  // as of Model::kv_groups
 };
 
-// The plan for sequences of at most max_model_len tokens: a window that none of them outgrows is
-// left out. one_kv_group: layers with a window are of the full group too. Groups hold the layers of
-// this rank's stage, at least one each, so that all ranks have the same groups.
-DecoderPlan plan_decoder(const ModelConfig& config, int32_t max_model_len, bool one_kv_group,
-                         const Stages& stages = {}, KvFormat format = KvFormat::kPlain);
+// What a plan is made for.
+struct DecoderPlanOptions {
+  int32_t max_model_len = 0;  // a window that no sequence outgrows is left out
+  bool one_kv_group = false;  // layers with a window are of the full group too
+  KvFormat format = KvFormat::kPlain;
+};
+
+// The plan of a rank's part of the layers. `config` gives their rope and their type. Groups hold
+// the layers of this rank's stage, at least one each, so that all ranks have the same groups.
+DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
+                         const DecoderPlanOptions& options, const Stages& stages = {});
 
 }  // namespace foretoken

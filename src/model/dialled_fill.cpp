@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "base/bfloat16.h"
 #include "base/philox.h"
 #include "model/convert.h"
+#include "model/layer/layer_tensors.h"
 
 namespace foretoken {
 namespace {
@@ -27,31 +29,54 @@ float load(DType dtype, const std::byte* in, int64_t index) {
                                : reinterpret_cast<const float*>(in)[index];
 }
 
-// What is stored for a norm that multiplies by `factor`.
-float stored_norm(const DecoderTraits& traits, float factor) {
-  return traits.offset_norms ? factor - 1 : factor;
+// The layer as its architecture composes it, of the shape's sizes.
+LayerSpec spec_of(const DialledLayer& layer) {
+  ModelConfig config = layer.config;
+  config.hidden_size = layer.shape.hidden_size;
+  config.intermediate_size = layer.shape.intermediate_size;
+  config.num_heads = layer.shape.num_heads;
+  config.num_kv_heads = layer.shape.num_kv_heads;
+  config.head_dim = layer.shape.head_dim;
+  LayerSpec spec = layer.traits.layer(config, LayerConfig{});
+  if (!layer.input_norm) spec.mixer_norm = nullptr;
+  return spec;
 }
 
-void add_attention(const DialledLayer& layer, const std::string& base, float deviation,
-                   DialledTensors* out) {
-  const DialledShape& shape = layer.shape;
-  const DecoderTraits& traits = layer.traits;
-  const int64_t q = int64_t{shape.num_heads} * shape.head_dim;
-  const int64_t kv = int64_t{shape.num_kv_heads} * shape.head_dim;
-  const int64_t hidden = shape.hidden_size;
-  const bool bias = layer.config.attention_bias || traits.qkv_bias;
-  if (traits.fused_projections) {
-    out->add_linear(base + "qkv_proj", q + 2 * kv, hidden, 1, bias);
-  } else {
-    out->add_linear(base + "q_proj", q, hidden, 1, bias);
-    out->add_linear(base + "k_proj", kv, hidden, 1, bias);
-    out->add_linear(base + "v_proj", kv, hidden, 1, bias);
+bool is_norm(const LayerTensor& tensor, const char* name) {
+  return name != nullptr && tensor.name == std::string(name) + ".weight";
+}
+
+// A norm behind a part undoes any scale of its matrices, so that it alone sets the noise.
+float deviation_of(const DialledLayer& layer, const LayerSpec& spec, const LayerTensor& tensor) {
+  if (tensor.name == "self_attn.o_proj.weight") {
+    return spec.mixer_post_norm != nullptr ? 1 : layer.deviation;
   }
-  if (traits.qk_norm) {
-    out->add_constant(base + "q_norm.weight", shape.head_dim, stored_norm(traits, 1));
-    out->add_constant(base + "k_norm.weight", shape.head_dim, stored_norm(traits, 1));
+  if (tensor.name == "mlp.down_proj.weight") {
+    return spec.feed_forward_post_norm != nullptr ? 1 : layer.deviation;
   }
-  out->add_linear(base + "o_proj", hidden, q, deviation, bias && !traits.qkv_bias);
+  const bool after =
+      is_norm(tensor, spec.mixer_post_norm) || is_norm(tensor, spec.feed_forward_post_norm);
+  return after ? layer.deviation : 1;
+}
+
+void add_tensors(const DialledLayer& layer, const std::string& base, bool with_mixer,
+                 DialledTensors* out) {
+  constexpr std::string_view kWeight = ".weight", kBias = ".bias";
+  const LayerSpec spec = spec_of(layer);
+  const auto tensors = layer_tensors(spec, layer.shape.hidden_size);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const LayerTensor& tensor = tensors[i];
+    const bool of_mixer = tensor.name.starts_with("self_attn.") || is_norm(tensor, spec.mixer_norm);
+    if (tensor.name.ends_with(kBias) || (of_mixer && !with_mixer)) continue;
+    const float deviation = deviation_of(layer, spec, tensor);
+    if (tensor.cols == 0) {
+      out->add_constant(base + tensor.name, tensor.rows, deviation - layer.traits.norms.offset);
+      continue;
+    }
+    const std::string name = tensor.name.substr(0, tensor.name.size() - kWeight.size());
+    const bool bias = i + 1 < tensors.size() && tensors[i + 1].name == name + std::string(kBias);
+    out->add_linear(base + name, tensor.rows, tensor.cols, deviation, bias);
+  }
 }
 
 }  // namespace
@@ -164,38 +189,11 @@ float dialled_head_scale(int32_t hidden_size) {
 }
 
 void add_dialled_layer(const DialledLayer& layer, const std::string& base, DialledTensors* out) {
-  const int64_t hidden = layer.shape.hidden_size;
-  const DecoderTraits& traits = layer.traits;
-  // A norm behind the block undoes any scale of its matrices, so that it alone sets the noise.
-  const float block = traits.post_norms ? 1 : layer.deviation;
-  if (layer.input_norm) {
-    out->add_constant(base + "input_layernorm.weight", hidden, stored_norm(traits, 1));
-  }
-  add_attention(layer, base + "self_attn.", block, out);
-  add_dialled_mlp(layer, base, out);
+  add_tensors(layer, base, true, out);
 }
 
 void add_dialled_mlp(const DialledLayer& layer, const std::string& base, DialledTensors* out) {
-  const int64_t hidden = layer.shape.hidden_size, inner = layer.shape.intermediate_size;
-  const DecoderTraits& traits = layer.traits;
-  const float norm = stored_norm(traits, 1);
-  if (traits.post_norms) {
-    const float after = stored_norm(traits, layer.deviation);
-    out->add_constant(base + "post_attention_layernorm.weight", hidden, after);
-    out->add_constant(base + "pre_feedforward_layernorm.weight", hidden, norm);
-    out->add_constant(base + "post_feedforward_layernorm.weight", hidden, after);
-  } else {
-    out->add_constant(base + "post_attention_layernorm.weight", hidden, norm);
-  }
-  const bool bias = layer.config.mlp_bias;
-  if (traits.fused_projections) {
-    out->add_linear(base + "mlp.gate_up_proj", 2 * inner, hidden, 1, bias);
-  } else {
-    out->add_linear(base + "mlp.gate_proj", inner, hidden, 1, bias);
-    out->add_linear(base + "mlp.up_proj", inner, hidden, 1, bias);
-  }
-  out->add_linear(base + "mlp.down_proj", hidden, inner, traits.post_norms ? 1 : layer.deviation,
-                  bias);
+  add_tensors(layer, base, false, out);
 }
 
 }  // namespace foretoken

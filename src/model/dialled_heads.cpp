@@ -124,7 +124,7 @@ struct Modules {
 
 void add_modules(const DialledShape& target, const ModelConfig& config, const DecoderTraits& traits,
                  const Modules& modules, DialledTensors* out) {
-  const float norm = traits.offset_norms ? 0.0f : 1.0f;
+  const float norm = 1 - traits.norms.offset;
   for (int32_t i = 0; i < modules.count; ++i) {
     const std::string base = std::string(traits.places[0].body) + "layers." +
                              std::to_string(target.num_layers + i) + ".";

@@ -25,7 +25,7 @@ std::vector<TensorToWrite> dialled_tensors(const DialledShape& shape, const Mode
     add_dialled_layer({shape, config, traits, deviation},
                       body + "layers." + std::to_string(i) + ".", &out);
   }
-  out.add_constant(body + "norm.weight", shape.hidden_size, traits.offset_norms ? 0.0f : 1.0f);
+  out.add_constant(body + "norm.weight", shape.hidden_size, 1 - traits.norms.offset);
   out.add_codes(traits.places[0].head, dialled_head_words(shape, dialled_successors(shape)),
                 dialled_head_scale(shape.hidden_size));
   if (shape.num_mtp_modules > 0) {

@@ -41,11 +41,11 @@ class Head final : public DraftHead {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   KvGroupSpec kv_group() const override {
-    return {.num_layers = config_.num_modules,
-            .num_kv_heads = part_.num_kv_heads,
-            .head_dim = part_.head_dim,
-            .dtype = part_.dtype,
-            .format = kv_format_};
+    KvGroupSpec group = std::visit(
+        [&](const auto& mixer) { return kv_layout(mixer.spec, part_.dtype, kv_format_); },
+        weights_of(0).layer.mixer);
+    group.num_layers = config_.num_modules;
+    return group;
   }
   void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
                const KvCache& cache, const Source& source, int32_t max_rows) override;
@@ -134,7 +134,8 @@ Status Head::take_scratch() {
   const auto hidden = static_cast<size_t>(config_.layer.hidden_size);
   const size_t act = dtype_size(config_.layer.dtype);
   Arena& arena = scratch_arena_;
-  FT_RETURN_IF_ERROR(layers_.take_scratch(arena, weights_of(0).layer.mlp_post_norm != nullptr));
+  for (const DraftModuleWeights& module : weights_.modules) layers_.fit(module.layer);
+  FT_RETURN_IF_ERROR(layers_.take_scratch(arena));
   FT_ASSIGN_OR_RETURN(paired_, arena.take(rows * 2 * hidden * act, what));
   if (config_.kind == HeadKind::kEagle3) {
     FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
@@ -177,10 +178,9 @@ const void* Head::enter(const Pass& pass) {
   const int32_t hidden = config_.layer.hidden_size;
   if (config_.kind == HeadKind::kEagle3) return enter_paired(pass);
   pair(pass, pass.source, pass.tensors.source);
-  layers_.multiply(pass.rows, paired_, weights.fc, weights.fc_bias, {layers_.residual()}, hidden,
-                   weights.fc_inputs);
+  multiply(pass.rows, paired_, weights.fc, {layers_.residual()}, config_.layer.dtype);
   if (config_.kind == HeadKind::kMtp) {
-    layers_.add_and_norm(pass.rows, nullptr, weights.layer.input_norm);
+    layers_.add_and_norm(pass.rows, nullptr, weights.layer.mixer_norm);
     return layers_.normed();
   }
   move(pass, {layers_.residual(), nullptr, DType::kF32, hidden}, {entered_, config_.layer.dtype});
@@ -194,16 +194,15 @@ const void* Head::enter_paired(const Pass& pass) {
   if (pass.source.tapped) {
     move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, tap_width()},
          {taps_, config_.layer.dtype});
-    layers_.multiply(pass.rows, taps_, weights.fc, weights.fc_bias, {state_}, hidden,
-                     weights.fc_inputs);
+    multiply(pass.rows, taps_, weights.fc, {state_}, config_.layer.dtype);
   } else {
     move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
          {state_, DType::kF32});
   }
   pair(pass, {.rows = state_, .dtype = DType::kF32}, nullptr);
   if (config_.norm_before_residual) {
-    layers_.norm_rows(pass.rows, state_, nullptr, weights.state_norm,
-                      {layers_.residual(), DType::kF32});
+    norm_rows(pass.rows, state_, nullptr, weights.state_norm, layers_.norm_size(),
+              {layers_.residual(), DType::kF32});
   } else {
     move(pass, {state_, nullptr, DType::kF32, hidden}, {layers_.residual(), DType::kF32});
   }
@@ -217,8 +216,8 @@ void Head::pair(const Pass& pass, const Source& source, const int32_t* from) {
                               .token_ids = pass.tensors.rows.token_ids,
                               .table = pass.weights.embedding,
                               .states = source.rows,
-                              .embed_norm = pass.weights.embed_norm,
-                              .states_norm = pass.weights.state_norm,
+                              .embed_norm = pass.weights.embed_norm.weight,
+                              .states_norm = pass.weights.state_norm.weight,
                               .out = paired_,
                               .max_rows = pass.rows.max_rows,
                               .vocab = layer.vocab_size,

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "kernels/collectives.h"
 #include "model/architecture.h"
+#include "model/decoder_weights.h"
+#include "model/layer/part_loader.h"
 
 namespace foretoken {
 namespace {
@@ -17,6 +20,10 @@ std::span<const int32_t> part_of(const std::vector<int32_t>& rows, const Shardin
   const ColumnPart own =
       column_part(static_cast<int32_t>(rows.size()), sharding.rank, sharding.size);
   return std::span(rows).subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.count));
+}
+
+std::string without_weight(const std::string& name) {
+  return name.substr(0, name.size() - std::string_view(".weight").size());
 }
 
 // Loads one head.
@@ -38,7 +45,9 @@ class HeadLoader {
   Status load_eagle3(DraftModuleWeights* out);
   Status load_mtp(int32_t module, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
-  Status load_layer(const std::string& base, const LayerForm& form, DraftModuleWeights* out);
+  // `change` makes the decoder's layer the head's.
+  template <class Change>
+  Status load_own_layer(const std::string& base, const Change& change, DraftModuleWeights* out);
   Status load_embedding(const std::string& name, DraftModuleWeights* out);
   Status load_head(const std::string& name, int32_t rows, DraftModuleWeights* out);
   Status load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out);
@@ -49,8 +58,10 @@ class HeadLoader {
   Status ignore_other_tensors();
   std::string layer_base(std::initializer_list<std::string> names) const;
   std::string named(const std::string& name) const;
-  Status load_norm(const std::string& name, const float** out) {
-    return LayerLoader(arena_, layer_, traits_, loader_).load_norm(name, layer_.hidden_size, out);
+  // `name` without ".weight".
+  Status load_norm(const std::string& name, Norm* out) {
+    return PartLoader(arena_, layer_, traits_.norms, loader_)
+        .load_norm(name, layer_.hidden_size, out);
   }
 
   Arena& arena_;
@@ -58,7 +69,7 @@ class HeadLoader {
   const DraftHeadConfig& config_;
   const ModelConfig& layer_;
   WeightLoader& loader_;
-  DecoderTraits traits_;
+  const DecoderTraits& traits_;
   DraftHeadWeights weights_;
   DraftHead::Head shared_rows_;  // of shared_head, once it is loaded
 };
@@ -105,7 +116,8 @@ Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
 
 Status HeadLoader::load_eagle(DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc("fc", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_layer(layer_base({"layers.0."}), {false, 0}, out));
+  FT_RETURN_IF_ERROR(load_own_layer(
+      layer_base({"layers.0."}), [](LayerSpec& layer) { layer.mixer_norm = nullptr; }, out));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
   return load_head(named("lm_head.weight"), layer_.vocab_size, out);
 }
@@ -114,11 +126,14 @@ Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
   FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
   const std::string base = layer_base({"midlayer.", "layers.0."});
-  FT_RETURN_IF_ERROR(load_layer(base, {true, 2 * layer_.hidden_size}, out));
+  FT_RETURN_IF_ERROR(load_own_layer(
+      base,
+      [&](LayerSpec& layer) { std::get<GqaSpec>(layer.mixer).inputs = 2 * layer_.hidden_size; },
+      out));
   // The layer's input norm is that of the embedding alone.
-  out->embed_norm = out->layer.input_norm;
-  FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm.weight", &out->state_norm));
-  FT_RETURN_IF_ERROR(load_norm(named("norm.weight"), &out->output_norm));
+  out->embed_norm = out->layer.mixer_norm;
+  FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm", &out->state_norm));
+  FT_RETURN_IF_ERROR(load_norm(without_weight(named("norm.weight")), &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
   loader_.ignore(named("t2d"));
   return load_head(named("lm_head.weight"), config_.draft_vocab_size, out);
@@ -128,17 +143,16 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const std::string number = std::to_string(config_.first_layer + module);
   const std::string base = layer_base({"layers." + number + "."});
   FT_RETURN_IF_ERROR(load_fc(base + "eh_proj", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_norm(base + "enorm.weight", &out->embed_norm));
-  FT_RETURN_IF_ERROR(load_norm(base + "hnorm.weight", &out->state_norm));
-  FT_RETURN_IF_ERROR(load_layer(base, {}, out));
-  FT_RETURN_IF_ERROR(load_norm(base + "shared_head.norm.weight", &out->output_norm));
+  FT_RETURN_IF_ERROR(load_norm(base + "enorm", &out->embed_norm));
+  FT_RETURN_IF_ERROR(load_norm(base + "hnorm", &out->state_norm));
+  FT_RETURN_IF_ERROR(load_own_layer(base, [](LayerSpec&) {}, out));
+  FT_RETURN_IF_ERROR(load_norm(base + "shared_head.norm", &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
 }
 
 Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out) {
-  std::string full = named(name + ".weight");
-  full.resize(full.size() - std::string(".weight").size());
+  const std::string full = without_weight(named(name + ".weight"));
   if (loader_.has_optional(full + ".weight")) {
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, source_.checkpoint->find(full + ".weight"));
     if (tensor->shape.size() == 2 && tensor->shape[1] != inputs) {
@@ -148,22 +162,24 @@ Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleW
                               "; use a head that was trained for this target");
     }
   }
-  out->fc_inputs = inputs;
-  return LayerLoader(arena_, layer_, traits_, loader_)
+  return PartLoader(arena_, layer_, traits_.norms, loader_)
       .load_linear({{full, layer_.hidden_size}}, inputs, loader_.has_optional(full + ".bias"),
-                   &out->fc, &out->fc_bias);
+                   &out->fc);
 }
 
-Status HeadLoader::load_layer(const std::string& base, const LayerForm& form,
-                              DraftModuleWeights* out) {
+template <class Change>
+Status HeadLoader::load_own_layer(const std::string& base, const Change& change,
+                                  DraftModuleWeights* out) {
+  LayerSpec layer = traits_.layer(layer_, layer_.layers.front());
   if (config_.kind != HeadKind::kMtp) {
     // Heads for Qwen targets have these without a field that says so.
-    traits_.qkv_bias =
-        !layer_.attention_bias && loader_.has_optional(base + "self_attn.q_proj.bias");
-    traits_.qk_norm = loader_.has_optional(base + "self_attn.q_norm.weight");
+    auto& attention = std::get<GqaSpec>(layer.mixer);
+    if (loader_.has_optional(base + "self_attn.q_proj.bias")) attention.qkv_bias = true;
+    if (loader_.has_optional(base + "self_attn.q_norm.weight")) attention.qk_norm = QkNorm::kHead;
   }
-  return LayerLoader(arena_, layer_, traits_, loader_, source_.options.sharding)
-      .load(base, form, &out->layer);
+  change(layer);
+  PartLoader parts(arena_, layer_, traits_.norms, loader_, source_.options.sharding);
+  return load_layer(parts, base, layer, &out->layer);
 }
 
 Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* out) {

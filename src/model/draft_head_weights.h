@@ -5,8 +5,8 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "model/checkpoint.h"
-#include "model/decoder_weights.h"
 #include "model/draft_head.h"
+#include "model/layer/decoder_layer.h"
 #include "model/weight_loader.h"
 
 namespace foretoken {
@@ -14,13 +14,11 @@ namespace foretoken {
 // One layer of a draft head in device memory and what leads into and out of it. Null: it has none.
 struct DraftModuleWeights {
   const void* embedding = nullptr;  // [vocab, hidden]; its own or the target's
-  PackedWeight fc;                  // [hidden, fc_inputs]
-  int32_t fc_inputs = 0;
-  const float* fc_bias = nullptr;
-  const float* embed_norm = nullptr;  // [hidden]
-  const float* state_norm = nullptr;  // [hidden]
-  DecoderLayerWeights layer;
-  const float* output_norm = nullptr;  // [hidden] before the output matrix
+  Linear fc;
+  Norm embed_norm;  // [hidden]
+  Norm state_norm;  // [hidden]
+  DecoderLayer layer;
+  Norm output_norm;  // [hidden] before the output matrix
   PackedWeight own_head;
   DraftHead::Head head;  // own_head, one that modules share, or the target's
 };

@@ -20,6 +20,7 @@ enum class WindowRule : uint8_t {
 struct LayerConfig {
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
   bool rope = true;    // false: no positions at all (NoPE)
+  bool operator==(const LayerConfig&) const = default;
 };
 
 // One entry a layer, from layer_types or the rule, sliding_window, and no_rope_layers or

@@ -37,6 +37,7 @@ TEST(ModelTensors, MissingAndOddOnesAreNamed) {
   };
   const int32_t layers = config.num_layers;
   config.num_layers = layers + 1;
+  config.layers.emplace_back();
   EXPECT_NE(problem().find("model.layers." + std::to_string(layers)), std::string::npos);
   config.num_layers = layers - 1;
   EXPECT_NE(problem().find("it would be lost"), std::string::npos);

@@ -13,8 +13,12 @@ ModelConfig config_of(std::vector<LayerConfig> layers) {
   return config;
 }
 
+DecoderPlan plan_of(const ModelConfig& config, int32_t max_model_len, bool one_kv_group) {
+  return plan_decoder(config, compose_layers(config, {}), {max_model_len, one_kv_group});
+}
+
 TEST(DecoderPlan, OneGroupWithoutWindows) {
-  const DecoderPlan plan = plan_decoder(config_of({{0, true}, {0, false}}), 100, false);
+  const DecoderPlan plan = plan_of(config_of({{0, true}, {0, false}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
   EXPECT_EQ(plan.layers[1].group_index, 1);
@@ -25,7 +29,7 @@ TEST(DecoderPlan, OneGroupWithoutWindows) {
 TEST(DecoderPlan, LayersCountInTheirGroups) {
   ModelConfig config = config_of({{9, true}, {0, true}, {9, true}, {0, true}, {9, true}});
   config.rope.windowed.emplace();
-  const DecoderPlan plan = plan_decoder(config, 100, false);
+  const DecoderPlan plan = plan_of(config, 100, false);
   ASSERT_EQ(plan.groups.size(), 2u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
   EXPECT_EQ(plan.groups[1], (KvGroupSpec{3, 2, 16, DType::kF32, 9}));
@@ -40,7 +44,7 @@ TEST(DecoderPlan, LayersOfOneWindowSeeTheSame) {
   ModelConfig config = config_of({{9, true}, {9, false}, {0, true}, {7, true}, {0, false}});
   config.rope.windowed.emplace();
   for (const bool one_group : {false, true}) {
-    const DecoderPlan plan = plan_decoder(config, 100, one_group);
+    const DecoderPlan plan = plan_of(config, 100, one_group);
     EXPECT_TRUE(plan.layers[1].sees_as(plan.layers[0]));
     EXPECT_FALSE(plan.layers[2].sees_as(plan.layers[1]));
     EXPECT_FALSE(plan.layers[3].sees_as(plan.layers[0]));
@@ -49,7 +53,7 @@ TEST(DecoderPlan, LayersOfOneWindowSeeTheSame) {
 }
 
 TEST(DecoderPlan, TheFullGroupMayHaveNoLayers) {
-  const DecoderPlan plan = plan_decoder(config_of({{9, true}, {9, true}}), 100, false);
+  const DecoderPlan plan = plan_of(config_of({{9, true}, {9, true}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 2u);
   EXPECT_EQ(plan.groups[0].num_layers, 0);
   EXPECT_EQ(plan.groups[1].num_layers, 2);
@@ -59,8 +63,8 @@ TEST(DecoderPlan, TheFullGroupMayHaveNoLayers) {
 TEST(DecoderPlan, WindowsThatNothingOutgrowsAreLeftOut) {
   ModelConfig config = config_of({{9, true}, {9, true}});
   config.rope.windowed.emplace();
-  EXPECT_EQ(plan_decoder(config, 10, false).groups.size(), 2u);
-  const DecoderPlan plan = plan_decoder(config, 9, false);
+  EXPECT_EQ(plan_of(config, 10, false).groups.size(), 2u);
+  const DecoderPlan plan = plan_of(config, 9, false);
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
   // The layer still turns as it was trained.
@@ -70,7 +74,7 @@ TEST(DecoderPlan, WindowsThatNothingOutgrowsAreLeftOut) {
 TEST(DecoderPlan, OneGroupKeepsTheWindowsOfAttention) {
   ModelConfig config = config_of({{9, true}, {0, true}, {9, true}});
   config.rope.windowed.emplace();
-  const DecoderPlan plan = plan_decoder(config, 100, true);
+  const DecoderPlan plan = plan_of(config, 100, true);
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0], (KvGroupSpec{3, 2, 16, DType::kF32, 0}));
   EXPECT_EQ(plan.layers[2].group_index, 2);

@@ -39,24 +39,28 @@ class LayerRunnerTest : public DeviceTest {
     DeviceTest::SetUp();
     if (test_device() == nullptr) return;
     config_.hidden_size = kHidden;
-    config_.intermediate_size = kInner;
-    config_.num_heads = kHeads;
-    config_.num_kv_heads = kKvHeads;
-    config_.head_dim = kHeadDim;
     config_.rms_norm_eps = 1e-5f;
-    config_.attention_scale = 0.5f;
-    layer_.attention_inputs = kInputs;
-    layer_.qkv = packed(qkv_);
-    layer_.o = packed(o_);
-    layer_.gate_up = packed(gate_up_, WeightOrder::kGateUp);
-    layer_.down = packed(down_);
-    layer_.mlp_norm = to_device(norm_.values);
+    Gqa attention;
+    attention.spec = {.num_heads = kHeads,
+                      .num_kv_heads = kKvHeads,
+                      .head_dim = kHeadDim,
+                      .inputs = kInputs,
+                      .scale = 0.5f};
+    attention.qkv = linear(qkv_);
+    attention.o = linear(o_);
+    GatedMlp mlp;
+    mlp.spec.inner = kInner;
+    mlp.gate_up = linear(gate_up_, WeightOrder::kGateUp);
+    mlp.down = linear(down_);
+    layer_.mixer = std::move(attention);
+    layer_.feed_forward = std::move(mlp);
+    layer_.feed_forward_norm.weight = to_device(norm_.values);
   }
 
-  PackedWeight packed(const Matrix& matrix, WeightOrder order = WeightOrder::kPlain) {
+  Linear linear(const Matrix& matrix, WeightOrder order = WeightOrder::kPlain) {
     const WeightPart part{matrix.values.data(), matrix.rows};
-    return PackedWeight(device(),
-                        device().pack_weight({&part, 1}, matrix.cols, DType::kF32, order));
+    void* packed = device().pack_weight({&part, 1}, matrix.cols, DType::kF32, order);
+    return {PackedWeight(device(), packed), nullptr, matrix.rows, matrix.cols};
   }
 
   // The residual and what is still to be added to it, both rows.
@@ -64,7 +68,8 @@ class LayerRunnerTest : public DeviceTest {
     Arena scratch(device(), MemoryKind::kDevice);
     const auto* backend = find_attention_backend("auto", device()).value();
     LayerRunner runner(device(), config_, *backend, max_rows);
-    EXPECT_TRUE(runner.take_scratch(scratch, false).ok());
+    runner.fit(layer_);
+    EXPECT_TRUE(runner.take_scratch(scratch).ok());
     const size_t cache = 2 * 4 * kKv;
     const auto padded = [&](int32_t first, int32_t second) {
       std::vector<int32_t> values(static_cast<size_t>(max_rows), 0);
@@ -125,7 +130,7 @@ class LayerRunnerTest : public DeviceTest {
   const Matrix qkv_{"qkv", kQ + 2 * kKv, kInputs}, o_{"o", kHidden, kQ},
       gate_up_{"gate_up", 2 * kInner, kHidden}, down_{"down", kHidden, kInner},
       norm_{"norm", 1, kHidden}, x_{"x", 2, kInputs}, residual_{"residual", 2, kHidden};
-  DecoderLayerWeights layer_;
+  DecoderLayer layer_;
 };
 
 TEST_F(LayerRunnerTest, ARowThatSeesItselfAlone) {

@@ -1,6 +1,18 @@
-#include "model/architecture.h"
+#include "model/layer/layer_spec.h"
 
 namespace foretoken {
+namespace {
+
+LayerSpec gemma2_layer(const ModelConfig& config, const LayerConfig& layer) {
+  return {.mixer_norm = "input_layernorm",
+          .mixer = gqa_of(config, layer),
+          .mixer_post_norm = "post_attention_layernorm",
+          .feed_forward_norm = "pre_feedforward_layernorm",
+          .feed_forward = gated_mlp_of(config),
+          .feed_forward_post_norm = "post_feedforward_layernorm"};
+}
+
+}  // namespace
 
 // Gemma Team 2024: norms before and after each block with weights 1 + w, embeddings times
 // sqrt(hidden_size), soft caps on attention scores and logits, a tanh-GELU MLP, and every other
@@ -14,7 +26,7 @@ constinit const Architecture kGemma2Architecture = {
                     "sliding_window": 4096, "sliding_window_pattern": 2,
                     "tie_word_embeddings": true})",
     .window_rule = WindowRule::kPattern,
-    .decoder = {.post_norms = true, .offset_norms = true, .scaled_embedding = true},
+    .decoder = {.layer = gemma2_layer, .norms = {.offset = 1}, .scaled_embedding = true},
 };
 
 }  // namespace foretoken

@@ -1,4 +1,4 @@
-#include "model/architecture.h"
+#include "model/layer/layer_spec.h"
 
 namespace foretoken {
 namespace {
@@ -17,6 +17,17 @@ constexpr const char* kDefaults =
 constexpr const char* kVision[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                    "model.multi_modal_projector."};
 
+LayerSpec gemma3_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.qk_norm = QkNorm::kHead;
+  return {.mixer_norm = "input_layernorm",
+          .mixer = attention,
+          .mixer_post_norm = "post_attention_layernorm",
+          .feed_forward_norm = "pre_feedforward_layernorm",
+          .feed_forward = gated_mlp_of(config),
+          .feed_forward_post_norm = "post_feedforward_layernorm"};
+}
+
 }  // namespace
 
 // Gemma Team 2025, the models without vision.
@@ -25,10 +36,7 @@ constinit const Architecture kGemma3Architecture = {
     .description = "Gemma 3, text",
     .defaults = kDefaults,
     .window_rule = WindowRule::kPattern,
-    .decoder = {.qk_norm = true,
-                .post_norms = true,
-                .offset_norms = true,
-                .scaled_embedding = true},
+    .decoder = {.layer = gemma3_layer, .norms = {.offset = 1}, .scaled_embedding = true},
 };
 
 // The models with vision, of which only the text part is read: prompts are text alone.
@@ -40,9 +48,8 @@ constinit const Architecture kGemma3ConditionalArchitecture = {
     .decoder = {.places = {{{"language_model.model.", "language_model.lm_head.weight"},
                             {"model.language_model.", "lm_head.weight"}}},
                 .ignored = kVision,
-                .qk_norm = true,
-                .post_norms = true,
-                .offset_norms = true,
+                .layer = gemma3_layer,
+                .norms = {.offset = 1},
                 .scaled_embedding = true},
     .text_config = true,
 };

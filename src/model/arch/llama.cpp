@@ -1,10 +1,14 @@
-#include "model/architecture.h"
+#include "model/layer/layer_spec.h"
 
 namespace foretoken {
 
 // Touvron et al. 2023, Grattafiori et al. 2024; also SmolLM 1 and 2, TinyLlama, Yi and many others
 // that are published under this name. Pre-norm blocks of grouped-query attention with rotary
 // positions and a gated SiLU MLP; biases where attention_bias and mlp_bias ask for them.
+LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer) {
+  return pre_norm_layer(gqa_of(config, layer), gated_mlp_of(config));
+}
+
 constinit const Architecture kLlamaArchitecture = {
     .name = "LlamaForCausalLM",
     .description = "Llama 2, 3, 3.1 and 3.2; SmolLM; TinyLlama",

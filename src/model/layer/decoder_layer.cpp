@@ -1,0 +1,34 @@
+#include "model/layer/decoder_layer.h"
+
+namespace foretoken {
+namespace {
+
+Status load_mixer(PartLoader& loader, const std::string& base, const GqaSpec& spec, Mixer* out) {
+  return out->emplace<Gqa>().load(loader, base + "self_attn.", spec);
+}
+
+Status load_feed_forward(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
+                         FeedForward* out) {
+  return out->emplace<GatedMlp>().load(loader, base + "mlp.", spec);
+}
+
+}  // namespace
+
+Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& spec,
+                  DecoderLayer* out) {
+  const auto norm = [&](const char* name, Norm* to) {
+    return name == nullptr ? Status()
+                           : loader.load_norm(base + name, loader.config().hidden_size, to);
+  };
+  FT_RETURN_IF_ERROR(norm(spec.mixer_norm, &out->mixer_norm));
+  FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm));
+  FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
+  FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
+  FT_RETURN_IF_ERROR(std::visit(
+      [&](const auto& mixer) { return load_mixer(loader, base, mixer, &out->mixer); }, spec.mixer));
+  return std::visit(
+      [&](const auto& part) { return load_feed_forward(loader, base, part, &out->feed_forward); },
+      spec.feed_forward);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "base/result.h"
+#include "model/layer/gated_mlp.h"
+#include "model/layer/gqa.h"
+#include "model/layer/layer_spec.h"
+#include "model/layer/norm.h"
+#include "model/layer/part_loader.h"
+
+namespace foretoken {
+
+// The parts of LayerSpec with their weights, in the order of its variants.
+using Mixer = std::variant<Gqa>;
+using FeedForward = std::variant<GatedMlp>;
+
+// A decoder layer in device memory, or a rank's part of it.
+struct DecoderLayer {
+  Norm mixer_norm;
+  Mixer mixer;
+  Norm mixer_post_norm;  // of what the mixer adds
+  Norm feed_forward_norm;
+  FeedForward feed_forward;
+  Norm feed_forward_post_norm;
+};
+
+// Loads the layer whose tensors begin with `base`, for example "model.layers.3.". `spec` is of the
+// whole model. `out` stays until the loader has finished or stopped. Errors as of WeightLoader.
+Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& spec,
+                  DecoderLayer* out);
+
+}  // namespace foretoken

@@ -1,0 +1,50 @@
+#include "model/layer/gated_mlp.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+// The rows of the rank's inner columns.
+std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpec& whole,
+                                      const Sharding& sharding) {
+  const int64_t inner = whole.inner;
+  const ShardRange own = shard_of(inner, sharding);
+  if (!whole.fused) {
+    return {{base + "gate_proj", inner, own.begin, own.count},
+            {base + "up_proj", inner, own.begin, own.count}};
+  }
+  const std::string fused = base + "gate_up_proj";
+  if (!sharding.is_cut()) return {{fused, 2 * inner}};
+  return {{fused, 2 * inner, own.begin, own.count},
+          {fused, 2 * inner, inner + own.begin, own.count}};
+}
+
+}  // namespace
+
+Status GatedMlp::load(PartLoader& loader, const std::string& base, const GatedMlpSpec& whole) {
+  spec = part_of(whole, loader.sharding());
+  dtype = loader.config().dtype;
+  FT_RETURN_IF_ERROR(loader.load_linear(gate_up_parts(base, whole, loader.sharding()),
+                                        loader.config().hidden_size, whole.bias, &gate_up,
+                                        WeightOrder::kGateUp));
+  return loader.load_summed(base + "down_proj", whole.inner, whole.bias, &down);
+}
+
+void GatedMlp::Scratch::fit(const GatedMlpSpec& part) { inner_ = std::max(inner_, part.inner); }
+
+Status GatedMlp::Scratch::take(const ScratchSource& source) {
+  FT_ASSIGN_OR_RETURN(gated, source.act(inner_));
+  return {};
+}
+
+void GatedMlp::expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+  GemmArgs product = product_of(rows, x, gate_up, scratch.gated, dtype);
+  product.out_dtype = dtype;
+  product.gated = 1;
+  product.activation = spec.activation;
+  gemm(rows.queue, product);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "model/layer/layer_rows.h"
+#include "model/layer/layer_spec.h"
+#include "model/layer/linear.h"
+#include "model/layer/norm.h"
+#include "model/layer/part_loader.h"
+
+namespace foretoken {
+
+// Grouped-query attention with its weights, or a rank's part of it.
+struct Gqa {
+  GqaSpec spec;  // of the part
+  DType dtype = DType::kF32;
+  float eps = 0;  // of the norms of q and k
+  Linear qkv;     // [q, k and v heads, spec.inputs]
+  Norm q_norm;    // [head_dim]
+  Norm k_norm;
+  Linear o;  // [hidden, q heads]
+
+  // Buffers that layers share, wide enough for the widest of them.
+  struct Scratch {
+    float* qkv = nullptr;        // [max_rows, qkv size]
+    void* q = nullptr;           // [max_rows, q size] act
+    void* attended = nullptr;    // [max_rows, q size] act
+    float* workspace = nullptr;  // [workspace_floats] of attention
+    int64_t workspace_floats = 0;
+    uint32_t* sync = nullptr;  // of AttentionArgs
+    const AttentionBackend* attention = nullptr;
+
+    // Makes room for a layer; before `take`.
+    void fit(const GqaSpec& part);
+    Status take(const ScratchSource& source);
+
+   private:
+    int32_t qkv_size_ = 0;
+    int32_t q_size_ = 0;
+    int32_t num_heads_ = 0;
+    int32_t head_dim_ = 0;
+  };
+
+  // Loads what begins with `base`, for example "model.layers.3.self_attn.". Stays until the loader
+  // has finished or stopped. Errors as of WeightLoader.
+  Status load(PartLoader& loader, const std::string& base, const GqaSpec& whole);
+
+  // Enqueues queries, keys and values of x [max_rows, spec.inputs] act;
+  void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // then keys and values into the cache, and attention;
+  void attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
+  // then what is added to the residual.
+  void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+    multiply(rows, scratch.attended, o, to, dtype);
+  }
+};
+
+}  // namespace foretoken

@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+
+#include "attention/backend.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "device/queue.h"
+#include "kernels/attention.h"
+#include "kernels/kv_layer.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// A rope table in device memory; without frequencies nothing turns.
+struct DeviceRope {
+  const float* inv_freq = nullptr;
+  int32_t rotary_dim = 0;
+  float scaling = 1;
+};
+
+// The rows of a forward pass; in device memory.
+struct LayerRows {
+  Queue& queue;
+  const StepCounts* counts;
+  const int32_t* positions;  // [max_rows]
+  const int32_t* row_slot;   // [max_rows]
+  int32_t max_rows;
+  RunLengths runs = RunLengths::kUnknown;
+};
+
+// Where a layer keeps the keys and values of the rows, and what it sees of them.
+struct LayerKv {
+  KvLayer kv;
+  const int32_t* kv_slot;       // [max_rows]
+  const int32_t* block_tables;  // [slots, max_blocks]
+  int32_t max_blocks;
+  DeviceRope rope;
+  int32_t window = 0;          // as of AttentionArgs
+  int32_t kv_begin = 0;        // as of AttentionArgs
+  int32_t position_shift = 0;  // as of RopeKvArgs
+  bool repeats = false;        // as of AttentionArgs
+};
+
+// What the buffers of a layer's parts are taken from and for. "act" stands for `dtype` in their
+// comments.
+struct ScratchSource {
+  Device& device;
+  const AttentionBackend& attention;
+  Arena& arena;
+  DType dtype;
+  int32_t max_rows;
+
+  static constexpr const char* kWhat = "the model's scratch (lower --max-num-batched-tokens)";
+  Result<float*> floats(int64_t columns) const {
+    return arena.take_array<float>(static_cast<size_t>(max_rows) * static_cast<size_t>(columns),
+                                   kWhat);
+  }
+  Result<void*> act(int64_t columns) const {
+    return arena.take(
+        static_cast<size_t>(max_rows) * static_cast<size_t>(columns) * dtype_size(dtype), kWhat);
+  }
+};
+
+}  // namespace foretoken

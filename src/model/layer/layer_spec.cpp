@@ -1,0 +1,66 @@
+#include "model/layer/layer_spec.h"
+
+namespace foretoken {
+namespace {
+
+KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
+  return {.num_layers = 1,
+          .num_kv_heads = mixer.num_kv_heads,
+          .head_dim = mixer.head_dim,
+          .dtype = dtype,
+          .window = 0,
+          .format = format};
+}
+
+}  // namespace
+
+GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
+  return {.num_heads = config.num_heads,
+          .num_kv_heads = config.num_kv_heads,
+          .head_dim = config.head_dim,
+          .inputs = config.hidden_size,
+          .window = layer.window,
+          .rope = layer.rope,
+          .scale = config.attention_scale,
+          .softcap = config.attention_softcap,
+          .qkv_bias = config.attention_bias,
+          .o_bias = config.attention_bias};
+}
+
+GatedMlpSpec gated_mlp_of(const ModelConfig& config) {
+  return {
+      .inner = config.intermediate_size, .activation = config.activation, .bias = config.mlp_bias};
+}
+
+LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward) {
+  return {.mixer_norm = "input_layernorm",
+          .mixer = mixer,
+          .feed_forward_norm = "post_attention_layernorm",
+          .feed_forward = feed_forward};
+}
+
+std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTraits& traits) {
+  std::vector<LayerSpec> layers;
+  for (const LayerConfig& layer : config.layers) layers.push_back(traits.layer(config, layer));
+  return layers;
+}
+
+GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
+  if (!sharding.is_cut()) return whole;
+  GqaSpec part = whole;
+  part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
+  part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(whole.num_kv_heads, sharding).count);
+  return part;
+}
+
+GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding) {
+  GatedMlpSpec part = whole;
+  part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
+  return part;
+}
+
+KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format) {
+  return std::visit([&](const auto& spec) { return layout_of(spec, dtype, format); }, mixer);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/gemm.h"
+#include "model/layer/layer_rows.h"
+#include "model/weight_loader.h"
+
+namespace foretoken {
+
+// A matrix [outputs, inputs] and its bias in device memory.
+struct Linear {
+  PackedWeight weight;
+  const float* bias = nullptr;  // [outputs] or null
+  int32_t outputs = 0;
+  int32_t inputs = 0;
+};
+
+// Where a product goes: rows of floats, which it replaces or is added to.
+struct Sum {
+  float* rows;
+  bool adds = false;
+};
+
+// What most products of a layer have in common.
+inline GemmArgs product_of(const LayerRows& rows, const void* x, const Linear& linear, void* y,
+                           DType dtype) {
+  return {.counts = rows.counts,
+          .x = x,
+          .weight = linear.weight.get(),
+          .y = y,
+          .bias = linear.bias,
+          .row_kind = RowKind::kToken,
+          .row_offset = 0,
+          .max_rows = rows.max_rows,
+          .n = linear.outputs,
+          .k = linear.inputs,
+          .dtype = dtype,
+          .out_dtype = DType::kF32};
+}
+
+// Enqueues y = x weight^T + bias, or adds it: y [max_rows, outputs], x [max_rows, inputs] of dtype.
+inline void multiply(const LayerRows& rows, const void* x, const Linear& linear, Sum y,
+                     DType dtype) {
+  GemmArgs product = product_of(rows, x, linear, y.rows, dtype);
+  product.add = y.adds ? 1 : 0;
+  gemm(rows.queue, product);
+}
+
+}  // namespace foretoken

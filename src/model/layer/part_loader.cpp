@@ -1,0 +1,36 @@
+#include "model/layer/part_loader.h"
+
+namespace foretoken {
+
+Status PartLoader::load_norm(const std::string& name, int32_t size, Norm* out) {
+  const TensorPart part[] = {{name + ".weight", size}};
+  FT_ASSIGN_OR_RETURN(out->weight, loader_.vector(arena_, part, 1 - norms_.offset, norms_.offset));
+  return {};
+}
+
+Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has_bias,
+                               Linear* out) {
+  const ShardRange own = shard_of(inputs, sharding_);
+  if (has_bias && sharding_.rank > 0) loader_.ignore(name + ".bias");
+  return load_columns({{name, config_.hidden_size}}, {inputs, own.begin, own.count},
+                      has_bias && sharding_.rank == 0, out, WeightOrder::kPlain);
+}
+
+Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols,
+                                bool has_bias, Linear* out, WeightOrder order) {
+  const auto named = [&](const char* ending) {
+    std::vector<TensorPart> all = parts;
+    for (TensorPart& part : all) part.name += ending;
+    return all;
+  };
+  int64_t rows = 0;
+  for (const TensorPart& part : parts) rows += part.wanted();
+  out->outputs = static_cast<int32_t>(rows);
+  out->inputs = static_cast<int32_t>(cols.count);
+  FT_ASSIGN_OR_RETURN(out->weight, loader_.matrix(named(".weight"), cols, order));
+  if (!has_bias) return {};
+  FT_ASSIGN_OR_RETURN(out->bias, loader_.vector(arena_, named(".bias"), 0));
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/arena.h"
+#include "model/architecture.h"
+#include "model/config.h"
+#include "model/layer/linear.h"
+#include "model/layer/norm.h"
+#include "model/sharding.h"
+#include "model/weight_loader.h"
+
+namespace foretoken {
+
+// Loads the matrices and norms that layers are made of, or a rank's part of them, under the names
+// of Hugging Face; `arena` holds what is not packed. `config` is that of the whole model.
+// Everything outlives it. Errors as of WeightLoader.
+class PartLoader {
+ public:
+  PartLoader(Arena& arena, const ModelConfig& config, const NormForm& norms, WeightLoader& loader,
+             const Sharding& sharding = {})
+      : arena_(arena), config_(config), norms_(norms), loader_(loader), sharding_(sharding) {}
+
+  const ModelConfig& config() const { return config_; }
+  const Sharding& sharding() const { return sharding_; }
+  WeightLoader& weights() const { return loader_; }
+
+  // The norm `name` (without ".weight") of `size` elements.
+  Status load_norm(const std::string& name, int32_t size, Norm* out);
+  // The parts (named without ".weight" and ".bias") stacked into one matrix.
+  Status load_linear(const std::vector<TensorPart>& parts, int64_t cols, bool has_bias, Linear* out,
+                     WeightOrder order = WeightOrder::kPlain) {
+    return load_columns(parts, {cols, 0, cols}, has_bias, out, order);
+  }
+  // A matrix [hidden, inputs] of which each rank has a part of the inputs; its bias counts once.
+  Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out);
+
+ private:
+  Status load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols, bool has_bias,
+                      Linear* out, WeightOrder order);
+
+  Arena& arena_;
+  const ModelConfig& config_;
+  const NormForm norms_;
+  WeightLoader& loader_;
+  const Sharding sharding_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,65 @@
+#include "model/layer/layer_spec.h"
+
+#include <gtest/gtest.h>
+
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+ModelConfig small_config() {
+  ModelConfig config;
+  config.hidden_size = 32;
+  config.intermediate_size = 48;
+  config.num_heads = 4;
+  config.num_kv_heads = 2;
+  config.head_dim = 16;
+  config.attention_bias = true;
+  config.layers = {{0, true}, {9, false}};
+  return config;
+}
+
+TEST(LayerSpec, LayersFollowTheConfigAndItsPattern) {
+  const auto layers = compose_layers(small_config(), {});
+  ASSERT_EQ(layers.size(), 2u);
+  const auto& first = std::get<GqaSpec>(layers[0].mixer);
+  EXPECT_EQ(first.qkv_size(), 128);
+  EXPECT_EQ(first.inputs, 32);
+  EXPECT_TRUE(first.rope && first.qkv_bias && first.o_bias);
+  const auto& second = std::get<GqaSpec>(layers[1].mixer);
+  EXPECT_EQ(second.window, 9);
+  EXPECT_FALSE(second.rope);
+  EXPECT_EQ(std::get<GatedMlpSpec>(layers[1].feed_forward).inner, 48);
+  EXPECT_STREQ(layers[0].feed_forward_norm, "post_attention_layernorm");
+  EXPECT_EQ(layers[0].feed_forward_post_norm, nullptr);
+}
+
+TEST(LayerSpec, ArchitecturesComposeTheirOwn) {
+  const auto layer = [](const char* name) {
+    const ModelConfig config = small_config();
+    return find_architecture(name)->decoder.layer(config, config.layers[0]);
+  };
+  const LayerSpec qwen2 = layer("Qwen2ForCausalLM");
+  EXPECT_TRUE(std::get<GqaSpec>(qwen2.mixer).qkv_bias);
+  EXPECT_FALSE(std::get<GqaSpec>(qwen2.mixer).o_bias);
+  EXPECT_EQ(std::get<GqaSpec>(layer("Qwen3ForCausalLM").mixer).qk_norm, QkNorm::kHead);
+  EXPECT_TRUE(std::get<GatedMlpSpec>(layer("Phi3ForCausalLM").feed_forward).fused);
+  EXPECT_STREQ(layer("Gemma2ForCausalLM").mixer_post_norm, "post_attention_layernorm");
+}
+
+TEST(LayerSpec, RanksHavePartsAndAtLeastOneHeadOfKeys) {
+  const ModelConfig config = small_config();
+  const GqaSpec part = part_of(gqa_of(config, config.layers[0]), {3, 4});
+  EXPECT_EQ(part.num_heads, 1);
+  EXPECT_EQ(part.num_kv_heads, 1);
+  EXPECT_EQ(part_of(gated_mlp_of(config), {1, 4}).inner, 12);
+}
+
+TEST(LayerSpec, TheMixerKnowsItsKv) {
+  const ModelConfig config = small_config();
+  const KvGroupSpec kv = kv_layout(gqa_of(config, config.layers[0]), DType::kBF16, KvFormat::kInt8);
+  EXPECT_EQ(kv, (KvGroupSpec{1, 2, 16, DType::kBF16, 0, KvFormat::kInt8}));
+}
+
+}  // namespace
+}  // namespace foretoken
