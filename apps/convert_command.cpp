@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "apps/flags/flag_table.h"
+#include "apps/options/commands.h"
+#include "apps/options/default_model.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/progress_line.h"
+#include "apps/terminal/report.h"
 #include "base/log.h"
-#include "commands.h"
 #include "convert/to_gguf.h"
 #include "convert/to_gptq.h"
-#include "default_model.h"
-#include "flag_table.h"
 #include "hub/resolve_model.h"
-#include "interrupt.h"
-#include "progress_line.h"
-#include "report.h"
 
 namespace foretoken {
 namespace {

@@ -1,14 +1,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "apps/flags/flag_table.h"
+#include "apps/options/commands.h"
+#include "apps/terminal/download_progress_text.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/progress_line.h"
+#include "apps/terminal/report.h"
 #include "base/log.h"
-#include "commands.h"
-#include "download_progress_text.h"
-#include "flag_table.h"
 #include "hub/resolve_model.h"
-#include "interrupt.h"
-#include "progress_line.h"
-#include "report.h"
 
 namespace foretoken {
 namespace {

@@ -5,21 +5,21 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/options/commands.h"
+#include "apps/options/default_model.h"
+#include "apps/options/engine_options.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/report.h"
 #include "attention/backend.h"
-#include "commands.h"
-#include "default_model.h"
 #include "draft/registry.h"
-#include "engine/load_format.h"
-#include "engine/locate_model.h"
-#include "engine/resolve_config.h"
-#include "engine_options.h"
+#include "engine/start/load_format.h"
+#include "engine/start/locate_model.h"
+#include "engine/start/resolve_config.h"
 #include "gguf/model_texts.h"
-#include "interrupt.h"
-#include "kernels/open_device.h"
-#include "model/config.h"
+#include "kernels/devices/open_device.h"
+#include "model/config/config.h"
 #include "model/decoder_weights.h"
 #include "model/registry.h"
-#include "report.h"
 
 namespace foretoken {
 namespace {

@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "commands.h"
-#include "config_file.h"
-#include "dotted_flags.h"
-#include "rank_process.h"
-#include "report.h"
-#include "unknown_flag.h"
-#include "usage_message.h"
-#include "vllm_flags.h"
+#include "apps/flags/config_file.h"
+#include "apps/flags/unknown_flag.h"
+#include "apps/flags/usage_message.h"
+#include "apps/flags/vllm_flags.h"
+#include "apps/options/commands.h"
+#include "apps/options/dotted_flags.h"
+#include "apps/options/rank_process.h"
+#include "apps/terminal/report.h"
 
 namespace foretoken {
 namespace {

@@ -7,16 +7,16 @@
 #include <memory>
 #include <thread>
 
+#include "apps/flags/vllm_environment.h"
+#include "apps/options/commands.h"
+#include "apps/options/serve_options.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/report.h"
 #include "base/json_log.h"
 #include "base/log.h"
-#include "commands.h"
-#include "interrupt.h"
-#include "report.h"
-#include "serve/info_handlers.h"
-#include "serve/request_body.h"
-#include "serve/service.h"
-#include "serve_options.h"
-#include "vllm_environment.h"
+#include "serve/fields/request_body.h"
+#include "serve/routes/info_handlers.h"
+#include "serve/routes/service.h"
 
 namespace foretoken {
 namespace {

@@ -20,7 +20,8 @@ if(NOT FORETOKEN_CUDA_ARCHS MATCHES "90a")
   return()
 endif()
 message(STATUS "FlashInfer: ${flashinfer_root}")
-add_library(foretoken_flashinfer OBJECT ${PROJECT_SOURCE_DIR}/src/kernels/cuda/flashinfer/fa3.cu)
+add_library(foretoken_flashinfer OBJECT
+  ${PROJECT_SOURCE_DIR}/src/kernels/attention/cuda/flashinfer/fa3.cu)
 set_target_properties(foretoken_flashinfer PROPERTIES
   CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(foretoken_flashinfer PRIVATE ft_device CUDA::cudart)

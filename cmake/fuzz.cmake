@@ -32,7 +32,8 @@ function(ft_fuzzer name corpus)
 endfunction()
 
 ft_fuzzer(http_request_fuzzer http_request
-  SOURCES http/request_parser.cpp http/inflater.cpp http/header_text.cpp http/target.cpp base/check.cpp)
+  SOURCES http/server/request_parser.cpp http/message/inflater.cpp http/message/header_text.cpp
+    http/message/target.cpp base/check.cpp)
 
 # All of serve/ but what other libraries are needed for.
 file(GLOB_RECURSE json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
@@ -41,14 +42,15 @@ list(FILTER json_sources EXCLUDE REGEX "serve/(.*/)?(metric|page_routes|openapi|
 ft_fuzzer(json_request_fuzzer json_request
   TESTS fuzz/canned_engine.cpp
   SOURCES ${json_sources} base/json_object.cpp base/sampling_ranges.cpp base/log.cpp base/check.cpp
-    http/exchange.cpp http/header_text.cpp ../tests/fuzz/engine_names.cpp
+    http/message/exchange.cpp http/message/header_text.cpp ../tests/fuzz/engine_names.cpp
   LIBRARIES ft_serve)
 
 file(GLOB gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
 ft_fuzzer(gguf_fuzzer gguf
-  SOURCES ${gguf_sources} model/checkpoint.cpp model/convert.cpp model/json_file.cpp
-    model/packed_names.cpp model/packed_tensor.cpp model/quantization.cpp model/safetensors.cpp
-    kernels/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
+  SOURCES ${gguf_sources} model/files/checkpoint.cpp model/files/convert.cpp model/files/json_file.cpp
+    model/files/packed_names.cpp model/files/packed_tensor.cpp model/files/quantization.cpp
+    model/files/safetensors.cpp
+    kernels/rows/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
     base/text_file.cpp
   LIBRARIES ft_model)

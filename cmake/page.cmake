@@ -1,4 +1,5 @@
-# Run as a script: writes OUTPUT, a source file that holds the files of FOLDER (serve/page_files.h).
+# Run as a script: writes OUTPUT, a source file that holds the files of FOLDER
+# (serve/routes/page_files.h).
 # The bytes become string literals: a compiler reads those many times faster than lists of numbers.
 set(type_of.html "text/html; charset=utf-8")
 set(type_of.css "text/css; charset=utf-8")
@@ -34,7 +35,7 @@ foreach(file IN LISTS files)
 endforeach()
 
 file(WRITE ${OUTPUT}
-"#include \"serve/page_files.h\"
+"#include \"serve/routes/page_files.h\"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,7 @@ enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-set(test_libraries ft_engine ft_draft ft_sched)
+set(test_libraries ft_engine ft_draft ft_sched ft_dialled)
 # The folders whose tests see the server's layers, and those that run the program: the others build
 # without them.
 set(test_libraries_serve ft_serve ft_http ft_chat)

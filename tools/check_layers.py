@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when an include points up or sideways in the layers of src/."""
+"""Fails when an include points up or sideways in the layers of src/ and in the rooms of a layer."""
 
 import pathlib
 import re
@@ -32,6 +32,21 @@ ALLOWED = {
     "serve": {"base", "text", "http", "chat"},
     "apps": LIBRARY | {"http", "chat", "bench", "serve", "convert"},
 }
+# The rooms of a folder, low to high: a room includes itself and those before it; "" are the files that
+# lie in the folder itself.
+ROOMS = {
+    "device": ["", "cpu", "cuda"],
+    "group": ["", "mpi"],
+    "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
+                "experts", "draft", "step", "comm", "devices"],
+    "model": ["files", "config", "weights", "layer", "arch", ""],
+    "engine": ["grammar", "request", "step", "measure", "start", "", "parallel"],
+    "http": ["message", "client", "server"],
+    "chat": ["scan", "calls", ""],
+    "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
+              "openapi", "routes"],
+    "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "manual", ""],
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|flashinfer|nvrtc|cooperative_groups)")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
@@ -44,19 +59,38 @@ def includes(path):
             yield number, match.group(1) == '"', match.group(2)
 
 
+def check_room(path, folder, name, where):
+    """An include within the folder, by the order of its rooms."""
+    order = ROOMS.get(folder, [""])
+    root = ROOT / folder if folder == "apps" else ROOT / "src" / folder
+
+    def room_of(file):
+        parts = file.relative_to(root).parts
+        return parts[0] if len(parts) > 1 else ""
+
+    included = next(base / name for base in (ROOT / "src", ROOT) if (base / name).exists())
+    own, other = room_of(path), room_of(included)
+    for room in (own, other):
+        if room not in order:
+            yield f"{where}: the room {folder}/{room} is not in the table of tools/check_layers.py"
+            return
+    if order.index(other) > order.index(own):
+        yield f'{where}: {folder}/{own} must not include "{name}", which is above it'
+
+
 def check_source(path, folder, allowed):
     in_cuda_folder = "cuda" in path.relative_to(ROOT).parts
     for number, quoted, name in includes(path):
         top = name.split("/")[0]
         where = f"{path.relative_to(ROOT)}:{number}"
-        if quoted and folder == "apps" and (path.parent / name).exists():
-            continue
         if quoted and top not in allowed | {folder}:
             yield f'{where}: {folder}/ must not include "{name}"'
         elif not quoted and CUDA_HEADER.match(name) and not in_cuda_folder:
             yield f"{where}: <{name}> belongs below a cuda/ folder"
         elif quoted and not any((base / name).exists() for base in (ROOT / "src", ROOT)):
             yield f'{where}: "{name}" does not exist (includes are relative to src/)'
+        elif quoted and top == folder:
+            yield from check_room(path, folder, name, where)
 
 
 def check_public(path):

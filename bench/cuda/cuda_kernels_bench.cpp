@@ -3,11 +3,11 @@
 
 #include "check.h"
 #include "device/cuda_plugin.h"
-#include "kernels/attention.h"
-#include "kernels/gated_act.h"
-#include "kernels/rms_norm.h"
-#include "kernels/rope_kv.h"
-#include "kernels/sample.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/rope_kv.h"
+#include "kernels/gemm/gated_act.h"
+#include "kernels/rows/rms_norm.h"
+#include "kernels/sampling/sample.h"
 
 // Times of the CUDA ops at the shapes of Llama-3-8B, as graph replays over data larger than the L2
 // cache: cuda_kernels_bench [gemm|prefill|hot|layers|attention|long|prompts|sample|ROWS]...

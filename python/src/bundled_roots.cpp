@@ -1,4 +1,4 @@
-#include "bundled_roots.h"
+#include "apps/options/bundled_roots.h"
 
 #include <dlfcn.h>
 

@@ -1,8 +1,8 @@
 #include "config_fields.h"
 
-#include "default_model.h"
-#include "serve/json_fields.h"
-#include "speculative_option.h"
+#include "apps/options/default_model.h"
+#include "apps/options/speculative_option.h"
+#include "serve/fields/json_fields.h"
 
 namespace foretoken::python {
 namespace {

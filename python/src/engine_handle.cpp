@@ -10,10 +10,10 @@
 
 #include "base/json_object.h"
 #include "config_fields.h"
-#include "engine/chat_arguments.h"
-#include "engine/locate_model.h"
+#include "engine/request/chat_arguments.h"
+#include "engine/start/locate_model.h"
 #include "python_processor.h"
-#include "serve/chat_messages.h"
+#include "serve/answer/chat_messages.h"
 #include "status_error.h"
 #include "text/chat_prompt.h"
 #include "text/chat_template.h"

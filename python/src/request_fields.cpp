@@ -3,10 +3,10 @@
 #include <limits>
 
 #include "base/log.h"
-#include "serve/json_fields.h"
-#include "serve/sampling_fields.h"
-#include "serve/schema_notes.h"
-#include "serve/structured_fields.h"
+#include "serve/fields/json_fields.h"
+#include "serve/fields/sampling_fields.h"
+#include "serve/fields/schema_notes.h"
+#include "serve/fields/structured_fields.h"
 
 namespace foretoken::python {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "device/device.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace foretoken {
 

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
-#include "kernels/kv_layer.h"
+#include "kernels/attention/kv_layer.h"
 
 namespace foretoken {
 

@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "bench/backend.h"
 #include "bench/request_record.h"
-#include "http/exchange.h"
-#include "http/sse_parser.h"
+#include "http/client/sse_parser.h"
+#include "http/message/exchange.h"
 
 namespace foretoken::bench {
 

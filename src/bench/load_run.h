@@ -12,7 +12,7 @@
 #include "bench/draft_counters.h"
 #include "bench/request_record.h"
 #include "bench/sample.h"
-#include "http/client.h"
+#include "http/client/client.h"
 
 namespace foretoken::bench {
 

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "bench/draft_counters.h"
-#include "http/client.h"
+#include "http/client/client.h"
 
 namespace foretoken::bench {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "chat/marker_scan.h"
-#include "chat/parser_table.h"
+#include "chat/calls/parser_table.h"
+#include "chat/scan/marker_scan.h"
 
 namespace foretoken {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "chat/chat_parser.h"
+#include "chat/calls/chat_parser.h"
 
 namespace foretoken {
 

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "gguf/gguf_writer.h"
 #include "gguf/hf_names.h"
-#include "model/config.h"
+#include "model/config/config.h"
 
 namespace foretoken {
 

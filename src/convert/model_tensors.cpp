@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "model/convert.h"
+#include "model/files/convert.h"
 #include "model/layer/layer_tensors.h"
 
 namespace foretoken {

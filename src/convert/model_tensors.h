@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/architecture.h"
-#include "model/checkpoint.h"
-#include "model/config.h"
+#include "model/config/architecture.h"
+#include "model/config/config.h"
+#include "model/files/checkpoint.h"
 
 namespace foretoken {
 

@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "model/convert.h"
+#include "model/files/convert.h"
 
 namespace foretoken {
 

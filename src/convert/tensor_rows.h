@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 namespace foretoken {
 

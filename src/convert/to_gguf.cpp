@@ -13,7 +13,7 @@
 #include "gguf/block_encode.h"
 #include "gguf/gguf_writer.h"
 #include "gguf/hf_names.h"
-#include "model/checkpoint.h"
+#include "model/files/checkpoint.h"
 #include "model/registry.h"
 
 namespace foretoken {

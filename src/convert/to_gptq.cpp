@@ -8,8 +8,8 @@
 #include "base/new_file.h"
 #include "convert/model_tensors.h"
 #include "gguf/hf_names.h"
-#include "model/checkpoint.h"
-#include "model/json_file.h"
+#include "model/files/checkpoint.h"
+#include "model/files/json_file.h"
 #include "model/registry.h"
 
 namespace foretoken {

@@ -12,9 +12,10 @@ struct CommunicatorOptions {
 };
 
 // What the queues of several ranks combine their results with, inside of ops
-// (kernels/collectives.h). One for each rank, made at the same time (Device::make_communicator);
-// it outlives the queue that uses it. It serves collectives or a ring (kernels/stage_exchange.h),
-// not both. All ranks enqueue the same collectives in the same order.
+// (kernels/comm/collectives.h). One for each rank, made at the same time
+// (Device::make_communicator); it outlives the queue that uses it. It serves collectives or a ring
+// (kernels/comm/stage_exchange.h), not both. All ranks enqueue the same collectives in the same
+// order.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -92,7 +92,7 @@ class Device {
   // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with
   // free_weight. Start-up only; nullptr when memory is short.
   virtual void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) = 0;
-  // Rows that are packed together, even by kGateUp (kernels/pack_rows.h).
+  // Rows that are packed together, even by kGateUp (kernels/gemm/pack_rows.h).
   virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const = 0;
   // make_weight, filled from a matrix in host memory (n = sum of the parts' rows). Blocks until
   // done.

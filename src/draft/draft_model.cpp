@@ -12,10 +12,10 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
-#include "kernels/collectives.h"
+#include "kernels/comm/collectives.h"
 #include "model/draft_head.h"
 #include "model/registry.h"
-#include "model/weight_loader.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/collectives.h"
-#include "kernels/gemm.h"
-#include "kernels/head_argmax.h"
-#include "kernels/sample.h"
-#include "kernels/softcap.h"
-#include "kernels/spread_logits.h"
+#include "kernels/comm/collectives.h"
+#include "kernels/draft/spread_logits.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/head_argmax.h"
+#include "kernels/rows/softcap.h"
+#include "kernels/sampling/sample.h"
 
 namespace foretoken {
 namespace {

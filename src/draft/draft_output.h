@@ -8,7 +8,7 @@
 #include "device/queue.h"
 #include "draft/drafter.h"
 #include "kernels/step_types.h"
-#include "model/sharding.h"
+#include "model/weights/sharding.h"
 
 namespace foretoken {
 

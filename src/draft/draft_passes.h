@@ -7,9 +7,9 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "draft/drafter.h"
-#include "kernels/draft_next.h"
-#include "kernels/draft_rows.h"
-#include "kernels/draft_tensors.h"
+#include "kernels/draft/draft_next.h"
+#include "kernels/draft/draft_rows.h"
+#include "kernels/draft/draft_tensors.h"
 
 namespace foretoken {
 

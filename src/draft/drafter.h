@@ -5,8 +5,8 @@
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/queue.h"
+#include "kernels/sampling/token_masks.h"
 #include "kernels/step_types.h"
-#include "kernels/token_masks.h"
 
 namespace foretoken {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "model/checkpoint.h"
-#include "model/json_file.h"
+#include "model/files/checkpoint.h"
+#include "model/files/json_file.h"
 
 namespace foretoken {
 namespace {

@@ -1,6 +1,6 @@
 #include "draft/module_states.h"
 
-#include "kernels/move_rows.h"
+#include "kernels/rows/move_rows.h"
 
 namespace foretoken {
 namespace {

@@ -6,7 +6,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "device/dtype.h"
-#include "kernels/draft_tensors.h"
+#include "kernels/draft/draft_tensors.h"
 
 namespace foretoken {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "draft/draft_bounds.h"
-#include "kernels/ngram.h"
+#include "kernels/draft/ngram.h"
 
 namespace foretoken {
 namespace {

@@ -16,8 +16,8 @@ struct LookupRange {
 // InvalidArgument unless 1 <= min <= max <= 64.
 Result<LookupRange> lookup_range(const SpeculativeConfig& config);
 
-// Prompt lookup (Saxena 2023): see kernels/ngram.h. It reads token pages through the block tables
-// and needs no memory of its own.
+// Prompt lookup (Saxena 2023): see kernels/draft/ngram.h. It reads token pages through the block
+// tables and needs no memory of its own.
 Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context);
 
 }  // namespace foretoken

@@ -30,7 +30,7 @@ struct DrafterContext {
   const GgufRecipe* dummy_recipe = nullptr;  // by which a draft model's are quantised, or null
   KvFormat kv_format = KvFormat::kPlain;     // of the drafter's own KV
   bool with_grammars = false;  // steps may hold grammars, under whose masks drafts are made
-  // Where the draft model has another vocabulary (engine/token_map.h); empty: the same ids.
+  // Where the draft model has another vocabulary (engine/start/token_map.h); empty: the same ids.
   std::vector<int32_t> token_map;       // target id to a draft id, never negative
   std::vector<int32_t> token_map_back;  // draft id to the equal target id, -1: there is none
   // Target ids of the reduced draft vocabulary, ascending; empty: all.

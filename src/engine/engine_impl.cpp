@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "base/log.h"
-#include "engine/chat_arguments.h"
-#include "engine/generate_call.h"
+#include "engine/request/chat_arguments.h"
+#include "engine/request/generate_call.h"
 #include "text/chat_prompt.h"
 
 namespace foretoken {

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "engine/engine_impl.h"
-#include "engine/logits_rows.h"
+#include "engine/start/logits_rows.h"
 
 namespace foretoken {
 namespace {

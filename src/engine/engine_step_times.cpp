@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "engine/engine_impl.h"
-#include "engine/logits_rows.h"
+#include "engine/start/logits_rows.h"
 #include "spec/cost_table_file.h"
 #include "spec/guessed_costs.h"
 

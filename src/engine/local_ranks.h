@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/test_hooks.h"
+#include "engine/step/test_hooks.h"
 #include "group/rank_link.h"
 
 namespace foretoken {

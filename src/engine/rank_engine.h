@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "engine/start_seat.h"
-#include "engine/test_hooks.h"
+#include "engine/step/test_hooks.h"
 #include "group/rank_link.h"
 
 namespace foretoken {

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "model/architecture.h"
+#include "model/config/architecture.h"
 #include "model/model.h"
 #include "model/registry.h"
 

@@ -5,7 +5,7 @@
 
 #include "attention/kv_cache.h"
 #include "model/layer/layer_spec.h"
-#include "model/stages.h"
+#include "model/weights/stages.h"
 
 namespace foretoken {
 

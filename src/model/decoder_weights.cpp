@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/collectives.h"
-#include "model/checkpoint.h"
+#include "kernels/comm/collectives.h"
+#include "model/files/checkpoint.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 

@@ -5,12 +5,12 @@
 
 #include "base/result.h"
 #include "device/arena.h"
-#include "model/architecture.h"
-#include "model/config.h"
+#include "model/config/architecture.h"
+#include "model/config/config.h"
 #include "model/layer/decoder_layer.h"
-#include "model/sharding.h"
-#include "model/stages.h"
-#include "model/weight_loader.h"
+#include "model/weights/sharding.h"
+#include "model/weights/stages.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 

@@ -7,11 +7,11 @@
 
 #include "base/check.h"
 #include "device/arena.h"
-#include "kernels/move_rows.h"
-#include "kernels/pair_rows.h"
-#include "model/checkpoint.h"
+#include "kernels/draft/pair_rows.h"
+#include "kernels/rows/move_rows.h"
 #include "model/draft_head_weights.h"
-#include "model/layer_runner.h"
+#include "model/files/checkpoint.h"
+#include "model/layer/layer_runner.h"
 
 namespace foretoken {
 namespace {

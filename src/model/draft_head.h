@@ -8,11 +8,11 @@
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/device.h"
-#include "kernels/draft_tensors.h"
-#include "model/config.h"
+#include "kernels/draft/draft_tensors.h"
+#include "model/config/config.h"
 #include "model/draft_head_config.h"
 #include "model/model.h"
-#include "model/weight_loader.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 

@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
-#include "model/architecture.h"
-#include "model/config_fields.h"
-#include "model/json_file.h"
+#include "model/config/architecture.h"
+#include "model/config/config_fields.h"
+#include "model/files/json_file.h"
 #include "model/model.h"
 
 namespace foretoken {

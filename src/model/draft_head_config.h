@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/config.h"
+#include "model/config/config.h"
 
 namespace foretoken {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "base/check.h"
-#include "kernels/collectives.h"
-#include "model/architecture.h"
+#include "kernels/comm/collectives.h"
+#include "model/config/architecture.h"
 #include "model/decoder_weights.h"
 #include "model/layer/part_loader.h"
 

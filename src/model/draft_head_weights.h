@@ -4,10 +4,10 @@
 
 #include "base/result.h"
 #include "device/arena.h"
-#include "model/checkpoint.h"
 #include "model/draft_head.h"
+#include "model/files/checkpoint.h"
 #include "model/layer/decoder_layer.h"
-#include "model/weight_loader.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 

@@ -5,10 +5,10 @@
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/queue.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "kernels/step_types.h"
-#include "model/config.h"
-#include "model/sharding.h"
+#include "model/config/config.h"
+#include "model/weights/sharding.h"
 
 namespace foretoken {
 

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/check.h"
-#include "model/checkpoint.h"
 #include "model/decoder.h"
 #include "model/decoder_weights.h"
+#include "model/files/checkpoint.h"
 
 namespace foretoken {
 namespace {

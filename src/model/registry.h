@@ -8,12 +8,12 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "gguf/gguf_recipe.h"
-#include "model/architecture.h"
-#include "model/config.h"
+#include "model/config/architecture.h"
+#include "model/config/config.h"
 #include "model/model.h"
-#include "model/sharding.h"
-#include "model/stages.h"
-#include "model/weight_loader.h"
+#include "model/weights/sharding.h"
+#include "model/weights/stages.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 

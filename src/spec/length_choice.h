@@ -5,7 +5,8 @@
 #include "spec/acceptance_rates.h"
 
 // How many drafts each sequence of a step gets, chosen on the device by what its own rates promise
-// and what token rows cost (kernels/choose_lengths.h). Integers only: both devices choose the same.
+// and what token rows cost (kernels/draft/choose_lengths.h). Integers only: both devices choose the
+// same.
 namespace foretoken::spec {
 
 struct LevelConstants {

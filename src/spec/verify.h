@@ -9,15 +9,15 @@ namespace foretoken {
 // Why a sequence ended, as the device found it.
 enum class DeviceFinish : int32_t { kNone = 0, kStop = 1, kLength = 2, kError = 3 };
 
-// Purpose of the noise that decides over drafts (kernels/sample.h has the others).
+// Purpose of the noise that decides over drafts (kernels/sampling/sample.h has the others).
 inline constexpr uint32_t kAcceptDraft = 1;
 
 }  // namespace foretoken
 
 // Here it is decided which drafts a sequence keeps and which ids it gets. The CPU and the CUDA
-// kernel of kernels/verify_and_commit.h call these functions; docs/speculation.md proves that the
-// rule `coupled` leaves the text as it is without drafts. Integers alone: every device decides the
-// same.
+// kernel of kernels/step/verify_and_commit.h call these functions; docs/speculation.md proves that
+// the rule `coupled` leaves the text as it is without drafts. Integers alone: every device decides
+// the same.
 namespace foretoken::spec {
 
 // The drafts of one sequence, and what the target sampled in place of each and behind the last.

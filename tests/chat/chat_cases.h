@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "chat/chat_parser.h"
+#include "chat/calls/chat_parser.h"
 
 namespace foretoken {
 

@@ -12,7 +12,7 @@
 #include "conformance/field_draws.h"
 #include "conformance/harness.h"
 #include "engine/engine_impl.h"
-#include "engine/request_state.h"
+#include "engine/request/request_state.h"
 #include "support/gate.h"
 #include "support/hold_processor.h"
 

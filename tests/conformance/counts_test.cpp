@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "conformance/harness.h"
+#include "dialled/dialled_writer.h"
 #include "engine/engine_impl.h"
-#include "model/dialled_writer.h"
 #include "support/held_queue.h"
 #include "support/scratch_folder.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/test_hooks.h"
+#include "engine/step/test_hooks.h"
 #include "support/dialled_set.h"
 
 namespace foretoken {

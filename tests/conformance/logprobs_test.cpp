@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/harness.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 // Log-probabilities against the logits that transformers computed (tests/golden), in double
 // precision, and against their own sum.

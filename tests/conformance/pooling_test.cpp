@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/harness.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 // Pooled states: the last one times the head gives the logits that transformers computed; the
 // others follow from last ones of prefixes, since attention is causal.

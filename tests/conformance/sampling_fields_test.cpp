@@ -5,7 +5,7 @@
 
 #include "conformance/field_draws.h"
 #include "conformance/harness.h"
-#include "model/dialled_writer.h"
+#include "dialled/dialled_writer.h"
 #include "support/scratch_folder.h"
 
 // Every field alone and in random combinations: whatever shares the batch, however many steps are

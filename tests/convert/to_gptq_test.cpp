@@ -6,9 +6,9 @@
 
 #include "base/text_file.h"
 #include "convert/golden_models.h"
-#include "model/checkpoint.h"
-#include "model/config.h"
-#include "model/convert.h"
+#include "model/config/config.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
 
 namespace foretoken {
 namespace {

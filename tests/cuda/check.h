@@ -14,7 +14,7 @@
 
 #include "base/bfloat16.h"
 #include "device/device.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/step_types.h"
 
 // A harness without test framework, so that the checks build on any machine with a GPU.

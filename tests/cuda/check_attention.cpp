@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace foretoken::check {
 namespace {

@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "check.h"
-#include "kernels/choose_lengths.h"
 #include "kernels/cpu/op_table.h"
-#include "kernels/draft_next.h"
-#include "kernels/draft_rows.h"
-#include "kernels/move_rows.h"
-#include "kernels/pair_rows.h"
+#include "kernels/draft/choose_lengths.h"
+#include "kernels/draft/draft_next.h"
+#include "kernels/draft/draft_rows.h"
+#include "kernels/draft/pair_rows.h"
+#include "kernels/draft/spread_logits.h"
 #include "kernels/plan_layout.h"
-#include "kernels/spread_logits.h"
+#include "kernels/rows/move_rows.h"
 
 namespace foretoken::check {
 namespace {

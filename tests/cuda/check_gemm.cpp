@@ -2,7 +2,7 @@
 
 #include "check.h"
 #include "kernels/activation_math.h"
-#include "kernels/gated_act.h"
+#include "kernels/gemm/gated_act.h"
 
 namespace foretoken::check {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "check.h"
-#include "kernels/head_argmax.h"
+#include "kernels/gemm/head_argmax.h"
 
 namespace foretoken::check {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "check.h"
 #include "kernels/cpu/op_table.h"
-#include "kernels/keep_raw.h"
-#include "kernels/logprobs.h"
 #include "kernels/plan_layout.h"
-#include "kernels/shape_logits.h"
+#include "kernels/sampling/keep_raw.h"
+#include "kernels/sampling/logprobs.h"
+#include "kernels/sampling/shape_logits.h"
 
 namespace foretoken::check {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "kernels/cpu/op_table.h"
-#include "kernels/token_masks.h"
+#include "kernels/sampling/token_masks.h"
 
 namespace foretoken::check {
 namespace {

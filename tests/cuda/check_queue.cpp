@@ -1,5 +1,5 @@
 #include "check.h"
-#include "kernels/delay.h"
+#include "kernels/step/delay.h"
 
 namespace foretoken::check {
 namespace {

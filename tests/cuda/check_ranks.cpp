@@ -6,8 +6,8 @@
 
 #include "check.h"
 #include "group/socket_link.h"
-#include "kernels/collectives.h"
-#include "kernels/stage_exchange.h"
+#include "kernels/comm/collectives.h"
+#include "kernels/comm/stage_exchange.h"
 
 namespace foretoken::check {
 namespace {

@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "check.h"
-#include "kernels/embed.h"
-#include "kernels/gated_act.h"
-#include "kernels/rms_norm.h"
-#include "kernels/rope_kv.h"
-#include "kernels/softcap.h"
+#include "kernels/attention/rope_kv.h"
+#include "kernels/gemm/gated_act.h"
+#include "kernels/rows/embed.h"
+#include "kernels/rows/rms_norm.h"
+#include "kernels/rows/softcap.h"
 
 namespace foretoken::check {
 namespace {

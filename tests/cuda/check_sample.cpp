@@ -2,8 +2,8 @@
 #include <map>
 
 #include "check.h"
-#include "kernels/sample.h"
 #include "kernels/sample_math.h"
+#include "kernels/sampling/sample.h"
 
 namespace foretoken::check {
 namespace {

@@ -1,8 +1,8 @@
 #include "device/queue.h"
 
-#include "kernels/delay.h"
 #include "kernels/plan_layout.h"
-#include "kernels/publish.h"
+#include "kernels/step/delay.h"
+#include "kernels/step/publish.h"
 #include "support/gate.h"
 #include "support/test_device.h"
 

@@ -1,7 +1,7 @@
 #include "device/recording.h"
 
-#include "kernels/delay.h"
 #include "kernels/op.h"
+#include "kernels/step/delay.h"
 #include "support/counting_queue.h"
 #include "support/test_device.h"
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "kernels/choose_lengths.h"
-#include "kernels/prepare.h"
-#include "kernels/sample.h"
-#include "kernels/upload.h"
-#include "kernels/verify_and_commit.h"
+#include "kernels/draft/choose_lengths.h"
+#include "kernels/sampling/sample.h"
+#include "kernels/step/prepare.h"
+#include "kernels/step/upload.h"
+#include "kernels/step/verify_and_commit.h"
 
 namespace foretoken::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "dialled/dialled_heads.h"
 #include "draft/draft_rig.h"
-#include "model/dialled_heads.h"
 
 namespace foretoken::test {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "draft/draft_context.h"
-#include "kernels/ngram.h"
+#include "kernels/draft/ngram.h"
 #include "support/op_queue.h"
 
 namespace foretoken::test {

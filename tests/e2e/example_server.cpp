@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "http/server.h"
+#include "http/server/server.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/dialled_writer.h"
+#include "dialled/dialled_writer.h"
 
 namespace foretoken {
 

@@ -4,7 +4,7 @@
 
 #include "draft/registry.h"
 #include "engine/dialled_engine.h"
-#include "engine/resolve_config.h"
+#include "engine/start/resolve_config.h"
 #include "model/registry.h"
 
 namespace foretoken {

@@ -1,7 +1,7 @@
 #include "engine/local_ranks.h"
 
+#include "dialled/dialled_parts.h"
 #include "engine/dialled_engine.h"
-#include "model/dialled_parts.h"
 #include "model/registry.h"
 #include "support/scratch_folder.h"
 #include "support/test_device.h"

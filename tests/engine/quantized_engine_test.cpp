@@ -1,5 +1,5 @@
 #include "engine/dialled_engine.h"
-#include "model/quantized_gguf.h"
+#include "model/files/quantized_gguf.h"
 #include "support/scratch_folder.h"
 #include "support/test_device.h"
 

@@ -14,8 +14,8 @@
 #include "gguf/gguf_file.h"
 #include "gguf/model_files.h"
 #include "gguf/model_texts.h"
-#include "model/checkpoint.h"
-#include "model/convert.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "http/header_text.h"
-#include "http/request_parser.h"
-#include "http/target.h"
+#include "http/message/header_text.h"
+#include "http/message/target.h"
+#include "http/server/request_parser.h"
 
 namespace {
 

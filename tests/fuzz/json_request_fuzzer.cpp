@@ -10,18 +10,18 @@
 #include <string_view>
 
 #include "canned_engine.h"
-#include "http/header_text.h"
-#include "serve/chat_batch.h"
-#include "serve/info_handlers.h"
-#include "serve/message_handlers.h"
-#include "serve/messages_format.h"
-#include "serve/messages_request.h"
-#include "serve/openai_choice.h"
-#include "serve/openai_format.h"
-#include "serve/request_body.h"
-#include "serve/responses_format.h"
-#include "serve/responses_request.h"
-#include "serve/token_handlers.h"
+#include "http/message/header_text.h"
+#include "serve/anthropic/messages_format.h"
+#include "serve/anthropic/messages_request.h"
+#include "serve/fields/request_body.h"
+#include "serve/openai/openai_choice.h"
+#include "serve/openai/openai_format.h"
+#include "serve/responses/responses_format.h"
+#include "serve/responses/responses_request.h"
+#include "serve/routes/chat_batch.h"
+#include "serve/routes/info_handlers.h"
+#include "serve/routes/message_handlers.h"
+#include "serve/routes/token_handlers.h"
 
 namespace {
 

@@ -5,12 +5,12 @@
 #include <set>
 #include <string>
 
-#include "kernels/attention.h"
-#include "kernels/embed.h"
-#include "kernels/gemm.h"
-#include "kernels/layer_tail.h"
-#include "kernels/rms_norm.h"
-#include "kernels/sample.h"
+#include "kernels/attention/attention.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/layer_tail.h"
+#include "kernels/rows/embed.h"
+#include "kernels/rows/rms_norm.h"
+#include "kernels/sampling/sample.h"
 
 namespace foretoken {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/gemm.h"
-#include "kernels/sample.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/sampling/sample.h"
 
 namespace foretoken {
 namespace {

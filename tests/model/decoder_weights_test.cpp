@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "device/arena.h"
-#include "model/dialled_parts.h"
+#include "dialled/dialled_parts.h"
 #include "model/forward_harness.h"
 #include "support/scratch_folder.h"
 

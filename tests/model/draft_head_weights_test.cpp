@@ -5,10 +5,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "model/convert.h"
+#include "dialled/safetensors_writer.h"
+#include "model/files/convert.h"
 #include "model/forward_harness.h"
 #include "model/golden.h"
-#include "model/safetensors_writer.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {

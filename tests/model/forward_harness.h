@@ -10,7 +10,7 @@
 #include "attention/kv_cache.h"
 #include "device/arena.h"
 #include "kernels/plan_layout.h"
-#include "kernels/prepare.h"
+#include "kernels/step/prepare.h"
 #include "model/registry.h"
 #include "support/test_device.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "model/convert.h"
-#include "model/json_file.h"
-#include "model/safetensors.h"
+#include "model/files/convert.h"
+#include "model/files/json_file.h"
+#include "model/files/safetensors.h"
 
 namespace foretoken::test {
 

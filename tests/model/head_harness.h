@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "model/draft_head.h"
 #include "model/forward_harness.h"
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "model/checkpoint.h"
-#include "model/convert.h"
 #include "model/decoder_weights.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
 #include "model/forward_harness.h"
 #include "support/scratch_folder.h"
 

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <fstream>
 
+#include "dialled/safetensors_writer.h"
 #include "gguf/hf_config.h"
-#include "model/checkpoint.h"
-#include "model/convert.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
+#include "model/files/quantized_gguf.h"
+#include "model/files/quantized_tensor.h"
 #include "model/forward_harness.h"
-#include "model/quantized_gguf.h"
-#include "model/quantized_tensor.h"
-#include "model/safetensors_writer.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {

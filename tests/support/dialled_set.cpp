@@ -6,8 +6,8 @@
 #include <memory>
 #include <mutex>
 
+#include "dialled/dialled_heads.h"
 #include "draft/registry.h"
-#include "model/dialled_heads.h"
 
 namespace foretoken::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/dialled_writer.h"
+#include "dialled/dialled_writer.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken::test {

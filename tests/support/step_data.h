@@ -1,15 +1,15 @@
 #pragma once
 #include <vector>
 
-#include "kernels/choose_lengths.h"
-#include "kernels/draft_next.h"
-#include "kernels/draft_rows.h"
-#include "kernels/ngram.h"
+#include "kernels/draft/choose_lengths.h"
+#include "kernels/draft/draft_next.h"
+#include "kernels/draft/draft_rows.h"
+#include "kernels/draft/ngram.h"
 #include "kernels/plan_layout.h"
-#include "kernels/prepare.h"
-#include "kernels/publish.h"
-#include "kernels/upload.h"
-#include "kernels/verify_and_commit.h"
+#include "kernels/step/prepare.h"
+#include "kernels/step/publish.h"
+#include "kernels/step/upload.h"
+#include "kernels/step/verify_and_commit.h"
 #include "support/test_device.h"
 
 namespace foretoken {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/open_device.h"
+#include "kernels/devices/open_device.h"
 
 namespace foretoken {
 namespace {

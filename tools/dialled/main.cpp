@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/dialled_heads.h"
-#include "model/dialled_writer.h"
+#include "dialled/dialled_heads.h"
+#include "dialled/dialled_writer.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "model/architecture.h"
+#include "model/config/architecture.h"
 
 namespace foretoken {
 

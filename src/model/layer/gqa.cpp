@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/rope_kv.h"
+#include "kernels/attention/rope_kv.h"
 
 namespace foretoken {
 namespace {

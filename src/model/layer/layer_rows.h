@@ -5,8 +5,8 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "device/queue.h"
-#include "kernels/attention.h"
-#include "kernels/kv_layer.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/kv_layer.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {

@@ -5,9 +5,9 @@
 
 #include "attention/kv_cache.h"
 #include "kernels/activation.h"
-#include "model/architecture.h"
-#include "model/config.h"
-#include "model/sharding.h"
+#include "model/config/architecture.h"
+#include "model/config/config.h"
+#include "model/weights/sharding.h"
 
 namespace foretoken {
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "model/layer/layer_rows.h"
-#include "model/weight_loader.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 

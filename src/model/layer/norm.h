@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/rms_norm.h"
+#include "kernels/rows/rms_norm.h"
 #include "model/layer/layer_rows.h"
 
 namespace foretoken {

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "device/arena.h"
-#include "model/architecture.h"
-#include "model/config.h"
+#include "model/config/architecture.h"
+#include "model/config/config.h"
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
-#include "model/sharding.h"
-#include "model/weight_loader.h"
+#include "model/weights/sharding.h"
+#include "model/weights/weight_loader.h"
 
 namespace foretoken {
 

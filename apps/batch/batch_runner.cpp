@@ -1,0 +1,173 @@
+#include "apps/batch/batch_runner.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "serve/openai/openai_response.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* id_prefix(OpenAiKind kind) {
+  switch (kind) {
+    case OpenAiKind::kChat:
+      return "chatcmpl";
+    case OpenAiKind::kCompletion:
+      return "cmpl";
+    default:
+      return "embd";
+  }
+}
+
+int64_t unix_seconds() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Most drafts of a step where the lines tell of speculation, otherwise 0.
+int num_spec_tokens(const BatchReport& report, const SpeculativeParams& wanted) {
+  if (!report.speculation_metrics) return 0;
+  for (const DrafterInfo& drafter : report.drafters) {
+    if (wanted.method == drafter.name) return drafter.num_speculative_tokens;
+  }
+  return report.drafters.front().num_speculative_tokens;
+}
+
+ordered_json error_entry(const BatchLine& line, const Status& status) {
+  ordered_json entry = {{"code", http_status(status)}, {"message", status.message()}};
+  if (line.custom_id.empty()) entry["line"] = line.number;
+  return entry;
+}
+
+}  // namespace
+
+ordered_json BatchJob::output_line(const BatchReport& report) const {
+  ordered_json output;
+  output["id"] = make_openai_id("batch_req");
+  output["custom_id"] = line.custom_id.empty() ? ordered_json() : ordered_json(line.custom_id);
+  ordered_json response = {{"status_code", http_status(error)},
+                           {"request_id", make_openai_id("req")}};
+  if (error.ok()) {
+    std::vector<const OutputSum*> all;
+    for (const OutputSum& sum : sums) all.push_back(&sum);
+    const OpenAiLabel label = {
+        .id = make_openai_id(id_prefix(request.kind)),
+        .model = request.model.empty() ? report.model : request.model,
+        .created = unix_seconds(),
+        .num_spec_tokens = num_spec_tokens(report, request.requests.front().speculative),
+        .synthetic_acceptance = report.synthetic_acceptance};
+    response["body"] = openai_response(request, all, prompts, label);
+  } else {
+    response["body"] = openai_error(error);
+  }
+  output["response"] = std::move(response);
+  output["error"] = error.ok() ? ordered_json() : error_entry(line, error);
+  return output;
+}
+
+int64_t BatchJob::num_output_tokens() const {
+  int64_t sum = 0;
+  for (const OutputSum& output : sums) sum += output.stats().num_output_tokens;
+  return sum;
+}
+
+BatchRunner::~BatchRunner() {
+  abort_all();
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, [this] {
+    return std::all_of(jobs_.begin(), jobs_.end(),
+                       [](const auto& running) { return running->num_open == 0; });
+  });
+}
+
+Status BatchRunner::prepare(BatchJob& job) {
+  FT_RETURN_IF_ERROR(job.line.error);
+  FT_ASSIGN_OR_RETURN(job.request, parse_openai_request(job.line.kind, job.line.body, defaults_));
+  job.line.body = nullptr;
+  if (job.request.stream) {
+    return invalid_argument("'stream' is for a server; a batch has no streams, remove it");
+  }
+  FT_RETURN_IF_ERROR(render_openai_prompt(engine_, &job.request));
+  warning_log_.tell(job.request.warnings);
+  if (!job.request.echo) return {};
+  for (const Request& request : job.request.requests) {
+    std::string& prompt = job.prompts.emplace_back(request.prompt);
+    if (request.prompt_token_ids.empty()) continue;
+    FT_RETURN_IF_ERROR(engine_.decode(request.prompt_token_ids, false, &prompt));
+  }
+  return {};
+}
+
+void BatchRunner::start(BatchLine line) {
+  Running& running = *jobs_.emplace_back(std::make_unique<Running>());
+  running.job = std::make_unique<BatchJob>();
+  BatchJob& job = *running.job;
+  job.line = std::move(line);
+  job.error = prepare(job);
+  const size_t num_requests = job.error.ok() ? job.request.requests.size() : 0;
+  for (size_t i = 0; i < num_requests; ++i) {
+    job.sums.emplace_back(std::max(job.request.requests[i].sampling.n, 1));
+    running.request_ids.push_back("batch-" + std::to_string(job.line.number) + "-" +
+                                  std::to_string(i));
+  }
+  {
+    std::lock_guard lock(mutex_);
+    running.num_open = num_requests;
+    changed_ = changed_ || num_requests == 0;
+  }
+  for (size_t i = 0; i < num_requests; ++i) submit(running, i);
+}
+
+void BatchRunner::submit(Running& running, size_t i) {
+  Request request = running.job->request.requests[i];
+  request.request_id = running.request_ids[i];
+  const Status status = engine_.submit(
+      std::move(request),
+      [this, &running, i](const RequestOutput& output) { receive(running, i, output); });
+  if (!status.ok()) end(running, i, status);
+}
+
+void BatchRunner::receive(Running& running, size_t i, const RequestOutput& output) {
+  std::lock_guard lock(mutex_);
+  OutputSum& sum = running.job->sums[i];
+  if (sum.finished()) return;
+  sum.add(output);
+  if (!sum.finished()) return;
+  if (running.job->error.ok()) running.job->error = sum.status();
+  --running.num_open;
+  changed_ = true;
+  news_.notify_all();
+}
+
+void BatchRunner::end(Running& running, size_t i, const Status& status) {
+  std::lock_guard lock(mutex_);
+  running.job->sums[i].fail(status);
+  if (running.job->error.ok()) running.job->error = status;
+  --running.num_open;
+  changed_ = true;
+}
+
+std::vector<std::unique_ptr<BatchJob>> BatchRunner::take_finished() {
+  std::unique_lock lock(mutex_);
+  news_.wait_for(lock, std::chrono::milliseconds(50), [this] { return changed_; });
+  changed_ = false;
+  std::vector<std::unique_ptr<BatchJob>> finished;
+  for (std::unique_ptr<Running>& running : jobs_) {
+    if (running->num_open > 0) continue;
+    finished.push_back(std::move(running->job));
+    running.reset();
+  }
+  std::erase(jobs_, nullptr);
+  return finished;
+}
+
+void BatchRunner::abort_all() {
+  for (const std::unique_ptr<Running>& running : jobs_) {
+    for (const std::string& id : running->request_ids) engine_.abort(id);
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,277 @@
+#include "apps/chat/chat_commands.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <vector>
+
+#include "apps/terminal/file_text.h"
+#include "apps/terminal/report.h"
+#include "serve/fields/field_names.h"
+#include "serve/fields/json_fields.h"
+#include "serve/fields/sampling_fields.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct ChatCommand {
+  const char* name;
+  const char* argument;
+  const char* help;
+  ChatReply (*run)(const std::string& argument, ChatState& state);
+};
+
+std::span<const ChatCommand> commands();
+
+ChatReply say(const std::string& text) { return {ChatAction::kNothing, text, false}; }
+ChatReply fail(const std::string& text) { return {ChatAction::kNothing, text, true}; }
+
+ChatReply help(const std::string&, ChatState&) {
+  std::string text;
+  for (const ChatCommand& command : commands()) {
+    const std::string usage = std::string("/") + command.name + " " + command.argument;
+    text += fmt::format("{:<23}{}\n", usage, command.help);
+  }
+  text +=
+      "A line that ends in \\ goes on in the next; \"\"\" on a line of its own starts and ends "
+      "several lines.\nCtrl-C stops an answer; //text sends /text; Ctrl-D leaves.";
+  return say(text);
+}
+
+ChatReply system(const std::string& argument, ChatState& state) {
+  state.session.set_system(argument);
+  return say(argument.empty() ? "no system text" : "system text set");
+}
+
+ChatReply reset(const std::string&, ChatState& state) {
+  state.session.reset();
+  return say("the conversation is empty");
+}
+
+ChatReply undo(const std::string&, ChatState& state) {
+  if (!state.session.undo()) return fail("there is no question to take back");
+  return say("the last question and its answer are taken back");
+}
+
+ChatReply retry(const std::string&, ChatState& state) {
+  if (!state.session.undo_answer()) return fail("there is no question to answer again");
+  return {ChatAction::kAnswer, "", false};
+}
+
+// Lays `fields` over the defaults to see whether they can be.
+Status check_fields(const json& fields, const ChatState& state) {
+  JsonFields reader(fields, "/set");
+  SamplingParams sampling = state.engine.default_sampling_params();
+  sampling.max_tokens = INT32_MAX;
+  read_sampling_fields(reader, &sampling);
+  reader.refuse_unread();
+  FT_RETURN_IF_ERROR(reader.status());
+  if (sampling.n != 1) return invalid_argument("/set: a chat has one answer, so that n is 1");
+  if (!sampling.detokenize) return invalid_argument("/set: a chat needs text, so detokenize is on");
+  return check_sampling_ranges(sampling);
+}
+
+ChatReply set(const std::string& argument, ChatState& state) {
+  const size_t end = argument.find_first_of(" =");
+  const std::string name = argument.substr(0, end);
+  const std::string value = end == std::string::npos ? "" : argument.substr(end + 1);
+  if (name.empty()) return fail("give a name and a value: /set temperature 0.7");
+  json fields = state.sampling.fields;
+  if (value.empty()) {
+    if (fields.erase(name) == 0) return fail("'" + name + "' is not set; /params shows what is");
+    state.sampling.fields = fields;
+    return say(name + " is as the model has it");
+  }
+  json parsed = json::parse(value, nullptr, false);
+  fields[name] = parsed.is_discarded() ? json(value) : std::move(parsed);
+  const Status status = check_fields(fields, state);
+  if (!status.ok()) return fail(status.message());
+  state.sampling.fields = std::move(fields);
+  return say(name + " is " + value);
+}
+
+// The drafter that serves answers with these settings; null without any.
+const DrafterInfo* current_drafter(const ChatState& state, const SpeculativeParams& wanted) {
+  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
+  for (const DrafterInfo& drafter : drafters) {
+    if (drafter.name == wanted.method) return &drafter;
+  }
+  return drafters.empty() ? nullptr : &drafters.front();
+}
+
+std::string speculation_text(const ChatState& state) {
+  const DrafterInfo* drafter = current_drafter(state, state.speculative);
+  if (drafter == nullptr) return "speculation none (start with --speculative-config)";
+  if (!state.speculative.enabled.value_or(true)) return "speculation off";
+  return fmt::format(
+      "speculation on, {}, at most {} drafts", drafter->name,
+      state.speculative.num_speculative_tokens.value_or(drafter->num_speculative_tokens));
+}
+
+ChatReply params(const std::string&, ChatState& state) {
+  const Result<SamplingParams> sampling = chat_sampling(state);
+  if (!sampling.ok()) return fail(sampling.status().message());
+  const SamplingParams& now = sampling.value();
+  std::string text = fmt::format(
+      "temperature {}, top_p {}, top_k {}, min_p {}\nrepetition_penalty {}, presence_penalty {}, "
+      "frequency_penalty {}\n",
+      now.temperature, now.top_p, now.top_k, now.min_p, now.repetition_penalty,
+      now.presence_penalty, now.frequency_penalty);
+  text += "set here: " + state.sampling.fields.dump() + "\n";
+  return say(text + speculation_text(state));
+}
+
+ChatReply save(const std::string& argument, ChatState& state) {
+  if (argument.empty()) return fail("name a file: /save chat.json");
+  const json all = {{"messages", state.session.messages()}, {"sampling", state.sampling.fields}};
+  std::ofstream file(argument, std::ios::binary);
+  file << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+  file.flush();
+  if (file) return say("saved to " + argument);
+  return fail("cannot write '" + argument + "': " + std::strerror(errno));
+}
+
+Status load_file(const std::string& path, ChatState& state) {
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
+  FT_ASSIGN_OR_RETURN(const json all, parse_ordered_json_object(text, path));
+  const json sampling = all.value("sampling", json::object());
+  if (!sampling.is_object()) return invalid_argument(path + ": 'sampling' must be an object");
+  FT_RETURN_IF_ERROR(check_fields(sampling, state));
+  const json messages = all.value("messages", json());
+  if (messages.is_array() && messages.empty()) {
+    state.session.reset();
+    state.session.set_system("");
+  } else {
+    FT_RETURN_IF_ERROR(state.session.set_messages(messages));
+  }
+  state.sampling.fields = sampling;
+  return {};
+}
+
+ChatReply load(const std::string& argument, ChatState& state) {
+  if (argument.empty() || argument == "-") return fail("name a file: /load chat.json");
+  const Status status = load_file(argument, state);
+  if (!status.ok()) return fail(status.message());
+  return say(fmt::format("{} messages loaded", state.session.messages().size()));
+}
+
+ChatReply stats(const std::string&, ChatState& state) {
+  const EngineStats now = state.engine.stats();
+  const RequestStats& sum = now.requests;
+  std::string text = fmt::format(
+      "{} answers, {} tokens in {} steps; {} prompt tokens, {} of them from the prefix cache\n"
+      "{} of {} KV blocks free",
+      now.num_finished_requests, sum.num_output_tokens, sum.num_steps, sum.num_prompt_tokens,
+      sum.num_cached_tokens, now.num_free_blocks, now.num_total_blocks);
+  if (!state.engine.info().drafters.empty()) {
+    text += "\n" + acceptance_line(sum) + "\n" + draft_line(sum);
+    const std::string lines = drafter_lines(now, state.engine.info());
+    if (!lines.empty()) text += "\n" + lines.substr(0, lines.size() - 1);
+  }
+  return say(text);
+}
+
+std::string method_list(const ChatState& state) {
+  std::string list;
+  for (const DrafterInfo& drafter : state.engine.info().drafters) {
+    list += (list.empty() ? "" : ", ") + drafter.name;
+  }
+  return list;
+}
+
+// A word after /spec: on, off, a method or a number of drafts.
+Status take_spec_word(const std::string& word, const ChatState& state, SpeculativeParams* wanted) {
+  if (word == "on" || word == "off") {
+    wanted->enabled = word == "on";
+    wanted->num_speculative_tokens.reset();
+    return {};
+  }
+  wanted->enabled = true;
+  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
+  const auto is_meant = [&](const DrafterInfo& drafter) { return drafter.name == word; };
+  if (std::any_of(drafters.begin(), drafters.end(), is_meant)) {
+    wanted->method = word;
+    wanted->num_speculative_tokens.reset();
+    return {};
+  }
+  const bool digits = word.size() < 4 && word.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) {
+    return invalid_argument("give /spec on, off, a number of drafts, or one of: " +
+                            method_list(state));
+  }
+  wanted->num_speculative_tokens = std::stoi(word);
+  return {};
+}
+
+ChatReply spec(const std::string& argument, ChatState& state) {
+  if (state.engine.info().drafters.empty()) {
+    return fail("the engine runs without a drafter; start with --speculative-config");
+  }
+  SpeculativeParams wanted = state.speculative;
+  std::istringstream words(argument);
+  for (std::string word; words >> word;) {
+    const Status status = take_spec_word(word, state, &wanted);
+    if (!status.ok()) return fail(status.message());
+  }
+  const DrafterInfo& drafter = *current_drafter(state, wanted);
+  const int most = drafter.num_speculative_tokens;
+  const int num_drafts = wanted.num_speculative_tokens.value_or(most);
+  if (num_drafts < 1 || num_drafts > most) {
+    return fail(fmt::format("{} makes 1 to {} drafts, not {}", drafter.name, most, num_drafts));
+  }
+  state.speculative = wanted;
+  return say(speculation_text(state));
+}
+
+ChatReply quit(const std::string&, ChatState&) { return {ChatAction::kQuit, "", false}; }
+
+constexpr ChatCommand kCommands[] = {
+    {"help", "", "This list", help},
+    {"system", "TEXT", "System text of the conversation; none without TEXT", system},
+    {"reset", "", "Forget the conversation, keep the system text", reset},
+    {"undo", "", "Take the last question and its answer back", undo},
+    {"retry", "", "Answer the last question again", retry},
+    {"set", "NAME VALUE", "Sampling field by vLLM's name; without VALUE as the model has it", set},
+    {"params", "", "Sampling as it is now", params},
+    {"save", "FILE", "Write conversation and settings", save},
+    {"load", "FILE", "Read them back", load},
+    {"stats", "", "Counts since the start", stats},
+    {"spec", "on|off|K|METHOD", "Speculation of the next answers: at most K drafts, or a drafter",
+     spec},
+    {"quit", "", "Leave", quit},
+};
+
+std::span<const ChatCommand> commands() { return kCommands; }
+
+}  // namespace
+
+ChatReply run_chat_command(const std::string& line, ChatState& state) {
+  const size_t end = line.find_first_of(" \t\n");
+  const std::string name = line.substr(1, end == std::string::npos ? end : end - 1);
+  const size_t start = end == std::string::npos ? end : line.find_first_not_of(" \t\n", end);
+  const std::string argument = start == std::string::npos ? "" : line.substr(start);
+  std::vector<std::string> known;
+  for (const ChatCommand& command : kCommands) {
+    if (name == command.name || (name == "exit" && command.run == quit)) {
+      return command.run(argument.substr(0, argument.find_last_not_of(" \t\n") + 1), state);
+    }
+    known.push_back("/" + std::string(command.name));
+  }
+  return fail("/" + name + " is unknown" +
+              nearest_name_hint("/" + name, known, "; /help lists the commands"));
+}
+
+Result<SamplingParams> chat_sampling(const ChatState& state) {
+  SamplingParams sampling = state.engine.default_sampling_params();
+  FT_RETURN_IF_ERROR(state.sampling.apply(&sampling));
+  return sampling;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,335 @@
+#include "apps/flags/foreign_flag_table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace foretoken {
+namespace {
+
+constexpr auto kFlag = ForeignFlag::Takes::kNothing;
+constexpr auto kValue = ForeignFlag::Takes::kValue;
+constexpr auto kPerhaps = ForeignFlag::Takes::kPerhaps;
+
+// What asks for the default there ("-c 0", "-n -1", "-s -1") is the default here.
+std::string above_zero(const std::string& value) {
+  return std::atof(value.c_str()) > 0 ? value : std::string();
+}
+
+std::string device_of_layers(const std::string& layers) { return layers == "0" ? "cpu" : "cuda"; }
+
+std::string cache_type(const std::string& type) { return type == "q8_0" ? "int8" : "auto"; }
+
+std::string method_of_algorithm(const std::string& given) {
+  std::string algorithm = given;
+  std::transform(algorithm.begin(), algorithm.end(), algorithm.begin(), ::tolower);
+  constexpr std::pair<const char*, const char*> kMethods[] = {{"nextn", "mtp"},
+                                                              {"standalone", "draft_model"}};
+  for (const auto& [theirs, ours] : kMethods) {
+    if (algorithm == theirs) return ours;
+  }
+  return algorithm;
+}
+
+// "host:port" as the value of --master-addr, and the flag of the port.
+std::string master_address(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return address;
+  return address.substr(0, colon) + " --master-port " + address.substr(colon + 1);
+}
+
+// "org/repo:Q4_K_M" names a GGUF file, which --model takes only from the disk.
+std::string hub_model(const std::string& model) {
+  const size_t colon = model.find(':');
+  if (colon == std::string::npos) return model;
+  return "FILE.gguf after: hf download " + model.substr(0, colon) + " --include '*" +
+         model.substr(colon + 1) + "*.gguf' --local-dir .";
+}
+
+std::string generation_config(const std::string& defaults) {
+  return defaults == "openai" ? "vllm" : "auto";
+}
+
+std::string policy(const std::string& name) { return name == "priority" ? name : "fcfs"; }
+
+constexpr const char* kByFit =
+    "remove it; models run on one device as a whole, or on ranks with -tp";
+constexpr const char* kConfig =
+    "remove it; positions are scaled as config.json says, over which "
+    "--hf-overrides lays changes";
+constexpr const char* kNoSampler = "remove it; there is no such sampler";
+constexpr const char* kNoExperts = "remove it; there are no mixtures of experts yet";
+constexpr const char* kPrompts = "long prompts are always computed in chunks";
+
+constexpr ForeignFlag kTable[] = {
+    // llama.cpp: the model.
+    {"-m", kValue, {"--model %"}, "", nullptr},
+    {"-hf|-hfr|--hf-repo", kValue, {"--model %"}, "", hub_model},
+    {"-hff|--hf-file", kValue, {"--model %"}, "fetch the file before, with hf download", nullptr},
+    {"-hft|--hf-token", kValue, {}, "set the environment variable HF_TOKEN", nullptr},
+    {"-mu|--model-url", kValue, {}, "fetch the file and name it with --model", nullptr},
+    {"-dev|--main-gpu|-mg", kValue, {"--device cuda"}, "choose with CUDA_VISIBLE_DEVICES", nullptr},
+    {"--list-devices", kFlag, {}, "foretoken inspect shows them", nullptr},
+    {"-ngl|--gpu-layers|--n-gpu-layers", kValue, {"--device %"}, "", device_of_layers},
+    {"-sm|--split-mode|-ts|--tensor-split", kValue, {}, kByFit, nullptr},
+    {"-ot|--override-tensor|-fit|--fit", kValue, {}, kByFit, nullptr},
+    {"-cmoe|--cpu-moe", kFlag, {}, kNoExperts, nullptr},
+    {"-ncmoe|--n-cpu-moe", kValue, {}, kNoExperts, nullptr},
+    {"--mlock", kFlag, {}, "remove it; weights are read into memory", nullptr},
+    {"--no-mmap|--mmap|-dio|--direct-io",
+     kFlag,
+     {},
+     "remove it; weights are read, not mapped",
+     nullptr},
+    {"--numa|--prio|-C|--cpu-mask|-Cr|--cpu-range",
+     kValue,
+     {},
+     "remove it; threads are bound as numactl or taskset start the program",
+     nullptr},
+    {"--lora|--lora-scaled|--control-vector",
+     kValue,
+     {},
+     "remove it; adapters are not supported",
+     nullptr},
+    {"-mm|--mmproj|-mmu|--mmproj-url", kValue, {}, "remove it; only texts are served", nullptr},
+    {"--override-kv", kValue, {"--hf-overrides JSON"}, "its names are config.json's", nullptr},
+    {"--rope-freq-base|--rope-freq-scale|--rope-scale|--yarn-orig-ctx|--yarn-ext-factor",
+     kValue,
+     {},
+     kConfig,
+     nullptr},
+
+    // llama.cpp: contexts and batches.
+    {"-c|--ctx-size", kValue, {"--max-model-len %"}, "", above_zero},
+    {"-b|--batch-size|-ub|--ubatch-size", kValue, {"--max-num-batched-tokens %"}, "", above_zero},
+    {"-np|--parallel", kValue, {"--max-num-seqs %"}, "", above_zero},
+    {"-t|--threads", kValue, {"--cpu-threads %"}, "", above_zero},
+    {"-tb|--threads-batch", kValue, {}, "remove it; --cpu-threads holds for all steps", nullptr},
+    {"-fa|--flash-attn", kPerhaps, {}, "remove it; attention never stores its scores", nullptr},
+    {"-cb|--cont-batching", kFlag, {}, "remove it; batches always go on", nullptr},
+    {"-nocb|--no-cont-batching", kFlag, {"--max-num-seqs 1"}, "", nullptr},
+    {"-ctk|--cache-type-k|-ctv|--cache-type-v", kValue, {"--kv-cache-dtype %"}, "", cache_type},
+    {"-kvu|--kv-unified|--swa-full|-nkvo|--no-kv-offload|--context-shift|--no-context-shift|"
+     "--warmup|--no-warmup|--check-tensors|--no-host|-nr|--no-repack|--perf|--no-perf",
+     kFlag,
+     {},
+     "remove it; there is nothing to choose",
+     nullptr},
+    {"--keep|-dt|--defrag-thold|-cram|--cache-ram|-ctxcp|--ctx-checkpoints|--cache-reuse",
+     kValue,
+     {},
+     "remove it; blocks of prompts are kept and shared by themselves",
+     nullptr},
+    {"--prompt-cache|--slot-save-path", kValue, {}, "remove it; caches are not saved", nullptr},
+    {"--no-cache-prompt", kFlag, {"--no-enable-prefix-caching"}, "", nullptr},
+    {"--cache-prompt", kFlag, {"--enable-prefix-caching"}, "", nullptr},
+
+    // llama.cpp: what is drawn. A server's own defaults lie over the model's.
+    {"-n|--predict|--n-predict",
+     kValue,
+     {"--max-tokens %", "--override-generation-config '{\"max_new_tokens\": %}'"},
+     "beside -r or --master-addr -n is --nnodes, as in vLLM",
+     above_zero},
+    {"-s", kValue, {"--seed %"}, "", above_zero},
+    {"--temp|--temperature",
+     kValue,
+     {"--temperature %", "--override-generation-config '{\"temperature\": %}'"},
+     "",
+     nullptr},
+    {"--top-k",
+     kValue,
+     {"--top-k %", "--override-generation-config '{\"top_k\": %}'"},
+     "",
+     nullptr},
+    {"--top-p",
+     kValue,
+     {"--top-p %", "--override-generation-config '{\"top_p\": %}'"},
+     "",
+     nullptr},
+    {"--min-p",
+     kValue,
+     {"--min-p %", "--override-generation-config '{\"min_p\": %}'"},
+     "",
+     nullptr},
+    {"--repeat-penalty|--repetition-penalty",
+     kValue,
+     {"--repetition-penalty %", "--override-generation-config '{\"repetition_penalty\": %}'"},
+     "",
+     nullptr},
+    {"--max-tokens|--max-new-tokens|--max-length",
+     kValue,
+     {"--max-tokens %", "--override-generation-config '{\"max_new_tokens\": %}'"},
+     "",
+     nullptr},
+    {"--presence-penalty|--frequency-penalty|-l|--logit-bias|--ignore-eos",
+     kPerhaps,
+     {},
+     "send it with each request",
+     nullptr},
+    {"--repeat-last-n", kValue, {}, "remove it; penalties look at the whole text", nullptr},
+    {"--typical|--mirostat|--mirostat-lr|--mirostat-ent|--dry-multiplier|--dry-base|"
+     "--dry-allowed-length|--dry-penalty-last-n|--xtc-probability|--xtc-threshold|--top-nsigma|"
+     "--dynatemp-range|--dynatemp-exp|--samplers|--sampling-seq|--sampler-seq",
+     kValue,
+     {},
+     kNoSampler,
+     nullptr},
+    {"-bs|--backend-sampling", kFlag, {}, "remove it; the device always draws", nullptr},
+    {"--grammar|--grammar-file|-j|--json-schema|-jf|--json-schema-file",
+     kValue,
+     {},
+     "send it with each request",
+     nullptr},
+
+    // llama.cpp: prompts and templates.
+    {"-p", kValue, {"--prompt %"}, "clients send prompts", nullptr},
+    {"-f|--file|-bf|--binary-file", kValue, {"--prompt-file %"}, "clients send prompts", nullptr},
+    {"-sys|--system-prompt", kValue, {"--system %"}, "send it as the first message", nullptr},
+    {"-sysf|--system-prompt-file",
+     kValue,
+     {},
+     "use --system \"$(cat FILE)\" of foretoken chat",
+     nullptr},
+    {"-cnv|--conversation|-i|--interactive|-if|--interactive-first|-mli|--multiline-input",
+     kFlag,
+     {},
+     "remove it; foretoken chat is for conversations",
+     nullptr},
+    {"-no-cnv|--no-conversation|-st|--single-turn|-e|--escape|--no-escape|-sp|--special|"
+     "--no-display-prompt|--simple-io",
+     kFlag,
+     {},
+     "remove it",
+     nullptr},
+    {"--jinja|--no-jinja", kFlag, {}, "remove it; the model's template is always used", nullptr},
+    {"--chat-template-file", kValue, {"--chat-template %"}, "", nullptr},
+    {"--reasoning-format", kValue, {}, "use --reasoning-parser of foretoken serve", nullptr},
+    {"--reasoning-budget",
+     kValue,
+     {},
+     "remove it; requests turn thinking off with enable_thinking",
+     nullptr},
+
+    // llama.cpp: drafts.
+    {"-md|--model-draft|--spec-draft-model|-hfd|-hfrd|--hf-repo-draft",
+     kValue,
+     {"--spec-method draft_model --spec-model %"},
+     "",
+     hub_model},
+    {"--draft|--draft-n|--draft-max|--spec-draft-n-max", kValue, {"--spec-tokens %"}, "", nullptr},
+    {"--draft-min|--draft-n-min|--draft-p-min|--draft-p-split|--spec-draft-n-min|"
+     "--spec-draft-p-min",
+     kValue,
+     {},
+     "remove it; lengths adapt to what pays (--spec-length-policy)",
+     nullptr},
+    {"-ngld|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|-devd|--device-draft|-td|"
+     "--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|--cache-type-v-draft",
+     kValue,
+     {},
+     "remove it; the draft model runs as the model does",
+     nullptr},
+
+    // llama.cpp: the server.
+    {"-a|--alias", kValue, {"--served-model-name %"}, "", nullptr},
+    {"-to|--timeout", kValue, {"--request-timeout-seconds %"}, "", nullptr},
+    {"--threads-http", kValue, {"--http-threads %"}, "", above_zero},
+    {"--api-prefix", kValue, {"--root-path %"}, "", nullptr},
+    {"--ssl-key-file", kValue, {"--ssl-keyfile %"}, "", nullptr},
+    {"--ssl-cert-file", kValue, {"--ssl-certfile %"}, "", nullptr},
+    {"--metrics|--props|--slots|--embedding|--embeddings|--rerank|--reranking|--webui",
+     kFlag,
+     {},
+     "remove it; every server has all its routes",
+     nullptr},
+    {"--no-webui|--no-slots", kFlag, {}, "remove it; a proxy can close routes", nullptr},
+    {"-sps|--slot-prompt-similarity|--path|--models-dir|--models-max",
+     kValue,
+     {},
+     "remove it; there is nothing of the kind",
+     nullptr},
+    {"-v|--verbose|--log-verbose", kFlag, {"--log-level debug"}, "", nullptr},
+    {"-lv|--verbosity|--log-verbosity", kValue, {"--log-level debug"}, "", nullptr},
+    {"--log-disable", kFlag, {"--log-level error"}, "", nullptr},
+    {"--log-file", kValue, {}, "send stderr to the file: 2> FILE", nullptr},
+    {"--log-colors|--log-prefix|--log-timestamps", kPerhaps, {}, "remove it", nullptr},
+    {"--offline", kFlag, {}, "set the environment variable HF_HUB_OFFLINE=1", nullptr},
+
+    // SGLang.
+    {"--model-path", kValue, {"--model %"}, "", nullptr},
+    {"--tokenizer-path", kValue, {}, "remove it; the tokenizer is the model folder's own", nullptr},
+    {"--tp-size|--tp", kValue, {"--tensor-parallel-size %"}, "", nullptr},
+    {"--pp-size|--pp", kValue, {"--pipeline-parallel-size %"}, "", nullptr},
+    {"--dp-size|--dp", kValue, {"--data-parallel-size %"}, "", nullptr},
+    {"--ep-size|--ep|--expert-parallel-size", kValue, {}, kNoExperts, nullptr},
+    {"--dist-init-addr|--nccl-init-addr", kValue, {"--master-addr %"}, "", master_address},
+    {"--base-gpu-id", kValue, {}, "set CUDA_VISIBLE_DEVICES", nullptr},
+    {"--mem-fraction-static", kValue, {"--gpu-memory-utilization %"}, "", nullptr},
+    {"--context-length", kValue, {"--max-model-len %"}, "", nullptr},
+    {"--max-running-requests", kValue, {"--max-num-seqs %"}, "", nullptr},
+    {"--max-queued-requests", kValue, {"--max-num-queued-reqs %"}, "", nullptr},
+    {"--chunked-prefill-size|--max-prefill-tokens",
+     kValue,
+     {"--max-num-batched-tokens %"},
+     "",
+     above_zero},
+    {"--max-total-tokens", kValue, {"--kv-cache-memory-bytes BYTES"}, "", nullptr},
+    {"--page-size", kValue, {"--block-size %"}, "", nullptr},
+    {"--schedule-policy", kValue, {"--scheduling-policy %"}, "", policy},
+    {"--schedule-conservativeness", kValue, {}, "remove it", nullptr},
+    {"--random-seed", kValue, {"--seed %"}, "", nullptr},
+    {"--disable-radix-cache", kFlag, {"--no-enable-prefix-caching"}, "", nullptr},
+    {"--disable-cuda-graph", kFlag, {"--enforce-eager"}, "", nullptr},
+    {"--disable-overlap-schedule", kFlag, {"--steps-in-flight 1"}, "", nullptr},
+    {"--cuda-graph-max-bs", kValue, {"--max-cudagraph-capture-size %"}, "", nullptr},
+    {"--enable-torch-compile|--enable-mixed-chunk|--enable-metrics|--is-embedding|"
+     "--skip-server-warmup|--enable-p2p-check|--enable-cache-report",
+     kFlag,
+     {},
+     "remove it",
+     nullptr},
+    {"--enable-deterministic-inference", kFlag, {"--batch-invariant on"}, "", nullptr},
+    {"--speculative-algorithm|--speculative-algo",
+     kValue,
+     {"--spec-method %"},
+     "",
+     method_of_algorithm},
+    {"--speculative-draft-model-path", kValue, {"--spec-model %"}, "", nullptr},
+    {"--speculative-num-steps", kValue, {"--spec-tokens %"}, "", nullptr},
+    {"--speculative-num-draft-tokens|--speculative-eagle-topk",
+     kValue,
+     {},
+     "remove it; drafts are chains, --spec-tokens long",
+     nullptr},
+    {"--preferred-sampling-params", kValue, {"--override-generation-config %"}, "", nullptr},
+    {"--sampling-defaults", kValue, {"--generation-config %"}, "", generation_config},
+    {"--json-model-override-args", kValue, {"--hf-overrides %"}, "", nullptr},
+    {"--grammar-backend|--sampling-backend", kValue, {}, "remove it; there is one", nullptr},
+    {"--watchdog-timeout", kValue, {"--step-timeout-seconds %"}, "", nullptr},
+    {"--log-requests", kFlag, {"--enable-log-requests"}, "", nullptr},
+    {"--lora-paths", kValue, {}, "remove it; adapters are not supported", nullptr},
+
+    // trtllm-serve.
+    {"--max-batch-size", kValue, {"--max-num-seqs %"}, "", nullptr},
+    {"--max-num-tokens", kValue, {"--max-num-batched-tokens %"}, "", nullptr},
+    {"--max-seq-len", kValue, {"--max-model-len %"}, "", nullptr},
+    {"--kv-cache-free-gpu-memory-fraction|--free-gpu-memory-fraction",
+     kValue,
+     {"--gpu-memory-utilization %"},
+     "",
+     nullptr},
+    {"--extra-llm-api-options|--gpus-per-node|--max-beam-width|--num-postprocess-workers|"
+     "--cluster-size|--moe-expert-parallel-size",
+     kValue,
+     {},
+     "remove it; there is nothing of the kind",
+     nullptr},
+    {"--tool-parser", kValue, {"--tool-call-parser %"}, "", nullptr},
+    {"--enable-chunked-prefill|--enable-chunked-context", kFlag, {}, kPrompts, nullptr},
+};
+
+}  // namespace
+
+std::span<const ForeignFlag> foreign_flag_table() { return kTable; }
+
+}  // namespace foretoken

@@ -1,0 +1,23 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "http/server/server.h"
+
+namespace foretoken {
+
+// The variables of this process whose names begin with VLLM_.
+std::map<std::string, std::string> vllm_variables();
+
+// What they ask for, as far as nothing else was said: VLLM_LOGGING_LEVEL, VLLM_CPU_KVCACHE_SPACE
+// (GiB) and VLLM_HTTP_TIMEOUT_KEEP_ALIVE (seconds). VLLM_API_KEY is read with the other keys. Each
+// further one becomes a sentence in `warnings`. InvalidArgument for a value that makes no sense.
+Status apply_vllm_variables(const std::map<std::string, std::string>& variables,
+                            EngineConfig* engine, http::ServerConfig* http, std::string* log_level,
+                            std::vector<std::string>* warnings);
+
+}  // namespace foretoken

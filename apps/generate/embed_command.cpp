@@ -1,0 +1,32 @@
+#include <memory>
+
+#include "apps/generate/prompt_run.h"
+#include "apps/options/commands.h"
+
+namespace foretoken {
+
+void add_embed_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<PromptRun>();
+  CLI::App* command = app.add_subcommand("embed", "Embeddings of prompts, one JSON object a line");
+  add_source_flags(*command, *options);
+  Request& request = options->sources.request;
+  auto pooling = std::make_shared<std::string>("last");
+  command
+      ->add_option("--pooling", *pooling,
+                   "Which state of the prompt: last, mean (of all) or cls "
+                   "(the first)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"last", "mean", "cls"}));
+  command->add_flag("--normalize,!--no-normalize", request.normalize,
+                    "Scale embeddings to length 1 (default: on)");
+  add_request_flags(*command, request);
+  options->chat_template.add_to(*command);
+  options->json = true;
+  command->callback([options, pooling, run] {
+    finish_sources(*options);
+    options->sources.request.pooling = parse_pooling(*pooling).value();
+    *run = [options] { return run_prompts(*options); };
+  });
+}
+
+}  // namespace foretoken

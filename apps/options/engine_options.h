@@ -1,0 +1,54 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "apps/flags/vllm_flags.h"
+#include "apps/options/graph_options.h"
+#include "apps/options/speculative_option.h"
+#include "base/result.h"
+
+namespace foretoken {
+
+// The flags that shape an engine, named as in vLLM.
+struct EngineOptions {
+  EngineConfig config;
+  SpeculativeFlags speculative;
+  GraphFlags graphs;
+  VllmFlags vllm;               // those that have no effect here
+  std::string step_time_cache;  // a folder, or off; empty: the default folder
+  std::string log_level = "info";
+  std::string log_format = "text";
+
+  // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.
+  // `positional_model`: a bare argument is the model.
+  void add_to(CLI::App& app, bool positional_model = true);
+
+  // The finished configuration: speculation parsed, the bundled model where none was named.
+  Result<EngineConfig> resolve() const;
+};
+
+// Starts logging and resolves the options.
+Result<EngineConfig> prepare_engine(const EngineOptions& options);
+
+// Starts logging and the engine, with progress on stderr. Aborted when a signal came meanwhile.
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);
+
+// As CLI::Validator: integers with a suffix: k, m, g (powers of 1000, with decimals) and K, M, G
+// (powers of 1024).
+CLI::Validator human_integer();
+
+// The same, and "auto" or -1, which become -1.
+CLI::Validator human_integer_or_auto();
+
+// As CLI::Validator: refuses numbers below `low`.
+CLI::Validator at_least(int64_t low);
+
+// As CLI::Validator: refuses what is no integer from 0 up.
+CLI::Validator seed_number();
+// An element of a list of token ids.
+CLI::Validator token_id();
+
+}  // namespace foretoken

@@ -1,0 +1,100 @@
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+#include "apps/options/engine_options.h"
+
+namespace foretoken {
+namespace {
+
+double suffix_factor(char suffix) {
+  switch (suffix) {
+    case 'k':
+      return 1e3;
+    case 'm':
+      return 1e6;
+    case 'g':
+      return 1e9;
+    case 'K':
+      return 1024.0;
+    case 'M':
+      return 1024.0 * 1024;
+    case 'G':
+      return 1024.0 * 1024 * 1024;
+    default:
+      return 0;
+  }
+}
+
+// Replaces "1k" by "1000"; returns what is wrong, or nothing.
+std::string expand(std::string& text) {
+  const double factor = text.empty() ? 0 : suffix_factor(text.back());
+  if (factor == 0) return {};
+  const std::string digits = text.substr(0, text.size() - 1);
+  char* end = nullptr;
+  const double value = std::strtod(digits.c_str(), &end);
+  const double product = value * factor;
+  const bool whole =
+      !digits.empty() && *end == '\0' && std::abs(product) < 9e15 && product == std::floor(product);
+  if (!whole) return "'" + text + "' is not a number like 4096, 4k (4000) or 4K (4096)";
+  text = std::to_string(static_cast<int64_t>(product));
+  return {};
+}
+
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
+
+CLI::Validator human_integer() { return CLI::Validator(expand, ""); }
+
+CLI::Validator human_integer_or_auto() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text == "auto" || text == "-1") {
+          text = "-1";
+          return {};
+        }
+        const std::string given = text;
+        const std::string problem = expand(text);
+        if (!problem.empty() || std::strtoll(text.c_str(), nullptr, 10) >= 1) return problem;
+        return "must be at least 1, or auto, not " + given;
+      },
+      "");
+}
+
+CLI::Validator token_id() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (is_digits(text) && text.size() < 11) return {};
+        return "must be token ids like 5,17, not '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator seed_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        errno = 0;
+        std::strtoull(text.c_str(), nullptr, 10);
+        if (is_digits(text) && errno == 0) return {};
+        return "must be an integer from 0 to 18446744073709551615, not " + text +
+               "; leave it out for the default";
+      },
+      "");
+}
+
+CLI::Validator at_least(int64_t low) {
+  return CLI::Validator(
+      [low](std::string& text) -> std::string {
+        char* end = nullptr;
+        const long long value = std::strtoll(text.c_str(), &end, 10);
+        if (*end != '\0' || text.empty()) return "'" + text + "' is not an integer";
+        if (value >= low) return {};
+        return "must be at least " + std::to_string(low) + ", not " + text;
+      },
+      "");
+}
+
+}  // namespace foretoken

@@ -1,0 +1,291 @@
+#include "apps/options/speculative_fields.h"
+
+#include <foretoken/limits.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <vector>
+
+#include "apps/options/default_model.h"
+#include "apps/options/speculative_method.h"
+#include "serve/fields/field_names.h"
+#include "serve/fields/json_fields.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+const std::vector<std::string> kFields = {"method",
+                                          "model",
+                                          "revision",
+                                          "num_speculative_tokens",
+                                          "prompt_lookup_min",
+                                          "prompt_lookup_max",
+                                          "max_model_len",
+                                          "draft_sample_method",
+                                          "use_heterogeneous_vocab",
+                                          "draft_tensor_parallel_size",
+                                          "draft_vocab_size",
+                                          "draft_vocab_file",
+                                          "length_policy",
+                                          "num_speculative_tokens_per_batch_size",
+                                          "rejection_sample_method",
+                                          "synthetic_acceptance_rates",
+                                          "synthetic_acceptance_length",
+                                          "enable_adaptive_verification",
+                                          "disable_padded_drafter_batch",
+                                          "disable_eagle_block_drop",
+                                          "use_local_argmax_reduction"};
+
+// A field of vLLM that this engine does not act on. `harmless` is a value that asks for nothing.
+struct RefusedField {
+  const char* name;
+  json harmless;
+  const char* reason;
+};
+
+constexpr const char* kSuffix = "belongs to method suffix, which is not built yet; remove it";
+constexpr const char* kFly = "belongs to the lossy rule fly, which changes the text; remove it";
+constexpr const char* kTree = "asks for trees, which are not built yet; remove it";
+constexpr const char* kGone = "is gone from vLLM too and has no effect; remove it";
+constexpr const char* kTypical = "belongs to typical acceptance, which changes the text; remove it";
+constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";
+
+const std::vector<RefusedField>& refused_fields() {
+  static const std::vector<RefusedField> kRefused = {
+      {"attention_backend", "auto",
+       "is the engine's for all models; remove it and give --attention-backend"},
+      {"code_revision", nullptr,
+       "chooses Python code of a repository, which is never run; remove it"},
+      {"disable_by_batch_size", nullptr,
+       "is gone from vLLM too; remove it: the adaptive length policy stops drafting where it does "
+       "not "
+       "pay, or give num_speculative_tokens_per_batch_size"},
+      {"disable_lookahead_block_hashes", false,
+       "gives up exact draft entries of cached blocks, which cost nothing here; remove it"},
+      {"disable_logprobs", nullptr, kGone},
+      {"disable_mqa_scorer", nullptr, kGone},
+      {"draft_lm_head_quantization", nullptr, "is not built yet; remove it"},
+      {"draft_load_config", nullptr,
+       "is not read: a drafter is loaded as the target is; remove it and give --load-format"},
+      {"draft_model_config", nullptr, kInternal},
+      {"draft_parallel_config", nullptr, kInternal},
+      {"dspark_draft_topk", nullptr, "belongs to method dspark, which is not built yet; remove it"},
+      {"enforce_eager", false,
+       "is the engine's for all models; remove it and give --enforce-eager"},
+      {"fly_entropy_threshold", nullptr, kFly},
+      {"fly_entropy_top_k", nullptr, kFly},
+      {"fly_window_size", nullptr, kFly},
+      {"index_share_for_mtp_iteration", false,
+       "belongs to sparse attention, which is not built yet; remove it"},
+      {"kv_cache_dtype", "auto",
+       "is not built yet: a drafter's cache is as --kv-cache-dtype says; remove it"},
+      {"moe_backend", "auto", "is for mixtures of experts, which are not built yet; remove it"},
+      {"parallel_drafting", false, "(P-EAGLE, PARD) is not built yet; remove it"},
+      {"posterior_alpha", nullptr, kTypical},
+      {"posterior_threshold", nullptr, kTypical},
+      {"quantization", nullptr,
+       "is not built yet; name a draft model that is not quantized and remove it"},
+      {"speculative_token_tree", nullptr, kTree},
+      {"suffix_decoding_max_cached_requests", nullptr, kSuffix},
+      {"suffix_decoding_max_spec_factor", nullptr, kSuffix},
+      {"suffix_decoding_max_tree_depth", nullptr, kSuffix},
+      {"suffix_decoding_min_token_prob", nullptr, kSuffix},
+      {"synthetic_acceptance_rate", nullptr,
+       "is an old name; give a rate for each position in synthetic_acceptance_rates"},
+      {"target_model_config", nullptr, kInternal},
+      {"target_parallel_config", nullptr, kInternal},
+      {"tensor_parallel_size", nullptr, "is no field of a drafter in vLLM either; remove it"},
+      {"token_tree", nullptr, kTree},
+      {"xpress_topc", nullptr, "belongs to XPress heads, which are not built yet; remove it"},
+  };
+  return kRefused;
+}
+
+void refuse_fields(JsonFields& fields) {
+  for (const RefusedField& field : refused_fields()) {
+    const json* value = fields.raw(field.name);
+    if (value == nullptr || *value == field.harmless) continue;
+    fields.fail("'" + std::string(field.name) + "' " + field.reason);
+  }
+}
+
+void read_choice(JsonFields& fields, const char* name, const std::vector<std::string>& known,
+                 std::string* value) {
+  fields.read(name, value);
+  if (!fields.has(name) || !fields.status().ok()) return;
+  if (std::find(known.begin(), known.end(), *value) != known.end()) return;
+  std::string list;
+  for (const std::string& entry : known) {
+    list += (list.empty() ? "" : &entry == &known.back() ? " or " : ", ") + entry;
+  }
+  fields.fail("'" + std::string(name) + "' must be " + list + ", not '" + *value + "'" +
+              nearest_name_hint(*value, known, ""));
+}
+
+// 0 stands for a number that is not given, so one that is given as 0 is told here; the engine
+// judges all others.
+void read_count(JsonFields& fields, const char* name, int* value) {
+  fields.read(name, value);
+  if (!fields.has(name) || !fields.status().ok() || *value != 0) return;
+  fields.fail(fmt::format("'{}' must be at least 1, not 0", name));
+}
+
+bool is_ngram(const std::string& name) {
+  const Result<std::string> method = canonical_method(name);
+  return method.ok() && method.value() == "ngram";
+}
+
+// vLLM also takes ngram as the name of the model. Without a method the engine looks into the model.
+void read_method(JsonFields& fields, SpeculativeConfig* config) {
+  fields.read("method", &config->method);
+  fields.read("model", &config->model);
+  if (!fields.status().ok()) return;
+  const bool looks_up = fields.has("prompt_lookup_max") || fields.has("prompt_lookup_min");
+  if (config->method.empty() && (is_ngram(config->model) || (config->model.empty() && looks_up))) {
+    config->method = "ngram";
+  }
+  if (config->method.empty() && !config->model.empty()) return;
+  if (config->method.empty()) {
+    return fields.fail(
+        "'method' (--spec-method) is missing; give for example {\"method\": \"ngram\", "
+        "\"num_speculative_tokens\": 4}");
+  }
+  const Result<std::string> method = canonical_method(config->method);
+  if (!method.ok()) return fields.fail(method.status().message());
+  config->method = method.value();
+  if (config->method == "ngram" && is_ngram(config->model)) config->model.clear();
+}
+
+// MTP modules tell their own number.
+void read_num_tokens(JsonFields& fields, SpeculativeConfig* config) {
+  constexpr const char* kName = "num_speculative_tokens";
+  fields.read(kName, &config->num_speculative_tokens);
+  if (!fields.status().ok() || config->num_speculative_tokens != 0) return;
+  if (!fields.has(kName) && config->method == "mtp") return;
+  const std::string range = fmt::format("1 to {}", kMaxSpeculativeTokens);
+  fields.fail(
+      fields.has(kName)
+          ? fmt::format("'{}' is 0; give {}, or leave speculation out", kName, range)
+          : fmt::format("'{}' (--spec-tokens) is missing; give {}, for example 4", kName, range));
+}
+
+bool is_int(const json& value) {
+  return value.is_number_integer() && value >= std::numeric_limits<int>::min() &&
+         value <= std::numeric_limits<int>::max();
+}
+
+// [[first, last, K], ...], as in vLLM.
+void read_schedule(JsonFields& fields, SpeculativeConfig* config) {
+  constexpr const char* kName = "num_speculative_tokens_per_batch_size";
+  constexpr const char* kWanted = "a list of [first, last, K] like [[1, 8, 4], [9, 64, 0]]";
+  const json* list = fields.raw(kName);
+  if (list == nullptr) return;
+  if (!list->is_array() || list->empty()) return fields.wrong_type(kName, kWanted, *list);
+  for (const json& entry : *list) {
+    const bool whole =
+        entry.is_array() && entry.size() == 3 && std::all_of(entry.begin(), entry.end(), is_int);
+    if (!whole) return fields.wrong_type(kName, kWanted, entry);
+    config->num_speculative_tokens_per_batch_size.push_back(
+        {entry[0].get<int>(), entry[1].get<int>(), entry[2].get<int>()});
+  }
+}
+
+void read_policy(JsonFields& fields, SpeculativeConfig* config) {
+  read_choice(fields, "length_policy", {"adaptive", "fixed", "off"}, &config->length_policy);
+  read_schedule(fields, config);
+  bool adaptive = false;
+  fields.read("enable_adaptive_verification", &adaptive);
+  const bool scheduled = !config->num_speculative_tokens_per_batch_size.empty();
+  if (scheduled && fields.has("length_policy") && config->length_policy != "fixed") {
+    return fields.fail("'num_speculative_tokens_per_batch_size' and 'length_policy' " +
+                       config->length_policy + " contradict each other; remove one of them");
+  }
+  if (adaptive && (scheduled || config->length_policy != "adaptive")) {
+    return fields.fail(
+        "'enable_adaptive_verification' is what the length policy adaptive does; remove it or the "
+        "other policy");
+  }
+  if (scheduled) config->length_policy = "fixed";
+}
+
+// Rules that are not built are known, so that the engine can say why.
+void read_rule(JsonFields& fields, SpeculativeConfig* config) {
+  read_choice(fields, "rejection_sample_method",
+              {"coupled", "synthetic", "standard", "block", "fly"},
+              &config->rejection_sample_method);
+  fields.read("synthetic_acceptance_rates", &config->synthetic_acceptance_rates);
+  fields.read("synthetic_acceptance_length", &config->synthetic_acceptance_length);
+}
+
+// The model: a bundled one by its name, or where none is named.
+void find_model(JsonFields& fields, const std::string& target, SpeculativeConfig* config) {
+  if (config->method == "ngram") return;
+  const bool named = !config->model.empty();
+  if (named) config->model = bundled_or_given(config->model);
+  if (named) return;
+  if (fields.has("revision")) return fields.fail("'revision' needs 'model'");
+  config->model = bundled_drafter(config->method, target);
+}
+
+void read_drafter(JsonFields& fields, SpeculativeConfig* config) {
+  fields.read("revision", &config->revision);
+  read_count(fields, "max_model_len", &config->max_model_len);
+  read_choice(fields, "draft_sample_method", {"greedy", "probabilistic"},
+              &config->draft_sample_method);
+  fields.read("use_heterogeneous_vocab", &config->use_heterogeneous_vocab);
+  read_count(fields, "draft_tensor_parallel_size", &config->draft_tensor_parallel_size);
+  read_count(fields, "draft_vocab_size", &config->draft_vocab_size);
+  fields.read("draft_vocab_file", &config->draft_vocab_file);
+  // What these ask for holds always: batches of drafters are never padded, no cached block is
+  // dropped, and greedy drafts never write logits.
+  bool granted = false;
+  fields.read("disable_padded_drafter_batch", &granted);
+  fields.read("disable_eagle_block_drop", &granted);
+  bool local_argmax = false;
+  fields.read("use_local_argmax_reduction", &local_argmax);
+  if (local_argmax && config->draft_sample_method == "probabilistic") {
+    fields.fail(
+        "'use_local_argmax_reduction' is for greedy drafts; remove it or "
+        "'draft_sample_method'");
+  }
+}
+
+// An unknown name comes with the nearest one.
+void refuse_unknown(const json& object, JsonFields& fields) {
+  for (const auto& [name, value] : object.items()) {
+    const auto is_name = [&given = name](const RefusedField& field) { return given == field.name; };
+    const bool known = std::find(kFields.begin(), kFields.end(), name) != kFields.end() ||
+                       std::any_of(refused_fields().begin(), refused_fields().end(), is_name);
+    if (known) continue;
+    fields.fail("'" + name + "' is unknown" + nearest_name_hint(name, kFields, "; remove it"));
+  }
+}
+
+}  // namespace
+
+Result<SpeculativeConfig> read_speculative_fields(const json& object, const std::string& what,
+                                                  const std::string& target) {
+  SpeculativeConfig config;
+  JsonFields fields(object, what);
+  read_method(fields, &config);
+  FT_RETURN_IF_ERROR(fields.status());
+  // Before what is missing: a slip in a name explains it.
+  refuse_unknown(object, fields);
+  refuse_fields(fields);
+  read_num_tokens(fields, &config);
+  read_count(fields, "prompt_lookup_min", &config.prompt_lookup_min);
+  read_count(fields, "prompt_lookup_max", &config.prompt_lookup_max);
+  read_drafter(fields, &config);
+  read_policy(fields, &config);
+  read_rule(fields, &config);
+  FT_RETURN_IF_ERROR(fields.status());
+  find_model(fields, target, &config);
+  FT_RETURN_IF_ERROR(fields.status());
+  return config;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,106 @@
+#include "chat/calls/harmony_calls.h"
+
+#include <utility>
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kFunctions = "functions.";
+constexpr std::string_view kRecipient = " to=";  // first, where the prompt ends with the role
+constexpr size_t kMaxHeaderLen = 512;
+
+// The word behind `before` in the header; empty: none.
+std::string word_behind(const std::string& header, std::string_view before) {
+  const size_t at = header.find(before);
+  if (at == std::string::npos) return {};
+  const size_t begin = at + before.size();
+  return header.substr(begin, header.find_first_of(" \t\r\n<", begin) - begin);
+}
+
+}  // namespace
+
+HarmonyCalls::HarmonyCalls(bool finds_calls)
+    : finds_calls_(finds_calls),
+      markers_({"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>",
+                "<|return|>"}) {}
+
+void HarmonyCalls::feed(char byte, CallSink* sink) {
+  std::string text;
+  const int number = markers_.feed(byte, &text);
+  this->text(text, sink);
+  if (number >= 0) marker(markers_.marker(number), sink);
+}
+
+void HarmonyCalls::text(const std::string& text, CallSink* sink) {
+  if (at_start_) {
+    header_ += text;
+    if (kRecipient.starts_with(header_)) return;
+    at_start_ = false;
+    in_header_ = header_.starts_with(kRecipient);
+    return in_header_ ? void() : body(std::exchange(header_, {}), sink);
+  }
+  if (!in_header_) return body(text, sink);
+  header_ += text;
+  // No header is that long: its end is missing.
+  if (header_.size() > kMaxHeaderLen) begin_body(sink);
+}
+
+void HarmonyCalls::marker(const std::string& text, CallSink* sink) {
+  if (std::exchange(at_start_, false)) body(std::exchange(header_, {}), sink);
+  if (text == "<|message|>") return begin_body(sink);
+  if (text == "<|channel|>" || text == "<|constrain|>") {
+    if (!in_header_) header_.clear();
+    header_ += text;
+    in_header_ = true;
+    return;
+  }
+  sink->end_call();
+  body_ = Body::kContent;
+  header_.clear();
+  in_header_ = text == "<|start|>";
+}
+
+void HarmonyCalls::begin_body(CallSink* sink) {
+  const std::string channel = word_behind(header_, "<|channel|>");
+  const std::string recipient = word_behind(header_, "to=");
+  in_header_ = false;
+  header_.clear();
+  sink->end_call();
+  const bool function = recipient.starts_with(kFunctions);
+  if (function || sink->knows(recipient)) {
+    body_ = finds_calls_ ? Body::kArguments : Body::kContent;
+    if (!finds_calls_) return;
+    const std::string name = function ? recipient.substr(kFunctions.size()) : recipient;
+    if (name.empty()) {
+      body_ = Body::kNothing;
+      return;
+    }
+    sink->begin_call(name);
+    arguments_ = JsonScan();
+    return;
+  }
+  body_ = channel == "analysis" || !recipient.empty() ? Body::kReasoning : Body::kContent;
+}
+
+void HarmonyCalls::body(const std::string& text, CallSink* sink) {
+  if (body_ == Body::kReasoning) return sink->reasoning(text);
+  if (body_ == Body::kContent) return sink->content(text);
+  if (body_ == Body::kNothing) return;
+  for (const char byte : text) {
+    if (arguments_.feed(byte) == ScanOutcome::kFlaw) {
+      body_ = Body::kNothing;
+      return;
+    }
+    sink->arguments(json_byte(byte, arguments_.in_string()));
+  }
+}
+
+void HarmonyCalls::finish(CallSink* sink) {
+  const std::string held = markers_.take_held();
+  // The beginning of a marker that is cut off is no text of a call or header.
+  if (std::exchange(at_start_, false)) body(header_, sink);
+  if (!in_header_ && body_ != Body::kArguments) body(held, sink);
+  sink->end_call();
+}
+
+}  // namespace foretoken

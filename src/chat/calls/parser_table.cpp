@@ -1,0 +1,384 @@
+#include "chat/calls/parser_table.h"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "chat/calls/gemma_calls.h"
+#include "chat/calls/harmony_calls.h"
+#include "chat/calls/json_calls.h"
+#include "chat/calls/python_calls.h"
+#include "chat/calls/section_calls.h"
+#include "chat/calls/xml_calls.h"
+
+namespace foretoken {
+namespace {
+
+using Made = std::unique_ptr<ToolParser>;
+
+std::unique_ptr<ToolParser> marked_objects(const char* open, const char* close) {
+  JsonCallFormat format;
+  format.open = {open};
+  format.close = close;
+  format.single = true;
+  format.list = true;
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made hermes(const ChatParserOptions&) { return marked_objects("<tool_call>", "</tool_call>"); }
+
+Made longcat(const ChatParserOptions&) {
+  return marked_objects("<longcat_tool_call>", "</longcat_tool_call>");
+}
+
+Made tool_calls_list(const ChatParserOptions&) {
+  return marked_objects("<tool_calls>", "</tool_calls>");
+}
+
+Made internlm(const ChatParserOptions&) {
+  return marked_objects("<|action_start|><|plugin|>", "<|action_end|>");
+}
+
+Made cohere(const ChatParserOptions&) {
+  return marked_objects("<|START_ACTION|>", "<|END_ACTION|>");
+}
+
+Made granite_20b(const ChatParserOptions&) { return marked_objects("<function_call>", ""); }
+
+Made phi4_mini(const ChatParserOptions&) { return marked_objects("functools[", ""); }
+
+// What generic_tools() asks for; a model that forgets the markers is understood.
+Made generic(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"<tool_call>"};
+  format.close = "</tool_call>";
+  format.bare = true;
+  format.single = true;
+  format.list = true;
+  format.needs_known_name = true;
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made llama3_json(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"<|python_tag|>"};
+  format.bare = true;
+  format.single = true;
+  format.separators = ";,";
+  format.needs_known_name = true;
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made granite(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"<|tool_call|>", "<tool_call>"};
+  format.close = "</tool_call>";
+  format.bare = true;
+  format.single = true;
+  format.list = true;
+  format.needs_known_name = true;
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made xlam(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"[TOOL_CALLS]", "<tool_call>"};
+  format.close = "</tool_call>";
+  format.bare = true;
+  format.list = true;
+  format.single = true;
+  format.needs_known_name = true;
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made mistral(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"[TOOL_CALLS]"};
+  format.single = true;
+  format.list = true;
+  format.named = true;
+  format.separators = ",";
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made pythonic(const ChatParserOptions&) {
+  return std::make_unique<PythonCalls>(PythonCalls::Format{});
+}
+
+Made llama4_pythonic(const ChatParserOptions&) {
+  return std::make_unique<PythonCalls>(
+      PythonCalls::Format{"<|python_start|>", "<|python_end|>", true, false});
+}
+
+Made lfm2(const ChatParserOptions&) {
+  return std::make_unique<PythonCalls>(
+      PythonCalls::Format{"<|tool_call_start|>", "<|tool_call_end|>", false, false});
+}
+
+Made olmo3(const ChatParserOptions&) {
+  return std::make_unique<PythonCalls>(
+      PythonCalls::Format{"<function_calls>", "</function_calls>", false, true});
+}
+
+// The form that Qwen3-Coder and Seed-OSS share, with their names of the section.
+XmlCallFormat function_elements(const std::string& section) {
+  XmlCallFormat format;
+  format.section_open = {"<" + section + ">"};
+  format.section_close = {"</" + section + ">"};
+  format.call_open = "<function=";
+  format.name_ends = {">"};
+  format.call_close = "</function>";
+  format.key_open = "<parameter=";
+  format.key_close = ">";
+  format.value_close = "</parameter>";
+  format.bare = true;
+  format.line_breaks = true;
+  return format;
+}
+
+// Elements "invoke" and "parameter" with attributes, behind a prefix.
+XmlCallFormat invoke_elements(const std::string& prefix, std::vector<std::string> section_open,
+                              std::vector<std::string> section_close) {
+  XmlCallFormat format;
+  format.section_open = std::move(section_open);
+  format.section_close = std::move(section_close);
+  format.call_open = "<" + prefix + "invoke name=\"";
+  format.name_ends = {">"};
+  format.call_close = "</" + prefix + "invoke>";
+  format.key_open = "<" + prefix + "parameter name=\"";
+  format.key_close = ">";
+  format.value_close = "</" + prefix + "parameter>";
+  format.bare = true;
+  format.attributes = true;
+  return format;
+}
+
+Made qwen3_coder(const ChatParserOptions& options) {
+  return std::make_unique<XmlCalls>(function_elements("tool_call"), options.tools);
+}
+
+Made seed_oss(const ChatParserOptions& options) {
+  return std::make_unique<XmlCalls>(function_elements("seed:tool_call"), options.tools);
+}
+
+Made minimax_m2(const ChatParserOptions& options) {
+  return std::make_unique<XmlCalls>(
+      invoke_elements("", {"<minimax:tool_call>"}, {"</minimax:tool_call>"}), options.tools);
+}
+
+Made deepseek_dsml(const ChatParserOptions& options) {
+  return std::make_unique<XmlCalls>(
+      invoke_elements("｜DSML｜", {"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"},
+                      {"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}),
+      options.tools);
+}
+
+Made step3(const ChatParserOptions& options) {
+  XmlCallFormat format =
+      invoke_elements("steptml:", {"<｜tool_calls_begin｜>"}, {"<｜tool_calls_end｜>"});
+  format.fillers = {"<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"};
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
+Made glm(const ChatParserOptions& options) {
+  XmlCallFormat format;
+  format.section_open = {"<tool_call>"};
+  format.section_close = {"</tool_call>"};
+  format.name_ends = {"\n", "<arg_key>", "</tool_call>"};
+  format.key_open = "<arg_key>";
+  format.key_close = "</arg_key>";
+  format.value_open = "<arg_value>";
+  format.value_close = "</arg_value>";
+  format.untyped_json = true;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
+Made deepseek(const ChatParserOptions&) {
+  SectionCallFormat format;
+  format.begin = {"<｜tool▁calls▁begin｜>"};
+  format.end = {"<｜tool▁calls▁end｜>"};
+  format.call_begin = "<｜tool▁call▁begin｜>";
+  format.call_end = "<｜tool▁call▁end｜>";
+  format.separator = "<｜tool▁sep｜>";
+  return std::make_unique<SectionCalls>(format);
+}
+
+Made kimi_k2(const ChatParserOptions&) {
+  SectionCallFormat format;
+  format.begin = {"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"};
+  format.end = {"<|tool_calls_section_end|>", "<|tool_call_section_end|>"};
+  format.call_begin = "<|tool_call_begin|>";
+  format.call_end = "<|tool_call_end|>";
+  format.separator = "<|tool_call_argument_begin|>";
+  format.header_is_id = true;
+  return std::make_unique<SectionCalls>(format);
+}
+
+Made gemma4(const ChatParserOptions&) {
+  return std::make_unique<GemmaCalls>(GemmaCalls::Format{"<|tool_call>", "<tool_call|>", "<|\"|>"});
+}
+
+Made functiongemma(const ChatParserOptions&) {
+  return std::make_unique<GemmaCalls>(
+      GemmaCalls::Format{"<start_function_call>", "<end_function_call>", "<escape>"});
+}
+
+Made harmony(const ChatParserOptions&) { return std::make_unique<HarmonyCalls>(true); }
+
+constexpr std::array kToolParsers = {
+    ToolParserEntry{"hermes", true, CallIdStyle::kUuid, hermes},
+    ToolParserEntry{"qwen", true, CallIdStyle::kUuid, hermes},
+    ToolParserEntry{"granite4", true, CallIdStyle::kUuid, hermes},
+    ToolParserEntry{"ernie45", true, CallIdStyle::kUuid, hermes},
+    ToolParserEntry{"longcat", true, CallIdStyle::kUuid, longcat},
+    ToolParserEntry{"hunyuan_a13b", true, CallIdStyle::kUuid, tool_calls_list},
+    ToolParserEntry{"jamba", true, CallIdStyle::kUuid, tool_calls_list},
+    ToolParserEntry{"internlm", true, CallIdStyle::kUuid, internlm},
+    ToolParserEntry{"cohere_command3", true, CallIdStyle::kUuid, cohere},
+    ToolParserEntry{"cohere_command4", true, CallIdStyle::kUuid, cohere},
+    ToolParserEntry{"granite-20b-fc", true, CallIdStyle::kUuid, granite_20b},
+    ToolParserEntry{"phi4_mini_json", true, CallIdStyle::kUuid, phi4_mini},
+    ToolParserEntry{"xlam", true, CallIdStyle::kUuid, xlam},
+    ToolParserEntry{"generic", true, CallIdStyle::kUuid, generic},
+    ToolParserEntry{"qwen3_coder", true, CallIdStyle::kUuid, qwen3_coder},
+    ToolParserEntry{"qwen3_xml", true, CallIdStyle::kUuid, qwen3_coder},
+    ToolParserEntry{"mimo", true, CallIdStyle::kUuid, qwen3_coder},
+    ToolParserEntry{"step3p5", true, CallIdStyle::kUuid, qwen3_coder},
+    ToolParserEntry{"seed_oss", true, CallIdStyle::kUuid, seed_oss},
+    ToolParserEntry{"step3", true, CallIdStyle::kUuid, step3},
+    ToolParserEntry{"glm45", true, CallIdStyle::kUuid, glm},
+    ToolParserEntry{"glm47", true, CallIdStyle::kUuid, glm},
+    ToolParserEntry{"minimax_m2", true, CallIdStyle::kUuid, minimax_m2},
+    ToolParserEntry{"kimi_k2", true, CallIdStyle::kUuid, kimi_k2},
+    ToolParserEntry{"openai", true, CallIdStyle::kUuid, harmony, true},
+    ToolParserEntry{"gpt_oss", true, CallIdStyle::kUuid, harmony, true},
+    ToolParserEntry{"gemma4", true, CallIdStyle::kUuid, gemma4},
+    ToolParserEntry{"functiongemma", true, CallIdStyle::kUuid, functiongemma},
+    ToolParserEntry{"llama3_json", false, CallIdStyle::kUuid, llama3_json},
+    ToolParserEntry{"llama4_json", false, CallIdStyle::kUuid, llama3_json},
+    ToolParserEntry{"llama4_pythonic", true, CallIdStyle::kUuid, llama4_pythonic},
+    ToolParserEntry{"pythonic", false, CallIdStyle::kUuid, pythonic},
+    ToolParserEntry{"lfm2", true, CallIdStyle::kUuid, lfm2},
+    ToolParserEntry{"olmo3", true, CallIdStyle::kUuid, olmo3},
+    ToolParserEntry{"mistral", true, CallIdStyle::kMistral, mistral},
+    ToolParserEntry{"granite", true, CallIdStyle::kUuid, granite},
+    ToolParserEntry{"deepseek_v3", true, CallIdStyle::kUuid, deepseek},
+    ToolParserEntry{"deepseek_v31", true, CallIdStyle::kUuid, deepseek},
+    ToolParserEntry{"deepseek_v32", true, CallIdStyle::kUuid, deepseek_dsml},
+    ToolParserEntry{"deepseek_v4", true, CallIdStyle::kUuid, deepseek_dsml},
+};
+
+ReasoningFormat between(const char* open, const char* close) {
+  ReasoningFormat format;
+  format.open = {open};
+  format.close = {close};
+  return format;
+}
+
+ReasoningFormat think() { return between("<think>", "</think>"); }
+
+ReasoningFormat always_think() {
+  ReasoningFormat format = think();
+  format.always = true;
+  return format;
+}
+
+ReasoningFormat think_and(std::vector<std::string> dropped) {
+  ReasoningFormat format = think();
+  format.dropped = std::move(dropped);
+  return format;
+}
+
+// A model that begins a call is done with thinking.
+ReasoningFormat kimi_think() {
+  ReasoningFormat format = think();
+  format.ends = {"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"};
+  return format;
+}
+
+// Clients keep the reasoning within the content and send it back as it was.
+ReasoningFormat append_think() {
+  ReasoningFormat format;
+  format.prefix = "<think>";
+  return format;
+}
+
+ReasoningFormat mistral_think() {
+  ReasoningFormat format = between("[THINK]", "[/THINK]");
+  format.anywhere = true;
+  return format;
+}
+
+ReasoningFormat granite_think() {
+  ReasoningFormat format;
+  format.open = {"Here is my thought process:", "Here's my thought process:"};
+  format.close = {"Here is my response:", "Here's my response:"};
+  return format;
+}
+
+ReasoningFormat cohere_think() {
+  ReasoningFormat format = between("<|START_THINKING|>", "<|END_THINKING|>");
+  format.dropped = {"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"};
+  return format;
+}
+
+const std::vector<ReasoningParserEntry>& reasoning_parsers() {
+  static const std::vector<ReasoningParserEntry> table = {
+      {"deepseek_r1", false, always_think()},
+      {"deepseek_v3", false, think()},
+      {"deepseek_v4", false, think()},
+      {"qwen3", false, think()},
+      {"mimo", false, think()},
+      {"glm45", false, think()},
+      {"glm47", false, think()},
+      {"olmo3", false, think()},
+      {"holo2", false, always_think()},
+      {"nemotron_v3", false, always_think()},
+      {"step3", false, always_think()},
+      {"step3p5", false, always_think()},
+      {"minimax_m2", false, always_think()},
+      {"minimax_m2_append_think", false, append_think()},
+      {"kimi_k2", true, kimi_think()},
+      {"ernie45", false, think_and({"<response>", "</response>"})},
+      {"hunyuan_a13b", false, think_and({"<answer>", "</answer>"})},
+      {"seed_oss", true, between("<seed:think>", "</seed:think>")},
+      {"gemma4", true, between("<|channel>thought\n", "<channel|>")},
+      {"cohere_command3", true, cohere_think()},
+      {"cohere_command4", true, cohere_think()},
+      {"mistral", true, mistral_think()},
+      {"granite", false, granite_think()},
+      {"openai_gptoss", true, ReasoningFormat(), true},
+      {"gpt_oss", true, ReasoningFormat(), true},
+  };
+  return table;
+}
+
+}  // namespace
+
+const ToolParserEntry* find_tool_parser(std::string_view name) {
+  for (const ToolParserEntry& entry : kToolParsers) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+const ReasoningParserEntry* find_reasoning_parser(std::string_view name) {
+  for (const ReasoningParserEntry& entry : reasoning_parsers()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> tool_parser_names() {
+  std::vector<std::string> names;
+  for (const ToolParserEntry& entry : kToolParsers) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> reasoning_parser_names() {
+  std::vector<std::string> names;
+  for (const ReasoningParserEntry& entry : reasoning_parsers()) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,30 @@
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "chat/calls/reasoning_scan.h"
+#include "chat/calls/tool_parser.h"
+
+namespace foretoken {
+
+// A line of the table of tool parsers.
+struct ToolParserEntry {
+  const char* name;     // vLLM's, or an alias
+  bool special_tokens;  // its markers may be special tokens
+  CallIdStyle id_style;
+  std::unique_ptr<ToolParser> (*make)(const ChatParserOptions& options);
+  bool harmony = false;  // gpt-oss's messages, which hold reasoning and content, too
+};
+
+struct ReasoningParserEntry {
+  const char* name;  // vLLM's
+  bool special_tokens;
+  ReasoningFormat format;
+  bool harmony = false;  // gpt-oss's messages hold the reasoning
+};
+
+// Null where the table has no such name.
+const ToolParserEntry* find_tool_parser(std::string_view name);
+const ReasoningParserEntry* find_reasoning_parser(std::string_view name);
+
+}  // namespace foretoken

@@ -1,0 +1,87 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "chat/calls/marked_calls.h"
+
+namespace foretoken {
+
+// How a family of models writes calls with an element for each parameter. A section holds calls, a
+// call a name and parameters, a parameter a key and a value.
+struct XmlCallFormat {
+  std::vector<std::string> section_open;
+  std::vector<std::string> section_close;
+  std::vector<std::string> fillers;    // mean nothing between calls
+  std::string call_open;               // before the name; empty: the section is one call
+  std::vector<std::string> name_ends;  // behind the name; those that mean more are read again
+  std::string call_close;              // empty: the section's
+  std::string key_open;
+  std::string key_close;
+  std::string value_open;  // empty: the value follows the key at once
+  std::string value_close;
+  bool bare = false;          // a call without its section counts
+  bool attributes = false;    // the key ends with a quote, and may have string="true" behind it
+  bool line_breaks = false;   // one behind the key and one before value_close belong to the form
+  bool untyped_json = false;  // values without a declared type may be JSON; otherwise texts
+};
+
+// Calls as Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2, Seed-OSS and Step 3 write them. Values become
+// JSON by the types that the request's tools declare; texts are sent as they come. What is missing
+// at the end of a value, call or section is put there.
+class XmlCalls : public MarkedCalls {
+ public:
+  XmlCalls(XmlCallFormat format, nlohmann::ordered_json tools);
+
+ protected:
+  void opened(int number, CallSink* sink) override;
+  void inside(char byte, CallSink* sink) override;
+  void cut(CallSink* sink) override;
+
+ private:
+  enum class Kind { kDeclared, kText, kJson };
+  enum class State { kCalls, kName, kBody, kKey, kValueOpen, kValue, kMaybeEnd };
+
+  bool is_section_close(const std::string& marker) const;
+  void expect_calls();
+  void begin_name();
+  void calls_byte(char byte, CallSink* sink);
+  void name_byte(char byte, CallSink* sink);
+  void body_byte(char byte, CallSink* sink);
+  void key_byte(char byte, CallSink* sink);
+  void begin_value(CallSink* sink);
+  void value_byte(char byte, CallSink* sink);
+  void add_to_value(std::string text, bool ended, CallSink* sink);
+  std::string other_value() const;
+  bool is_whole_value() const;
+  void end_value(CallSink* sink);
+  void maybe_end_byte(char byte, CallSink* sink);
+  void no_end(CallSink* sink);
+  void end_call(bool section_too, CallSink* sink);
+  void replay(const std::string& text, CallSink* sink);
+  void flaw(CallSink* sink);
+
+  XmlCallFormat format_;
+  nlohmann::ordered_json tools_;
+  std::vector<std::string> calls_texts_;  // what may come between calls
+  std::vector<std::string> body_texts_;   // what may come between parameters
+  ExpectScan expected_;
+  MarkerScan name_end_;
+  MarkerScan key_end_;
+  MarkerScan value_end_;
+  State state_ = State::kCalls;
+  std::string name_;
+  std::string key_;
+  std::string value_;
+  std::string end_marker_;       // of a value, where more must show that it is one
+  bool text_ = false;            // the value is sent as it comes
+  Kind kind_ = Kind::kDeclared;  // what the parameter says of its value
+  bool value_begun_ = false;     // its first byte has come
+  bool begun_ = false;           // the sink has a call of the section
+  bool in_section_ = false;
+  int num_parameters_ = 0;
+};
+
+// The text of a parameter as JSON, by what its schema allows (null: text).
+std::string typed_value(const std::string& text, const nlohmann::ordered_json& schema);
+
+}  // namespace foretoken

@@ -1,0 +1,70 @@
+#include "chat/scan/json_mend.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "chat/scan/marker_scan.h"
+
+namespace foretoken {
+namespace {
+
+constexpr size_t kEscapeLen = 6;  // \u1234
+
+// The code unit of a \u escape at `at`, or -1.
+int unit_at(std::string_view text, size_t at) {
+  if (at + kEscapeLen > text.size() || text[at] != '\\' || text[at + 1] != 'u') return -1;
+  int unit = 0;
+  for (const char digit : text.substr(at + 2, 4)) {
+    const bool decimal = digit >= '0' && digit <= '9';
+    unit = unit * 16 + (decimal ? digit - '0' : (digit | 32) - 'a' + 10);
+  }
+  return unit;
+}
+
+bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
+bool is_low(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
+bool waits_for_low(std::string_view text) {
+  return text.size() >= kEscapeLen && is_high(unit_at(text, text.size() - kEscapeLen));
+}
+
+std::string with_whole_pairs(std::string text) {
+  for (size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at)) {
+    const int unit = unit_at(text, at);
+    const bool pair = is_high(unit) && is_low(unit_at(text, at + kEscapeLen));
+    if (!pair && (is_high(unit) || is_low(unit))) text.replace(at, kEscapeLen, "\\ufffd");
+    at += pair ? 2 * kEscapeLen : unit < 0 ? 2 : kEscapeLen;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string JsonMend::feed(std::string_view text) {
+  std::string out;
+  for (const char byte : text) {
+    if (ended_) return out;
+    const bool fits = scan_.begun() || is_space(byte) || byte == '{';
+    const ScanOutcome outcome = fits ? scan_.feed(byte) : ScanOutcome::kFlaw;
+    ended_ = outcome != ScanOutcome::kMore;
+    if (outcome == ScanOutcome::kFlaw) return out;
+    held_ += byte;
+    if (!scan_.closable() || (scan_.in_text() && waits_for_low(held_))) continue;
+    out += with_whole_pairs(std::exchange(held_, {}));
+    begun_ = true;
+    whole_ = ended_;
+    in_text_ = scan_.in_text();
+  }
+  return out;
+}
+
+std::string JsonMend::finish() const {
+  if (whole_) return {};
+  if (!begun_) return "{}";
+  std::string closing = in_text_ ? "\"" : "";
+  const std::string& open = scan_.open_brackets();
+  for (size_t i = open.size(); i > 0; --i) closing += open[i - 1] == '{' ? '}' : ']';
+  return closing;
+}
+
+}  // namespace foretoken

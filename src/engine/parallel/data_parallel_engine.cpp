@@ -1,0 +1,364 @@
+#include "engine/parallel/data_parallel_engine.h"
+
+#include <algorithm>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "device/cpu/cpu_quota.h"
+#include "engine/parallel/make_engine.h"
+#include "engine/request/generate_call.h"
+#include "engine/request/slot_params.h"
+#include "engine/start/locate_model.h"
+#include "engine/start/speculative_checks.h"
+
+namespace foretoken {
+namespace {
+
+// Set while an output callback of a DataParallelEngine runs on this thread.
+thread_local const void* inside_callback = nullptr;
+
+struct CallbackScope {
+  explicit CallbackScope(const void* engine) { inside_callback = engine; }
+  ~CallbackScope() { inside_callback = nullptr; }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+};
+
+// As many hashes as the engine has blocks; the router's own bound on memory, 64 MB, is far above.
+int64_t blocks_to_remember(const EngineInfo& info) {
+  return std::clamp<int64_t>(info.num_blocks, 1, 1 << 20);
+}
+
+std::vector<const EngineInfo*> infos_of(const std::vector<std::unique_ptr<Engine>>& engines) {
+  std::vector<const EngineInfo*> infos;
+  for (const auto& engine : engines) infos.push_back(&engine->info());
+  return infos;
+}
+
+// So that engines do not fetch the same files at once.
+Status fetch_files(const EngineConfig& config) {
+  FT_RETURN_IF_ERROR(check_speculative(config));
+  FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(config));
+  return locate_drafters(located).status();
+}
+
+// Of several errors the first engine's.
+Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
+  make_logger();
+  const int size = config.parallel.data_parallel_size;
+  std::latch seats(size);
+  std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));
+  std::vector<std::future<Status>> starts;
+  for (int i = 0; i < size; ++i) {
+    starts.push_back(std::async(std::launch::async, [&, i, own = config_of_engine(config, i)] {
+      StartSeat seat(seats, i == 0);
+      return make_one_engine(own, &seat, &engines[static_cast<size_t>(i)]);
+    }));
+  }
+  Status status;
+  for (std::future<Status>& start : starts) {
+    const Status one = start.get();
+    if (status.ok()) status = one;
+  }
+  FT_RETURN_IF_ERROR(status);
+  return engines;
+}
+
+// Every choice of every request gets the error.
+std::vector<RequestOutput> refuse_to_wait(const std::vector<Request>& requests) {
+  GenerateCall call(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    call.fail(i, invalid_argument("generate was called from an output callback, which it would "
+                                  "wait for; use submit or generate_async"));
+  }
+  return call.take();
+}
+
+}  // namespace
+
+DataParallelEngine::DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed)
+    : engines_(std::move(engines)),
+      seed_(seed),
+      info_(sum_of(infos_of(engines_))),
+      router_(static_cast<int>(engines_.size()), engines_.front()->info().block_size,
+              blocks_to_remember(engines_.front()->info())) {}
+
+// Callbacks use this object until the last engine has ended.
+DataParallelEngine::~DataParallelEngine() {
+  for (std::unique_ptr<Engine>& engine : engines_) engine.reset();
+}
+
+Result<std::unique_ptr<Engine>> DataParallelEngine::create(const EngineConfig& config) {
+  FT_RETURN_IF_ERROR(fetch_files(config));
+  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Engine>> engines, start_together(config));
+  return std::unique_ptr<Engine>(
+      std::make_unique<DataParallelEngine>(std::move(engines), config.seed));
+}
+
+void DataParallelEngine::prepare(Request& request) {
+  const auto num_choices = static_cast<uint64_t>(std::max(request.sampling.n, 1));
+  const uint64_t number = next_number_.fetch_add(num_choices);
+  if (request.request_id.empty()) request.request_id = "req-" + std::to_string(number);
+  if (!request.sampling.seed) request.sampling.seed = seed_of_request(seed_, number);
+  if (!request.prompt_token_ids.empty() || request.prompt.empty()) return;
+  // Where it fails, the engine says so.
+  std::vector<int32_t> ids;
+  if (encode(request.prompt, request.add_special_tokens, &ids).ok()) {
+    request.prompt_token_ids = std::move(ids);
+  }
+}
+
+Status DataParallelEngine::submit(Request request, OutputCallback callback,
+                                  std::string* request_id) {
+  if (request.prompt.empty() && request.prompt_token_ids.empty()) FT_RETURN_IF_ERROR(health());
+  prepare(request);
+  const std::string id = request.request_id;
+  for (size_t tries = 1;; ++tries) {
+    auto live = std::make_shared<Live>();
+    live->id = id;
+    live->num_sequences = std::max(request.sampling.n, 1);
+    live->route = router_.choose(request.prompt_token_ids, request.cache_salt, live->num_sequences);
+    const Status status = submit_to(live, request, callback);
+    if (status.ok() && request_id != nullptr) *request_id = id;
+    if (status.code() != StatusCode::kInternal) return status;
+    router_.close(live->route.engine);
+    if (tries == engines_.size()) return status;
+  }
+}
+
+Status DataParallelEngine::submit_to(const std::shared_ptr<Live>& live, Request request,
+                                     OutputCallback callback) {
+  {
+    const std::lock_guard lock(live_mutex_);
+    if (!engine_of_.emplace(live->id, live->route.engine).second) {
+      router_.ended(live->route, live->num_sequences, false);
+      return invalid_argument("request_id '" + live->id + "' is in use; choose another");
+    }
+  }
+  const Status status = engines_[static_cast<size_t>(live->route.engine)]->submit(
+      std::move(request),
+      [this, live, callback = std::move(callback)](const RequestOutput& output) {
+        const std::lock_guard lock(callback_mutex_);
+        const CallbackScope scope(this);
+        note(*live, output);
+        callback(output);
+      });
+  if (!status.ok()) end(*live);
+  return status;
+}
+
+void DataParallelEngine::note(Live& live, const RequestOutput& output) {
+  if (!live.prompt_done && !live.ended && !output.token_ids.empty()) {
+    live.prompt_done = true;
+    router_.prompt_done(live.route);
+  }
+  if (output.request_finished) end(live);
+}
+
+void DataParallelEngine::end(Live& live) {
+  if (live.ended) return;
+  live.ended = true;
+  router_.ended(live.route, live.num_sequences, live.prompt_done);
+  const std::lock_guard lock(live_mutex_);
+  engine_of_.erase(live.id);
+}
+
+void DataParallelEngine::abort(const std::string& request_id) {
+  int engine = -1;
+  {
+    const std::lock_guard lock(live_mutex_);
+    const auto found = engine_of_.find(request_id);
+    if (found == engine_of_.end()) return;
+    engine = found->second;
+  }
+  engines_[static_cast<size_t>(engine)]->abort(request_id);
+}
+
+// Each engine gets its share in one call, so that equal calls run in equal batches there.
+std::vector<RequestOutput> DataParallelEngine::generate(std::vector<Request> requests) {
+  if (inside_callback == this) return refuse_to_wait(requests);
+  std::vector<Share> shares(engines_.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    prepare(requests[i]);
+    const int choices = std::max(requests[i].sampling.n, 1);
+    const auto route =
+        router_.choose(requests[i].prompt_token_ids, requests[i].cache_salt, choices);
+    Share& share = shares[static_cast<size_t>(route.engine)];
+    share.parts.push_back({i, route, choices});
+    share.requests.push_back(std::move(requests[i]));
+  }
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    if (shares[i].parts.empty()) continue;
+    threads.emplace_back(
+        [&, i] { shares[i].outputs = engines_[i]->generate(std::move(shares[i].requests)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return in_order(shares, requests.size());
+}
+
+// In order of requests, then of choices.
+std::vector<RequestOutput> DataParallelEngine::in_order(std::vector<Share>& shares,
+                                                        size_t num_requests) {
+  std::vector<std::vector<RequestOutput>> by_request(num_requests);
+  for (Share& share : shares) {
+    auto next = share.outputs.begin();
+    for (const Share::Part& part : share.parts) {
+      router_.ended(part.route, part.num_choices, false);
+      const auto left = std::distance(next, share.outputs.end());
+      const auto end = next + std::min<std::ptrdiff_t>(part.num_choices, left);
+      std::move(next, end, std::back_inserter(by_request[part.request]));
+      next = end;
+    }
+  }
+  std::vector<RequestOutput> ordered;
+  for (auto& outputs : by_request) {
+    std::move(outputs.begin(), outputs.end(), std::back_inserter(ordered));
+  }
+  return ordered;
+}
+
+std::future<std::vector<RequestOutput>> DataParallelEngine::generate_async(Request request) {
+  return future_outputs(*this, std::move(request));
+}
+
+Status DataParallelEngine::health() {
+  for (const auto& engine : engines_) {
+    // An engine that has failed says so before it finds the request empty.
+    const Status status = engine->submit(Request(), nullptr);
+    if (status.code() != StatusCode::kInvalidArgument) return status;
+  }
+  return {};
+}
+
+SamplingParams DataParallelEngine::default_sampling_params() const {
+  return engines_.front()->default_sampling_params();
+}
+
+Status DataParallelEngine::render_chat(const std::string& messages_json,
+                                       const std::string& arguments_json, std::string* prompt,
+                                       std::vector<std::string>* warnings) const {
+  return engines_.front()->render_chat(messages_json, arguments_json, prompt, warnings);
+}
+
+const ChatTemplateTraits* DataParallelEngine::chat_template(bool with_tools) const {
+  return engines_.front()->chat_template(with_tools);
+}
+
+Status DataParallelEngine::encode(const std::string& text, bool add_special_tokens,
+                                  std::vector<int32_t>* ids) const {
+  return engines_.front()->encode(text, add_special_tokens, ids);
+}
+
+Status DataParallelEngine::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                                  std::string* text) const {
+  return engines_.front()->decode(ids, skip_special_tokens, text);
+}
+
+Status DataParallelEngine::token_bytes(int32_t id, std::string* bytes) const {
+  return engines_.front()->token_bytes(id, bytes);
+}
+
+EngineStats DataParallelEngine::stats() const {
+  std::vector<EngineStats> engines;
+  for (const auto& engine : engines_) engines.push_back(engine->stats());
+  return sum_of(std::move(engines));
+}
+
+EngineConfig config_of_engine(const EngineConfig& config, int index) {
+  EngineConfig part = config;
+  const ParallelConfig& parallel = config.parallel;
+  const int ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size;
+  part.parallel.data_parallel_size = 1;
+  if (config.device == "cuda") part.device_ordinal += index * ranks;
+  if (config.device == "cpu" && config.cpu_threads == 0) {
+    part.cpu_threads = std::max(1, cpu::usable_cores() / (parallel.data_parallel_size * ranks));
+  }
+  // Engines of a CPU share its memory.
+  if (config.device == "cpu") part.gpu_memory_utilization /= parallel.data_parallel_size;
+  if (parallel.master_port != 0) part.parallel.master_port += index;
+  if (index == 0) return part;
+  part.on_load_progress = nullptr;
+  part.on_download_progress = nullptr;
+  if (!config.profile.empty()) part.profile += "." + std::to_string(index);
+  return part;
+}
+
+EngineInfo sum_of(const std::vector<const EngineInfo*>& infos) {
+  EngineInfo sum = *infos.front();
+  for (size_t i = 1; i < infos.size(); ++i) {
+    const EngineInfo& info = *infos[i];
+    sum.num_engines += info.num_engines;
+    sum.max_num_seqs += info.max_num_seqs;
+    sum.num_blocks += info.num_blocks;
+    sum.weight_bytes += info.weight_bytes;
+    sum.kv_cache_bytes += info.kv_cache_bytes;
+    sum.token_page_bytes += info.token_page_bytes;
+    sum.block_table_bytes += info.block_table_bytes;
+    sum.drafter_bytes += info.drafter_bytes;
+    sum.scratch_bytes += info.scratch_bytes;
+    sum.load_seconds += info.load_seconds;
+    sum.num_graphs += info.num_graphs;
+    sum.graph_seconds += info.graph_seconds;
+    // What one took is what a request can count on.
+    sum.max_model_len = std::min(sum.max_model_len, info.max_model_len);
+    for (const StartPhase& phase : info.start_phases) sum.start_phases.push_back(phase);
+    for (size_t d = 0; d < sum.drafters.size(); ++d) {
+      sum.drafters[d].kv_cache_bytes += info.drafters[d].kv_cache_bytes;
+      sum.drafters[d].memory_bytes += info.drafters[d].memory_bytes;
+    }
+  }
+  return sum;
+}
+
+namespace {
+
+// Medians and percentiles of several engines cannot be added: the largest stands for all.
+void add(const StepTiming& other, StepTiming& sum) {
+  sum.num_steps += other.num_steps;
+  sum.device_ns += other.device_ns;
+  sum.draft_ns += other.draft_ns;
+  sum.exchange_ns += other.exchange_ns;
+  sum.num_gaps += other.num_gaps;
+  sum.idle_ns += other.idle_ns;
+  sum.idle_median_ns = std::max(sum.idle_median_ns, other.idle_median_ns);
+  sum.idle_p99_ns = std::max(sum.idle_p99_ns, other.idle_p99_ns);
+  sum.num_planned += other.num_planned;
+  sum.plan_ns += other.plan_ns;
+  sum.encode_ns += other.encode_ns;
+  sum.submit_ns += other.submit_ns;
+  sum.wait_ns += other.wait_ns;
+  sum.reconcile_ns += other.reconcile_ns;
+}
+
+void add(const EngineStats& other, EngineStats& sum) {
+  sum.num_steps += other.num_steps;
+  sum.num_finished_requests += other.num_finished_requests;
+  add(other.timing, sum.timing);
+  for (size_t i = 0; i < sum.step_tokens.num_steps.size(); ++i) {
+    sum.step_tokens.num_steps[i] += other.step_tokens.num_steps[i];
+  }
+  sum.step_tokens.sum += other.step_tokens.sum;
+  sum.requests += other.requests;
+  for (size_t i = 0; i < sum.drafters.size(); ++i) sum.drafters[i] += other.drafters[i];
+  sum.num_running_requests += other.num_running_requests;
+  sum.num_waiting_requests += other.num_waiting_requests;
+  sum.num_free_blocks += other.num_free_blocks;
+  sum.num_total_blocks += other.num_total_blocks;
+  sum.num_free_slots += other.num_free_slots;
+  sum.num_total_slots += other.num_total_slots;
+}
+
+}  // namespace
+
+EngineStats sum_of(std::vector<EngineStats> engines) {
+  EngineStats sum = engines.front();
+  for (size_t i = 1; i < engines.size(); ++i) add(engines[i], sum);
+  sum.engines = std::move(engines);
+  return sum;
+}
+
+}  // namespace foretoken

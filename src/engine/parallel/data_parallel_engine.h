@@ -1,0 +1,93 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/parallel/prefix_router.h"
+
+namespace foretoken {
+
+// Several engines with the same model as one: each request runs on the engine that the router
+// chooses, and its text is the same on any of them. They share nothing but the router. An engine
+// that has failed gets no further requests; the health of the whole is that of its worst engine.
+class DataParallelEngine final : public Engine {
+ public:
+  // At least one engine, all with the same configuration; `seed` is EngineConfig::seed.
+  DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed);
+  ~DataParallelEngine() override;
+
+  // Makes config.parallel.data_parallel_size engines, all at once. The devices and the processors
+  // of this host are divided among them, and each measures its steps beside the others'.
+  static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
+
+  Status submit(Request request, OutputCallback callback, std::string* request_id) override;
+  void abort(const std::string& request_id) override;
+  std::vector<RequestOutput> generate(std::vector<Request> requests) override;
+  std::future<std::vector<RequestOutput>> generate_async(Request request) override;
+  SamplingParams default_sampling_params() const override;
+  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
+                     std::string* prompt, std::vector<std::string>* warnings) const override;
+  const ChatTemplateTraits* chat_template(bool with_tools) const override;
+  Status encode(const std::string& text, bool add_special_tokens,
+                std::vector<int32_t>* ids) const override;
+  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                std::string* text) const override;
+  Status token_bytes(int32_t id, std::string* bytes) const override;
+  EngineStats stats() const override;
+  const EngineInfo& info() const override { return info_; }
+
+ private:
+  // A request that runs, kept by its callback.
+  struct Live {
+    std::string id;
+    PrefixRouter::Route route;
+    int num_sequences = 1;
+    bool prompt_done = false;
+    bool ended = false;
+  };
+
+  // Gives the request what does not depend on the engine: ids of its prompt, its id and its seed.
+  void prepare(Request& request);
+  Status submit_to(const std::shared_ptr<Live>& live, Request request, OutputCallback callback);
+  // What one engine has of a call to generate.
+  struct Share {
+    struct Part {
+      size_t request = 0;
+      PrefixRouter::Route route;
+      int num_choices = 1;
+    };
+    std::vector<Part> parts;
+    std::vector<Request> requests;
+    std::vector<RequestOutput> outputs;
+  };
+
+  std::vector<RequestOutput> in_order(std::vector<Share>& shares, size_t num_requests);
+  void note(Live& live, const RequestOutput& output);
+  void end(Live& live);
+  Status health();
+
+  std::vector<std::unique_ptr<Engine>> engines_;
+  const uint64_t seed_;
+  EngineInfo info_;
+  PrefixRouter router_;
+  std::atomic<uint64_t> next_number_{0};
+  std::mutex callback_mutex_;  // one output at a time, as of one engine
+  std::mutex live_mutex_;
+  std::unordered_map<std::string, int> engine_of_;  // by id of a request that runs
+};
+
+// The configuration of the `index`th of several engines.
+EngineConfig config_of_engine(const EngineConfig& config, int index);
+
+// Sums over engines; what is the same on all is that of the first.
+EngineInfo sum_of(const std::vector<const EngineInfo*>& infos);
+EngineStats sum_of(std::vector<EngineStats> engines);
+
+}  // namespace foretoken

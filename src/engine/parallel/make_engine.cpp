@@ -1,0 +1,32 @@
+#include "engine/parallel/make_engine.h"
+
+#include <utility>
+
+#include "engine/engine_impl.h"
+#include "engine/parallel/data_parallel_engine.h"
+#include "engine/parallel/process_ranks.h"
+#include "engine/start/parallel_checks.h"
+
+namespace foretoken {
+
+Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine) {
+  FT_RETURN_IF_ERROR(check_parallel(config, process_environment));
+  if (config.parallel.data_parallel_size == 1) return make_one_engine(config, nullptr, engine);
+  FT_ASSIGN_OR_RETURN(*engine, DataParallelEngine::create(config));
+  return {};
+}
+
+Status make_one_engine(const EngineConfig& config, StartSeat* seat,
+                       std::unique_ptr<Engine>* engine) {
+  if (ranks_are_processes(config.parallel, process_environment)) {
+    FT_ASSIGN_OR_RETURN(*engine, make_process_engine(config, process_environment, seat));
+    return {};
+  }
+  FT_ASSIGN_OR_RETURN(
+      std::unique_ptr<EngineImpl> made,
+      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing, {}, seat));
+  *engine = std::move(made);
+  return {};
+}
+
+}  // namespace foretoken

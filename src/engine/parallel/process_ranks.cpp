@@ -1,0 +1,137 @@
+#include "engine/parallel/process_ranks.h"
+
+#include <csignal>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/rank_engine.h"
+#include "engine/start/agreed_config.h"
+#include "engine/start/parallel_checks.h"
+#include "group/process_group.h"
+
+namespace foretoken {
+namespace {
+
+// The engine of rank 0 with the processes that belong to it.
+class ProcessRanksEngine final : public Engine {
+ public:
+  ProcessRanksEngine(std::unique_ptr<group::ProcessGroup> processes, std::unique_ptr<Engine> engine)
+      : processes_(std::move(processes)), engine_(std::move(engine)) {}
+
+  Status submit(Request request, OutputCallback callback, std::string* request_id) override {
+    FT_RETURN_IF_ERROR(processes_->group().ended());
+    return engine_->submit(std::move(request), std::move(callback), request_id);
+  }
+  void abort(const std::string& request_id) override { engine_->abort(request_id); }
+  std::vector<RequestOutput> generate(std::vector<Request> requests) override {
+    return engine_->generate(std::move(requests));
+  }
+  std::future<std::vector<RequestOutput>> generate_async(Request request) override {
+    return engine_->generate_async(std::move(request));
+  }
+  SamplingParams default_sampling_params() const override {
+    return engine_->default_sampling_params();
+  }
+  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
+                     std::string* prompt, std::vector<std::string>* warnings) const override {
+    return engine_->render_chat(messages_json, arguments_json, prompt, warnings);
+  }
+  const ChatTemplateTraits* chat_template(bool with_tools) const override {
+    return engine_->chat_template(with_tools);
+  }
+  Status encode(const std::string& text, bool add_special_tokens,
+                std::vector<int32_t>* ids) const override {
+    return engine_->encode(text, add_special_tokens, ids);
+  }
+  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                std::string* text) const override {
+    return engine_->decode(ids, skip_special_tokens, text);
+  }
+  Status token_bytes(int32_t id, std::string* bytes) const override {
+    return engine_->token_bytes(id, bytes);
+  }
+  EngineStats stats() const override { return engine_->stats(); }
+  const EngineInfo& info() const override { return engine_->info(); }
+
+ private:
+  // The engine goes first: it sends the last plan, and the others leave.
+  std::unique_ptr<group::ProcessGroup> processes_;
+  std::unique_ptr<Engine> engine_;
+};
+
+group::HostFlags host_flags(const ParallelConfig& parallel) {
+  return {.nnodes = parallel.nnodes,
+          .node_rank = parallel.node_rank,
+          .master_addr = parallel.master_addr,
+          .master_port = parallel.master_port};
+}
+
+// On its own device; a child is told the first one of its engine.
+EngineConfig config_of_rank(const EngineConfig& config, const group::LaunchPlan& plan) {
+  EngineConfig own = config;
+  own.device_ordinal = plan.first_device.value_or(config.device_ordinal) + plan.local_rank;
+  return own;
+}
+
+Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
+                                                  const group::Environment& environment) {
+  return group::ProcessGroup::start({.layout = layout_of_engine(config.parallel),
+                                     .hosts = host_flags(config.parallel),
+                                     .first_device = config.device_ordinal,
+                                     .parts = agreed_parts(config),
+                                     .communicator = config.parallel.communicator,
+                                     .environment = environment});
+}
+
+group::LaneLinks take_links(group::RankGroup& group) {
+  group::LaneLinks links;
+  for (int lane = 0; lane < group::kNumLanes; ++lane) {
+    links[static_cast<size_t>(lane)] = group.take_link(static_cast<group::Lane>(lane));
+  }
+  return links;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
+                                                    const group::Environment& environment,
+                                                    StartSeat* seat) {
+  FT_ASSIGN_OR_RETURN(const int rank, process_rank(config.parallel, environment));
+  if (rank != 0) {
+    return unsupported("this process is rank " + std::to_string(rank) +
+                       " of its launcher, but only the foretoken command runs ranks above 0; start "
+                       "one process, or use the command");
+  }
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<group::ProcessGroup> processes, meet(config, environment));
+  FT_LOG(info, "{} ranks have met", processes->group().layout().num_ranks());
+  std::unique_ptr<Engine> engine;
+  const Status made = make_rank_engine(config_of_rank(config, processes->plan()),
+                                       take_links(processes->group()), seat, &engine);
+  // Why the group has ended says more than the call that noticed it.
+  if (!made.ok()) return processes->group().ended().ok() ? made : processes->group().ended();
+  return std::unique_ptr<Engine>(
+      std::make_unique<ProcessRanksEngine>(std::move(processes), std::move(engine)));
+}
+
+Status run_process_rank(const EngineConfig& config, const group::Environment& environment) {
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<group::ProcessGroup> processes,
+                      meet(config, environment));
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
+  const Status ran = run_rank(config_of_rank(config, processes->plan()), TestHooks{},
+                              take_links(processes->group()));
+  const Status ended = processes->group().ended();
+  // Rank 0 left before or after it sent the last plan.
+  if (ended.code() == StatusCode::kAborted) return {};
+  return ended.ok() ? ran : ended;
+}
+
+Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (!ranks_are_processes(parallel, environment)) return 0;
+  FT_ASSIGN_OR_RETURN(
+      const group::LaunchPlan plan,
+      group::plan_launch(layout_of_engine(parallel), host_flags(parallel), environment));
+  return plan.rank;
+}
+
+}  // namespace foretoken

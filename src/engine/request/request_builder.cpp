@@ -1,0 +1,293 @@
+#include "engine/request/request_builder.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "base/clock.h"
+#include "draft/registry.h"
+#include "engine/request/bad_words.h"
+#include "engine/request/sampling_checks.h"
+#include "engine/request/slot_params.h"
+#include "sched/step_plan.h"
+
+namespace foretoken {
+namespace {
+
+constexpr size_t kPromptContext = 16;  // ids that the detokenizer sees before the output
+
+// Most prompt tokens: beside them there must be room for one output token, if there is output.
+int max_prompt_len(const Request& request, const RequestLimits& limits) {
+  return limits.max_model_len - (request.pooling == Pooling::kNone ? 1 : 0);
+}
+
+Status check_ids(const std::vector<int32_t>& ids, const char* what, const RequestLimits& limits) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < limits.vocab_size) continue;
+    return invalid_argument(std::string(what) + " token id " + std::to_string(id) +
+                            " is not in the vocabulary of " + std::to_string(limits.vocab_size));
+  }
+  return {};
+}
+
+Status check_prompt(const std::vector<int32_t>& ids, const Request& request,
+                    const RequestLimits& limits) {
+  if (ids.empty()) return invalid_argument("the prompt is empty; give at least one token");
+  if (ids.size() > static_cast<size_t>(max_prompt_len(request, limits))) {
+    return invalid_argument("the prompt has " + std::to_string(ids.size()) +
+                            " tokens, but max_model_len is " +
+                            std::to_string(limits.max_model_len) +
+                            " for prompt and output together; shorten the prompt, set "
+                            "truncate_prompt_tokens or raise --max-model-len");
+  }
+  return check_ids(ids, "prompt", limits);
+}
+
+void truncate(const Request& request, const RequestLimits& limits, std::vector<int32_t>& ids) {
+  if (!request.truncate_prompt_tokens) return;
+  int kept = *request.truncate_prompt_tokens;
+  if (kept == -1) {
+    const int most = max_prompt_len(request, limits);
+    const int beside = limits.max_model_len - std::min(request.sampling.max_tokens, most + 1);
+    kept = request.pooling != Pooling::kNone || beside < 1 ? most : beside;
+  }
+  if (ids.size() > static_cast<size_t>(kept)) ids.erase(ids.begin(), ids.end() - kept);
+}
+
+Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLimits& limits,
+                                        const Tokenizer* tokenizer) {
+  std::vector<int32_t> ids = request.prompt_token_ids;
+  if (ids.empty()) {
+    if (request.prompt.empty()) {
+      return invalid_argument("the prompt is empty; give at least one token");
+    }
+    if (tokenizer == nullptr) {
+      return invalid_argument("the model has no tokenizer.json; give the prompt as token ids");
+    }
+    FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prompt, request.add_special_tokens));
+  }
+  truncate(request, limits, ids);
+  FT_RETURN_IF_ERROR(check_prompt(ids, request, limits));
+  return ids;
+}
+
+// Which drafter serves a request, and with how many drafts at most.
+struct DraftChoice {
+  int drafter = 0;
+  int max_draft_tokens = 0;
+};
+
+Result<int> find_drafter_of(const std::string& method, const std::vector<DrafterLimits>& drafters) {
+  if (method.empty()) return 0;
+  const Result<const DrafterEntry*> entry = find_drafter(method);
+  std::string names;
+  for (size_t i = 0; i < drafters.size(); ++i) {
+    const std::string& name = drafters[i].name;
+    if (name == method || (entry.ok() && name == entry.value()->name)) return static_cast<int>(i);
+    names += (i == 0 ? "" : ", ") + name;
+  }
+  return invalid_argument("speculative.method '" + method +
+                          "' is not a drafter of this engine; use one of: " + names);
+}
+
+bool has_prediction(const Request& request) {
+  return !request.prediction.empty() || !request.prediction_token_ids.empty();
+}
+
+Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
+  const SpeculativeParams& speculative = request.speculative;
+  const bool pools = request.pooling != Pooling::kNone;
+  if (pools && speculative.enabled.value_or(false)) {
+    return invalid_argument(
+        "speculative.enabled is true, but pooling gives no tokens; leave one of the two out");
+  }
+  if (limits.drafters.empty()) {
+    const bool wants_drafts =
+        speculative.enabled.value_or(false) || speculative.num_speculative_tokens.value_or(0) != 0;
+    if (!wants_drafts && speculative.method.empty()) return DraftChoice{};
+    const char* field = speculative.enabled.value_or(false) ? "enabled is true"
+                        : !speculative.method.empty()       ? "method is set"
+                                                            : "num_speculative_tokens is set";
+    return invalid_argument("speculative." + std::string(field) +
+                            ", but the engine runs without a drafter; start it with "
+                            "--speculative-config");
+  }
+  DraftChoice choice;
+  FT_ASSIGN_OR_RETURN(choice.drafter, find_drafter_of(speculative.method, limits.drafters));
+  if (speculative.method.empty() && has_prediction(request)) {
+    const auto drafter = std::find_if(limits.drafters.begin(), limits.drafters.end(),
+                                      [](const DrafterLimits& each) { return each.looks_up; });
+    if (drafter != limits.drafters.end()) {
+      choice.drafter = static_cast<int>(drafter - limits.drafters.begin());
+    }
+  }
+  const int most = limits.drafters[static_cast<size_t>(choice.drafter)].num_speculative_tokens;
+  const int wanted = speculative.num_speculative_tokens.value_or(most);
+  if (wanted < 0 || wanted > most) {
+    return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +
+                            "; this engine allows 0 to " + std::to_string(most));
+  }
+  if (speculative.enabled.value_or(!pools)) choice.max_draft_tokens = wanted;
+  return choice;
+}
+
+// What the request's drafter looks up: nothing where that does not, and no more than can count.
+Result<std::vector<int32_t>> prediction_ids(const Request& request, const SlotLengths& lengths,
+                                            const RequestLimits& limits,
+                                            const Tokenizer* tokenizer) {
+  std::vector<int32_t> ids = request.prediction_token_ids;
+  FT_RETURN_IF_ERROR(check_ids(ids, "prediction", limits));
+  const bool looks_up = lengths.max_draft_tokens > 0 &&
+                        limits.drafters[static_cast<size_t>(lengths.drafter)].looks_up;
+  if (!looks_up) return std::vector<int32_t>{};
+  if (ids.empty() && !request.prediction.empty() && tokenizer != nullptr) {
+    FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prediction, false));
+  }
+  const auto most = static_cast<size_t>(std::max(limits.max_prediction, 0));
+  if (ids.size() > most) ids.resize(most);
+  return ids;
+}
+
+Status add_text_parts(RequestState& state) {
+  const SamplingParams& sampling = state.group->request.sampling;
+  const Tokenizer* tokenizer = state.group->tokenizer;
+  if (tokenizer == nullptr) return {};
+  const std::span<const int32_t> prompt(state.sequence.tokens);
+  state.detokenizer = std::make_unique<Detokenizer>(
+      *tokenizer,
+      Detokenizer::Options{.skip_special_tokens = sampling.skip_special_tokens,
+                           .spaces_between_special_tokens = sampling.spaces_between_special_tokens},
+      prompt.last(std::min(prompt.size(), kPromptContext)));
+  if (sampling.stop.empty()) return {};
+  FT_ASSIGN_OR_RETURN(StopStrings stops,
+                      StopStrings::create(sampling.stop, sampling.include_stop_str_in_output));
+  state.stop_strings = std::make_unique<StopStrings>(std::move(stops));
+  return {};
+}
+
+void add_logprobs(RequestState& state) {
+  const SamplingParams& sampling = state.group->request.sampling;
+  const Sequence& sequence = state.sequence;
+  if (!sampling.logprobs && !sequence.scores_prompt) return;
+  state.logprobs = std::make_unique<LogprobRecord>(
+      state.params.num_logprobs, sequence.scores_prompt ? sequence.prompt_len - 1 : 0,
+      sampling.logprobs ? sequence.max_len - sequence.prompt_len : 0);
+}
+
+// Nothing but an error or its user ends a request before max_tokens.
+bool runs_to_the_end(const SamplingParams& sampling) {
+  return sampling.ignore_eos && sampling.stop.empty() && sampling.stop_token_ids.empty() &&
+         !sampling.structured_outputs;
+}
+
+void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
+                   const RequestLimits& limits, const Request& request, Sequence& sequence) {
+  sequence.prompt_len = lengths.prompt_len;
+  sequence.max_len = lengths.max_len;
+  sequence.max_draft_tokens = lengths.max_draft_tokens;
+  sequence.drafter = lengths.drafter;
+  sequence.priority = request.priority;
+  sequence.cache_salt =
+      request.cache_salt.empty() ? 0 : std::hash<std::string>()(request.cache_salt) | 1;
+  sequence.pools = request.pooling != Pooling::kNone;
+  sequence.tokens.reserve(static_cast<size_t>(lengths.max_len));
+  sequence.tokens.assign(ids.begin(), ids.end());
+  sequence.blocks.reserve(static_cast<size_t>(limits.max_blocks));
+  sequence.window_blocks.reserve(static_cast<size_t>(limits.max_window_blocks));
+}
+
+int64_t deadline(int64_t now, double seconds) {
+  return seconds > 0 ? now + static_cast<int64_t>(seconds * 1e9) : INT64_MAX;
+}
+
+void set_times(const Request& request, RequestState& state) {
+  state.submitted_ns = now_ns();
+  state.queue_deadline_ns = deadline(state.submitted_ns, request.queue_timeout_seconds);
+  state.deadline_ns = deadline(state.submitted_ns, request.timeout_seconds);
+}
+
+// The prompt is scored with choice 0 alone; the others may find it in the prefix cache.
+void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
+  Sequence& sequence = state.sequence;
+  sequence.owner = &state;
+  sequence.features = wishes.features;
+  if (choice > 0) sequence.features &= ~uint32_t{kScoresPrompt};
+  sequence.scores_prompt = (sequence.features & kScoresPrompt) != 0;
+  sequence.bypasses_prefix_cache = sequence.scores_prompt || sequence.pools;
+  sequence.may_pause = (sequence.features & kHasGrammar) != 0;
+  state.params = wishes.params;
+  state.params.choice = choice;
+  sequence.is_predicted = state.params.num_prediction > 0;
+  state.init_words = wishes.init_words;
+  sequence.num_init_words = static_cast<int>(state.init_words.size());
+  const SamplingParams& sampling = state.group->request.sampling;
+  sequence.min_len = runs_to_the_end(sampling) ? sequence.max_len : state.params.min_len;
+  if (!sampling.logits_processors.empty()) {
+    state.processors = std::make_unique<ProcessorChain>(sampling.logits_processors);
+    state.params.processors = reinterpret_cast<uint64_t>(state.processors.get());
+  }
+}
+
+SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice& draft,
+                       const RequestLimits& limits) {
+  const int64_t max_tokens =
+      request.pooling == Pooling::kNone ? int64_t{request.sampling.max_tokens} : 0;
+  return {
+      .prompt_len = prompt_len,
+      .max_len = static_cast<int>(std::min<int64_t>(limits.max_model_len, prompt_len + max_tokens)),
+      .max_draft_tokens = draft.max_draft_tokens,
+      .drafter = draft.drafter};
+}
+
+std::shared_ptr<RequestGroup> make_group(Request request, OutputCallback callback,
+                                         const Tokenizer* tokenizer, uint64_t number) {
+  auto group = std::make_shared<RequestGroup>();
+  group->request = std::move(request);
+  if (group->request.request_id.empty()) {
+    group->request.request_id = "req-" + std::to_string(number);
+  }
+  group->callback = std::move(callback);
+  group->tokenizer = group->request.sampling.detokenize ? tokenizer : nullptr;
+  group->num_open = group->request.sampling.n;
+  return group;
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request,
+                                                                 OutputCallback callback,
+                                                                 const RequestLimits& limits,
+                                                                 const Tokenizer* tokenizer,
+                                                                 uint64_t number) {
+  FT_RETURN_IF_ERROR(check_request(request, limits, tokenizer != nullptr));
+  FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request, limits, tokenizer));
+  FT_ASSIGN_OR_RETURN(const DraftChoice draft, drafter_for(request, limits));
+  const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
+  SlotIds slot_ids;
+  FT_ASSIGN_OR_RETURN(slot_ids.prediction, prediction_ids(request, lengths, limits, tokenizer));
+  if (!request.sampling.bad_words.empty()) {
+    FT_ASSIGN_OR_RETURN(slot_ids.bad_words,
+                        bad_word_ids(request.sampling.bad_words, *tokenizer, limits.vocab_size));
+  }
+  FT_ASSIGN_OR_RETURN(const SlotWishes wishes,
+                      slot_wishes(request, lengths, slot_ids, limits, number));
+  const auto group = make_group(std::move(request), std::move(callback), tokenizer, number);
+  std::vector<std::unique_ptr<RequestState>> states;
+  for (int choice = 0; choice < group->num_open; ++choice) {
+    RequestState& state = *states.emplace_back(std::make_unique<RequestState>());
+    state.group = group;
+    state.sequence.id = number + static_cast<uint64_t>(choice);
+    fill_sequence(ids, lengths, limits, group->request, state.sequence);
+    fill_choice(wishes, choice, state);
+    set_times(group->request, state);
+    state.output.request_id = group->request.request_id;
+    state.output.index = choice;
+    state.stats.num_prompt_tokens = lengths.prompt_len;
+    if (state.sequence.pools) state.embedding.resize(static_cast<size_t>(limits.hidden_size));
+    add_logprobs(state);
+    FT_RETURN_IF_ERROR(add_text_parts(state));
+  }
+  return states;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,193 @@
+#include "engine/request/sampling_checks.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/sampling_ranges.h"
+#include "kernels/step_types.h"
+#include "text/grammar.h"
+
+namespace foretoken {
+namespace {
+
+Status not_in_vocabulary(const char* name, int32_t id, const RequestLimits& limits) {
+  return invalid_argument(std::string(name) + ": token id " + std::to_string(id) +
+                          " is not in the vocabulary of " + std::to_string(limits.vocab_size));
+}
+
+Status check_ids(const char* name, const std::vector<int32_t>& ids, const RequestLimits& limits) {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= limits.vocab_size) return not_in_vocabulary(name, id, limits);
+  }
+  return {};
+}
+
+Status check_counts(const SamplingParams& sampling) {
+  if (sampling.n < 1 || sampling.n > kMaxChoices) {
+    return out_of_range("n", sampling.n, "be in [1, " + std::to_string(kMaxChoices) + "]");
+  }
+  if (sampling.n > 1 && sampling.temperature == 0 && sampling.logits_processors.empty()) {
+    return invalid_argument("n is " + std::to_string(sampling.n) +
+                            ", but with temperature 0 every choice would be the same; use n 1 or "
+                            "a temperature above 0");
+  }
+  if (sampling.max_tokens < 1) {
+    return out_of_range("max_tokens", sampling.max_tokens, "be at least 1");
+  }
+  if (sampling.min_tokens < 0 || sampling.min_tokens > sampling.max_tokens) {
+    return out_of_range("min_tokens", sampling.min_tokens,
+                        "be in [0, max_tokens], which is " + std::to_string(sampling.max_tokens));
+  }
+  return {};
+}
+
+Status check_bias(const SamplingParams& sampling, const RequestLimits& limits) {
+  const auto& bias = sampling.logit_bias;
+  if (bias.size() > kMaxLogitBias) {
+    return invalid_argument("logit_bias has " + std::to_string(bias.size()) + " entries; at most " +
+                            std::to_string(kMaxLogitBias) +
+                            " are possible, allowed_token_ids takes any number");
+  }
+  std::vector<int32_t> ids;
+  for (const auto& [id, value] : bias) {
+    if (id < 0 || id >= limits.vocab_size) return not_in_vocabulary("logit_bias", id, limits);
+    if (!(value >= -100.0f && value <= 100.0f)) {
+      return out_of_range("logit_bias of token id " + std::to_string(id), value,
+                          "be in [-100, 100]");
+    }
+    ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  const auto twice = std::adjacent_find(ids.begin(), ids.end());
+  if (twice == ids.end()) return {};
+  return invalid_argument("logit_bias names token id " + std::to_string(*twice) +
+                          " twice; keep one entry");
+}
+
+Status check_lists(const SamplingParams& sampling, const RequestLimits& limits) {
+  FT_RETURN_IF_ERROR(check_ids("stop_token_ids", sampling.stop_token_ids, limits));
+  FT_RETURN_IF_ERROR(check_bias(sampling, limits));
+  if (!sampling.allowed_token_ids) return {};
+  if (sampling.allowed_token_ids->empty()) {
+    return invalid_argument(
+        "allowed_token_ids is empty, so that no token could be sampled; name some or leave the "
+        "field out");
+  }
+  return check_ids("allowed_token_ids", *sampling.allowed_token_ids, limits);
+}
+
+Status check_logprobs(const char* name, std::optional<int> wanted, const RequestLimits& limits) {
+  if (!wanted) return {};
+  const std::string value = std::string(name) + " is " + std::to_string(*wanted);
+  if (*wanted < -1) return invalid_argument(value + "; it must be -1 (all) or at least 0");
+  if (limits.max_logprobs == 0) {
+    return invalid_argument(value +
+                            ", but this engine gives no logprobs; start it with "
+                            "--max-logprobs above 0");
+  }
+  if (num_alternatives(*wanted, limits) <= limits.max_logprobs) return {};
+  return invalid_argument(
+      value +
+      (*wanted == -1 ? " (the whole vocabulary of " + std::to_string(limits.vocab_size) + ")"
+                     : "") +
+      ", but this engine allows at most " + std::to_string(limits.max_logprobs) +
+      "; ask for fewer or start it with a greater --max-logprobs");
+}
+
+Status check_processors(const SamplingParams& sampling, const RequestLimits& limits) {
+  if (sampling.logits_processors.empty()) return {};
+  if (limits.max_processor_rows == 0) {
+    return invalid_argument(
+        "logits_processors need --max-processor-rows above 0, which this engine was started "
+        "without");
+  }
+  for (const auto& processor : sampling.logits_processors) {
+    if (processor == nullptr) return invalid_argument("logits_processors holds a null pointer");
+  }
+  return {};
+}
+
+Status check_grammar(const SamplingParams& sampling, const RequestLimits& limits,
+                     bool has_tokenizer) {
+  if (!sampling.structured_outputs) return {};
+  if (limits.verifies_by_coins) {
+    return invalid_argument(
+        "structured_outputs cannot be used with --rejection-sample-method synthetic, which accepts "
+        "drafts whatever they are; start the engine with another rule");
+  }
+  if (!has_tokenizer || !limits.has_grammars) {
+    return invalid_argument(
+        "structured_outputs need a tokenizer, and this engine has none (no tokenizer.json, or "
+        "--skip-tokenizer-init); leave the field out");
+  }
+  const Result<GrammarText> text = grammar_text(*sampling.structured_outputs);
+  return text.ok() ? Status() : text.status();
+}
+
+Status check_text(const SamplingParams& sampling, bool has_tokenizer) {
+  if (!sampling.stop.empty() && !sampling.detokenize) {
+    return invalid_argument("stop strings need detokenize; set it to true or leave stop out");
+  }
+  for (const std::string& stop : sampling.stop) {
+    if (stop.empty()) return invalid_argument("stop holds an empty string; leave it out");
+  }
+  if (has_tokenizer) return {};
+  const char* field = !sampling.stop.empty()        ? "stop strings need"
+                      : !sampling.bad_words.empty() ? "bad_words need"
+                                                    : nullptr;
+  if (field == nullptr) return {};
+  return invalid_argument(std::string(field) +
+                          " a tokenizer, and this engine has none (no tokenizer.json, or "
+                          "--skip-tokenizer-init); use token ids");
+}
+
+Status check_pooling(const SamplingParams& sampling) {
+  const char* field = sampling.n != 1                       ? "n above 1"
+                      : sampling.logprobs                   ? "logprobs"
+                      : sampling.prompt_logprobs            ? "prompt_logprobs"
+                      : !sampling.logits_processors.empty() ? "logits_processors"
+                      : sampling.structured_outputs         ? "structured_outputs"
+                      : !sampling.logit_bias.empty()        ? "logit_bias"
+                      : !sampling.bad_words.empty()         ? "bad_words"
+                      : sampling.allowed_token_ids          ? "allowed_token_ids"
+                      : !sampling.stop.empty()              ? "stop"
+                      : !sampling.stop_token_ids.empty()    ? "stop_token_ids"
+                      : sampling.min_tokens > 0             ? "min_tokens"
+                                                            : nullptr;
+  if (field == nullptr) return {};
+  return invalid_argument(std::string("pooling gives no tokens, so that ") + field +
+                          " cannot be used with it; leave one of the two out");
+}
+
+Status check_engine_wishes(const Request& request, const RequestLimits& limits) {
+  if (request.priority != 0 && !limits.has_priorities) {
+    return invalid_argument("priority is " + std::to_string(request.priority) +
+                            ", but this engine runs first come, first served; start it with "
+                            "--scheduling-policy priority");
+  }
+  if (!request.truncate_prompt_tokens) return {};
+  const int kept = *request.truncate_prompt_tokens;
+  if (kept == -1 || (kept >= 1 && kept <= limits.max_model_len)) return {};
+  return out_of_range("truncate_prompt_tokens", kept,
+                      "be -1 (as many as fit) or in [1, max_model_len], which is " +
+                          std::to_string(limits.max_model_len));
+}
+
+}  // namespace
+
+Status check_request(const Request& request, const RequestLimits& limits, bool has_tokenizer) {
+  const SamplingParams& sampling = request.sampling;
+  FT_RETURN_IF_ERROR(check_times(request));
+  FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
+  FT_RETURN_IF_ERROR(check_counts(sampling));
+  FT_RETURN_IF_ERROR(check_lists(sampling, limits));
+  FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));
+  FT_RETURN_IF_ERROR(check_logprobs("prompt_logprobs", sampling.prompt_logprobs, limits));
+  FT_RETURN_IF_ERROR(check_processors(sampling, limits));
+  FT_RETURN_IF_ERROR(check_grammar(sampling, limits, has_tokenizer));
+  FT_RETURN_IF_ERROR(check_text(sampling, has_tokenizer));
+  FT_RETURN_IF_ERROR(check_engine_wishes(request, limits));
+  return request.pooling == Pooling::kNone ? Status() : check_pooling(sampling);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,48 @@
+#include "engine/start/load_format.h"
+
+#include "gguf/gguf_file.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kDummy = "dummy-";
+
+bool quantises(const GgufRecipe& recipe) { return recipe.matrices.starts_with("Q"); }
+
+// Whether a model can have its files in the named format.
+Status check_files(const std::string& name, const std::string& model) {
+  if (is_gguf(model) == (name == "gguf")) return {};
+  if (is_gguf(model)) {
+    return invalid_argument("--load-format safetensors does not read '" + model +
+                            "', a GGUF file; use auto or gguf");
+  }
+  return invalid_argument("--load-format gguf reads a file *.gguf, which --model '" + model +
+                          "' is not; name one, or use --load-format auto");
+}
+
+}  // namespace
+
+Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model) {
+  if (name == "auto") return LoadChoice{};
+  if (name == "safetensors" || name == "gguf") {
+    FT_RETURN_IF_ERROR(check_files(name, model));
+    return LoadChoice{};
+  }
+  if (name == "dummy") return LoadChoice{LoadFormat::kDummy};
+  if (name.starts_with(kDummy)) {
+    const GgufRecipe* recipe = find_gguf_recipe(std::string_view(name).substr(kDummy.size()));
+    if (recipe != nullptr && quantises(*recipe)) return LoadChoice{LoadFormat::kDummy, recipe};
+  }
+  std::string quantised;
+  for (const GgufRecipe& recipe : gguf_recipes()) {
+    if (!quantises(recipe)) continue;
+    quantised += (quantised.empty() ? "" : ", ") + std::string(kDummy) + std::string(recipe.name);
+  }
+  return invalid_argument(
+      "--load-format '" + name +
+      "' is unknown; use auto, safetensors, gguf, dummy, or with quantised random "
+      "weights one of " +
+      quantised);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,40 @@
+#include "engine/start/locate_model.h"
+
+#include "engine/start/load_format.h"
+#include "hub/resolve_model.h"
+
+namespace foretoken {
+namespace {
+
+HubOptions hub_options(const EngineConfig& config, const std::string& revision) {
+  HubOptions options = hub_options_from_environment();
+  options.revision = revision;
+  if (!config.download_dir.empty()) options.cache_folder = config.download_dir;
+  options.weights = !is_dummy(config.load_format);
+  options.progress = config.on_download_progress;
+  options.cancel = config.cancel_load;
+  return options;
+}
+
+}  // namespace
+
+Result<EngineConfig> locate_model(const EngineConfig& config) {
+  FT_RETURN_IF_ERROR(choose_load_format(config.load_format, config.model).status());
+  EngineConfig located = config;
+  FT_ASSIGN_OR_RETURN(located.model,
+                      resolve_model_folder(config.model, hub_options(config, config.revision)));
+  return located;
+}
+
+Result<std::vector<std::string>> locate_drafters(const EngineConfig& located) {
+  std::vector<std::string> folders;
+  for (const SpeculativeConfig& drafter : located.speculative) {
+    std::string& folder = folders.emplace_back(located.model);
+    if (drafter.model.empty()) continue;
+    FT_ASSIGN_OR_RETURN(
+        folder, resolve_model_folder(drafter.model, hub_options(located, drafter.revision)));
+  }
+  return folders;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,21 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include <algorithm>
+
+#include "engine/start/make_drafters.h"
+
+namespace foretoken {
+
+// Logits rows of the largest step whose prompts are not scored.
+inline int max_logits_rows(const EngineConfig& config) {
+  return std::min(config.max_num_batched_tokens, config.max_num_seqs * (most_drafts(config) + 1));
+}
+
+// Logits rows that are computed at once.
+inline int logits_tile(const EngineConfig& config) {
+  constexpr int kMost = 256;
+  return std::min(kMost, max_logits_rows(config));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,108 @@
+#include "engine/start/make_drafters.h"
+
+#include <algorithm>
+
+#include "draft/registry.h"
+#include "engine/start/load_format.h"
+#include "engine/start/token_map.h"
+#include "gguf/model_texts.h"
+#include "model/config/config.h"
+
+namespace foretoken {
+namespace {
+
+// How a draft model with another vocabulary is read; empty maps where the ids are the same.
+Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::string& folder,
+                              const DrafterParts& parts) {
+  const bool has_tokenizer = parts.tokenizer != nullptr && has_model_text(folder, "tokenizer.json");
+  if (speculative.method != "draft_model" || !has_tokenizer) {
+    if (!speculative.use_heterogeneous_vocab) return TokenMap{};
+    return invalid_argument(
+        "speculative config: use_heterogeneous_vocab compares two vocabularies, but " +
+        std::string(parts.tokenizer == nullptr ? "the target" : folder) +
+        " has no tokenizer.json; leave the field out or add the file");
+  }
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, load_hf_tokenizer(folder));
+  FT_ASSIGN_OR_RETURN(const ModelConfig draft, read_model_config(folder, {}));
+  return map_tokens({*parts.tokenizer, parts.target.config().vocab_size},
+                    {*tokenizer, draft.vocab_size}, speculative.use_heterogeneous_vocab);
+}
+
+// The parts that a drafter is cut into: the target's, or one that every rank has whole.
+Result<Sharding> sharding_of(const SpeculativeConfig& speculative, const Sharding& target) {
+  const int size = speculative.draft_tensor_parallel_size;
+  if (size == 0 || size == target.size) return target;
+  if (size == 1) return Sharding{};
+  return invalid_argument("speculative config: draft_tensor_parallel_size " + std::to_string(size) +
+                          " is neither 1 nor the target's " + std::to_string(target.size) +
+                          "; leave it out or use one of these");
+}
+
+Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
+                                      const DrafterParts& parts) {
+  const SpeculativeConfig& speculative = config.speculative[index];
+  TokenMap map;
+  if (!parts.are_absent) {
+    FT_ASSIGN_OR_RETURN(map, token_map_of(speculative, parts.folders[index], parts));
+  }
+  FT_ASSIGN_OR_RETURN(const Sharding sharding, sharding_of(speculative, parts.sharding));
+  const DrafterContext context{.config = speculative,
+                               .device = parts.device,
+                               .target = parts.target,
+                               .target_folder = config.model,
+                               .folder = parts.folders[index],
+                               .attention = parts.attention,
+                               .max_model_len = config.max_model_len > 0
+                                                    ? config.max_model_len
+                                                    : parts.target.config().max_context,
+                               .max_rows = max_catch_up_rows(config),
+                               .max_spans = config.max_num_seqs,
+                               .dummy = is_dummy(config.load_format),
+                               .dummy_recipe = parts.dummy_recipe,
+                               .kv_format = parts.kv_format,
+                               .with_grammars = parts.tokenizer != nullptr,
+                               .token_map = std::move(map.to_draft),
+                               .token_map_back = std::move(map.to_target),
+                               .draft_vocab_ids = {},
+                               .sharding = sharding,
+                               .is_absent = parts.are_absent};
+  return make_drafter(context);
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<Drafter>>> make_drafters(const EngineConfig& config,
+                                                            const DrafterParts& parts) {
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (size_t i = 0; i < config.speculative.size(); ++i) {
+    FT_ASSIGN_OR_RETURN(std::unique_ptr<Drafter> drafter, make(config, i, parts));
+    drafters.push_back(std::move(drafter));
+  }
+  return drafters;
+}
+
+std::vector<std::string> drafter_names(const EngineConfig& config) {
+  std::vector<std::string> names;
+  for (const SpeculativeConfig& drafter : config.speculative) {
+    const auto same = std::count_if(
+        config.speculative.data(), &drafter,
+        [&](const SpeculativeConfig& other) { return other.method == drafter.method; });
+    names.push_back(drafter.method + (same > 0 ? "-" + std::to_string(same + 1) : ""));
+  }
+  return names;
+}
+
+int most_drafts(const EngineConfig& config) {
+  int most = 0;
+  for (const SpeculativeConfig& drafter : config.speculative) {
+    const int k = drafter.num_speculative_tokens;
+    most = std::max(most, k > 0 ? k : kMaxSpeculativeTokens);
+  }
+  return most;
+}
+
+int max_catch_up_rows(const EngineConfig& config) {
+  return config.max_num_batched_tokens + config.max_num_seqs;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,86 @@
+#include "engine/start/parallel_checks.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace foretoken {
+namespace {
+
+Status check_choice(const std::string& value, const char* flag, const char* first,
+                    const char* second) {
+  if (value.empty() || value == first || value == second) return {};
+  return invalid_argument(std::string(flag) + " is '" + value + "'; use " + first + " or " +
+                          second);
+}
+
+Status check_data_parallel(const ParallelConfig& parallel, const group::Environment& environment) {
+  // A child has its engine's place already.
+  if (parallel.data_parallel_size == 1 || environment(group::kChildRankVariable) != nullptr) {
+    return {};
+  }
+  if (parallel.nnodes > 1) {
+    return unsupported(
+        "--data-parallel-size and --nnodes together: data parallel engines are on one host; start "
+        "a server on each host and put a balancer before them");
+  }
+  if (group::started_as_rank(environment)) {
+    return unsupported(
+        "--data-parallel-size under mpirun, srun or torchrun: one process serves all data parallel "
+        "engines; start it without a launcher, or a server for each engine");
+  }
+  return {};
+}
+
+Status check_hosts(const ParallelConfig& parallel) {
+  if (parallel.nnodes < 1 || parallel.node_rank < 0 || parallel.node_rank >= parallel.nnodes) {
+    return invalid_argument("--node-rank " + std::to_string(parallel.node_rank) +
+                            " is not one of --nnodes " + std::to_string(parallel.nnodes));
+  }
+  if (parallel.nnodes > 1 && parallel.distributed_executor_backend == "uni") {
+    return invalid_argument(
+        "--distributed-executor-backend uni keeps all ranks in one process, but --nnodes is " +
+        std::to_string(parallel.nnodes) + "; leave one of them out");
+  }
+  if (parallel.master_port < 0 || parallel.master_port > 65535) {
+    return invalid_argument("--master-port " + std::to_string(parallel.master_port) +
+                            " is no port; use 1 to 65535");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_parallel(const EngineConfig& config, const group::Environment& environment) {
+  const ParallelConfig& parallel = config.parallel;
+  FT_RETURN_IF_ERROR(group::check_layout({.tp = parallel.tensor_parallel_size,
+                                          .pp = parallel.pipeline_parallel_size,
+                                          .dp = parallel.data_parallel_size}));
+  FT_RETURN_IF_ERROR(check_choice(parallel.distributed_executor_backend,
+                                  "--distributed-executor-backend", "uni", "mp"));
+  FT_RETURN_IF_ERROR(check_choice(parallel.communicator, "--communicator", "sockets", "mpi"));
+  FT_RETURN_IF_ERROR(check_hosts(parallel));
+  FT_RETURN_IF_ERROR(check_data_parallel(parallel, environment));
+  if (config.device == "cuda" && parallel.communicator == "mpi") {
+    return unsupported(
+        "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each other's "
+        "memory, or through NCCL");
+  }
+  return {};
+}
+
+group::RankLayout layout_of_engine(const ParallelConfig& parallel) {
+  return {.tp = parallel.tensor_parallel_size, .pp = parallel.pipeline_parallel_size, .dp = 1};
+}
+
+bool ranks_are_processes(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (parallel.distributed_executor_backend == "mp" || parallel.nnodes > 1) {
+    return layout_of_engine(parallel).num_ranks() > 1;
+  }
+  const char* hosts = environment("LWS_GROUP_SIZE");
+  return group::started_as_rank(environment) ||
+         (hosts != nullptr && std::string_view(hosts) != "1");
+}
+
+const char* process_environment(const char* name) { return std::getenv(name); }
+
+}  // namespace foretoken

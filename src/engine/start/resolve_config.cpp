@@ -1,0 +1,104 @@
+#include "engine/start/resolve_config.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/start/kv_format.h"
+#include "engine/start/resolve_attention.h"
+#include "engine/step/graph_mode.h"
+#include "kernels/devices/open_device.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+namespace {
+
+Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return invalid_argument(std::string(flag) + " " + std::to_string(value) +
+                          " is out of range; use " + std::to_string(low) + " to " +
+                          std::to_string(high));
+}
+
+Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
+  const int longest = static_cast<int>(model.max_context);
+  if (config.max_model_len == -1) return {};
+  if (config.max_model_len == 0) config.max_model_len = longest;
+  if (config.max_model_len > longest) {
+    return invalid_argument("--max-model-len " + std::to_string(config.max_model_len) +
+                            " exceeds the model's longest context, " + std::to_string(longest) +
+                            "; lower it");
+  }
+  return check_range("--max-model-len", config.max_model_len, 2, longest);
+}
+
+// More than these only make results older; stages take what they need (engine_start.cpp).
+constexpr int kMostStepsInFlight = 3;
+
+Status resolve_batch(EngineConfig& config, DeviceType type) {
+  const bool cpu = type == DeviceType::kCpu;
+  if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
+  if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = cpu ? 512 : 2048;
+  FT_RETURN_IF_ERROR(check_range("--long-prefill-token-threshold",
+                                 config.long_prefill_token_threshold, -1, 65536));
+  FT_RETURN_IF_ERROR(check_range("--max-num-seqs", config.max_num_seqs, 1, 1024));
+  FT_RETURN_IF_ERROR(
+      check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));
+  FT_RETURN_IF_ERROR(
+      check_range("--steps-in-flight", config.steps_in_flight, 1, kMostStepsInFlight));
+  FT_RETURN_IF_ERROR(
+      check_range("--step-timeout-seconds", config.step_timeout_seconds, 0, 1'000'000));
+  if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
+    return invalid_argument("--block-size " + std::to_string(config.block_size) +
+                            " is not supported; use 16, 32 or 64");
+  }
+  FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
+                                 INT32_MAX / config.block_size));
+  if (!(config.gpu_memory_utilization > 0 && config.gpu_memory_utilization <= 1)) {
+    return invalid_argument("--gpu-memory-utilization must lie in (0, 1]");
+  }
+  return {};
+}
+
+Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
+  FT_RETURN_IF_ERROR(check_range("--max-logprobs", config.max_logprobs, -1, kMaxLogprobs));
+  if (config.max_logprobs == -1) {
+    if (model.vocab_size > kMaxLogprobs) {
+      return invalid_argument("--max-logprobs -1 (all) stands for the vocabulary of " +
+                              std::to_string(model.vocab_size) + " here; use at most " +
+                              std::to_string(kMaxLogprobs));
+    }
+    config.max_logprobs = model.vocab_size;
+  }
+  config.max_logprobs = std::min(config.max_logprobs, model.vocab_size);
+  FT_RETURN_IF_ERROR(check_range("--max-processor-rows", config.max_processor_rows, 0, 1024));
+  if (config.scheduling_policy == "fcfs" || config.scheduling_policy == "priority") return {};
+  return invalid_argument("--scheduling-policy '" + config.scheduling_policy +
+                          "' is unknown; use fcfs or priority");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& config) {
+  if (config.device == "cpu") return open_device(DeviceType::kCpu, 0, config.cpu_threads);
+  if (config.device == "cuda") {
+    return open_device(DeviceType::kCuda, config.device_ordinal, config.cpu_threads);
+  }
+  return invalid_argument("--device '" + config.device + "' is unknown; use cpu or cuda");
+}
+
+Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& device,
+                                    const ModelConfig& model) {
+  EngineConfig resolved = config;
+  FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
+  FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
+  FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
+  FT_ASSIGN_OR_RETURN(const KvFormat kv_format,
+                      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype));
+  resolved.kv_cache_dtype = kv_format == KvFormat::kInt8 ? "int8" : "auto";
+  FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
+  resolved.enforce_eager = graphs.mode == GraphMode::kNone;
+  FT_RETURN_IF_ERROR(resolve_attention(resolved, device, model));
+  return resolved;
+}
+
+}  // namespace foretoken

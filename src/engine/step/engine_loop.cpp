@@ -1,0 +1,433 @@
+#include "engine/step/engine_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/thread_role.h"
+#include "engine/request/logprob_record.h"
+#include "engine/step/phase_scope.h"
+#include "engine/step/plan_encoder.h"
+#include "kernels/step/publish.h"
+
+namespace foretoken {
+namespace {
+
+// A step that takes longer is looked at again.
+constexpr std::chrono::milliseconds kWaitSlice{1000};
+constexpr size_t kLiveReserve = 65536;
+
+RequestState& owner_of(Sequence& sequence) { return *static_cast<RequestState*>(sequence.owner); }
+
+bool shall_end(const RequestState& request) {
+  return request.end_requested.load() || request.group->end_requested.load();
+}
+
+Status hanging_device(uint64_t step, std::chrono::milliseconds timeout) {
+  return internal_error(
+      "the device has not finished step " + std::to_string(step) + " within " +
+      std::to_string(timeout.count()) +
+      " ms and is given up; start the engine again, or raise --step-timeout-seconds if steps may "
+      "take so long");
+}
+
+FinishReason finish_reason(DeviceFinish finish) {
+  switch (finish) {
+    case DeviceFinish::kNone:
+      return FinishReason::kNone;
+    case DeviceFinish::kStop:
+      return FinishReason::kStop;
+    case DeviceFinish::kLength:
+      return FinishReason::kLength;
+    case DeviceFinish::kError:
+      return FinishReason::kError;
+  }
+  return FinishReason::kError;
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
+                       std::chrono::milliseconds step_timeout)
+    : queue_(parts.queue),
+      runner_(parts.runner),
+      scheduler_(parts.scheduler),
+      policy_(parts.policy),
+      published_(parts.memory.published),
+      outputs_(parts.outputs),
+      limits_(parts.memory.limits()),
+      result_limits_(parts.memory.result_limits()),
+      stamps_(parts.memory.stamps),
+      trace_(parts.trace),
+      grammars_(parts.grammars),
+      feed_(parts.feed),
+      pacer_(limits_.max_tokens),
+      steps_in_flight_(steps_in_flight),
+      num_stages_(static_cast<uint64_t>(parts.num_stages)),
+      step_timeout_(step_timeout),
+      hooks_(hooks) {
+  FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
+  for (StepPlan& plan : plans_) {
+    plan.spans.reserve(limits_.max_spans);
+    plan.blocks.reserve(limits_.max_block_updates);
+  }
+  live_.reserve(kLiveReserve);
+  note_occupancy();
+}
+
+EngineLoop::~EngineLoop() { stop(); }
+
+void EngineLoop::start() {
+  thread_ = std::thread([this] { main(); });
+}
+
+void EngineLoop::stop() {
+  intake_.stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status EngineLoop::error() const {
+  std::lock_guard lock(error_mutex_);
+  return error_;
+}
+
+void EngineLoop::main() {
+  set_thread_role(ThreadRole::kEngine, "ft-engine");
+  while (!intake_.stopping()) {
+    if (serve() || intake_.stopping()) continue;
+    if (idle_work_ && live_.empty()) {
+      std::exchange(idle_work_, nullptr)();
+    } else {
+      intake_.wait();
+    }
+  }
+  add_submitted(intake_.take_and_close());
+  for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
+  while (num_reconciled_ < num_submitted_) wait_and_reconcile();
+  if (feed_ != nullptr && !failed_.load()) (void)feed_->end();
+  outputs_.close();
+}
+
+// Plans, submits or reconciles a step; false when there is none.
+bool EngineLoop::serve() {
+  take_in();
+  note_occupancy();
+  if (intake_.stopping()) return false;
+  const bool planned = plan_and_submit();
+  const uint64_t in_flight = num_submitted_ - num_reconciled_;
+  const bool waits =
+      in_flight == static_cast<uint64_t>(steps_in_flight_) || (!planned && in_flight > 0);
+  if (waits) wait_and_reconcile();
+  return planned || waits;
+}
+
+Status EngineLoop::serve_until_idle() {
+  while (!intake_.stopping()) {
+    if (serve() || intake_.stopping()) continue;
+    if (failed_.load()) break;
+    if (live_.empty()) return {};
+    intake_.wait();
+  }
+  return aborted("the engine ends");
+}
+
+void EngineLoop::end_turn(uint64_t next_step) {
+  num_submitted_ = num_finished_ = num_reconciled_ = resumed_at_ = next_step;
+}
+
+void EngineLoop::take_in() {
+  add_submitted(intake_.take());
+  intake_.take_change_announcement();
+  if (intake_.take_end_announcement()) end_requested();
+  if (next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_) end_late();
+}
+
+void EngineLoop::add_submitted(RequestState* request) {
+  while (request != nullptr) {
+    RequestState* next = request->next_submitted;
+    live_.push_back(&request->sequence);
+    next_deadline_ns_ =
+        std::min({next_deadline_ns_, request->queue_deadline_ns, request->deadline_ns});
+    scheduler_.add(request->sequence);
+    // An abort may have been announced, and looked for, before the record came in.
+    const bool aborted = shall_end(*request);
+    if (failed_.load() || !request->refused.ok()) {
+      end_sequence(request->sequence, FinishReason::kError);
+    } else if (aborted) {
+      end_sequence(request->sequence, FinishReason::kAbort);
+    }
+    request = next;
+  }
+}
+
+void EngineLoop::end_requested() {
+  for (size_t i = live_.size(); i-- > 0;) {
+    Sequence& sequence = *live_[i];
+    if (shall_end(owner_of(sequence))) end_sequence(sequence, FinishReason::kAbort);
+  }
+}
+
+// Looks at all; the next look is due at the earliest deadline that is left.
+void EngineLoop::end_late() {
+  using Late = RequestState::Late;
+  const int64_t now = now_ns();
+  next_deadline_ns_ = INT64_MAX;
+  for (size_t i = live_.size(); i-- > 0;) {
+    Sequence& sequence = *live_[i];
+    RequestState& request = owner_of(sequence);
+    if (sequence.state == SequenceState::kFinished) continue;
+    const bool fresh = sequence.state == SequenceState::kWaiting && sequence.num_preemptions == 0;
+    const int64_t start_by = fresh ? request.queue_deadline_ns : INT64_MAX;
+    if (now < std::min(start_by, request.deadline_ns)) {
+      next_deadline_ns_ = std::min({next_deadline_ns_, start_by, request.deadline_ns});
+      continue;
+    }
+    request.late = now >= start_by ? Late::kNotStarted : Late::kNotFinished;
+    end_sequence(sequence, FinishReason::kError);
+  }
+}
+
+// A sequence that was ended before only waits for its steps in flight.
+void EngineLoop::end_sequence(Sequence& sequence, FinishReason reason) {
+  if (sequence.state == SequenceState::kFinished) return;
+  OutputEvent event;
+  event.request = &owner_of(sequence);
+  event.finish = reason;
+  event.num_preemptions = sequence.num_preemptions;
+  event.released = scheduler_.finish(sequence) == SequenceEvent::kReleased;
+  if (event.released) forget(sequence);
+  outputs_.push(event);
+}
+
+std::span<const DraftGrant> EngineLoop::grant_drafts() {
+  scheduler_.describe(demand_);
+  const std::span<const DraftGrant> grants = policy_.decide(num_submitted_, demand_);
+  std::copy(grants.begin(), grants.end(), grants_.begin());
+  if (hooks_.grants) hooks_.grants(num_submitted_, grants_);
+  return {grants_.data(), grants.size()};
+}
+
+// A row whose mask is still computed beside the steps would only cost the others.
+void EngineLoop::hold_awaited() {
+  if (grammars_ == nullptr || (!holds_ && grammars_->num_awaited() == 0)) return;
+  holds_ = false;
+  for (Sequence* sequence : live_) {
+    const auto& grammar = owner_of(*sequence).grammar;
+    sequence->is_held = grammar != nullptr && grammar->is_awaited.load();
+    holds_ = holds_ || sequence->is_held;
+  }
+}
+
+bool EngineLoop::plan_next(StepPlan& plan) {
+  PhaseScope scope(clock_, lane(), HostPhase::kPlan, num_submitted_);
+  hold_awaited();
+  if (!scheduler_.plan(plan, grant_drafts(), pacer_.rows())) {
+    scope.drop();
+    return false;
+  }
+  plan.step = num_submitted_;
+  pacer_.planned(plan);
+  policy_.planned(plan.step, {.num_spans = static_cast<int>(plan.spans.size()),
+                              .num_rows = plan.num_rows,
+                              .num_prompt_rows = plan.num_new_ids,
+                              .use = plan.drafts,
+                              .num_tokens = policy_.adaptive() ? plan.known_tokens() : 0});
+  return true;
+}
+
+bool EngineLoop::plan_and_submit() {
+  if (failed_.load()) return false;
+  StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
+  if (!plan_next(plan)) {
+    rested_ = true;
+    return false;
+  }
+  {
+    const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
+    encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
+  }
+  const StepShape& shape = shapes_[plan.step % kStepRingSize] = runner_.shape_of(plan);
+  if (feed_ != nullptr && !feed(plan)) return false;
+  if (num_stages_ == 1) expect_masks(plan);
+  {
+    const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
+    runner_.begin(plan.step, shape);
+  }
+  note_starts(plan);
+  clock_.count_planned();
+  follows_[num_submitted_ % kStepRingSize] = !rested_;
+  rested_ = false;
+  ++num_submitted_;
+  if (num_submitted_ >= num_stages_) finish_before(num_submitted_ - num_stages_ + 1);
+  return true;
+}
+
+void EngineLoop::finish_before(uint64_t end_step) {
+  for (; num_finished_ < end_step && !failed_.load(); ++num_finished_) {
+    if (num_stages_ == 1) continue;
+    const StepPlan& plan = plans_[num_finished_ % kStepRingSize];
+    const StepShape& shape = shapes_[num_finished_ % kStepRingSize];
+    const PhaseScope scope(clock_, lane(), HostPhase::kSubmit, plan.step);
+    const Status status = feed_->finish(plan.step, shape);
+    if (!status.ok()) return fail_everything(status);
+    expect_masks(plan);
+    runner_.finish(shape);
+  }
+}
+
+void EngineLoop::expect_masks(const StepPlan& plan) {
+  if (grammars_ == nullptr || (plan.features & kHasGrammar) == 0) return;
+  grammars_->expect(runner_.num_mask_tickets(plan));
+}
+
+// Before this rank's own part, since the others are a message behind. After a failure the step is
+// one of those that nobody waits for.
+bool EngineLoop::feed(const StepPlan& plan) {
+  const StepShape& shape = shapes_[plan.step % kStepRingSize];
+  const Status status = feed_->begin(plan.step, shape, runner_.entry(plan.step));
+  if (status.ok()) return true;
+  ++num_submitted_;
+  fail_everything(status);
+  return false;
+}
+
+void EngineLoop::note_starts(const StepPlan& plan) {
+  for (const Span& span : plan.spans) {
+    if (!span.is_first) continue;
+    RequestState& request = owner_of(*span.sequence);
+    if (request.first_step_ns == 0) request.first_step_ns = now_ns();
+  }
+}
+
+// Ok as well after a failure, when nothing is waited for any more.
+Status EngineLoop::wait_for_step() {
+  const PhaseScope scope(clock_, lane(), HostPhase::kWait, num_reconciled_);
+  const int64_t begin = now_ns();
+  const bool is_short = step_timeout_.count() > 0 && step_timeout_ < kWaitSlice;
+  const std::chrono::milliseconds slice = is_short ? step_timeout_ : kWaitSlice;
+  while (!failed_.load()) {
+    Status status = queue_.wait(published_, num_reconciled_ + 1, slice);
+    const int64_t waited = now_ns() - begin;
+    if (status.code() != StatusCode::kAborted) return status;
+    if (step_timeout_.count() == 0 || waited < step_timeout_.count() * 1'000'000) continue;
+    device_hangs_.store(true);
+    return hanging_device(num_reconciled_, step_timeout_);
+  }
+  return {};
+}
+
+void EngineLoop::wait_and_reconcile() {
+  finish_before(num_reconciled_ + 1);
+  const Status status = wait_for_step();
+  if (!status.ok()) fail_everything(status);
+  const uint64_t step = num_reconciled_;
+  const PhaseScope scope(clock_, lane(), HostPhase::kReconcile, step);
+  const StepPlan& plan = plans_[step % kStepRingSize];
+  const ResultView result = runner_.result(step);
+  if (!failed_.load()) note_step(step);
+  // Whoever has a step's outputs finds it counted.
+  num_steps_.fetch_add(1, std::memory_order_relaxed);
+  clock_.note_tokens(num_computed(plan, result));
+  for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
+  ++num_reconciled_;
+}
+
+int64_t EngineLoop::num_computed(const StepPlan& plan, const ResultView& view) const {
+  int64_t sum = 0;
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    const int committed = failed_.load() ? 0 : view.spans[i].num_committed;
+    sum += plan.spans[i].num_tokens + std::max(committed - 1, 0);
+  }
+  return sum;
+}
+
+// The stamps of the step before `step` are complete.
+void EngineLoop::note_step(uint64_t step) {
+  if (step == resumed_at_) return;
+  clock_.note_step(step, follows_[step % kStepRingSize], stamps_);
+  const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
+  const int64_t ns = before.end_ns - before.begin_ns;
+  pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);
+  // The time until the next step begins counts where that was planned by then: a slow host's too.
+  const bool follows = follows_[step % kStepRingSize];
+  policy_.took(step - 1, follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns);
+  if (trace_ == nullptr) return;
+  trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns,
+                   step_details(plans_[(step - 1) % kStepRingSize]));
+}
+
+void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
+  constexpr SpanResult kNothing{};
+  const Span& span = plan.spans[index];
+  const SpanResult& result = failed_.load() ? kNothing : view.spans[index];
+  Sequence& sequence = *span.sequence;
+  if (hooks_.on_result) hooks_.on_result(plan.step, span, result);
+  // A span of a sequence that ended before commits nothing and says nothing about drafts.
+  if (sequence.max_draft_tokens > 0 && result.num_committed > 0) {
+    policy_.observe(plan.step, sequence.drafter, span.max_verified, result.num_drafted,
+                    result.num_accepted, sequence.is_predicted);
+  }
+  const auto finish = static_cast<DeviceFinish>(result.finish);
+  OutputEvent event;
+  event.request = &owner_of(sequence);
+  if (span.is_first) event.num_cached_tokens = span.num_hit_tokens;
+  event.num_preemptions = sequence.num_preemptions;
+  if (sequence.state == SequenceState::kRunning) {
+    event.num_ids = result.num_committed;
+    std::copy_n(result.ids, result.num_committed, event.ids);
+    event.num_drafted = result.num_drafted;
+    event.num_accepted = result.num_accepted;
+    event.from_prediction = result.from_prediction != 0;
+    event.finish = finish_reason(finish);
+    if (!failed_.load()) take_rows(plan, index, view);
+  }
+  const Scheduler::Outcome outcome{.ids = {result.ids, static_cast<size_t>(result.num_committed)},
+                                   .ended = finish != DeviceFinish::kNone,
+                                   .draft_missing = result.draft_missing};
+  event.released = scheduler_.reconcile(span, outcome) == SequenceEvent::kReleased;
+  if (event.released) forget(sequence);
+  if (event.num_ids > 0 || event.finish != FinishReason::kNone || event.released ||
+      event.num_cached_tokens >= 0) {
+    outputs_.push(event);
+  }
+}
+
+// Log-probabilities and the pooled state, which lie in the ring entry only until it is reused.
+void EngineLoop::take_rows(const StepPlan& plan, size_t index, const ResultView& view) {
+  RequestState& request = owner_of(*plan.spans[index].sequence);
+  const SpanResult& result = view.spans[index];
+  if (request.logprobs != nullptr) {
+    record_logprobs(plan.spans[index], result, view, result_limits_, *request.logprobs);
+  }
+  if (!request.embedding.empty() && has_pooled(result)) {
+    const float* state = view.pooled + static_cast<int64_t>(index) * result_limits_.hidden;
+    std::copy_n(state, result_limits_.hidden, request.embedding.begin());
+  }
+}
+
+void EngineLoop::fail_everything(const Status& status) {
+  const Status reason = feed_ != nullptr ? feed_->fail(status) : status;
+  {
+    std::lock_guard lock(error_mutex_);
+    error_ = reason;
+  }
+  failed_.store(true);
+  for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kError);
+}
+
+void EngineLoop::forget(Sequence& sequence) {
+  const auto at = std::find(live_.begin(), live_.end(), &sequence);
+  FT_CHECK(at != live_.end());
+  *at = live_.back();
+  live_.pop_back();
+}
+
+void EngineLoop::note_occupancy() {
+  occupancy_.free_blocks.store(scheduler_.blocks().num_free(), std::memory_order_relaxed);
+  occupancy_.free_slots.store(scheduler_.num_free_slots(), std::memory_order_relaxed);
+  occupancy_.running.store(scheduler_.num_running(), std::memory_order_relaxed);
+  occupancy_.waiting.store(scheduler_.num_waiting(), std::memory_order_relaxed);
+  occupancy_.preemptions.store(scheduler_.stats().num_preemptions, std::memory_order_relaxed);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,153 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "engine/grammar/grammar_thread.h"
+#include "engine/request/intake.h"
+#include "engine/request/output_ring.h"
+#include "engine/step/model_runner.h"
+#include "engine/step/plan_feed.h"
+#include "engine/step/prefill_pacer.h"
+#include "engine/step/step_clock.h"
+#include "engine/step/step_trace.h"
+#include "sched/scheduler.h"
+#include "spec/length_controller.h"
+
+namespace foretoken {
+
+// The engine thread: plan, submit, reconcile. It plans step n + 1 from bounds while step n runs,
+// and waits for nothing but "step n published". Allocates nothing after start-up. With several
+// stages a step is finished when as many others have begun that no stage need rest, or when it is
+// waited for.
+class EngineLoop {
+ public:
+  // Outlive the loop.
+  struct Parts {
+    Queue& queue;
+    ModelRunner& runner;
+    Scheduler& scheduler;
+    LengthController& policy;
+    OutputRing& outputs;
+    const StepMemory& memory;
+    StepTrace* trace = nullptr;         // null: none is kept
+    GrammarThread* grammars = nullptr;  // null: no request has a grammar
+    PlanFeed* feed = nullptr;           // to the other ranks; null: there are none
+    int num_stages = 1;                 // that steps go through, the last one here
+  };
+  // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
+  EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
+             std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0));
+  ~EngineLoop();
+
+  // Before `start`: what the engine thread does once, as soon as no request is there. It may take
+  // long, as it goes in turns. Between them it asks whether anybody waits, and then serves until
+  // nobody does: Aborted when the loop ends. A turn's own steps begin with next_step, and end_turn
+  // tells the number behind them.
+  void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
+  bool has_work() const { return intake_.has_news() || !live_.empty(); }
+  Status serve_until_idle();
+  uint64_t next_step() const { return num_submitted_; }
+  void end_turn(uint64_t next_step);
+
+  void start();
+  // Ends all requests with kAbort, waits for the steps in flight and joins.
+  void stop();
+
+  Intake& intake() { return intake_; }
+  // The device error that ended the loop; ok while it runs. Any thread.
+  Status error() const;
+  int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
+  // Whether it ended because the device does not answer: what it may still write must stay. Any
+  // thread.
+  bool device_hangs() const { return device_hangs_.load(); }
+  // Any thread.
+  StepTiming timing() const { return clock_.timing(); }
+  StepTokens step_tokens() const { return clock_.step_tokens(); }
+
+  // A snapshot made by the engine thread after each step. Any thread.
+  struct Occupancy {
+    std::atomic<int64_t> free_blocks{0};
+    std::atomic<int64_t> free_slots{0};
+    std::atomic<int64_t> preemptions{0};
+    std::atomic<int64_t> running{0};
+    std::atomic<int64_t> waiting{0};
+  };
+  const Occupancy& occupancy() const { return occupancy_; }
+
+ private:
+  void main();
+  bool serve();
+  void take_in();
+  void add_submitted(RequestState* request);
+  void end_requested();
+  void end_late();
+  std::span<const DraftGrant> grant_drafts();
+  bool plan_and_submit();
+  void hold_awaited();
+  bool plan_next(StepPlan& plan);
+  bool feed(const StepPlan& plan);
+  void finish_before(uint64_t end_step);
+  void expect_masks(const StepPlan& plan);
+  void note_starts(const StepPlan& plan);
+  Status wait_for_step();
+  void wait_and_reconcile();
+  void note_step(uint64_t step);
+  TraceLane* lane() const { return trace_ != nullptr ? trace_->engine() : nullptr; }
+  // Tokens of the step, the drafts that were kept among them.
+  int64_t num_computed(const StepPlan& plan, const ResultView& view) const;
+  void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
+  void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
+  void end_sequence(Sequence& sequence, FinishReason reason);
+  void fail_everything(const Status& status);
+  void forget(Sequence& sequence);
+  void note_occupancy();
+
+  Queue& queue_;
+  ModelRunner& runner_;
+  Scheduler& scheduler_;
+  LengthController& policy_;
+  const Event published_;
+  OutputRing& outputs_;
+  const PlanLimits limits_;
+  const ResultLimits result_limits_;
+  const StepStamps* const stamps_;
+  StepTrace* const trace_;
+  GrammarThread* const grammars_;
+  PlanFeed* const feed_;
+  PrefillPacer pacer_;
+  const int steps_in_flight_;
+  const uint64_t num_stages_;
+  const std::chrono::milliseconds step_timeout_;
+  const TestHooks hooks_;
+  Intake intake_;
+  std::array<StepPlan, kStepRingSize> plans_;
+  std::array<StepShape, kStepRingSize> shapes_{};
+  BatchDemand demand_;
+  std::array<DraftGrant, kMaxDrafters> grants_{};
+  std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
+  bool holds_ = false;                         // some sequence is held
+  bool rested_ = true;                         // there was nothing to plan since the last step
+  std::function<void()> idle_work_;
+  uint64_t resumed_at_ = 0;  // the step before is no request's
+  uint64_t num_submitted_ = 0;
+  uint64_t num_finished_ = 0;  // of those; the others have only begun
+  uint64_t num_reconciled_ = 0;
+  int64_t next_deadline_ns_ = INT64_MAX;  // no live request has an earlier one
+  std::vector<Sequence*> live_;           // everything added and not released
+  std::atomic<int64_t> num_steps_{0};
+  StepClock clock_;
+  Occupancy occupancy_;
+  mutable std::mutex error_mutex_;
+  Status error_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> device_hangs_{false};
+  std::thread thread_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,519 @@
+#include "engine/step/model_runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include "base/thread_role.h"
+#include "kernels/comm/collectives.h"
+#include "kernels/comm/stage_exchange.h"
+#include "kernels/draft/choose_lengths.h"
+#include "kernels/plan_layout.h"
+#include "kernels/rows/pool.h"
+#include "kernels/sampling/host_logits.h"
+#include "kernels/sampling/keep_raw.h"
+#include "kernels/sampling/logprobs.h"
+#include "kernels/sampling/sample.h"
+#include "kernels/sampling/shape_logits.h"
+#include "kernels/sampling/token_masks.h"
+#include "kernels/step/prepare.h"
+#include "kernels/step/publish.h"
+#include "kernels/step/stamp.h"
+#include "kernels/step/upload.h"
+#include "kernels/step/verify_and_commit.h"
+
+namespace foretoken {
+namespace {
+
+// Whether the step fills ResultView::rows.
+bool gives_logprobs(uint32_t features) {
+  return (features & (kWantsLogprobs | kScoresPrompt)) != 0;
+}
+
+// Step times by how many sequences draft, in powers of two, and how many drafts each has room for.
+int row_table(int num_spans, int num_drafts, int most_drafts) {
+  const auto power = std::countr_zero(std::bit_ceil(static_cast<unsigned>(std::max(num_spans, 1))));
+  return power * most_drafts + std::clamp(num_drafts, 1, most_drafts) - 1;
+}
+
+int num_row_tables(int max_spans, int most_drafts) {
+  return most_drafts > 0 ? row_table(max_spans, most_drafts, most_drafts) + 1 : 1;
+}
+
+StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
+                                 const ModelRunnerConfig& config) {
+  if (!config.stages.is_last()) return {};
+  return {.vocab_size = model.config().vocab_size,
+          .logits_tile = config.logits_tile,
+          .max_processor_rows = std::min(config.max_processor_rows, config.logits_tile),
+          .max_rows = config.max_rows,
+          .max_len = config.max_len + kMaxDrafts,
+          .num_slots = memory.batch.num_slots,
+          .num_row_tables = num_row_tables(memory.limits().max_spans, config.max_draft_tokens),
+          .hidden_size = memory.result_limits().hidden,
+          .with_logprobs = memory.result_limits().max_rows > 0,
+          .max_mask_spans = config.with_grammars ? memory.limits().max_spans : 0,
+          .mask_rows_each = config.max_draft_tokens + 1};
+}
+
+}  // namespace
+
+ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCaches& kv_caches,
+                         std::vector<Drafter*> drafters, StepMemory& memory,
+                         const ModelRunnerConfig& config)
+    : queue_(queue),
+      model_(model),
+      kv_caches_(kv_caches),
+      drafters_(std::move(drafters)),
+      memory_(memory),
+      config_(config),
+      shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_,
+              config.graphs),
+      scratch_(device, scratch_config(model, memory, config)),
+      graphs_(queue) {
+  FT_CHECK(drafters_.size() <= kMaxDrafters);
+}
+
+Status ModelRunner::start() {
+  FT_RETURN_IF_ERROR(scratch_.take());
+  if (config_.synthetic && config_.stages.is_last()) {
+    std::copy(config_.synthetic_chances.begin(), config_.synthetic_chances.end(),
+              scratch_.synthetic_host);
+    queue_.copy(scratch_.synthetic, scratch_.synthetic_host, sizeof(config_.synthetic_chances));
+  }
+  return queue_.drain();
+}
+
+Status ModelRunner::capture_usual_steps() {
+  const bool begins = config_.stages.is_cut();
+  for (StepShape shape : shapes_.usual()) {
+    if (begins) (void)recording_of(begun(shape));
+    if (begins && !config_.stages.is_last()) continue;
+    if (begins) shape.part = StepPart::kFinish;
+    (void)recording_of(shape);
+  }
+  return queue_.drain();
+}
+
+Status ModelRunner::set_step_times(const CostTable* times) {
+  FT_RETURN_IF_ERROR(queue_.drain());
+  graphs_.forget_drafts();
+  step_times_ = times;
+  if (times == nullptr || !config_.stages.is_last()) return {};
+  FT_CHECK(config_.max_draft_tokens > 0);
+  const size_t length = static_cast<size_t>(config_.max_rows) + 1;
+  const int max_spans = memory_.limits().max_spans;
+  size_t num_values = 0;
+  for (int spans = 1;; spans = std::min(spans * 2, max_spans)) {
+    for (int drafts = 1; drafts <= config_.max_draft_tokens; ++drafts) {
+      const std::vector<int32_t> row_ns = times->row_ns(spans, drafts, config_.max_rows);
+      FT_CHECK(row_ns.size() == length);
+      const auto table = static_cast<size_t>(row_table(spans, drafts, config_.max_draft_tokens));
+      std::copy(row_ns.begin(), row_ns.end(), scratch_.row_ns_host + table * length);
+      num_values = (table + 1) * length;
+    }
+    if (spans == max_spans) break;
+  }
+  queue_.copy(scratch_.row_ns, scratch_.row_ns_host, num_values * sizeof(int32_t));
+  return queue_.drain();
+}
+
+const int32_t* ModelRunner::row_ns(const DraftShape& shape) const {
+  if (step_times_ == nullptr) return nullptr;
+  const int table = row_table(shape.max_spans, shape.num_draft_tokens, config_.max_draft_tokens);
+  return scratch_.row_ns + int64_t{table} * (config_.max_rows + 1);
+}
+
+int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
+  if (step_times_ == nullptr) return 0;
+  const int64_t ns = step_times_->draft_ns(
+      index, {shape.num_draft_tokens, shape.max_catch_up_rows, shape.max_spans});
+  return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));
+}
+
+const Recording* ModelRunner::recording_of(const StepShape& shape) {
+  return graphs_.get(shape, [&](Queue& queue) { enqueue_step(queue, shape); });
+}
+
+std::optional<Recording> ModelRunner::record_proposal(const StepPlan& plan) {
+  const StepShape shape = shapes_.of(plan);
+  if (shape.launch == StepLaunch::kOps || !config_.stages.is_last()) return std::nullopt;
+  return graphs_.record(shape.launch, [&](Queue& queue) { enqueue_drafts(queue, shape); });
+}
+
+PlanView ModelRunner::entry(uint64_t step) const {
+  return plan_view(entry_bytes(step), memory_.limits());
+}
+
+ResultView ModelRunner::result(uint64_t step) const {
+  return result_view(memory_.result_ring + step % kStepRingSize * memory_.result_entry_bytes,
+                     memory_.result_limits());
+}
+
+char* ModelRunner::entry_bytes(uint64_t step) const {
+  return memory_.plan_ring + step % kStepRingSize * memory_.plan_entry_bytes;
+}
+
+void ModelRunner::submit(const StepPlan& plan) {
+  const StepShape shape = shapes_.of(plan);
+  begin(plan.step, shape);
+  finish(shape);
+}
+
+// What its rows depend on.
+StepShape ModelRunner::begun(StepShape shape) const {
+  shape.part = StepPart::kBegin;
+  shape.drafts = {};
+  shape.features &= kScoresPrompt;
+  return shape;
+}
+
+void ModelRunner::begin(uint64_t step, StepShape shape) {
+  if (config_.hooks.reuse_ring_entry && step > 0) {
+    std::memcpy(entry_bytes(step - 1), entry_bytes(step), memory_.plan_entry_bytes);
+  }
+  run(config_.stages.is_cut() ? begun(shape) : shape);
+}
+
+void ModelRunner::finish(StepShape shape) {
+  if (!config_.stages.is_cut() || !config_.stages.is_last()) return;
+  shape.part = StepPart::kFinish;
+  run(shape);
+}
+
+void ModelRunner::run(const StepShape& shape) {
+  FT_CHECK(shape.features < kNumStepFeatureSets);
+  const Recording* recording = recording_of(shape);
+  // A driver may allocate for each host call, inside a graph too.
+  std::optional<ForeignAllocationScope> host_calls;
+  if ((shape.features & kHasProcessors) != 0) host_calls.emplace();
+  if (recording != nullptr) {
+    recording->replay(queue_);
+  } else {
+    enqueue_step(queue_, shape);
+  }
+}
+
+// A span that is not scored wants one row and its drafts' at most.
+int ModelRunner::max_logits_rows(const StepShape& shape) const {
+  return (shape.features & kScoresPrompt) != 0 ? shape.max_rows
+                                               : std::min(shape.max_rows, config_.max_logits_rows);
+}
+
+void ModelRunner::enqueue_step(Queue& queue, const StepShape& shape) {
+  if (shape.part != StepPart::kBegin) {
+    enqueue_upload(queue, shape.part);
+    enqueue_prepare(queue, shape);
+    enqueue_rest(queue, shape);
+  } else if (config_.stages.is_last()) {
+    enqueue_begin(queue, shape);
+  } else {
+    enqueue_stage(queue, shape);
+  }
+}
+
+void ModelRunner::enqueue_inputs(Queue& queue, const StepShape& shape) {
+  enqueue_upload(queue, StepPart::kWhole);
+  enqueue_prepare(queue, shape);
+}
+
+// A step that began before has brought everything but what the next one's took the place of.
+void ModelRunner::enqueue_upload(Queue& queue, StepPart part) {
+  const bool begins = part == StepPart::kBegin && config_.stages.is_last();
+  upload(queue, {.step = begins ? memory_.begun_counter : memory_.step_counter,
+                 .ring = memory_.plan_ring,
+                 .entry_bytes = memory_.plan_entry_bytes,
+                 .plan = memory_.plan,
+                 .limits = memory_.limits(),
+                 .batch = memory_.batch,
+                 .only_spans = part == StepPart::kFinish ? 1 : 0,
+                 .stamps = begins ? nullptr : memory_.stamps});
+}
+
+void ModelRunner::enqueue_prepare(Queue& queue, const StepShape& shape) {
+  prepare(queue, {.plan = memory_.plan,
+                  .limits = memory_.limits(),
+                  .batch = memory_.batch,
+                  .tensors = memory_.tensors,
+                  .max_rows = shape.max_rows,
+                  .max_logits_rows = max_logits_rows(shape)});
+}
+
+// The slots of a step are in none that is between its two parts, so that its rows are found again
+// when it is finished.
+void ModelRunner::enqueue_begin(Queue& queue, const StepShape& shape) {
+  enqueue_upload(queue, shape.part);
+  enqueue_prepare(queue, shape);
+  send_step(queue, {.comm = config_.stages.comm,
+                    .tensors = memory_.tensors,
+                    .max_rows = shape.max_rows,
+                    .counter = memory_.begun_counter});
+}
+
+// Of the plan only the block tables matter here; the rows come from the stage that samples.
+void ModelRunner::enqueue_stage(Queue& queue, const StepShape& shape) {
+  enqueue_upload(queue, shape.part);
+  receive_step(queue, {.comm = config_.stages.comm,
+                       .tensors = memory_.tensors,
+                       .max_rows = shape.max_rows,
+                       .num_slots = memory_.batch.num_slots,
+                       .step = memory_.step_counter,
+                       .stamps = memory_.stamps});
+  if (config_.stages.rank + 2 < config_.stages.count) {
+    send_step(queue, {.comm = config_.stages.comm,
+                      .tensors = memory_.tensors,
+                      .max_rows = shape.max_rows,
+                      .counter = nullptr});
+  }
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
+  enqueue_publish(queue, 0);
+}
+
+void ModelRunner::enqueue_rest(Queue& queue, const StepShape& shape) {
+  if ((shape.features & kHasGrammar) != 0) {
+    enqueue_mask_post(queue, kVerifying, 0);
+  }
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
+  if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
+  if ((shape.features & kHasGrammar) != 0) {
+    if (config_.has_masks) enqueue_mask_wait(queue, kVerifying, config_.mask_budget_ns, false);
+    if (config_.comm != nullptr) enqueue_mask_share(queue, shape.max_rows);
+  }
+  enqueue_logits(queue, shape);
+  enqueue_outputs(queue, shape.features);
+  enqueue_drafts(queue, shape);
+}
+
+void ModelRunner::enqueue_mask_share(Queue& queue, int max_rows) {
+  const MaskExchange& masks = scratch_.masks;
+  share_masks(queue, {.comm = config_.comm,
+                      .counts = memory_.tensors.counts,
+                      .spans = memory_.tensors.spans,
+                      .slots = memory_.batch.slots,
+                      .params = memory_.batch.params,
+                      .masks = masks.masks,
+                      .mask_words = masks.mask_words,
+                      .max_spans = masks.max_spans,
+                      .max_rows = std::min(max_rows, masks.max_spans * masks.rows_each)});
+}
+
+void ModelRunner::enqueue_mask_post(Queue& queue, int drafter, int num_mended) {
+  export_spans(queue, {.counts = memory_.tensors.counts,
+                       .spans = memory_.tensors.spans,
+                       .batch = memory_.batch,
+                       .exchange = scratch_.masks,
+                       .ticket = scratch_.mask_ticket,
+                       .drafter = drafter,
+                       .num_mended = num_mended});
+}
+
+void ModelRunner::enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends) {
+  await_masks(queue, {.counts = memory_.tensors.counts,
+                      .spans = memory_.tensors.spans,
+                      .slots = memory_.batch.slots,
+                      .params = memory_.batch.params,
+                      .exchange = scratch_.masks,
+                      .ticket = scratch_.mask_ticket,
+                      .budget_ns = budget_ns,
+                      .drafter = drafter,
+                      .mends = mends ? 1 : 0});
+}
+
+void ModelRunner::enqueue_pooling(Queue& queue, int max_rows) {
+  pool(queue, {.states = model_.hidden_states(queue, memory_.tensors, max_rows),
+               .tensors = memory_.tensors,
+               .batch = memory_.batch,
+               .accumulators = scratch_.accumulators,
+               .result = memory_.result,
+               .limits = memory_.result_limits(),
+               .hidden = model_.config().hidden_size,
+               .dtype = model_.config().dtype});
+}
+
+void ModelRunner::enqueue_logits(Queue& queue, const StepShape& shape) {
+  const uint32_t features = shape.features;
+  const int num_rows = max_logits_rows(shape);
+  const bool has_processors = (features & kHasProcessors) != 0;
+  const int tile = has_processors ? std::min(config_.logits_tile, config_.max_processor_rows)
+                                  : config_.logits_tile;
+  for (int offset = 0; offset < num_rows; offset += tile) {
+    const int rows = std::min(tile, num_rows - offset);
+    model_.logits(queue, memory_.tensors, offset, rows, scratch_.logits);
+    if (gives_logprobs(features) &&
+        (features & (kShapesLogits | kHasProcessors | kHasGrammar)) != 0) {
+      keep_raw(queue, {.logits = scratch_.logits,
+                       .raw = scratch_.raw,
+                       .tensors = memory_.tensors,
+                       .batch = memory_.batch,
+                       .row_offset = offset,
+                       .max_rows = rows,
+                       .vocab = model_.config().vocab_size});
+    }
+    if (has_processors) enqueue_processors(queue, offset, rows);
+    enqueue_sampling(queue, offset, rows, features);
+  }
+}
+
+void ModelRunner::enqueue_processors(Queue& queue, int row_offset, int rows) {
+  const int32_t vocab = model_.config().vocab_size;
+  export_logits(queue, {.logits = scratch_.logits,
+                        .tensors = memory_.tensors,
+                        .batch = memory_.batch,
+                        .host = scratch_.host,
+                        .row_offset = row_offset,
+                        .max_rows = rows,
+                        .vocab = vocab});
+  queue.call_host(&run_processors, scratch_.processor_call(rows));
+  import_logits(queue, {.logits = scratch_.logits,
+                        .counts = memory_.tensors.counts,
+                        .host = scratch_.host,
+                        .row_offset = row_offset,
+                        .max_rows = rows,
+                        .vocab = vocab});
+}
+
+void ModelRunner::enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features) {
+  const int32_t vocab = model_.config().vocab_size;
+  if ((features & kShapesLogits) != 0) {
+    shape_logits(queue, {.logits = scratch_.logits,
+                         .tensors = memory_.tensors,
+                         .batch = memory_.batch,
+                         .seen = scratch_.seen,
+                         .row_offset = row_offset,
+                         .max_rows = rows,
+                         .vocab = vocab});
+  }
+  if ((features & kHasGrammar) != 0) {
+    apply_masks(queue, {.logits = scratch_.logits,
+                        .tensors = memory_.tensors,
+                        .slots = memory_.batch.slots,
+                        .params = memory_.batch.params,
+                        .masks = scratch_.masks.masks,
+                        .mask_words = scratch_.masks.mask_words,
+                        .row_offset = row_offset,
+                        .max_rows = rows,
+                        .vocab = vocab});
+  }
+  sample(queue, {.logits = scratch_.logits,
+                 .tensors = memory_.tensors,
+                 .batch = memory_.batch,
+                 .row_offset = row_offset,
+                 .max_rows = rows,
+                 .vocab = vocab});
+  if (!gives_logprobs(features)) return;
+  logprobs(queue, {.logits = scratch_.logits,
+                   .raw = scratch_.raw,
+                   .tensors = memory_.tensors,
+                   .params = memory_.batch.params,
+                   .result = memory_.result,
+                   .limits = memory_.result_limits(),
+                   .row_offset = row_offset,
+                   .max_rows = rows,
+                   .vocab = vocab});
+}
+
+void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
+  verify_and_commit(queue, {.plan = memory_.plan,
+                            .limits = memory_.limits(),
+                            .batch = memory_.batch,
+                            .tensors = memory_.tensors,
+                            .result = memory_.result,
+                            .result_limits = memory_.result_limits(),
+                            .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
+                            .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
+  enqueue_publish(queue, features);
+}
+
+// On a stage before the last one the result stays empty.
+void ModelRunner::enqueue_publish(Queue& queue, uint32_t features) {
+  publish(queue, {.step = memory_.step_counter,
+                  .result = memory_.result,
+                  .limits = memory_.result_limits(),
+                  .with_logprobs = gives_logprobs(features) ? 1 : 0,
+                  .with_pooled = (features & kPools) != 0 ? 1 : 0,
+                  .ring = memory_.result_ring,
+                  .entry_bytes = memory_.result_entry_bytes,
+                  .word = memory_.published.word,
+                  .stamps = memory_.stamps});
+}
+
+void ModelRunner::enqueue_drafts(Queue& queue, const StepShape& shape) {
+  if (!config_.stages.is_last()) return;
+  bool any = false;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    if (shape.drafts[i] == DraftShape{}) continue;
+    enqueue_drafter(queue, static_cast<int>(i), shape);
+    any = true;
+  }
+  if (any) stamp(queue, {memory_.step_counter, memory_.stamps});
+}
+
+void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step) {
+  Drafter& drafter = *drafters_[static_cast<size_t>(index)];
+  const DraftShape& shape = step.drafts[static_cast<size_t>(index)];
+  choose_lengths(queue, {.plan = memory_.plan,
+                         .limits = memory_.limits(),
+                         .batch = memory_.batch,
+                         .spans = memory_.tensors.spans,
+                         .result = memory_.result,
+                         .result_limits = memory_.result_limits(),
+                         .row_ns = row_ns(shape),
+                         .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
+                         .draft_ns = draft_ns(index, shape),
+                         .drafter = index,
+                         .draft_max_len = drafter.traits().max_len});
+  drafter.propose(queue,
+                  {.plan = memory_.plan,
+                   .limits = memory_.limits(),
+                   .batch = memory_.batch,
+                   .tensors = memory_.tensors,
+                   .index = index,
+                   .masks = draft_masks(step)},
+                  shape);
+  if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_draft_tokens);
+}
+
+// A drafter without entries has no passes, and proposes without masks. Of several ranks the first
+// alone has masks, and all must have the same drafts.
+bool ModelRunner::mends(const Drafter& drafter, const StepShape& step,
+                        const DraftShape& shape) const {
+  return (step.features & kHasGrammar) != 0 && !drafter.traits().has_kv &&
+         shape.num_draft_tokens > 0 && config_.comm == nullptr;
+}
+
+void ModelRunner::enqueue_mends(Queue& queue, int index, int num_drafts) {
+  enqueue_mask_post(queue, index, num_drafts);
+  enqueue_mask_wait(queue, index, config_.draft_mask_budget_ns, true);
+}
+
+DraftMasks ModelRunner::draft_masks(const StepShape& shape) const {
+  if ((shape.features & kHasGrammar) == 0) return {};
+  return {.exchange = scratch_.masks,
+          .ticket = scratch_.mask_ticket,
+          .budget_ns = config_.draft_mask_budget_ns,
+          .comm = config_.comm,
+          .waits = config_.has_masks};
+}
+
+// One of the step itself, one of each pass that drafts, and one to mend what was looked up.
+int ModelRunner::num_mask_tickets(const StepPlan& plan) const {
+  const StepShape shape = shapes_.of(plan);
+  if ((shape.features & kHasGrammar) == 0) return 0;
+  int count = 1;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DraftShape& drafts = shape.drafts[i];
+    if (drafts.max_catch_up_rows > 0) count += drafts.num_draft_tokens;
+    if (mends(*drafters_[i], shape, drafts)) ++count;
+  }
+  return count;
+}
+
+int64_t ModelRunner::device_bytes(const Model& model, const StepMemoryConfig& memory,
+                                  const ModelRunnerConfig& config) {
+  const std::unique_ptr<StepMemory> counted = StepMemory::count(memory);
+  return counted->device_bytes() +
+         StepScratch::device_bytes(scratch_config(model, *counted, config));
+}
+
+}  // namespace foretoken

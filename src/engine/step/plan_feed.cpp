@@ -1,0 +1,120 @@
+#include "engine/step/plan_feed.h"
+
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+#include "kernels/plan_layout.h"
+#include "kernels/step/plan_check.h"
+
+namespace foretoken {
+namespace {
+
+// Calls part(pointer, count) for each list of a plan.
+template <class Part>
+void for_each_part(const PlanHeader& plan, const PlanView& view, const Part& part) {
+  part(view.spans, plan.num_spans);
+  part(view.inits, plan.num_inits);
+  part(view.block_updates, plan.num_block_updates);
+  part(view.tokens, plan.num_tokens);
+  part(view.words, plan.num_words);
+}
+
+template <class T>
+size_t bytes_of(const T*, int32_t count) {
+  return sizeof(T) * static_cast<size_t>(count);
+}
+
+std::string text_of(uint64_t step) { return "the plan of step " + std::to_string(step); }
+
+}  // namespace
+
+size_t live_plan_bytes(const PlanHeader& plan) {
+  size_t bytes = 0;
+  for_each_part(plan, PlanView{},
+                [&](const auto* list, int32_t count) { bytes += bytes_of(list, count); });
+  return bytes;
+}
+
+size_t most_plan_bytes(const PlanLimits& limits) {
+  return live_plan_bytes({.step = 0,
+                          .num_spans = limits.max_spans,
+                          .num_inits = limits.max_spans,
+                          .num_block_updates = limits.max_block_updates,
+                          .num_tokens = limits.max_tokens,
+                          .num_words = limits.max_words});
+}
+
+void pack_plan(const PlanView& entry, std::span<std::byte> packed) {
+  FT_CHECK(packed.size() == live_plan_bytes(*entry.header));
+  std::byte* to = packed.data();
+  for_each_part(*entry.header, entry, [&](const auto* list, int32_t count) {
+    if (count > 0) std::memcpy(to, list, bytes_of(list, count));
+    to += bytes_of(list, count);
+  });
+}
+
+Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
+                   const PlanLimits& limits, const PlanView& entry) {
+  if (!is_valid_header(plan, limits) || packed.size() != live_plan_bytes(plan)) {
+    return internal_error(text_of(plan.step) +
+                          " exceeds this rank's limits; start all ranks with one configuration");
+  }
+  const std::byte* from = packed.data();
+  for_each_part(plan, entry, [&](auto* list, int32_t count) {
+    if (count > 0) std::memcpy(list, from, bytes_of(list, count));
+    from += bytes_of(list, count);
+  });
+  *entry.header = plan;
+  return {};
+}
+
+PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits) : ranks_(ranks) {
+  message_.reserve(sizeof(PlanMessage) + most_plan_bytes(limits));
+}
+
+Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& entry) {
+  const size_t num_bytes = live_plan_bytes(*entry.header);
+  const PlanMessage header{step, num_bytes, PlanMessage::Kind::kBegin, shape, *entry.header};
+  message_.resize(sizeof header + num_bytes);
+  std::memcpy(message_.data(), &header, sizeof header);
+  pack_plan(entry, std::span(message_).subspan(sizeof header));
+  return send_to(ranks_.size(), message_);
+}
+
+Status PlanFeed::finish(uint64_t step, const StepShape& shape) {
+  const PlanMessage message{step, 0, PlanMessage::Kind::kFinish, shape, {}};
+  return send_to(ranks_.num_last_stage(), std::as_bytes(std::span(&message, 1)));
+}
+
+Status PlanFeed::end() {
+  PlanMessage last;
+  last.kind = PlanMessage::Kind::kEnd;
+  return send_to(ranks_.size(), std::as_bytes(std::span(&last, 1)));
+}
+
+Status PlanFeed::fail(const Status& why) {
+  ranks_.abort(why);
+  const Status first = ranks_.plans().send(1, {}, "a step");
+  return first.ok() ? why : first;
+}
+
+Status PlanFeed::send_to(int end_rank, std::span<const std::byte> bytes) {
+  for (int peer = 1; peer < end_rank; ++peer) {
+    FT_RETURN_IF_ERROR(ranks_.plans().send(peer, bytes, "sending a plan"));
+  }
+  return {};
+}
+
+Status receive_plan(group::RankLink& link, ReceivedPlan* out) {
+  FT_RETURN_IF_ERROR(
+      link.receive(0, std::as_writable_bytes(std::span(&out->message, 1)), "waiting for a plan"));
+  const uint64_t num_bytes = out->message.num_bytes;
+  if (num_bytes > out->packed.size()) {
+    return internal_error(text_of(out->message.step) +
+                          " exceeds this rank's limits; start all ranks with one configuration");
+  }
+  return link.receive(0, std::span(out->packed).first(num_bytes), "receiving a plan");
+}
+
+}  // namespace foretoken

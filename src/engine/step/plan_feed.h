@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/step/ranks.h"
+#include "engine/step/step_shape.h"
+#include "group/rank_link.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// The plan of a step on its way to the other ranks: a header, then the live parts of the plan's
+// ring entry one after the other. All ranks run one build, so that structs travel as they are.
+struct PlanMessage {
+  enum class Kind : uint8_t { kBegin, kFinish, kEnd };  // of a step; of all steps
+
+  uint64_t step = 0;
+  uint64_t num_bytes = 0;  // that follow
+  Kind kind = Kind::kBegin;
+  StepShape shape;
+  PlanHeader plan{};
+};
+static_assert(std::is_trivially_copyable_v<PlanMessage>);
+
+// Bytes of the live parts of a plan.
+size_t live_plan_bytes(const PlanHeader& plan);
+// The most that there can be.
+size_t most_plan_bytes(const PlanLimits& limits);
+// To and from a ring entry; `packed` has live_plan_bytes. InvalidArgument when the counts exceed
+// the limits.
+void pack_plan(const PlanView& entry, std::span<std::byte> packed);
+Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
+                   const PlanLimits& limits, const PlanView& entry);
+
+// Rank 0's side: sends each plan to all other ranks while the device is at the steps before.
+// Engine thread.
+class PlanFeed {
+ public:
+  PlanFeed(Ranks& ranks, const PlanLimits& limits);
+
+  Status begin(uint64_t step, const StepShape& shape, const PlanView& entry);
+  // Of a step that the other ranks of the last stage have begun.
+  Status finish(uint64_t step, const StepShape& shape);
+  // There will be no more steps.
+  Status end();
+  // Ends the others with an error. The group's first one, which may be another rank's.
+  Status fail(const Status& why);
+
+ private:
+  Status send_to(int end_rank, std::span<const std::byte> bytes);
+
+  Ranks& ranks_;
+  std::vector<std::byte> message_;
+};
+
+// The other ranks' side.
+struct ReceivedPlan {
+  PlanMessage message;
+  std::vector<std::byte> packed;  // room for the largest plan; message.num_bytes of it are used
+};
+
+// Blocks until the next plan is there.
+Status receive_plan(group::RankLink& link, ReceivedPlan* out);
+
+}  // namespace foretoken

@@ -1,0 +1,127 @@
+#include "engine/step/rank_loop.h"
+
+#include <chrono>
+
+#include "base/log.h"
+#include "base/thread_role.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{50};
+
+}  // namespace
+
+RankLoop::RankLoop(const Parts& parts) : parts_(parts) {
+  for (ReceivedPlan& plan : plans_) plan.packed.resize(most_plan_bytes(parts.memory.limits()));
+}
+
+RankLoop::~RankLoop() {
+  {
+    std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_all();
+  if (receiver_.joinable()) receiver_.join();
+}
+
+Status RankLoop::run() {
+  receiver_ = std::thread([this] { receive_main(); });
+  const Status status = run_steps();
+  if (!status.ok()) parts_.ranks.abort(status);
+  return status;
+}
+
+void RankLoop::receive_main() {
+  set_thread_role(ThreadRole::kOther, "ft-plans");
+  for (bool more = true; more;) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stops_ || num_received_ - num_taken_ < kRoom; });
+    if (stops_) return;
+    ReceivedPlan& plan = plans_[num_received_ % kRoom];
+    lock.unlock();
+    const Status status = receive_plan(parts_.ranks.plans(), &plan);
+    lock.lock();
+    more = status.ok() && plan.message.kind != PlanMessage::Kind::kEnd;
+    if (status.ok()) {
+      ++num_received_;
+    } else {
+      receive_error_ = status;
+    }
+    lock.unlock();
+    changed_.notify_all();
+  }
+}
+
+Status RankLoop::run_steps() {
+  for (;;) {
+    FT_ASSIGN_OR_RETURN(const ReceivedPlan* plan, next());
+    const PlanMessage::Kind kind = plan->message.kind;
+    if (kind == PlanMessage::Kind::kBegin) FT_RETURN_IF_ERROR(begin_step(*plan));
+    if (kind == PlanMessage::Kind::kFinish) parts_.runner.finish(plan->message.shape);
+    {
+      std::lock_guard lock(mutex_);
+      ++num_taken_;
+    }
+    changed_.notify_all();
+    if (kind == PlanMessage::Kind::kEnd) return end();
+  }
+}
+
+Result<ReceivedPlan*> RankLoop::next() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kLookEvery,
+                        [&] { return num_received_ > num_taken_ || !receive_error_.ok(); });
+      if (num_received_ > num_taken_) return &plans_[num_taken_ % kRoom];
+      if (!receive_error_.ok()) return receive_error_;
+    }
+    FT_RETURN_IF_ERROR(look_at_queue());
+  }
+}
+
+// Waits for nothing: every step has been published for step number 0.
+Status RankLoop::look_at_queue() {
+  return parts_.queue.wait(parts_.memory.published, 0, std::chrono::milliseconds(0));
+}
+
+Status RankLoop::end() {
+  FT_RETURN_IF_ERROR(parts_.queue.drain());
+  if (parts_.ranks.stages().is_last()) return {};
+  note_stages(num_begun_);
+  FT_LOG(debug, "rank {}, stage {}: {}", parts_.ranks.rank(), parts_.ranks.stages().rank,
+         stage_clock_.text());
+  return {};
+}
+
+// Steps before `end_step` are published, and their stamps still there.
+void RankLoop::note_stages(uint64_t end_step) {
+  while (static_cast<uint64_t>(stage_clock_.num_steps()) < end_step) {
+    stage_clock_.note_step(parts_.memory.stamps[stage_clock_.num_steps() % kStepRingSize]);
+  }
+}
+
+// Rank 0 has published what still used the ring entry, and so read this rank's part of it; what
+// this rank itself still reads of it is waited for.
+Status RankLoop::begin_step(const ReceivedPlan& plan) {
+  const PlanMessage& message = plan.message;
+  if (message.step + 1 >= kStepRingSize) {
+    const uint64_t wanted = message.step + 2 - kStepRingSize;
+    for (;;) {
+      const Status status = parts_.queue.wait(parts_.memory.published, wanted, kLookEvery);
+      if (status.ok()) break;
+      if (status.code() != StatusCode::kAborted) return status;
+      std::lock_guard lock(mutex_);
+      if (!receive_error_.ok()) return receive_error_;
+    }
+    note_stages(wanted);
+  }
+  FT_RETURN_IF_ERROR(unpack_plan(message.plan, std::span(plan.packed).first(message.num_bytes),
+                                 parts_.memory.limits(), parts_.runner.entry(message.step)));
+  parts_.runner.begin(message.step, message.shape);
+  num_begun_ = message.step + 1;
+  return {};
+}
+
+}  // namespace foretoken

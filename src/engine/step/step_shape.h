@@ -1,0 +1,70 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "engine/step/graph_mode.h"
+#include "kernels/attention/attention.h"
+#include "sched/step_plan.h"
+
+namespace foretoken {
+
+// Which part of a step a stage runs at once (Stages). The last stage begins a step when the first
+// one can have its rows, and finishes it when the hidden states come back.
+enum class StepPart : uint8_t { kWhole, kBegin, kFinish };
+
+// The bounds that the ops of a step are enqueued with; a graph serves every step of its shape.
+struct StepShape {
+  int max_rows = 0;       // token rows
+  uint32_t features = 0;  // StepFeature bits
+  StepLaunch launch = StepLaunch::kOps;
+  RunLengths runs = RunLengths::kShort;
+  StepPart part = StepPart::kWhole;
+  // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
+  std::array<DraftShape, kMaxDrafters> drafts{};
+  bool operator==(const StepShape&) const = default;
+};
+
+// Of a plan whose spans are scheduled; never kUnknown.
+RunLengths runs_of(const StepPlan& plan);
+
+struct StepShapeHash {
+  size_t operator()(const StepShape& shape) const;
+};
+
+// Rounds the bounds of plans up, so that few graphs serve all steps: rows to the sizes of the
+// configuration or to powers of two, 192 and 384, other bounds to powers of two, at most their
+// largest values.
+class StepShapes {
+ public:
+  StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
+             const std::vector<Drafter*>& drafters, const GraphConfig& graphs = {});
+
+  StepShape of(const StepPlan& plan) const;
+  DraftShape of(const DraftUse& use, const DrafterTraits& traits) const;
+  // Of steps in which 1, 2, 4, ... sequences decode with all drafts of one drafter, and there are
+  // enough rows for that.
+  std::vector<StepShape> of_decoding(int drafter) const;
+  // Those that are recorded at start: plain sampling for each number of rows, and `of_decoding` of
+  // each drafter.
+  std::vector<StepShape> usual() const;
+  // The configured sizes, and above them powers of two, 192 and 384 up to max_rows.
+  const std::vector<int>& row_buckets() const { return row_buckets_; }
+
+ private:
+  int row_bucket(int rows) const;
+  StepLaunch launch_of(int rows, bool decodes) const;
+  int most_decoding_rows() const;
+
+  const GraphMode mode_;
+  int most_graph_rows_;
+  const int max_rows_;
+  const int max_spans_;
+  const int max_catch_up_rows_;
+  std::vector<DrafterTraits> traits_;
+  std::vector<int> row_buckets_;
+};
+
+}  // namespace foretoken

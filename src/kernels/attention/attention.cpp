@@ -1,0 +1,72 @@
+#include "kernels/attention/attention.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/check.h"
+#include "kernels/op_view.h"
+
+namespace foretoken {
+
+void attention(Queue& queue, const AttentionArgs& args) {
+  FT_CHECK(args.counts != nullptr && args.q != nullptr && args.out != nullptr);
+  FT_CHECK(args.positions != nullptr && args.row_slot != nullptr);
+  FT_CHECK(args.block_tables != nullptr && args.max_blocks > 0 && args.max_rows > 0);
+  FT_CHECK(args.kv.k != nullptr && args.kv.v != nullptr && args.kv.block_size > 0);
+  FT_CHECK(args.kv.head_dim > 0 && args.kv.head_dim <= kMaxHeadDim);
+  FT_CHECK(args.kv.num_kv_heads > 0 && args.num_heads > 0);
+  FT_CHECK(args.num_heads % args.kv.num_kv_heads == 0 && args.window >= 0);
+  FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
+  FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
+  queue.launch(args);
+}
+
+namespace {
+
+// Positions that a row sees.
+struct Seen {
+  int begin = 0;
+  int end = 0;
+  int64_t count() const { return std::max(end - begin, 0); }
+};
+
+Seen seen_by(const AttentionArgs& a, int position) {
+  const int oldest = a.window > 0 ? position + 1 - a.window : 0;
+  return {std::max(std::min(a.kv_begin, position), oldest), position + 1};
+}
+
+}  // namespace
+
+template <>
+struct Costs<AttentionArgs> {
+  static LiveRowsPlace place(const AttentionArgs& a) { return {a.counts, a.positions, a.row_slot}; }
+  // The rows of a sequence share what they see.
+  static OpCost cost(const AttentionArgs& a, const LiveRows& live) {
+    const int64_t num_rows = live_count(live, RowKind::kToken, 0, a.max_rows);
+    std::map<int32_t, Seen> of_slot;
+    int64_t products = 0;
+    for (int64_t row = 0; row < num_rows; ++row) {
+      const auto at = static_cast<size_t>(row);
+      const Seen seen = seen_by(a, live.positions.at(at));
+      const auto [found, is_new] = of_slot.try_emplace(live.row_slot.at(at), seen);
+      found->second.begin = std::min(found->second.begin, seen.begin);
+      found->second.end = std::max(found->second.end, seen.end);
+      products += seen.count();
+    }
+    int64_t entries = 0;
+    for (const auto& [slot, seen] : of_slot) entries += seen.count();
+    const int64_t q = int64_t{a.num_heads} * a.kv.head_dim;
+    return {.kv_bytes = entries * 2 * a.kv.num_kv_heads * kv_entry_bytes(a.kv),
+            .row_bytes = 2 * num_rows * q * size_of(a.kv.dtype),
+            .flops = 4 * products * q};
+  }
+  static std::string shape(const AttentionArgs& a) {
+    return sizes_text(a.num_heads, a.kv.head_dim) + " over " + std::to_string(a.kv.num_kv_heads) +
+           (a.window > 0 ? ", window " + std::to_string(a.window) : "");
+  }
+};
+
+OpView attention_view() { return counted_view<AttentionArgs>(); }
+
+}  // namespace foretoken

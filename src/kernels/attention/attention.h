@@ -1,0 +1,65 @@
+#pragma once
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/attention/attention_splits.h"
+#include "kernels/attention/rope_kv.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// What is known about the runs of a step: rows of one sequence at consecutive positions, side by
+// side. It chooses kernels and never changes a value.
+enum class RunLengths : int32_t {
+  kUnknown,
+  kShort,  // at most kShortRun rows each: every sequence decodes
+  kLong,   // there may be longer ones: prompts
+  kFar,    // the same, behind kFarBehind positions or more that they see
+};
+inline constexpr int kShortRun = 32;
+inline constexpr int kFarBehind = 1024;
+
+// Paged attention with a length of its own for each row: row r sees KV positions
+// [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]].
+// Query head h reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
+//   score = scale * (q . k), or with a softcap  softcap * tanh(scale * (q . k) / softcap).
+// Entries of the block table that hold no visible position are not read.
+// Causality comes from the position alone; it is never inferred from the number of rows.
+// counts, positions, row_slot and block_tables are read before the op ahead in the queue has ended:
+// an op that writes them must lie before the last rope_kv, or be a copy. The workspace may be
+// written as early: between two attentions that share it lies a rope_kv.
+struct AttentionArgs {
+  static constexpr Op kOp = Op::kAttention;
+  static constexpr int kSyncRows = 1024;
+  const StepCounts* counts;
+  const void* q;                // [max_rows, num_heads * head_dim] of kv.dtype
+  void* out;                    // the same shape and type
+  const int32_t* positions;     // [max_rows]
+  const int32_t* row_slot;      // [max_rows]
+  const int32_t* block_tables;  // [slots, max_blocks]
+  float* workspace;             // workspace_floats floats for partial results; may be unused
+  int64_t workspace_floats;
+  // [min(max_rows, kSyncRows), num_heads], or null. Zero before the first op that is given it and
+  // after each; for one op at a time.
+  uint32_t* sync = nullptr;
+  KvLayer kv;
+  int32_t max_blocks;
+  int32_t max_rows;
+  int32_t num_heads;
+  int32_t window;        // 0: unlimited
+  float scale;           // usually 1 / sqrt(head_dim)
+  float softcap = 0;     // 0: off
+  int32_t kv_begin = 0;  // first KV position that exists
+  RunLengths runs = RunLengths::kUnknown;
+  // The attention ahead in the queue differs in q, out and the layer of kv alone, and nothing else
+  // has changed: what it found out about the rows, and left in the workspace, still holds. That is
+  // read before the op ahead has ended, too: a rope_kv lies between the two.
+  bool repeats = false;
+  // A row's sums may be formed in an order that depends on the length of its run and on max_rows: a
+  // device may give long runs to a kernel of a library (Device::has_any_order_attention).
+  bool any_order = false;
+};
+
+void attention(Queue& queue, const AttentionArgs& args);
+
+}  // namespace foretoken

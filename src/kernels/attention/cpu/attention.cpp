@@ -1,0 +1,242 @@
+#include "kernels/attention/attention.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/attention/cpu/attention_int8.h"
+#include "kernels/attention/cpu/attention_tile.h"
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/sample_math.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr int kHeadsAtOnce = 8;  // query heads of one KV head that share its loads
+
+// Softmax state of the query heads in work: acc / sum is the attention so far, relative to max.
+struct HeadState {
+  float q[kHeadsAtOnce][kMaxHeadDim];
+  float acc[kHeadsAtOnce][kMaxHeadDim];
+  float max[kHeadsAtOnce];
+  float sum[kHeadsAtOnce];
+  float scores[kHeadsAtOnce][kAttentionSplit];
+};
+
+// KV positions [begin, end) of one row and KV head, inside one split.
+struct Split {
+  const int32_t* table;
+  int32_t kv_head;
+  int32_t begin;
+  int32_t end;
+};
+
+// The entries of positions [pos, pos + count), which lie in one block and hence side by side.
+template <class T>
+struct Run {
+  const T* first;
+  int count;
+};
+
+template <class T>
+FT_INLINE Run<T> run_at(const KvLayer& kv, const void* cache, const Split& split, int pos) {
+  const int64_t block = split.table[pos / kv.block_size];
+  const int offset = pos % kv.block_size;
+  const int64_t row = (block * kv.num_kv_heads + split.kv_head) * kv.block_size + offset;
+  const int left = kv.block_size - offset;
+  return {static_cast<const T*>(cache) + row * kv.head_dim,
+          left < split.end - pos ? left : split.end - pos};
+}
+
+template <class T>
+FT_INLINE float dot(const float* q, const T* k, int n) {
+  Lanes sum = {};
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes a, b;
+    load(a, q + i);
+    load(b, k + i);
+    sum += a * b;
+  }
+  float total = sum_lanes(sum);
+  for (; i < n; ++i) total += q[i] * load_one(k + i);
+  return total;
+}
+
+template <class T>
+FT_INLINE void score_split(const AttentionArgs& a, const Split& split, int heads, HeadState& s) {
+  for (int pos = split.begin; pos < split.end;) {
+    const Run<T> run = run_at<T>(a.kv, a.kv.k, split, pos);
+    for (int i = 0; i < run.count; ++i) {
+      const T* k = run.first + i * a.kv.head_dim;
+      for (int h = 0; h < heads; ++h) {
+        s.scores[h][pos + i - split.begin] = dot(s.q[h], k, a.kv.head_dim) * a.scale;
+      }
+    }
+    pos += run.count;
+  }
+}
+
+// Turns scores into exponentials relative to the split's maximum; returns that and their sum.
+FT_INLINE void exponentiate(float* scores, int count, float& max, float& sum) {
+  max = scores[0];
+  for (int j = 1; j < count; ++j) max = scores[j] > max ? scores[j] : max;
+  int i = 0;
+  for (; i + kOctet <= count; i += kOctet) {
+    Octet octet;
+    load(octet, scores + i);
+    exp_nonpositive(octet, octet - max);
+    store(scores + i, octet);
+  }
+  for (; i < count; ++i) scores[i] = sample_math::exp_nonpositive(scores[i] - max);
+  sum = 0;
+  for (i = 0; i < count; ++i) sum += scores[i];
+}
+
+// out[d, d + kVectors * kLanes) = sum of weights * v over the split, positions in order.
+template <int kVectors, class T>
+FT_INLINE void weigh_columns(const AttentionArgs& a, const Split& split, const float* weights,
+                             int d, float* out) {
+  Lanes sum[kVectors] = {};
+  for (int pos = split.begin; pos < split.end;) {
+    const Run<T> run = run_at<T>(a.kv, a.kv.v, split, pos);
+    for (int i = 0; i < run.count; ++i) {
+      const T* v = run.first + i * a.kv.head_dim + d;
+      const float weight = weights[pos + i - split.begin];
+      for (int j = 0; j < kVectors; ++j) {
+        Lanes value;
+        load(value, v + j * kLanes);
+        sum[j] += value * weight;
+      }
+    }
+    pos += run.count;
+  }
+  for (int j = 0; j < kVectors; ++j) store(out + d + j * kLanes, sum[j]);
+}
+
+template <class T>
+FT_INLINE void weigh_column(const AttentionArgs& a, const Split& split, const float* weights, int d,
+                            float* out) {
+  out[d] = 0;
+  for (int pos = split.begin; pos < split.end;) {
+    const Run<T> run = run_at<T>(a.kv, a.kv.v, split, pos);
+    for (int i = 0; i < run.count; ++i) {
+      out[d] += load_one(run.first + i * a.kv.head_dim + d) * weights[pos + i - split.begin];
+    }
+    pos += run.count;
+  }
+}
+
+template <class T>
+FT_INLINE void weigh_values(const AttentionArgs& a, const Split& split, const float* weights,
+                            float* out) {
+  const int dim = a.kv.head_dim;
+  int d = 0;
+  for (; d + 4 * kLanes <= dim; d += 4 * kLanes) weigh_columns<4, T>(a, split, weights, d, out);
+  for (; d + kLanes <= dim; d += kLanes) weigh_columns<1, T>(a, split, weights, d, out);
+  for (; d < dim; ++d) weigh_column<T>(a, split, weights, d, out);
+}
+
+template <class T>
+FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, int h, HeadState& s) {
+  float part[kMaxHeadDim];
+  float max, sum;
+  if (a.softcap > 0) soft_cap_all(s.scores[h], a.softcap, split.end - split.begin);
+  exponentiate(s.scores[h], split.end - split.begin, max, sum);
+  weigh_values<T>(a, split, s.scores[h], part);
+  const float new_max = max > s.max[h] ? max : s.max[h];
+  const float keep = sample_math::exp_nonpositive(s.max[h] - new_max);
+  const float take = sample_math::exp_nonpositive(max - new_max);
+  for (int d = 0; d < a.kv.head_dim; ++d) s.acc[h][d] = s.acc[h][d] * keep + part[d] * take;
+  s.sum[h] = s.sum[h] * keep + sum * take;
+  s.max[h] = new_max;
+}
+
+template <class T>
+FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
+  HeadState s;
+  const int dim = a.kv.head_dim;
+  const int64_t at = (row * a.num_heads + first) * dim;
+  for (int h = 0; h < heads; ++h) {
+    const T* q = static_cast<const T*>(a.q) + at + h * dim;
+    for (int d = 0; d < dim; ++d) s.q[h][d] = load_one(q + d);
+    for (int d = 0; d < dim; ++d) s.acc[h][d] = 0;
+    s.max[h] = -std::numeric_limits<float>::infinity();
+    s.sum[h] = 0;
+  }
+  const int end = a.positions[row] + 1;
+  const int oldest = std::min(a.kv_begin, end - 1);
+  const int begin = a.window > 0 && end - a.window > oldest ? end - a.window : oldest;
+  const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
+  for (int pos = begin; pos < end;) {
+    const int split_end = (pos / kAttentionSplit + 1) * kAttentionSplit;
+    const Split split{table, kv_head, pos, split_end < end ? split_end : end};
+    score_split<T>(a, split, heads, s);
+    for (int h = 0; h < heads; ++h) merge_split<T>(a, split, h, s);
+    pos = split.end;
+  }
+  for (int h = 0; h < heads; ++h) {
+    T* out = static_cast<T*>(a.out) + at + h * dim;
+    for (int d = 0; d < dim; ++d) store_one(out + d, s.acc[h][d] / s.sum[h]);
+  }
+}
+
+FT_HOT void attend_f32(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
+  attend<float>(a, row, kv_head, first, heads);
+}
+FT_HOT void attend_bf16(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                        int heads) {
+  attend<uint16_t>(a, row, kv_head, first, heads);
+}
+
+// Whether a row continues the tile of the row before it. Tiles end at multiples of `most` rows and
+// where another run of one sequence's positions begins.
+bool continues_tile(const AttentionArgs& a, int64_t row, int most) {
+  return row % most != 0 && a.row_slot[row] == a.row_slot[row - 1] &&
+         a.positions[row] == a.positions[row - 1] + 1;
+}
+
+template <class Attend>
+void attend_tiles(const AttentionArgs& a, int rows, CpuPool& pool, Attend&& attend_one) {
+  const int group = a.num_heads / a.kv.num_kv_heads;
+  const int heads = std::min(group, kMostTileQueries);
+  const int most = kMostTileQueries / heads;
+  pool.parallel_for(int64_t{rows} * a.kv.num_kv_heads, [&](int64_t index, int) {
+    const int64_t row = index / a.kv.num_kv_heads;
+    if (continues_tile(a, row, most)) return;
+    int count = 1;
+    while (row + count < rows && continues_tile(a, row + count, most)) ++count;
+    const auto kv_head = static_cast<int32_t>(index % a.kv.num_kv_heads);
+    for (int h = 0; h < group; h += heads) {
+      attend_one({row, count, kv_head, kv_head * group + h, std::min(heads, group - h)});
+    }
+  });
+}
+
+}  // namespace
+
+void attention(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const AttentionArgs*>(args);
+  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  if (a.kv.format == KvFormat::kInt8) {
+    const Int8Kernels& kernels = int8_kernels().front();
+    return attend_tiles(a, rows, pool,
+                        [&](const AttentionTile& tile) { attend_int8_tile(kernels, a, tile); });
+  }
+  if (has_attention_tiles(a.kv)) {
+    return attend_tiles(a, rows, pool, [&](const AttentionTile& tile) { attend_tile(a, tile); });
+  }
+  const int group = a.num_heads / a.kv.num_kv_heads;
+  const auto run = a.kv.dtype == DType::kF32 ? attend_f32 : attend_bf16;
+  pool.parallel_for(int64_t{rows} * a.kv.num_kv_heads, [&](int64_t index, int) {
+    const int64_t row = index / a.kv.num_kv_heads;
+    const auto kv_head = static_cast<int32_t>(index % a.kv.num_kv_heads);
+    for (int h = 0; h < group; h += kHeadsAtOnce) {
+      run(a, row, kv_head, kv_head * group + h, std::min(kHeadsAtOnce, group - h));
+    }
+  });
+}
+
+}  // namespace foretoken::cpu

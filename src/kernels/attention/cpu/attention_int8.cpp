@@ -1,0 +1,223 @@
+#include "kernels/attention/cpu/attention_int8.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/attention/cpu/int8_entry.h"
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/thread_scratch.h"
+#include "kernels/sample_math.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr float kMostQueryCode = 32767.0f;
+
+// Of the tile: its queries and what was summed so far. Of the split at work: its entries, their
+// scales, and of each query dots, then softmax weights, then the sums.
+struct Scratch {
+  alignas(64) int16_t queries[kMostTileQueries * kMaxHeadDim];
+  alignas(64) float acc[kMostTileQueries * kMaxHeadDim];
+  float query_scale[kMostTileQueries];
+  float max[kMostTileQueries];
+  float sum[kMostTileQueries];
+  const int8_t* keys[kAttentionSplit];
+  const int8_t* values[kAttentionSplit];
+  alignas(64) float key_scale[kAttentionSplit];
+  alignas(64) float value_scale[kAttentionSplit];
+  alignas(64) int32_t dots[kMostTileQueries * kAttentionSplit];
+  alignas(64) float weights[kMostTileQueries * kAttentionSplit];
+  alignas(64) float part[kMostTileQueries * kMaxHeadDim];
+};
+
+// Positions [begin, end), which lie in one split.
+struct Split {
+  const int32_t* table;
+  int begin;
+  int end;
+};
+
+template <class T>
+FT_INLINE void begin_query(const T* from, int dim, int query, Scratch& s) {
+  float x[kMaxHeadDim];
+  for (int d = 0; d < dim; ++d) x[d] = load_one(from + d);
+  const CodeScale found = code_scale(x, dim, kMostQueryCode);
+  store_codes(x, dim, found.inverse, s.queries + query * dim);
+  s.query_scale[query] = found.scale;
+  for (int d = 0; d < dim; ++d) s.acc[query * dim + d] = 0;
+  s.max[query] = -std::numeric_limits<float>::infinity();
+  s.sum[query] = 0;
+}
+
+template <class T>
+FT_INLINE void begin_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
+  for (int q = 0; q < tile.rows * tile.heads; ++q) {
+    const int64_t row = tile.first_row + q / tile.heads;
+    const int64_t head = row * a.num_heads + tile.first_head + q % tile.heads;
+    begin_query(static_cast<const T*>(a.q) + head * a.kv.head_dim, a.kv.head_dim, q, s);
+  }
+}
+
+FT_HOT void begin_tile_f32(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
+  begin_tile<float>(a, tile, s);
+}
+FT_HOT void begin_tile_bf16(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
+  begin_tile<uint16_t>(a, tile, s);
+}
+
+void find_entries(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
+  const int64_t bytes = kv_entry_bytes(kv);
+  for (int pos = split.begin; pos < split.end; ++pos) {
+    const int64_t block = split.table[pos / kv.block_size];
+    const int64_t index = (block * kv.num_kv_heads + kv_head) * kv.block_size + pos % kv.block_size;
+    const int i = pos - split.begin;
+    s.keys[i] = static_cast<const int8_t*>(kv.k) + index * bytes;
+    s.values[i] = static_cast<const int8_t*>(kv.v) + index * bytes;
+    s.key_scale[i] = int8_entry_scale(s.keys[i], kv.head_dim);
+    s.value_scale[i] = int8_entry_scale(s.values[i], kv.head_dim);
+  }
+}
+
+FT_INLINE float highest_of(const float* scores, int count) {
+  float max = scores[0];
+  int i = 0;
+  if (count >= kOctet) {
+    Octet highest;
+    load(highest, scores);
+    for (i = kOctet; i + kOctet <= count; i += kOctet) {
+      Octet octet;
+      load(octet, scores + i);
+      highest = octet > highest ? octet : highest;
+    }
+    for (int lane = 0; lane < kOctet; ++lane) max = highest[lane] > max ? highest[lane] : max;
+  }
+  for (; i < count; ++i) max = scores[i] > max ? scores[i] : max;
+  return max;
+}
+
+// Turns scores into exponentials relative to `max`. Returns their sum, whose order depends on the
+// number of scores alone.
+FT_INLINE float exponentiate(float* scores, int count, float max) {
+  Octet sums = {};
+  int i = 0;
+  for (; i + kOctet <= count; i += kOctet) {
+    Octet octet;
+    load(octet, scores + i);
+    exp_nonpositive(octet, octet - max);
+    store(scores + i, octet);
+    sums += octet;
+  }
+  float sum = 0;
+  for (int lane = 0; lane < kOctet; ++lane) sum += sums[lane];
+  for (; i < count; ++i) {
+    scores[i] = sample_math::exp_nonpositive(scores[i] - max);
+    sum += scores[i];
+  }
+  return sum;
+}
+
+struct SoftSums {
+  float max;
+  float sum;
+};
+
+// From dots to weights of the codes of the `count` values that a query sees.
+FT_HOT void soften(const int32_t* dots, const float* key_scale, const float* value_scale, int count,
+                   float scale, float softcap, float* weights, SoftSums& soft) {
+  for (int i = 0; i < count; ++i) {
+    weights[i] = static_cast<float>(dots[i]) * key_scale[i] * scale;
+  }
+  if (softcap > 0) soft_cap_all(weights, softcap, count);
+  soft.max = highest_of(weights, count);
+  soft.sum = exponentiate(weights, count, soft.max);
+  for (int i = 0; i < count; ++i) weights[i] *= value_scale[i];
+}
+
+FT_HOT void merge_part(float* acc, const float* part, float keep, float take, int dim) {
+  for (int d = 0; d < dim; ++d) acc[d] = acc[d] * keep + part[d] * take;
+}
+
+// A query that sees nothing of the split has a sum of zero. Codes are finite, so that weights of
+// zero hide what a query does not see.
+void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split& split,
+                  SoftSums* soft, Scratch& s) {
+  const int count = split.end - split.begin;
+  for (int q = 0; q < tile.rows * tile.heads; ++q) {
+    const SeenPositions seen = seen_by(a, tile.first_row + q / tile.heads);
+    const int begin = std::clamp(seen.begin - split.begin, 0, count);
+    const int end = std::clamp(seen.end - split.begin, begin, count);
+    float* weights = s.weights + q * kAttentionSplit;
+    std::fill(weights, weights + begin, 0.0f);
+    std::fill(weights + end, weights + count, 0.0f);
+    soft[q] = {0, 0};
+    if (begin == end) continue;
+    soften(s.dots + q * kAttentionSplit + begin, s.key_scale + begin, s.value_scale + begin,
+           end - begin, s.query_scale[q] * a.scale, a.softcap, weights + begin, soft[q]);
+  }
+}
+
+void merge_split(const SoftSums* soft, int queries, int dim, Scratch& s) {
+  for (int q = 0; q < queries; ++q) {
+    if (soft[q].sum == 0) continue;
+    const float max = std::max(s.max[q], soft[q].max);
+    const float keep = sample_math::exp_nonpositive(s.max[q] - max);
+    const float take = sample_math::exp_nonpositive(soft[q].max - max);
+    merge_part(s.acc + q * dim, s.part + q * dim, keep, take, dim);
+    s.sum[q] = s.sum[q] * keep + soft[q].sum * take;
+    s.max[q] = max;
+  }
+}
+
+void attend_split(const Int8Kernels& kernels, const AttentionArgs& a, const AttentionTile& tile,
+                  const Split& split, Scratch& s) {
+  const int count = split.end - split.begin, dim = a.kv.head_dim;
+  const int queries = tile.rows * tile.heads;
+  SoftSums soft[kMostTileQueries];
+  find_entries(a.kv, split, tile.kv_head, s);
+  kernels.score({s.keys, count, dim}, {s.queries, dim, s.dots, kAttentionSplit, queries});
+  soften_split(a, tile, split, soft, s);
+  kernels.weigh({s.values, count, dim}, {s.weights, kAttentionSplit, s.part, dim, queries});
+  merge_split(soft, queries, dim, s);
+}
+
+template <class T>
+FT_INLINE void divide_row(const float* acc, float sum, int dim, T* out) {
+  for (int d = 0; d < dim; ++d) store_one(out + d, acc[d] / sum);
+}
+
+FT_HOT void write_f32(const float* acc, float sum, int dim, float* out) {
+  divide_row(acc, sum, dim, out);
+}
+FT_HOT void write_bf16(const float* acc, float sum, int dim, uint16_t* out) {
+  divide_row(acc, sum, dim, out);
+}
+
+}  // namespace
+
+void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
+                      const AttentionTile& tile) {
+  Scratch& s = thread_scratch<Scratch>();
+  const bool is_f32 = a.kv.dtype == DType::kF32;
+  is_f32 ? begin_tile_f32(a, tile, s) : begin_tile_bf16(a, tile, s);
+  const SeenPositions all = seen_by(a, tile);
+  const int32_t* table = a.block_tables + int64_t{a.row_slot[tile.first_row]} * a.max_blocks;
+  for (int pos = all.begin; pos < all.end;) {
+    const int end = std::min((pos / kAttentionSplit + 1) * kAttentionSplit, all.end);
+    attend_split(kernels, a, tile, {table, pos, end}, s);
+    pos = end;
+  }
+  const int dim = a.kv.head_dim;
+  for (int q = 0; q < tile.rows * tile.heads; ++q) {
+    const int64_t row = tile.first_row + q / tile.heads;
+    const int64_t at = (row * a.num_heads + tile.first_head + q % tile.heads) * dim;
+    const float* acc = s.acc + q * dim;
+    if (is_f32) {
+      write_f32(acc, s.sum[q], dim, static_cast<float*>(a.out) + at);
+    } else {
+      write_bf16(acc, s.sum[q], dim, static_cast<uint16_t*>(a.out) + at);
+    }
+  }
+}
+
+}  // namespace foretoken::cpu

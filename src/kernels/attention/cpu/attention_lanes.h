@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+
+namespace foretoken::cpu {
+
+// What attention in tiles needs beside products of bfloat16. For AVX-512 alone.
+
+inline constexpr int kKeysAtOnce = 16;
+
+// Packs the keys of 16 positions as the columns of a Bf16Block (kernels/gemm/cpu/bf16_kernels.h):
+// of each 32 of the `dim` elements, 16 vectors of 16 positions x 2 neighbours, `step_stride`
+// elements apart. A null pointer is a key of zeros. dim is a multiple of 32.
+void pack_keys(const uint16_t* const (&keys)[kKeysAtOnce], int dim, uint16_t* to,
+               int64_t step_stride);
+
+// Packs the values of two neighbouring positions, which are neighbours of k there: to[i] gets
+// elements 16 i .. 16 i + 15 of both as one vector, vectors `stride` elements apart. A null pointer
+// is a value of zeros. Returns whether all are finite. dim is a multiple of 16.
+bool pack_value_pair(const uint16_t* first, const uint16_t* second, int dim, uint16_t* to,
+                     int64_t stride);
+
+// The exponentials of scores [begin, end), relative to their maximum, as bfloat16; zero in the rest
+// of [from, to), which are multiples of 16. Returns the maximum and the sum of what was written,
+// in an order that depends on the positions alone.
+struct SoftWeights {
+  float max;
+  float sum;
+};
+SoftWeights soften(const float* scores, int begin, int end, int from, int to, uint16_t* weights);
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,217 @@
+#include "kernels/attention/cpu/attention_tile.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "device/cpu/cpu_isa.h"
+#include "kernels/attention/cpu/attention_lanes.h"
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/thread_scratch.h"
+#include "kernels/gemm/cpu/bf16_kernels.h"
+#include "kernels/sample_math.h"
+
+#if !defined(__x86_64__)
+namespace foretoken::cpu {
+bool has_attention_tiles(const KvLayer&) { return false; }
+void attend_tile(const AttentionArgs&, const AttentionTile&) { FT_CHECK(false); }
+}  // namespace foretoken::cpu
+#else
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr int kBlockCols = kBf16Tiles * kBf16Lanes;
+constexpr int64_t kTileElements = kBf16Step * kBf16Lanes;
+
+// What a tile needs: of the split at work, packed keys and values, scores and weights; of the tile,
+// the queries and what was summed so far.
+struct Scratch {
+  alignas(64) uint16_t queries[kMostTileQueries * kMaxHeadDim];
+  alignas(64) uint16_t keys[kAttentionSplit * kMaxHeadDim];
+  alignas(64) uint16_t values[kAttentionSplit * kMaxHeadDim];
+  alignas(64) uint16_t weights[kMostTileQueries * kAttentionSplit];
+  alignas(64) float scores[kMostTileQueries * kAttentionSplit];
+  alignas(64) float part[kMostTileQueries * kMaxHeadDim];
+  alignas(64) float acc[kMostTileQueries * kMaxHeadDim];
+  float max[kMostTileQueries];
+  float sum[kMostTileQueries];
+};
+
+// A split, and the part of it that some row of the tile sees, from its beginning on.
+struct Split {
+  const int32_t* table;
+  int base;
+  int begin;
+  int end;
+};
+
+const uint16_t* entry_at(const KvLayer& kv, const void* cache, const Split& split, int32_t kv_head,
+                         int offset) {
+  if (offset < split.begin || offset >= split.end) return nullptr;
+  const int pos = split.base + offset;
+  const int64_t block = split.table[pos / kv.block_size];
+  const int64_t row = (block * kv.num_kv_heads + kv_head) * kv.block_size + pos % kv.block_size;
+  return static_cast<const uint16_t*>(cache) + row * kv.head_dim;
+}
+
+// Blocks of 64 positions, each [head_dim / 32][its tiles].
+void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
+  for (int first = split.begin / kKeysAtOnce * kKeysAtOnce; first < split.end;
+       first += kKeysAtOnce) {
+    const uint16_t* keys[kKeysAtOnce];
+    for (int i = 0; i < kKeysAtOnce; ++i) keys[i] = entry_at(kv, kv.k, split, kv_head, first + i);
+    uint16_t* block = s.keys + first / kBlockCols * kBlockCols * kv.head_dim;
+    pack_keys(keys, kv.head_dim, block + first % kBlockCols / kBf16Lanes * kTileElements,
+              kBf16Tiles * kTileElements);
+  }
+}
+
+// Blocks of 64 elements, each [positions / 32][its tiles]; the last one may have fewer tiles.
+// Whether all are finite.
+bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
+  bool finite = true;
+  const int end = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
+  for (int pos = split.begin / kBf16Step * kBf16Step; pos < end; pos += 2) {
+    const uint16_t* first = entry_at(kv, kv.v, split, kv_head, pos);
+    const uint16_t* second = entry_at(kv, kv.v, split, kv_head, pos + 1);
+    for (int d = 0; d < kv.head_dim; d += kBlockCols) {
+      const int cols = std::min(kBlockCols, kv.head_dim - d);
+      uint16_t* to = s.values + d * kAttentionSplit + pos / kBf16Step * kBf16Step * cols +
+                     pos % kBf16Step * kBf16Lanes;
+      finite &= pack_value_pair(first != nullptr ? first + d : nullptr,
+                                second != nullptr ? second + d : nullptr, cols, to, kTileElements);
+    }
+  }
+  return finite;
+}
+
+void score_split(const KvLayer& kv, const Split& split, int queries, Scratch& s) {
+  for (int first = split.begin / kBlockCols * kBlockCols; first < split.end; first += kBlockCols) {
+    bf16_kernels().front().multiply(
+        {s.keys + first * kv.head_dim, kBlockCols, kv.head_dim / kBf16Step},
+        {s.queries, kv.head_dim, s.scores + first, kAttentionSplit, queries});
+  }
+}
+
+void weigh_split(const KvLayer& kv, const Split& split, int queries, Scratch& s) {
+  const int first = split.begin / kBf16Step, end = (split.end + kBf16Step - 1) / kBf16Step;
+  for (int d = 0; d < kv.head_dim; d += kBlockCols) {
+    const int cols = std::min(kBlockCols, kv.head_dim - d);
+    bf16_kernels().front().multiply(
+        {s.values + d * kAttentionSplit + first * kBf16Step * cols, cols, end - first},
+        {s.weights + first * kBf16Step, kAttentionSplit, s.part + d, kv.head_dim, queries});
+  }
+}
+
+FT_HOT void scale_scores(float* scores, float scale, float softcap, int count) {
+  for (int i = 0; i < count; ++i) scores[i] *= scale;
+  if (softcap > 0) soft_cap_all(scores, softcap, count);
+}
+
+FT_HOT void merge_part(float* acc, const float* part, float keep, float take, int dim) {
+  for (int d = 0; d < dim; ++d) acc[d] = acc[d] * keep + part[d] * take;
+}
+
+FT_HOT void write_out(const float* acc, float sum, uint16_t* out, int dim) {
+  for (int d = 0; d < dim; ++d) store_one(out + d, acc[d] / sum);
+}
+
+// What query `q` sees of the split, if anything.
+SeenPositions seen_of_split(const AttentionArgs& a, const AttentionTile& tile, const Split& split,
+                            int q) {
+  const SeenPositions seen = seen_by(a, tile.first_row + q / tile.heads);
+  return {std::max(seen.begin - split.base, 0), std::min(seen.end - split.base, kAttentionSplit)};
+}
+
+void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split& split,
+                  SoftWeights* soft, Scratch& s) {
+  const int from = split.begin / kBf16Step * kBf16Step;
+  const int to = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
+  for (int q = 0; q < tile.rows * tile.heads; ++q) {
+    const SeenPositions seen = seen_of_split(a, tile, split, q);
+    float* scores = s.scores + q * kAttentionSplit;
+    uint16_t* weights = s.weights + q * kAttentionSplit;
+    if (seen.begin < seen.end) {
+      scale_scores(scores + from, a.scale, a.softcap, to - from);
+      soft[q] = soften(scores, seen.begin, seen.end, from, to, weights);
+    } else {
+      soft[q].sum = 0;
+      std::fill(weights + from, weights + to, uint16_t{0});
+    }
+  }
+}
+
+void merge_split(const SoftWeights* soft, int queries, int dim, Scratch& s) {
+  for (int q = 0; q < queries; ++q) {
+    if (soft[q].sum == 0) continue;
+    const float max = std::max(s.max[q], soft[q].max);
+    const float keep = sample_math::exp_nonpositive(s.max[q] - max);
+    const float take = sample_math::exp_nonpositive(soft[q].max - max);
+    merge_part(s.acc + q * dim, s.part + q * dim, keep, take, dim);
+    s.sum[q] = s.sum[q] * keep + soft[q].sum * take;
+    s.max[q] = max;
+  }
+}
+
+void begin_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
+  const int dim = a.kv.head_dim;
+  const auto* q = static_cast<const uint16_t*>(a.q);
+  for (int r = 0; r < tile.rows; ++r) {
+    const int64_t from = ((tile.first_row + r) * a.num_heads + tile.first_head) * dim;
+    std::copy_n(q + from, tile.heads * dim, s.queries + r * tile.heads * dim);
+  }
+  const int queries = tile.rows * tile.heads;
+  std::fill_n(s.acc, queries * dim, 0.0f);
+  std::fill_n(s.max, queries, -std::numeric_limits<float>::infinity());
+  std::fill_n(s.sum, queries, 0.0f);
+}
+
+// False: a value is not finite and would reach rows that do not see it.
+bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
+  const SeenPositions all = seen_by(a, tile);
+  const int32_t* table = a.block_tables + int64_t{a.row_slot[tile.first_row]} * a.max_blocks;
+  const int queries = tile.rows * tile.heads;
+  SoftWeights soft[kMostTileQueries];
+  for (int base = all.begin / kAttentionSplit * kAttentionSplit; base < all.end;
+       base += kAttentionSplit) {
+    const Split split{table, base, std::max(all.begin - base, 0),
+                      std::min(all.end - base, kAttentionSplit)};
+    pack_split_keys(a.kv, split, tile.kv_head, s);
+    if (!pack_split_values(a.kv, split, tile.kv_head, s) && tile.rows > 1) return false;
+    score_split(a.kv, split, queries, s);
+    soften_split(a, tile, split, soft, s);
+    weigh_split(a.kv, split, queries, s);
+    merge_split(soft, queries, a.kv.head_dim, s);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool has_attention_tiles(const KvLayer& kv) {
+  return kv.format == KvFormat::kPlain && kv.dtype == DType::kBF16 &&
+         kv.head_dim % kBf16Step == 0 && cpu_isa() >= CpuIsa::kAvx512;
+}
+
+void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
+  Scratch& s = thread_scratch<Scratch>();
+  begin_tile(a, tile, s);
+  if (!sum_tile(a, tile, s)) {
+    for (int r = 0; r < tile.rows; ++r) {
+      attend_tile(a, {tile.first_row + r, 1, tile.kv_head, tile.first_head, tile.heads});
+    }
+    return;
+  }
+  const int dim = a.kv.head_dim;
+  for (int q = 0; q < tile.rows * tile.heads; ++q) {
+    const int64_t row = tile.first_row + q / tile.heads;
+    const int64_t at = (row * a.num_heads + tile.first_head + q % tile.heads) * dim;
+    write_out(s.acc + q * dim, s.sum[q], static_cast<uint16_t*>(a.out) + at, dim);
+  }
+}
+
+}  // namespace foretoken::cpu
+#endif

@@ -1,0 +1,122 @@
+#include "kernels/attention/rope_kv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/attention/cpu/int8_entry.h"
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/rows.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// cos and sin of one position, shared by all heads of the row.
+struct Rotation {
+  float cos[kMaxHeadDim / 2];
+  float sin[kMaxHeadDim / 2];
+};
+
+FT_INLINE int rotated_pairs(const RopeKvArgs& a) {
+  return a.inv_freq == nullptr ? 0 : a.rotary_dim / 2;
+}
+
+template <class Out>
+FT_INLINE void rotate(const float* x, const Rotation& r, int half, int head_dim, Out* out) {
+  for (int i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[half + i];
+    store_one(out + i, a * r.cos[i] - b * r.sin[i]);
+    store_one(out + half + i, b * r.cos[i] + a * r.sin[i]);
+  }
+  for (int i = 2 * half; i < head_dim; ++i) store_one(out + i, x[i]);
+}
+
+// The head x, or its norm in `buffer`.
+FT_INLINE const float* normed_head(const float* x, const float* weight, float eps, int dim,
+                                   float* buffer) {
+  if (weight == nullptr) return x;
+  const float mean = sum_of_squares(x, dim) / static_cast<float>(dim);
+  const float factor = 1.0f / std::sqrt(mean + eps);
+  for (int i = 0; i < dim; ++i) buffer[i] = x[i] * factor * weight[i];
+  return buffer;
+}
+
+// Turns the head x into an entry of the cache: of type Entry, int8_t codes with their scale.
+template <class Entry>
+FT_INLINE void store_entry(const float* x, const Rotation& r, int half, int dim, void* to) {
+  if constexpr (std::is_same_v<Entry, int8_t>) {
+    float turned[kMaxHeadDim];
+    rotate(x, r, half, dim, turned);
+    store_int8_entry(turned, dim, static_cast<int8_t*>(to));
+  } else {
+    rotate(x, r, half, dim, static_cast<Entry*>(to));
+  }
+}
+
+template <class T, class Entry>
+FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  float buffer[kMaxHeadDim];
+  const int dim = a.kv.head_dim;
+  const int half = rotated_pairs(a);
+  const float* x = a.qkv + row * (a.num_heads + 2 * a.kv.num_kv_heads) * dim;
+  T* q = static_cast<T*>(a.q_out) + row * a.num_heads * dim;
+  for (int h = 0; h < a.num_heads; ++h, x += dim) {
+    const float* head = normed_head(x, a.q_norm, a.norm_eps, dim, buffer);
+    rotate(head, rotation, half, dim, q + h * dim);
+  }
+  const int64_t block = a.kv_slot[row] / a.kv.block_size;
+  const int64_t offset = a.kv_slot[row] % a.kv.block_size;
+  const auto entry = [&](void* cache, int h) {
+    const int64_t index = (block * a.kv.num_kv_heads + h) * a.kv.block_size + offset;
+    return static_cast<std::byte*>(cache) + index * kv_entry_bytes(a.kv);
+  };
+  for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
+    const float* head = normed_head(x, a.k_norm, a.norm_eps, dim, buffer);
+    store_entry<Entry>(head, rotation, half, dim, entry(a.kv.k, h));
+  }
+  for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
+    store_entry<Entry>(x, rotation, 0, dim, entry(a.kv.v, h));
+  }
+}
+
+FT_HOT void rope_row_f32(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<float, float>(a, rotation, row);
+}
+FT_HOT void rope_row_bf16(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<uint16_t, uint16_t>(a, rotation, row);
+}
+FT_HOT void rope_row_f32_int8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<float, int8_t>(a, rotation, row);
+}
+FT_HOT void rope_row_bf16_int8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<uint16_t, int8_t>(a, rotation, row);
+}
+
+auto row_function(const KvLayer& kv) {
+  const bool is_int8 = kv.format == KvFormat::kInt8;
+  if (kv.dtype == DType::kF32) return is_int8 ? rope_row_f32_int8 : rope_row_f32;
+  return is_int8 ? rope_row_bf16_int8 : rope_row_bf16;
+}
+
+}  // namespace
+
+void rope_kv(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const RopeKvArgs*>(args);
+  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  const int64_t cost = int64_t{a.num_heads + 2 * a.kv.num_kv_heads} * a.kv.head_dim;
+  const auto run = row_function(a.kv);
+  for_each_row(pool, rows, cost, [&](int64_t row) {
+    Rotation rotation;
+    const auto position = static_cast<float>(std::max(0, a.positions[row] + a.position_shift));
+    for (int i = 0; i < rotated_pairs(a); ++i) {
+      const float angle = position * a.inv_freq[i];
+      rotation.cos[i] = std::cos(angle) * a.scaling;
+      rotation.sin[i] = std::sin(angle) * a.scaling;
+    }
+    run(a, rotation, row);
+  });
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,132 @@
+#pragma once
+#include "kernels/attention/attention.h"
+#include "kernels/cuda/common.cuh"
+
+namespace foretoken::cuda {
+
+// Kernels by type and head size: tensor cores for bfloat16 with the head sizes of
+// `uses_tensor_cores`, plain float arithmetic for the rest.
+//
+// All reduce the KV positions of a split (AttentionSplits) to a partial result (highest score, sum
+// of weights, weighted sum of values) and merge the partial results in ascending order with
+// `merge_scales`. Schedules differ in which block computes a split and in where the partial results
+// wait: in registers or in the workspace. Every product, sum and merge is the same, so the bits
+// are, too.
+struct AttentionSchedule {
+  int num_parts;   // blocks that share the splits of a row; 1: no workspace
+  int max_splits;  // stride of the workspace
+};
+// The device knows which rows form runs of consecutive positions of a sequence; each kernel takes
+// its own. Rows of a run that share a block of launch_attention_short, at most:
+int attention_short_tokens(const AttentionArgs& args);
+// Runs of at most kLongRun rows.
+void launch_attention_short(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream);
+// Longer runs. With the asynchronous products of sm_90a, false where there are none for the head
+// size; with mma.sync for all.
+struct LongCut;
+bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream);
+// The blocks that it has without a cut.
+int attention_wgmma_blocks(const AttentionArgs& args);
+void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
+// Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
+// device, the head size or the block size does not allow it, and then nothing is launched.
+bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
+void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream);
+// Ends what launch_attention_short or launch_attention_plain left in the workspace.
+void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
+                            cudaStream_t stream);
+
+// Splits of the longest context that the block table allows.
+inline int most_splits(const AttentionArgs& args) {
+  return AttentionSplits::of(args.max_blocks * args.kv.block_size - 1) + 1;
+}
+
+// First KV position that a query at `position` sees.
+__device__ inline int first_visible(const AttentionArgs& args, int position) {
+  const int existing = min(args.kv_begin, position);
+  return args.window > 0 ? max(existing, position + 1 - args.window) : existing;
+}
+
+__device__ inline float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// tanh(x), relative error 5e-7 (Cephes' polynomial near 0).
+__device__ inline float tanh_approx(float x) {
+  const float z = __fmul_rn(x, x);
+  float p = fmaf(-5.70498872745e-3f, z, 2.06390887954e-2f);
+  p = fmaf(p, z, -5.37397155531e-2f);
+  p = fmaf(p, z, 1.33314422036e-1f);
+  p = fmaf(p, z, -3.33332819422e-1f);
+  const float near = fmaf(__fmul_rn(p, z), x, x);
+  const float e = exp2_approx(__fmul_rn(fabsf(x), -2.88539008177792681f));
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(__fadd_rn(1.0f, e)));
+  const float far = __fmul_rn(__fsub_rn(1.0f, e), inverse);
+  return fabsf(x) < 0.625f ? near : copysignf(far, x);
+}
+
+// How a product q . k becomes a score in units of log2 (weight = 2^(score - highest)): times
+// `scale`, and before that, with a soft cap, tanh(product * inner).
+struct Scoring {
+  bool capped;
+  float inner;
+  float scale;
+};
+__device__ inline Scoring scoring_of(const AttentionArgs& args) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  if (args.softcap == 0) return {false, 1.0f, __fmul_rn(args.scale, kLog2E)};
+  return {true, __fdiv_rn(args.scale, args.softcap), __fmul_rn(args.softcap, kLog2E)};
+}
+__device__ inline float capped(const Scoring& scoring, float product) {
+  return tanh_approx(__fmul_rn(product, scoring.inner));
+}
+
+// Factors for the running result and for the partial result that joins it.
+struct MergeScales {
+  float running;
+  float partial;
+  float highest;
+};
+__device__ inline MergeScales merge_scales(float running, float partial) {
+  const float highest = fmaxf(running, partial);
+  const float base = highest == -INFINITY ? 0.0f : highest;
+  return {exp2_approx(__fsub_rn(running, base)), exp2_approx(__fsub_rn(partial, base)), highest};
+}
+__device__ inline float merge(float running, float partial, const MergeScales& scales) {
+  return fmaf(running, scales.running, __fmul_rn(partial, scales.partial));
+}
+// By which the weighted sum of values of a row is multiplied in the end.
+__device__ inline float inverse_of(float sum_of_weights) {
+  return sum_of_weights > 0.0f ? __frcp_rn(sum_of_weights) : 0.0f;
+}
+__device__ inline float normalized(float sum_of_values, float sum_of_weights) {
+  return __fmul_rn(sum_of_values, inverse_of(sum_of_weights));
+}
+
+// Workspace: values [row, head, split, head_dim], then {highest, sum of weights} [row, head,
+// split].
+__device__ inline int64_t partial_index(const AttentionArgs& args, int max_splits, int row,
+                                        int head, int split) {
+  return (int64_t{row} * args.num_heads + head) * max_splits + split;
+}
+__device__ inline float* partial_values(const AttentionArgs& args, int64_t index) {
+  return args.workspace + index * args.kv.head_dim;
+}
+__device__ inline float2* partial_state(const AttentionArgs& args, int max_splits, int64_t index) {
+  const int64_t all = int64_t{args.max_rows} * args.num_heads * max_splits;
+  return reinterpret_cast<float2*>(args.workspace + all * args.kv.head_dim) + index;
+}
+
+// Index of the KV entry of `position` for one KV head, in units of head_dim.
+__device__ inline int64_t kv_entry(const AttentionArgs& args, int slot, int position, int kv_head) {
+  const KvLayer& kv = args.kv;
+  const int block = args.block_tables[int64_t{slot} * args.max_blocks + position / kv.block_size];
+  return (int64_t{block} * kv.num_kv_heads + kv_head) * kv.block_size + position % kv.block_size;
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,146 @@
+#pragma once
+#include "kernels/attention/cuda/attention_mma.cuh"
+#include "kernels/attention/cuda/attention_partials.cuh"
+#include "kernels/attention/cuda/attention_tile.cuh"
+#include "kernels/cuda/bulk_copy.cuh"
+
+// What a block of the attention of long runs shares, and the order in which blocks take tiles.
+namespace foretoken::cuda {
+
+inline constexpr int kReaderGroups = 2;  // warpgroups that compute, 64 query rows each
+inline constexpr int kLongQueryRows = kReaderGroups * 64;
+inline constexpr int kLongReaders = kReaderGroups * 4;  // warps
+inline constexpr int kQueryLoaders = 2;  // warps, behind one that copies keys and one for values
+inline constexpr int kLongThreads = (kLongReaders + 2 + kQueryLoaders) * 32;
+// Threads that look at a job: all but the warp that copies keys, which writes it.
+inline constexpr int kJobReaders = kLongThreads - 32;
+inline constexpr int kLongStages = 8;  // units of K or V in the ring
+inline constexpr int kLoadRun = 16;    // positions of a copy; every block has a multiple of it
+inline constexpr int kLongPlaces = 2;  // jobs, one at work and one that is prepared
+
+// A tile, or the splits of it that a block takes.
+struct LongJob {
+  QueryTile tile;  // without tokens: the end
+  int first_unit;
+  int last_unit;
+  int part;
+  int folded;  // the last split of the first part; -1: the tile is not cut
+  bool tells;  // where the partial results lie
+
+  // The first part folds its own splits, since they come first in every row; the others leave
+  // theirs.
+  __device__ bool folds() const { return folded < 0 || part == 0; }
+};
+
+template <int Dim>
+struct LongShape {
+  static constexpr int kUnitBytes = kUnit * Dim * 2;
+  static constexpr int kQueryBytes = kLongQueryRows * Dim * 2;
+  // The start is rounded.
+  static constexpr int kBytes = kLongStages * kUnitBytes + kLongPlaces * kQueryBytes + 1024;
+};
+
+struct LongState {
+  LongJob jobs[kLongPlaces];
+  uint64_t job_full[kLongPlaces], job_empty[kLongPlaces];
+  uint64_t q_full[kLongPlaces];
+  uint64_t full[kLongStages], empty[kLongStages];
+  uint64_t landed;  // values that are to be cleared in part
+
+  __device__ void init() {
+    for (int i = 0; i < kLongPlaces; ++i) {
+      init_barrier(job_full + i, 1);
+      init_barrier(job_empty + i, kJobReaders);
+      init_barrier(q_full + i, kQueryLoaders);
+    }
+    for (int i = 0; i < kLongStages; ++i) {
+      init_barrier(full + i, 1);
+      init_barrier(empty + i, kLongReaders);
+    }
+    init_barrier(&landed, 1);
+    publish_barriers();
+  }
+};
+
+// Address of chunk c of row r in a tile of `rows` rows: see swizzled_tile.
+__device__ inline uint32_t swizzled_chunk(int rows, int r, int c) {
+  return c / 8 * rows * 128 + r * 128 + ((c % 8 ^ r % 8) << 4);
+}
+
+// The jobs of this block, by a full warp. Windows of rows are counted from the last, which sees
+// most in a long prompt; every second round of the blocks runs backwards, so that their sums are
+// alike.
+struct LongWalk {
+  const AttentionArgs& args;
+  const LongCut& cut;
+  TileShape shape;
+  TileWalk tiles;
+  LongJob job{};
+  int round = 0;
+  int chunks;
+
+  __device__ LongWalk(const AttentionArgs& args, const LongCut& cut, const TileShape& shape)
+      : args(args),
+        cut(cut),
+        shape(shape),
+        tiles{args, min(args.counts->num_rows, args.max_rows), shape, 0, 0, 0},
+        chunks(head_chunks_on_device()) {}
+
+  // False after the last.
+  __device__ bool next() {
+    do {
+      tiles.next();
+      while (tiles.tile.num_tokens == 0) {
+        if (!take_window()) return false;
+        tiles.next();
+      }
+    } while (!take_part());
+    return true;
+  }
+
+ private:
+  __device__ int head_chunks_on_device() const {
+    return args.kv.num_kv_heads * ceil_div(args.num_heads / args.kv.num_kv_heads, shape.max_heads);
+  }
+
+  // The next window that may have a long run.
+  __device__ bool take_window() {
+    const int windows = ceil_div(tiles.live, shape.tokens);
+    const int blocks = static_cast<int>(gridDim.x);
+    const int block = static_cast<int>(blockIdx.x);
+    for (;;) {
+      const int begin = round * blocks;
+      const int item = begin + (round % 2 == 0 ? block : blocks - 1 - block);
+      if (begin >= windows * chunks * cut.parts) return false;
+      ++round;
+      if (item >= windows * chunks * cut.parts) continue;
+      job.part = item % cut.parts;
+      tiles.head_chunk = item / cut.parts % chunks;
+      tiles.row = (windows - 1 - item / cut.parts / chunks) * shape.tokens;
+      tiles.end = min(tiles.row + shape.tokens, tiles.live);
+      if (may_have_long_run(args, tiles.row, tiles.end, tiles.live)) return true;
+      tiles.row = tiles.end;
+    }
+  }
+
+  // Which of the tile's splits this part takes: so many consecutive ones. False: none.
+  __device__ bool take_part() {
+    const QueryTile& tile = job.tile = tiles.tile;
+    job.first_unit = tile.first_kv / kUnit;
+    job.last_unit = tile.last_kv / kUnit;
+    job.tells = tiles.head_chunk == 0;
+    const int begin = split_floor(job.first_unit);
+    const int each = ceil_div(job.last_unit + 1 - begin, cut.parts);
+    job.folded = split_of_unit(begin + each - 1);
+    const int last = split_of_unit(job.last_unit);
+    if (job.folded == last || last - job.folded + 1 > cut.splits) {
+      job.folded = -1;
+      return job.part == 0;
+    }
+    if (job.part > 0) job.first_unit = next_split(begin + job.part * each);
+    job.last_unit = min(job.last_unit, next_split(begin + (job.part + 1) * each) - 1);
+    return job.first_unit <= job.last_unit;
+  }
+};
+
+}  // namespace foretoken::cuda

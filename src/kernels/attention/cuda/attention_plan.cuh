@@ -1,0 +1,319 @@
+#pragma once
+#include "kernels/attention/cuda/attention_mma.cuh"
+#include "kernels/attention/cuda/attention_partials.cuh"
+#include "kernels/attention/cuda/attention_tile.cuh"
+
+// How the teams of a grid share the attention of a step: every block finds the query tiles and what
+// they read from the rows' slots and positions, cuts tiles that would take too long at split
+// boundaries, and deals the jobs to teams so that each reads about the same.
+namespace foretoken::cuda {
+
+inline constexpr int kMostPlannedRows = 1024;
+inline constexpr int kPlanThreads = 320;  // no more than the teams take
+inline constexpr int kWarpsInPlan = kPlanThreads / 32;
+
+// The tiles of a step, in shared memory. A unit: kUnit KV positions of one KV head.
+struct AttentionPlan {
+  uint32_t linked[kMostPlannedRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
+  int start[kMostPlannedRows + 1];             // units of the tiles before
+  int partials[kMostPlannedRows];              // of the tiles before, in rows times splits
+  int position[kMostPlannedRows];
+  uint16_t first_row[kMostPlannedRows];
+  uint8_t tokens[kMostPlannedRows];
+  int3 totals[kWarpsInPlan];
+  int num_tiles;
+
+  // Rows before `row` in its run, and behind it up to 32.
+  __device__ int before(int row) const {
+    int count = 0;
+    int joined = 32;
+    while (joined == 32) {
+      const int at = row - count;
+      joined = __clz(~__funnelshift_l(linked[at / 32], linked[at / 32 + 1], 31 - at % 32));
+      count += joined;
+    }
+    return count;
+  }
+  __device__ int after(int row) const {
+    const int at = row + 1;
+    const uint32_t bits = ~__funnelshift_r(linked[at / 32 + 1], linked[at / 32 + 2], at % 32);
+    return bits == 0 ? 32 : __ffs(static_cast<int>(bits)) - 1;
+  }
+};
+
+// A tile of one KV head, or consecutive splits of one. The first job of a tile folds its splits,
+// since they come first in every row; the others leave theirs.
+struct AttentionJob {
+  QueryTile tile;
+  int first_unit;
+  int last_unit;
+  int folded;      // the last split of the tile's first job
+  int num_splits;  // of the tile from that on
+  int partials;    // place of the first row's partial results; -1: the tile is not cut
+  bool folds;      // it is the tile's first job, or the only one
+  bool leads;      // it tells where the tile's partial results are
+};
+
+// A team's job in device memory: ops that repeat one read them instead of making a plan.
+struct alignas(16) JobRecord {
+  static constexpr int kBlocks = 16;
+  AttentionJob job;
+  int count;            // in a team's first record: its jobs, kUnknown when they are too many
+  int blocks[kBlocks];  // of the cache that the job's first units are in; -1: a unit has less
+  static constexpr int kUnknown = -1;
+
+  // In words of four bytes.
+  static constexpr int kWords = 32;
+  static constexpr int kCount = 15;
+  static constexpr int kFirstBlock = 16;
+};
+inline constexpr int kMostRecords = 16;  // of a team
+static_assert(kMostPlannedRows == AttentionArgs::kSyncRows);
+static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
+              sizeof(AttentionJob) == JobRecord::kCount * 4);
+
+// What the host knows about the plan.
+struct PlanShape {
+  TileShape tile;
+  int chunks;        // pairs of a KV head and a group of its query heads
+  bool leaves_long;  // runs of more than kLongRun rows are another kernel's
+  PartialSpace space;
+  JobRecord* records;  // [teams][kMostRecords], or null
+  bool repeats;        // an op before has written them
+  bool joins;          // of the teams that share a tile's splits, the last one joins them
+};
+
+inline constexpr int kFewPlannedRows = 32;  // one warp plans them
+
+// Tiles of so many splits are not cut: two parts of one cost more than they save, unless most
+// multiprocessors have none.
+__host__ __device__ inline int uncut_splits(const AttentionArgs& args) {
+  constexpr int kFewest = 8;
+  return args.max_rows <= kFewest ? 1 : 2;
+}
+
+// All threads of a block of so many warps, or the first warp alone; ends with a barrier of those.
+template <int Warps>
+class PlanMaker {
+ public:
+  __device__ PlanMaker(AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape)
+      : plan_(plan), args_(args), shape_(shape), thread_(threadIdx.y * 32 + threadIdx.x) {}
+
+  __device__ void run() {
+    const int live = min(args_.counts->num_rows, args_.max_rows);
+    link_rows(live);
+    sync();
+    int3 totals{0, 0, 0};
+    for (int row = thread_; row - thread_ < live; row += kThreads) take_rows(row, live, totals);
+    if (thread_ == 0) {
+      plan_.num_tiles = totals.x;
+      plan_.start[totals.x] = totals.y;
+    }
+    sync();
+  }
+
+ private:
+  static constexpr int kThreads = Warps * 32;
+
+  __device__ static void sync() {
+    if constexpr (Warps == 1) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+
+  __device__ void link_rows(int live) const {
+    for (int row = thread_; row - thread_ < args_.max_rows; row += kThreads) {
+      const bool follows = row > 0 && row < args_.max_rows && has_successor(args_, row - 1);
+      const uint32_t bits = __ballot_sync(0xffffffffu, follows && row < live);
+      if (threadIdx.x == 0) plan_.linked[row / 32 + 1] = bits;
+    }
+    if (thread_ == 0) {
+      plan_.linked[0] = 0;
+      plan_.linked[ceil_div(args_.max_rows, 32) + 1] = 0;
+      plan_.linked[ceil_div(args_.max_rows, 32) + 2] = 0;
+    }
+  }
+
+  // totals: tiles, units and partial results of the rows before, and afterwards with these.
+  __device__ void take_rows(int row, int live, int3& totals) const {
+    int tokens = 0;
+    int3 mine{0, 0, 0};
+    if (row < live) {
+      const int before = plan_.before(row);
+      const int after = plan_.after(row);
+      const bool other = shape_.leaves_long && min(before, 32) + 1 + after > kLongRun;
+      if (!other && before % shape_.tile.tokens == 0) tokens = min(after + 1, shape_.tile.tokens);
+      if (other && shape_.space.capacity > 0 && blockIdx.x == 0) {
+        shape_.space.rows()[row] = {-1, 0, 0, 0};
+      }
+    }
+    const int position = tokens > 0 ? args_.positions[row] : 0;
+    if (tokens > 0) {
+      const int first = first_visible(args_, position);
+      const int last = position + tokens - 1;
+      const int splits = AttentionSplits::of(last) - AttentionSplits::of(first) + 1;
+      mine = {1, last / kUnit - first / kUnit + 1,
+              splits > uncut_splits(args_) ? tokens * splits : 0};
+    }
+    int3 upto = mine;
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const int3 other{__shfl_up_sync(0xffffffffu, upto.x, offset),
+                       __shfl_up_sync(0xffffffffu, upto.y, offset),
+                       __shfl_up_sync(0xffffffffu, upto.z, offset)};
+      if (static_cast<int>(threadIdx.x) >= offset) upto = sum(upto, other);
+    }
+    sync();
+    if (threadIdx.x == 31) plan_.totals[threadIdx.y] = upto;
+    sync();
+    int3 base = totals;
+    for (int warp = 0; warp < Warps; ++warp) {
+      if (warp < static_cast<int>(threadIdx.y)) base = sum(base, plan_.totals[warp]);
+      totals = sum(totals, plan_.totals[warp]);
+    }
+    if (tokens == 0) return;
+    const int tile = base.x + upto.x - 1;
+    plan_.start[tile] = base.y + upto.y - mine.y;
+    plan_.partials[tile] = base.z + upto.z - mine.z;
+    plan_.position[tile] = position;
+    plan_.first_row[tile] = static_cast<uint16_t>(row);
+    plan_.tokens[tile] = static_cast<uint8_t>(tokens);
+  }
+
+  __device__ static int3 sum(int3 a, int3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
+
+  AttentionPlan& plan_;
+  const AttentionArgs& args_;
+  const PlanShape& shape_;
+  const int thread_;
+};
+
+// The jobs of one team, in order.
+class JobWalk {
+ public:
+  // team: of num_teams in the grid.
+  __device__ JobWalk(const AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape,
+                     int team, int num_teams)
+      : plan_(plan), args_(args), shape_(shape) {
+    const int64_t total = int64_t{plan.start[plan.num_tiles]} * shape.chunks;
+    const int64_t begin = total * team / num_teams;
+    end_ = total * (team + 1) / num_teams;
+    constexpr int kLeastUnits = kAttentionSplit / kUnit;
+    part_units_ = (static_cast<int>(total / (kLongestShare * kLeastUnits)) + 1) * kLeastUnits;
+    int low = 0;
+    int high = plan.num_tiles;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (int64_t{plan.start[middle]} * shape.chunks <= begin ? low : high) = middle;
+    }
+    tile_ = low;
+    if (plan.num_tiles == 0 || begin == end_) {
+      tile_ = plan.num_tiles;
+      return;
+    }
+    enter_tile();
+    const int rest = static_cast<int>(begin - int64_t{plan.start[tile_]} * shape.chunks);
+    chunk_ = rest / units_;
+    enter_part(min((rest % units_ + first_unit_ - from_) / part_units_, num_parts_ - 1));
+    while (valid() && (job_start() < begin || is_empty())) advance();
+  }
+
+  __device__ bool valid() const { return tile_ < plan_.num_tiles && job_start() < end_; }
+
+  __device__ void next() {
+    do {
+      advance();
+    } while (tile_ < plan_.num_tiles && is_empty());
+  }
+
+  __device__ AttentionJob job() const {
+    const int group = args_.num_heads / args_.kv.num_kv_heads;
+    const int chunks = ceil_div(group, shape_.tile.max_heads);
+    const int first_head = chunk_ % chunks * shape_.tile.max_heads;
+    AttentionJob job;
+    job.tile.first_row = plan_.first_row[tile_];
+    job.tile.num_tokens = plan_.tokens[tile_];
+    job.tile.position = plan_.position[tile_];
+    job.tile.slot = args_.row_slot[job.tile.first_row];
+    job.tile.kv_head = chunk_ / chunks;
+    job.tile.first_head = job.tile.kv_head * group + first_head;
+    job.tile.heads = min(shape_.tile.max_heads, group - first_head);
+    job.tile.first_kv = first_visible(args_, job.tile.position);
+    job.tile.last_kv = job.tile.position + job.tile.num_tokens - 1;
+    job.folded = split_of_unit(first_part_end_ - 1);
+    job.num_splits = AttentionSplits::of(job.tile.last_kv) - job.folded + 1;
+    job.first_unit = part_begin_;
+    job.last_unit = part_end_ - 1;
+    const bool cut = first_part_end_ < first_unit_ + units_;
+    job.partials = cut ? plan_.partials[tile_] * args_.num_heads : -1;
+    job.folds = job.first_unit == first_unit_;
+    job.leads = job.folds && chunk_ == 0;
+    return job;
+  }
+
+ private:
+  // No job takes more than this share of all units: a team alone reads several times faster than
+  // its part of the memory's bandwidth.
+  static constexpr int kLongestShare = 1200;
+
+  __device__ void enter_tile() {
+    const int position = plan_.position[tile_];
+    const int first = first_visible(args_, position);
+    const int tokens = plan_.tokens[tile_];
+    const int splits = AttentionSplits::of(position + tokens - 1) - AttentionSplits::of(first) + 1;
+    first_unit_ = first / kUnit;
+    from_ = split_floor(first_unit_);
+    units_ = plan_.start[tile_ + 1] - plan_.start[tile_];
+    const bool fits = int64_t{plan_.partials[tile_] + tokens * splits} * args_.num_heads <=
+                      shape_.space.long_begin;
+    const bool cut = splits > uncut_splits(args_) && fits;
+    num_parts_ = cut ? ceil_div(first_unit_ - from_ + units_, part_units_) : 1;
+    int part = 0;
+    do {
+      first_part_end_ = bound(++part);
+    } while (first_part_end_ == first_unit_);
+    enter_part(0);
+  }
+  // First unit of a part of the tile, which begins with a split.
+  __device__ int bound(int part) const {
+    if (part == num_parts_) return first_unit_ + units_;
+    return max(first_unit_, split_floor(from_ + part * part_units_));
+  }
+  __device__ void enter_part(int part) {
+    part_ = part;
+    part_begin_ = part == 0 ? first_unit_ : bound(part);
+    part_end_ = bound(part + 1);
+  }
+  // Where splits are longer than parts, their bounds fall together.
+  __device__ bool is_empty() const { return part_begin_ == part_end_; }
+  __device__ void advance() {
+    if (part_ + 1 < num_parts_) return enter_part(part_ + 1);
+    if (++chunk_ < shape_.chunks) return enter_part(0);
+    chunk_ = 0;
+    if (++tile_ < plan_.num_tiles) enter_tile();
+  }
+  __device__ int64_t job_start() const {
+    return int64_t{plan_.start[tile_]} * shape_.chunks + chunk_ * units_ + part_begin_ -
+           first_unit_;
+  }
+
+  const AttentionPlan& plan_;
+  const AttentionArgs& args_;
+  const PlanShape& shape_;
+  int64_t end_;
+  int part_units_;
+  int tile_;
+  int chunk_ = 0;
+  int part_ = 0;
+  int num_parts_ = 1;
+  int first_unit_ = 0;  // of the tile
+  int units_ = 1;       // of the tile
+  int from_ = 0;        // first unit of the split with first_unit_
+  int first_part_end_ = 0;
+  int part_begin_ = 0;
+  int part_end_ = 0;
+};
+
+}  // namespace foretoken::cuda

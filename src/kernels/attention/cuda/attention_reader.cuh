@@ -1,0 +1,329 @@
+#pragma once
+#include "kernels/attention/cuda/attention_fold.cuh"
+#include "kernels/attention/cuda/attention_rows.cuh"
+#include "kernels/attention/cuda/attention_team.cuh"
+#include "kernels/cuda/wgmma.cuh"
+
+// The warps of a team that multiply.
+namespace foretoken::cuda {
+
+// One of the warps that multiply.
+template <int Dim, int BlockSize>
+struct TeamReader {
+  using Unit = UnitShape<Dim, BlockSize>;
+  using Values = Partial<Unit::kPart>;
+  const AttentionArgs& args;
+  const PlanShape& shape;
+  Scoring scoring;
+  TeamMemory<Dim, BlockSize> memory;
+  TeamState<Dim>& state;
+  int team;
+  int reader;
+  RingPlace<kSlots> slot{};
+  uint32_t zero = unknown_zero();
+  uint32_t queries[Dim / 16][4] = {};  // of the job, 16 dimensions each, in the layout of products
+
+  __device__ uint8_t* wait_unit() const {
+    wait_barrier(state.full + slot.place, slot.parity);
+    return memory.slot(team, slot.place);
+  }
+  // read: see arrive_after_reads.
+  __device__ void release_unit(uint32_t read) {
+    __syncwarp();
+    if (threadIdx.x == 0) arrive_after_reads(state.empty + slot.place, read, zero);
+    slot.advance();
+  }
+
+  __device__ void load_queries(uint32_t from) {
+    const int lane = static_cast<int>(threadIdx.x);
+    const uint32_t at = from + lane % 16 * Unit::kQueryStride + lane / 16 * 16;
+#pragma unroll
+    for (int d = 0; d < Dim / 16; ++d) load_matrices(queries[d], at + d * 32);
+  }
+
+  // The products of all rows with this reader's 16 positions. Returns bits of all that it read.
+  __device__ uint32_t multiply_qk(float (&products)[2][4], uint32_t keys) const {
+    uint32_t read = 0;
+    const int lane = static_cast<int>(threadIdx.x);
+    const int row = lane / 16 * 8 + lane % 8;
+    const uint32_t at =
+        keys + Unit::group_offset(reader) + row * 128 + Unit::chunk_offset(row, lane / 8 % 2);
+#pragma unroll
+    for (int d = 0; d < Dim / 16; ++d) {
+      const uint32_t(&a)[4] = queries[d];
+      uint32_t b[4];
+      load_matrices(b, Unit::step_on(at, d));
+      mma_bf16(products[0], a[0], a[1], a[2], a[3], b[0], b[1]);
+      mma_bf16(products[1], a[0], a[1], a[2], a[3], b[2], b[3]);
+      read |= b[3];
+    }
+    return read;
+  }
+
+  __device__ void sync_team() const {
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kReaders * 32) : "memory");
+  }
+
+  // The highest scores of this lane's rows in the split so far. own: scores of this reader's
+  // positions.
+  template <int Halves>
+  __device__ void find_highest(float (&highest)[2], const float (&own)[2][4]) {
+    const int row = static_cast<int>(threadIdx.x) / 4;
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      float top =
+          fmaxf(fmaxf(own[0][i * 2], own[0][i * 2 + 1]), fmaxf(own[1][i * 2], own[1][i * 2 + 1]));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      if (threadIdx.x % 4 == 0) state.tops[row + i * 8][reader] = top;
+    }
+    sync_team();
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      const auto tops = *reinterpret_cast<const float4*>(state.tops[row + i * 8]);
+      highest[i] = fmaxf(highest[i], fmaxf(fmaxf(tops.x, tops.y), fmaxf(tops.z, tops.w)));
+    }
+  }
+
+  // Brings the weights of all readers together.
+  template <int Halves>
+  __device__ void share(Scores<Dim>& weights, const float (&own)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      state.weights[reader][i][threadIdx.x] =
+          make_float4(own[0][i * 2], own[0][i * 2 + 1], own[1][i * 2], own[1][i * 2 + 1]);
+    }
+    sync_team();
+#pragma unroll
+    for (int from = 0; from < kReaders; ++from) {
+#pragma unroll
+      for (int i = 0; i < Halves; ++i) {
+        const float4 four = state.weights[from][i][threadIdx.x];
+        weights[from * 2][i * 2] = four.x;
+        weights[from * 2][i * 2 + 1] = four.y;
+        weights[from * 2 + 1][i * 2] = four.z;
+        weights[from * 2 + 1][i * 2 + 1] = four.w;
+      }
+    }
+  }
+
+  // What weigh_products does, each reader for its own positions.
+  template <int Halves>
+  __device__ void weigh(Values& part, Scores<Dim>& weights, float (&own)[2][4], int begin,
+                        const RowLimits& limits) {
+    if (!limits.see_all(begin)) mask_products<Halves>(own, begin + reader * 16, limits);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) own[i / 4][i % 4] = __fmul_rn(own[i / 4][i % 4], scoring.scale);
+    float highest[2] = {part.highest[0], part.highest[1]};
+    find_highest<Halves>(highest, own);
+    float keeps[2];
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) weigh_scores(part, own, keeps, i, highest[i]);
+    share<Halves>(weights, own);
+    add_weights<Halves>(part, weights, keeps);
+    rescale_values<Unit::kPart, Halves>(part, keeps);
+  }
+
+  // Positions that no row sees have weight 0, but what lies there may be no number. Each reader
+  // clears what it reads.
+  __device__ void clear_unseen(uint8_t* values, int begin, const QueryTile& tile) const {
+    if (begin >= tile.first_kv && begin + kUnit - 1 <= tile.last_kv) return;
+    constexpr int kChunks = Unit::kPart / 8;
+    for (int i = static_cast<int>(threadIdx.x); i < kUnit * kChunks; i += 32) {
+      const int row = i / kChunks;
+      if (begin + row >= tile.first_kv && begin + row <= tile.last_kv) continue;
+      *reinterpret_cast<uint4*>(values + Unit::group_offset(row / 16) + row % 16 * 128 +
+                                Unit::chunk_offset(row, reader * kChunks + i % kChunks)) = uint4{};
+    }
+    fence_async_proxy();
+    __syncwarp();
+  }
+
+  // Returns bits of all that it read.
+  template <int Halves>
+  __device__ uint32_t multiply_pv(Values& part, const Scores<Dim>& weights, uint32_t values) const {
+    uint32_t read = 0;
+    const int lane = static_cast<int>(threadIdx.x);
+    const uint32_t at =
+        values + lane % 16 * 128 + Unit::chunk_offset(lane, reader * (Unit::kPart / 8) + lane / 16);
+#pragma unroll
+    for (int n = 0; n < kUnit / 16; ++n) {
+      const float(&low)[4] = weights[n * 2];
+      const float(&high)[4] = weights[n * 2 + 1];
+      const uint32_t a0 = pack_bf16(low[0], low[1]);
+      const uint32_t a1 = Halves == 2 ? pack_bf16(low[2], low[3]) : 0;
+      const uint32_t a2 = pack_bf16(high[0], high[1]);
+      const uint32_t a3 = Halves == 2 ? pack_bf16(high[2], high[3]) : 0;
+#pragma unroll
+      for (int d = 0; d < Unit::kPart / 16; ++d) {
+        uint32_t b[4];
+        load_matrices_transposed(b, (at ^ d * 32) + Unit::group_offset(n));
+        mma_bf16(part.values[d * 2], a0, a1, a2, a3, b[0], b[1]);
+        mma_bf16(part.values[d * 2 + 1], a0, a1, a2, a3, b[2], b[3]);
+        read |= b[3];
+      }
+    }
+    return read;
+  }
+
+  template <int Halves>
+  __device__ void add_unit(Values& part, int begin, const AttentionJob& job,
+                           const RowLimits& limits) {
+    float products[2][4] = {};
+    release_unit(multiply_qk(products, shared_address(wait_unit())));
+    if (scoring.capped) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) products[i / 4][i % 4] = capped(scoring, products[i / 4][i % 4]);
+    }
+    Scores<Dim> weights;
+    weigh<Halves>(part, weights, products, begin, limits);
+    uint8_t* values = wait_unit();
+    clear_unseen(values, begin, job.tile);
+    release_unit(multiply_pv<Halves>(part, weights, shared_address(values)));
+  }
+
+  template <int Halves>
+  __device__ void attend(const AttentionJob& job) {
+    const RowLimits limits = row_limits<Unit::kPart>(args, job.tile);
+    const OwnRows<Halves> rows(job.tile);
+    Values sum;  // of the splits since the last that was left
+    Values part;
+    for (int unit = job.first_unit; unit <= job.last_unit;) {
+      const int end = min(next_split(unit + 1), job.last_unit + 1);
+      for (; unit < end; ++unit) add_unit<Halves>(part, unit * kUnit, job, limits);
+      finish(part);
+      merge_into<Unit::kPart>(sum, part);
+      part = Values{};
+      if (job.folds && end <= job.last_unit) continue;
+      if (job.partials < 0) return store(rows, job.tile, sum);
+      store(rows, job, job.folds ? job.folded : split_of_unit(end - 1), sum);
+      sum = Values{};
+    }
+  }
+
+  // Of this lane's rows of the tile, lane / 4 and, with two halves, lane / 4 + 8: found ahead,
+  // while the first keys are on their way.
+  template <int Halves>
+  struct OwnRows {
+    int token[Halves];  // -1: there is none
+    int head[Halves];   // query head
+
+    __device__ explicit OwnRows(const QueryTile& tile) {
+#pragma unroll
+      for (int i = 0; i < Halves; ++i) {
+        const int m = static_cast<int>(threadIdx.x) / 4 + i * 8;
+        token[i] = m / tile.heads < tile.num_tokens ? m / tile.heads : -1;
+        head[i] = tile.first_head + m % tile.heads;
+      }
+    }
+  };
+
+  // This lane's first dimension.
+  __device__ int dimension() const {
+    return reader * Unit::kPart + static_cast<int>(threadIdx.x) % 4 * 2;
+  }
+
+  template <int Halves>
+  __device__ void store(const OwnRows<Halves>& rows, const AttentionJob& job, int split,
+                        const Values& part) const {
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      if (rows.token[i] < 0) continue;
+      const int64_t index =
+          job.partials + int64_t{rows.token[i] * args.num_heads + rows.head[i]} * job.num_splits +
+          split - job.folded;
+      if (threadIdx.x % 4 == 0 && reader == 0) {
+        *shape.space.state(index) = make_float2(part.highest[i], part.weights[i]);
+      }
+      float* to = shape.space.values(index) + dimension();
+#pragma unroll
+      for (int d = 0; d < Unit::kPart / 8; ++d) {
+        *reinterpret_cast<float2*>(to + d * 8) =
+            make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
+      }
+    }
+  }
+
+  template <int Halves>
+  __device__ void store(const OwnRows<Halves>& rows, const QueryTile& tile,
+                        const Values& all) const {
+#pragma unroll
+    for (int i = 0; i < Halves; ++i) {
+      if (rows.token[i] < 0) continue;
+      const int64_t row = tile.first_row + rows.token[i];
+      auto* to = static_cast<__nv_bfloat16*>(args.out) +
+                 (row * args.num_heads + rows.head[i]) * Dim + dimension();
+      const float inverse = inverse_of(all.weights[i]);
+#pragma unroll
+      for (int d = 0; d < Unit::kPart / 8; ++d) {
+        *reinterpret_cast<uint32_t*>(to + d * 8) = pack_bf16(
+            __fmul_rn(all.values[d][i * 2], inverse), __fmul_rn(all.values[d][i * 2 + 1], inverse));
+      }
+    }
+  }
+
+  // Where a token of a tile that is cut has its partial results.
+  __device__ PartialRow partial_row(const AttentionJob& job, int token) const {
+    return {job.partials + token * args.num_heads * job.num_splits, job.num_splits, job.folded, 0};
+  }
+
+  __device__ void tell_partials(const AttentionJob& job) const {
+    const int row = static_cast<int>(threadIdx.x);
+    if (shape.space.capacity == 0 || reader > 0 || row >= job.tile.num_tokens) return;
+    PartialRow parts = partial_row(job, row);
+    if (job.partials < 0) parts.first = -1;
+    shape.space.rows()[job.tile.first_row + row] = parts;
+  }
+
+  // Counts the job's splits as left and tells whether they were the tile's last; then all are
+  // visible. All readers of a team together.
+  __device__ bool count_left(const AttentionJob& job) const {
+    __threadfence();
+    sync_team();
+    if (reader == 0 && threadIdx.x == 0) {
+      uint32_t* left = args.sync + job.tile.first_row * args.num_heads + job.tile.first_head;
+      const int own =
+          job.folds ? 1 : split_of_unit(job.last_unit) - split_of_unit(job.first_unit) + 1;
+      const auto before = static_cast<int>(atomicAdd(left, static_cast<uint32_t>(own)));
+      state.joins = before + own == job.num_splits;
+      if (state.joins) *left = 0;
+      __threadfence();
+    }
+    sync_team();
+    return state.joins;
+  }
+
+  // Each reader joins every kReaders-th row of the tile.
+  __device__ void join(const AttentionJob& job) const {
+    constexpr int kDims = Dim / 32;  // of a lane
+    const int d = static_cast<int>(threadIdx.x) * kDims;
+    for (int m = reader; m < job.tile.num_tokens * job.tile.heads; m += kReaders) {
+      const int token = m / job.tile.heads;
+      const int head = job.tile.first_head + m % job.tile.heads;
+      const PartialRange range(args, partial_row(job, token), job.tile.position + token, head);
+      const PartialSum<kDims> sum = fold_by_warp<kDims>(shape.space, range, d);
+      const int64_t row = job.tile.first_row + token;
+      auto* to = static_cast<__nv_bfloat16*>(args.out) + (row * args.num_heads + head) * Dim + d;
+#pragma unroll
+      for (int i = 0; i < kDims; i += 2) {
+        *reinterpret_cast<uint32_t*>(to + i) = pack_bf16(
+            normalized(sum.values[i], sum.weights), normalized(sum.values[i + 1], sum.weights));
+      }
+    }
+  }
+
+  __device__ void run() {
+    for (RingPlace<TeamState<Dim>::kPlaces> place;; place.advance()) {
+      wait_barrier(state.job_full + place.place, place.parity);
+      const AttentionJob& job = state.jobs[place.place];
+      if (job.tile.num_tokens == 0) return;
+      if (job.leads) tell_partials(job);
+      load_queries(shared_address(memory.queries(team, place.place)));
+      job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
+      if (shape.joins && job.partials >= 0 && count_left(job)) join(job);
+      arrive(state.job_empty + place.place);
+    }
+  }
+};
+
+}  // namespace foretoken::cuda

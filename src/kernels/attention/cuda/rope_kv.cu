@@ -1,0 +1,225 @@
+#include "kernels/attention/rope_kv.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/rows/cuda/norm_row.cuh"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kHeadsPerBlock = kThreads / 32;  // a warp sums the squares of each
+
+// Where a head's result goes: q_out, or the entry of the row in the K or V cache.
+template <class T>
+__device__ T* destination(const RopeKvArgs& args, int row, int slot, int head) {
+  const KvLayer& kv = args.kv;
+  if (head < args.num_heads) {
+    return static_cast<T*>(args.q_out) + (int64_t{row} * args.num_heads + head) * kv.head_dim;
+  }
+  const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
+  const bool is_key = head < args.num_heads + kv.num_kv_heads;
+  const int64_t entry =
+      (int64_t{slot / kv.block_size} * kv.num_kv_heads + kv_head) * kv.block_size +
+      slot % kv.block_size;
+  return static_cast<T*>(is_key ? kv.k : kv.v) + entry * kv.head_dim;
+}
+
+// Weight of the norm of q, k or v head number `head`; null: the head is taken as it is.
+__device__ const float* norm_weight(const RopeKvArgs& args, int head) {
+  if (head < args.num_heads) return args.q_norm;
+  return head < args.num_heads + args.kv.num_kv_heads ? args.k_norm : nullptr;
+}
+
+// 1 / sqrt(mean(x^2) + eps), for each lane of the warp.
+__device__ float norm_factor(const float* x, int dim, float eps) {
+  float squares = 0;
+  for (int i = threadIdx.x % 32; i < dim; i += 32) squares = fmaf(x[i], x[i], squares);
+  for (int offset = 16; offset > 0; offset /= 2) {
+    squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+  }
+  return 1.0f / sqrtf(squares / static_cast<float>(dim) + eps);
+}
+
+// One block: one row, kHeadsPerBlock of its q, k and v heads.
+template <class T>
+__global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
+  __shared__ float cosines[kMaxHeadDim / 2];
+  __shared__ float sines[kMaxHeadDim / 2];
+  __shared__ float factors[kHeadsPerBlock];
+  wait_for_all_before();
+  let_next_start();
+  const int row = blockIdx.x;
+  if (row >= args.counts->num_rows) return;
+  const int half = args.inv_freq == nullptr ? 0 : args.rotary_dim / 2;
+  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  const int slot = args.kv_slot[row];
+  for (int i = threadIdx.x; i < half; i += kThreads) {
+    float sine, cosine;
+    sincosf(__fmul_rn(position, args.inv_freq[i]), &sine, &cosine);
+    cosines[i] = cosine * args.scaling;
+    sines[i] = sine * args.scaling;
+  }
+  const int dim = args.kv.head_dim;
+  const int num_rotated = args.num_heads + args.kv.num_kv_heads;
+  const int num_heads = num_rotated + args.kv.num_kv_heads;
+  const int first = blockIdx.y * kHeadsPerBlock;
+  const int count = min(kHeadsPerBlock, num_heads - first);
+  const float* x = args.qkv + (int64_t{row} * num_heads + first) * dim;
+  const int warp = threadIdx.x / 32;
+  if (warp < count && norm_weight(args, first + warp) != nullptr) {
+    factors[warp] = norm_factor(x + warp * dim, dim, args.norm_eps);
+  }
+  __syncthreads();
+  for (int e = threadIdx.x; e < count * dim; e += kThreads) {
+    const int head = e / dim;
+    const int i = e % dim;
+    const float* weight = norm_weight(args, first + head);
+    const auto value_at = [&](int at) {
+      const float value = x[head * dim + at];
+      return weight == nullptr ? value : value * factors[head] * weight[at];
+    };
+    float value = value_at(i);
+    if (first + head < num_rotated && i < half) {
+      value = value * cosines[i] - value_at(i + half) * sines[i];
+    } else if (first + head < num_rotated && i < 2 * half) {
+      value = value * cosines[i - half] + value_at(i - half) * sines[i - half];
+    }
+    destination<T>(args, row, slot, first + head)[i] = from_float<T>(value);
+  }
+}
+
+// Heads of which all elements turn or none, in groups of 8: 4 of the first half and the 4 of the
+// second half that turn with them. A thread has kGroups of them at once.
+constexpr int kGroups = 2;
+constexpr int kMaxThreads = 512;
+
+struct Group {
+  float4 low;
+  float4 high;
+};
+
+__device__ float4 times(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
+__device__ float4 times(float4 a, float b) { return {a.x * b, a.y * b, a.z * b, a.w * b}; }
+__device__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
+
+__device__ float sum_of_squares(float4 v) {
+  return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
+}
+
+// x / sqrt(mean(x^2) + eps) * weight of the heads whose `lanes` (a power of two) hold it; called by
+// whole warps.
+__device__ void norm_head(Group& group, const float* weight, int i, int lanes, float eps) {
+  float squares = sum_of_squares(group.low) + sum_of_squares(group.high);
+  for (int offset = lanes / 2; offset > 0; offset /= 2) {
+    squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+  }
+  if (weight == nullptr) return;
+  const float factor = 1.0f / sqrtf(squares / static_cast<float>(8 * lanes) + eps);
+  group.low = times(times(group.low, factor), load4(weight + i));
+  group.high = times(times(group.high, factor), load4(weight + 4 * lanes + i));
+}
+
+__device__ void turn(float& low, float& high, float2 by) {
+  const float a = low, b = high;
+  low = a * by.x - b * by.y;
+  high = b * by.x + a * by.y;
+}
+
+__device__ void turn(Group& group, const float2* by) {
+  turn(group.low.x, group.high.x, by[0]);
+  turn(group.low.y, group.high.y, by[1]);
+  turn(group.low.z, group.high.z, by[2]);
+  turn(group.low.w, group.high.w, by[3]);
+}
+
+// One block: one row. The attention that follows makes its plan meanwhile, from what the kernels
+// before this one wrote. Rows up to max_rows are readable, so that the loads need not wait for the
+// live count.
+template <class T, bool Norms>
+__global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs args) {
+  __shared__ float2 turns[kMaxHeadDim / 2];  // (cos, sin)
+  const int dim = args.kv.head_dim;
+  const int lanes = dim / 8;  // groups of a head
+  const int num_turning = args.num_heads + args.kv.num_kv_heads;
+  const int num_groups = (num_turning + args.kv.num_kv_heads) * lanes;
+  const int half = args.inv_freq == nullptr ? 0 : args.rotary_dim / 2;
+  const int thread = static_cast<int>(threadIdx.x);
+  float inv_freq = thread < half ? args.inv_freq[thread] : 0.0f;
+  wait_for_all_before();
+  let_next_start();
+  const int row = blockIdx.x;
+  const bool live = row < args.counts->num_rows;
+  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  const int slot = args.kv_slot[row];
+  const float* x = args.qkv + int64_t{row} * num_groups * 8;
+  for (int begin = 0; begin < num_groups; begin += kGroups * blockDim.x) {
+    Group groups[kGroups] = {};
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j) {
+      const int g = begin + j * blockDim.x + thread;
+      if (g >= num_groups) continue;
+      const float* from = x + g / lanes * dim + g % lanes * 4;
+      groups[j] = {load4(from), load4(from + dim / 2)};
+    }
+    if (!live) return;
+    if (begin == 0) {
+      for (int i = thread; i < half; i += blockDim.x) {
+        if (i != thread) inv_freq = args.inv_freq[i];
+        float sine, cosine;
+        sincosf(__fmul_rn(position, inv_freq), &sine, &cosine);
+        turns[i] = {cosine * args.scaling, sine * args.scaling};
+      }
+      __syncthreads();
+    }
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j) {
+      const int g = begin + j * blockDim.x + thread;
+      const int head = g / lanes;
+      const int i = g % lanes * 4;
+      if (Norms) norm_head(groups[j], norm_weight(args, head), i, lanes, args.norm_eps);
+      if (g >= num_groups) continue;
+      if (half > 0 && head < num_turning) turn(groups[j], turns + i);
+      T* to = destination<T>(args, row, slot, head) + i;
+      store4(to, groups[j].low);
+      store4(to + dim / 2, groups[j].high);
+    }
+  }
+}
+
+bool takes_groups(const RopeKvArgs& args) {
+  const int dim = args.kv.head_dim;
+  const bool all_or_none =
+      args.inv_freq == nullptr || args.rotary_dim == dim || args.rotary_dim == 0;
+  if (dim % 8 != 0 || !all_or_none) return false;
+  const bool norms = args.q_norm != nullptr || args.k_norm != nullptr;
+  const int lanes = dim / 8;
+  return !norms || (lanes <= 32 && (lanes & (lanes - 1)) == 0);
+}
+
+template <class T>
+void launch(const RopeKvArgs& args, cudaStream_t stream) {
+  const int heads = args.num_heads + 2 * args.kv.num_kv_heads;
+  if (!takes_groups(args)) {
+    launch_kernel(rope_kv_kernel<T>, dim3(args.max_rows, ceil_div(heads, kHeadsPerBlock)), kThreads,
+                  0, stream, args);
+    return;
+  }
+  const bool norms = args.q_norm != nullptr || args.k_norm != nullptr;
+  const int groups = heads * args.kv.head_dim / 8;
+  const int threads = std::min(ceil_div(ceil_div(groups, kGroups), 32) * 32, kMaxThreads);
+  const auto kernel = norms ? rope_kv_groups_kernel<T, true> : rope_kv_groups_kernel<T, false>;
+  prefer_shared_memory(kernel);
+  launch_kernel(kernel, args.max_rows, threads, 0, stream, args);
+}
+
+}  // namespace
+
+void launch_rope_kv(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<RopeKvArgs>(packed);
+  args.kv.dtype == DType::kBF16 ? launch<__nv_bfloat16>(args, stream) : launch<float>(args, stream);
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,22 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "device/cuda/nccl_exchange.h"
+#include "kernels/comm/collectives.h"
+#include "kernels/comm/stage_exchange.h"
+
+// The ops between ranks through NCCL. The host must know how much is exchanged, so that these move
+// max_rows rows, padding included, where the kernels over peer memory move the live ones.
+namespace foretoken::cuda {
+
+void nccl_all_reduce(const AllReduceArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_gather_columns(const GatherColumnsArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_gather_argmax(const GatherArgmaxArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_share_masks(const ShareMasksArgs& args, NcclExchange& nccl, cudaStream_t stream);
+
+void nccl_send_step(const SendStepArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_receive_step(const ReceiveStepArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_send_rows(const SendRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_receive_rows(const ReceiveRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,36 @@
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "device/cuda/cuda_device.h"
+#include "kernels/attention/cuda/attention_fa3.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/op.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kNumOps = static_cast<int>(Op::kCount);
+constexpr std::array<CudaOp, kNumOps> kOps = {{
+#define FT_OP(Name, name, kind) {launch_##name, #name},
+#include "kernels/ops.def"
+#undef FT_OP
+}};
+
+}  // namespace
+}  // namespace foretoken::cuda
+
+extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
+
+extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
+  using namespace foretoken::cuda;
+  std::string reason;
+  auto device =
+      open_device({kOps.data(), kNumOps, report_failures_to, make_weight, weight_slice_rows,
+                   pack_weight, free_weight, has_attention_fa3, forget_tails},
+                  ordinal, reason);
+  if (device == nullptr && error_bytes > 0) {
+    std::snprintf(error, error_bytes, "%s", reason.c_str());
+  }
+  return device.release();
+}

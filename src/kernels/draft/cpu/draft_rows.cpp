@@ -1,0 +1,57 @@
+#include "kernels/draft/draft_rows.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/token_page.h"
+#include "kernels/draft/cpu/draft_pass.h"
+#include "kernels/draft_entries.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// Adds the span's rows and returns whether its slot has every entry of its known tokens.
+bool catch_up(const DraftRowsArgs& a, const SpanPlan& plan, const SpanState& span,
+              DraftPass& pass) {
+  SlotState& state = a.batch.slots[span.slot];
+  const int known = known_after(span, state);
+  const int end = std::min(known, a.max_len);
+  const int findable = has_sampled(span) ? std::min(end, known - 1) : end;
+  const int first = std::max(state.draft.computed, std::min(a.first_entry, end));
+  const int begin = exact_entries(a.batch, span.slot, a.drafter, first, std::max(first, findable));
+  const int count = std::max(0, std::min({end - begin, plan.draft_rows, pass.rows_left()}));
+  for (int position = begin; position < begin + count; ++position) {
+    const int32_t id = token_at(a.batch, span.slot, position);
+    pass.add_row(span.slot, position, a.token_map != nullptr ? a.token_map[id] : id,
+                 position > 0 ? kv_slot_at(a.batch, span.slot, position - 1) : 0);
+  }
+  raise_draft_counts(a.batch, span.slot, a.drafter, state.draft.computed, begin + count);
+  state.draft.computed = begin + count;
+  return count > 0 && state.draft.computed == known;
+}
+
+}  // namespace
+
+void draft_rows(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const DraftRowsArgs*>(args);
+  const PlanView plan = plan_view(const_cast<void*>(a.plan), a.limits);
+  DraftPass pass(a.out, a.batch, a.max_rows);
+  for (int i = 0; i < plan.header->num_spans; ++i) {
+    const SpanState& span = a.spans[i];
+    if (a.batch.params[span.slot].drafter != a.drafter || span.num_rows == 0) continue;
+    SlotState& state = a.batch.slots[span.slot];
+    state.num_drafts = 0;
+    const bool complete = catch_up(a, plan.spans[i], span, pass);
+    const bool drafts = complete && has_sampled(span) && state.draft.num_draft_tokens > 0 &&
+                        state.finished == static_cast<int32_t>(DeviceFinish::kNone);
+    if (drafts) {
+      pass.want_logits();
+    } else {
+      state.draft.num_draft_tokens = 0;
+    }
+  }
+  pass.finish();
+}
+
+}  // namespace foretoken::cpu

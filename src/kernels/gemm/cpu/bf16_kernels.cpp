@@ -1,0 +1,37 @@
+#include "kernels/gemm/cpu/bf16_kernels.h"
+
+#include <vector>
+
+#include "device/cpu/cpu_isa.h"
+
+namespace foretoken::cpu {
+
+#if defined(__x86_64__)
+extern const Bf16Kernels kAvx2Bf16Kernels;
+extern const Bf16Kernels kAvx512Kernels;
+extern const Bf16Kernels kAvx512Bf16Kernels;
+extern const Bf16Kernels kAmxBf16Kernels;
+#endif
+
+namespace {
+
+std::vector<Bf16Kernels> find_kernels() {
+  std::vector<Bf16Kernels> found;
+#if defined(__x86_64__)
+  if (cpu_isa() >= CpuIsa::kAmx) found.push_back(kAmxBf16Kernels);
+  if (cpu_isa() >= CpuIsa::kAvx512Bf16) found.push_back(kAvx512Bf16Kernels);
+  if (cpu_isa() >= CpuIsa::kAvx512) found.push_back(kAvx512Kernels);
+  if (cpu_isa() >= CpuIsa::kAvx2) found.push_back(kAvx2Bf16Kernels);
+#endif
+  return found;
+}
+
+}  // namespace
+
+std::span<const Bf16Kernels> bf16_kernels() {
+  // Never destroyed: a worker of a device that was given up runs until the process has ended.
+  static const auto& kernels = *new std::vector<Bf16Kernels>(find_kernels());
+  return kernels;
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,53 @@
+#include "kernels/gemm/gated_act.h"
+
+#include "kernels/activation_math.h"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPerThread = 4;
+
+template <Activation kActivation, class T>
+__global__ void gated_act_kernel(GatedActArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const int row = blockIdx.x;
+  if (row >= args.counts->num_rows) return;
+  const float* gate = args.gate_up + int64_t{row} * 2 * args.size;
+  const float* up = gate + args.size;
+  T* out = static_cast<T*>(args.out) + int64_t{row} * args.size;
+  const int begin = blockIdx.y * kThreads * kPerThread + threadIdx.x;
+#pragma unroll
+  for (int j = 0; j < kPerThread; ++j) {
+    const int i = begin + j * kThreads;
+    if (i >= args.size) break;
+    out[i] = from_float<T>(activation_math::gated<kActivation>(gate[i], up[i]));
+  }
+}
+
+template <Activation kActivation>
+void launch(const GatedActArgs& args, cudaStream_t stream) {
+  const auto kernel = args.out_dtype == DType::kBF16 ? gated_act_kernel<kActivation, __nv_bfloat16>
+                                                     : gated_act_kernel<kActivation, float>;
+  const dim3 grid(args.max_rows, ceil_div(args.size, kThreads * kPerThread));
+  launch_kernel(kernel, grid, kThreads, 0, stream, args);
+}
+
+}  // namespace
+
+void launch_gated_act(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<GatedActArgs>(packed);
+  switch (args.activation) {
+    case Activation::kSilu:
+      return launch<Activation::kSilu>(args, stream);
+    case Activation::kGelu:
+      return launch<Activation::kGelu>(args, stream);
+    case Activation::kGeluTanh:
+      return launch<Activation::kGeluTanh>(args, stream);
+  }
+}
+
+}  // namespace foretoken::cuda

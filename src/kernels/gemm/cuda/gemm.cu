@@ -1,0 +1,20 @@
+#include "kernels/gemm/gemm.h"
+
+#include "kernels/cuda/launchers.h"
+#include "kernels/gemm/cuda/gemm_common.cuh"
+
+namespace foretoken::cuda {
+
+void launch_gemm(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<GemmArgs>(packed);
+  if (args.dtype == DType::kF32) {
+    launch_gemm_float(args, stream);
+  } else if (uses_skinny(args)) {
+    if (!streams_few(args) || !launch_gemm_stream(args, stream)) launch_gemm_skinny(args, stream);
+  } else if (args.max_rows <= kFewRows ? !launch_gemm_stream(args, stream)
+                                       : !launch_gemm_wide(args, stream)) {
+    launch_gemm_tiled(args, stream);
+  }
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,234 @@
+#include "kernels/quant/cpu/quant_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr int64_t kStepsAtOnce = 16;  // of the codes of eight bits: 8 KiB; whole super groups
+constexpr size_t kBlocksAtOnce = 64;
+constexpr size_t kLineBytes = 64;
+
+size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+// A byte of the four codes of column `col` in vector `vector` of a step.
+size_t code_place(int vector, int col, int i) {
+  return static_cast<size_t>(64 * vector + 4 * col + i);
+}
+
+// The 32 codes of a column at `step`.
+void pack_step(int bits, const std::byte* codes, int col, std::byte* step) {
+  for (int i = 0; i < kQuantStep; ++i) {
+    const int vector = i / 4;
+    const std::byte code = codes[i];
+    if (bits == 8) {
+      step[code_place(vector, col, i % 4)] = code;
+      continue;
+    }
+    step[code_place(vector % 4, col, i % 4)] |= (code & std::byte{15}) << (vector / 4 * 4);
+    if (bits == 6) {
+      step[256 + code_place(vector / 4, col, i % 4)] |= (code >> 4) << (vector % 4 * 2);
+    }
+  }
+}
+
+// Copies scale i of a row, `size` bytes from `from`, to column `col` of a list at `to`.
+void put(const std::byte* from, int64_t i, size_t size, int col, std::byte* to) {
+  std::memcpy(to + static_cast<size_t>(col) * size, from + static_cast<size_t>(i) * size, size);
+}
+
+// The scales of a column: kernels/quant/cpu/quant_kernels.h has their order.
+void pack_scales(const QuantForm& form, const std::byte* row, int64_t k, int col, std::byte* to) {
+  const std::byte* halves = row + k;
+  const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
+  const int64_t groups = k / form.group, supers = k / kSuperGroup;
+  const bool is_super = form.scale == GroupScale::kSuper;
+  if (is_super || form.scale == GroupScale::kSuperSigned) {
+    const int64_t groups_of_super = kSuperGroup / form.group;
+    for (int64_t i = 0; i < supers; ++i) {
+      put(halves, i, 2, col, to);
+      to += 2 * kQuantCols;
+      if (is_super) {
+        put(halves, supers + i, 2, col, to);
+        to += 2 * kQuantCols;
+      }
+      for (int64_t g = i * groups_of_super; g < (i + 1) * groups_of_super; ++g) {
+        put(bytes, g, 1, col, to);
+        to += kQuantCols;
+        if (!is_super) continue;
+        put(bytes, groups + g, 1, col, to);
+        to += kQuantCols;
+      }
+    }
+    return;
+  }
+  for (int64_t g = 0; g < groups; ++g) {
+    put(halves, g, 2, col, to);
+    to += 2 * kQuantCols;
+    if (form.scale != GroupScale::kHalfAndZero) continue;
+    put(bytes, g, 1, col, to);
+    to += kQuantCols;
+  }
+}
+
+// Neighbours of one form as one part.
+std::vector<QuantizedPart> joined(std::span<const QuantizedPart> parts) {
+  std::vector<QuantizedPart> all;
+  for (const QuantizedPart& part : parts) {
+    if (!all.empty() && all.back().form == part.form) {
+      all.back().num_rows += part.num_rows;
+    } else {
+      all.push_back(part);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+QuantMatrix::QuantMatrix(std::span<const QuantizedPart> parts, int64_t k, int64_t slice_cols)
+    : k_(k) {
+  FT_CHECK(!parts.empty() && k > 0 && slice_cols > 0);
+  cut(parts, slice_cols);
+  // Zero where blocks have fewer columns.
+  memory_ = PageBlock(place_blocks());
+  reserve_quant_rows(k);
+}
+
+// Into slices, and these into blocks, which end where the form changes.
+void QuantMatrix::cut(std::span<const QuantizedPart> parts, int64_t slice_cols) {
+  int cols_left = 0;
+  for (const QuantizedPart& part : joined(parts)) {
+    FT_CHECK(part.num_rows > 0 && quant_kind(part.form) >= 0 && fits_row(part.form, k_));
+    const int form = index_of_form(part.form);
+    for (int64_t left = part.num_rows; left > 0;) {
+      if (cols_left == 0) {
+        slices_.push_back({blocks_.size(), blocks_.size(), 0, 0});
+        cols_left = static_cast<int>(slice_cols);
+      }
+      Slice& slice = slices_.back();
+      const auto cols =
+          static_cast<int>(std::min<int64_t>({left, int64_t{cols_left}, int64_t{kQuantCols}}));
+      blocks_.push_back({slice.cols, cols, form, 0, 0});
+      ++slice.end_block;
+      slice.cols += cols;
+      slice.row_bytes += cols * quantized_row_bytes(part.form, k_);
+      cols_left -= cols;
+      left -= cols;
+    }
+  }
+}
+
+int QuantMatrix::index_of_form(const QuantForm& form) {
+  const auto found = std::find(forms_.begin(), forms_.end(), form);
+  const auto index = static_cast<int>(found - forms_.begin());
+  if (found == forms_.end()) forms_.push_back(form);
+  return index;
+}
+
+// The codes of a slice follow one another, then its scales do, so that a thread reads two streams.
+size_t QuantMatrix::place_blocks() {
+  size_t at = 0;
+  for (const Slice& slice : slices_) {
+    for (size_t b = slice.first_block; b < slice.end_block; ++b) {
+      Block& block = blocks_[b];
+      block.codes = at;
+      at += static_cast<size_t>(quant_code_bytes(forms_[static_cast<size_t>(block.form)].bits, k_));
+    }
+    for (size_t b = slice.first_block; b < slice.end_block; ++b) {
+      Block& block = blocks_[b];
+      block.scales = at;
+      at += static_cast<size_t>(quant_scale_bytes(forms_[static_cast<size_t>(block.form)], k_));
+    }
+    at = round_up(at, kLineBytes);
+  }
+  return round_up(at, kLineBytes);
+}
+
+void QuantMatrix::pack_slice(int i, const std::byte* rows) {
+  for (size_t b = slice(i).first_block; b < slice(i).end_block; ++b) {
+    const Block& block = blocks_[b];
+    pack_block(block, rows);
+    rows += block.cols * quantized_row_bytes(forms_[static_cast<size_t>(block.form)], k_);
+  }
+}
+
+void QuantMatrix::pack_block(const Block& block, const std::byte* rows) {
+  const QuantForm& form = forms_[static_cast<size_t>(block.form)];
+  const auto step_bytes = static_cast<size_t>(quant_code_bytes(form.bits, kQuantStep));
+  std::byte* codes = memory_.data() + block.codes;
+  std::memset(codes, 0, static_cast<size_t>(quant_code_bytes(form.bits, k_)));
+  for (int col = 0; col < block.cols; ++col) {
+    const std::byte* row = rows + col * quantized_row_bytes(form, k_);
+    for (int64_t i = 0; i < k_ / kQuantStep; ++i) {
+      pack_step(form.bits, row + i * kQuantStep, col, codes + static_cast<size_t>(i) * step_bytes);
+    }
+    pack_scales(form, row, k_, col, memory_.data() + block.scales);
+  }
+}
+
+// Many rows go over a piece of k at a time, so that neither the codes nor x leave the nearest
+// caches between the blocks.
+void QuantMatrix::multiply(const QuantKernels& kernels, int i, const QuantRows& x, int first_row,
+                           int num_rows, float* y) const {
+  FT_CHECK(x.block_rows == kernels.max_rows && first_row % kernels.max_rows == 0);
+  FT_CHECK(x.num_steps * kQuantStep == k_ && num_rows <= kMostTileRows);
+  FT_CHECK(first_row + num_rows == x.num_rows || num_rows % kernels.max_rows == 0);
+  for (size_t b = slice(i).first_block; b < slice(i).end_block; b += kBlocksAtOnce) {
+    const size_t end = std::min(b + kBlocksAtOnce, slice(i).end_block);
+    multiply_blocks(kernels, {blocks_.data() + b, blocks_.data() + end}, x, first_row, num_rows,
+                    {y, slice(i).cols});
+  }
+}
+
+void QuantMatrix::multiply_blocks(const QuantKernels& kernels, std::span<const Block> blocks,
+                                  const QuantRows& x, int first_row, int num_rows, Output y) const {
+  alignas(64) thread_local float sums[kMostTileRows * kQuantCols * kBlocksAtOnce];
+  const int tile_size = num_rows * kQuantCols;
+  std::fill_n(sums, static_cast<size_t>(tile_size) * blocks.size(), 0.0f);
+  const int64_t at_once = num_rows > kernels.max_rows ? kStepsAtOnce : x.num_steps;
+  for (int64_t step = 0; step < x.num_steps; step += at_once) {
+    const Piece piece{step, std::min(at_once, x.num_steps - step), first_row, num_rows};
+    float* tile = sums;
+    for (const Block& block : blocks) {
+      multiply_block(kernels, block, x, piece, tile);
+      tile += tile_size;
+    }
+  }
+  const float* tile = sums;
+  for (const Block& block : blocks) {
+    for (int r = 0; r < num_rows; ++r) {
+      std::copy_n(tile + r * kQuantCols, block.cols,
+                  y.data + int64_t{r} * y.cols + block.first_col);
+    }
+    tile += tile_size;
+  }
+}
+
+// A block whose groups are longer than pieces is multiplied at once, with the first piece.
+void QuantMatrix::multiply_block(const QuantKernels& kernels, const Block& block,
+                                 const QuantRows& x, Piece piece, float* tile) const {
+  const QuantForm& form = forms_[static_cast<size_t>(block.form)];
+  const int steps_per_group = std::max(form.group / kQuantStep, 1);
+  if (kStepsAtOnce % steps_per_group != 0) {
+    if (piece.first_step > 0) return;
+    piece.num_steps = x.num_steps;
+  }
+  const QuantProduct* products = kernels.products[quant_kind(form)];
+  const int64_t k = piece.first_step * kQuantStep;
+  const std::byte* codes = memory_.data() + block.codes + quant_code_bytes(form.bits, k);
+  const std::byte* scales = memory_.data() + block.scales + quant_scale_bytes(form, k);
+  const QuantBlock packed{reinterpret_cast<const uint8_t*>(codes),
+                          reinterpret_cast<const uint8_t*>(scales)};
+  for (int row = 0; row < piece.num_rows; row += kernels.max_rows) {
+    const int index = (piece.first_row + row) / kernels.max_rows;
+    const int rows = x.rows_of_block(index);
+    products[rows - 1](packed, x.block(index) + piece.first_step * rows, piece.num_steps,
+                       steps_per_group, tile + row * kQuantCols);
+  }
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,74 @@
+#include "kernels/rows/cpu/norm_row.h"
+
+#include <cmath>
+
+#include "kernels/cpu/hot.h"
+
+namespace foretoken::cpu {
+namespace {
+
+FT_INLINE void load_sum(Lanes& out, const NormRow& row, int at) {
+  load(out, row.x + at);
+  if (row.delta == nullptr) return;
+  Lanes more;
+  load(more, row.delta + at);
+  out += more;
+}
+
+FT_INLINE float sum_at(const NormRow& row, int at) {
+  return row.delta == nullptr ? row.x[at] : row.x[at] + row.delta[at];
+}
+
+FT_HOT float row_squares(const NormRow& row) {
+  Lanes sum = {};
+  int i = 0;
+  for (; i + kLanes <= row.size; i += kLanes) {
+    Lanes lanes;
+    load_sum(lanes, row, i);
+    sum += lanes * lanes;
+  }
+  float total = sum_lanes(sum);
+  for (; i < row.size; ++i) total += sum_at(row, i) * sum_at(row, i);
+  return total;
+}
+
+template <class Out>
+FT_INLINE void scale_row(const NormRow& row, const float* weight, float factor, Out* out) {
+  int i = 0;
+  for (; i + kLanes <= row.size; i += kLanes) {
+    Lanes lanes, w;
+    load_sum(lanes, row, i);
+    if (weight != nullptr) {
+      load(w, weight + i);
+      lanes = lanes * factor * w;
+    }
+    store(out + i, lanes);
+  }
+  for (; i < row.size; ++i) {
+    const float x = sum_at(row, i);
+    store_one(out + i, weight == nullptr ? x : x * factor * weight[i]);
+  }
+}
+
+FT_HOT void scale_row_f32(const NormRow& row, const float* w, float factor, float* out) {
+  scale_row(row, w, factor, out);
+}
+FT_HOT void scale_row_bf16(const NormRow& row, const float* w, float factor, uint16_t* out) {
+  scale_row(row, w, factor, out);
+}
+
+float factor_of(const NormRow& row, const float* weight, float eps) {
+  if (weight == nullptr) return 1;
+  return 1.0f / std::sqrt(row_squares(row) / static_cast<float>(row.size) + eps);
+}
+
+}  // namespace
+
+void write_normed(const NormRow& row, const float* weight, float eps, float* out) {
+  scale_row_f32(row, weight, factor_of(row, weight, eps), out);
+}
+void write_normed(const NormRow& row, const float* weight, float eps, uint16_t* out) {
+  scale_row_bf16(row, weight, factor_of(row, weight, eps), out);
+}
+
+}  // namespace foretoken::cpu

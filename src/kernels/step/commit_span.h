@@ -1,0 +1,103 @@
+#pragma once
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "kernels/draft_entries.h"
+#include "kernels/step/verify_and_commit.h"
+#include "kernels/step_types.h"
+#include "spec/acceptance_rates.h"
+#include "spec/verify.h"
+
+// What verify_and_commit does with one span, for the CPU and the CUDA kernel. Which drafts hold is
+// decided in spec/verify.h.
+
+namespace foretoken {
+
+// Drafts of the span as they are decided over, and the ids sampled from the row before the first
+// on.
+FT_HD inline spec::Verification verification_of(const VerifyAndCommitArgs& a,
+                                                const SpanState& span) {
+  const SlotState& state = a.batch.slots[span.slot];
+  return {state.drafts, a.tensors.sampled + span.logits_begin + span.num_scored,
+          num_verified(span, a.batch.params[span.slot], state)};
+}
+
+// Ids that the span may commit at most.
+FT_HD inline int32_t max_committed(const VerifyAndCommitArgs& a, const SpanState& span,
+                                   int32_t num_accepted) {
+  const bool drops_bonus =
+      a.drop_bonus != 0 && span.num_drafts > 0 && num_accepted == span.num_drafts;
+  const int32_t accepted_and_next = num_accepted + (drops_bonus ? 0 : 1);
+  const int32_t decided = num_decided(span, a.batch.params[span.slot], a.batch.slots[span.slot]);
+  return accepted_and_next < decided ? accepted_and_next : decided;
+}
+
+// Entries that the drafter wrote for drafts which turned out right stay exact.
+FT_HD inline void keep_entries(const BatchState& batch, int32_t slot) {
+  const SlotState& state = batch.slots[slot];
+  DraftState& draft = batch.slots[slot].draft;
+  const int32_t exact = draft.written < state.len - 1 ? draft.written : state.len - 1;
+  if (exact > draft.computed) {
+    raise_draft_counts(batch, slot, batch.params[slot].drafter, draft.computed, exact);
+    draft.computed = exact;
+  }
+  draft.written = 0;
+}
+
+// A span that sampled: verifies its drafts and advances its slot. `result` has the slot; the
+// committed ids stand there afterwards, for the caller to write to the token pages at the positions
+// before the slot's new length.
+FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& span,
+                                 SpanResult& result) {
+  SlotState& state = a.batch.slots[span.slot];
+  const SlotParams& params = a.batch.params[span.slot];
+  const spec::Verification v = verification_of(a, span);
+  const int32_t accepted =
+      spec::count_accepted(v, {a.synthetic, params.seed, params.choice, state.len});
+  const spec::Appended appended =
+      spec::append_accepted(v, accepted, max_committed(a, span, accepted), state.len,
+                            {params.stop_ids, params.num_stop_ids, params.max_len}, result.ids);
+  result.num_committed = appended.num_ids;
+  result.num_drafted = v.num_draft_tokens;
+  result.num_accepted = accepted < appended.num_ids ? accepted : appended.num_ids;
+  result.from_prediction = state.from_prediction;
+  result.finish = static_cast<int32_t>(appended.finish);
+  for (int32_t i = 0; i < v.num_draft_tokens; ++i) result.drafts[i] = v.drafts[i];
+  state.len += appended.num_ids;
+  state.computed = state.len - 1;
+  state.num_drafts = 0;
+  state.finished = result.finish;
+  keep_entries(a.batch, span.slot);
+  state.draft.since_draft =
+      spec::since_draft_after(state.draft.since_draft, v.num_draft_tokens, appended.num_ids);
+}
+
+// A span without a sampling row. One that pools ends with its last prompt token.
+FT_HD inline void advance_prompt(const BatchState& batch, const SpanState& span,
+                                 SpanResult& result) {
+  SlotState& state = batch.slots[span.slot];
+  state.computed += span.num_rows;
+  const bool pools = batch.params[span.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
+  if (!pools || span.num_rows == 0 || state.computed < state.len) return;
+  state.finished = static_cast<int32_t>(DeviceFinish::kStop);
+  result.finish = state.finished;
+}
+
+// Either of them, and what a span reports in any case. `result` is zero before, but for its ids and
+// drafts.
+FT_HD inline void commit_span(const VerifyAndCommitArgs& a, const SpanState& span,
+                              SpanResult& result) {
+  result.slot = span.slot;
+  result.logits_begin = span.logits_begin;
+  result.num_scored = span.num_scored;
+  if (has_sampled(span)) {
+    commit_sampled(a, span, result);
+  } else {
+    advance_prompt(a.batch, span, result);
+  }
+  const SlotState& state = a.batch.slots[span.slot];
+  const int32_t missing = known_after(span, state) - state.draft.computed;
+  result.draft_missing = missing > 0 ? missing : 0;
+}
+
+}  // namespace foretoken

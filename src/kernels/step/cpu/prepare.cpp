@@ -1,0 +1,85 @@
+#include "kernels/step/prepare.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/op_table.h"
+#include "kernels/logits_row.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// The rows that a span gets, placed after those already given out.
+SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCounts& used) {
+  SpanState span{plan.slot, used.num_rows, 0, used.num_logits_rows, 0, 0, 0};
+  const SlotState& state = a.batch.slots[plan.slot];
+  const int known = std::min(plan.num_tokens, state.len - state.computed);
+  if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || known <= 0) return span;
+  const bool complete = state.computed + known == state.len;
+  const bool pools =
+      a.batch.params[plan.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
+  const bool samples = complete && !pools;
+  const int drafts =
+      samples ? std::clamp(std::min(state.num_drafts, plan.max_verified), 0, kMaxDrafts) : 0;
+  const int scored = plan.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
+  const int logits = scored + (samples ? drafts + 1 : 0);
+  const bool fits = used.num_rows + known + drafts <= a.max_rows &&
+                    used.num_logits_rows + logits <= a.max_logits_rows &&
+                    (state.computed + known + drafts - 1) / a.batch.block_size < a.batch.max_blocks;
+  if (!fits) return span;
+  span.num_rows = known + drafts;
+  span.num_logits = logits;
+  span.num_drafts = drafts;
+  span.num_scored = scored;
+  return span;
+}
+
+void write_rows(const PrepareArgs& a, const SpanState& span) {
+  const StepTensors& t = a.tensors;
+  const SlotState& state = a.batch.slots[span.slot];
+  const auto place = [&](const int32_t* tables, int position) {
+    const int32_t block =
+        tables[int64_t{span.slot} * a.batch.max_blocks + position / a.batch.block_size];
+    return block * a.batch.block_size + position % a.batch.block_size;
+  };
+  for (int i = 0; i < span.num_rows; ++i) {
+    const int row = span.row_begin + i;
+    const int position = state.computed + i;
+    t.token_ids[row] = history_id(a.batch, span.slot, position);
+    t.positions[row] = position;
+    t.row_slot[row] = span.slot;
+    t.kv_slot[row] = place(a.batch.block_tables, position);
+    if (a.batch.window_tables != nullptr) {
+      t.window_slot[row] = place(a.batch.window_tables, position);
+    }
+  }
+  for (int i = 0; i < span.num_logits; ++i) {
+    t.logits_rows[span.logits_begin + i] = span.row_begin + span.num_rows - span.num_logits + i;
+  }
+}
+
+}  // namespace
+
+void prepare(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const PrepareArgs*>(args);
+  const StepTensors& t = a.tensors;
+  const PlanView plan = plan_view(a.plan, a.limits);
+  StepCounts used{0, 0, plan.header->num_spans, 0};
+  for (int i = 0; i < plan.header->num_spans; ++i) {
+    const SpanState span = place_span(a, plan.spans[i], used);
+    t.spans[i] = span;
+    write_rows(a, span);
+    used.num_rows += span.num_rows;
+    used.num_logits_rows += span.num_logits;
+  }
+  *t.counts = used;
+  for (int row = used.num_rows; row < a.max_rows; ++row) {
+    t.token_ids[row] = 0;
+    t.positions[row] = 0;
+    t.row_slot[row] = a.batch.num_slots;
+    t.kv_slot[row] = 0;
+    if (a.batch.window_tables != nullptr) t.window_slot[row] = 0;
+  }
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,56 @@
+#include "kernels/step/publish.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/clock.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cpu {
+namespace {
+
+template <class T>
+void copy(T* to, const T* from, int64_t count) {
+  if (count > 0) std::memcpy(to, from, sizeof(T) * static_cast<size_t>(count));
+}
+
+void copy_logprobs(const ResultView& to, const ResultView& from, const ResultLimits& limits) {
+  const int rows = std::min(from.header->num_logits_rows, limits.max_rows);
+  copy(to.rows, from.rows, rows);
+  for (int i = 0; i < rows; ++i) {
+    const int64_t begin = int64_t{i} * limits.max_top;
+    copy(to.top + begin, from.top + begin, std::min(from.rows[i].num_top, limits.max_top));
+  }
+}
+
+void copy_pooled(const ResultView& to, const ResultView& from, const ResultLimits& limits) {
+  for (int i = 0; i < from.header->num_spans; ++i) {
+    if (!has_pooled(from.spans[i])) continue;
+    const int64_t begin = int64_t{i} * limits.hidden;
+    copy(to.pooled + begin, from.pooled + begin, limits.hidden);
+  }
+}
+
+}  // namespace
+
+void publish(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const PublishArgs*>(args);
+  const uint64_t step = *a.step;
+  const ResultView from = result_view(const_cast<void*>(a.result), a.limits);
+  const ResultView to =
+      result_view(a.ring + static_cast<int64_t>(step % kStepRingSize) * a.entry_bytes, a.limits);
+  *to.header = *from.header;
+  copy(to.spans, from.spans, from.header->num_spans);
+  if (a.with_logprobs != 0) copy_logprobs(to, from, a.limits);
+  if (a.with_pooled != 0) copy_pooled(to, from, a.limits);
+  if (a.stamps != nullptr) {
+    StepStamps& stamps = a.stamps[step % kStepRingSize];
+    stamps.published_ns = stamps.end_ns = now_ns();
+  }
+  *a.step = step + 1;
+  static_cast<std::atomic<uint64_t>*>(a.word)->store(step + 1, std::memory_order_seq_cst);
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,156 @@
+#include "kernels/step/prepare.h"
+
+#include "kernels/cuda/block_scan.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/logits_row.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+
+// What a span asks for: token rows and the logits rows among them.
+struct SpanNeeds {
+  int rows = 0;
+  int logits = 0;
+  int drafts = 0;
+  int scored = 0;
+};
+
+__device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
+  const SlotState& slot = batch.slots[span.slot];
+  if (slot.finished != static_cast<int32_t>(DeviceFinish::kNone)) return {};
+  const int known = max(min(span.num_tokens, slot.len - slot.computed), 0);
+  if (known == 0) return {};
+  const bool complete = slot.computed + known == slot.len;
+  const bool pools = batch.params[span.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
+  const bool samples = complete && !pools;
+  const int drafts = samples ? max(min(min(slot.num_drafts, span.max_verified), kMaxDrafts), 0) : 0;
+  const int last = slot.computed + known + drafts - 1;
+  if (last / batch.block_size >= batch.max_blocks) return {};
+  const int scored = span.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
+  return {known + drafts, scored + (samples ? drafts + 1 : 0), drafts, scored};
+}
+
+__device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNeeds needs,
+                           int row_begin, int logits_begin) {
+  SpanState& state = args.tensors.spans[index];
+  state.slot = slot;
+  state.row_begin = row_begin;
+  state.num_rows = needs.rows;
+  state.logits_begin = logits_begin;
+  state.num_logits = needs.logits;
+  state.num_drafts = needs.drafts;
+  state.num_scored = needs.scored;
+}
+
+// The slow way for a plan that does not fit: a span beyond the limits gets no rows.
+__device__ int2 place_one_by_one(const PrepareArgs& args, const PlanView& plan, int num_spans) {
+  int2 total{0, 0};
+  for (int i = 0; i < num_spans; ++i) {
+    SpanNeeds needs = span_needs(args.batch, plan.spans[i]);
+    if (total.x + needs.rows > args.max_rows || total.y + needs.logits > args.max_logits_rows) {
+      needs = {};
+    }
+    store_span(args, i, plan.spans[i].slot, needs, total.x, total.y);
+    total.x += needs.rows;
+    total.y += needs.logits;
+  }
+  return total;
+}
+
+// Rows and logits rows in all.
+__device__ int2 place_spans(const PrepareArgs& args, const PlanView& plan, int num_spans) {
+  __shared__ int scratch[kThreads];
+  __shared__ int2 total;
+  int2 base{0, 0};
+  for (int begin = 0; begin < num_spans; begin += kThreads) {
+    const int i = begin + threadIdx.x;
+    const SpanNeeds needs = i < num_spans ? span_needs(args.batch, plan.spans[i]) : SpanNeeds{};
+    const int rows = base.x + block_scan<kThreads>(needs.rows, scratch);
+    const int logits = base.y + block_scan<kThreads>(needs.logits, scratch);
+    if (i < num_spans) {
+      store_span(args, i, plan.spans[i].slot, needs, rows - needs.rows, logits - needs.logits);
+    }
+    if (threadIdx.x == kThreads - 1) total = int2{rows, logits};
+    __syncthreads();
+    base = total;
+  }
+  if (base.x > args.max_rows || base.y > args.max_logits_rows) {
+    __syncthreads();
+    if (threadIdx.x == 0) total = place_one_by_one(args, plan, num_spans);
+    __syncthreads();
+    base = total;
+  }
+  return base;
+}
+
+// The last span that begins at or before `row` and has rows.
+__device__ int span_of_row(const SpanState* spans, int num_spans, int row) {
+  int low = 0;
+  int high = num_spans - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (spans[middle].row_begin <= row) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  // Spans without rows share their begin with the span after them; the search ends at the last.
+  while (spans[low].num_rows == 0) --low;
+  return low;
+}
+
+// Place of a position's entry in the KV blocks of a table.
+__device__ int kv_place(const BatchState& batch, const int32_t* tables, int slot, int position) {
+  const int block = tables[int64_t{slot} * batch.max_blocks + position / batch.block_size];
+  return block * batch.block_size + position % batch.block_size;
+}
+
+__device__ void fill_row(const PrepareArgs& args, int row, int num_spans) {
+  const StepTensors& out = args.tensors;
+  const SpanState span = out.spans[span_of_row(out.spans, num_spans, row)];
+  const int offset = row - span.row_begin;
+  const int position = args.batch.slots[span.slot].computed + offset;
+  out.token_ids[row] = history_id(args.batch, span.slot, position);
+  out.positions[row] = position;
+  out.row_slot[row] = span.slot;
+  out.kv_slot[row] = kv_place(args.batch, args.batch.block_tables, span.slot, position);
+  if (args.batch.window_tables != nullptr) {
+    out.window_slot[row] = kv_place(args.batch, args.batch.window_tables, span.slot, position);
+  }
+  const int logits = offset - (span.num_rows - span.num_logits);
+  if (logits >= 0 && span.num_logits > 0) out.logits_rows[span.logits_begin + logits] = row;
+}
+
+__global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const PlanView plan = plan_view(args.plan, args.limits);
+  const int num_spans = min(plan.header->num_spans, args.limits.max_spans);
+  const int2 total = place_spans(args, plan, num_spans);
+  if (threadIdx.x == 0) *args.tensors.counts = StepCounts{total.x, total.y, num_spans, 0};
+  __syncthreads();
+  for (int row = threadIdx.x; row < args.max_rows; row += kThreads) {
+    if (row < total.x) {
+      fill_row(args, row, num_spans);
+      continue;
+    }
+    args.tensors.token_ids[row] = 0;
+    args.tensors.positions[row] = 0;
+    args.tensors.row_slot[row] = args.batch.num_slots;
+    args.tensors.kv_slot[row] = 0;
+    if (args.batch.window_tables != nullptr) args.tensors.window_slot[row] = 0;
+  }
+}
+
+}  // namespace
+
+void launch_prepare(const void* args, cudaStream_t stream) {
+  launch_kernel(prepare_kernel, 1, kThreads, 0, stream, op_args<PrepareArgs>(args));
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,280 @@
+#include "model/config/config.h"
+
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+
+#include "gguf/model_texts.h"
+#include "kernels/attention/rope_kv.h"
+#include "model/config/architecture.h"
+#include "model/config/config_fields.h"
+#include "model/files/json_file.h"
+#include "model/files/quantization.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// Keeps every row count of a fused matrix within 32 bits.
+constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
+
+Status read_architecture(const ConfigFields& fields, const Architecture** out) {
+  const Json* names = fields.find("architectures");
+  if (names == nullptr || !names->is_array() || names->size() != 1 || !(*names)[0].is_string()) {
+    return invalid_argument(
+        fields.where() +
+        ": 'architectures' must be a list of one name; supported: " + architecture_names());
+  }
+  const auto name = (*names)[0].get<std::string>();
+  *out = find_architecture(name);
+  if (*out == nullptr) {
+    return unsupported(fields.where() + ": architecture '" + name +
+                       "' is not supported; supported: " + architecture_names());
+  }
+  return {};
+}
+
+// The fields of the decoder: those of text_config where the architecture keeps them there, with
+// what only the whole file has, and the architecture's defaults for what is nowhere.
+Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
+                            const std::string& where) {
+  Json json = file;
+  if (architecture.text_config) {
+    const ConfigFields fields(file, where);
+    const Json* text = fields.find("text_config");
+    if (text == nullptr) return fields.missing("text_config");
+    if (!text->is_object()) return fields.wrong("text_config", "an object");
+    json = *text;
+    for (const char* name :
+         {"eos_token_id", "dtype", "torch_dtype", "tie_word_embeddings", "quantization_config"}) {
+      if (!json.contains(name) && file.contains(name)) json[name] = file[name];
+    }
+  }
+  const Json defaults = Json::parse(architecture.defaults);
+  for (const auto& [name, value] : defaults.items()) {
+    if (!json.contains(name)) json[name] = value;
+  }
+  return json;
+}
+
+struct ActivationEntry {
+  const char* name;
+  Activation activation;
+};
+constexpr ActivationEntry kActivations[] = {
+    {"silu", Activation::kSilu},
+    {"gelu", Activation::kGelu},
+    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"gelu_new", Activation::kGeluTanh},
+};
+
+// Gemma's hidden_activation goes before the hidden_act that some of its files have too.
+Status read_activation(const ConfigFields& fields, Activation* out) {
+  const bool gemma = fields.find("hidden_activation") != nullptr;
+  const char* name = gemma ? "hidden_activation" : "hidden_act";
+  const Json* value = fields.find(name);
+  if (value == nullptr) return {};
+  std::string known;
+  for (const ActivationEntry& entry : kActivations) {
+    if (*value == entry.name) {
+      *out = entry.activation;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return unsupported(fields.where() + ": " + name + " " + value->dump().substr(0, 80) +
+                     " is not supported; supported: " + known);
+}
+
+Status check_only_supported_parts(const Json& json, const ConfigFields& fields) {
+  FT_RETURN_IF_ERROR(read_quantization(json, fields.where()).status());
+  bool bidirectional = false;
+  FT_RETURN_IF_ERROR(fields.read_flag("use_bidirectional_attention", &bidirectional));
+  if (bidirectional) {
+    return unsupported(fields.where() +
+                       ": use_bidirectional_attention is not supported; use a model that writes "
+                       "text from left to right");
+  }
+  return {};
+}
+
+Status read_eos(const ConfigFields& fields, std::vector<int32_t>* out) {
+  const Json* value = fields.find("eos_token_id");
+  if (value == nullptr) return {};
+  const Json list = value->is_array() ? *value : Json::array({*value});
+  out->clear();
+  for (const Json& id : list) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
+      return fields.wrong("eos_token_id", "a token id or a list of token ids");
+    }
+    out->push_back(id.get<int32_t>());
+  }
+  return {};
+}
+
+Status read_dtype(const ConfigFields& fields, const std::string& wanted, DType* out) {
+  if (wanted == "float32" || wanted == "float") {
+    *out = DType::kF32;
+    return {};
+  }
+  if (wanted == "bfloat16") {
+    *out = DType::kBF16;
+    return {};
+  }
+  if (wanted != "auto") {
+    const bool half = wanted == "half" || wanted == "float16";
+    return unsupported("--dtype " + wanted + " is not supported; use auto, float32 or bfloat16" +
+                       (half ? " (auto widens float16 weights to float32)" : ""));
+  }
+  const Json* value = fields.find("dtype");
+  if (value == nullptr) value = fields.find("torch_dtype");
+  const Json name = value == nullptr ? Json("float32") : *value;
+  if (name == "bfloat16" || name == "torch.bfloat16") {
+    *out = DType::kBF16;
+  } else if (name == "float32" || name == "torch.float32" || name == "float16" ||
+             name == "torch.float16") {
+    *out = DType::kF32;
+  } else {
+    return unsupported(fields.where() + ": dtype " + name.dump() +
+                       " is not supported; choose with --dtype float32 or --dtype bfloat16");
+  }
+  return {};
+}
+
+Status read_sizes(const ConfigFields& fields, ModelConfig* out) {
+  FT_RETURN_IF_ERROR(fields.need_count("vocab_size", &out->vocab_size));
+  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &out->hidden_size));
+  FT_RETURN_IF_ERROR(fields.need_count("intermediate_size", &out->intermediate_size));
+  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &out->num_layers));
+  FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &out->num_heads));
+  FT_RETURN_IF_ERROR(fields.need_count("max_position_embeddings", &out->max_position_embeddings));
+  out->num_kv_heads = out->num_heads;
+  FT_RETURN_IF_ERROR(fields.read_count("num_key_value_heads", &out->num_kv_heads));
+  if (fields.find("head_dim") == nullptr && out->hidden_size % out->num_heads != 0) {
+    return invalid_argument(fields.where() + ": hidden_size " + std::to_string(out->hidden_size) +
+                            " is not a multiple of num_attention_heads " +
+                            std::to_string(out->num_heads) + "; set 'head_dim'");
+  }
+  out->head_dim = out->hidden_size / out->num_heads;
+  return fields.read_count("head_dim", &out->head_dim);
+}
+
+// Some files say that there are none.
+Status read_mtp_modules(const ConfigFields& fields, int32_t* out) {
+  const Json* value = fields.find("num_nextn_predict_layers");
+  if (value == nullptr || *value == 0) return {};
+  return fields.read_count("num_nextn_predict_layers", out);
+}
+
+Status check_sizes(const ModelConfig& config, const std::string& where) {
+  if (config.num_heads % config.num_kv_heads != 0) {
+    return invalid_argument(where + ": num_attention_heads " + std::to_string(config.num_heads) +
+                            " is not a multiple of num_key_value_heads " +
+                            std::to_string(config.num_kv_heads) + "; correct the file");
+  }
+  if (config.head_dim % 2 != 0) {
+    return invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) +
+                            " is odd, but rotary embeddings need an even one; correct the file");
+  }
+  if (config.head_dim > kMaxHeadDim) {
+    return unsupported(where + ": head_dim " + std::to_string(config.head_dim) +
+                       " is not supported; the largest is " + std::to_string(kMaxHeadDim));
+  }
+  const int64_t qkv_rows =
+      (int64_t{config.num_heads} + 2 * int64_t{config.num_kv_heads}) * config.head_dim;
+  if (qkv_rows > kMaxMatrixRows || 2 * int64_t{config.intermediate_size} > kMaxMatrixRows) {
+    return invalid_argument(where + ": the layers are wider than " +
+                            std::to_string(kMaxMatrixRows) + " rows; correct the sizes");
+  }
+  return {};
+}
+
+Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
+  double eps = 1e-6, query_scalar = out->head_dim, attention_cap = 0, logits_cap = 0;
+  FT_RETURN_IF_ERROR(fields.read_positive("rms_norm_eps", &eps));
+  FT_RETURN_IF_ERROR(fields.read_positive("query_pre_attn_scalar", &query_scalar));
+  FT_RETURN_IF_ERROR(fields.read_positive("attn_logit_softcapping", &attention_cap));
+  FT_RETURN_IF_ERROR(fields.read_positive("final_logit_softcapping", &logits_cap));
+  out->rms_norm_eps = static_cast<float>(eps);
+  out->attention_scale = static_cast<float>(1 / std::sqrt(query_scalar));
+  out->attention_softcap = static_cast<float>(attention_cap);
+  out->logits_softcap = static_cast<float>(logits_cap);
+  FT_RETURN_IF_ERROR(fields.read_flag("tie_word_embeddings", &out->tie_word_embeddings));
+  FT_RETURN_IF_ERROR(fields.read_flag("attention_bias", &out->attention_bias));
+  return fields.read_flag("mlp_bias", &out->mlp_bias);
+}
+
+Status check_eos(const ModelConfig& config, const std::string& where) {
+  for (const int32_t id : config.eos_token_ids) {
+    if (id >= config.vocab_size) {
+      return invalid_argument(where + ": eos_token_id " + std::to_string(id) +
+                              " lies outside the vocabulary of " +
+                              std::to_string(config.vocab_size) + "; correct the file");
+    }
+  }
+  return {};
+}
+
+Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
+                                  const Json& generation_json, const ConfigOptions& options,
+                                  const std::string& where) {
+  const ConfigFields fields(json, where);
+  ModelConfig config;
+  config.architecture = architecture.name;
+  FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields));
+  FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
+  FT_RETURN_IF_ERROR(read_sizes(fields, &config));
+  FT_RETURN_IF_ERROR(read_mtp_modules(fields, &config.num_mtp_modules));
+  FT_RETURN_IF_ERROR(check_sizes(config, where));
+  FT_RETURN_IF_ERROR(read_numbers(fields, &config));
+  FT_ASSIGN_OR_RETURN(config.layers,
+                      read_layer_configs(fields, architecture.window_rule, config.num_layers));
+  FT_ASSIGN_OR_RETURN(config.rope,
+                      read_rope_configs(fields, config.head_dim, config.max_position_embeddings));
+  config.max_context = config.rope.max_context;
+  FT_RETURN_IF_ERROR(read_eos(fields, &config.eos_token_ids));
+  FT_RETURN_IF_ERROR(read_eos(ConfigFields(generation_json, where + " (generation_config.json)"),
+                              &config.eos_token_ids));
+  FT_RETURN_IF_ERROR(read_dtype(fields, options.dtype, &config.dtype));
+  FT_RETURN_IF_ERROR(check_eos(config, where));
+  return config;
+}
+
+}  // namespace
+
+Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_json,
+                                       const ConfigOptions& options, const std::string& where) {
+  Json json = file;
+  if (!options.hf_overrides.empty()) {
+    const auto overrides = parse_json_object(options.hf_overrides, "--hf-overrides");
+    if (!overrides.ok()) {
+      return invalid_argument(overrides.status().message() +
+                              "; write it like '{\"rope_theta\": 1000000}'");
+    }
+    json.update(overrides.value(), true);
+  }
+  const Architecture* architecture = nullptr;
+  FT_RETURN_IF_ERROR(read_architecture(ConfigFields(json, where), &architecture));
+  FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
+  return parse_decoder(*architecture, decoder, generation_json, options, where);
+}
+
+Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options) {
+  const std::filesystem::path& path = model.path();
+  std::error_code ignored;
+  if (!model.is_gguf() && !std::filesystem::is_directory(path, ignored)) {
+    return not_found("model folder " + model.text() +
+                     " does not exist; give the path of a folder with " +
+                     "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
+  }
+  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(model, "config.json"));
+  Json generation_config = Json::object();
+  if (has_model_text(model, "generation_config.json")) {
+    FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
+  }
+  const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
+  return parse_model_config(config, generation_config, options, where);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/dtype.h"
+#include "gguf/model_files.h"
+#include "kernels/activation.h"
+#include "model/config/layer_pattern.h"
+#include "model/config/rope_config.h"
+
+namespace foretoken {
+
+// What config.json and generation_config.json say about a decoder-only model.
+struct ModelConfig {
+  std::string architecture;  // for example "LlamaForCausalLM"
+  int32_t vocab_size = 0;
+  int32_t hidden_size = 0;
+  int32_t intermediate_size = 0;
+  int32_t num_layers = 0;
+  int32_t num_mtp_modules = 0;  // num_nextn_predict_layers: draft layers after the num_layers
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t max_position_embeddings = 0;
+  int32_t max_context = 0;  // longest sequence, with what a rope scaling adds
+  float rms_norm_eps = 0;
+  float attention_scale = 0;    // of scores; 1 / sqrt(head_dim) unless the model says otherwise
+  float attention_softcap = 0;  // of scores; 0: none
+  float logits_softcap = 0;     // 0: none
+  Activation activation = Activation::kSilu;
+  bool tie_word_embeddings = false;
+  bool attention_bias = false;
+  bool mlp_bias = false;
+  DType dtype = DType::kF32;        // of weights, activations and KV
+  std::vector<LayerConfig> layers;  // [num_layers]
+  RopeConfigs rope;
+  std::vector<int32_t> eos_token_ids;
+};
+
+// What a user may change about the files.
+struct ConfigOptions {
+  // "auto" (what the config names; float16 is widened to float32), "float32", "float", "bfloat16".
+  std::string dtype = "auto";
+  std::string hf_overrides;  // JSON object that is merged, also inside objects, over config.json
+};
+
+// Reads config.json of a model and, for the EOS ids, generation_config.json where it exists.
+// Unsupported names an unknown architecture, rope type, activation or quantisation and lists what
+// exists; InvalidArgument names a missing or ill-typed field.
+Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options);
+
+// The same from parsed files; `where` is named in messages.
+Result<ModelConfig> parse_model_config(const nlohmann::json& config,
+                                       const nlohmann::json& generation_config,
+                                       const ConfigOptions& options, const std::string& where);
+
+}  // namespace foretoken

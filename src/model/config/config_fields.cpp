@@ -1,0 +1,78 @@
+#include "model/config/config_fields.h"
+
+#include <cmath>
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kMaxCount = 1 << 24;
+
+bool is_positive(const nlohmann::json& value) {
+  return value.is_number() && value.get<double>() > 0 &&
+         std::isfinite(static_cast<float>(value.get<double>()));
+}
+
+}  // namespace
+
+const nlohmann::json* ConfigFields::find(const char* name) const {
+  const auto it = object_.find(name);
+  return it == object_.end() || it->is_null() ? nullptr : &*it;
+}
+
+Status ConfigFields::read_count(const char* name, int32_t* out) const {
+  const nlohmann::json* value = find(name);
+  if (value == nullptr) return {};
+  if (!value->is_number_integer() || value->get<int64_t>() < 1 ||
+      value->get<int64_t>() > kMaxCount) {
+    return wrong(name, "an integer from 1 to 2^24");
+  }
+  *out = value->get<int32_t>();
+  return {};
+}
+
+Status ConfigFields::read_positive(const char* name, double* out) const {
+  const nlohmann::json* value = find(name);
+  if (value == nullptr) return {};
+  if (!is_positive(*value)) return wrong(name, "a positive number");
+  *out = value->get<double>();
+  return {};
+}
+
+Status ConfigFields::read_flag(const char* name, bool* out) const {
+  const nlohmann::json* value = find(name);
+  if (value == nullptr) return {};
+  if (!value->is_boolean()) return wrong(name, "true or false");
+  *out = value->get<bool>();
+  return {};
+}
+
+Status ConfigFields::read_positive_list(const char* name, std::vector<double>* out) const {
+  const nlohmann::json* value = find(name);
+  if (value == nullptr) return {};
+  if (!value->is_array()) return wrong(name, "a list of positive numbers");
+  out->clear();
+  for (const nlohmann::json& element : *value) {
+    if (!is_positive(element)) return wrong(name, "a list of positive numbers");
+    out->push_back(element.get<double>());
+  }
+  return {};
+}
+
+Status ConfigFields::need_count(const char* name, int32_t* out) const {
+  return find(name) == nullptr ? missing(name) : read_count(name, out);
+}
+
+Status ConfigFields::need_positive(const char* name, double* out) const {
+  return find(name) == nullptr ? missing(name) : read_positive(name, out);
+}
+
+Status ConfigFields::missing(const char* name) const {
+  return invalid_argument(where_ + ": '" + name + "' is missing; fetch the file again");
+}
+
+Status ConfigFields::wrong(const char* name, const std::string& wanted) const {
+  return invalid_argument(where_ + ": '" + name + "' is " + object_.at(name).dump().substr(0, 80) +
+                          ", but must be " + wanted + "; correct the file");
+}
+
+}  // namespace foretoken

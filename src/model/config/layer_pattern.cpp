@@ -1,0 +1,107 @@
+#include "model/config/layer_pattern.h"
+
+#include <algorithm>
+#include <string>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+Status check_length(const ConfigFields& fields, const char* name, size_t at_least, size_t at_most) {
+  const Json& list = *fields.find(name);
+  if (!list.is_array()) return fields.wrong(name, "a list with one entry for each layer");
+  if (list.size() >= at_least && list.size() <= at_most) return {};
+  return invalid_argument(fields.where() + ": '" + name + "' has " + std::to_string(list.size()) +
+                          " entries for " + std::to_string(at_least) + " layers; correct the file");
+}
+
+Status read_rope_layers(const ConfigFields& fields, std::vector<LayerConfig>* layers) {
+  const char* name = "no_rope_layers";
+  const Json* list = fields.find(name);
+  if (list == nullptr) {
+    int32_t interval = 0;
+    FT_RETURN_IF_ERROR(fields.read_count("no_rope_layer_interval", &interval));
+    for (size_t i = 0; interval > 0 && i < layers->size(); ++i) {
+      (*layers)[i].rope = (i + 1) % static_cast<size_t>(interval) != 0;
+    }
+    return {};
+  }
+  FT_RETURN_IF_ERROR(check_length(fields, name, layers->size(), SIZE_MAX));
+  for (size_t i = 0; i < layers->size(); ++i) {
+    const Json& flag = (*list)[i];
+    if (flag != 0 && flag != 1) return fields.wrong(name, "a list of 1 (rotary positions) and 0");
+    (*layers)[i].rope = flag == 1;
+  }
+  return {};
+}
+
+Status mark_listed(const ConfigFields& fields, std::vector<bool>* windowed) {
+  const char* name = "layer_types";
+  FT_RETURN_IF_ERROR(check_length(fields, name, windowed->size(), windowed->size()));
+  for (size_t i = 0; i < windowed->size(); ++i) {
+    const Json& type = (*fields.find(name))[i];
+    if (type != "full_attention" && type != "sliding_attention") {
+      return unsupported(fields.where() + ": layer type " + type.dump().substr(0, 80) +
+                         " is not supported; supported: full_attention, sliding_attention");
+    }
+    (*windowed)[i] = type == "sliding_attention";
+  }
+  return {};
+}
+
+Status mark_by_rule(const ConfigFields& fields, WindowRule rule,
+                    const std::vector<LayerConfig>& layers, std::vector<bool>* windowed) {
+  int32_t period = 0;
+  const Json* first = fields.find("max_window_layers");
+  switch (rule) {
+    case WindowRule::kNever:
+      return {};
+    case WindowRule::kAlways:
+      windowed->assign(layers.size(), true);
+      return {};
+    case WindowRule::kFromLayer:
+      if (first == nullptr) return fields.missing("max_window_layers");
+      if (!first->is_number_integer() || *first < 0) {
+        return fields.wrong("max_window_layers", "an integer from 0 on");
+      }
+      for (size_t i = 0; i < layers.size(); ++i) (*windowed)[i] = Json(i) >= *first;
+      return {};
+    case WindowRule::kPattern:
+      FT_RETURN_IF_ERROR(fields.need_count("sliding_window_pattern", &period));
+      for (size_t i = 0; i < layers.size(); ++i) {
+        (*windowed)[i] = (i + 1) % static_cast<size_t>(period) != 0;
+      }
+      return {};
+    case WindowRule::kWithoutRope:
+      for (size_t i = 0; i < layers.size(); ++i) (*windowed)[i] = !layers[i].rope;
+      return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
+                                                    int32_t num_layers) {
+  std::vector<LayerConfig> layers(static_cast<size_t>(num_layers));
+  FT_RETURN_IF_ERROR(read_rope_layers(fields, &layers));
+  std::vector<bool> windowed(layers.size(), false);
+  const bool listed = fields.find("layer_types") != nullptr;
+  if (listed) FT_RETURN_IF_ERROR(mark_listed(fields, &windowed));
+  bool use_window = rule != WindowRule::kFromLayer && rule != WindowRule::kWithoutRope;
+  FT_RETURN_IF_ERROR(fields.read_flag("use_sliding_window", &use_window));
+  // A window of null is a choice, except where a pattern asks for one.
+  const bool unset = fields.find("sliding_window") == nullptr && rule != WindowRule::kPattern;
+  if (!use_window || unset) return layers;
+  if (!listed) FT_RETURN_IF_ERROR(mark_by_rule(fields, rule, layers, &windowed));
+  if (std::find(windowed.begin(), windowed.end(), true) == windowed.end()) return layers;
+  int32_t window = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("sliding_window", &window));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (windowed[i]) layers[i].window = window;
+  }
+  return layers;
+}
+
+}  // namespace foretoken

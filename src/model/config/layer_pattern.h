@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "model/config/config_fields.h"
+
+namespace foretoken {
+
+// Which layers see only a window, where config.json has no layer_types.
+enum class WindowRule : uint8_t {
+  kNever,
+  kAlways,       // all, unless sliding_window is null
+  kFromLayer,    // with use_sliding_window, from layer max_window_layers on
+  kPattern,      // all but each sliding_window_pattern-th
+  kWithoutRope,  // with use_sliding_window, those without rotary positions
+};
+
+// What sets the attention of one layer apart from that of others.
+struct LayerConfig {
+  int32_t window = 0;  // positions that a row sees, its own included; 0: all
+  bool rope = true;    // false: no positions at all (NoPE)
+  bool operator==(const LayerConfig&) const = default;
+};
+
+// One entry a layer, from layer_types or the rule, sliding_window, and no_rope_layers or
+// no_rope_layer_interval. InvalidArgument names the field at fault.
+Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
+                                                    int32_t num_layers);
+
+}  // namespace foretoken

@@ -1,0 +1,193 @@
+#include "model/files/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "gguf/hf_config.h"
+#include "gguf/hf_names.h"
+#include "model/files/convert.h"
+#include "model/files/json_file.h"
+#include "model/files/packed_names.h"
+#include "model/files/quantization.h"
+
+namespace foretoken {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::string& name) {
+  TensorView view;
+  view.name = name;
+  view.file = file.path();
+  view.dtype_name = std::string(tensor.type->name);
+  view.dtype = view.dtype_name == "F32"    ? FileDType::kF32
+               : view.dtype_name == "F16"  ? FileDType::kF16
+               : view.dtype_name == "BF16" ? FileDType::kBF16
+                                           : FileDType::kOther;
+  if (view.dtype == FileDType::kOther) view.block = tensor.type;
+  view.shape = tensor.shape;
+  view.data = file.memory() + tensor.offset;
+  view.num_bytes = tensor.num_bytes;
+  view.descriptor = file.descriptor();
+  view.file_offset = tensor.offset;
+  return view;
+}
+
+// Llama's query and key rows: whole heads of an even number of rows.
+Status interleave(const GgufFile& file, int64_t head_dim, TensorView* view) {
+  const bool has_heads =
+      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
+  if (!has_heads) {
+    return file.error("the tensor of " + view->name + " has the shape " + view->shape_text() +
+                      ", which is no multiple of heads of " + std::to_string(head_dim) +
+                      " rows; convert the model again");
+  }
+  view->interleaved_rows = head_dim;
+  return {};
+}
+
+}  // namespace
+
+Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
+  const std::string folder = model.text();
+  Checkpoint checkpoint;
+  checkpoint.folder_ = folder;
+  if (model.is_gguf()) {
+    FT_RETURN_IF_ERROR(checkpoint.add_gguf(model));
+    return checkpoint;
+  }
+  const fs::path single = fs::path(folder) / "model.safetensors";
+  const fs::path index = fs::path(folder) / "model.safetensors.index.json";
+  std::error_code ignored;
+  if (fs::exists(single, ignored)) {
+    FT_RETURN_IF_ERROR(checkpoint.add_file(single.string()));
+  } else if (fs::exists(index, ignored)) {
+    FT_RETURN_IF_ERROR(checkpoint.add_shards(index.string()));
+  } else {
+    return not_found(
+        "no model.safetensors and no model.safetensors.index.json in " + folder +
+        "; fetch the weights or save them as safetensors (other formats are not read), "
+        "or use --load-format dummy");
+  }
+  FT_RETURN_IF_ERROR(checkpoint.add_packed());
+  return checkpoint;
+}
+
+Result<const TensorView*> Checkpoint::find(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) {
+    return not_found("tensor '" + name + "' is missing in " + folder_ +
+                     "; the weights do not belong to its config.json, or a shard is missing");
+  }
+  return it->second;
+}
+
+Status Checkpoint::add_file(const std::string& path) {
+  FT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::open(path));
+  for (const auto& [name, tensor] : file->tensors()) {
+    const auto [it, added] = tensors_.emplace(name, &tensor);
+    if (!added) {
+      return invalid_argument("tensor '" + name + "' is in " + it->second->file + " and in " +
+                              path + "; remove the shard that does not belong to the model");
+    }
+  }
+  files_.push_back(std::move(file));
+  return {};
+}
+
+// The matrices that several tensors make up take the place of those.
+Status Checkpoint::add_packed() {
+  if (!has_packed(tensors_)) return {};
+  const std::string path = (fs::path(folder_) / "config.json").string();
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_json_file(path));
+  FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(config, path));
+  if (!quantization) {
+    return invalid_argument(path +
+                            ": the weights are quantised, but 'quantization_config' is missing; "
+                            "take it from the quantize_config.json or quant_config.json of the "
+                            "model, with quant_method gptq or awq");
+  }
+  FT_ASSIGN_OR_RETURN(const auto found, find_packed(tensors_, quantization->layout));
+  for (const NamedParts& named : found) {
+    FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(*quantization, named.parts));
+    packed_.push_back(std::make_unique<PackedTensor>(std::move(packed)));
+    auto view = std::make_unique<TensorView>();
+    view->name = named.base + ".weight";
+    view->file = named.parts.codes->file;
+    view->dtype = FileDType::kOther;
+    view->dtype_name = "of " + std::to_string(quantization->bits) + " bits";
+    view->shape = {packed_.back()->rows(), packed_.back()->cols()};
+    view->packed = packed_.back().get();
+    for (const std::string& name : named.names) tensors_.erase(name);
+    if (!tensors_.emplace(view->name, view.get()).second) {
+      return invalid_argument(view->file + ": the matrix '" + view->name +
+                              "' is there quantised and plain; remove one of them");
+    }
+    made_tensors_.push_back(std::move(view));
+  }
+  return {};
+}
+
+bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
+  constexpr std::string_view kBias = ".bias";
+  if (!tensor.name.ends_with(kBias) || !check_convertible(tensor).ok()) return false;
+  const std::string base = tensor.name.substr(0, tensor.name.size() - kBias.size());
+  const auto matrix = tensors_.find(base + ".weight");
+  if (matrix == tensors_.end() || matrix->second->packed == nullptr) return false;
+  std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+  std::vector<std::byte> raw;
+  const Status status =
+      read_elements(tensor, 0, tensor.num_elements(), DType::kF32, values.data(), raw);
+  return status.ok() && std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+}
+
+Status Checkpoint::add_gguf(const ModelFiles& model) {
+  FT_ASSIGN_OR_RETURN(gguf_, model.gguf());
+  FT_ASSIGN_OR_RETURN(const GgufArchitecture* architecture, gguf_architecture(*gguf_));
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
+  for (const auto& [name, tensor] : gguf_->tensors()) {
+    const std::optional<std::string> hf_name = hf_tensor_name(name);
+    if (!hf_name) continue;
+    auto view = std::make_unique<TensorView>(view_of(*gguf_, tensor, *hf_name));
+    const bool turns = hf_name->find(".q_proj.") != std::string::npos ||
+                       hf_name->find(".k_proj.") != std::string::npos;
+    if (turns && architecture->interleaves_heads) {
+      FT_RETURN_IF_ERROR(interleave(*gguf_, config["head_dim"], view.get()));
+    }
+    tensors_.emplace(*hf_name, view.get());
+    made_tensors_.push_back(std::move(view));
+  }
+  return {};
+}
+
+Status Checkpoint::add_shards(const std::string& index_path) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::json index, read_json_file(index_path));
+  if (!index.contains("weight_map") || !index["weight_map"].is_object() ||
+      index["weight_map"].empty()) {
+    return invalid_argument(index_path + ": 'weight_map' is missing or empty; fetch it again");
+  }
+  std::set<std::string> shards;
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    if (!shard.is_string() || shard.get<std::string>().empty() ||
+        fs::path(shard.get<std::string>()).filename() != shard.get<std::string>()) {
+      return invalid_argument(index_path + ": tensor '" + name + "' needs the name of a file in " +
+                              "the same folder, not " + shard.dump());
+    }
+    shards.insert(shard.get<std::string>());
+  }
+  for (const std::string& shard : shards) {
+    FT_RETURN_IF_ERROR(add_file((fs::path(folder_) / shard).string()));
+  }
+  for (const auto& [name, shard] : index["weight_map"].items()) {
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end() || fs::path(it->second->file).filename() != shard.get<std::string>()) {
+      return invalid_argument(index_path + ": tensor '" + name + "' is not in " +
+                              shard.get<std::string>() + "; fetch the shards again");
+    }
+  }
+  return {};
+}
+
+}  // namespace foretoken

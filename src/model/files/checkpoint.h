@@ -1,0 +1,46 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/gguf_file.h"
+#include "gguf/model_files.h"
+#include "model/files/packed_tensor.h"
+#include "model/files/safetensors.h"
+
+namespace foretoken {
+
+// The weights of a model folder: model.safetensors, or the shards that
+// model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
+// such a folder. Quantised matrices of several tensors (model/files/quantization.h) are one,
+// X.weight. Tensors stay mapped, not read, until they are used.
+class Checkpoint {
+ public:
+  // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
+  // example a tensor in two shards, or one that the index puts into a shard that lacks it.
+  static Result<Checkpoint> open(const ModelFiles& model);
+
+  // NotFound names the tensor and the folder.
+  Result<const TensorView*> find(const std::string& name) const;
+  const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
+  // Whether a model may do without the tensor: a bias of zeros, which GPTQ writes beside every
+  // matrix.
+  bool may_be_left_out(const TensorView& tensor) const;
+
+ private:
+  Status add_packed();
+  Status add_gguf(const ModelFiles& model);
+  Status add_file(const std::string& path);
+  Status add_shards(const std::string& index_path);
+
+  std::string folder_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::shared_ptr<const GgufFile> gguf_;
+  std::vector<std::unique_ptr<TensorView>> made_tensors_;
+  std::vector<std::unique_ptr<PackedTensor>> packed_;
+  std::map<std::string, const TensorView*> tensors_;
+};
+
+}  // namespace foretoken

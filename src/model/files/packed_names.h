@@ -1,0 +1,26 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/files/packed_tensor.h"
+#include "model/files/safetensors.h"
+
+namespace foretoken {
+
+// A quantised matrix of a checkpoint by its base name ("model.layers.0.mlp.up_proj").
+struct NamedParts {
+  std::string base;
+  PackedParts parts;
+  std::vector<std::string> names;  // of all its tensors, those without a use included
+};
+
+// Those whose codes have the layout's name. InvalidArgument when a matrix lacks its scales, or its
+// zeros where the layout has them.
+Result<std::vector<NamedParts>> find_packed(const std::map<std::string, const TensorView*>& tensors,
+                                            PackLayout layout);
+
+// Whether there are tensors that only quantised checkpoints have.
+bool has_packed(const std::map<std::string, const TensorView*>& tensors);
+
+}  // namespace foretoken

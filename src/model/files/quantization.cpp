@@ -1,0 +1,143 @@
+#include "model/files/quantization.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kRemedy =
+    "; use a checkpoint in the layout of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or "
+    "compressed-tensors (pack-quantized) of 4 or 8 bits, the unquantised model, or a GGUF file";
+
+// One quantization_config; the first error stays.
+class Reader {
+ public:
+  Reader(const Json& json, const std::string& where) : json_(json), where_(where) {}
+
+  const Status& status() const { return status_; }
+  bool failed() const { return !status_.ok(); }
+
+  std::string text(const char* name, const char* otherwise) {
+    const Json* value = find(name);
+    if (value == nullptr) return otherwise;
+    if (value->is_string()) return value->get<std::string>();
+    refuse(std::string(name) + " " + value->dump().substr(0, 80));
+    return otherwise;
+  }
+  int64_t integer(const char* name, const char* other_name, int64_t otherwise) {
+    const Json* value = find(name);
+    if (value == nullptr) value = find(other_name);
+    if (value == nullptr) return otherwise;
+    const bool fits =
+        value->is_number_integer() && value->get<double>() >= -1 && value->get<double>() <= 1 << 24;
+    if (fits) return value->get<int64_t>();
+    refuse(std::string(name) + " " + value->dump().substr(0, 80));
+    return otherwise;
+  }
+  // A field that must be missing, null, false or empty.
+  void want_none(const char* name) {
+    const Json* value = find(name);
+    if (value != nullptr && *value != false && !value->empty()) {
+      refuse(std::string("'") + name + "' " + value->dump().substr(0, 80));
+    }
+  }
+  void want(bool holds, const std::string& otherwise) {
+    if (!holds) refuse(otherwise);
+  }
+  const Json* find(const char* name) const {
+    const auto found = json_.find(name);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+ private:
+  void refuse(const std::string& what) {
+    if (!status_.ok()) return;
+    status_ = unsupported(where_ + ": quantization_config with " + what + " is not read" + kRemedy);
+  }
+
+  const Json& json_;
+  const std::string& where_;
+  Status status_;
+};
+
+std::string bits_text(int64_t bits) { return std::to_string(bits) + " bits"; }
+
+void check_sizes(Reader& reader, const Quantization& found) {
+  reader.want(found.bits == 4 || found.bits == 8, bits_text(found.bits));
+  reader.want(found.group == -1 || (found.group > 0 && found.group % 8 == 0),
+              "group_size " + std::to_string(found.group));
+}
+
+void read_gptq(Reader& reader, Quantization* out) {
+  const std::string format = reader.text("checkpoint_format", "gptq");
+  reader.want(format == "gptq" || format == "gptq_v2", "checkpoint_format " + format);
+  reader.want_none("is_marlin_format");
+  reader.want_none("dynamic");
+  out->layout = PackLayout::kGptq;
+  out->bits = static_cast<int32_t>(reader.integer("bits", "w_bit", 4));
+  out->group = reader.integer("group_size", "q_group_size", -1);
+  out->stores_zero_less_one = format == "gptq";
+}
+
+void read_awq(Reader& reader, Quantization* out) {
+  std::string version = reader.text("version", "gemm");
+  for (char& c : version) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  reader.want(version == "gemm", "version " + version);
+  out->layout = PackLayout::kAwq;
+  out->bits = static_cast<int32_t>(reader.integer("bits", "w_bit", 4));
+  out->group = reader.integer("group_size", "q_group_size", 128);
+  reader.want(out->bits == 4, bits_text(out->bits));
+}
+
+Status read_compressed(Reader& reader, const std::string& where, Quantization* out) {
+  const std::string format = reader.text("format", "");
+  reader.want(format == "pack-quantized", "format '" + format + "'");
+  const Json* groups = reader.find("config_groups");
+  const bool one = groups != nullptr && groups->is_object() && groups->size() == 1 &&
+                   groups->front().is_object();
+  reader.want(one, "other than one of config_groups");
+  if (reader.failed()) return reader.status();
+  const Json& group = groups->front();
+  const Json weights = group.value("weights", Json());
+  reader.want(weights.is_object(), "config_groups without weights");
+  reader.want(group.value("input_activations", Json()).is_null(), "quantised activations");
+  if (reader.failed()) return reader.status();
+  Reader inner(weights, where);
+  const std::string type = inner.text("type", "int");
+  const std::string strategy = inner.text("strategy", "group");
+  inner.want(type == "int", "weights of the type " + type);
+  inner.want(strategy == "group" || strategy == "channel", "strategy " + strategy);
+  inner.want_none("actorder");
+  out->layout = PackLayout::kCompressed;
+  out->bits = static_cast<int32_t>(inner.integer("num_bits", "num_bits", 4));
+  out->group = strategy == "channel" ? -1 : inner.integer("group_size", "group_size", -1);
+  return inner.status();
+}
+
+}  // namespace
+
+Result<std::optional<Quantization>> read_quantization(const Json& config,
+                                                      const std::string& where) {
+  const auto found = config.find("quantization_config");
+  if (found == config.end() || found->is_null()) return std::optional<Quantization>();
+  if (!found->is_object()) {
+    return invalid_argument(where + ": 'quantization_config' must be an object; correct the file");
+  }
+  Reader reader(*found, where);
+  const std::string method = reader.text("quant_method", "");
+  Quantization quantization;
+  if (method == "gptq") {
+    read_gptq(reader, &quantization);
+  } else if (method == "awq") {
+    read_awq(reader, &quantization);
+  } else if (method == "compressed-tensors") {
+    FT_RETURN_IF_ERROR(read_compressed(reader, where, &quantization));
+  } else {
+    reader.want(false, "quant_method '" + method + "'");
+  }
+  if (!reader.failed()) check_sizes(reader, quantization);
+  if (reader.failed()) return reader.status();
+  return std::optional(quantization);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,89 @@
+#pragma once
+#include <cstdint>
+
+#include "attention/backend.h"
+#include "base/result.h"
+#include "device/arena.h"
+#include "model/config/config.h"
+#include "model/layer/decoder_layer.h"
+#include "model/layer/layer_rows.h"
+#include "model/weights/sharding.h"
+#include "model/weights/weight_loader.h"
+
+namespace foretoken {
+
+// The table of make_rope_table, in `arena`.
+Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Arena& arena,
+                               WeightLoader& loader);
+
+// Runs decoder layers, or this rank's part of them, around a residual stream in float, for targets,
+// draft models and draft heads: what the parts of a layer have between them. Holds their scratch; a
+// layer's weights come with each call. Only enqueues ops. Rows depend on nothing but themselves and
+// what their positions see.
+class LayerRunner {
+ public:
+  // `config` outlives the runner.
+  LayerRunner(Device& device, const ModelConfig& config, const AttentionBackend& attention,
+              int32_t max_rows, const Sharding& sharding = {})
+      : device_(device),
+        config_(config),
+        attention_(attention),
+        max_rows_(max_rows),
+        sharding_(sharding) {}
+
+  // Makes room for a layer; for all of them, before take_scratch.
+  void fit(const DecoderLayer& layer);
+  // Takes the buffers from `arena`.
+  Status take_scratch(Arena& arena);
+
+  float* residual() const { return residual_; }  // [max_rows, hidden]
+  void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
+
+  // What the norms of hidden states have in common.
+  NormSize norm_size() const { return {config_.hidden_size, config_.rms_norm_eps}; }
+  // residual += delta (when given); normed = norm(residual).
+  void add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm);
+
+  // The mixer over x, rows of the config's type that are as wide as it reads, added to the
+  // residual, then the feed-forward part. Returns what is still to be added to the residual, valid
+  // until the next call; null: nothing. With `next`, the layer that the same rows enter at once,
+  // its norm and queries, keys and values are computed too, and its own call gets a null x.
+  const float* run(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+                   const void* x, const DecoderLayer* next = nullptr);
+
+ private:
+  // What the fused op of few rows knows: grouped-query attention, then a gated MLP, with a norm
+  // before each and none behind.
+  struct TailLayer {
+    const Gqa* mixer = nullptr;
+    const GatedMlp* feed_forward = nullptr;
+  };
+  TailLayer tail_of(const LayerRows& rows, const DecoderLayer& layer) const;
+  const float* run_tail(const LayerRows& rows, const TailLayer& tail, const DecoderLayer& layer,
+                        const DecoderLayer* next);
+  const float* run_parts(const LayerRows& rows, const DecoderLayer& layer);
+  void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
+  Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
+  GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
+  // The output of a mixer or a feed-forward part.
+  template <class Part>
+  const float* add_output(const LayerRows& rows, const Part& part, const Norm& post_norm);
+  void sum_over_ranks(const LayerRows& rows);
+
+  Device& device_;
+  const ModelConfig& config_;
+  const AttentionBackend& attention_;
+  const int32_t max_rows_;
+  const Sharding sharding_;
+  bool has_post_norms_ = false;
+  // "act" stands for the type of the config.
+  float* residual_ = nullptr;  // [max_rows, hidden]
+  void* normed_ = nullptr;     // [max_rows, hidden] act
+  float* delta_ = nullptr;     // [max_rows, hidden] output of a part
+  float* added_ = nullptr;     // [max_rows, hidden] the same after its own norm, where it has one
+  uint32_t* sync_ = nullptr;   // of LayerTailArgs
+  Gqa::Scratch gqa_;
+  GatedMlp::Scratch gated_mlp_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,64 @@
+#include "model/weights/random_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/half.h"
+
+namespace foretoken {
+namespace {
+
+// SplitMix64.
+uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+std::byte* put_halves(std::byte* to, float value, int64_t count) {
+  const uint16_t half = half_from_float(value);
+  for (int64_t i = 0; i < count; ++i) std::memcpy(to + 2 * i, &half, sizeof half);
+  return to + 2 * count;
+}
+
+std::byte* put_bytes(std::byte* to, int value, int64_t count) {
+  std::fill_n(to, count, static_cast<std::byte>(value));
+  return to + count;
+}
+
+}  // namespace
+
+void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int64_t k,
+                          float deviation, std::byte* to) {
+  const uint64_t row_seed = mixed(seed ^ mixed(static_cast<uint64_t>(row)));
+  const uint64_t mask = 0x0101010101010101u * ((1u << form.bits) - 1);
+  for (int64_t i = 0; i < k; i += 8) {
+    const uint64_t codes = mixed(row_seed + static_cast<uint64_t>(i)) & mask;
+    std::memcpy(to + i, &codes, static_cast<size_t>(std::min<int64_t>(8, k - i)));
+  }
+  to += k;
+  constexpr int kGroupScale = 32, kSignedGroupScale = 64;  // of the bytes that scale a group
+  const int num_codes = 1 << form.bits;
+  const float step = deviation / (static_cast<float>(num_codes) / std::sqrt(12.0f));
+  const int64_t groups = k / form.group, supers = k / kSuperGroup;
+  switch (form.scale) {
+    case GroupScale::kHalf:
+      put_halves(to, step, groups);
+      break;
+    case GroupScale::kHalfAndZero:
+      put_bytes(put_halves(to, step, groups), num_codes / 2, groups);
+      break;
+    case GroupScale::kSuper:
+      to = put_halves(to, step / kGroupScale, supers);
+      to = put_halves(to, step / kGroupScale * static_cast<float>(num_codes - 1) / 2, supers);
+      put_bytes(put_bytes(to, kGroupScale, groups), kGroupScale, groups);
+      break;
+    case GroupScale::kSuperSigned:
+      put_bytes(put_halves(to, step / kSignedGroupScale, supers), kSignedGroupScale, groups);
+      break;
+  }
+}
+
+}  // namespace foretoken

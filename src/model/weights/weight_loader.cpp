@@ -1,0 +1,486 @@
+#include "model/weights/weight_loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/check.h"
+#include "gguf/block_codes.h"
+#include "kernels/gemm/pack_rows.h"
+#include "kernels/rows/fill_random.h"
+#include "model/files/convert.h"
+#include "model/files/quantized_tensor.h"
+#include "model/weights/random_rows.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kScratchBytes = int64_t{32} << 20;  // that random rows are made in
+
+Status out_of_memory(const Device& device, const std::string& what, int64_t bytes) {
+  return resource_exhausted("not enough memory on " + device.name() + " for " + what + ": " +
+                            std::to_string(bytes >> 20) + " MiB wanted, " +
+                            std::to_string(device.free_memory() >> 20) +
+                            " MiB free; use a smaller model or --dtype bfloat16");
+}
+
+std::string shape_text(std::span<const int64_t> shape) {
+  TensorView view;
+  view.shape.assign(shape.begin(), shape.end());
+  return view.shape_text();
+}
+
+}  // namespace
+
+WeightLoader::WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype,
+                           int64_t total_bytes, Progress progress,
+                           const std::atomic<bool>* cancelled)
+    : device_(device),
+      checkpoint_(checkpoint),
+      dtype_(dtype),
+      total_bytes_(total_bytes),
+      progress_(std::move(progress)),
+      cancelled_(cancelled),
+      scratch_arena_(device, MemoryKind::kDevice),
+      upload_arena_(std::make_unique<Arena>(device, MemoryKind::kPinned)) {}
+
+Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
+                                                           const Checkpoint* checkpoint,
+                                                           DType dtype, int64_t total_bytes,
+                                                           Progress progress,
+                                                           const std::atomic<bool>* cancelled) {
+  if (total_bytes > device.free_memory()) {
+    return out_of_memory(device, "the weights", total_bytes);
+  }
+  std::unique_ptr<WeightLoader> loader(
+      new WeightLoader(device, checkpoint, dtype, total_bytes, std::move(progress), cancelled));
+  FT_ASSIGN_OR_RETURN(loader->queue_, device.make_queue());
+  loader->stream_ = std::make_unique<WeightStream>(device, *loader->queue_,
+                                                   weight_stream_config(total_bytes), cancelled);
+  return loader;
+}
+
+int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& checkpoint,
+                                       DType dtype,
+                                       const std::function<bool(const std::string& name)>& counts) {
+  const bool has_head = checkpoint.tensors().contains("lm_head.weight");
+  int64_t saved = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    const QuantForm* form = quantized_form(*tensor);
+    if (form == nullptr || tensor->shape.size() != 2 || !counts(name)) continue;
+    const int64_t k = tensor->shape[1];
+    if (!device.keeps_quantized(*form, k)) continue;
+    if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
+    saved += tensor->shape[0] *
+             (k * static_cast<int64_t>(dtype_size(dtype)) - packed_row_bytes(*form, k));
+  }
+  return saved;
+}
+
+Status WeightLoader::check_cancelled(const std::string& name) const {
+  if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed)) return {};
+  return aborted("loading was cancelled before tensor '" + name + "'");
+}
+
+// The tensor, which now counts as used.
+Result<const TensorView*> WeightLoader::find(const std::string& name,
+                                             std::span<const int64_t> shape) {
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
+  if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+    return invalid_argument(tensor->file + ": tensor '" + name + "' has shape " +
+                            tensor->shape_text() + ", but config.json asks for " +
+                            shape_text(shape) +
+                            "; the weights and config.json must be of the same model");
+  }
+  used_.insert(name);
+  return tensor;
+}
+
+// Null for random weights. Unsupported when its elements are no numbers that weights can have.
+Result<const TensorView*> WeightLoader::find_weights(const std::string& name,
+                                                     std::span<const int64_t> shape) {
+  FT_RETURN_IF_ERROR(check_cancelled(name));
+  if (checkpoint_ == nullptr) return static_cast<const TensorView*>(nullptr);
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, shape));
+  FT_RETURN_IF_ERROR(check_convertible(*tensor));
+  return tensor;
+}
+
+void WeightLoader::count_tensor(int64_t num_bytes) {
+  bytes_ += num_bytes;
+  if (checkpoint_ != nullptr) bytes_streamed_ += num_bytes;
+  report_progress();
+}
+
+void WeightLoader::report_progress() {
+  const int64_t done = bytes_ - (bytes_streamed_ - stream_->bytes_done());
+  if (!progress_ || done <= reported_) return;
+  reported_ = done;
+  progress_(done, total_bytes_);
+}
+
+Status WeightLoader::finish() {
+  FT_RETURN_IF_ERROR(stream_->finish([this] { report_progress(); }));
+  upload_arena_ = std::make_unique<Arena>(device_, MemoryKind::kPinned);
+  report_progress();
+  return {};
+}
+
+// How a recipe quantises a random matrix.
+Result<const QuantForm*> WeightLoader::random_form(const std::string& name,
+                                                   const ColumnRange& cols) const {
+  if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
+  const size_t at = name.find(".layers.");
+  const int32_t layer = at == std::string::npos ? -1 : std::atoi(name.c_str() + at + 8);
+  const bool is_output = name.ends_with("lm_head.weight") || name.ends_with("embed_tokens.weight");
+  const int64_t shape[] = {1, cols.total};
+  const std::string flag = "--load-format dummy-" + std::string(recipe_->name) + ": ";
+  const Result<const BlockType*> type =
+      type_of(*recipe_, {name, shape, layer, is_output}, num_layers_);
+  if (!type.ok()) {
+    return unsupported(flag + "rows of " + std::to_string(cols.total) + " elements, as '" + name +
+                       "' has them, are no whole blocks; use dummy-q8_0 or dummy");
+  }
+  const QuantForm* form = form_of_blocks(*type.value());
+  if (form != nullptr && device_.keeps_quantized(*form, cols.total)) return form;
+  return unsupported(flag + device_.name() + " does not keep weights quantised; use dummy");
+}
+
+Result<WeightLoader::RowRun> WeightLoader::find_run(const TensorPart& part,
+                                                    const ColumnRange& cols) {
+  const int64_t shape[] = {part.rows, cols.total};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
+  if (tensor != nullptr) {
+    run.form = quantized_form(*tensor);
+  } else {
+    FT_ASSIGN_OR_RETURN(run.form, random_form(part.name, cols));
+  }
+  return run;
+}
+
+Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
+                                          const ColumnRange& cols, WeightOrder order) {
+  std::vector<RowRun> runs;
+  for (const TensorPart& part : parts) {
+    FT_ASSIGN_OR_RETURN(runs.emplace_back(), find_run(part, cols));
+  }
+  FT_RETURN_IF_ERROR(check_cut(runs));
+  return load_rows(runs, cols.count, order);
+}
+
+// Codes share their scales in groups, which cannot be divided.
+Status WeightLoader::check_cut(std::span<const RowRun> runs) const {
+  for (const RowRun& run : runs) {
+    const QuantForm* form = run.form;
+    const ColumnRange& cols = run.cols;
+    if (form == nullptr || cols.count == cols.total) continue;
+    if (!device_.keeps_quantized(*form, cols.total)) continue;
+    if (fits_row(*form, cols.count) && (cols.first == 0 || fits_row(*form, cols.first))) continue;
+    const std::string file = run.tensor != nullptr ? run.tensor->file + ": " : "";
+    return unsupported(file + "tensor '" + run.name + "' is quantised in groups, " +
+                       "which a cut of its " + std::to_string(cols.total) + " columns into " +
+                       std::to_string(cols.total / cols.count) +
+                       " parts would divide; lower --tensor-parallel-size");
+  }
+  return {};
+}
+
+Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
+                                               std::span<const int32_t> ids) {
+  FT_ASSIGN_OR_RETURN(const RowRun whole, find_run(part, {cols, 0, cols}));
+  std::vector<RowRun> runs;
+  for (const int32_t id : ids) {
+    FT_CHECK(id >= 0 && id < part.rows);
+    const bool follows = !runs.empty() && runs.back().first_row + runs.back().num_rows == id;
+    if (follows) {
+      ++runs.back().num_rows;
+    } else {
+      RowRun& run = runs.emplace_back(whole);
+      run.first_row = id;
+      run.num_rows = 1;
+    }
+  }
+  return load_rows(runs, cols, WeightOrder::kPlain);
+}
+
+// A matrix has one type of x, so either all its rows are quantised or none.
+bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) const {
+  return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
+    return run.form != nullptr && device_.keeps_quantized(*run.form, cols);
+  });
+}
+
+int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
+                                    bool quantized) const {
+  int64_t bytes = 0;
+  for (const RowRun& run : runs) {
+    bytes += run.num_rows * (quantized ? packed_row_bytes(*run.form, cols) : bytes_of(cols));
+  }
+  return bytes;
+}
+
+// Completes `pack`, of which n, k and the order are known. Null: memory is short.
+void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack) {
+  if (!quantized) {
+    pack.slice_rows = device_.weight_slice_rows(pack.n, pack.k, dtype_, pack.order);
+    return device_.make_weight(pack.n, pack.k, dtype_, pack.order);
+  }
+  std::vector<QuantizedPart> parts;
+  for (const RowRun& run : runs) parts.push_back({*run.form, run.num_rows});
+  const QuantizedWeight made = device_.make_quantized_weight(parts, pack.k, dtype_, pack.order);
+  pack.slice_rows = made.slice_rows;
+  return made.handle;
+}
+
+Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
+                                             WeightOrder order) {
+  PackRowsArgs pack;
+  pack.n = num_rows(runs);
+  pack.k = cols;
+  pack.dtype = dtype_;
+  pack.order = order;
+  const bool quantized = keeps_quantized(runs, cols);
+  const int64_t bytes = bytes_of_rows(runs, cols, quantized);
+  pack.weight = make_weight(runs, quantized, pack);
+  if (pack.weight == nullptr) {
+    stream_->stop();
+    return out_of_memory(device_, "tensor '" + runs[0].name + "'", bytes);
+  }
+  PackedWeight weight(device_, pack.weight);
+  const std::vector<RowRun> ordered = in_packing_order(runs, pack);
+  const int64_t room = checkpoint_ != nullptr ? stream_->piece_bytes() : kScratchBytes;
+  const int64_t most =
+      std::max<int64_t>(room / (pack.slice_rows * bytes_of(cols)), 1) * pack.slice_rows;
+  for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {
+    pack.num_rows = std::min(most, pack.n - pack.first_row);
+    const auto piece = rows_between(ordered, pack.first_row, pack.first_row + pack.num_rows);
+    const Status status = checkpoint_ != nullptr ? stream_rows(piece, pack, quantized)
+                          : quantized            ? make_random_quantized(piece, pack)
+                                                 : make_random_rows(piece, pack);
+    if (status.ok()) continue;
+    stream_->stop();  // nothing may go on filling a weight that is given up
+    return status;
+  }
+  count_tensor(bytes);
+  return weight;
+}
+
+int64_t WeightLoader::num_rows(std::span<const RowRun> runs) {
+  int64_t rows = 0;
+  for (const RowRun& run : runs) rows += run.num_rows;
+  return rows;
+}
+
+std::vector<WeightLoader::RowRun> WeightLoader::in_packing_order(std::span<const RowRun> runs,
+                                                                 const PackRowsArgs& pack) {
+  if (pack.order == WeightOrder::kPlain) return {runs.begin(), runs.end()};
+  std::vector<RowRun> ordered;
+  const int64_t side = pack.n / 2;
+  const int64_t half = pack.slice_rows / 2;
+  for (int64_t first = 0; first < side; first += half) {
+    for (const int64_t begin : {first, side + first}) {
+      const auto found = rows_between(runs, begin, begin + std::min(half, side - first));
+      ordered.insert(ordered.end(), found.begin(), found.end());
+    }
+  }
+  return ordered;
+}
+
+// Rows [first, end) of all runs together.
+std::vector<WeightLoader::RowRun> WeightLoader::rows_between(std::span<const RowRun> runs,
+                                                             int64_t first, int64_t end) {
+  std::vector<RowRun> found;
+  int64_t at = 0;
+  for (const RowRun& run : runs) {
+    const int64_t begin_here = std::max(first, at);
+    const int64_t end_here = std::min(end, at + run.num_rows);
+    if (begin_here < end_here) {
+      RowRun& part = found.emplace_back(run);
+      part.first_row += begin_here - at;
+      part.num_rows = end_here - begin_here;
+    }
+    at += run.num_rows;
+  }
+  return found;
+}
+
+Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack,
+                                 bool quantized) {
+  WeightPiece piece;
+  piece.dtype = dtype_;
+  piece.pack = pack;
+  piece.keeps_quantized = quantized;
+  piece.counted_bytes = bytes_of_rows(runs, pack.k, quantized);
+  for (const RowRun& run : runs) {
+    const ColumnRange& cols = run.cols;
+    TensorRun& out = piece.runs.emplace_back();
+    out = {run.tensor, run.first_row * cols.total + cols.first, run.num_rows * cols.count};
+    if (cols.count == cols.total) continue;
+    out.row_elements = cols.count;
+    out.stride = cols.total;
+  }
+  return stream_->add(std::move(piece));
+}
+
+// Made and packed one piece after the other. A rank's columns are those of the whole matrix.
+Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack) {
+  int64_t bytes = 0;
+  for (const RowRun& run : runs) bytes += run.num_rows * quantized_row_bytes(*run.form, pack.k);
+  std::vector<std::byte> rows(static_cast<size_t>(bytes)), whole;
+  std::byte* to = rows.data();
+  for (const RowRun& run : runs) {
+    const QuantForm& form = *run.form;
+    const int64_t cols = run.cols.total;
+    const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
+    whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols)));
+    for (int64_t row = run.first_row; row < run.first_row + run.num_rows; ++row) {
+      random_quantized_row(form, random_weight_seed(run.name), row, cols, deviation, whole.data());
+      cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count, to);
+      to += quantized_row_bytes(form, run.cols.count);
+    }
+  }
+  pack.rows = rows.data();
+  Status status;
+  stream_->with_queue([&](Queue& queue) {
+    pack_rows(queue, pack);
+    status = queue.drain();
+  });
+  return status;
+}
+
+// Made in device memory and packed from there.
+Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack) {
+  const int64_t row_bytes = pack.k * static_cast<int64_t>(dtype_size(dtype_));
+  if (pack.num_rows * row_bytes > scratch_bytes_) {
+    const auto bytes = static_cast<size_t>(pack.num_rows * row_bytes);
+    FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(bytes, "random weights"));
+    scratch_bytes_ = pack.num_rows * row_bytes;
+  }
+  auto* to = static_cast<std::byte*>(scratch_);
+  for (const RowRun& run : runs) {
+    make_random_columns(run, to);
+    to += run.num_rows * row_bytes;
+  }
+  pack.rows = scratch_;
+  stream_->with_queue([&](Queue& queue) { pack_rows(queue, pack); });
+  return {};
+}
+
+// A rank's columns are those of the whole matrix.
+void WeightLoader::make_random_columns(const RowRun& run, std::byte* to) {
+  const ColumnRange& cols = run.cols;
+  const bool whole = cols.count == cols.total;
+  const int64_t rows_each = whole ? run.num_rows : 1;
+  for (int64_t row = 0; row < run.num_rows; row += rows_each) {
+    make_random(run.name, (run.first_row + row) * cols.total + cols.first, rows_each * cols.count,
+                cols.total, to + row * bytes_of(cols.count));
+  }
+}
+
+// Elements first .. first + count - 1 of a random matrix of `cols` columns.
+void WeightLoader::make_random(const std::string& name, int64_t first, int64_t count, int64_t cols,
+                               void* to) {
+  const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
+  stream_->with_queue([&](Queue& queue) {
+    fill_random(queue, {.to = to,
+                        .first = first,
+                        .count = count,
+                        .seed = random_weight_seed(name),
+                        .scale = random_weight_scale(deviation),
+                        .dtype = dtype_});
+  });
+}
+
+Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int64_t count) {
+  FT_CHECK(checkpoint_ != nullptr);
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, {&count, 1}));
+  return read_integers(*tensor);
+}
+
+Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,
+                                          float dummy_value, float offset) {
+  WeightPiece piece;
+  piece.dtype = DType::kF32;
+  piece.offset = offset;
+  int64_t count = 0;
+  for (const TensorPart& part : parts) {
+    FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, {&part.rows, 1}));
+    piece.runs.push_back({tensor, part.first_row, part.wanted()});
+    count += part.wanted();
+  }
+  const char* what = "norm weights and biases";
+  if (checkpoint_ == nullptr) {
+    const std::vector<float> values(static_cast<size_t>(count), dummy_value + offset);
+    FT_ASSIGN_OR_RETURN(piece.to,
+                        upload(arena, values.data(), values.size() * sizeof(float), what));
+  } else {
+    const auto size = static_cast<size_t>(count);
+    FT_ASSIGN_OR_RETURN(piece.to, arena.take_array<float>(size, what));
+    piece.counted_bytes = bytes_of(count);
+    FT_RETURN_IF_ERROR(stream_->add(piece));
+  }
+  count_tensor(bytes_of(count));
+  return static_cast<const float*>(piece.to);
+}
+
+Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, int64_t rows,
+                                        int64_t cols) {
+  const int64_t shape[] = {rows, cols};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, shape));
+  const auto element = static_cast<int64_t>(dtype_size(dtype_));
+  const int64_t count = rows * cols;
+  FT_ASSIGN_OR_RETURN(void* memory,
+                      arena.take(static_cast<size_t>(count * element), "the embedding table"));
+  const int64_t most = tensor != nullptr ? stream_->piece_bytes() / element : count;
+  for (int64_t first = 0; first < count; first += most) {
+    const int64_t here = std::min(most, count - first);
+    void* to = static_cast<std::byte*>(memory) + first * element;
+    if (tensor == nullptr) {
+      make_random(name, first, here, cols, to);
+    } else {
+      WeightPiece piece;
+      piece.runs = {{tensor, first, here}};
+      piece.counted_bytes = bytes_of(here);
+      piece.dtype = dtype_;
+      piece.to = to;
+      FT_RETURN_IF_ERROR(stream_->add(std::move(piece)));
+    }
+  }
+  count_tensor(bytes_of(count));
+  return static_cast<const void*>(memory);
+}
+
+// The pinned copy stays until finish.
+Result<void*> WeightLoader::upload(Arena& arena, const void* data, size_t bytes, const char* what) {
+  FT_ASSIGN_OR_RETURN(void* memory, arena.take(bytes, what));
+  FT_ASSIGN_OR_RETURN(void* pinned, upload_arena_->take(bytes, "a staging buffer"));
+  std::memcpy(pinned, data, bytes);
+  stream_->with_queue([&](Queue& queue) { queue.copy(memory, pinned, bytes); });
+  return memory;
+}
+
+bool WeightLoader::has(const std::string& name) const {
+  return checkpoint_ == nullptr || checkpoint_->tensors().contains(name);
+}
+
+void WeightLoader::ignore_all(const std::string& beginning) {
+  if (checkpoint_ == nullptr) return;
+  for (const auto& [name, tensor] : checkpoint_->tensors()) {
+    if (name.starts_with(beginning)) used_.insert(name);
+  }
+}
+
+Status WeightLoader::check_all_used(const std::string& architecture) const {
+  if (checkpoint_ == nullptr) return {};
+  for (const auto& [name, tensor] : checkpoint_->tensors()) {
+    if (!used_.contains(name) && !checkpoint_->may_be_left_out(*tensor)) {
+      return invalid_argument(tensor->file + ": " + architecture + " has no use for tensor '" +
+                              name + "'; config.json does not describe these weights");
+    }
+  }
+  return {};
+}
+
+}  // namespace foretoken

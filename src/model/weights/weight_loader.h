@@ -1,0 +1,210 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "gguf/gguf_recipe.h"
+#include "model/files/checkpoint.h"
+#include "model/weights/weight_stream.h"
+
+namespace foretoken {
+
+// Owns a handle of Device::pack_weight.
+class PackedWeight {
+ public:
+  PackedWeight() = default;
+  PackedWeight(Device& device, void* handle) : device_(&device), handle_(handle) {}
+  PackedWeight(PackedWeight&& other) noexcept
+      : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  PackedWeight& operator=(PackedWeight&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~PackedWeight() {
+    if (handle_ != nullptr) device_->free_weight(handle_);
+  }
+  const void* get() const { return handle_; }
+  void* handle() const { return handle_; }
+
+ private:
+  Device* device_ = nullptr;
+  void* handle_ = nullptr;
+};
+
+// A tensor of the checkpoint by name, the rows it must have, and those of them that are wanted.
+struct TensorPart {
+  std::string name;
+  int64_t rows;
+  int64_t first_row = 0;
+  int64_t num_rows = -1;  // -1: all that follow
+
+  int64_t wanted() const { return num_rows < 0 ? rows - first_row : num_rows; }
+};
+
+// Columns [first, first + count) of a matrix of `total`.
+struct ColumnRange {
+  int64_t total;
+  int64_t first;
+  int64_t count;
+};
+
+// Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
+// shape on every run and every device). Used by one thread, at start-up. What the functions return
+// is filled by `finish`; until then, or until `stop`, the memory must stay. Each function returns
+// Aborted once cancelled, ResourceExhausted when memory is short, and otherwise names file and
+// tensor; errors of reading a tensor may come from a later call.
+class WeightLoader {
+ public:
+  using Progress = std::function<void(int64_t done, int64_t total)>;
+
+  // checkpoint: null for random weights, otherwise outlives the loader. total_bytes: of all
+  // weights as they are to be stored, for progress and for the check that they fit into free
+  // memory.
+  static Result<std::unique_ptr<WeightLoader>> create(Device& device, const Checkpoint* checkpoint,
+                                                      DType dtype, int64_t total_bytes,
+                                                      Progress progress,
+                                                      const std::atomic<bool>* cancelled);
+
+  // Bytes by which the matrices of a model's checkpoint whose names `counts` are smaller than in
+  // `dtype`, because the device keeps them quantised.
+  static int64_t quantized_saving(const Device& device, const Checkpoint& checkpoint, DType dtype,
+                                  const std::function<bool(const std::string& name)>& counts);
+
+  // From here on random matrices are quantised as this recipe has them; it stays.
+  void quantize_random(const GgufRecipe& recipe, int32_t num_layers) {
+    recipe_ = &recipe;
+    num_layers_ = num_layers;
+  }
+
+  // The parts stacked into one matrix [sum of rows, cols], packed for the gemm op: quantised as the
+  // file has them where the device keeps all parts so, else of `dtype`.
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
+                              WeightOrder order = WeightOrder::kPlain) {
+    return matrix(parts, ColumnRange{cols, 0, cols}, order);
+  }
+  // The same of some of the columns. Unsupported where quantised rows cannot be cut there.
+  Result<PackedWeight> matrix(std::span<const TensorPart> parts, const ColumnRange& cols,
+                              WeightOrder order = WeightOrder::kPlain);
+  // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
+  Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
+                                   std::span<const int32_t> ids);
+  // The parts (vectors) one after the other as floats, plus `offset`; random weights are
+  // `dummy_value` here.
+  Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value,
+                              float offset = 0);
+  // A row-major table [rows, cols] of `dtype`.
+  Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
+  // A tensor of `count` integers, in host memory; not for random weights.
+  Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
+  // The error that loading a tensor of this shape would begin with; it is not loaded, and counts as
+  // used.
+  Status expect(const std::string& name, std::span<const int64_t> shape) {
+    return find_weights(name, shape).status();
+  }
+  // Copies host data into new device memory; small ones, since they are pinned until finish.
+  Result<void*> upload(Arena& arena, const void* data, size_t bytes, const char* what);
+
+  // Waits until all of that is on the device; the first error. Nothing is in flight afterwards.
+  Status finish();
+  // Gives up; nothing is in flight afterwards.
+  void stop() { stream_->stop(); }
+  // Stops the loader at the end of a scope that ends early: declare it behind what the loader
+  // fills.
+  class Guard {
+   public:
+    explicit Guard(WeightLoader& loader) : loader_(&loader) {}
+    ~Guard() {
+      if (loader_ != nullptr) loader_->stop();
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    // Instead of stopping: WeightLoader::finish.
+    Status finish() { return std::exchange(loader_, nullptr)->finish(); }
+
+   private:
+    WeightLoader* loader_;
+  };
+
+  // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
+  Status check_all_used(const std::string& architecture) const;
+  // Marks a tensor that is known and not needed, or all whose names begin so.
+  void ignore(const std::string& name) { used_.insert(name); }
+  void ignore_all(const std::string& beginning);
+  // Whether the checkpoint holds a tensor; true for random weights.
+  bool has(const std::string& name) const;
+  // The same, but false for random weights: a tensor that may be left out is left out there.
+  bool has_optional(const std::string& name) const { return checkpoint_ != nullptr && has(name); }
+
+  // Of all tensors so far, in `dtype` or as they stay quantised.
+  int64_t bytes_loaded() const { return bytes_; }
+
+ private:
+  // Rows of a tensor that follow one another; random ones without a tensor.
+  struct RowRun {
+    std::string name;
+    const TensorView* tensor;
+    int64_t first_row;
+    int64_t num_rows;
+    ColumnRange cols;
+    const QuantForm* form;  // null: not quantised
+  };
+
+  WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
+               Progress progress, const std::atomic<bool>* cancelled);
+  Status check_cancelled(const std::string& name) const;
+  Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
+  Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
+  Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
+  Result<const QuantForm*> random_form(const std::string& name, const ColumnRange& cols) const;
+  static int64_t num_rows(std::span<const RowRun> runs);
+  static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);
+  static std::vector<RowRun> in_packing_order(std::span<const RowRun> runs,
+                                              const PackRowsArgs& pack);
+  int64_t bytes_of(int64_t num_elements) const {
+    return num_elements * static_cast<int64_t>(dtype_size(dtype_));
+  }
+  bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
+  int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
+  void* make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack);
+  Status check_cut(std::span<const RowRun> runs) const;
+  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
+  Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
+  Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
+  Status make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack);
+  void make_random_columns(const RowRun& run, std::byte* to);
+  void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
+  void count_tensor(int64_t num_bytes);
+  void report_progress();
+
+  Device& device_;
+  const Checkpoint* checkpoint_;
+  DType dtype_;
+  int64_t total_bytes_;
+  Progress progress_;
+  const std::atomic<bool>* cancelled_;
+  const GgufRecipe* recipe_ = nullptr;
+  int32_t num_layers_ = 0;
+  std::set<std::string> used_;
+  int64_t bytes_ = 0;
+  int64_t bytes_streamed_ = 0;
+  int64_t reported_ = 0;  // bytes
+  std::unique_ptr<Queue> queue_;
+  Arena scratch_arena_;
+  void* scratch_ = nullptr;
+  int64_t scratch_bytes_ = 0;
+  std::unique_ptr<Arena> upload_arena_;
+  std::unique_ptr<WeightStream> stream_;  // last: it ends before what it uses
+};
+
+}  // namespace foretoken

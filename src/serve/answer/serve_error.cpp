@@ -1,0 +1,120 @@
+#include "serve/answer/serve_error.h"
+
+#include <string_view>
+
+#include "serve/fields/request_body.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* openai_type(int http) {
+  switch (http) {
+    case 401:
+      return "AuthenticationError";
+    case 403:
+      return "PermissionDeniedError";
+    case 404:
+      return "NotFoundError";
+    case 408:
+    case 504:
+      return "TimeoutError";
+    case 422:
+      return "UnprocessableEntityError";
+    case 429:
+      return "RateLimitError";
+    case 499:
+      return "RequestAborted";
+    case 501:
+      return "NotImplementedError";
+    case 503:
+      return "ServiceUnavailableError";
+    default:
+      return http < 500 ? "BadRequestError" : "InternalServerError";
+  }
+}
+
+const char* anthropic_type(int http) {
+  switch (http) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 408:
+    case 504:
+      return "timeout_error";
+    case 503:
+      return "overloaded_error";
+    case 501:
+      return "invalid_request_error";
+    default:
+      return http < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+// The field that a message names first, as in "'top_p' must ...".
+ordered_json param_of(const std::string& message) {
+  if (message.empty() || message.front() != '\'') return nullptr;
+  const size_t end = message.find('\'', 1);
+  return end == std::string::npos ? ordered_json(nullptr)
+                                  : ordered_json(message.substr(1, end - 1));
+}
+
+bool is_anthropic(std::string_view path) {
+  constexpr std::string_view kRoot = "/v1/messages";
+  return path.starts_with(kRoot) && (path.size() == kRoot.size() || path[kRoot.size()] == '/');
+}
+
+}  // namespace
+
+ServeError::ServeError(Status why) : status(std::move(why)), http(http_status(status)) {
+  if (http == 503) retry_after = 1;
+}
+
+int http_status(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return 200;
+    case StatusCode::kInvalidArgument:
+      return 400;
+    case StatusCode::kNotFound:
+      return 404;
+    case StatusCode::kUnsupported:
+      return 501;
+    case StatusCode::kResourceExhausted:
+      return 503;
+    case StatusCode::kAborted:
+      return 499;
+    default:
+      return 500;
+  }
+}
+
+ordered_json openai_error(const ServeError& error) {
+  ordered_json body;
+  body["error"] = {{"message", error.status.message()},
+                   {"type", openai_type(error.http)},
+                   {"param", param_of(error.status.message())},
+                   {"code", error.http}};
+  return body;
+}
+
+ordered_json anthropic_error(const ServeError& error) {
+  ordered_json body = {{"type", "error"}};
+  body["error"] = {{"type", anthropic_type(error.http)}, {"message", error.status.message()}};
+  return body;
+}
+
+std::string http_error_body(int http, const std::string& message, const std::string& path) {
+  const ServeError error(http, invalid_argument(message));
+  return json_text(is_anthropic(path) ? anthropic_error(error) : openai_error(error));
+}
+
+}  // namespace foretoken

@@ -1,0 +1,247 @@
+#include "serve/anthropic/messages_input.h"
+
+#include <utility>
+
+#include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/openai/chat_body.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string text_at(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::string type_of(const json& block) { return text_at(block, "type"); }
+
+// The text of a member that a block must have.
+Result<std::string> text_of(const json& block, const char* name, const std::string& where) {
+  const auto found = block.find(name);
+  if (found != block.end() && found->is_string()) return found->get<std::string>();
+  return invalid_argument(where + ": a block's '" + name + "' must be a string");
+}
+
+Status wrong_block(const std::string& where, const std::string& type) {
+  if (type.empty()) {
+    return invalid_argument(where + ": each block of 'content' needs a \"type\" string");
+  }
+  return invalid_argument(where + ": blocks of type '" + shown_name(type) +
+                          "' are not supported; give text");
+}
+
+// Titles and the like that stand above a text, each in a line.
+std::string headed(std::initializer_list<std::string> lines, const std::string& text) {
+  std::string all;
+  for (const std::string& line : lines) {
+    if (!line.empty()) all += line + "\n";
+  }
+  return all + text;
+}
+
+Result<std::string> document_text(const json& block, const std::string& where) {
+  const json source = block.value("source", json());
+  const std::string type = type_of(source);
+  std::string text;
+  if (type == "text") {
+    FT_ASSIGN_OR_RETURN(text, text_of(source, "data", where));
+  } else if (type == "content") {
+    FT_ASSIGN_OR_RETURN(text, anthropic_text(source.value("content", json()), where));
+  } else {
+    const std::string media = text_at(source, "media_type");
+    return invalid_argument(
+        where + ": documents of source '" + shown_name(type) + "'" +
+        (media.empty() ? "" : " (" + shown_name(media) + ")") +
+        " cannot be read here; give their text, {\"type\": \"text\", \"data\"}");
+  }
+  return headed({text_at(block, "title"), text_at(block, "context")}, text);
+}
+
+// Whether `block` is text of some kind, which `*text` receives.
+Result<bool> read_text_block(const json& block, const std::string& where, std::string* text) {
+  const std::string type = type_of(block);
+  if (block.is_string()) {
+    *text = block.get<std::string>();
+  } else if (type == "text") {
+    FT_ASSIGN_OR_RETURN(*text, text_of(block, "text", where));
+  } else if (type == "document") {
+    FT_ASSIGN_OR_RETURN(*text, document_text(block, where));
+  } else if (type == "search_result") {
+    FT_ASSIGN_OR_RETURN(*text, anthropic_text(block.value("content", json()), where));
+    *text = headed({text_at(block, "title"), text_at(block, "source")}, *text);
+  } else if (type == "tool_reference") {
+    *text = text_at(block, "tool_name");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// What a tool that ran at a service gave: texts as they are, links by title and address.
+std::string service_text(const json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) return json_text(content);
+  std::string text;
+  for (const json& entry : content) {
+    const std::string own = text_at(entry, "text");
+    text += own.empty() ? headed({text_at(entry, "title"), text_at(entry, "url")}, "") : own + "\n";
+  }
+  return text;
+}
+
+// The blocks of one message in order.
+class BlockReader {
+ public:
+  BlockReader(std::string where, const FieldNotes& notes, json* messages)
+      : where_(std::move(where)), notes_(notes), messages_(messages) {}
+
+  Status read_user(const json& content) {
+    for (const json& block : content) {
+      const std::string type = type_of(block);
+      if (type == "tool_result") {
+        FT_RETURN_IF_ERROR(read_tool_result(block));
+        continue;
+      }
+      if (type == "container_upload") {
+        FT_RETURN_IF_ERROR(leave_out(type));
+        continue;
+      }
+      FT_RETURN_IF_ERROR(add_text(block, type));
+    }
+    if (has_text_) messages_->push_back({{"role", "user"}, {"content", text_}});
+    return {};
+  }
+
+  Status read_assistant(const json& content) {
+    for (const json& block : content) FT_RETURN_IF_ERROR(read_answer(block, type_of(block)));
+    if (!is_empty() || messages_->empty() || messages_->back()["role"] != "tool") finish_message();
+    return {};
+  }
+
+ private:
+  Status add_text(const json& block, const std::string& type) {
+    std::string part;
+    FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where_, &part));
+    if (!is_text) return wrong_block(where_, type);
+    text_ += part;
+    has_text_ = true;
+    return {};
+  }
+
+  Status leave_out(const std::string& type) {
+    return notes_.tell("blocks of type '" + shown_name(type) +
+                       "' cannot be read here and were left out");
+  }
+
+  Status read_tool_result(const json& block) {
+    const std::string id = text_at(block, "tool_use_id");
+    if (id.empty()) return invalid_argument(where_ + ": a tool_result needs a 'tool_use_id'");
+    FT_ASSIGN_OR_RETURN(std::string text, anthropic_text(block.value("content", json()), where_));
+    JsonFields fields(block, where_);
+    bool failed = false;
+    fields.read("is_error", &failed);
+    FT_RETURN_IF_ERROR(fields.status());
+    if (failed) text = "Error: " + text;
+    messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
+    return {};
+  }
+
+  Status read_answer(const json& block, const std::string& type) {
+    if (type == "thinking") {
+      reasoning_ += text_at(block, "thinking");
+    } else if (ends_with(type, "tool_use")) {
+      return read_call(block);
+    } else if (ends_with(type, "_tool_result")) {
+      if (!is_empty()) finish_message();
+      messages_->push_back({{"role", "tool"},
+                            {"tool_call_id", text_at(block, "tool_use_id")},
+                            {"content", service_text(block.value("content", json()))}});
+    } else if (type == "compaction") {
+      text_ += text_at(block, "content");
+    } else if (type != "redacted_thinking") {
+      return add_text(block, type);
+    }
+    return {};
+  }
+
+  Status read_call(const json& block) {
+    const std::string name = text_at(block, "name");
+    const json input = block.value("input", json());
+    if (name.empty() || !input.is_object()) {
+      return invalid_argument(where_ + ": a tool_use needs a 'name' and an 'input', an object");
+    }
+    FT_ASSIGN_OR_RETURN(const std::string id, text_of(block, "id", where_));
+    add_tool_call(id, name, json_text(input), &calls_);
+    return {};
+  }
+
+  bool is_empty() const { return text_.empty() && reasoning_.empty() && calls_.is_null(); }
+
+  void finish_message() {
+    json message = {{"role", "assistant"}, {"content", std::exchange(text_, {})}};
+    if (!reasoning_.empty()) message["reasoning_content"] = std::exchange(reasoning_, {});
+    if (!calls_.is_null()) message["tool_calls"] = std::exchange(calls_, {})["tool_calls"];
+    messages_->push_back(std::move(message));
+  }
+
+  const std::string where_;
+  const FieldNotes notes_;
+  json* messages_;
+  std::string text_;
+  bool has_text_ = false;
+  std::string reasoning_;
+  json calls_;  // a message with "tool_calls", or null
+};
+
+}  // namespace
+
+Result<std::string> anthropic_text(const json& content, const std::string& where) {
+  if (content.is_null()) return std::string();
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) {
+    return invalid_argument(where + ": 'content' must be a string or an array of blocks");
+  }
+  std::string text;
+  for (const json& block : content) {
+    std::string part;
+    FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where, &part));
+    if (!is_text) return wrong_block(where, type_of(block));
+    text += part;
+  }
+  return text;
+}
+
+Status read_anthropic_messages(const json& given, const FieldNotes& notes, json* messages) {
+  if (!given.is_array() || given.empty()) {
+    return invalid_argument("'messages' must be an array of {\"role\", \"content\"}, not empty");
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string where = "message " + std::to_string(i + 1);
+    const json& message = given[i];
+    const std::string role = text_at(message, "role");
+    if (role != "user" && role != "assistant" && role != "system") {
+      return invalid_argument(where + ": 'role' must be \"user\" or \"assistant\"");
+    }
+    const json content = message.value("content", json());
+    if (content.is_string() || role == "system") {
+      FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(content, where));
+      messages->push_back({{"role", role}, {"content", text}});
+    } else if (!content.is_array() || content.empty()) {
+      return invalid_argument(where + ": 'content' must be a string or an array of blocks");
+    } else {
+      BlockReader reader(where, notes, messages);
+      FT_RETURN_IF_ERROR(role == "user" ? reader.read_user(content)
+                                        : reader.read_assistant(content));
+    }
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,189 @@
+#include "serve/anthropic/messages_request.h"
+
+#include <algorithm>
+
+#include "serve/anthropic/messages_input.h"
+#include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/fields/structured_fields.h"
+#include "serve/openai/chat_body.h"
+#include "serve/openai/foreign_chat.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string text_at(const json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Tools that run at Anthropic's, or whose schemas only its models know, are left out.
+Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
+  if (!tools.is_array()) return invalid_argument("'tools' must be an array");
+  for (const json& tool : tools) {
+    const json type = tool.is_object() ? tool.value("type", json("custom")) : json(0);
+    const bool typed = type.is_string() || type.is_null();
+    const bool elsewhere = type.is_string() && type != "custom";
+    if (!typed || (!elsewhere && text_at(tool, "name").empty())) {
+      return invalid_argument(
+          "'tools': each must be {\"name\", \"description\", \"input_schema\"}");
+    }
+    if (elsewhere) {
+      FT_RETURN_IF_ERROR(notes.tell("'tools': tools of type '" +
+                                    shown_name(type.get<std::string>()) +
+                                    "' do not run here and were left out; give your own"));
+      continue;
+    }
+    json function = {{"name", tool["name"]}};
+    if (tool.contains("description")) function["description"] = tool["description"];
+    function["parameters"] = tool.value("input_schema", json::object());
+    (*chat)["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  return {};
+}
+
+bool has_tool(const json& chat, const std::string& name) {
+  const json tools = chat.value("tools", json::array());
+  return std::any_of(tools.begin(), tools.end(),
+                     [&](const json& tool) { return tool["function"]["name"] == name; });
+}
+
+// `left_out`: tools were.
+Status read_tool_choice_of(const json& choice, bool left_out, const FieldNotes& notes, json* chat) {
+  const std::string type = choice.is_object() ? text_at(choice, "type") : "";
+  if (type == "auto" || type == "none") {
+    (*chat)["tool_choice"] = type;
+  } else if (type == "any") {
+    (*chat)["tool_choice"] = "required";
+  } else if (type == "tool" && left_out && !has_tool(*chat, text_at(choice, "name"))) {
+    FT_RETURN_IF_ERROR(
+        notes.tell("'tool_choice' names a tool that does not run here and was passed over"));
+  } else if (type == "tool") {
+    (*chat)["tool_choice"] = {{"type", "function"},
+                              {"function", {{"name", choice.value("name", json())}}}};
+  } else {
+    return invalid_argument(
+        "'tool_choice' must be {\"type\": \"auto\" | \"any\" | \"tool\" | \"none\"}");
+  }
+  JsonFields fields(choice, "'tool_choice'");
+  bool single = false;
+  fields.read("disable_parallel_tool_use", &single);
+  std::string name;
+  fields.read("name", &name);
+  if (single) (*chat)["parallel_tool_calls"] = false;
+  FT_RETURN_IF_ERROR(fields.status());
+  return {};
+}
+
+Status read_thinking(const json& thinking, const FieldNotes& notes, json* chat) {
+  const std::string type = thinking.is_object() ? text_at(thinking, "type") : "";
+  if (type != "enabled" && type != "disabled" && type != "adaptive") {
+    return invalid_argument("'thinking' must be {\"type\": \"enabled\" | \"disabled\"}");
+  }
+  json& variables = (*chat)["chat_template_kwargs"];
+  if (variables.is_null()) variables = json::object();
+  if (variables.is_object()) switch_thinking(type != "disabled", &variables);
+  if (thinking.value("budget_tokens", json()).is_null()) return {};
+  return notes.tell("'thinking': 'budget_tokens' is not applied here");
+}
+
+Status read_system(const json* system, json* messages) {
+  if (system == nullptr) return {};
+  FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(*system, "'system'"));
+  if (!text.empty()) messages->push_back({{"role", "system"}, {"content", text}});
+  return {};
+}
+
+Status read_choices(JsonFields& fields, json* chat) {
+  if (const json* tools = fields.raw("tools"); tools != nullptr) {
+    FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
+  }
+  if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
+    // Anthropic's choice without tools means nothing.
+    json ignored;
+    const json* tools = fields.raw("tools");
+    const bool has_tools = chat->contains("tools");
+    const bool left_out = has_tools && (*chat)["tools"].size() < tools->size();
+    FT_RETURN_IF_ERROR(
+        read_tool_choice_of(*choice, left_out, fields.notes(), has_tools ? chat : &ignored));
+  }
+  if (const json* thinking = fields.raw("thinking"); thinking != nullptr) {
+    FT_RETURN_IF_ERROR(read_thinking(*thinking, fields.notes(), chat));
+  }
+  return {};
+}
+
+// "format" of the output as 'response_format'.
+Status read_output_format(const json& format, const std::string& name, json* chat) {
+  std::optional<StructuredOutputs> form;
+  if (!format.is_object()) return invalid_argument(name + " must be an object");
+  FT_RETURN_IF_ERROR(read_format(format, name, format, &form));
+  json asked = format;
+  if (format.value("type", json()) == "json_schema") asked["json_schema"] = format;
+  (*chat)["response_format"] = std::move(asked);
+  return {};
+}
+
+// "output_config" and, before it, "output_format".
+Status read_output(JsonFields& fields, json* chat) {
+  if (const json* format = fields.raw("output_format"); format != nullptr) {
+    FT_RETURN_IF_ERROR(read_output_format(*format, "'output_format'", chat));
+  }
+  const json* config = fields.raw("output_config");
+  if (config == nullptr) return {};
+  if (!config->is_object()) return invalid_argument("'output_config' must be an object");
+  JsonFields inner(*config, "'output_config'", fields.notes());
+  copy_field(inner, "effort", "reasoning_effort", chat);
+  if (const json* format = inner.raw("format"); format != nullptr) {
+    FT_RETURN_IF_ERROR(read_output_format(*format, "'output_config.format'", chat));
+  }
+  inner.pass_over({"task_budget"});
+  inner.check_unread();
+  return inner.status();
+}
+
+// Templates leave thinking of earlier turns out by themselves; other edits are not made.
+void check_edits(JsonFields& fields) {
+  const json* management = fields.raw("context_management");
+  if (management == nullptr || !management->is_object()) return;
+  const json edits = management->value("edits", json::array());
+  const bool other =
+      !edits.is_array() || std::any_of(edits.begin(), edits.end(), [](const json& edit) {
+        return !text_at(edit, "type").starts_with("clear_thinking");
+      });
+  if (other) fields.warn("'context_management': the conversation is not edited here");
+}
+
+}  // namespace
+
+Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefaults& defaults,
+                                             bool counts_only) {
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
+  json chat = json::object();
+  copy_field(fields, "model", "model", &chat);
+  const json* messages = fields.raw("messages");
+  if (messages == nullptr) return invalid_argument("'messages' is missing");
+  chat["messages"] = json::array();
+  FT_RETURN_IF_ERROR(read_system(fields.raw("system"), &chat["messages"]));
+  FT_RETURN_IF_ERROR(read_anthropic_messages(*messages, fields.notes(), &chat["messages"]));
+  if (!fields.has("max_tokens") && !counts_only) {
+    return invalid_argument("'max_tokens' is missing; say how many tokens the answer may have");
+  }
+  copy_field(fields, "max_tokens", "max_tokens", &chat);
+  copy_field(fields, "stop_sequences", "stop", &chat);
+  copy_shared_fields(fields, &chat);
+  FT_RETURN_IF_ERROR(read_choices(fields, &chat));
+  FT_RETURN_IF_ERROR(read_output(fields, &chat));
+  check_edits(fields);
+  fields.ignore({"metadata", "service_tier", "inference_geo", "betas", "anthropic_version",
+                 "anthropic_beta", "cache_control", "speed"});
+  fields.pass_over({"container", "mcp_servers", "fallbacks"});
+  fields.check_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  return parse_as_chat(chat, defaults, std::move(warnings));
+}
+
+}  // namespace foretoken

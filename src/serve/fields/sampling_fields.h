@@ -1,0 +1,33 @@
+#pragma once
+#include <foretoken/request.h>
+
+#include "base/result.h"
+#include "serve/fields/json_fields.h"
+
+namespace foretoken {
+
+// Reads the fields of SamplingParams that are there, by vLLM's names, over `*sampling`. The counts
+// `logprobs` and `prompt_logprobs` are left out: the APIs spell them differently. A seed of -1
+// means none, as in vLLM.
+void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
+
+// "logprobs" and "prompt_logprobs" as numbers of alternatives.
+void read_logprob_counts(JsonFields& fields, SamplingParams* sampling);
+
+// The speculation of one request over `*speculative`: {"enabled", "num_speculative_tokens",
+// "method"}. Messages start with `what`; `notes` are for fields that are unknown.
+Status read_speculative_params(const nlohmann::ordered_json& object, const std::string& what,
+                               SpeculativeParams* speculative, FieldNotes notes = {});
+
+// The fields of a Request beside its prompt and its sampling: "add_special_tokens",
+// "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object as above.
+void read_request_fields(JsonFields& fields, Request* request);
+
+// OpenAI's "prediction", {"type": "content", "content": a text or parts of it}.
+void read_prediction(JsonFields& fields, std::string* prediction);
+
+// What is wrong with `sampling` whatever the model is: values out of range and contradictions,
+// named by field. The engine checks again, with the model's limits.
+Status check_sampling_ranges(const SamplingParams& sampling);
+
+}  // namespace foretoken

@@ -1,0 +1,65 @@
+#include "serve/fields/schema_notes.h"
+
+#include "serve/fields/request_body.h"
+#include "text/json_schema.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+Status note_schema(const std::string& schema, const std::string& name,
+                   std::vector<std::string>* warnings) {
+  const Result<RelaxedSchema> relaxed = relax_schema(schema);
+  if (!relaxed.ok()) return invalid_argument(name + ": " + relaxed.status().message());
+  for (const std::string& sentence : relaxed.value().left_out) {
+    warnings->push_back(name + ": " + sentence);
+  }
+  return {};
+}
+
+// Whatever else is wrong with a structural tag is for the engine to say.
+Status note_structures(const std::string& tag, const std::string& name,
+                       std::vector<std::string>* warnings) {
+  const json object = json::parse(tag, nullptr, false);
+  if (!object.is_object() || !object.contains("structures")) return {};
+  const json& structures = object["structures"];
+  for (size_t i = 0; structures.is_array() && i < structures.size(); ++i) {
+    if (!structures[i].is_object() || !structures[i].contains("schema")) continue;
+    FT_RETURN_IF_ERROR(note_schema(json_text(structures[i]["schema"]),
+                                   name + " structures[" + std::to_string(i) + "].schema",
+                                   warnings));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status note_schemas(const StructuredOutputs& form, const std::string& name,
+                    std::vector<std::string>* warnings) {
+  if (form.strict_schemas) return {};
+  if (!form.json.empty()) return note_schema(form.json, name, warnings);
+  if (!form.structural_tag.empty()) return note_structures(form.structural_tag, name, warnings);
+  return {};
+}
+
+Status note_tool_schemas(const json& tools, const std::string& choice,
+                         std::vector<std::string>* warnings) {
+  if (!tools.is_array() || choice == "auto" || choice == "none") return {};
+  for (size_t i = 0; i < tools.size(); ++i) {
+    const json& function = tools[i]["function"];
+    const bool is_forced = choice == "required" || function["name"] == choice;
+    if (!is_forced || !function.contains("parameters")) continue;
+    json parameters = function["parameters"];
+    if (!parameters.is_object()) continue;
+    // As it is forced: arguments are an object, whatever else is not enforced.
+    if (!parameters.contains("type")) parameters["type"] = "object";
+    FT_RETURN_IF_ERROR(note_schema(json_text(parameters),
+                                   "'tools' entry " + std::to_string(i + 1) + " ('" +
+                                       function["name"].get<std::string>() + "')",
+                                   warnings));
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,169 @@
+#include "serve/fields/structured_fields.h"
+
+#include <atomic>
+
+#include "base/log.h"
+#include "serve/fields/request_body.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// A JSON schema as text; it may be given as text, too.
+bool read_schema(const json& value, std::string* schema) {
+  if (value.is_string()) {
+    *schema = value.get<std::string>();
+    return !schema->empty();
+  }
+  if (!value.is_object() && !value.is_boolean()) return false;
+  *schema = json_text(value);
+  return true;
+}
+
+void read_response_format(JsonFields& fields, const json& format,
+                          std::optional<StructuredOutputs>* outputs) {
+  if (!format.is_object()) return fields.wrong_type("response_format", "an object", format);
+  const auto found = format.find("json_schema");
+  const Status status =
+      read_format(format, "'response_format'", found == format.end() ? json() : *found, outputs);
+  if (!status.ok()) fields.fail(status.message());
+}
+
+// vLLM's fields before "structured_outputs".
+constexpr std::pair<const char*, const char*> kOldNames[] = {
+    {"guided_json", "json"},
+    {"guided_regex", "regex"},
+    {"guided_choice", "choice"},
+    {"guided_grammar", "grammar"},
+    {"guided_json_object", "json_object"},
+    {"guided_whitespace_pattern", "whitespace_pattern"},
+};
+
+// llama.cpp's fields, which its clients also send without a value.
+constexpr std::pair<const char*, const char*> kLlamaNames[] = {{"json_schema", "json"},
+                                                               {"grammar", "grammar"}};
+
+json read_llama_names(JsonFields& fields) {
+  json object;
+  for (const auto& [name, ours] : kLlamaNames) {
+    const json* value = fields.raw(name);
+    if (value == nullptr || *value == "") continue;
+    // A schema of nothing; a grammar is a text.
+    if (ours == std::string("json") && value->is_object() && value->empty()) continue;
+    object[ours] = *value;
+  }
+  return object;
+}
+
+// Old fields as the object that replaced them; null where there is none.
+json read_old_names(JsonFields& fields) {
+  static std::atomic<bool> told{false};
+  json object;
+  fields.ignore({"guided_decoding_backend"});
+  for (const auto& [old, name] : kOldNames) {
+    const json* value = fields.raw(old);
+    if (value == nullptr || *value == false) continue;
+    object[name] = *value;
+    if (told.exchange(true)) continue;
+    FT_LOG(warn, "'{}' is an old name; clients should send \"structured_outputs\": {{\"{}\": ...}}",
+           old, name);
+  }
+  return object;
+}
+
+void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* outputs) {
+  if (!object.is_object()) {
+    return fields.wrong_type("structured_outputs", "an object like {\"regex\": \"[0-9]+\"}",
+                             object);
+  }
+  JsonFields inner(object, "'structured_outputs'", fields.notes());
+  if (const json* schema = inner.raw("json"); schema != nullptr) {
+    if (!read_schema(*schema, &outputs->json)) {
+      inner.wrong_type("json", "a JSON schema, an object", *schema);
+    }
+  }
+  inner.read("json_object", &outputs->json_object);
+  inner.read("regex", &outputs->regex);
+  inner.read("choice", &outputs->choice);
+  inner.read("grammar", &outputs->grammar);
+  if (const json* tag = inner.raw("structural_tag"); tag != nullptr) {
+    outputs->structural_tag = tag->is_string() ? tag->get<std::string>() : json_text(*tag);
+  }
+  inner.read("disable_any_whitespace", &outputs->disable_any_whitespace);
+  inner.read("disable_additional_properties", &outputs->disable_additional_properties);
+  inner.read("whitespace_pattern", &outputs->whitespace_pattern);
+  inner.read("strict_schemas", &outputs->strict_schemas);
+  inner.ignore({"disable_fallback"});
+  inner.check_unread();
+  const int forms = (outputs->json.empty() ? 0 : 1) + (outputs->json_object ? 1 : 0) +
+                    (outputs->regex.empty() ? 0 : 1) + (outputs->choice.empty() ? 0 : 1) +
+                    (outputs->grammar.empty() ? 0 : 1) + (outputs->structural_tag.empty() ? 0 : 1);
+  if (forms != 1) {
+    inner.fail("give exactly one of json, json_object, regex, choice, grammar and structural_tag");
+  }
+  if (!inner.status().ok()) fields.fail(inner.status().message());
+}
+
+}  // namespace
+
+Status read_format(const json& format, const std::string& name, const json& schema_holder,
+                   std::optional<StructuredOutputs>* outputs) {
+  const auto found = format.find("type");
+  const json type = found == format.end() ? json() : *found;
+  if (type == "text") return {};
+  StructuredOutputs form;
+  const auto schema_in = [](const json& holder) {
+    const auto schema = holder.is_object() ? holder.find("schema") : holder.end();
+    return schema == holder.end() || schema->is_null() ? json() : *schema;
+  };
+  json schema = schema_in(schema_holder);
+  if (schema.is_null()) schema = schema_in(format);
+  if (type == "json_object" && schema.is_null()) {
+    form.json_object = true;
+  } else if (type == "json_object" || type == "json_schema") {
+    if (!read_schema(schema, &form.json)) {
+      return invalid_argument(name + ": type " + type.dump() + " needs a 'schema', an object");
+    }
+  } else if (type == "structural_tag") {
+    form.structural_tag = json_text(format);
+  } else {
+    return invalid_argument(
+        name + ": 'type' must be \"text\", \"json_object\", \"json_schema\" or \"structural_tag\"");
+  }
+  *outputs = std::move(form);
+  return {};
+}
+
+void read_structured_outputs(JsonFields& fields, bool strict,
+                             std::optional<StructuredOutputs>* outputs) {
+  const json* format = fields.raw("response_format");
+  const json* form = fields.raw("structured_outputs");
+  const json old = read_old_names(fields);
+  const json llama = read_llama_names(fields);
+  if (!old.is_null()) {
+    if (form != nullptr) {
+      return fields.fail("give 'structured_outputs' or the older 'guided_...' fields, not both");
+    }
+    form = &old;
+  }
+  if (!llama.is_null()) {
+    if (form != nullptr || llama.size() > 1) {
+      return fields.fail(
+          "give one of 'structured_outputs', 'json_schema' and 'grammar', not several");
+    }
+    form = &llama;
+  }
+  if (format != nullptr) read_response_format(fields, *format, outputs);
+  if (outputs->has_value()) outputs->value().strict_schemas = strict;
+  if (form == nullptr) return;
+  if (outputs->has_value()) {
+    return fields.fail(
+        "give 'response_format' or 'structured_outputs' (or 'json_schema', 'grammar' and the older "
+        "'guided_...'), not both");
+  }
+  outputs->emplace().strict_schemas = strict;
+  read_vllm_form(fields, *form, &outputs->value());
+}
+
+}  // namespace foretoken

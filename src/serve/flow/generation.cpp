@@ -1,0 +1,269 @@
+#include "serve/flow/generation.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+#include "serve/openai/openai_response.h"
+
+namespace foretoken {
+namespace {
+
+// Bytes that a connection may hold unsent before events are gathered.
+constexpr size_t kMaxUnsent = 64 * 1024;
+constexpr int kTimeout = 504;
+
+ServeError error_of(const Status& status) {
+  if (status.code() == StatusCode::kAborted) return {kTimeout, status};
+  return status;
+}
+
+http::Headers error_headers(const ServeError& error) {
+  if (error.retry_after == 0) return {};
+  return {{"Retry-After", std::to_string(error.retry_after)}};
+}
+
+}  // namespace
+
+Generation::Generation(const Parts& parts, GenerationJob job)
+    : parts_(parts), job_(std::move(job)) {
+  parts_.list.created();
+  for (const Request& request : job_.requests) {
+    One& one = all_.emplace_back();
+    const int num_choices = std::max(request.sampling.n, 1);
+    one.engine_id = make_openai_id("req");
+    one.sum = OutputSum(num_choices);
+    one.pending.resize(static_cast<size_t>(num_choices));
+  }
+  num_open_ = all_.size();
+}
+
+std::shared_ptr<Generation> Generation::start(const Parts& parts, GenerationJob job) {
+  auto generation = std::make_shared<Generation>(parts, std::move(job));
+  parts.list.add(generation->id(), generation);
+  if (generation->job_.exchange != nullptr) {
+    generation->job_.exchange->when_gone([weak = std::weak_ptr<Generation>(generation)] {
+      if (const auto alive = weak.lock()) alive->abort();
+    });
+  }
+  generation->submit_all();
+  return generation;
+}
+
+void Generation::submit_all() {
+  for (size_t i = 0; i < all_.size(); ++i) {
+    Request request = std::move(job_.requests[i]);
+    request.request_id = all_[i].engine_id;
+    if (parts_.observer.on_submit) parts_.observer.on_submit(request);
+    const Status status = parts_.engine.submit(
+        std::move(request),
+        [self = shared_from_this(), i](const RequestOutput& output) { self->receive(i, output); });
+    if (status.ok()) continue;
+    if (parts_.observer.on_refused) parts_.observer.on_refused(all_[i].engine_id);
+    fail(status);
+    return abort();
+  }
+  // The client may have gone, or ended the requests, before the engine knew them.
+  if (aborted_.load() || (job_.exchange != nullptr && job_.exchange->gone())) abort();
+}
+
+Generation::~Generation() {
+  parts_.list.remove(job_.id, this);
+  parts_.list.destroyed();
+}
+
+bool Generation::has_output() {
+  std::lock_guard lock(mutex_);
+  return has_output_;
+}
+
+void Generation::abort() {
+  aborted_.store(true);
+  for (const One& one : all_) parts_.engine.abort(one.engine_id);
+}
+
+void Generation::fail(const Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_ || !error_.ok()) return;
+    error_ = status;
+    if (std::exchange(posted_, true)) return;
+  }
+  post_answer();
+}
+
+void Generation::post_answer() {
+  if (job_.stream) {
+    job_.exchange->post([self = shared_from_this()] { self->drain(); });
+  } else {
+    parts_.pool.post([self = shared_from_this()] { self->answer_whole(); });
+  }
+}
+
+void Generation::receive(size_t index, const RequestOutput& output) {
+  if (parts_.observer.on_output) parts_.observer.on_output(output);
+  bool due = false;
+  {
+    std::lock_guard lock(mutex_);
+    One& one = all_[index];
+    if (ended_ || one.finished) return;
+    if (!output.status.ok() && error_.ok()) error_ = output.status;
+    if (job_.stream) {
+      due = add_pending(one, output);
+    } else {
+      one.sum.add(output);
+    }
+    if (!std::exchange(has_output_, true)) job_.ticket.started();
+    one.finished = output.request_finished;
+    if (one.finished) --num_open_;
+    due = due || num_open_ == 0 || !error_.ok();
+    if (!due || posted_) return;
+    posted_ = true;
+  }
+  post_answer();
+}
+
+// Whether there is enough for an event.
+bool Generation::add_pending(One& one, const RequestOutput& output) {
+  const auto choice = static_cast<size_t>(std::max(output.index, 0));
+  if (choice >= one.pending.size()) return false;
+  Pending& pending = one.pending[choice];
+  pending.news.add(output);
+  pending.any = true;
+  return is_due(pending);
+}
+
+bool Generation::is_due(const Pending& pending) const {
+  const auto num_tokens = static_cast<int>(pending.news.output.token_ids.size());
+  return pending.any &&
+         (!pending.begun || pending.news.output.finished || num_tokens >= job_.stream_interval);
+}
+
+void Generation::drain() {
+  http::Exchange& exchange = *job_.exchange;
+  if (exchange.num_queued_bytes() > kMaxUnsent && !exchange.gone()) {
+    return exchange.when_sent([self = shared_from_this()] { self->drain(); });
+  }
+  std::vector<std::pair<size_t, ChoiceOutput>> news;
+  bool last = false;
+  Status error;
+  {
+    std::lock_guard lock(mutex_);
+    posted_ = false;
+    if (ended_) return;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      for (Pending& pending : all_[i].pending) {
+        if (!is_due(pending)) continue;
+        news.emplace_back(i, std::exchange(pending.news, {}));
+        pending.any = false;
+        pending.begun = true;
+      }
+    }
+    error = error_;
+    last = num_open_ == 0 || !error.ok();
+    ended_ = last;
+  }
+  if (!error.ok()) {
+    answer_error(error_of(error));
+    return abort();
+  }
+  try {
+    write_events(std::move(news), last);
+  } catch (const std::exception& fault) {
+    {
+      std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    answer_error(internal_error(std::string("the answer could not be written: ") + fault.what()));
+    abort();
+  }
+}
+
+void Generation::begin_stream() {
+  if (std::exchange(stream_begun_, true)) return;
+  // Proxies (nginx) would keep events back otherwise.
+  http::Headers headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+  headers.insert(headers.end(), job_.headers.begin(), job_.headers.end());
+  job_.exchange->begin(200, "text/event-stream; charset=utf-8", std::move(headers));
+}
+
+void Generation::keep_alive(std::chrono::milliseconds silence) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!job_.stream || now - last_write_.load() < silence) return;
+  job_.exchange->post([self = shared_from_this(), silence] { self->write_comment(silence); });
+}
+
+void Generation::write_comment(std::chrono::milliseconds silence) {
+  http::Exchange& exchange = *job_.exchange;
+  const auto now = std::chrono::steady_clock::now();
+  if (exchange.num_queued_bytes() > 0 || now - last_write_.load() < silence) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+  }
+  begin_stream();
+  exchange.write(": keep-alive\n\n");
+  last_write_.store(now);
+}
+
+void Generation::write_events(std::vector<std::pair<size_t, ChoiceOutput>> news, bool last) {
+  http::Exchange& exchange = *job_.exchange;
+  begin_stream();
+  std::string events;
+  for (const auto& [index, output] : news) events += job_.format->events(index, output);
+  if (last) events += job_.format->last_events();
+  if (!events.empty()) {
+    exchange.write(std::move(events));
+    last_write_.store(std::chrono::steady_clock::now());
+  }
+  if (!last) return;
+  exchange.end();
+  finish();
+}
+
+void Generation::answer_whole() {
+  Status error;
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    error = error_;
+  }
+  if (!error.ok()) {
+    answer_error(error_of(error));
+    return abort();
+  }
+  std::vector<const OutputSum*> sums;
+  for (const One& one : all_) sums.push_back(&one.sum);
+  try {
+    std::string body = job_.format->whole(sums);
+    if (job_.exchange != nullptr) {
+      job_.exchange->respond(200, "application/json", std::move(body), job_.headers);
+    }
+    finish();
+  } catch (const std::exception& fault) {
+    answer_error(internal_error(std::string("the answer could not be written: ") + fault.what()));
+  }
+}
+
+// Once, after ended_ was set.
+void Generation::answer_error(const ServeError& error) {
+  if (error.http == 500) FT_LOG(warn, "{}: {}", job_.id, error.status.message());
+  if (job_.exchange != nullptr && stream_begun_) {
+    job_.exchange->write(job_.format->error_events(error));
+    job_.exchange->end();
+  } else {
+    std::string body = job_.format->error(error);
+    if (job_.exchange != nullptr) {
+      job_.exchange->respond(error.http, "application/json", std::move(body), error_headers(error));
+    }
+  }
+  finish();
+}
+
+void Generation::finish() {
+  job_.ticket.release();
+  parts_.list.remove(job_.id, this);
+}
+
+}  // namespace foretoken

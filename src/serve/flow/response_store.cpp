@@ -1,0 +1,92 @@
+#include "serve/flow/response_store.h"
+
+#include <algorithm>
+
+#include "serve/fields/request_body.h"
+
+namespace foretoken {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{256} << 20;
+constexpr const char* kCancelled = "cancelled";
+
+size_t num_bytes_of(const StoredResponse& response) {
+  return json_text(response.response).size() + json_text(response.messages).size();
+}
+
+}  // namespace
+
+void ResponseStore::put(const std::string& id, StoredResponse response) {
+  const size_t num_bytes = num_bytes_of(response);
+  std::lock_guard lock(mutex_);
+  put_locked(id, std::move(response), num_bytes);
+}
+
+void ResponseStore::finish(const std::string& id, StoredResponse response) {
+  const size_t num_bytes = num_bytes_of(response);
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end() || !found->second->stored.running) return;
+  if (found->second->stored.response["status"] == kCancelled) {
+    response.response["status"] = kCancelled;
+  }
+  put_locked(id, std::move(response), num_bytes);
+}
+
+bool ResponseStore::cancel(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end() || !found->second->stored.running) return false;
+  found->second->stored.response["status"] = kCancelled;
+  return true;
+}
+
+bool ResponseStore::erase(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return false;
+  drop(found->second);
+  return true;
+}
+
+void ResponseStore::put_locked(const std::string& id, StoredResponse response, size_t num_bytes) {
+  const auto found = by_id_.find(id);
+  if (found != by_id_.end()) {
+    num_bytes_ += num_bytes - found->second->num_bytes;
+    found->second->stored = std::move(response);
+    found->second->num_bytes = num_bytes;
+  } else {
+    entries_.push_back({id, std::move(response), num_bytes});
+    by_id_[id] = std::prev(entries_.end());
+    num_bytes_ += num_bytes;
+  }
+  while (!entries_.empty() && (entries_.size() > max_responses_ || num_bytes_ > kMaxBytes)) {
+    drop_oldest();
+  }
+}
+
+void ResponseStore::drop(Entries::iterator entry) {
+  num_bytes_ -= entry->num_bytes;
+  by_id_.erase(entry->id);
+  entries_.erase(entry);
+}
+
+void ResponseStore::drop_oldest() {
+  const auto ended = std::find_if(entries_.begin(), entries_.end(),
+                                  [](const Entry& entry) { return !entry.stored.running; });
+  drop(ended == entries_.end() ? entries_.begin() : ended);
+}
+
+std::optional<StoredResponse> ResponseStore::find(const std::string& id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return std::nullopt;
+  return found->second->stored;
+}
+
+size_t ResponseStore::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace foretoken

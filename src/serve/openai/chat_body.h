@@ -1,0 +1,29 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "serve/fields/json_fields.h"
+#include "serve/openai/openai_request.h"
+
+namespace foretoken {
+
+// Other protocols are read by writing the body of /v1/chat/completions that means the same.
+
+// Copies fields that have vLLM's or other servers' names in every protocol (seed, min_p,
+// speculative, repeat_penalty, ...), as far as they are there.
+void copy_shared_fields(JsonFields& fields, nlohmann::ordered_json* chat);
+
+// Copies one field under another name, if it is there.
+void copy_field(JsonFields& fields, const char* from, const char* to, nlohmann::ordered_json* chat);
+
+// Reads what was written; `warnings` come before those of the chat.
+Result<OpenAiRequest> parse_as_chat(const nlohmann::ordered_json& chat,
+                                    const OpenAiDefaults& defaults,
+                                    std::vector<std::string> warnings);
+
+// {"role": "assistant", "content": null, "tool_calls": [{"id", "type", "function": {"name",
+// "arguments"}}]}; adds a call to `message`, which may be null or have content already.
+void add_tool_call(const std::string& id, const std::string& name, const std::string& arguments,
+                   nlohmann::ordered_json* message);
+
+}  // namespace foretoken

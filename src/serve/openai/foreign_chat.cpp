@@ -1,0 +1,176 @@
+#include "serve/openai/foreign_chat.h"
+
+#include <algorithm>
+
+#include "serve/fields/request_warnings.h"
+#include "serve/openai/chat_body.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// The texts of one message of OpenAI's first chats as those of today.
+void modernise_message(json* message) {
+  if (!message->is_object()) return;
+  const auto call = message->find("function_call");
+  if (call != message->end() && call->is_object()) {
+    const json old = *call;
+    message->erase("function_call");
+    if (!message->contains("tool_calls")) {
+      add_tool_call("call_function", old.value("name", json("")), old.value("arguments", json("")),
+                    message);
+    }
+  }
+  if (message->value("role", json()) == "function") {
+    (*message)["role"] = "tool";
+    message->emplace("tool_call_id", "call_function");
+  }
+}
+
+bool is_old(const json& message) {
+  return message.is_object() &&
+         (message.contains("function_call") || message.value("role", json()) == "function");
+}
+
+class ForeignChat {
+ public:
+  explicit ForeignChat(JsonFields& fields) : fields_(fields) {}
+
+  void read() {
+    read_thinking();
+    read_functions();
+    read_usage();
+    fields_.stand_in(std::move(values_));
+  }
+
+ private:
+  // Unless the body says it under vLLM's name.
+  void set(const char* name, json value) {
+    if (!fields_.has(name)) values_.emplace(name, std::move(value));
+  }
+
+  void set_thinking(bool on) {
+    json& variables = values_["chat_template_kwargs"];
+    const json* given = fields_.raw("chat_template_kwargs");
+    if (variables.is_null()) variables = given == nullptr ? json::object() : *given;
+    if (variables.is_object()) switch_thinking(on, &variables);
+  }
+
+  void read_thinking() {
+    if (fields_.has("enable_thinking")) {
+      bool on = true;
+      fields_.read("enable_thinking", &on);
+      set_thinking(on);
+    }
+    fields_.ignore({"enable_thinking"});
+    read_level("think");
+    const json* thinking = fields_.raw("thinking");
+    if (thinking != nullptr && thinking->is_object()) {
+      const json type = thinking->value("type", json());
+      if (type.is_string()) set_thinking(type != "disabled");
+      if (thinking->contains("budget_tokens")) {
+        fields_.warn("'thinking': 'budget_tokens' is not applied here");
+      }
+    } else if (thinking != nullptr) {
+      read_level("thinking");
+    }
+    read_reasoning();
+  }
+
+  // true, false, or how much.
+  void read_level(const char* name) {
+    const json* level = fields_.raw(name);
+    if (level == nullptr) return;
+    if (level->is_boolean()) return set_thinking(level->get<bool>());
+    if (!level->is_string()) return fields_.wrong_type(name, "true, false or a level", *level);
+    set("reasoning_effort", *level);
+  }
+
+  // OpenRouter's.
+  void read_reasoning() {
+    const json* reasoning = fields_.raw("reasoning");
+    if (reasoning == nullptr) return;
+    if (reasoning->is_boolean()) return set_thinking(reasoning->get<bool>());
+    if (!reasoning->is_object()) return fields_.wrong_type("reasoning", "an object", *reasoning);
+    JsonFields from(*reasoning, "'reasoning'", fields_.notes());
+    std::optional<bool> enabled;
+    bool exclude = false;
+    from.read("enabled", &enabled);
+    from.read("exclude", &exclude);
+    if (const json* effort = from.raw("effort"); effort != nullptr)
+      set("reasoning_effort", *effort);
+    from.pass_over({"max_tokens"});
+    from.ignore({"summary"});
+    from.check_unread();
+    if (!from.status().ok()) return fields_.fail(from.status().message());
+    if (enabled) set_thinking(*enabled);
+    if (exclude) set("include_reasoning", false);
+  }
+
+  void read_functions() {
+    const json* functions = fields_.raw("functions");
+    if (functions != nullptr && !functions->is_array()) {
+      return fields_.wrong_type("functions", "an array of functions", *functions);
+    }
+    if (functions != nullptr && !functions->empty()) {
+      json tools = json::array();
+      for (const json& one : *functions) tools.push_back({{"type", "function"}, {"function", one}});
+      set("tools", std::move(tools));
+    }
+    if (const json* call = fields_.raw("function_call"); call != nullptr) {
+      set("tool_choice",
+          call->is_object() ? json{{"type", "function"}, {"function", *call}} : *call);
+    }
+    read_other_tools();
+    const json* messages = fields_.raw("messages");
+    if (messages == nullptr || !messages->is_array()) return;
+    if (std::none_of(messages->begin(), messages->end(), is_old)) return;
+    json modern = *messages;
+    for (json& message : modern) modernise_message(&message);
+    values_["messages"] = std::move(modern);
+  }
+
+  // Tools that are no functions run elsewhere.
+  void read_other_tools() {
+    const json* tools = fields_.raw("tools");
+    const auto elsewhere = [](const json& tool) {
+      return tool.is_object() && !tool.contains("function") && tool.contains("type") &&
+             tool["type"].is_string() && tool["type"] != "function";
+    };
+    if (tools == nullptr || !tools->is_array()) return;
+    if (std::none_of(tools->begin(), tools->end(), elsewhere)) return;
+    json kept = json::array();
+    for (const json& tool : *tools) {
+      if (elsewhere(tool)) {
+        fields_.warn("'tools': tools of type '" + shown_name(tool["type"].get<std::string>()) +
+                     "' do not run here and were left out; give functions");
+      } else {
+        kept.push_back(tool);
+      }
+    }
+    values_["tools"] = kept.empty() ? json() : std::move(kept);
+  }
+
+  // OpenRouter's wish for counts in a stream.
+  void read_usage() {
+    const json* usage = fields_.raw("usage");
+    const json* stream = fields_.raw("stream");
+    if (usage == nullptr || !usage->is_object()) return;
+    if (usage->value("include", json()) != true || stream == nullptr || *stream != true) return;
+    set("stream_options", {{"include_usage", true}});
+  }
+
+  JsonFields& fields_;
+  json values_ = json::object();
+};
+
+}  // namespace
+
+void read_foreign_chat(JsonFields& fields) { ForeignChat(fields).read(); }
+
+void switch_thinking(bool on, json* variables) {
+  for (const char* name : {"enable_thinking", "thinking"}) variables->emplace(name, on);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,15 @@
+#pragma once
+#include "serve/fields/json_fields.h"
+
+namespace foretoken {
+
+// The part of foreign fields that only chats have: "think", "thinking", "enable_thinking" and
+// "reasoning" become variables of the template, "functions" and their messages become tools, tools
+// that are no functions are left out, and "usage" asks for counts in a stream.
+void read_foreign_chat(JsonFields& fields);
+
+// {"enable_thinking", "thinking"}: what templates call the switch of their reasoning. Names that
+// `variables` has stay.
+void switch_thinking(bool on, nlohmann::ordered_json* variables);
+
+}  // namespace foretoken

@@ -1,0 +1,268 @@
+#include "serve/openai/foreign_fields.h"
+
+#include <algorithm>
+
+#include "serve/openai/foreign_chat.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// What means the same under another name.
+constexpr std::pair<const char*, const char*> kSame[] = {{"repeat_penalty", "repetition_penalty"}};
+// Names of Ollama's options that are vLLM's, too.
+constexpr const char* kOptions[] = {
+    "temperature",      "top_k", "top_p", "min_p", "seed", "stop", "presence_penalty",
+    "frequency_penalty"};
+
+// Samplers and services that are not here, each with the value that leaves it out.
+struct Missing {
+  const char* name;
+  double neutral;
+};
+constexpr Missing kMissing[] = {{"typical_p", 1},
+                                {"typ_p", 1},
+                                {"mirostat", 0},
+                                {"dry_multiplier", 0},
+                                {"xtc_probability", 0},
+                                {"dynatemp_range", 0},
+                                {"tfs_z", 1},
+                                {"top_n_sigma", -1},
+                                {"top_a", 0},
+                                {"min_keep", 0},
+                                {"samplers", 0},
+                                {"penalize_nl", 0},
+                                {"lora", 0},
+                                {"n_indent", 0},
+                                {"t_max_predict_ms", -1},
+                                {"post_sampling_probs", 0},
+                                {"return_progress", 0},
+                                {"response_fields", 0},
+                                {"reasoning_in_content", 0},
+                                {"thinking_budget", -1},
+                                {"reasoning_budget", -1},
+                                {"num_ctx", 0},
+                                {"draft_model", 0}};
+
+// What changes no token, and what belongs to the missing.
+constexpr const char* kLabels[] = {"cache_prompt",
+                                   "id_slot",
+                                   "slot_id",
+                                   "n_keep",
+                                   "n_discard",
+                                   "keep_alive",
+                                   "ttl",
+                                   "dynatemp_exponent",
+                                   "mirostat_tau",
+                                   "mirostat_eta",
+                                   "dry_base",
+                                   "dry_allowed_length",
+                                   "xtc_threshold",
+                                   "num_keep",
+                                   "dry_penalty_last_n",
+                                   "dry_sequence_breakers",
+                                   "backend_sampling"};
+// Of Ollama's options: how the model is run.
+constexpr const char* kRunOptions[] = {"num_gpu",  "num_thread", "num_batch", "main_gpu",
+                                       "use_mmap", "use_mlock",  "numa",      "low_vram"};
+
+constexpr const char* kNames[] = {"repeat_penalty",
+                                  "repeat_last_n",
+                                  "n_predict",
+                                  "options",
+                                  "think",
+                                  "enable_thinking",
+                                  "reasoning_format",
+                                  "grammar",
+                                  "json_schema",
+                                  "n_probs",
+                                  "typical_p",
+                                  "typ_p",
+                                  "mirostat",
+                                  "mirostat_tau",
+                                  "mirostat_eta",
+                                  "dry_multiplier",
+                                  "dry_base",
+                                  "dry_allowed_length",
+                                  "dry_penalty_last_n",
+                                  "dry_sequence_breakers",
+                                  "xtc_probability",
+                                  "xtc_threshold",
+                                  "dynatemp_range",
+                                  "dynatemp_exponent",
+                                  "tfs_z",
+                                  "top_n_sigma",
+                                  "top_a",
+                                  "min_keep",
+                                  "samplers",
+                                  "penalize_nl",
+                                  "lora",
+                                  "n_indent",
+                                  "t_max_predict_ms",
+                                  "post_sampling_probs",
+                                  "timings_per_token",
+                                  "return_progress",
+                                  "response_fields",
+                                  "thinking_budget",
+                                  "reasoning_budget",
+                                  "reasoning_in_content",
+                                  "cache_prompt",
+                                  "id_slot",
+                                  "slot_id",
+                                  "n_keep",
+                                  "n_discard",
+                                  "keep_alive",
+                                  "ttl",
+                                  "prediction",
+                                  "backend_sampling"};
+
+bool is_neutral(const json& value, double neutral) {
+  if (value == false || value.empty() || value == "") return true;
+  if (!value.is_number()) return false;
+  return neutral < 0 ? value.get<double>() <= 0 : value.get<double>() == neutral;
+}
+
+std::string quoted(const char* name) { return "'" + std::string(name) + "'"; }
+
+class ForeignFields {
+ public:
+  ForeignFields(JsonFields& fields, bool chat, int max_model_len)
+      : fields_(fields), chat_(chat), max_model_len_(max_model_len) {}
+
+  void read() {
+    read_sampling(fields_);
+    read_options();
+    read_lengths();
+    read_logit_bias();
+    read_forms();
+    read_probs();
+    fields_.stand_in(std::move(values_));
+  }
+
+ private:
+  // Unless the body says it under vLLM's name.
+  void set(const char* name, json value) {
+    if (!fields_.has(name)) values_.emplace(name, std::move(value));
+  }
+
+  void read_sampling(JsonFields& from) {
+    for (const auto& [name, ours] : kSame) {
+      if (const json* value = from.raw(name); value != nullptr) set(ours, *value);
+    }
+    for (const char* name : {"n_predict", "num_predict"}) {
+      if (&from == &fields_ && name == std::string("num_predict")) continue;
+      if (const json* value = from.raw(name); value != nullptr) set("max_tokens", *value);
+    }
+    for (const Missing& missing : kMissing) {
+      const json* value = from.raw(missing.name);
+      if (value == nullptr || is_neutral(*value, missing.neutral)) continue;
+      from.warn(quoted(missing.name) + " is not applied here");
+    }
+    for (const char* name : kLabels) from.ignore({name});
+    read_window(from);
+  }
+
+  // Penalties see all of the text.
+  void read_window(JsonFields& from) {
+    const json* window = from.raw("repeat_last_n");
+    if (window == nullptr || *window == -1) return;
+    const auto penalises = [&](const char* name, double neutral) {
+      const auto ours = values_.find(name);
+      const json* value = ours != values_.end() ? &*ours : fields_.raw(name);
+      return value != nullptr && *value != neutral;
+    };
+    if (!penalises("repetition_penalty", 1) && !penalises("presence_penalty", 0) &&
+        !penalises("frequency_penalty", 0)) {
+      return;
+    }
+    from.warn("'repeat_last_n' is not applied here; penalties see the whole text");
+  }
+
+  void read_options() {
+    const json* options = fields_.raw("options");
+    if (options == nullptr) return;
+    if (!options->is_object()) return fields_.wrong_type("options", "an object", *options);
+    JsonFields from(*options, "'options'", fields_.notes());
+    for (const char* name : kOptions) {
+      if (const json* value = from.raw(name); value != nullptr) set(name, *value);
+    }
+    read_sampling(from);
+    for (const char* name : kRunOptions) from.ignore({name});
+    from.check_unread();
+    if (!from.status().ok()) fields_.fail(from.status().message());
+  }
+
+  // -1, and -2 of llama.cpp: as many as fit.
+  void read_lengths() {
+    for (const char* name : {"max_tokens", "max_completion_tokens"}) {
+      if (!chat_ && name == std::string("max_completion_tokens")) continue;
+      const auto ours = values_.find(name);
+      const json* value = ours != values_.end() ? &*ours : fields_.raw(name);
+      if (value == nullptr || !(*value == -1 || *value == -2)) continue;
+      values_[name] = std::max(max_model_len_, 1);
+    }
+  }
+
+  // llama.cpp's list of [id, bias]; false forbids a token.
+  void read_logit_bias() {
+    const json* list = fields_.raw("logit_bias");
+    if (list == nullptr || !list->is_array()) return;
+    json object = json::object();
+    for (const json& entry : *list) {
+      const bool pair = entry.is_array() && entry.size() == 2;
+      if (pair && entry[0].is_string()) {
+        fields_.warn("'logit_bias' by text is not applied here; give token ids");
+        continue;
+      }
+      if (!pair || !JsonFields::is_count(entry[0]) ||
+          !(entry[1].is_number() || entry[1] == false)) {
+        return fields_.wrong_type("logit_bias", "an object {\"42\": -100} or a list [[42, -100]]",
+                                  entry);
+      }
+      object[std::to_string(entry[0].get<uint64_t>())] = entry[1] == false ? json(-100) : entry[1];
+    }
+    values_["logit_bias"] = std::move(object);
+  }
+
+  // Ollama's form of the output.
+  void read_forms() {
+    const json* format = fields_.raw("format");
+    if (format == nullptr || *format == "") return;
+    if (*format != "json" && !format->is_object()) {
+      return fields_.wrong_type("format", "\"json\" or a JSON schema", *format);
+    }
+    if (fields_.has("response_format")) {
+      return fields_.fail(
+          "'format' and 'response_format' both give the form of the output; remove one of the two");
+    }
+    values_["response_format"] = {{"type", "json_object"}};
+    if (format->is_object()) values_["response_format"]["schema"] = *format;
+  }
+
+  void read_probs() {
+    const json* count = fields_.raw("n_probs");
+    if (count == nullptr || *count == 0) return;
+    if (!JsonFields::is_count(*count)) {
+      return fields_.wrong_type("n_probs", "an integer from 0 up", *count);
+    }
+    set("logprobs", chat_ ? json(true) : *count);
+    if (chat_) set("top_logprobs", *count);
+  }
+
+  JsonFields& fields_;
+  const bool chat_;
+  const int max_model_len_;
+  json values_ = json::object();
+};
+
+}  // namespace
+
+void read_foreign_fields(JsonFields& fields, bool chat, int max_model_len) {
+  ForeignFields(fields, chat, max_model_len).read();
+  if (chat) read_foreign_chat(fields);
+}
+
+std::span<const char* const> foreign_names() { return kNames; }
+
+}  // namespace foretoken

@@ -1,0 +1,44 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "serve/answer/output_sum.h"
+#include "serve/openai/openai_request.h"
+
+namespace foretoken {
+
+// Parts that whole answers and streams share.
+
+// A parser of the text of one choice of a chat, as the request asks for it.
+std::unique_ptr<ChatParser> make_choice_parser(const OpenAiRequest& request);
+
+// {"role": "assistant", "content", "reasoning", "tool_calls", ...} of a whole text.
+// `*num_calls` receives how many calls there are.
+nlohmann::ordered_json chat_message(const OpenAiRequest& request, const std::string& text,
+                                    int* num_calls);
+
+// {"content", "reasoning", "reasoning_content", "tool_calls"}, as far as there is anything of each.
+nlohmann::ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta);
+
+// "stop", "length", "tool_calls", "abort" or null while it runs.
+nlohmann::ordered_json finish_reason(const OpenAiRequest& request, const RequestOutput& choice,
+                                     int num_calls);
+
+// The stop string or the stop token's id that ended the text, or null.
+nlohmann::ordered_json stop_reason(const RequestOutput& choice, const SamplingParams& sampling);
+
+// [{"origin": "draft" | "target", "num_tokens", "text"}]: in order, all of `text`.
+nlohmann::ordered_json token_origins(const std::string& text, std::span<const OriginPiece> origins);
+
+// {"text", "logprobs"} of what is new about a choice of a completion, or of all of it. `echoed`:
+// the prompt's text where it comes first; `num_characters_before`: told of the choice already.
+nlohmann::ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
+                                       const RequestOutput& news, const std::string* echoed,
+                                       int64_t num_characters_before);
+
+// As "return_tokens_as_token_ids" wants tokens named.
+std::vector<TokenLogprobs> named_by_id(std::span<const TokenLogprobs> tokens);
+
+}  // namespace foretoken

@@ -1,0 +1,175 @@
+#include "serve/openai/openai_format.h"
+
+#include "serve/answer/sse.h"
+#include "serve/answer/timings.h"
+#include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/metrics/speculation_metrics.h"
+#include "serve/openai/openai_choice.h"
+#include "serve/openai/openai_logprobs.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::vector<int> choice_counts(const OpenAiRequest& request) {
+  std::vector<int> counts;
+  for (const Request& one : request.requests) counts.push_back(std::max(one.sampling.n, 1));
+  return counts;
+}
+
+const char* chunk_object(OpenAiKind kind) {
+  return kind == OpenAiKind::kChat ? "chat.completion.chunk" : "text_completion";
+}
+
+}  // namespace
+
+OpenAiFormat::OpenAiFormat(OpenAiRequest request, PromptTexts prompts, OpenAiLabel label)
+    : request_(std::move(request)),
+      prompts_(std::move(prompts)),
+      label_(std::move(label)),
+      usage_(choice_counts(request_)) {
+  for (const int count : choice_counts(request_)) {
+    first_index_.push_back(static_cast<int>(choices_.size()));
+    choices_.resize(choices_.size() + static_cast<size_t>(count));
+  }
+  num_open_ = choices_.size();
+  if (!request_.stream || request_.kind != OpenAiKind::kChat) return;
+  for (Choice& choice : choices_) choice.parser = make_choice_parser(request_);
+}
+
+std::string OpenAiFormat::whole(const std::vector<const OutputSum*>& sums) {
+  return json_text(openai_response(request_, sums, prompts_, label_));
+}
+
+std::string OpenAiFormat::error(const ServeError& error) { return json_text(openai_error(error)); }
+
+ordered_json OpenAiFormat::chunk() const {
+  ordered_json json = start_openai_body(chunk_object(request_.kind), label_);
+  json["choices"] = ordered_json::array();
+  return json;
+}
+
+void OpenAiFormat::add_usage(ordered_json& json) const {
+  UsageCounts counts = usage_.counts();
+  if (request_.prompt_only) counts.output = 0;
+  json["usage"] = openai_usage(counts);
+}
+
+void OpenAiFormat::add_timings(ordered_json& json, const ChoiceOutput& news) {
+  if (!request_.timings || choices_.size() != 1) return;
+  if (!times_.first) times_.first = news.times.first;
+  if (news.times.last) times_.last = news.times.last;
+  json["timings"] = timings_json(news.output.stats, times_, label_.submitted);
+}
+
+std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOutput& first) const {
+  const Request& asked = request_.requests[request];
+  ordered_json json = chunk();
+  ordered_json choice = {{"index", index},
+                         {"delta", {{"role", "assistant"}, {"content", ""}}},
+                         {"logprobs", nullptr},
+                         {"finish_reason", nullptr}};
+  json["choices"].push_back(std::move(choice));
+  if (asked.sampling.prompt_logprobs && first.index == 0) {
+    json["prompt_logprobs"] = prompt_logprobs(first.prompt_logprobs);
+  }
+  if (request_.return_token_ids) json["prompt_token_ids"] = prompt_ids_of(asked, first.stats);
+  if (request_.continuous_usage) add_usage(json);
+  return sse_data(json);
+}
+
+void OpenAiFormat::add_tokens(ordered_json& json, const ChoiceOutput& news) const {
+  if (request_.return_token_ids) json["token_ids"] = news.output.token_ids;
+  if (request_.return_token_origins) {
+    json["token_origins"] = token_origins(news.output.text, news.origins);
+  }
+}
+
+// Null where nothing is to be told yet.
+ordered_json OpenAiFormat::chat_choice(Choice& choice, const ChoiceOutput& news) const {
+  const RequestOutput& output = news.output;
+  const SamplingParams& sampling = request_.requests.front().sampling;
+  ChatDelta delta;
+  add_pieces(choice.parser->push(output.text), &delta);
+  if (output.finished) add_pieces(choice.parser->finish(), &delta);
+  ordered_json told = chat_delta(request_, delta);
+  const bool has_tokens = sampling.logprobs || request_.return_token_ids ||
+                          request_.return_token_origins || request_.continuous_usage;
+  if (told.empty() && !has_tokens && !output.finished) return nullptr;
+  ordered_json json = {{"index", output.index}, {"delta", std::move(told)}, {"logprobs", nullptr}};
+  if (sampling.logprobs) {
+    json["logprobs"] = request_.tokens_as_token_ids ? chat_logprobs(named_by_id(output.logprobs))
+                                                    : chat_logprobs(output.logprobs);
+  }
+  json["finish_reason"] = finish_reason(request_, output, choice.parser->num_tool_calls());
+  if (output.finished) json["stop_reason"] = stop_reason(output, sampling);
+  add_tokens(json, news);
+  return json;
+}
+
+ordered_json OpenAiFormat::completion_choice(Choice& choice, size_t request,
+                                             const ChoiceOutput& news) const {
+  const Request& asked = request_.requests[request];
+  const bool is_first = !choice.begun;
+  const bool echoes = is_first && request < prompts_.size();
+  ordered_json json = {{"index", first_index_[request] + news.output.index}};
+  json.update(completion_part(request_, asked, news.output, echoes ? &prompts_[request] : nullptr,
+                              choice.num_characters));
+  choice.num_characters += num_characters(json["text"].get_ref<const std::string&>());
+  json["finish_reason"] = finish_reason(request_, news.output, 0);
+  json["stop_reason"] = stop_reason(news.output, asked.sampling);
+  if (is_first && news.output.index == 0 && asked.sampling.prompt_logprobs) {
+    json["prompt_logprobs"] = prompt_logprobs(news.output.prompt_logprobs);
+  }
+  if (is_first && request_.return_token_ids) {
+    json["prompt_token_ids"] = prompt_ids_of(asked, news.output.stats);
+  }
+  add_tokens(json, news);
+  return json;
+}
+
+std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
+  const int index = first_index_[request] + news.output.index;
+  Choice& choice = choices_.at(static_cast<size_t>(index));
+  usage_.note(request, news.output.index, news.output.stats);
+  last_stats_ = news.output.stats;
+  std::string events;
+  if (request_.kind == OpenAiKind::kChat && !choice.begun) {
+    events = role_chunk(request, index, news.output);
+  }
+  ordered_json told = request_.kind == OpenAiKind::kChat ? chat_choice(choice, news)
+                                                         : completion_choice(choice, request, news);
+  choice.begun = true;
+  if (news.output.finished) --num_open_;
+  if (told.is_null()) return events;
+  ordered_json json = chunk();
+  json["choices"].push_back(std::move(told));
+  if (request_.continuous_usage) add_usage(json);
+  add_timings(json, news);
+  if (num_open_ == 0 && !has_sums()) put_warnings(request_.warnings, &json);
+  return events + sse_data(json);
+}
+
+std::string OpenAiFormat::last_events() {
+  std::string events;
+  if (has_sums()) {
+    ordered_json json = chunk();
+    if (request_.include_usage) add_usage(json);
+    if (label_.num_spec_tokens > 0) {
+      ordered_json metrics = nullptr;
+      if (choices_.size() == 1) metrics = speculation_metrics(last_stats_, label_.num_spec_tokens);
+      json["metrics"] = {{"speculative_decoding", std::move(metrics)}};
+    }
+    put_warnings(request_.warnings, &json);
+    events = sse_data(json);
+  }
+  return events + sse_done();
+}
+
+std::string OpenAiFormat::error_events(const ServeError& error) {
+  return sse_data(openai_error(error)) + sse_done();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,56 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/answer/answer_format.h"
+#include "serve/answer/usage.h"
+#include "serve/openai/openai_request.h"
+#include "serve/openai/openai_response.h"
+
+namespace foretoken {
+
+// Answers of /v1/chat/completions, /v1/completions and /v1/embeddings. Chunks of a stream have
+// every token that came since the one before; the first of a choice has the role, the last one the
+// reason of its end. The last chunk of all has the warnings.
+class OpenAiFormat : public AnswerFormat {
+ public:
+  // `prompts`: texts of the prompts, where they are echoed.
+  OpenAiFormat(OpenAiRequest request, PromptTexts prompts, OpenAiLabel label);
+
+  std::string whole(const std::vector<const OutputSum*>& sums) override;
+  std::string error(const ServeError& error) override;
+  std::string events(size_t request, const ChoiceOutput& news) override;
+  std::string last_events() override;
+  std::string error_events(const ServeError& error) override;
+
+ private:
+  struct Choice {
+    bool begun = false;
+    std::unique_ptr<ChatParser> parser;  // of a chat
+    int64_t num_characters = 0;          // of text so far, for "text_offset"
+  };
+
+  nlohmann::ordered_json chunk() const;
+  nlohmann::ordered_json chat_choice(Choice& choice, const ChoiceOutput& news) const;
+  nlohmann::ordered_json completion_choice(Choice& choice, size_t request,
+                                           const ChoiceOutput& news) const;
+  std::string role_chunk(size_t request, int index, const RequestOutput& first) const;
+  void add_tokens(nlohmann::ordered_json& json, const ChoiceOutput& news) const;
+  void add_usage(nlohmann::ordered_json& json) const;
+  void add_timings(nlohmann::ordered_json& json, const ChoiceOutput& news);
+  // A chunk without choices follows the others.
+  bool has_sums() const { return request_.include_usage || label_.num_spec_tokens > 0; }
+
+  const OpenAiRequest request_;
+  const PromptTexts prompts_;
+  const OpenAiLabel label_;
+  std::vector<int> first_index_;  // of each engine request's choices
+  std::vector<Choice> choices_;
+  size_t num_open_ = 0;  // choices that have not finished
+  UsageSum usage_;
+  OutputTimes times_;  // of a choice that is alone
+  RequestStats last_stats_;
+};
+
+}  // namespace foretoken

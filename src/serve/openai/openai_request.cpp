@@ -1,0 +1,434 @@
+#include "serve/openai/openai_request.h"
+
+#include <algorithm>
+
+#include "base/sampling_ranges.h"
+#include "chat/tool_choice.h"
+#include "serve/answer/chat_messages.h"
+#include "serve/fields/field_names.h"
+#include "serve/fields/json_fields.h"
+#include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/fields/sampling_fields.h"
+#include "serve/fields/schema_notes.h"
+#include "serve/fields/structured_fields.h"
+#include "serve/openai/foreign_chat.h"
+#include "serve/openai/foreign_fields.h"
+#include "serve/openai/tool_prompt.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// In vLLM they name Python code of the server.
+void refuse_processors(JsonFields& fields) {
+  const json* processors = fields.raw("logits_processors");
+  if (processors == nullptr || processors->empty()) return;
+  fields.fail(
+      "'logits_processors' names Python code, which this server does not run; use 'logit_bias', "
+      "'bad_words' or 'allowed_token_ids', or the Python package foretoken, whose SamplingParams "
+      "take logits_processors");
+}
+
+// Fields of the OpenAI API and of vLLM that ask for something this build does not have.
+void refuse_later_fields(JsonFields& fields) {
+  // Clients send the defaults of what they do not use.
+  const std::pair<const char*, json> defaults[] = {{"best_of", 1}, {"length_penalty", 1}};
+  for (const auto& [name, harmless] : defaults) {
+    if (fields.has(name) && *fields.raw(name) != harmless) fields.pass_over({name});
+    fields.ignore({name});
+  }
+  refuse_processors(fields);
+  // Without these the answer would be to another question.
+  fields.refuse_later(
+      {"suffix", "chat_template", "prompt_embeds", "logprob_token_ids", "use_beam_search"});
+  fields.pass_over({"audio", "kv_transfer_params", "mm_processor_kwargs", "repetition_detection",
+                    "thinking_token_budget", "vllm_xargs", "watermarking", "web_search_options"});
+}
+
+// Labels and hints that change no token.
+void ignore_labels(JsonFields& fields) {
+  fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "request_id",
+                 "prompt_cache_key", "prompt_cache_retention", "session_id", "verbosity"});
+}
+
+void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  request->include_usage = defaults.force_include_usage;
+  request->stream_interval = defaults.stream_interval;
+  fields.read("stream", &request->stream);
+  fields.read("stream_interval", &request->stream_interval);
+  if (request->stream_interval < 1) fields.fail("'stream_interval' must be at least 1");
+  const json* options = fields.raw("stream_options");
+  if (options == nullptr) return;
+  if (!options->is_object() || !request->stream) {
+    return fields.fail("'stream_options' must be an object and needs \"stream\": true");
+  }
+  JsonFields inner(*options, "'stream_options'", fields.notes());
+  inner.read("include_usage", &request->include_usage);
+  inner.read("continuous_usage_stats", &request->continuous_usage);
+  inner.ignore({"include_obfuscation"});
+  inner.check_unread();
+  if (!inner.status().ok()) fields.fail(inner.status().message());
+}
+
+// What all kinds that make text share, after what is special about each.
+void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request,
+                 Request* shared) {
+  read_sampling_fields(fields, &shared->sampling);
+  read_prediction(fields, &shared->prediction);
+  fields.read("prompt_logprobs", &shared->sampling.prompt_logprobs);
+  fields.read("echo", &request->echo);
+  fields.read("return_token_ids", &request->return_token_ids);
+  request->tokens_as_token_ids = defaults.tokens_as_token_ids;
+  fields.read("return_tokens_as_token_ids", &request->tokens_as_token_ids);
+  fields.read("return_token_origins", &request->return_token_origins);
+  fields.read("timings_per_token", &request->timings);
+  fields.refuse_later({"dimensions"});
+  fields.read("request_id", &request->request_id);
+  request->strict_schemas = defaults.strict_schemas;
+  read_structured_outputs(fields, defaults.strict_schemas, &shared->sampling.structured_outputs);
+  shared->queue_timeout_seconds = defaults.queue_timeout_seconds;
+  shared->timeout_seconds = defaults.timeout_seconds;
+  fields.read("queue_timeout_seconds", &shared->queue_timeout_seconds);
+  fields.read("timeout_seconds", &shared->timeout_seconds);
+  if (const Status status = check_times(*shared); !status.ok()) fields.fail(status.message());
+  read_stream(fields, defaults, request);
+}
+
+constexpr size_t kMaxStops = 256;
+constexpr size_t kMaxPrompts = 4096;
+
+// Each would cost every token something.
+void check_lists(JsonFields& fields, const SamplingParams& sampling) {
+  for (const auto& [name, size] : {std::pair{"stop", sampling.stop.size()},
+                                   std::pair{"bad_words", sampling.bad_words.size()}}) {
+    if (size <= kMaxStops) continue;
+    fields.fail("'" + std::string(name) + "' may hold at most " + std::to_string(kMaxStops) +
+                " texts, not " + std::to_string(size));
+  }
+}
+
+void read_end(JsonFields& fields, Request* shared) {
+  read_request_fields(fields, shared);
+  check_lists(fields, shared->sampling);
+  ignore_labels(fields);
+  refuse_later_fields(fields);
+  fields.check_unread();
+}
+
+// As templates know it; "none" turns thinking off.
+void read_effort(JsonFields& fields, json* arguments) {
+  if (!fields.has("reasoning_effort")) return fields.ignore({"reasoning_effort"});
+  std::string effort;
+  fields.read("reasoning_effort", &effort);
+  arguments->emplace("reasoning_effort", effort);
+  if (effort == "none") switch_thinking(false, arguments);
+}
+
+// Tools as the parser of the text and the template see them.
+void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  ChatParserOptions& parser = request->parser;
+  parser.tool_parser = defaults.tool_parser;
+  parser.reasoning_parser = defaults.reasoning_parser;
+  fields.read("include_reasoning", &request->include_reasoning);
+  // llama.cpp's: "none" leaves reasoning in the text.
+  std::string reasoning_format;
+  fields.read("reasoning_format", &reasoning_format);
+  if (reasoning_format == "none") parser.reasoning_parser.clear();
+  fields.read("parallel_tool_calls", &parser.parallel_tool_calls);
+  const json* tools = fields.raw("tools");
+  const json* choice = fields.raw("tool_choice");
+  if (tools != nullptr) parser.tools = *tools;
+  const Result<std::string> read =
+      read_tool_choice(choice == nullptr ? json() : *choice, parser.tools);
+  if (!read.ok()) return fields.fail(read.status().message());
+  parser.tool_choice = read.value();
+  if (parser.tool_choice == "auto" && parser.tool_parser.empty() &&
+      defaults.refuse_unparsed_tools) {
+    fields.fail(
+        "'tool_choice' \"auto\" needs a server that looks for calls; start it without "
+        "--no-enable-auto-tool-choice and --tool-call-parser none, or use \"required\", a named "
+        "function or \"none\"");
+  }
+}
+
+// `tools`, `documents`, `chat_template_kwargs` and the flags of the template as one object.
+void read_template_arguments(JsonFields& fields, OpenAiRequest* request) {
+  json arguments = json::object();
+  if (const json* more = fields.raw("chat_template_kwargs"); more != nullptr) {
+    if (!more->is_object()) return fields.wrong_type("chat_template_kwargs", "an object", *more);
+    arguments = *more;
+  }
+  for (const char* name : {"tools", "documents"}) {
+    const json* list = fields.raw(name);
+    if (list == nullptr) continue;
+    const bool objects =
+        list->is_array() &&
+        std::all_of(list->begin(), list->end(), [](const json& item) { return item.is_object(); });
+    if (!objects) return fields.wrong_type(name, "an array of objects", *list);
+    const Status tools = name == std::string("tools") ? check_tools(*list) : Status();
+    if (!tools.ok()) return fields.fail(tools.message());
+    if (!list->empty()) arguments[name] = *list;
+  }
+  if (request->parser.tool_choice == "none") arguments.erase("tools");
+  for (const char* name : {"add_generation_prompt", "continue_final_message"}) {
+    if (!fields.has(name)) continue;
+    bool value = false;
+    fields.read(name, &value);
+    arguments[name] = value;
+  }
+  fields.ignore({"add_generation_prompt", "continue_final_message"});
+  read_effort(fields, &arguments);
+  if (!arguments.empty()) request->arguments_json = arguments.dump();
+}
+
+void read_messages(JsonFields& fields, OpenAiRequest* request) {
+  const json* messages = fields.raw("messages");
+  if (messages == nullptr) {
+    return fields.fail("'messages' is missing; give [{\"role\": \"user\", \"content\": ...}]");
+  }
+  const Result<json> normal = normalise_messages(*messages);
+  if (!normal.ok()) return fields.fail(normal.status().message());
+  request->messages_json = normal.value().dump();
+}
+
+void read_modalities(JsonFields& fields) {
+  std::vector<std::string> modalities;
+  fields.read("modalities", &modalities);
+  for (const std::string& modality : modalities) {
+    if (modality != "text") fields.fail("'modalities' must be [\"text\"]; others are not made");
+  }
+}
+
+void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  Request shared;
+  shared.sampling = defaults.sampling;
+  shared.speculative = defaults.speculative;
+  shared.add_special_tokens = false;
+  // The engine ends the text at the end of the context.
+  shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
+  read_messages(fields, request);
+  read_tools(fields, defaults, request);
+  read_template_arguments(fields, request);
+  read_modalities(fields);
+  bool with_logprobs = false;
+  int num_top = 0;
+  fields.read("logprobs", &with_logprobs);
+  fields.read("top_logprobs", &num_top);
+  if (num_top != 0 && !with_logprobs) fields.fail("'top_logprobs' needs \"logprobs\": true");
+  if (with_logprobs) shared.sampling.logprobs = num_top;
+  read_common(fields, defaults, request, &shared);
+  if (shared.sampling.max_tokens < 1) fields.fail("'max_tokens' must be at least 1");
+  fields.read("max_completion_tokens", &shared.sampling.max_tokens);
+  if (request->echo) fields.warn("'echo' is for /v1/completions and has no effect in chats");
+  request->echo = false;
+  read_end(fields, &shared);
+  request->requests.push_back(std::move(shared));
+}
+
+bool is_id_list(const json& value) {
+  return value.is_array() && !value.empty() && value.front().is_number();
+}
+
+// A string, a list of strings, a list of ids or a list of lists of ids: one request for each.
+void read_prompts(JsonFields& fields, const json& body, const char* name, const Request& shared,
+                  std::vector<Request>* requests) {
+  const json* value = fields.raw(name);
+  if (value == nullptr) return fields.fail("'" + std::string(name) + "' is missing");
+  const bool several = value->is_array() && !is_id_list(*value);
+  const json prompts = several ? *value : json::array({*value});
+  if (prompts.empty()) return fields.fail("'" + std::string(name) + "' is an empty list");
+  if (prompts.size() > kMaxPrompts) {
+    return fields.fail("'" + std::string(name) + "' may hold at most " +
+                       std::to_string(kMaxPrompts) + " prompts");
+  }
+  if (const Status status = check_copies(body, name, prompts.size()); !status.ok()) {
+    return fields.fail(status.message());
+  }
+  for (const json& prompt : prompts) {
+    Request request = shared;
+    if (prompt.is_string()) {
+      request.prompt = prompt.get<std::string>();
+    } else if (is_id_list(prompt)) {
+      const json holder = {{name, prompt}};
+      JsonFields ids(holder, "");
+      ids.read(name, &request.prompt_token_ids);
+      if (!ids.status().ok()) return fields.fail(ids.status().message());
+    } else {
+      return fields.wrong_type(name, "a string, a list of token ids, or a list of these", prompt);
+    }
+    requests->push_back(std::move(request));
+  }
+}
+
+void read_completion(JsonFields& fields, const json& body, const OpenAiDefaults& defaults,
+                     OpenAiRequest* request) {
+  Request shared;
+  shared.sampling = defaults.sampling;
+  shared.sampling.max_tokens = SamplingParams().max_tokens;
+  shared.speculative = defaults.speculative;
+  fields.read("logprobs", &shared.sampling.logprobs);
+  read_common(fields, defaults, request, &shared);
+  SamplingParams& sampling = shared.sampling;
+  request->prompt_only = request->echo && sampling.max_tokens == 0;
+  if (request->prompt_only) sampling.max_tokens = 1;
+  if (request->echo && sampling.logprobs && !sampling.prompt_logprobs) {
+    sampling.prompt_logprobs = sampling.logprobs;
+  }
+  fields.ignore({"prompt"});
+  read_end(fields, &shared);
+  read_prompts(fields, body, "prompt", shared, &request->requests);
+}
+
+void read_encoding(JsonFields& fields, bool* base64) {
+  std::string format = "float";
+  fields.read("encoding_format", &format);
+  if (format != "float" && format != "base64") {
+    fields.fail("'encoding_format' must be \"float\" or \"base64\", not \"" + format + "\"");
+  }
+  *base64 = format == "base64";
+}
+
+void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& defaults,
+                    OpenAiRequest* request) {
+  Request shared;
+  shared.pooling = defaults.pooling;
+  read_encoding(fields, &request->base64);
+  fields.read("dimensions", &request->dimensions);
+  if (fields.has("dimensions") && request->dimensions < 1) {
+    fields.fail("'dimensions' must be at least 1");
+  }
+  if (defaults.embedding_size > 0 && request->dimensions > defaults.embedding_size) {
+    fields.fail("'dimensions' must be at most " + std::to_string(defaults.embedding_size) +
+                ", the length of this model's vectors, not " + std::to_string(request->dimensions));
+  }
+  fields.read("request_id", &request->request_id);
+  fields.read("normalize", &shared.normalize);
+  if (fields.has("messages")) {
+    if (fields.has("input")) fields.fail("give 'input' or 'messages', not both");
+    fields.ignore({"input"});
+    shared.add_special_tokens = false;
+    read_messages(fields, request);
+    read_template_arguments(fields, request);
+    read_end(fields, &shared);
+    request->requests.push_back(std::move(shared));
+    return;
+  }
+  fields.ignore({"input", "messages"});
+  read_template_arguments(fields, request);
+  read_end(fields, &shared);
+  read_prompts(fields, body, "input", shared, &request->requests);
+}
+
+// Cuts the lengths of outputs to what the model's makers or its server allow, as vLLM does.
+void limit_length(const OpenAiDefaults& defaults, OpenAiRequest* request) {
+  const int limit = defaults.max_new_tokens;
+  if (limit < 1) return;
+  const int wanted = request->requests.front().sampling.max_tokens;
+  for (Request& one : request->requests) {
+    one.sampling.max_tokens = std::min(one.sampling.max_tokens, limit);
+  }
+  const bool asked = wanted != defaults.max_model_len && wanted != SamplingParams().max_tokens;
+  if (wanted <= limit || !asked) return;
+  add_warning("'max_tokens' " + std::to_string(wanted) + " is more than the " +
+                  std::to_string(limit) +
+                  " of this server's generation config (max_new_tokens), which holds",
+              &request->warnings);
+}
+
+// What of the schemas will not be enforced.
+Status note_left_out(const json& body, OpenAiRequest* request) {
+  const std::optional<StructuredOutputs>& form =
+      request->requests.front().sampling.structured_outputs;
+  const bool by_format = body.contains("response_format") && body["response_format"].is_object();
+  if (form) {
+    FT_RETURN_IF_ERROR(note_schemas(*form, by_format ? "'response_format'" : "'structured_outputs'",
+                                    &request->warnings));
+  }
+  if (request->strict_schemas) return {};
+  return note_tool_schemas(request->parser.tools, request->parser.tool_choice, &request->warnings);
+}
+
+}  // namespace
+
+OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
+                                    std::vector<std::string> model_names) {
+  const EngineInfo& info = engine.info();
+  OpenAiDefaults defaults;
+  static_cast<AnswerSettings&>(defaults) = settings;
+  defaults.sampling = engine.default_sampling_params();
+  defaults.max_model_len = info.max_model_len;
+  defaults.embedding_size = info.hidden_size;
+  defaults.max_new_tokens = info.max_new_tokens;
+  defaults.model_names = std::move(model_names);
+  return defaults;
+}
+
+FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>* warnings) {
+  return {defaults.strict_fields ? nullptr : warnings};
+}
+
+Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
+  const bool served = std::find(names.begin(), names.end(), model) != names.end();
+  if (model.empty() || names.empty() || served) return {};
+  return not_found("the model '" + model + "' is not served here; use '" + names.front() + "'" +
+                   nearest_name_hint(model, names, ""));
+}
+
+Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
+                                           const OpenAiDefaults& defaults) {
+  if (!body.is_object()) return invalid_argument("the body must be a JSON object");
+  OpenAiRequest request;
+  request.kind = kind;
+  JsonFields fields(body, "", field_notes(defaults, &request.warnings));
+  fields.read("model", &request.model);
+  if (kind != OpenAiKind::kEmbedding) {
+    read_foreign_fields(fields, kind == OpenAiKind::kChat, defaults.max_model_len);
+  }
+  if (kind == OpenAiKind::kChat) read_chat(fields, defaults, &request);
+  if (kind == OpenAiKind::kCompletion) read_completion(fields, body, defaults, &request);
+  if (kind == OpenAiKind::kEmbedding) read_embedding(fields, body, defaults, &request);
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_model_name(request.model, defaults.model_names));
+  if (kind != OpenAiKind::kEmbedding) {
+    FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));
+    limit_length(defaults, &request);
+    FT_RETURN_IF_ERROR(note_left_out(body, &request));
+  }
+  return request;
+}
+
+Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt) {
+  fit_tools(engine.chat_template(sends_tools(*request)), request);
+  return engine.render_chat(request->messages_json, request->arguments_json, prompt,
+                            &request->warnings);
+}
+
+Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
+  if (request->messages_json.empty()) return {};
+  Request& only = request->requests.front();
+  FT_RETURN_IF_ERROR(render_messages(engine, request, &only.prompt));
+  if (request->kind != OpenAiKind::kChat) return {};
+  ChatParserOptions& parser = request->parser;
+  parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
+  if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
+  std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
+  FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
+  if (forced && form) {
+    return invalid_argument(
+        "'tool_choice' forces a form on the output, and so does 'response_format' or "
+        "'structured_outputs'; remove one of the two");
+  }
+  if (forced) {
+    form = std::move(forced);
+    // Nobody reads the layout of arguments, and a weak model can go on with blanks for ever.
+    form->disable_any_whitespace = true;
+    form->strict_schemas = request->strict_schemas;
+  } else if (form) {
+    form = after_reasoning(*std::move(form), &parser);
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,100 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/calls/chat_parser.h"
+#include "serve/fields/json_fields.h"
+
+namespace foretoken {
+
+enum class OpenAiKind { kChat, kCompletion, kEmbedding };
+
+// What whoever starts a server or a batch says about its answers.
+struct AnswerSettings {
+  Pooling pooling = Pooling::kLast;  // of embeddings
+  SpeculativeParams speculative;     // of texts
+  // vLLM's names, "auto": by the chat template, or "none" or empty: calls that nothing forces stay
+  // text, and no reasoning is split off.
+  std::string tool_parser;
+  std::string reasoning_parser;
+  // Tools without a parser for their calls are an error unless a choice forces the form.
+  bool refuse_unparsed_tools = false;
+  bool strict_schemas = false;       // a schema that cannot be enforced entirely is an error
+  bool force_include_usage = false;  // in every stream
+  bool tokens_as_token_ids = false;  // return_tokens_as_token_ids of requests that say nothing
+  int stream_interval = 1;
+  double queue_timeout_seconds = 0;  // of requests that name none
+  double timeout_seconds = 0;
+  bool strict_fields = false;  // what is unknown or not followed is an error, not a warning
+};
+
+// What a body leaves open: the settings, and what the engine knows.
+struct OpenAiDefaults : AnswerSettings {
+  SamplingParams sampling;
+  int max_model_len = 0;   // max_tokens of a chat that names none
+  int embedding_size = 0;  // 0: not known
+  int max_new_tokens = 0;  // max_tokens of every request, at most; 0: any number
+  // Names that "model" may have; empty: any.
+  std::vector<std::string> model_names;
+};
+
+// The only way by which the engine's part of the defaults comes about in a program.
+OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
+                                    std::vector<std::string> model_names);
+
+// The notes of a body's fields: sentences go to `warnings` unless `defaults` are strict.
+FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>* warnings);
+
+// A body of /v1/chat/completions, /v1/completions or /v1/embeddings.
+struct OpenAiRequest {
+  OpenAiKind kind = OpenAiKind::kChat;
+  std::string model;
+  std::vector<Request> requests;  // one for each prompt
+  std::string messages_json;      // of a chat: the prompt of the only request
+  std::string arguments_json;     // for the chat template
+  bool stream = false;
+  bool include_usage = false;         // in a stream
+  bool continuous_usage = false;      // in each chunk
+  int stream_interval = 1;            // tokens of a choice that a chunk waits for, at least
+  bool echo = false;                  // the prompt comes before the text
+  bool prompt_only = false;           // echo with max_tokens 0: only the prompt is wanted
+  bool timings = false;               // answers and chunks have llama.cpp's timings
+  int dimensions = 0;                 // of embeddings; 0: all
+  bool base64 = false;                // embeddings as base64 of little-endian floats
+  bool return_token_ids = false;      // vLLM's extension
+  bool tokens_as_token_ids = false;   // log-probabilities name tokens "token_id:42"
+  bool return_token_origins = false;  // who proposed each token: a drafter or the target
+  bool include_reasoning = true;      // of a chat with a reasoning parser
+  ChatParserOptions parser;           // of a chat
+  bool strict_schemas = false;        // of the tools that a choice forces
+  std::string request_id;             // the client's wish, or empty
+  // What the answer will not follow of the body, a sentence each: the client and the log are told.
+  std::vector<std::string> warnings;
+  // Told of each search for tool calls in a text, or in a piece of a stream; may be empty.
+  std::function<void(bool found)> on_tool_parse;
+};
+
+// Reads a body with OpenAI's and vLLM's field names. The first field of a wrong type or value, or
+// that asks for what cannot be left out, is the error; so is a "model" that is not served
+// (kNotFound). What is unknown (with the nearest known name) or has no effect is a warning.
+Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::ordered_json& body,
+                                           const OpenAiDefaults& defaults);
+
+// kNotFound when `model`, unless empty, is none of `names`, unless there are none.
+Status check_model_name(const std::string& model, const std::vector<std::string>& names);
+
+// The prompt of a chat by the model's template, which also settles the parsers of the answer and
+// how tools are shown.
+Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt);
+
+// Makes the prompt of a chat with the model's template and settles what depends on it: whether the
+// text begins with reasoning, and the form that tools or the body force on it. Nothing to do for
+// other kinds.
+Status render_openai_prompt(const Engine& engine, OpenAiRequest* request);
+
+}  // namespace foretoken

@@ -1,0 +1,225 @@
+#include "serve/openai/openai_response.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "serve/answer/timings.h"
+#include "serve/answer/usage.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/metrics/speculation_metrics.h"
+#include "serve/openai/openai_choice.h"
+#include "serve/openai/openai_logprobs.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::ordered_json;
+
+void add_choice_end(ordered_json& json, const OpenAiRequest& request, const Request& asked,
+                    const OutputSum& sum, const RequestOutput& choice, int num_calls) {
+  json["finish_reason"] = finish_reason(request, choice, num_calls);
+  json["stop_reason"] = stop_reason(choice, asked.sampling);
+  if (request.return_token_ids) json["token_ids"] = choice.token_ids;
+  if (request.return_token_origins) {
+    const auto index = static_cast<size_t>(choice.index);
+    json["token_origins"] = token_origins(choice.text, sum.origins(index));
+  }
+}
+
+ordered_json chat_choice(const OpenAiRequest& request, const OutputSum& sum,
+                         const RequestOutput& choice) {
+  const Request& asked = request.requests.front();
+  int num_calls = 0;
+  ordered_json json = {{"index", choice.index}};
+  json["message"] = chat_message(request, choice.text, &num_calls);
+  json["logprobs"] = nullptr;
+  if (asked.sampling.logprobs) {
+    json["logprobs"] = request.tokens_as_token_ids ? chat_logprobs(named_by_id(choice.logprobs))
+                                                   : chat_logprobs(choice.logprobs);
+  }
+  add_choice_end(json, request, asked, sum, choice, num_calls);
+  return json;
+}
+
+ordered_json completion_choice(const OpenAiRequest& request, const Request& asked,
+                               const OutputSum& sum, const RequestOutput& choice,
+                               const std::string& prompt) {
+  ordered_json json = completion_part(request, asked, choice, request.echo ? &prompt : nullptr, 0);
+  add_choice_end(json, request, asked, sum, choice, 0);
+  if (request.return_token_ids) json["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
+  if (asked.sampling.prompt_logprobs) {
+    json["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
+  }
+  return json;
+}
+
+std::string base64_of(const std::vector<float>& values) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr const char* kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes(values.size() * sizeof(float), '\0');
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    }
+    for (size_t k = 0; k < 4; ++k) text += k > count ? '=' : kDigits[group >> (18 - 6 * k) & 63];
+  }
+  return text;
+}
+
+ordered_json usage_of(const std::vector<const OutputSum*>& sums, bool with_completion,
+                      bool prompt_only) {
+  UsageCounts all;
+  for (const OutputSum* sum : sums) {
+    std::vector<RequestStats> stats;
+    for (const RequestOutput& choice : sum->choices()) stats.push_back(choice.stats);
+    all += usage_counts(stats);
+  }
+  if (!with_completion) return {{"prompt_tokens", all.prompt}, {"total_tokens", all.prompt}};
+  if (prompt_only) all.output = 0;
+  return openai_usage(all);
+}
+
+void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
+                 const OpenAiLabel& label) {
+  if (label.num_spec_tokens == 0) return;
+  ordered_json metrics = nullptr;
+  if (sums.size() == 1 && sums.front()->choices().size() == 1) {
+    metrics = speculation_metrics(sums.front()->choices().front().stats, label.num_spec_tokens);
+  }
+  body["metrics"] = {{"speculative_decoding", std::move(metrics)}};
+}
+
+// Of one choice alone, as llama.cpp has it.
+void add_timings(ordered_json& body, const OpenAiRequest& request,
+                 const std::vector<const OutputSum*>& sums, const OpenAiLabel& label) {
+  if (!request.timings || sums.size() != 1 || sums.front()->choices().size() != 1) return;
+  body["timings"] =
+      timings_json(sums.front()->choices().front().stats, sums.front()->times(0), label.submitted);
+}
+
+// Of a batch, what there is once for each prompt is left out, as in vLLM.
+ordered_json chat_response(const OpenAiRequest& request, const std::vector<const OutputSum*>& sums,
+                           const OpenAiLabel& label) {
+  const Request& asked = request.requests.front();
+  const RequestOutput& first = sums.front()->choices().front();
+  const bool alone = sums.size() == 1;
+  ordered_json body = start_openai_body("chat.completion", label);
+  body["choices"] = ordered_json::array();
+  for (const OutputSum* sum : sums) {
+    for (const RequestOutput& choice : sum->choices()) {
+      ordered_json json = chat_choice(request, *sum, choice);
+      json["index"] = body["choices"].size();
+      body["choices"].push_back(std::move(json));
+    }
+  }
+  body["usage"] = usage_of(sums, true, false);
+  body["prompt_logprobs"] = alone && asked.sampling.prompt_logprobs
+                                ? prompt_logprobs(first.prompt_logprobs)
+                                : ordered_json(nullptr);
+  if (request.return_token_ids && alone) {
+    body["prompt_token_ids"] = prompt_ids_of(asked, first.stats);
+  }
+  add_metrics(body, sums, label);
+  add_timings(body, request, sums, label);
+  put_warnings(request.warnings, &body);
+  return body;
+}
+
+ordered_json completion_response(const OpenAiRequest& request,
+                                 const std::vector<const OutputSum*>& sums,
+                                 const PromptTexts& prompts, const OpenAiLabel& label) {
+  ordered_json body = start_openai_body("text_completion", label);
+  body["choices"] = ordered_json::array();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const std::string prompt = i < prompts.size() ? prompts[i] : std::string();
+    for (const RequestOutput& choice : sums[i]->choices()) {
+      ordered_json json = {{"index", body["choices"].size()}};
+      json.update(completion_choice(request, request.requests[i], *sums[i], choice, prompt));
+      body["choices"].push_back(std::move(json));
+    }
+  }
+  body["usage"] = usage_of(sums, true, request.prompt_only);
+  add_metrics(body, sums, label);
+  add_timings(body, request, sums, label);
+  put_warnings(request.warnings, &body);
+  return body;
+}
+
+ordered_json embedding_response(const OpenAiRequest& request,
+                                const std::vector<const OutputSum*>& sums,
+                                const OpenAiLabel& label) {
+  ordered_json body = start_openai_body("list", label);
+  body["data"] = ordered_json::array();
+  for (const OutputSum* sum : sums) {
+    body["data"].push_back(
+        {{"index", body["data"].size()},
+         {"object", "embedding"},
+         {"embedding", embedding_value(request, sum->choices().front().embedding)}});
+  }
+  body["usage"] = usage_of(sums, false, false);
+  put_warnings(request.warnings, &body);
+  return body;
+}
+
+}  // namespace
+
+ordered_json embedding_value(const OpenAiRequest& request, std::vector<float> values) {
+  const auto wanted = static_cast<size_t>(request.dimensions);
+  if (wanted > 0 && wanted < values.size()) {
+    values.resize(wanted);
+    double squares = 0;
+    for (const float value : values) squares += double{value} * value;
+    const double length = std::sqrt(squares);
+    if (request.requests.front().normalize && length > 0) {
+      for (float& value : values) value = static_cast<float>(value / length);
+    }
+  }
+  return request.base64 ? ordered_json(base64_of(values)) : ordered_json(values);
+}
+
+ordered_json start_openai_body(const char* object, const OpenAiLabel& label) {
+  ordered_json body = {
+      {"id", label.id}, {"object", object}, {"created", label.created}, {"model", label.model}};
+  if (label.synthetic_acceptance) body["system_fingerprint"] = "synthetic-acceptance";
+  return body;
+}
+
+std::vector<int32_t> prompt_ids_of(const Request& request, const RequestStats& stats) {
+  const std::vector<int32_t>& ids = request.prompt_token_ids;
+  const auto kept = std::min(ids.size(), static_cast<size_t>(stats.num_prompt_tokens));
+  return {ids.end() - static_cast<std::ptrdiff_t>(kept), ids.end()};
+}
+
+ordered_json openai_response(const OpenAiRequest& request,
+                             const std::vector<const OutputSum*>& sums, const PromptTexts& prompts,
+                             const OpenAiLabel& label) {
+  switch (request.kind) {
+    case OpenAiKind::kChat:
+      return chat_response(request, sums, label);
+    case OpenAiKind::kCompletion:
+      return completion_response(request, sums, prompts, label);
+    default:
+      return embedding_response(request, sums, label);
+  }
+}
+
+std::string make_openai_id(const std::string& prefix) {
+  thread_local std::mt19937_64 generator{std::random_device{}()};
+  constexpr const char* kHex = "0123456789abcdef";
+  std::string id = prefix + "-";
+  for (int word = 0; word < 2; ++word) {
+    const uint64_t bits = generator();
+    for (int k = 0; k < 16; ++k) id += kHex[bits >> (4 * k) & 15];
+  }
+  return id;
+}
+
+}  // namespace foretoken

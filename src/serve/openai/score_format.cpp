@@ -1,0 +1,97 @@
+#include "serve/openai/score_format.h"
+
+#include <algorithm>
+
+#include "base/embedding_score.h"
+#include "serve/answer/sse.h"
+#include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Scores {
+  std::vector<double> values;  // of each pair
+  int64_t num_tokens = 0;      // of both texts of all pairs, as vLLM counts
+};
+
+const RequestOutput& only_choice(const OutputSum& sum) { return sum.choices().front(); }
+
+Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& sums) {
+  Scores scores;
+  const size_t num_first = request.first.size();
+  for (size_t i = 0; i < request.second.size(); ++i) {
+    const RequestOutput& query = only_choice(*sums[num_first == 1 ? 0 : i]);
+    const RequestOutput& answer = only_choice(*sums[num_first + i]);
+    scores.values.push_back(embedding_score(query.embedding, answer.embedding));
+    scores.num_tokens += query.stats.num_prompt_tokens + answer.stats.num_prompt_tokens;
+  }
+  return scores;
+}
+
+ordered_json usage_of(int64_t num_tokens) {
+  return {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}};
+}
+
+}  // namespace
+
+std::string PooledFormat::error(const ServeError& error) { return json_text(openai_error(error)); }
+
+std::string PooledFormat::error_events(const ServeError& error) {
+  return sse_data(openai_error(error));
+}
+
+std::string ScoreFormat::whole(const std::vector<const OutputSum*>& sums) {
+  const Scores scores = score(request_, sums);
+  ordered_json body = start_openai_body("list", label());
+  body["data"] = ordered_json::array();
+  for (const double value : scores.values) {
+    body["data"].push_back({{"index", body["data"].size()}, {"object", "score"}, {"score", value}});
+  }
+  body["usage"] = usage_of(scores.num_tokens);
+  put_warnings(request_.embeddings.warnings, &body);
+  return json_text(body);
+}
+
+std::string RerankFormat::whole(const std::vector<const OutputSum*>& sums) {
+  const Scores scores = score(request_, sums);
+  std::vector<size_t> order(scores.values.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&scores](size_t a, size_t b) { return scores.values[a] > scores.values[b]; });
+  const auto wanted = static_cast<size_t>(request_.top_n);
+  if (wanted > 0 && wanted < order.size()) order.resize(wanted);
+  ordered_json body = {{"id", label().id},
+                       {"object", "list"},
+                       {"model", label().model},
+                       {"usage", usage_of(scores.num_tokens)},
+                       {"results", ordered_json::array()}};
+  for (const size_t i : order) {
+    ordered_json result = {{"index", i}};
+    if (request_.return_documents) result["document"] = {{"text", request_.second[i]}};
+    result["relevance_score"] = scores.values[i];
+    body["results"].push_back(std::move(result));
+  }
+  put_warnings(request_.embeddings.warnings, &body);
+  return json_text(body);
+}
+
+std::string PoolingFormat::whole(const std::vector<const OutputSum*>& sums) {
+  ordered_json body = start_openai_body("list", label());
+  body["data"] = ordered_json::array();
+  int64_t num_tokens = 0;
+  for (const OutputSum* sum : sums) {
+    const RequestOutput& choice = only_choice(*sum);
+    num_tokens += choice.stats.num_prompt_tokens;
+    body["data"].push_back({{"index", body["data"].size()},
+                            {"object", "pooling"},
+                            {"data", embedding_value(request_, choice.embedding)}});
+  }
+  body["usage"] = usage_of(num_tokens);
+  put_warnings(request_.warnings, &body);
+  return json_text(body);
+}
+
+}  // namespace foretoken

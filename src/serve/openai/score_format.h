@@ -1,0 +1,64 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "serve/answer/answer_format.h"
+#include "serve/openai/openai_response.h"
+#include "serve/openai/score_request.h"
+
+namespace foretoken {
+
+// Whole answers made of embeddings, without streams.
+class PooledFormat : public AnswerFormat {
+ public:
+  explicit PooledFormat(OpenAiLabel label) : label_(std::move(label)) {}
+
+  std::string error(const ServeError& error) override;
+  std::string events(size_t, const ChoiceOutput&) override { return {}; }
+  std::string last_events() override { return {}; }
+  std::string error_events(const ServeError& error) override;
+
+ protected:
+  const OpenAiLabel& label() const { return label_; }
+
+ private:
+  const OpenAiLabel label_;
+};
+
+// {"id", "object": "list", "created", "model", "data": [{"index", "object": "score", "score"}],
+// "usage"} of /v1/score.
+class ScoreFormat final : public PooledFormat {
+ public:
+  ScoreFormat(ScoreRequest request, OpenAiLabel label)
+      : PooledFormat(std::move(label)), request_(std::move(request)) {}
+  std::string whole(const std::vector<const OutputSum*>& sums) override;
+
+ private:
+  const ScoreRequest request_;
+};
+
+// {"id", "model", "usage", "results": [{"index", "document": {"text"}, "relevance_score"}]} of
+// /v1/rerank, best first.
+class RerankFormat final : public PooledFormat {
+ public:
+  RerankFormat(ScoreRequest request, OpenAiLabel label)
+      : PooledFormat(std::move(label)), request_(std::move(request)) {}
+  std::string whole(const std::vector<const OutputSum*>& sums) override;
+
+ private:
+  const ScoreRequest request_;
+};
+
+// {"id", "object": "list", "created", "model", "data": [{"index", "object": "pooling", "data"}],
+// "usage"} of /pooling.
+class PoolingFormat final : public PooledFormat {
+ public:
+  PoolingFormat(OpenAiRequest request, OpenAiLabel label)
+      : PooledFormat(std::move(label)), request_(std::move(request)) {}
+  std::string whole(const std::vector<const OutputSum*>& sums) override;
+
+ private:
+  const OpenAiRequest request_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,114 @@
+#include "serve/openai/score_request.h"
+
+#include <utility>
+
+#include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::pair<const char*, const char*> kPairs[] = {
+    {"text_1", "text_2"}, {"data_1", "data_2"}, {"queries", "documents"}, {"queries", "items"}};
+
+// A text, {"text": ...}, or vLLM's {"content": [{"type": "text", "text": ...}]}.
+Result<std::string> one_text(const json& value, const std::string& name) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object() && value.contains("text")) return one_text(value["text"], name);
+  std::string text;
+  const bool parts = value.is_object() && value.contains("content") && value["content"].is_array();
+  if (!parts) {
+    return invalid_argument("'" + name + "' must be a text, or a list of texts or {\"text\": ...}");
+  }
+  for (const json& part : value["content"]) {
+    if (!part.is_object() || part.value("type", json()) != "text") {
+      return invalid_argument("'" + name + "': parts must be {\"type\": \"text\", ...}; others " +
+                              "are not read here");
+    }
+    FT_ASSIGN_OR_RETURN(const std::string piece, one_text(part, name));
+    text += piece;
+  }
+  return text;
+}
+
+Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>* texts) {
+  const json* value = fields.raw(name);
+  if (value == nullptr) return invalid_argument("'" + std::string(name) + "' is missing");
+  const json list = value->is_array() ? *value : json::array({*value});
+  if (list.empty()) return invalid_argument("'" + std::string(name) + "' is an empty list");
+  for (const json& item : list) {
+    FT_ASSIGN_OR_RETURN(std::string text, one_text(item, name));
+    if (text.empty()) {
+      return invalid_argument("'" + std::string(name) +
+                              "' has an empty text, which has no meaning");
+    }
+    texts->push_back(std::move(text));
+  }
+  return {};
+}
+
+// Reads what embeddings know beside the texts, and makes the request for all of them.
+Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* request) {
+  json body = {{"input", request->first}};
+  for (const std::string& text : request->second) body["input"].push_back(text);
+  for (const char* name : {"model", "truncate_prompt_tokens", "priority", "cache_salt", "user",
+                           "request_id", "add_special_tokens"}) {
+    if (const json* value = fields.raw(name); value != nullptr) body[name] = *value;
+  }
+  // Hints of classifiers and of other servers.
+  fields.ignore({"activation", "use_activation", "softmax", "rank_fields", "max_chunks_per_doc"});
+  fields.refuse_later({"mm_processor_kwargs", "max_tokens_per_doc"});
+  fields.check_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_ASSIGN_OR_RETURN(request->embeddings,
+                      parse_openai_request(OpenAiKind::kEmbedding, body, defaults));
+  if (fields.notes().warnings != nullptr) {
+    add_warnings(*fields.notes().warnings, &request->embeddings.warnings);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {
+  ScoreRequest request;
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
+  const std::pair<const char*, const char*>* pair = nullptr;
+  for (const auto& names : kPairs) {
+    if (pair == nullptr && fields.has(names.first) && fields.has(names.second)) pair = &names;
+  }
+  if (pair == nullptr) {
+    return invalid_argument(
+        "the texts to compare are missing; give 'text_1' and 'text_2', or 'queries' and "
+        "'documents'");
+  }
+  FT_RETURN_IF_ERROR(read_texts(fields, pair->first, &request.first));
+  FT_RETURN_IF_ERROR(read_texts(fields, pair->second, &request.second));
+  if (request.first.size() != 1 && request.first.size() != request.second.size()) {
+    return invalid_argument("'" + std::string(pair->first) + "' has " +
+                            std::to_string(request.first.size()) + " texts and '" + pair->second +
+                            "' has " + std::to_string(request.second.size()) +
+                            "; give one, or equally many");
+  }
+  FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
+  return request;
+}
+
+Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults& defaults) {
+  ScoreRequest request;
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
+  FT_RETURN_IF_ERROR(read_texts(fields, "query", &request.first));
+  if (request.first.size() != 1) return invalid_argument("'query' must be one text");
+  FT_RETURN_IF_ERROR(read_texts(fields, "documents", &request.second));
+  fields.read("top_n", &request.top_n);
+  fields.read("return_documents", &request.return_documents);
+  if (request.top_n < 0) fields.fail("'top_n' must be at least 0 (all)");
+  FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
+  return request;
+}
+
+}  // namespace foretoken

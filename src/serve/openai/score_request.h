@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "serve/openai/openai_request.h"
+
+namespace foretoken {
+
+// A body of /v1/score or /v1/rerank: texts whose embeddings are compared in pairs.
+struct ScoreRequest {
+  OpenAiRequest embeddings;        // of `first`, then of `second`
+  std::vector<std::string> first;  // one, which stands against all of `second`, or equally many
+  std::vector<std::string> second;
+  int top_n = 0;  // of a ranking; 0: all
+  bool return_documents = true;
+};
+
+// vLLM's "text_1" and "text_2", "data_1" and "data_2", "queries" and "documents" or "items".
+Result<ScoreRequest> parse_score_request(const nlohmann::ordered_json& body,
+                                         const OpenAiDefaults& defaults);
+
+// Jina's and Cohere's "query", "documents", "top_n" and "return_documents".
+Result<ScoreRequest> parse_rerank_request(const nlohmann::ordered_json& body,
+                                          const OpenAiDefaults& defaults);
+
+}  // namespace foretoken

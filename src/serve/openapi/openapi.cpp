@@ -1,0 +1,210 @@
+#include "serve/openapi/openapi.h"
+
+#include <foretoken/version.h>
+
+#include <string>
+
+#include "serve/openapi/openapi_fields.h"
+#include "serve/openapi/openapi_schemas.h"
+#include "serve/openapi/openapi_scoring.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct Operation {
+  const char* method;
+  const char* path;
+  const char* id;
+  const char* summary;
+  const char* body;    // a schema's name, or ""
+  const char* answer;  // a schema's name; "": text
+  bool streams = false;
+  bool anthropic = false;
+  bool open = false;  // needs no key
+};
+
+constexpr Operation kOperations[] = {
+    {"post", "/v1/chat/completions", "createChatCompletion", "The answer to a chat",
+     "ChatCompletionRequest", "ChatCompletion", true},
+    {"post", "/v1/chat/completions/batch", "createChatBatch", "A choice for each of several chats",
+     "ChatBatchRequest", "ChatCompletion"},
+    {"post", "/v1/completions", "createCompletion", "Texts that go on with prompts",
+     "CompletionRequest", "Completion", true},
+    {"post", "/v1/embeddings", "createEmbedding", "Vectors of texts", "EmbeddingRequest",
+     "Embeddings"},
+    {"post", "/v1/responses", "createResponse", "A response, kept for later", "ResponsesRequest",
+     "Response", true},
+    {"get", "/v1/responses/{id}", "getResponse", "A response that was kept", "", "Response"},
+    {"delete", "/v1/responses/{id}", "deleteResponse", "Forgets one, and ends it where it runs", "",
+     "DeletedResponse"},
+    {"post", "/v1/responses/{id}/cancel", "cancelResponse", "Ends one that runs in the background",
+     "", "Response"},
+    {"post", "/v1/messages", "createMessage", "Anthropic's messages", "MessagesRequest", "Message",
+     true, true},
+    {"post", "/v1/messages/count_tokens", "countTokens", "Tokens of a prompt", "CountRequest",
+     "TokenCount", false, true},
+    {"get", "/v1/models", "listModels", "The names of the model", "", "Models"},
+    {"get", "/v1/models/{id}", "getModel", "One of them", "", "Model"},
+    {"post", "/tokenize", "tokenize", "Token ids of a text or a chat", "TokenizeRequest", "Tokens"},
+    {"post", "/detokenize", "detokenize", "The text of token ids", "DetokenizeRequest",
+     "Detokenized"},
+    {"post", "/v1/score", "createScore", "How near texts are, in pairs; also at /score",
+     "ScoreRequest", "Scores"},
+    {"post", "/v1/rerank", "createRanking",
+     "Documents by their nearness to a query; also at /rerank, /v2/rerank", "RerankRequest",
+     "Ranking"},
+    {"post", "/pooling", "createPooling", "Vectors of texts in vLLM's form", "PoolingRequest",
+     "Pooled"},
+    {"post", "/completion", "createLlamaCompletion",
+     "Texts that go on with prompts, in llama.cpp's form; also at /completions",
+     "LlamaCompletionRequest", "LlamaCompletion", true},
+    {"post", "/embedding", "createLlamaEmbedding",
+     "Vectors of texts in llama.cpp's form; also at /embeddings", "LlamaEmbeddingRequest",
+     "LlamaEmbeddings"},
+    {"post", "/apply-template", "applyTemplate", "The prompt that a chat makes",
+     "ChatCompletionRequest", "Prompt"},
+    {"get", "/props", "getProps", "What the server is, in llama.cpp's form", "", "Props"},
+    {"get", "/slots", "getSlots", "Sequences that may run at once", "", "Slots"},
+    {"post", "/reset_prefix_cache", "resetPrefixCache",
+     "Requests from now on find nothing that was cached before", "", ""},
+    {"get", "/is_sleeping", "isSleeping", "Never", "", "Sleeping"},
+    {"post", "/abort_requests", "abortRequests", "Ends requests with what they have",
+     "AbortRequest", "Aborted"},
+    {"get", "/load", "getLoad", "Requests that wait or run", "", "Load", false, false, true},
+    {"get", "/version", "getVersion", "The version", "", "Version", false, false, true},
+    {"get", "/health", "getHealth", "200 while the engine works", "", "", false, false, true},
+    {"get", "/ping", "ping", "The same", "", "", false, false, true},
+    {"get", "/ready", "getReady", "200 while requests are taken", "", "", false, false, true},
+};
+
+json reference(const std::string& name) { return {{"$ref", "#/components/schemas/" + name}}; }
+
+json content_of(const char* type, json schema) { return {{type, {{"schema", std::move(schema)}}}}; }
+
+json answer_of(const Operation& operation) {
+  json answer = {{"description", operation.summary}};
+  if (*operation.answer == '\0') {
+    answer["content"] = content_of("text/plain", {{"type", "string"}});
+    return answer;
+  }
+  answer["content"] = content_of("application/json", reference(operation.answer));
+  if (operation.streams) {
+    answer["content"]["text/event-stream"] = {{"schema", reference("StreamEvent")}};
+  }
+  return answer;
+}
+
+json errors_of(const Operation& operation, bool needs_key) {
+  const char* schema = operation.anthropic ? "AnthropicError" : "Error";
+  const auto error = [&](const char* description) -> json {
+    return {{"description", description},
+            {"content", content_of("application/json", reference(schema))}};
+  };
+  json errors = json::object();
+  const bool has_body = *operation.body != '\0';
+  const bool has_id = std::string(operation.path).find('{') != std::string::npos;
+  if (has_body || has_id) {
+    errors["400"] = error("The request is wrong; the message says what to change");
+  }
+  if (needs_key && !operation.open) errors["401"] = error("The API key is missing or wrong");
+  if (has_body || has_id) errors["404"] = error("There is no such model or response");
+  if (has_body) {
+    errors["413"] = error("The body is too long");
+    errors["429"] = error("The server is full; Retry-After says when to come back");
+    errors["501"] = error("The request asks for something this server does not have");
+    errors["504"] = error("The request took longer than its timeout_seconds");
+  }
+  errors["500"] = error("A defect, or a device that failed");
+  errors["503"] = error("The server is busy, shuts down, or its engine has failed");
+  if (*operation.answer == '\0') {
+    errors["503"]["content"]["text/plain"] = {{"schema", {{"type", "string"}}}};
+  }
+  return errors;
+}
+
+json operation_json(const Operation& operation, bool needs_key) {
+  json all = {{"operationId", operation.id}, {"summary", operation.summary}};
+  if (std::string(operation.path).find('{') != std::string::npos) {
+    all["parameters"] = {{{"name", "id"},
+                          {"in", "path"},
+                          {"required", true},
+                          {"schema", {{"type", "string"}, {"minLength", 1}}}}};
+  }
+  if (*operation.body != '\0') {
+    all["requestBody"] = {{"required", true},
+                          {"content", content_of("application/json", reference(operation.body))}};
+  }
+  all["responses"] = {{"200", answer_of(operation)}};
+  all["responses"].update(errors_of(operation, needs_key));
+  if (needs_key && operation.open) all["security"] = json::array();
+  return all;
+}
+
+json schemas(const OpenApiFacts& facts) {
+  json all = {{"ChatCompletionRequest", openapi_body(kChatBody, facts)},
+              {"CompletionRequest", openapi_body(kCompletionBody, facts)},
+              {"EmbeddingRequest", openapi_body(kEmbeddingBody, facts)},
+              {"ResponsesRequest", openapi_body(kResponsesBody, facts)},
+              {"MessagesRequest", openapi_body(kMessagesBody, facts)},
+              {"CountRequest", openapi_body(kCountBody, facts)},
+              {"TokenizeChat", openapi_body(kTokenizeBody, facts)}};
+  // A chat but for its messages, which are a list of theirs.
+  json batch = all["ChatCompletionRequest"];
+  json& messages = batch["properties"]["messages"];
+  messages = {{"type", "array"}, {"minItems", 1}, {"items", json(messages)}};
+  batch["properties"]["n"] = {{"enum", {1, nullptr}}};
+  batch["properties"]["stream"] = {{"enum", {false, nullptr}}};
+  for (const char* name : {"tools", "tool_choice", "stream_options"}) {
+    batch["properties"].erase(name);
+  }
+  all["ChatBatchRequest"] = std::move(batch);
+  all["TokenizeRequest"] = {
+      {"anyOf",
+       {reference("TokenizeText"), reference("TokenizeContent"), reference("TokenizeChat")}}};
+  all.update(openapi_parts(facts));
+  all.update(openapi_more_parts(facts));
+  return all;
+}
+
+}  // namespace
+
+json openapi_document(const OpenApiFacts& facts) {
+  json paths = json::object();
+  for (const Operation& operation : kOperations) {
+    paths[operation.path][operation.method] = operation_json(operation, facts.needs_key);
+  }
+  if (facts.tokenizer_info) {
+    constexpr Operation kTokenizer = {
+        "get", "/tokenizer_info", "getTokenizerInfo", "The model's tokenizer_config.json",
+        "",    "Version"};
+    json& get = paths[kTokenizer.path]["get"] = operation_json(kTokenizer, facts.needs_key);
+    get["responses"]["200"]["content"] = content_of("application/json", {{"type", "object"}});
+    get["responses"]["404"] = {{"description", "It has none"}};
+  }
+  if (facts.fills_gaps) {
+    constexpr Operation kInfill = {"post",
+                                   "/infill",
+                                   "createInfill",
+                                   "What stands between two texts",
+                                   "InfillRequest",
+                                   "LlamaCompletion",
+                                   true};
+    paths[kInfill.path]["post"] = operation_json(kInfill, facts.needs_key);
+  }
+  json document = {{"openapi", "3.1.0"},
+                   {"info",
+                    {{"title", "Foretoken"},
+                     {"version", kVersion},
+                     {"description", "Text generation with OpenAI's and Anthropic's APIs"}}},
+                   {"paths", std::move(paths)},
+                   {"components", {{"schemas", schemas(facts)}}}};
+  if (facts.needs_key) {
+    document["components"]["securitySchemes"] = {{"key", {{"type", "http"}, {"scheme", "bearer"}}}};
+    document["security"] = {{{"key", json::array()}}};
+  }
+  return document;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,257 @@
+#include "serve/responses/responses_format.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "serve/answer/sse.h"
+#include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/openai/chat_body.h"
+#include "serve/openai/openai_choice.h"
+#include "serve/openai/openai_logprobs.h"
+#include "serve/openai/openai_response.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Kind = ChatPiece::Kind;
+
+const char* id_prefix(Kind kind) {
+  if (kind == Kind::kReasoning) return "rs";
+  return kind == Kind::kContent ? "msg" : "fc";
+}
+
+// The text with log-probabilities, as far as they were wanted.
+json logprobs_of(const RequestOutput& output, const SamplingParams& sampling) {
+  if (!sampling.logprobs) return json::array();
+  return chat_logprobs(output.logprobs)["content"];
+}
+
+}  // namespace
+
+ResponsesFormat::ResponsesFormat(ResponsesRequest request, std::string id, std::string model,
+                                 int64_t created, ResponseStore& store)
+    : request_(std::move(request)),
+      id_(std::move(id)),
+      model_(std::move(model)),
+      created_(created),
+      store_(store),
+      parser_(make_choice_parser(request_.chat)) {}
+
+json ResponsesFormat::unfinished(const char* status) const {
+  json response = {{"id", id_},        {"object", "response"},    {"created_at", created_},
+                   {"status", status}, {"error", nullptr},        {"incomplete_details", nullptr},
+                   {"model", model_},  {"output", json::array()}, {"usage", nullptr}};
+  response.update(request_.repeated);
+  put_warnings(request_.chat.warnings, &response);
+  return response;
+}
+
+json ResponsesFormat::usage_of(const RequestStats& stats) const {
+  const auto reasoning = static_cast<double>(blocks_.text_of(Kind::kReasoning).size());
+  double all = 0;
+  for (const ContentBlock& block : blocks_.all()) all += static_cast<double>(block.text.size());
+  const double share = all > 0 ? reasoning / all : 0;
+  const auto num_reasoning =
+      static_cast<int64_t>(share * static_cast<double>(stats.num_output_tokens));
+  return {{"input_tokens", stats.num_prompt_tokens},
+          {"input_tokens_details", {{"cached_tokens", stats.num_cached_tokens}}},
+          {"output_tokens", stats.num_output_tokens},
+          {"output_tokens_details", {{"reasoning_tokens", num_reasoning}}},
+          {"total_tokens", stats.num_prompt_tokens + stats.num_output_tokens}};
+}
+
+json ResponsesFormat::part_json(size_t block, bool filled) const {
+  const ContentBlock& from = blocks_.all()[block];
+  const std::string text = filled ? from.text : "";
+  if (from.kind == Kind::kReasoning) return {{"type", "reasoning_text"}, {"text", text}};
+  return {{"type", "output_text"},
+          {"text", text},
+          {"annotations", json::array()},
+          {"logprobs", filled ? items_[block].logprobs : json::array()}};
+}
+
+json ResponsesFormat::item_json(size_t block, const char* status, bool filled) const {
+  const ContentBlock& from = blocks_.all()[block];
+  const std::string& id = items_[block].id;
+  json parts = json::array();
+  if (filled && from.kind != Kind::kToolCall) parts.push_back(part_json(block, true));
+  switch (from.kind) {
+    case Kind::kReasoning:
+      return {{"id", id},
+              {"type", "reasoning"},
+              {"summary", json::array()},
+              {"content", std::move(parts)},
+              {"status", status}};
+    case Kind::kContent:
+      return {{"id", id},
+              {"type", "message"},
+              {"role", "assistant"},
+              {"status", status},
+              {"content", std::move(parts)}};
+    case Kind::kToolCall:
+      break;
+  }
+  return {{"id", id},
+          {"type", "function_call"},
+          {"status", status},
+          {"call_id", from.call_id},
+          {"name", from.call_name},
+          {"arguments", filled ? from.text : ""}};
+}
+
+json ResponsesFormat::finished(const RequestOutput& output) const {
+  const bool cut = output.finish_reason == FinishReason::kLength;
+  const bool aborted = output.finish_reason == FinishReason::kAbort;
+  json response = unfinished(cut ? "incomplete" : aborted ? "cancelled" : "completed");
+  if (cut) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
+  const size_t count = blocks_.all().size();
+  for (size_t i = 0; i < count; ++i) {
+    const bool last = i + 1 == count;
+    response["output"].push_back(
+        item_json(i, last && (cut || aborted) ? "incomplete" : "completed", true));
+  }
+  response["usage"] = usage_of(output.stats);
+  return response;
+}
+
+json ResponsesFormat::failed(const ServeError& error) const {
+  json response = unfinished("failed");
+  const char* code = error.http == 429 ? "rate_limit_exceeded" : "server_error";
+  response["error"] = {{"code", code}, {"message", error.status.message()}};
+  return response;
+}
+
+void ResponsesFormat::keep(const json& response) {
+  if (!request_.store) return;
+  json messages = request_.messages;
+  json answer = {{"role", "assistant"}, {"content", blocks_.text_of(Kind::kContent)}};
+  for (const ContentBlock& block : blocks_.all()) {
+    if (block.kind != Kind::kToolCall) continue;
+    add_tool_call(block.call_id, block.call_name, block.text, &answer);
+  }
+  messages.push_back(std::move(answer));
+  if (request_.background) return store_.finish(id_, {response, std::move(messages)});
+  store_.put(id_, {response, std::move(messages)});
+}
+
+void ResponsesFormat::add_blocks(const RequestOutput& output, std::string* events) {
+  new_logprobs_ = logprobs_of(output, request_.chat.requests.front().sampling);
+  const auto tell = [&](const std::vector<BlockStep>& steps) {
+    for (const BlockStep& step : steps) *events += step_events(step);
+  };
+  tell(blocks_.add(parser_->push(output.text)));
+  if (!output.finished) return;
+  tell(blocks_.add(parser_->finish()));
+  tell(blocks_.finish());
+}
+
+std::string ResponsesFormat::whole(const std::vector<const OutputSum*>& sums) {
+  const RequestOutput& output = sums.front()->choices().front();
+  std::string ignored;
+  add_blocks(output, &ignored);
+  const json response = finished(output);
+  keep(response);
+  return json_text(response);
+}
+
+std::string ResponsesFormat::error(const ServeError& error) {
+  if (request_.background) keep(failed(error));
+  return json_text(openai_error(error));
+}
+
+std::string ResponsesFormat::event(const char* name, json fields) {
+  json all = {{"type", name}, {"sequence_number", num_events_++}};
+  all.update(fields);
+  return sse_event(name, all);
+}
+
+json ResponsesFormat::place_of(size_t block) const {
+  json place = {{"item_id", items_[block].id}, {"output_index", block}};
+  if (blocks_.all()[block].kind != Kind::kToolCall) place["content_index"] = 0;
+  return place;
+}
+
+std::string ResponsesFormat::open_events(size_t block) {
+  const Kind kind = blocks_.all()[block].kind;
+  std::string id = make_openai_id(id_prefix(kind));
+  std::replace(id.begin(), id.end(), '-', '_');
+  items_.push_back({std::move(id)});
+  std::string events =
+      event("response.output_item.added",
+            {{"output_index", block}, {"item", item_json(block, "in_progress", false)}});
+  if (kind == Kind::kToolCall) return events;
+  json fields = place_of(block);
+  fields["part"] = part_json(block, false);
+  return events + event("response.content_part.added", std::move(fields));
+}
+
+std::string ResponsesFormat::close_events(size_t block) {
+  const ContentBlock& from = blocks_.all()[block];
+  json done = place_of(block);
+  std::string events;
+  if (from.kind == Kind::kToolCall) {
+    done["name"] = from.call_name;
+    done["arguments"] = from.text;
+    events = event("response.function_call_arguments.done", std::move(done));
+  } else {
+    json part = place_of(block);
+    part["part"] = part_json(block, true);
+    done["text"] = from.text;
+    const bool reasons = from.kind == Kind::kReasoning;
+    if (!reasons) done["logprobs"] = items_[block].logprobs;
+    events = event(reasons ? "response.reasoning_text.done" : "response.output_text.done",
+                   std::move(done));
+    events += event("response.content_part.done", std::move(part));
+  }
+  return events + event("response.output_item.done",
+                        {{"output_index", block}, {"item", item_json(block, "completed", true)}});
+}
+
+std::string ResponsesFormat::step_events(const BlockStep& step) {
+  if (step.kind == BlockStep::Kind::kOpen) return open_events(step.block);
+  if (step.kind == BlockStep::Kind::kClose) return close_events(step.block);
+  json fields = place_of(step.block);
+  fields["delta"] = step.text;
+  switch (blocks_.all()[step.block].kind) {
+    case Kind::kReasoning:
+      return event("response.reasoning_text.delta", std::move(fields));
+    case Kind::kToolCall:
+      return event("response.function_call_arguments.delta", std::move(fields));
+    case Kind::kContent:
+      break;
+  }
+  // All that came with this piece of text; text that was held back brings none.
+  for (const json& token : new_logprobs_) items_[step.block].logprobs.push_back(token);
+  fields["logprobs"] = std::exchange(new_logprobs_, json::array());
+  return event("response.output_text.delta", std::move(fields));
+}
+
+std::string ResponsesFormat::events(size_t, const ChoiceOutput& news) {
+  std::string events;
+  if (num_events_ == 0) {
+    const json response = unfinished("in_progress");
+    events = event("response.created", {{"response", response}});
+    events += event("response.in_progress", {{"response", response}});
+  }
+  add_blocks(news.output, &events);
+  last_.finish_reason = news.output.finish_reason;
+  last_.stats = news.output.stats;
+  return events;
+}
+
+std::string ResponsesFormat::last_events() {
+  const json response = finished(last_);
+  keep(response);
+  const bool whole = last_.finish_reason == FinishReason::kStop;
+  return event(whole ? "response.completed" : "response.incomplete", {{"response", response}});
+}
+
+std::string ResponsesFormat::error_events(const ServeError& error) {
+  const json response = failed(error);
+  keep(response);
+  return event("response.failed", {{"response", response}});
+}
+
+}  // namespace foretoken

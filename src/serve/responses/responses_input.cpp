@@ -1,0 +1,205 @@
+#include "serve/responses/responses_input.h"
+
+#include <utility>
+
+#include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/openai/chat_body.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string text_at(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Where a part of each type has its text; null for others.
+const char* text_member(const std::string& type) {
+  if (type == "refusal") return "refusal";
+  for (const char* known : {"input_text", "output_text", "text", "reasoning_text"}) {
+    if (type == known) return "text";
+  }
+  return nullptr;
+}
+
+// The text of a string or of parts of text.
+Result<std::string> plain_text(const json& content, const std::string& where) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) {
+    return invalid_argument(where + ": 'content' must be a string or an array of parts");
+  }
+  std::string text;
+  for (const json& part : content) {
+    const std::string type = part.is_object() ? text_at(part, "type") : "";
+    const char* member = text_member(type);
+    if (member == nullptr) {
+      return invalid_argument(where + ": parts of type '" + shown_name(type) +
+                              "' are not supported; give text");
+    }
+    if (!part.contains(member) || !part[member].is_string()) {
+      return invalid_argument(where + ": the '" + member + "' of a part must be a string");
+    }
+    text += part[member].get<std::string>();
+  }
+  return text;
+}
+
+// What a call that is not one of a function gives its tool.
+struct CallForm {
+  const char* type;
+  const char* name;      // of the tool, where the item has none
+  const char* argument;  // the member that is given
+  bool is_text;          // as {"input": text}
+};
+constexpr CallForm kCalls[] = {{"custom_tool_call", "", "input", true},
+                               {"local_shell_call", "local_shell", "action", false},
+                               {"shell_call", "shell", "action", false},
+                               {"apply_patch_call", "apply_patch", "operation", false}};
+constexpr const char* kOutputs[] = {"function_call_output", "custom_tool_call_output",
+                                    "local_shell_call_output", "shell_call_output",
+                                    "apply_patch_call_output"};
+
+class InputReader {
+ public:
+  InputReader(const FieldNotes& notes, json* messages) : notes_(notes), messages_(messages) {}
+
+  Status read(const json& item, const std::string& where) {
+    if (!item.is_object()) return invalid_argument(where + " must be an object");
+    if (item.contains("type") && !item["type"].is_string()) {
+      return invalid_argument(where + ": 'type' must be a string");
+    }
+    const std::string type = text_at(item, "type");
+    if (type.empty() || type == "message") return read_message(item, where);
+    if (type == "function_call") return read_function(item, where);
+    if (type == "reasoning") return read_reasoning(item, where);
+    if (type == "mcp_call") return read_mcp(item, where);
+    for (const CallForm& form : kCalls) {
+      if (type == form.type) return read_call(item, form, where);
+    }
+    for (const char* output : kOutputs) {
+      if (type == output) return read_output(item, type, where);
+    }
+    return notes_.tell("'input' items of type '" + shown_name(type) +
+                       "' cannot be read here and were left out");
+  }
+
+ private:
+  // The message that calls and reasoning belong to: calls that follow each other, or a text of the
+  // assistant, are one.
+  json& assistant() {
+    const bool goes_on = !messages_->empty() && messages_->back()["role"] == "assistant";
+    if (!goes_on) messages_->push_back({{"role", "assistant"}, {"content", nullptr}});
+    if (!reasoning_.empty()) {
+      messages_->back()["reasoning_content"] = std::exchange(reasoning_, {});
+    }
+    return messages_->back();
+  }
+
+  Status read_message(const json& item, const std::string& where) {
+    std::string role = text_at(item, "role");
+    if (role == "developer") role = "system";
+    if (role != "user" && role != "assistant" && role != "system") {
+      return invalid_argument(where +
+                              ": 'role' must be \"user\", \"assistant\", \"system\" or "
+                              "\"developer\"");
+    }
+    FT_ASSIGN_OR_RETURN(const std::string text, plain_text(item.value("content", json()), where));
+    messages_->push_back({{"role", role}, {"content", text}});
+    if (role == "assistant") {
+      assistant();
+    } else {
+      reasoning_.clear();
+    }
+    return {};
+  }
+
+  Status read_function(const json& item, const std::string& where) {
+    const std::string name = text_at(item, "name");
+    const std::string id = text_at(item, "call_id");
+    const auto arguments = item.find("arguments");
+    if (name.empty() || id.empty() || arguments == item.end() || !arguments->is_string()) {
+      return invalid_argument(
+          where + ": a function_call needs 'call_id', 'name' and 'arguments', a string");
+    }
+    add_tool_call(id, name, text_at(item, "arguments"), &assistant());
+    return {};
+  }
+
+  Status read_call(const json& item, const CallForm& form, const std::string& where) {
+    std::string name = text_at(item, "name");
+    if (name.empty()) name = form.name;
+    std::string id = text_at(item, "call_id");
+    if (id.empty()) id = text_at(item, "id");
+    const json given = item.value(form.argument, json());
+    if (name.empty() || id.empty() || given.is_null()) {
+      return invalid_argument(where + ": a " + form.type + " needs 'call_id', a name and '" +
+                              form.argument + "'");
+    }
+    const json arguments = form.is_text ? json{{"input", given}} : given;
+    add_tool_call(id, name, json_text(arguments), &assistant());
+    return {};
+  }
+
+  Status read_output(const json& item, const std::string& type, const std::string& where) {
+    std::string id = text_at(item, "call_id");
+    if (id.empty()) id = text_at(item, "id");
+    if (id.empty()) return invalid_argument(where + ": a " + type + " needs a 'call_id'");
+    const json output = item.value("output", json());
+    std::string text;
+    if (type == "shell_call_output" && output.is_array()) {
+      text = json_text(output);
+    } else if (!output.is_null() || type == "function_call_output") {
+      FT_ASSIGN_OR_RETURN(text, plain_text(output, where));
+    }
+    messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
+    return {};
+  }
+
+  // A call with its output.
+  Status read_mcp(const json& item, const std::string& where) {
+    FT_RETURN_IF_ERROR(read_call(item, {"mcp_call", "", "arguments", false}, where));
+    json& call = messages_->back()["tool_calls"].back();
+    if (item["arguments"].is_string()) call["function"]["arguments"] = item["arguments"];
+    const std::string failed = text_at(item, "error");
+    messages_->push_back({{"role", "tool"},
+                          {"tool_call_id", call["id"]},
+                          {"content", failed.empty() ? text_at(item, "output") : failed}});
+    return {};
+  }
+
+  // Templates that leave reasoning of earlier turns out do so. What is encrypted was made
+  // elsewhere.
+  Status read_reasoning(const json& item, const std::string& where) {
+    const json content = item.value("content", json());
+    if (content.is_null()) return {};
+    FT_ASSIGN_OR_RETURN(const std::string text, plain_text(content, where));
+    reasoning_ += text;
+    return {};
+  }
+
+  const FieldNotes notes_;
+  json* messages_;
+  std::string reasoning_;  // of the assistant's next message
+};
+
+}  // namespace
+
+Status read_responses_input(const json& input, const FieldNotes& notes, json* messages) {
+  if (input.is_string()) {
+    messages->push_back({{"role", "user"}, {"content", input}});
+    return {};
+  }
+  if (!input.is_array() || input.empty()) {
+    return invalid_argument("'input' must be a text or a list of items, not empty");
+  }
+  InputReader reader(notes, messages);
+  for (size_t i = 0; i < input.size(); ++i) {
+    FT_RETURN_IF_ERROR(reader.read(input[i], "'input' item " + std::to_string(i + 1)));
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,257 @@
+#include "serve/responses/responses_request.h"
+
+#include <algorithm>
+
+#include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/fields/structured_fields.h"
+#include "serve/openai/chat_body.h"
+#include "serve/responses/responses_input.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// Tools that run at a service, or whose calls are no functions, are left out.
+Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
+  if (!tools.is_array()) return invalid_argument("'tools' must be an array");
+  for (const json& tool : tools) {
+    const json type = tool.is_object() ? tool.value("type", json()) : json();
+    if (!type.is_string()) {
+      return invalid_argument(
+          "'tools': each must be {\"type\": \"function\", \"name\", \"parameters\"}");
+    }
+    if (type != "function") {
+      FT_RETURN_IF_ERROR(notes.tell("'tools': tools of type '" +
+                                    shown_name(type.get<std::string>()) +
+                                    "' do not run here and were left out; give functions"));
+      continue;
+    }
+    json function = json::object();
+    for (const char* name : {"name", "description", "parameters", "strict"}) {
+      if (tool.contains(name) && !tool[name].is_null()) function[name] = tool[name];
+    }
+    (*chat)["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  return {};
+}
+
+bool is_function(const json& tool) {
+  return tool.is_object() && tool.value("type", json()) == "function";
+}
+
+// {"type": "allowed_tools", "mode", "tools"}: the others are not offered.
+Status read_allowed_tools(const json& choice, json* chat) {
+  const json mode = choice.value("mode", json("auto"));
+  const json allowed = choice.value("tools", json());
+  if (!allowed.is_array() || (mode != "auto" && mode != "required")) {
+    return invalid_argument(
+        "'tool_choice' of type \"allowed_tools\" needs 'mode', \"auto\" or \"required\", and "
+        "'tools'");
+  }
+  json kept = json::array();
+  for (const json& tool : chat->value("tools", json::array())) {
+    const json name = tool["function"].value("name", json());
+    const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&](const json& one) {
+      return is_function(one) && one.value("name", json()) == name;
+    });
+    if (is_allowed) kept.push_back(tool);
+  }
+  chat->erase("tools");
+  if (kept.empty()) return {};
+  (*chat)["tools"] = std::move(kept);
+  (*chat)["tool_choice"] = mode;
+  return {};
+}
+
+// "auto" and "required" without tools mean nothing; neither does a tool that was left out.
+Status read_choice(const json& choice, const FieldNotes& notes, json* chat) {
+  if (choice.is_object() && choice.value("type", json()) == "allowed_tools") {
+    return read_allowed_tools(choice, chat);
+  }
+  const bool elsewhere = choice.is_object() && choice.contains("type") &&
+                         choice["type"].is_string() && !is_function(choice);
+  if (elsewhere) {
+    return notes.tell("'tool_choice' names a tool that does not run here and was passed over");
+  }
+  if (!choice.is_object() && choice != "auto" && choice != "none" && choice != "required") {
+    return invalid_argument(
+        "'tool_choice' must be \"none\", \"auto\", \"required\" or {\"type\": \"function\", "
+        "\"name\": ...}");
+  }
+  if (!choice.is_object() && !chat->contains("tools")) return {};
+  const bool named = choice.is_object() && choice.contains("name");
+  (*chat)["tool_choice"] =
+      named ? json{{"type", "function"}, {"function", {{"name", choice["name"]}}}} : choice;
+  return {};
+}
+
+Status read_text(const json& text, const FieldNotes& notes, json* chat) {
+  if (!text.is_object()) return invalid_argument("'text' must be an object");
+  JsonFields fields(text, "'text'", notes);
+  fields.ignore({"verbosity"});
+  const json* format = fields.raw("format");
+  fields.check_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  if (format == nullptr) return {};
+  if (!format->is_object()) return invalid_argument("'text.format' must be an object");
+  std::optional<StructuredOutputs> form;
+  FT_RETURN_IF_ERROR(read_format(*format, "'text.format'", *format, &form));
+  json asked = *format;
+  if (format->value("type", json()) == "json_schema") asked["json_schema"] = *format;
+  (*chat)["response_format"] = std::move(asked);
+  return {};
+}
+
+Status read_reasoning(const json& reasoning, const FieldNotes& notes, json* chat) {
+  if (!reasoning.is_object()) return invalid_argument("'reasoning' must be an object");
+  JsonFields fields(reasoning, "'reasoning'", notes);
+  fields.ignore({"summary", "generate_summary"});
+  copy_field(fields, "effort", "reasoning_effort", chat);
+  fields.check_unread();
+  return fields.status();
+}
+
+// Log-probabilities come with "include".
+Status read_include(JsonFields& fields, json* chat) {
+  std::vector<std::string> included;
+  fields.read("include", &included);
+  int num_top = 0;
+  fields.read("top_logprobs", &num_top);
+  for (const std::string& name : included) {
+    if (name == "message.output_text.logprobs") (*chat)["logprobs"] = true;
+  }
+  if (num_top != 0) {
+    (*chat)["logprobs"] = true;
+    (*chat)["top_logprobs"] = num_top;
+  }
+  return fields.status();
+}
+
+Status read_objects(JsonFields& fields, json* chat) {
+  if (const json* tools = fields.raw("tools"); tools != nullptr) {
+    FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
+  }
+  if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
+    FT_RETURN_IF_ERROR(read_choice(*choice, fields.notes(), chat));
+  }
+  if (const json* text = fields.raw("text"); text != nullptr) {
+    FT_RETURN_IF_ERROR(read_text(*text, fields.notes(), chat));
+  }
+  if (const json* reasoning = fields.raw("reasoning"); reasoning != nullptr) {
+    FT_RETURN_IF_ERROR(read_reasoning(*reasoning, fields.notes(), chat));
+  }
+  return read_include(fields, chat);
+}
+
+// The conversation so far: what came before, then the input.
+Status read_conversation(JsonFields& fields, const ResponseStore& store, json* messages) {
+  std::string previous;
+  fields.read("previous_response_id", &previous);
+  *messages = json::array();
+  if (!previous.empty()) {
+    const std::optional<StoredResponse> found = store.find(previous);
+    if (!found) {
+      return not_found("'previous_response_id' " + previous +
+                       ": there is no such response here, or it was forgotten");
+    }
+    const json status = found->response.value("status", json());
+    if (found->running) {
+      return invalid_argument("'previous_response_id' " + previous + " has not ended yet");
+    }
+    if (status != "completed" && status != "incomplete") {
+      return invalid_argument("'previous_response_id' " + previous + " has the status " +
+                              status.dump() + "; go on from one that was completed");
+    }
+    *messages = found->messages;
+  }
+  const json* input = fields.raw("input");
+  if (input == nullptr) return invalid_argument("'input' is missing; give a text or a list");
+  return read_responses_input(*input, fields.notes(), messages);
+}
+
+// In OpenAI's order, with its defaults.
+json repeated_fields(const json& body) {
+  const auto given = [&](const char* name, json otherwise) {
+    const auto found = body.find(name);
+    return found == body.end() || found->is_null() ? otherwise : *found;
+  };
+  return {{"instructions", given("instructions", nullptr)},
+          {"max_output_tokens", given("max_output_tokens", nullptr)},
+          {"max_tool_calls", nullptr},
+          {"parallel_tool_calls", given("parallel_tool_calls", true)},
+          {"previous_response_id", given("previous_response_id", nullptr)},
+          {"prompt_cache_key", given("prompt_cache_key", nullptr)},
+          {"reasoning", given("reasoning", {{"effort", nullptr}, {"summary", nullptr}})},
+          {"safety_identifier", given("safety_identifier", nullptr)},
+          {"service_tier", "default"},
+          {"store", given("store", true)},
+          {"background", given("background", false)},
+          {"temperature", given("temperature", nullptr)},
+          {"text", given("text", {{"format", {{"type", "text"}}}})},
+          {"tool_choice", given("tool_choice", "auto")},
+          {"tools", given("tools", json::array())},
+          {"top_logprobs", given("top_logprobs", 0)},
+          {"top_p", given("top_p", nullptr)},
+          {"truncation", "disabled"},
+          {"user", given("user", nullptr)},
+          {"metadata", given("metadata", json::object())}};
+}
+
+Status read_truncation(JsonFields& fields) {
+  std::string truncation = "disabled";
+  fields.read("truncation", &truncation);
+  if (truncation == "disabled") return {};
+  if (truncation != "auto") {
+    return invalid_argument("'truncation' must be \"disabled\" or \"auto\"");
+  }
+  fields.warn(
+      "'truncation' \"auto\" is not applied: a prompt that is too long is an error; use "
+      "'truncate_prompt_tokens'");
+  return {};
+}
+
+}  // namespace
+
+Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiDefaults& defaults,
+                                                 const ResponseStore& store) {
+  ResponsesRequest request;
+  std::vector<std::string> warnings;
+  JsonFields fields(body, "", field_notes(defaults, &warnings));
+  json chat = json::object();
+  copy_field(fields, "model", "model", &chat);
+  FT_RETURN_IF_ERROR(read_conversation(fields, store, &request.messages));
+  std::string instructions;
+  fields.read("instructions", &instructions);
+  chat["messages"] = json::array();
+  if (!instructions.empty()) {
+    chat["messages"].push_back({{"role", "system"}, {"content", instructions}});
+  }
+  for (const json& message : request.messages) chat["messages"].push_back(message);
+  if (chat["messages"].empty()) {
+    return invalid_argument("'input' holds nothing that can be read here; give a message");
+  }
+  copy_field(fields, "max_output_tokens", "max_tokens", &chat);
+  copy_field(fields, "stop", "stop", &chat);
+  copy_field(fields, "parallel_tool_calls", "parallel_tool_calls", &chat);
+  copy_shared_fields(fields, &chat);
+  FT_RETURN_IF_ERROR(read_objects(fields, &chat));
+  FT_RETURN_IF_ERROR(read_truncation(fields));
+  fields.read("store", &request.store);
+  fields.read("background", &request.background);
+  fields.ignore({"metadata", "client_metadata", "user", "service_tier", "safety_identifier",
+                 "prompt_cache_key", "prompt_cache_retention", "stream_options"});
+  fields.pass_over({"max_tool_calls", "context_management"});
+  fields.refuse_later({"conversation", "prompt"});
+  fields.check_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_ASSIGN_OR_RETURN(request.chat, parse_as_chat(chat, defaults, std::move(warnings)));
+  if (request.background && (request.chat.stream || !request.store)) {
+    return invalid_argument("'background' needs \"store\": true and goes without 'stream'");
+  }
+  request.repeated = repeated_fields(body);
+  return request;
+}
+
+}  // namespace foretoken

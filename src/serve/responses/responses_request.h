@@ -1,0 +1,28 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "serve/flow/response_store.h"
+#include "serve/openai/openai_request.h"
+
+namespace foretoken {
+
+// A body of OpenAI's /v1/responses.
+struct ResponsesRequest {
+  OpenAiRequest chat;  // what it means
+  // What the response repeats of it: "instructions", "tools", "temperature", ...
+  nlohmann::ordered_json repeated;
+  // The conversation without instructions, for a response that goes on with it.
+  nlohmann::ordered_json messages;
+  bool store = true;
+  bool background = false;
+};
+
+// Reads it: input as a text or a list of items, instructions, tools, text.format, reasoning.effort,
+// previous_response_id out of `store`, and vLLM's further sampling fields by their names. Images
+// and files are errors; tools that would run here and items without text are left out with a
+// warning.
+Result<ResponsesRequest> parse_responses_request(const nlohmann::ordered_json& body,
+                                                 const OpenAiDefaults& defaults,
+                                                 const ResponseStore& store);
+
+}  // namespace foretoken

@@ -1,0 +1,262 @@
+#include "serve/routes/api_routes.h"
+
+#include <foretoken/version.h>
+
+#include <algorithm>
+
+#include "serve/openapi/openapi.h"
+#include "serve/routes/chat_batch.h"
+#include "serve/routes/infill_prompt.h"
+#include "serve/routes/info_handlers.h"
+#include "serve/routes/llama_handlers.h"
+#include "serve/routes/llama_props.h"
+#include "serve/routes/message_handlers.h"
+#include "serve/routes/openai_handlers.h"
+#include "serve/routes/response_handlers.h"
+#include "serve/routes/score_handlers.h"
+#include "serve/routes/token_handlers.h"
+
+namespace foretoken {
+namespace {
+
+using http::Exchange;
+using http::Route;
+using ExchangePtr = std::shared_ptr<Exchange>;
+using json = nlohmann::ordered_json;
+
+// Answers at once, on the connection's thread.
+Route at_once(const char* method, const char* pattern, std::function<void(Exchange&)> answer) {
+  Route route;
+  route.method = method;
+  route.pattern = pattern;
+  route.handler = [answer = std::move(answer)](const ExchangePtr& exchange) { answer(*exchange); };
+  return route;
+}
+
+Route get(const char* pattern, std::function<void(Exchange&)> answer) {
+  return at_once("GET", pattern, std::move(answer));
+}
+
+// For those who watch the server: no key is needed.
+Route open_get(const char* pattern, std::function<void(Exchange&)> answer) {
+  Route route = get(pattern, std::move(answer));
+  route.needs_key = false;
+  return route;
+}
+
+Route post(ServeContext& context, const char* pattern, BodyHandler handle,
+           ErrorText error_text = openai_error) {
+  Route route;
+  route.method = "POST";
+  route.pattern = pattern;
+  route.handler = on_pool(context, std::move(error_text), std::move(handle));
+  return route;
+}
+
+Route openai_route(ServeContext& context, const char* pattern, OpenAiKind kind) {
+  return post(context, pattern, [kind](ServeContext& all, const ExchangePtr& exchange, Body body) {
+    return handle_openai(all, exchange, kind, body);
+  });
+}
+
+void respond_result(Exchange& exchange, const Result<json>& result) {
+  if (result.ok()) return respond_json(exchange, 200, result.value());
+  respond_error(exchange, openai_error, result.status());
+}
+
+void respond_text(Exchange& exchange, int status, const char* text) {
+  exchange.respond(status, "text/plain; charset=utf-8", text);
+}
+
+// Whether requests would be taken.
+void answer_ready(const ServeContext& context, Exchange& exchange) {
+  const bool draining = context.gate.draining();
+  respond_text(exchange, draining ? 503 : 200, draining ? "shutting down\n" : "ready\n");
+}
+
+// Whether the process lives and its engine works; a server that drains is healthy still.
+void answer_health(ServeContext& context, Exchange& exchange) {
+  const Status status = engine_health(context.engine);
+  if (status.ok()) return respond_text(exchange, 200, "");
+  respond_error(exchange, openai_error, ServeError(503, status));
+}
+
+const std::string& first_path_value(const Exchange& exchange) {
+  return exchange.request().path_values.front();
+}
+
+OpenApiFacts openapi_facts(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  OpenApiFacts facts;
+  facts.tokenizer_info = context.config.tokenizer_info;
+  facts.needs_key = context.config.needs_key;
+  facts.strict_fields = context.defaults.strict_fields;
+  facts.finds_tool_calls = !context.defaults.tool_parser.empty();
+  facts.model_names = context.config.model_names;
+  for (const DrafterInfo& drafter : info.drafters) {
+    facts.drafters.push_back(drafter.name);
+    facts.max_draft_tokens = std::max(facts.max_draft_tokens, drafter.num_speculative_tokens);
+  }
+  facts.vocab_size = info.vocab_size;
+  facts.max_model_len = info.max_model_len;
+  facts.embedding_size = info.hidden_size;
+  facts.fills_gaps = find_infill_tokens(context.engine).ok();
+  facts.max_logprobs = info.max_logprobs;
+  return facts;
+}
+
+void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
+  const auto health = [&context](Exchange& exchange) { answer_health(context, exchange); };
+  routes->push_back(open_get("/health", health));
+  routes->push_back(open_get("/ping", health));
+  routes->push_back(
+      open_get("/ready", [&context](Exchange& exchange) { answer_ready(context, exchange); }));
+  routes->push_back(open_get("/version", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"version", kVersion}});
+  }));
+  routes->push_back(open_get("/load", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, load_body(context));
+  }));
+  routes->push_back(open_get("/openapi.json", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, openapi_document(openapi_facts(context)));
+  }));
+}
+
+void add_model_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(get("/v1/models", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, models_body(context));
+  }));
+  routes->push_back(get("/v1/models/{id...}", [&context](Exchange& exchange) {
+    respond_result(exchange, model_body(context, first_path_value(exchange)));
+  }));
+  if (!context.config.tokenizer_info) return;
+  routes->push_back(get("/tokenizer_info", [&context](Exchange& exchange) {
+    const Status status = answer_tokenizer_info(context, exchange);
+    if (!status.ok()) respond_error(exchange, openai_error, status);
+  }));
+}
+
+void add_scoring_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/v1/score", handle_score));
+  routes->push_back(post(context, "/v1/rerank", handle_rerank));
+  routes->push_back(post(context, "/pooling", handle_pooling));
+}
+
+void add_llama_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/completion", handle_llama_completion));
+  routes->push_back(post(context, "/infill", handle_infill));
+  routes->push_back(post(context, "/embedding", handle_llama_embedding));
+  routes->push_back(post(context, "/apply-template", handle_apply_template));
+  routes->push_back(get("/props", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, props_body(context));
+  }));
+  routes->push_back(get("/slots", [&context](Exchange& exchange) {
+    const EngineStats stats = context.engine.stats();
+    if (exchange.request().query_value("fail_on_no_slot") == "1" && stats.num_free_slots == 0) {
+      const Status full = resource_exhausted("no slot is free");
+      return respond_error(exchange, openai_error, ServeError(503, full, 1));
+    }
+    respond_json(exchange, 200, slots_body(context));
+  }));
+}
+
+void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(at_once("POST", "/reset_prefix_cache", [&context](Exchange& exchange) {
+    context.reset_prefix_cache();
+    respond_text(exchange, 200, "");
+  }));
+  routes->push_back(get("/is_sleeping", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"is_sleeping", false}});
+  }));
+}
+
+void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/v1/responses", handle_responses));
+  routes->push_back(get("/v1/responses/{id}", [&context](Exchange& exchange) {
+    if (exchange.request().query_value("stream") == "true") {
+      const Status status = unsupported(
+          "'stream': events of a response are not kept; ask again without it until the status is "
+          "\"completed\"");
+      return respond_error(exchange, openai_error, status);
+    }
+    respond_result(exchange, find_response(context, first_path_value(exchange)));
+  }));
+  routes->push_back(at_once("DELETE", "/v1/responses/{id}", [&context](Exchange& exchange) {
+    respond_result(exchange, delete_response(context, first_path_value(exchange)));
+  }));
+  routes->push_back(at_once("POST", "/v1/responses/{id}/cancel", [&context](Exchange& exchange) {
+    respond_result(exchange, cancel_response(context, first_path_value(exchange)));
+  }));
+}
+
+struct Alias {
+  const char* pattern;
+  const char* known;  // of the table
+};
+
+constexpr Alias kAliases[] = {
+    {"/livez", "/health"},
+    {"/healthz", "/health"},
+    {"/v1/health", "/health"},
+    {"/readyz", "/ready"},
+    {"/chat/completions", "/v1/chat/completions"},
+    {"/completions", "/completion"},
+    {"/embeddings", "/embedding"},
+    {"/models", "/v1/models"},
+    {"/models/{id...}", "/v1/models/{id...}"},
+    {"/responses", "/v1/responses"},
+    {"/score", "/v1/score"},
+    {"/rerank", "/v1/rerank"},
+    {"/v2/rerank", "/v1/rerank"},
+    {"/reranking", "/v1/rerank"},
+    {"/v1/reranking", "/v1/rerank"},
+};
+
+Route refused(const char* method, const char* pattern, const char* why) {
+  return at_once(method, pattern, [why](Exchange& exchange) {
+    respond_error(exchange, openai_error, unsupported(why));
+  });
+}
+
+}  // namespace
+
+std::vector<Route> other_routes(const std::vector<Route>& routes) {
+  constexpr const char* kNoSleep =
+      "this server does not sleep; stop it to give its memory back, it starts in a moment";
+  constexpr const char* kNoProps =
+      "the properties of this server are set by the flags of 'foretoken serve'";
+  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
+                               refused("POST", "/wake_up", kNoSleep),
+                               refused("POST", "/props", kNoProps)};
+  for (const Alias& alias : kAliases) {
+    for (const Route& route : routes) {
+      if (route.pattern != alias.known) continue;
+      others.push_back(route);
+      others.back().pattern = alias.pattern;
+    }
+  }
+  return others;
+}
+
+std::vector<Route> api_routes(ServeContext& context) {
+  std::vector<Route> routes = {
+      openai_route(context, "/v1/chat/completions", OpenAiKind::kChat),
+      post(context, "/v1/chat/completions/batch", handle_chat_batch),
+      openai_route(context, "/v1/completions", OpenAiKind::kCompletion),
+      openai_route(context, "/v1/embeddings", OpenAiKind::kEmbedding),
+      post(context, "/v1/messages", handle_messages, anthropic_error),
+      post(context, "/v1/messages/count_tokens", handle_count_tokens, anthropic_error),
+      post(context, "/tokenize", handle_tokenize),
+      post(context, "/detokenize", handle_detokenize),
+      post(context, "/abort_requests", handle_abort),
+  };
+  add_scoring_routes(context, &routes);
+  add_llama_routes(context, &routes);
+  add_cache_routes(context, &routes);
+  add_response_routes(context, &routes);
+  add_model_routes(context, &routes);
+  add_watch_routes(context, &routes);
+  return routes;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,85 @@
+#include "serve/routes/info_handlers.h"
+
+#include "serve/fields/json_fields.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json one_model(const ServeContext& context, const std::string& name) {
+  const EngineInfo& info = context.engine.info();
+  const json permission = {{"id", "modelperm-" + name},
+                           {"object", "model_permission"},
+                           {"created", context.created},
+                           {"allow_create_engine", false},
+                           {"allow_sampling", true},
+                           {"allow_logprobs", true},
+                           {"allow_search_indices", false},
+                           {"allow_view", true},
+                           {"allow_fine_tuning", false},
+                           {"organization", "*"},
+                           {"group", nullptr},
+                           {"is_blocking", false}};
+  return {{"id", name},
+          {"object", "model"},
+          {"created", context.created},
+          {"owned_by", "foretoken"},
+          {"root", name},
+          {"parent", nullptr},
+          {"max_model_len", info.max_model_len},
+          {"permission", json::array({permission})},
+          {"meta",
+           {{"n_vocab", info.vocab_size},
+            {"n_ctx_train", info.max_position_embeddings},
+            {"n_embd", info.hidden_size},
+            {"n_params", info.num_parameters},
+            {"size", info.weight_bytes}}}};
+}
+
+}  // namespace
+
+json models_body(const ServeContext& context) {
+  json data = json::array();
+  for (const std::string& name : context.config.model_names) {
+    data.push_back(one_model(context, name));
+  }
+  return {{"object", "list"}, {"data", std::move(data)}};
+}
+
+Result<json> model_body(const ServeContext& context, const std::string& id) {
+  if (id.empty()) return not_found("there is no model without a name");
+  FT_RETURN_IF_ERROR(check_model_name(id, context.defaults.model_names));
+  return one_model(context, id);
+}
+
+Status engine_health(Engine& engine) {
+  // An engine that has failed says so before it finds the request empty.
+  const Status status = engine.submit(Request(), nullptr);
+  return status.code() == StatusCode::kInvalidArgument ? Status() : status;
+}
+
+json load_body(const ServeContext& context) {
+  return {{"server_load", context.gate.num_requests()}};
+}
+
+Status handle_abort(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                    const Body& body) {
+  // A misspelt name that is passed over would end all requests.
+  JsonFields fields(body, "");
+  std::vector<std::string> ids;
+  const bool some = fields.has("request_ids");
+  fields.read("request_ids", &ids);
+  fields.refuse_unread();
+  FT_RETURN_IF_ERROR(fields.status());
+  std::vector<std::shared_ptr<Generation>> found;
+  if (!some) found = context.generations.all();
+  for (const std::string& id : ids) {
+    for (auto& generation : context.generations.find(id)) found.push_back(std::move(generation));
+  }
+  for (const std::shared_ptr<Generation>& generation : found) generation->abort();
+  respond_json(*exchange, 200, {{"aborted", found.size()}});
+  return {};
+}
+
+}  // namespace foretoken

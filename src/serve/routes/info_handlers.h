@@ -1,0 +1,22 @@
+#pragma once
+#include "serve/flow/serve_context.h"
+
+namespace foretoken {
+
+// {"object": "list", "data": [...]} of GET /v1/models.
+nlohmann::ordered_json models_body(const ServeContext& context);
+// One of them, or kNotFound.
+Result<nlohmann::ordered_json> model_body(const ServeContext& context, const std::string& id);
+
+// Ok while the engine takes requests.
+Status engine_health(Engine& engine);
+
+// GET /load: {"server_load": requests that wait or run}.
+nlohmann::ordered_json load_body(const ServeContext& context);
+
+// POST /abort_requests: {"request_ids": [...]} or {} for all; ends their texts with "abort".
+// Answers {"aborted": how many}.
+Status handle_abort(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                    const Body& body);
+
+}  // namespace foretoken

@@ -1,0 +1,204 @@
+#include "serve/routes/llama_handlers.h"
+
+#include <algorithm>
+
+#include "serve/fields/json_fields.h"
+#include "serve/fields/request_body.h"
+#include "serve/llamacpp/llama_format.h"
+#include "serve/llamacpp/llama_request.h"
+#include "serve/openai/score_format.h"
+#include "serve/routes/infill_prompt.h"
+#include "serve/routes/openai_handlers.h"
+#include "serve/routes/score_handlers.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+bool is_mixed(const json& prompt) {
+  if (!prompt.is_array()) return false;
+  const auto count = [&prompt](auto fits) {
+    return std::count_if(prompt.begin(), prompt.end(), fits);
+  };
+  const auto texts = count([](const json& item) { return item.is_string(); });
+  const auto ids = count([](const json& item) { return item.is_number_integer(); });
+  return texts > 0 && ids > 0 && static_cast<size_t>(texts + ids) == prompt.size();
+}
+
+// A prompt of texts and ids in one list becomes ids; special tokens stand before a first text.
+Status join_mixed(const Engine& engine, json* prompt) {
+  if (!is_mixed(*prompt)) return {};
+  json ids = json::array();
+  for (const json& item : *prompt) {
+    if (!item.is_string()) {
+      ids.push_back(item);
+      continue;
+    }
+    std::vector<int32_t> piece;
+    FT_RETURN_IF_ERROR(engine.encode(item.get<std::string>(), ids.empty(), &piece));
+    for (const int32_t id : piece) ids.push_back(id);
+  }
+  *prompt = std::move(ids);
+  return {};
+}
+
+Status read_prompt(const Engine& engine, Body* body) {
+  const auto prompt = body->find("prompt");
+  if (prompt == body->end()) return {};
+  if (prompt->is_object() && prompt->contains("prompt_string")) {
+    const json text = (*prompt)["prompt_string"];
+    *prompt = text;
+  }
+  FT_RETURN_IF_ERROR(join_mixed(engine, &*prompt));
+  if (!prompt->is_array()) return {};
+  for (json& one : *prompt) FT_RETURN_IF_ERROR(join_mixed(engine, &one));
+  return {};
+}
+
+Status run_completion(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                      LlamaRequest request) {
+  ServeResult<PreparedText> prepared = prepare_text(context, &request.text);
+  if (!prepared.ok()) {
+    respond_error(*exchange, openai_error, prepared.error());
+    return {};
+  }
+  PromptTexts texts;
+  for (const Request& one : request.text.requests) {
+    std::string& text = texts.emplace_back(one.prompt);
+    if (text.empty()) {
+      FT_RETURN_IF_ERROR(context.engine.decode(one.prompt_token_ids, false, &text));
+    }
+  }
+  std::string id = answer_id("cmpl-", request.text.request_id, *exchange);
+  OpenAiLabel label = make_label(context, id, request.text);
+  const OpenAiRequest& text = request.text;
+  auto format = std::make_unique<LlamaFormat>(request, std::move(texts), std::move(label));
+  start_generation(context, exchange, text, std::move(prepared.value()), std::move(id),
+                   std::move(format));
+  return {};
+}
+
+Status read_extra(JsonFields& fields, InfillParts* parts) {
+  const json* extra = fields.raw("input_extra");
+  if (extra == nullptr) return {};
+  constexpr const char* kWanted = "a list of {\"filename\", \"text\"}";
+  if (!extra->is_array()) fields.wrong_type("input_extra", kWanted, *extra);
+  FT_RETURN_IF_ERROR(fields.status());
+  for (const json& file : *extra) {
+    const bool fits = file.is_object() && file.contains("text") && file["text"].is_string();
+    if (!fits) fields.wrong_type("input_extra", kWanted, file);
+    FT_RETURN_IF_ERROR(fields.status());
+    const json name = file.value("filename", json("tmp"));
+    parts->extra.emplace_back(name.is_string() ? name.get<std::string>() : "tmp",
+                              file["text"].get<std::string>());
+  }
+  return {};
+}
+
+Status read_infill(const Body& body, InfillParts* parts) {
+  JsonFields fields(body, "");
+  for (const char* name : {"input_prefix", "input_suffix"}) {
+    if (!fields.has(name)) fields.fail("'" + std::string(name) + "' is missing");
+  }
+  fields.read("input_prefix", &parts->prefix);
+  fields.read("input_suffix", &parts->suffix);
+  fields.read("prompt", &parts->prompt);
+  FT_RETURN_IF_ERROR(fields.status());
+  return read_extra(fields, parts);
+}
+
+// The form that /embedding has.
+class LlamaEmbeddingFormat final : public PooledFormat {
+ public:
+  LlamaEmbeddingFormat(OpenAiRequest request, OpenAiLabel label)
+      : PooledFormat(std::move(label)), request_(std::move(request)) {}
+
+  std::string whole(const std::vector<const OutputSum*>& sums) override {
+    json body = json::array();
+    for (const OutputSum* sum : sums) {
+      json value = embedding_value(request_, sum->choices().front().embedding);
+      json rows = json::array();
+      rows.push_back(std::move(value));
+      body.push_back({{"index", body.size()}, {"embedding", std::move(rows)}});
+    }
+    return json_text(body);
+  }
+
+ private:
+  const OpenAiRequest request_;
+};
+
+// llama.cpp's names as those of /v1/embeddings.
+Status rename_embedding_fields(Body* body) {
+  JsonFields fields(*body, "");
+  int norm = 2;
+  fields.read("embd_normalize", &norm);
+  FT_RETURN_IF_ERROR(fields.status());
+  if (norm != 2 && norm != -1) {
+    return invalid_argument("'embd_normalize' may be 2 (to length 1) or -1 (not at all) here");
+  }
+  body->erase("embd_normalize");
+  if (norm == -1) (*body)["normalize"] = false;
+  if (!body->contains("content")) return {};
+  if ((*body)["content"].is_null()) {
+    body->erase("content");
+    return {};
+  }
+  if (body->contains("input")) return invalid_argument("give 'content' or 'input', not both");
+  const json content = (*body)["content"];
+  body->erase("content");
+  (*body)["input"] = content;
+  return {};
+}
+
+}  // namespace
+
+Status handle_llama_completion(ServeContext& context,
+                               const std::shared_ptr<http::Exchange>& exchange, Body body) {
+  FT_RETURN_IF_ERROR(read_prompt(context.engine, &body));
+  FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(body, context.defaults));
+  return run_completion(context, exchange, std::move(request));
+}
+
+Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                     Body body) {
+  InfillParts parts;
+  FT_RETURN_IF_ERROR(read_infill(body, &parts));
+  FT_ASSIGN_OR_RETURN(const InfillTokens tokens, find_infill_tokens(context.engine));
+  FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, infill_prompt(context.engine, tokens, parts));
+  for (const char* name : {"input_prefix", "input_suffix", "input_extra"}) body.erase(name);
+  body["prompt"] = ids;
+  FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(body, context.defaults));
+  // The gap ends where the model would begin another file.
+  std::vector<int32_t>& stops = request.text.requests.front().sampling.stop_token_ids;
+  for (const std::optional<int32_t>& id : {tokens.repository, tokens.file}) {
+    if (id) stops.push_back(*id);
+  }
+  return run_completion(context, exchange, std::move(request));
+}
+
+Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                             const Body& body) {
+  OpenAiDefaults defaults = context.defaults;
+  defaults.refuse_unparsed_tools = false;
+  FT_ASSIGN_OR_RETURN(const OpenAiRequest request,
+                      parse_openai_request(OpenAiKind::kChat, body, defaults));
+  std::string prompt;
+  FT_RETURN_IF_ERROR(
+      context.engine.render_chat(request.messages_json, request.arguments_json, &prompt));
+  respond_json(*exchange, 200, {{"prompt", prompt}});
+  return {};
+}
+
+Status handle_llama_embedding(ServeContext& context,
+                              const std::shared_ptr<http::Exchange>& exchange, Body body) {
+  FT_RETURN_IF_ERROR(rename_embedding_fields(&body));
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
+                      parse_openai_request(OpenAiKind::kEmbedding, body, context.defaults));
+  return run_pooled(context, exchange, "embd-", request, [&](OpenAiLabel label) {
+    return std::make_unique<LlamaEmbeddingFormat>(request, std::move(label));
+  });
+}
+
+}  // namespace foretoken

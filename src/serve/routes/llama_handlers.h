@@ -1,0 +1,22 @@
+#pragma once
+#include "serve/flow/serve_context.h"
+
+namespace foretoken {
+
+// llama.cpp's own endpoints, in its form.
+
+// POST /completion.
+Status handle_llama_completion(ServeContext& context,
+                               const std::shared_ptr<http::Exchange>& exchange, Body body);
+// POST /infill: what stands between "input_prefix" and "input_suffix". Unsupported where the model
+// has no tokens for that.
+Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                     Body body);
+// POST /apply-template: the prompt that messages make.
+Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                             const Body& body);
+// POST /embedding: [{"index", "embedding": [[...]]}].
+Status handle_llama_embedding(ServeContext& context,
+                              const std::shared_ptr<http::Exchange>& exchange, Body body);
+
+}  // namespace foretoken

@@ -1,0 +1,67 @@
+#include "serve/routes/llama_props.h"
+
+#include <foretoken/version.h>
+
+#include "serve/llamacpp/llama_request.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json slot_json(const EngineInfo& info, int index, bool runs) {
+  return {{"id", index},
+          {"id_task", runs ? index : -1},
+          {"n_ctx", info.max_model_len},
+          {"speculative", !info.drafters.empty()},
+          {"is_processing", runs}};
+}
+
+json default_settings(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  json params = llama_settings(context.defaults.sampling, false);
+  // To the end of the context.
+  params["max_tokens"] = params["n_predict"] = -1;
+  json settings = slot_json(info, 0, false);
+  settings["params"] = std::move(params);
+  settings["prompt"] = "";
+  settings["next_token"] = {{"has_next_token", true},
+                            {"has_new_line", false},
+                            {"n_remain", -1},
+                            {"n_decoded", 0},
+                            {"stopping_word", ""}};
+  return settings;
+}
+
+}  // namespace
+
+json props_body(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  const ChatTemplateTraits* chat = context.engine.chat_template(false);
+  return {{"default_generation_settings", default_settings(context)},
+          {"total_slots", info.max_num_seqs},
+          {"model_alias", context.model_name()},
+          {"model_path", context.model_name()},
+          {"modalities", {{"vision", false}, {"audio", false}}},
+          {"endpoint_slots", true},
+          {"endpoint_props", false},
+          {"endpoint_metrics", true},
+          {"chat_template", chat == nullptr ? std::string() : chat->source},
+          {"chat_template_caps", json::object()},
+          {"bos_token", info.bos_token},
+          {"eos_token", info.eos_token},
+          {"build_info", std::string("foretoken ") + kVersion},
+          {"is_sleeping", false}};
+}
+
+json slots_body(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  const EngineStats stats = context.engine.stats();
+  json slots = json::array();
+  for (int i = 0; i < info.max_num_seqs; ++i) {
+    slots.push_back(slot_json(info, i, i < stats.num_running_requests));
+  }
+  return slots;
+}
+
+}  // namespace foretoken

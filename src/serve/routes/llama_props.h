@@ -1,0 +1,12 @@
+#pragma once
+#include "serve/flow/serve_context.h"
+
+namespace foretoken {
+
+// GET /props: what the server and its model are, under llama.cpp's names.
+nlohmann::ordered_json props_body(const ServeContext& context);
+
+// GET /slots: one entry for each sequence that may run at once; those that run come first.
+nlohmann::ordered_json slots_body(const ServeContext& context);
+
+}  // namespace foretoken

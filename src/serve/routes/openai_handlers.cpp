@@ -1,0 +1,54 @@
+#include "serve/routes/openai_handlers.h"
+
+#include "serve/openai/openai_format.h"
+
+namespace foretoken {
+namespace {
+
+const char* id_prefix(OpenAiKind kind) {
+  switch (kind) {
+    case OpenAiKind::kChat:
+      return "chatcmpl-";
+    case OpenAiKind::kCompletion:
+      return "cmpl-";
+    default:
+      return "embd-";
+  }
+}
+
+}  // namespace
+
+void start_generation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                      const OpenAiRequest& request, PreparedText prepared, std::string id,
+                      std::unique_ptr<AnswerFormat> format) {
+  context.warning_log.tell(request.warnings);
+  GenerationJob job;
+  job.headers = warning_headers(request.warnings);
+  job.exchange = exchange;
+  job.id = std::move(id);
+  job.requests = request.requests;
+  job.stream = request.stream;
+  job.stream_interval = request.stream_interval;
+  job.format = std::move(format);
+  job.ticket = std::move(prepared.ticket);
+  Generation::start(context.parts(), std::move(job));
+}
+
+Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                     OpenAiKind kind, const Body& body) {
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_openai_request(kind, body, context.defaults));
+  watch_tool_calls(context, "chat_completions", &request);
+  ServeResult<PreparedText> prepared = prepare_text(context, &request);
+  if (!prepared.ok()) {
+    respond_error(*exchange, openai_error, prepared.error());
+    return {};
+  }
+  std::string id = answer_id(id_prefix(kind), request.request_id, *exchange);
+  OpenAiLabel label = make_label(context, id, request);
+  auto format = std::make_unique<OpenAiFormat>(request, std::move(prepared.value().prompts), label);
+  start_generation(context, exchange, request, std::move(prepared.value()), std::move(id),
+                   std::move(format));
+  return {};
+}
+
+}  // namespace foretoken

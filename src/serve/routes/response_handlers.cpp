@@ -1,0 +1,77 @@
+#include "serve/routes/response_handlers.h"
+
+#include "serve/responses/responses_format.h"
+#include "serve/routes/openai_handlers.h"
+
+namespace foretoken {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+Status no_response(const std::string& id) {
+  return not_found("there is no response '" + id + "' here, or it was forgotten");
+}
+
+void abort_all(const ServeContext& context, const std::string& id) {
+  for (const auto& generation : context.generations.find(id)) generation->abort();
+}
+
+}  // namespace
+
+Status handle_responses(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                        const Body& body) {
+  FT_ASSIGN_OR_RETURN(ResponsesRequest request,
+                      parse_responses_request(body, context.defaults, context.responses));
+  watch_tool_calls(context, "responses", &request.chat);
+  ServeResult<PreparedText> prepared = prepare_text(context, &request.chat);
+  if (!prepared.ok()) {
+    respond_error(*exchange, openai_error, prepared.error());
+    return {};
+  }
+  std::string id = answer_id("resp_", request.chat.request_id, *exchange);
+  const OpenAiRequest chat = request.chat;
+  const bool background = request.background;
+  const json messages = request.messages;
+  const std::string model = chat.model.empty() ? context.model_name() : chat.model;
+  auto format = std::make_unique<ResponsesFormat>(std::move(request), id, model, unix_seconds(),
+                                                  context.responses);
+  const json queued = background ? format->unfinished("queued") : json();
+  if (background) context.responses.put(id, {queued, messages, true});
+  start_generation(context, background ? nullptr : exchange, chat, std::move(prepared.value()),
+                   std::move(id), std::move(format));
+  // Only now: whoever knows the id can cancel what has begun.
+  if (background) respond_json(*exchange, 200, queued);
+  return {};
+}
+
+Result<json> find_response(const ServeContext& context, const std::string& id) {
+  std::optional<StoredResponse> found = context.responses.find(id);
+  if (!found) return no_response(id);
+  if (!found->running || found->response["status"] != "queued") return found->response;
+  for (const auto& generation : context.generations.find(id)) {
+    if (generation->has_output()) found->response["status"] = "in_progress";
+  }
+  return found->response;
+}
+
+Result<json> cancel_response(ServeContext& context, const std::string& id) {
+  FT_ASSIGN_OR_RETURN(json response, find_response(context, id));
+  if (response.value("background", json()) != true) {
+    return invalid_argument("the response '" + id +
+                            "' does not run in the background; close its connection instead");
+  }
+  if (!context.responses.cancel(id)) return response;  // it has ended
+  abort_all(context, id);
+  response["status"] = "cancelled";
+  return response;
+}
+
+Result<json> delete_response(ServeContext& context, const std::string& id) {
+  const std::optional<StoredResponse> found = context.responses.find(id);
+  if (!found || !context.responses.erase(id)) return no_response(id);
+  if (found->running) abort_all(context, id);
+  return json{{"id", id}, {"object", "response"}, {"deleted", true}};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,66 @@
+#include "serve/routes/service.h"
+
+#include "base/json_log.h"
+#include "serve/routes/api_routes.h"
+#include "serve/routes/page_routes.h"
+
+namespace foretoken {
+namespace {
+
+void log_request(const Request& request) {
+  log_event("request", {{"id", request.request_id},
+                        {"prompt_tokens", request.prompt_token_ids.size()},
+                        {"n", request.sampling.n},
+                        {"max_tokens", request.sampling.max_tokens},
+                        {"temperature", request.sampling.temperature}});
+}
+
+// Tells `metrics` what the handlers know.
+ServeObserver observe(ServeMetrics& metrics, bool log_requests) {
+  ServeObserver observer;
+  observer.on_submit = [&metrics, log_requests](const Request& request) {
+    if (log_requests) log_request(request);
+    metrics.add_request(request);
+  };
+  observer.on_refused = [&metrics](const std::string& id) { metrics.drop_request(id); };
+  observer.on_rejected = [&metrics](const std::string& reason) { metrics.count_rejection(reason); };
+  observer.on_output = [&metrics](const RequestOutput& output) { metrics.add_output(output); };
+  observer.on_tool_parse = [&metrics](const ToolParse& parse) { metrics.count_tool_parse(parse); };
+  return observer;
+}
+
+ServeConfig with_observer(ServeConfig config, ServeObserver observer) {
+  config.observer = std::move(observer);
+  return config;
+}
+
+}  // namespace
+
+Service::Service(Engine& engine, ServeConfig config, bool log_requests)
+    : metrics_(config.model_names.front(), engine.info()),
+      context_(engine, with_observer(std::move(config), observe(metrics_, log_requests))) {}
+
+std::vector<http::Route> Service::routes() {
+  std::vector<http::Route> routes = api_routes(context_);
+  for (http::Route& route : other_routes(routes)) routes.push_back(std::move(route));
+  for (http::Route& route : page_routes()) routes.push_back(std::move(route));
+  routes.push_back(metrics_route());
+  return routes;
+}
+
+void Service::abort_all() {
+  for (const auto& generation : context_.generations.all()) generation->abort();
+}
+
+http::Route Service::metrics_route() {
+  http::Route route;
+  route.method = "GET";
+  route.pattern = "/metrics";
+  route.needs_key = false;
+  route.handler = [this](const std::shared_ptr<http::Exchange>& exchange) {
+    exchange->respond(200, ServeMetrics::content_type(), metrics_.text(context_.engine.stats()));
+  };
+  return route;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,42 @@
+#pragma once
+#include <foretoken/engine.h>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "http/message/exchange.h"
+#include "serve/flow/serve_context.h"
+#include "serve/metrics/metrics.h"
+
+namespace foretoken {
+
+// All that `foretoken serve` is behind its sockets: an engine with its context, metrics and routes.
+// Programs and tests put a server together here and nowhere else.
+class Service {
+ public:
+  // `log_requests`: a line of the log for each request that the engine gets. The engine lives until
+  // `stop` has returned and ends before the service, whose context its last outputs still find.
+  Service(Engine& engine, ServeConfig config, bool log_requests);
+
+  // Of the APIs, the page and the metrics. They call into the service, on threads of their own.
+  std::vector<http::Route> routes();
+
+  // No new requests; those that run go on.
+  void drain() { context_.gate.drain(); }
+  // Ends what runs, each with what it has.
+  void abort_all();
+  // The engine is not called any more. Whoever calls the routes has stopped before.
+  void stop() { context_.pool.stop(); }
+
+  ServeContext& context() { return context_; }
+  const ServeContext& context() const { return context_; }
+
+ private:
+  http::Route metrics_route();
+
+  ServeMetrics metrics_;
+  ServeContext context_;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,68 @@
+#include "chat/calls/reasoning_scan.h"
+
+#include "chat/chat_cases.h"
+
+namespace foretoken {
+namespace {
+
+TEST(ReasoningScan, AlwaysReasoning) {
+  check_cases(options_of("", "deepseek_r1"),
+              {
+                  {"without an opening marker", "hm</think>\n\nSo.", {"hm", "\n\nSo.", {}}},
+                  {"with one", "\n<think>\nhm</think>So.", {"\nhm", "So.", {}}},
+                  {"never closed", "hm < </thin", {"hm < </thin", "", {}}},
+                  {"closed at once", "</think>So.", {"", "So.", {}}},
+                  {"markers in the content stay",
+                   "a</think><think>b</think>",
+                   {"a", "<think>b</think>", {}}},
+              });
+}
+
+TEST(ReasoningScan, OnlyBehindAMarker) {
+  check_cases(options_of("", "qwen3"),
+              {
+                  {"none", "So < it.", {"", "So < it.", {}}},
+                  {"white space", " \n", {"", " \n", {}}},
+                  {"some", "<think>hm</think>So.", {"hm", "So.", {}}},
+                  {"a marker too late", "a <think>b</think>", {"", "a <think>b</think>", {}}},
+                  {"half a marker", "<thi", {"", "<thi", {}}},
+              });
+  ChatParserOptions inside = options_of("", "qwen3");
+  inside.starts_in_reasoning = true;
+  check_cases(inside, {{"the prompt opened it", "hm</think>So.", {"hm", "So.", {}}},
+                       {"and the model again", "<think>hm</think>So.", {"hm", "So.", {}}}});
+}
+
+TEST(ReasoningScan, MistralMayThinkAnywhere) {
+  check_cases(options_of("mistral", "mistral"),
+              {{"twice, then a call",
+                "A[THINK]b[/THINK]C[THINK]d[/THINK][TOOL_CALLS]now{}",
+                {"bd", "AC", {{"now", "{}"}}}}});
+}
+
+TEST(ReasoningScan, Granite) {
+  check_cases(options_of("", "granite"),
+              {{"sentences as markers",
+                "Here's my thought process: hm. Here is my response: So.",
+                {" hm. ", " So.", {}}},
+               {"none", "Here is my dog.", {"", "Here is my dog.", {}}}});
+}
+
+TEST(ReasoningScan, WhatElseFormatsHave) {
+  ChatParserOptions options;
+  options.reasoning_parser = "ernie45";
+  EXPECT_EQ(parse_all_ways(options, "<think>a</think>\n<response>\nb</response>"),
+            (ChatSum{"a", "\n\nb", {}}));
+  options.reasoning_parser = "minimax_m2_append_think";
+  EXPECT_EQ(parse_all_ways(options, "a</think>b"), (ChatSum{"", "<think>a</think>b", {}}));
+  options.reasoning_parser = "gemma4";
+  EXPECT_EQ(parse_all_ways(options, "<|channel>thought\na<channel|>b"), (ChatSum{"a", "b", {}}));
+  EXPECT_EQ(parse_all_ways(options_of("kimi_k2", "kimi_k2"),
+                           "<think>a<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0"
+                           "<|tool_call_argument_begin|>{}<|tool_call_end|>"
+                           "<|tool_calls_section_end|>"),
+            (ChatSum{"a", "", {{"now", "{}"}}}));
+}
+
+}  // namespace
+}  // namespace foretoken

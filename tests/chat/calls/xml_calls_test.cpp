@@ -1,0 +1,128 @@
+#include "chat/calls/xml_calls.h"
+
+#include "chat/chat_cases.h"
+
+namespace foretoken {
+namespace {
+
+TEST(XmlCalls, Qwen3Coder) {
+  check_cases(
+      options_of("qwen3_coder"),
+      {
+          {"one call",
+           "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n"
+           "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
+           {"", "", {{"get_weather", R"({"city": "Paris", "days": 3})"}}}},
+          {"several lines, quotes and markup within a text",
+           "<function=get_weather><parameter=city>\n<b>\"a\"\n\nb\\</b>\n\n</parameter></function>",
+           {"", "", {{"get_weather", R"({"city": "<b>\"a\"\n\nb\\</b>\n"})"}}}},
+          {"kinds of values",
+           "<tool_call><function=get_weather><parameter=exact>True</parameter>"
+           "<parameter=where>{'a': [1]}</parameter><parameter=units>null</parameter>"
+           "<parameter=more>5</parameter><parameter=days>many</parameter></function></tool_call>",
+           {"",
+            "",
+            {{"get_weather", R"({"exact": true, "where": {"a":[1]}, "units": null, "more": "5", )"
+                             R"("days": "many"})"}}}},
+          {"no parameters, twice, text around",
+           "So.\n<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n"
+           "<function=now></function></tool_call> Done.",
+           {"", "So.\n Done.", {{"now", "{}"}, {"now", "{}"}}}},
+          {"an empty text",
+           "<function=get_weather><parameter=city></parameter></function>",
+           {"", "", {{"get_weather", R"({"city": ""})"}}}},
+          {"an unknown function's values are texts",
+           "<function=f><parameter=a>1</parameter></function>",
+           {"", "", {{"f", R"({"a": "1"})"}}}},
+          {"no call", "<tool_call>hello <function", {"", "hello <function", {}}},
+          {"broken within", "<function=now>oops</function>", {"", "", {{"now", "{}"}}}},
+          {"cut off",
+           "<function=get_weather><parameter=city>\nPar",
+           {"", "", {{"get_weather", "{\"city\": \"Par\"}"}}}},
+          {"the end of a value is missing",
+           "<tool_call>\n<function=f>\n<parameter=a>\nls\n</function>\n</tool_call>",
+           {"", "", {{"f", R"({"a": "ls"})"}}}},
+          {"the ends of value and call are missing",
+           "<tool_call>\n<function=f>\n<parameter=a>\nls\n</tool_call>\n<tool_call>\n<function=f>\n"
+           "<parameter=a>\nid\n</tool_call>",
+           {"", "", {{"f", R"({"a": "ls"})"}, {"f", R"({"a": "id"})"}}}},
+          {"the end of a value is missing before the next one",
+           "<function=f>\n<parameter=a>\n1\n<parameter=b>\n2\n</parameter>\n</function>",
+           {"", "", {{"f", R"({"a": "1", "b": "2"})"}}}},
+          {"the ends of the call are missing",
+           "<tool_call>\n<function=now>\n<tool_call>\n<function=now>\n</function>",
+           {"", "", {{"now", "{}"}, {"now", "{}"}}}},
+          {"ends within a value that ends itself",
+           "<tool_call><function=f><parameter=a></function> and </tool_call> "
+           "x</parameter></function>"
+           "</tool_call>",
+           {"", "", {{"f", R"({"a": "</function> and </tool_call> x"})"}}}},
+          {"a wrong element",
+           "<tool_call><function=f><paramter=a>x</parameter></function></tool_call> So.",
+           {"", " So.", {{"f", "{}"}}}},
+          {"half a number is none",
+           "<function=get_weather><parameter=city>x</parameter><parameter=exact>tr",
+           {"", "", {{"get_weather", R"({"city": "x"})"}}}},
+      });
+}
+
+TEST(XmlCalls, Glm) {
+  check_cases(
+      options_of("glm45"),
+      {
+          {"one call, GLM-4.5",
+           "So.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n"
+           "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>",
+           {"", "So.\n", {{"get_weather", R"({"city": "Paris", "days": 3})"}}}},
+          {"two calls, GLM-4.7, undeclared values",
+           "<tool_call>now</tool_call><tool_call>f<arg_key>a</arg_key><arg_value>[1, \"x\"]"
+           "</arg_value><arg_key>b</arg_key><arg_value>some text</arg_value></tool_call>",
+           {"", "", {{"now", "{}"}, {"f", R"({"a": [1,"x"], "b": "some text"})"}}}},
+          {"the end of a value is missing",
+           "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>ls</tool_call>",
+           {"", "", {{"f", R"({"a": "ls"})"}}}},
+          {"cut off", "<tool_call>get_wea", {"", "get_wea", {}}},
+      });
+}
+
+TEST(XmlCalls, InvokeElements) {
+  check_cases(options_of("minimax_m2"),
+              {{"two calls in a section",
+                "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Paris"
+                "</parameter>\n<parameter name=\"days\">2</parameter>\n</invoke>\n"
+                "<invoke name=\"now\">\n</invoke>\n</minimax:tool_call>",
+                {"", "", {{"get_weather", R"({"city": "Paris", "days": 2})"}, {"now", "{}"}}}}});
+  check_cases(
+      options_of("deepseek_v32"),
+      {{"values say what they are",
+        "Hm.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter "
+        "name=\"a\" "
+        "string=\"true\">5</｜DSML｜parameter>\n<｜DSML｜parameter name=\"b\" string=\"false\">[5]"
+        "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        {"", "Hm.\n\n", {{"f", R"({"a": "5", "b": [5]})"}}}},
+       {"V4's section",
+        "<｜DSML｜tool_calls><｜DSML｜invoke name=\"now\"></｜DSML｜invoke></｜DSML｜tool_calls>",
+        {"", "", {{"now", "{}"}}}}});
+  check_cases(options_of("step3"),
+              {{"fillers",
+                "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
+                "name=\"f\"><steptml:parameter name=\"a\">x</steptml:parameter></steptml:invoke>"
+                "<｜tool_call_end｜><｜tool_calls_end｜>",
+                {"", "", {{"f", R"({"a": "x"})"}}}}});
+}
+
+TEST(XmlCalls, TypedValues) {
+  using json = nlohmann::ordered_json;
+  EXPECT_EQ(typed_value("5", nullptr), "\"5\"");
+  EXPECT_EQ(typed_value("5", json::parse(R"({"type": "string"})")), "\"5\"");
+  EXPECT_EQ(typed_value("5", json::parse(R"({"type": "number"})")), "5");
+  EXPECT_EQ(typed_value("5", json::parse(R"({"anyOf": [{"type": "string"}, {"type": "null"}]})")),
+            "\"5\"");
+  EXPECT_EQ(typed_value("None", json::parse(R"({"type": ["integer", "null"]})")), "null");
+  EXPECT_EQ(typed_value("2", json::parse(R"({"enum": [1, 2]})")), "2");
+  EXPECT_EQ(typed_value("a\"b", json::parse(R"({"enum": ["a\"b"]})")), "\"a\\\"b\"");
+  EXPECT_EQ(typed_value("[1, \"x\"]", json::parse(R"({"type": "array"})")), "[1,\"x\"]");
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,83 @@
+#include "engine/parallel/process_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+#include <thread>
+
+#include "engine/dialled_engine.h"
+#include "group/address.h"
+
+namespace foretoken {
+namespace {
+
+// Threads that believe themselves to be processes of torchrun; tests/e2e/ranks_suite.py has real
+// ones.
+class ProcessRanks : public DialledEngine {
+ protected:
+  static group::Environment place(int rank, int size, int port) {
+    std::map<std::string, std::string> variables = {{"RANK", std::to_string(rank)},
+                                                    {"WORLD_SIZE", std::to_string(size)},
+                                                    {"MASTER_ADDR", "127.0.0.1"},
+                                                    {"MASTER_PORT", std::to_string(port)}};
+    return [variables](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    };
+  }
+  static int free_port() { return group::port_of(group::listen_tcp("127.0.0.1", 0).value()); }
+  void TearDown() override {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+  }
+};
+
+TEST_F(ProcessRanks, GenerateTheSameAsOneRank) {
+  if (engine_test_device() != "cpu")
+    GTEST_SKIP() << "rank 1 wants a second GPU: tests/e2e/gpu_ranks_suite.py";
+  EngineConfig two = config(3);
+  two.parallel.tensor_parallel_size = 2;
+  const int port = free_port();
+  std::thread other([&] {
+    const Status ran = run_process_rank(two, place(1, 2, port));
+    EXPECT_TRUE(ran.ok()) << ran.message();
+  });
+  {
+    auto engine = make_process_engine(two, place(0, 2, port), nullptr);
+    ASSERT_TRUE(engine.ok()) << engine.status().message();
+    EXPECT_EQ(engine.value()->info().ranks_per_engine, 2);
+    const auto outputs = engine.value()->generate({request(0, 20, 12), request(7, 30, 12)});
+    ASSERT_EQ(outputs.size(), 2u);
+    EXPECT_EQ(outputs[0].token_ids, expected(0, 20, 12));
+    EXPECT_EQ(outputs[1].token_ids, expected(7, 30, 12));
+  }
+  other.join();
+}
+
+TEST_F(ProcessRanks, ARankOfAnotherConfigurationEndsBoth) {
+  EngineConfig two = config(0);
+  two.parallel.tensor_parallel_size = 2;
+  const int port = free_port();
+  const std::string difference = "has --max-num-seqs";
+  std::thread other([&] {
+    EngineConfig changed = two;
+    changed.max_num_seqs = 3;
+    EXPECT_NE(run_process_rank(changed, place(1, 2, port)).message().find(difference),
+              std::string::npos);
+  });
+  const auto engine = make_process_engine(two, place(0, 2, port), nullptr);
+  EXPECT_NE(engine.status().message().find(difference), std::string::npos);
+  other.join();
+}
+
+TEST_F(ProcessRanks, AProcessKnowsItsRank) {
+  ParallelConfig parallel;
+  parallel.tensor_parallel_size = 2;
+  EXPECT_EQ(process_rank(parallel, place(1, 2, 1)).value(), 1);
+  EXPECT_FALSE(process_rank(parallel, place(1, 3, 1)).ok());
+  EXPECT_EQ(process_rank(parallel, [](const char*) -> const char* { return nullptr; }).value(), 0);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,26 @@
+#include "engine/start/device_limits.h"
+
+#include "support/test_device.h"
+
+namespace foretoken {
+namespace {
+
+class DeviceLimitsTest : public DeviceTest {};
+
+TEST_F(DeviceLimitsTest, AreWhatAMachineCanHave) {
+  const Result<DeviceLimits> limits = find_device_limits(device(), queue());
+  ASSERT_TRUE(limits.ok()) << limits.status().message();
+  EXPECT_GT(limits.value().bytes_per_second, 1e7);
+  EXPECT_LT(limits.value().bytes_per_second, 1e14);
+  EXPECT_GT(limits.value().flops_per_second, 1e7);
+  EXPECT_LT(limits.value().flops_per_second, 1e17);
+}
+
+TEST(DeviceLimits, TheLargerTimeCounts) {
+  const DeviceLimits limits{100, 1000};
+  EXPECT_DOUBLE_EQ(limits.seconds(200, 1000), 2);
+  EXPECT_DOUBLE_EQ(limits.seconds(100, 5000), 5);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,38 @@
+#include "engine/start/kv_format.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+TEST(KvFormat, NamesThatMeanSomething) {
+  for (const char* name : {"auto", "bfloat16"}) {
+    for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
+      EXPECT_EQ(choose_kv_format(name, device, DType::kBF16).value(), KvFormat::kPlain) << name;
+    }
+  }
+  EXPECT_EQ(choose_kv_format("float32", DeviceType::kCpu, DType::kF32).value(), KvFormat::kPlain);
+  for (const char* name : {"int8", "int8_per_token_head"}) {
+    EXPECT_EQ(choose_kv_format(name, DeviceType::kCpu, DType::kF32).value(), KvFormat::kInt8);
+  }
+}
+
+TEST(KvFormat, OthersSayWhatToUse) {
+  const auto message = [](const char* name, DeviceType device) {
+    const Result<KvFormat> format = choose_kv_format(name, device, DType::kF32);
+    return format.ok() ? std::string() : format.status().message();
+  };
+  EXPECT_EQ(message("int8", DeviceType::kCuda),
+            "--kv-cache-dtype int8 is built for the CPU only; use auto");
+  EXPECT_EQ(message("fp8_e4m3", DeviceType::kCpu),
+            "--kv-cache-dtype fp8_e4m3 is not built; use auto or int8");
+  EXPECT_EQ(message("fp8", DeviceType::kCuda), "--kv-cache-dtype fp8 is not built; use auto");
+  EXPECT_EQ(message("bfloat16", DeviceType::kCpu),
+            "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto or int8, or give "
+            "--dtype bfloat16");
+  EXPECT_EQ(message("int9", DeviceType::kCpu),
+            "--kv-cache-dtype 'int9' is unknown; use auto or int8");
+}
+
+}  // namespace
+}  // namespace foretoken

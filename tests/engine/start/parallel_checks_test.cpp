@@ -1,0 +1,88 @@
+#include "engine/start/parallel_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace foretoken {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+group::Environment environment(const Variables& variables) {
+  return [variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+const Variables kMpirun = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
+
+void expect_error(const EngineConfig& config, const std::string& part,
+                  const Variables& variables = {}) {
+  const Status status = check_parallel(config, environment(variables));
+  EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_FALSE(status.ok());
+}
+
+TEST(ParallelChecks, NamesWhatCannotBe) {
+  EngineConfig config;
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  config.parallel.tensor_parallel_size = 0;
+  expect_error(config, "--tensor-parallel-size");
+  config.parallel.tensor_parallel_size = 2;
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  config.parallel.distributed_executor_backend = "ray";
+  expect_error(config, "--distributed-executor-backend is 'ray'; use uni or mp");
+  config.parallel.distributed_executor_backend = "uni";
+  config.parallel.communicator = "carrier pigeon";
+  expect_error(config, "--communicator");
+  config.parallel.communicator = "";
+  config.parallel.nnodes = 2;
+  expect_error(config, "uni keeps all ranks in one process");
+  config.parallel.node_rank = 2;
+  expect_error(config, "--node-rank 2 is not one of --nnodes 2");
+  config.parallel = {};
+  config.parallel.master_port = 70000;
+  expect_error(config, "--master-port 70000");
+}
+
+TEST(ParallelChecks, DataParallelEnginesAreOnOneHostInOneProcess) {
+  EngineConfig config;
+  config.parallel.data_parallel_size = 2;
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  expect_error(config, "under mpirun", kMpirun);
+  EXPECT_TRUE(check_parallel(config, environment({{"FORETOKEN_RANK", "1"}})).ok());
+  config.parallel.nnodes = 2;
+  expect_error(config, "put a balancer before them");
+}
+
+TEST(ParallelChecks, RanksOnGpusAreThreadsOrProcessesWithoutMpi) {
+  EngineConfig config;
+  config.device = "cuda";
+  config.parallel.tensor_parallel_size = 2;
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  config.parallel.distributed_executor_backend = "mp";
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  config.parallel.communicator = "mpi";
+  expect_error(config, "--communicator mpi");
+}
+
+TEST(ParallelChecks, RanksAreProcessesWhereTheyHaveTo) {
+  ParallelConfig parallel;
+  parallel.tensor_parallel_size = 2;
+  EXPECT_FALSE(ranks_are_processes(parallel, environment({})));
+  EXPECT_TRUE(ranks_are_processes(parallel, environment(kMpirun)));
+  EXPECT_TRUE(ranks_are_processes(parallel, environment({{"FORETOKEN_RANK", "1"}})));
+  EXPECT_FALSE(ranks_are_processes(parallel, environment({{"LWS_GROUP_SIZE", "1"}})));
+  EXPECT_TRUE(ranks_are_processes(parallel, environment({{"LWS_GROUP_SIZE", "2"}})));
+  parallel.distributed_executor_backend = "mp";
+  EXPECT_TRUE(ranks_are_processes(parallel, environment({})));
+  parallel.tensor_parallel_size = 1;
+  EXPECT_FALSE(ranks_are_processes(parallel, environment({})));
+  EXPECT_EQ(layout_of_engine(parallel).num_ranks(), 1);
+  EXPECT_EQ(process_environment("FORETOKEN_NO_SUCH_VARIABLE"), nullptr);
+}
+
+}  // namespace
+}  // namespace foretoken

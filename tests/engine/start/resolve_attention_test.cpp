@@ -1,0 +1,95 @@
+#include "engine/start/resolve_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/claimed_device.h"
+
+namespace foretoken {
+namespace {
+
+const test::ClaimedDevice kCpu(DeviceType::kCpu, false);
+const test::ClaimedDevice kGpu(DeviceType::kCuda, false);
+const test::ClaimedDevice kHopper(DeviceType::kCuda, true);
+
+ModelConfig llama() {
+  ModelConfig model;
+  model.dtype = DType::kBF16;
+  model.head_dim = 128;
+  model.layers.resize(2);
+  return model;
+}
+
+EngineConfig config_of(const char* backend, const char* invariance) {
+  EngineConfig config;
+  config.attention_backend = backend;
+  config.batch_invariant = invariance;
+  config.max_model_len = 4096;
+  return config;
+}
+
+// "backend, invariance" that a configuration ends with, or what is said against it.
+std::string resolved(EngineConfig config, const Device& device,
+                     const ModelConfig& model = llama()) {
+  const Status status = resolve_attention(config, device, model);
+  return status.ok() ? config.attention_backend + ", " + config.batch_invariant : status.message();
+}
+
+void expect_says(const std::string& message, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+TEST(ResolveAttention, IsInvariantUnlessAskedOtherwise) {
+  for (const Device* device : {&kCpu, &kGpu, &kHopper}) {
+    for (const char* backend : {"", "auto", "portable"}) {
+      EXPECT_EQ(resolved(config_of(backend, "auto"), *device), "portable, on");
+      EXPECT_EQ(resolved(config_of(backend, "on"), *device), "portable, on");
+    }
+    EXPECT_EQ(resolved(config_of("TRITON_ATTN", "off"), *device), "portable, on");
+  }
+}
+
+TEST(ResolveAttention, OffTakesTheLibraryWhereTheDeviceHasIt) {
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper), "flashinfer, off");
+  EXPECT_EQ(resolved(config_of("auto", "off"), kHopper), "flashinfer, off");
+  EXPECT_EQ(resolved(config_of("", "off"), kGpu), "portable, on");
+  EXPECT_EQ(resolved(config_of("", "off"), kCpu), "portable, on");
+}
+
+TEST(ResolveAttention, ANameDecidesTheInvariance) {
+  EXPECT_EQ(resolved(config_of("FLASHINFER", "auto"), kHopper), "flashinfer, off");
+  EXPECT_EQ(resolved(config_of("flashinfer", "off"), kHopper), "flashinfer, off");
+  expect_says(resolved(config_of("flashinfer", "on"), kHopper),
+              {"--attention-backend flashinfer", "--batch-invariant off", "portable"});
+  expect_says(resolved(config_of("flashinfer", "off"), kGpu), {"needs", "./quickstart --cuda"});
+  expect_says(resolved(config_of("flashinfer", "auto"), kCpu), {"does not exist on cpu"});
+  expect_says(resolved(config_of("", "perhaps"), kCpu), {"--batch-invariant 'perhaps'", "off"});
+}
+
+TEST(ResolveAttention, OffStaysOnForModelsThatTheLibraryDoesNotTake) {
+  ModelConfig model = llama();
+  model.head_dim = 80;
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "portable, on");
+  expect_says(resolved(config_of("flashinfer", "off"), kHopper, model),
+              {"bfloat16", "64 or 128", "--attention-backend portable"});
+  model = llama();
+  model.attention_softcap = 50;
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "portable, on");
+}
+
+TEST(ResolveAttention, AWindowCountsWhereSequencesOutgrowIt) {
+  ModelConfig model = llama();
+  for (LayerConfig& layer : model.layers) layer.window = 1024;
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "portable, on");
+  for (LayerConfig& layer : model.layers) layer.window = 4096;
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "flashinfer, off");
+  model.layers[0].window = 0;
+  model.layers[1].window = 1024;
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "flashinfer, off");
+}
+
+}  // namespace
+}  // namespace foretoken

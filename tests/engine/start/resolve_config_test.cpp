@@ -1,0 +1,107 @@
+#include "engine/start/resolve_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "kernels/devices/open_device.h"
+
+namespace foretoken {
+namespace {
+
+class ResolveConfig : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto device = open_device(DeviceType::kCpu, 0, 1);
+    ASSERT_TRUE(device.ok());
+    device_ = std::move(device).value();
+    model_.max_position_embeddings = 4096;
+    model_.max_context = 4096;
+  }
+
+  Status status_of(const std::function<void(EngineConfig&)>& change) const {
+    EngineConfig config;
+    change(config);
+    return resolve_config(config, *device_, model_).status();
+  }
+  void expect_refused(const std::function<void(EngineConfig&)>& change, const char* part) const {
+    const Status status = status_of(change);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << part;
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+
+  std::unique_ptr<Device> device_;
+  ModelConfig model_;
+};
+
+TEST_F(ResolveConfig, FillsInWhatIsAutomatic) {
+  const auto resolved = resolve_config({}, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_model_len, 4096);
+  EXPECT_EQ(resolved.value().max_num_seqs, 64);
+  EXPECT_EQ(resolved.value().max_num_batched_tokens, 512);
+  EXPECT_EQ(resolved.value().long_prefill_token_threshold, -1);
+  EXPECT_EQ(resolved.value().batch_invariant, "on");
+}
+
+TEST_F(ResolveConfig, KeepsWhatIsGiven) {
+  EngineConfig config;
+  config.max_model_len = 100;
+  config.max_num_seqs = 3;
+  config.max_num_batched_tokens = 7;
+  config.block_size = 32;
+  const auto resolved = resolve_config(config, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_model_len, 100);
+  EXPECT_EQ(resolved.value().max_num_seqs, 3);
+  EXPECT_EQ(resolved.value().max_num_batched_tokens, 7);
+  EXPECT_EQ(resolved.value().block_size, 32);
+}
+
+TEST_F(ResolveConfig, TheThresholdOfLongPromptsStaysAsGiven) {
+  EngineConfig config;
+  config.long_prefill_token_threshold = 0;
+  EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 0);
+  config.long_prefill_token_threshold = 100;
+  EXPECT_EQ(resolve_config(config, *device_, model_).value().long_prefill_token_threshold, 100);
+  config.long_prefill_token_threshold = -2;
+  EXPECT_FALSE(resolve_config(config, *device_, model_).ok());
+}
+
+TEST_F(ResolveConfig, AnAutomaticLengthWaitsForTheModel) {
+  EngineConfig config;
+  config.max_model_len = -1;
+  const auto resolved = resolve_config(config, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_model_len, -1);
+}
+
+TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
+  expect_refused([](EngineConfig& c) { c.max_model_len = 4097; }, "--max-model-len 4097");
+  expect_refused([](EngineConfig& c) { c.max_model_len = -2; }, "--max-model-len");
+  expect_refused([](EngineConfig& c) { c.max_num_seqs = 1025; }, "--max-num-seqs");
+  expect_refused([](EngineConfig& c) { c.max_num_batched_tokens = -4; }, "--max-num-batched");
+  expect_refused([](EngineConfig& c) { c.steps_in_flight = 0; }, "--steps-in-flight");
+  expect_refused([](EngineConfig& c) { c.max_logprobs = -2; }, "--max-logprobs -2");
+  expect_refused([](EngineConfig& c) { c.max_logprobs = 1025; }, "--max-logprobs 1025");
+  expect_refused([](EngineConfig& c) { c.max_processor_rows = -1; }, "--max-processor-rows");
+  expect_refused([](EngineConfig& c) { c.scheduling_policy = "lifo"; }, "fcfs or priority");
+  expect_refused([](EngineConfig& c) { c.steps_in_flight = 4; }, "use 1 to 3");
+  expect_refused([](EngineConfig& c) { c.block_size = 24; }, "--block-size 24");
+  expect_refused([](EngineConfig& c) { c.gpu_memory_utilization = 0; }, "--gpu-memory");
+  expect_refused([](EngineConfig& c) { c.batch_invariant = "maybe"; }, "--batch-invariant");
+}
+
+TEST_F(ResolveConfig, OpensOnlyKnownDevices) {
+  EngineConfig config;
+  EXPECT_TRUE(open_configured_device(config).ok());
+  config.device = "tpu";
+  const auto device = open_configured_device(config);
+  EXPECT_EQ(device.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(device.status().message().find("use cpu or cuda"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

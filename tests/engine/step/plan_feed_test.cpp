@@ -1,0 +1,104 @@
+#include "engine/step/plan_feed.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "group/local_link.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken {
+namespace {
+
+constexpr PlanLimits kLimits{4, 32, 8, 16};
+
+// A ring entry with a few of everything.
+struct Entry {
+  Entry() : bytes(static_cast<size_t>(plan_bytes(kLimits)) + 16) {
+    view = plan_view(bytes.data(), kLimits);
+    *view.header = {.step = 9,
+                    .num_spans = 2,
+                    .num_inits = 1,
+                    .num_block_updates = 3,
+                    .num_tokens = 5,
+                    .num_words = 4};
+    for (int i = 0; i < 2; ++i) view.spans[i].slot = 10 + i;
+    view.inits[0].len = 77;
+    for (int i = 0; i < 3; ++i) view.block_updates[i].block = 20 + i;
+    for (int i = 0; i < 5; ++i) view.tokens[i] = 30 + i;
+    for (int i = 0; i < 4; ++i) view.words[i] = static_cast<uint32_t>(40 + i);
+  }
+  std::vector<char> bytes;
+  PlanView view;
+};
+
+TEST(PlanFeed, TheLiveParts) {
+  const Entry entry;
+  const size_t size = live_plan_bytes(*entry.view.header);
+  EXPECT_LT(size, most_plan_bytes(kLimits));
+  std::vector<std::byte> packed(size);
+  pack_plan(entry.view, packed);
+  std::vector<char> other(entry.bytes.size());
+  const PlanView view = plan_view(other.data(), kLimits);
+  ASSERT_TRUE(unpack_plan(*entry.view.header, packed, kLimits, view).ok());
+  EXPECT_EQ(view.header->step, 9u);
+  EXPECT_EQ(view.spans[1].slot, 11);
+  EXPECT_EQ(view.inits[0].len, 77);
+  EXPECT_EQ(view.block_updates[2].block, 22);
+  EXPECT_EQ(view.tokens[4], 34);
+  EXPECT_EQ(view.words[3], 43u);
+}
+
+TEST(PlanFeed, APlanBeyondTheLimitsIsAnError) {
+  const Entry entry;
+  std::vector<std::byte> packed(live_plan_bytes(*entry.view.header));
+  pack_plan(entry.view, packed);
+  std::vector<char> other(entry.bytes.size());
+  PlanLimits tight = kLimits;
+  tight.max_block_updates = 2;
+  EXPECT_FALSE(unpack_plan(*entry.view.header, packed, tight, plan_view(other.data(), tight)).ok());
+  packed.pop_back();
+  EXPECT_FALSE(
+      unpack_plan(*entry.view.header, packed, kLimits, plan_view(other.data(), kLimits)).ok());
+}
+
+TEST(PlanFeed, ReachesEveryOtherRankAndEnds) {
+  auto links = group::make_local_links(3);
+  Ranks first(std::move(links[0]));
+  PlanFeed feed(first, kLimits);
+  const Entry entry;
+  StepShape shape;
+  shape.max_rows = 8;
+  shape.features = 3;
+  ASSERT_TRUE(feed.begin(9, shape, entry.view).ok());
+  ASSERT_TRUE(feed.end().ok());
+  for (size_t rank : {1u, 2u}) {
+    group::RankLink& link = link_of(links[rank], group::Lane::kPlans);
+    ReceivedPlan plan;
+    plan.packed.resize(most_plan_bytes(kLimits));
+    ASSERT_TRUE(receive_plan(link, &plan).ok());
+    EXPECT_EQ(plan.message.step, 9u);
+    EXPECT_EQ(plan.message.shape, shape);
+    EXPECT_EQ(plan.message.kind, PlanMessage::Kind::kBegin);
+    EXPECT_EQ(plan.message.num_bytes, live_plan_bytes(*entry.view.header));
+    ASSERT_TRUE(receive_plan(link, &plan).ok());
+    EXPECT_EQ(plan.message.kind, PlanMessage::Kind::kEnd);
+  }
+}
+
+TEST(PlanFeed, AFailureEndsTheOthers) {
+  auto links = group::make_local_links(2);
+  Ranks first(std::move(links[0]));
+  PlanFeed feed(first, kLimits);
+  EXPECT_NE(feed.fail({StatusCode::kInternal, "the engine is gone"}).message().find("is gone"),
+            std::string::npos);
+  // The first reason stays.
+  EXPECT_NE(feed.fail({StatusCode::kInternal, "another"}).message().find("is gone"),
+            std::string::npos);
+  ReceivedPlan plan;
+  const Status status = receive_plan(link_of(links[1], group::Lane::kPlans), &plan);
+  EXPECT_NE(status.message().find("the engine is gone"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,39 @@
+#include "http/server/server_state.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace foretoken::http {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::unique_ptr<ServerState> made() {
+  return std::make_unique<ServerState>(ServerConfig(), std::move(Router::make({}).value()));
+}
+
+TEST(HttpServerState, WaitsForTheLastOne) {
+  const auto state = made();
+  EXPECT_TRUE(state->wait_idle(Clock::now()));
+  state->add_connection(1);
+  state->add_busy(1);
+  EXPECT_FALSE(state->wait_idle(Clock::now()));
+  std::thread other([&] {
+    state->add_busy(-1);
+    state->add_connection(-1);
+  });
+  EXPECT_TRUE(state->wait_idle(Clock::now() + std::chrono::seconds(30)));
+  EXPECT_TRUE(state->wait_closed(Clock::now() + std::chrono::seconds(30)));
+  other.join();
+  EXPECT_EQ(state->num_connections(), 0U);
+}
+
+TEST(HttpServerState, ErrorsHaveABodyByDefault) {
+  EXPECT_EQ(made()->config.error_body(404, "no \"x\"", "/y"),
+            R"({"error":{"code":404,"message":"no \"x\""}})");
+  EXPECT_FALSE(made()->config.error_body(400, "\xff", "").empty());
+}
+
+}  // namespace
+}  // namespace foretoken::http

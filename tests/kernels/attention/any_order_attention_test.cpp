@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "kernels/attention/attention.h"
+#include "support/row_ops.h"
+
+// AttentionArgs::any_order: devices may have other kernels for long runs then.
+namespace foretoken {
+namespace {
+
+struct Heads {
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+  int block_size;
+};
+
+// Rows of one slot at consecutive positions.
+struct RowRun {
+  int slot;
+  int position;
+  int rows;
+};
+
+struct Step {
+  const char* name;
+  std::vector<RowRun> runs;
+  int max_rows;
+  RunLengths lengths = RunLengths::kUnknown;
+  int live_rows = -1;  // -1: all
+};
+
+constexpr int kPositions = 1536, kSlots = 5;
+
+class AnyOrderAttention : public RowOpTest, public testing::WithParamInterface<Heads> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    max_blocks_ = kPositions / GetParam().block_size;
+    tables_.resize(size_t(kSlots) * max_blocks_);
+    std::iota(tables_.begin(), tables_.end(), 1);
+    std::shuffle(tables_.begin(), tables_.end(), std::mt19937(3));
+    const size_t entries = (1 + tables_.size()) * GetParam().num_kv_heads * GetParam().block_size;
+    k_ = random_floats(entries * GetParam().head_dim, 1);
+    v_ = random_floats(entries * GetParam().head_dim, 2);
+  }
+
+  size_t width() const { return size_t(GetParam().num_heads) * GetParam().head_dim; }
+
+  size_t entry(int slot, int position, int kv_head) const {
+    const int block = tables_[slot * max_blocks_ + position / GetParam().block_size];
+    const int64_t head = int64_t{block} * GetParam().num_kv_heads + kv_head;
+    return size_t(head * GetParam().block_size + position % GetParam().block_size) *
+           GetParam().head_dim;
+  }
+
+  // The rows of a step; those behind its runs go on from the last one.
+  void set_rows(const Step& step) {
+    positions_.clear();
+    slots_.clear();
+    for (const RowRun& run : step.runs) {
+      for (int i = 0; i < run.rows; ++i) add_row(run.slot, run.position + i);
+    }
+    live_ = step.live_rows >= 0 ? step.live_rows : static_cast<int>(positions_.size());
+    while (static_cast<int>(positions_.size()) < step.max_rows) {
+      add_row(slots_.back(), std::min(positions_.back() + 1, kPositions - 1));
+    }
+  }
+  void add_row(int slot, int position) {
+    slots_.push_back(slot);
+    positions_.push_back(position);
+  }
+
+  // Positions of a slot that some live row sees.
+  int seen(int slot) const {
+    int end = 0;
+    for (int r = 0; r < live_; ++r) {
+      if (slots_[r] == slot) end = std::max(end, positions_[r] + 1);
+    }
+    return end;
+  }
+
+  // What no row sees holds no numbers, and blocks without anything seen do not exist.
+  std::vector<int32_t> hide_unseen(std::vector<float>& k, std::vector<float>& v) const {
+    std::vector<int32_t> tables(tables_.size(), std::numeric_limits<int32_t>::max());
+    for (int slot = 0; slot < kSlots; ++slot) {
+      const int end = seen(slot);
+      for (int b = 0; b * GetParam().block_size < end; ++b) {
+        tables[slot * max_blocks_ + b] = tables_[slot * max_blocks_ + b];
+      }
+      for (int p = end; p < kPositions; ++p) {
+        for (int head = 0; head < GetParam().num_kv_heads; ++head) {
+          const size_t at = entry(slot, p, head);
+          std::fill_n(k.begin() + at, GetParam().head_dim, std::nanf(""));
+          std::fill_n(v.begin() + at, GetParam().head_dim, std::nanf(""));
+        }
+      }
+    }
+    return tables;
+  }
+
+  AttentionArgs args_of(const Step& step) {
+    set_rows(step);
+    std::vector<float> k = k_, v = v_;
+    const std::vector<int32_t> tables = hide_unseen(k, v);
+    const TypedData stored_k = typed_data(k, DType::kBF16), stored_v = typed_data(v, DType::kBF16);
+    k_values_ = stored_k.values;
+    v_values_ = stored_v.values;
+    q_ = typed_data(random_floats(positions_.size() * width(), 4), DType::kBF16);
+    constexpr int64_t kFloats = 1 << 23;
+    const KvLayer kv{upload_typed(stored_k), upload_typed(stored_v), GetParam().num_kv_heads,
+                     GetParam().block_size,  GetParam().head_dim,    DType::kBF16};
+    return {.counts = counts(live_),
+            .q = upload_typed(q_),
+            .out = marked(q_.bytes.size()),
+            .positions = to_device(positions_),
+            .row_slot = to_device(slots_),
+            .block_tables = to_device(tables),
+            .workspace = allocate<float>(kFloats),
+            .workspace_floats = kFloats,
+            .kv = kv,
+            .max_blocks = max_blocks_,
+            .max_rows = step.max_rows,
+            .num_heads = GetParam().num_heads,
+            .window = 0,
+            .scale = scale(),
+            .runs = step.lengths,
+            .any_order = true};
+  }
+  float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
+
+  std::vector<uint8_t> out_of(const AttentionArgs& args) {
+    return read(static_cast<const uint8_t*>(args.out), q_.bytes.size());
+  }
+  std::vector<uint8_t> run(AttentionArgs args) {
+    args.out = marked(q_.bytes.size());
+    attention(queue(), args);
+    return out_of(args);
+  }
+
+  // Softmax weights may be rounded to bfloat16 as well: 2^-8 of sum(w |v|).
+  void expect_row(const float* y, int row, int head) const {
+    const int dim = GetParam().head_dim;
+    const int kv_head = head / (GetParam().num_heads / GetParam().num_kv_heads);
+    const float* q = &q_.values[row * width() + size_t(head) * dim];
+    std::vector<double> sums(dim, 0.0), sizes(dim, 0.0);
+    double all = 0;
+    for (int p = 0; p <= positions_[row]; ++p) {
+      const size_t at = entry(slots_[row], p, kv_head);
+      double score = 0;
+      for (int d = 0; d < dim; ++d) score += double(q[d]) * k_values_[at + d];
+      const double weight = std::exp(score * scale());
+      all += weight;
+      for (int d = 0; d < dim; ++d) {
+        sums[d] += weight * v_values_[at + d];
+        sizes[d] += weight * std::abs(v_values_[at + d]);
+      }
+    }
+    for (int d = 0; d < dim; ++d) {
+      const double bound = 4e-3 * (sizes[d] + std::abs(sums[d])) / all + 1e-5;
+      ASSERT_NEAR(y[d], sums[d] / all, bound) << "row " << row << " head " << head << " of " << d;
+    }
+  }
+
+  // The rows at the ends of runs and of tiles, and some others.
+  void expect_step(const Step& step) {
+    const AttentionArgs args = args_of(step);
+    attention(queue(), args);
+    const auto bytes = out_of(args);
+    const auto y = to_floats(bytes, DType::kBF16);
+    for (int row = 0; row < live_; ++row) {
+      const bool begins = row == 0 || slots_[row] != slots_[row - 1];
+      const bool ends = row + 1 == live_ || slots_[row] != slots_[row + 1];
+      if (!begins && !ends && row % 64 != 0 && row % 64 != 63 && row % 29 != 0) continue;
+      const int head = row % GetParam().num_heads;
+      expect_row(&y[row * width() + size_t(head) * GetParam().head_dim], row, head);
+      if (HasFatalFailure()) return;
+    }
+    const int last = std::max(live_ - 1, 0);
+    for (int head = 0; head < GetParam().num_heads && live_ > 0; ++head) {
+      expect_row(&y[last * width() + size_t(head) * GetParam().head_dim], last, head);
+    }
+    expect_marked(bytes, live_ * width() * sizeof(uint16_t));
+  }
+
+  int max_blocks_ = 0;
+  int live_ = 0;
+  std::vector<int32_t> tables_, positions_, slots_;
+  std::vector<float> k_, v_, k_values_, v_values_;
+  TypedData q_;
+};
+
+const Step kMixed{
+    "long and short", {{0, 500, 1}, {1, 0, 200}, {2, 700, 3}, {3, 10, 32}, {4, 3, 33}}, 512};
+
+std::vector<Step> steps() {
+  return {{"one long run", {{0, 0, 300}}, 512},
+          {"a row more than a tile", {{0, 0, 193}, {1, 0, 129}}, 512},
+          {"whole tiles", {{0, 0, 384}}, 384},
+          {"several runs", {{0, 0, 130}, {1, 0, 64}, {2, 0, 33}, {3, 0, 257}}, 512},
+          kMixed,
+          {"behind earlier positions", {{0, 701, 320}, {1, 1200, 40}, {2, 95, 97}}, 512},
+          {"rows that are not live", {{0, 40, 150}, {1, 0, 200}}, 512, RunLengths::kLong, 290},
+          {"a run that live rows make short", {{0, 0, 400}}, 512, RunLengths::kUnknown, 20},
+          {"no rows", {{0, 0, 400}}, 512, RunLengths::kUnknown, 0},
+          {"no long run", {{0, 5, 4}, {1, 900, 32}}, 512},
+          {"a bucket of prompts", {{0, 1, 1100}, {1, 5, 2}, {2, 800, 600}}, 2048},
+          {"far behind", {{0, 1100, 200}, {1, 1400, 2}, {2, 1300, 1}}, 512, RunLengths::kFar}};
+}
+
+TEST_P(AnyOrderAttention, MatchesDouble) {
+  for (const Step& step : steps()) {
+    SCOPED_TRACE(step.name);
+    expect_step(step);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(AnyOrderAttention, ShortRunsKeepTheirBits) {
+  AttentionArgs args = args_of(kMixed);
+  const auto any = run(args);
+  args.any_order = false;
+  const auto own = run(args);
+  const size_t row_bytes = width() * sizeof(uint16_t);
+  const auto bytes_of = [&](const std::vector<uint8_t>& bytes, int row, int rows) {
+    return std::string(bytes.begin() + row * row_bytes, bytes.begin() + (row + rows) * row_bytes);
+  };
+  int row = 0;
+  int num_different = 0;
+  for (const RowRun& part : kMixed.runs) {
+    const bool is_equal = bytes_of(any, row, part.rows) == bytes_of(own, row, part.rows);
+    EXPECT_TRUE(is_equal || part.rows > kShortRun) << "slot " << part.slot;
+    num_different += is_equal ? 0 : 1;
+    row += part.rows;
+  }
+  // Else the kernel that any_order lets the device use was not. Few positions may give equal bits.
+  EXPECT_EQ(num_different > 0, device().has_any_order_attention());
+}
+
+// As in layer after layer: the same rows, other keys and values.
+TEST_P(AnyOrderAttention, RepeatsHaveTheSameBits) {
+  for (const Step& step : steps()) {
+    AttentionArgs args = args_of(step);
+    const auto alone = run(args);
+    std::swap(args.kv.k, args.kv.v);
+    run(args);
+    std::swap(args.kv.k, args.kv.v);
+    args.repeats = true;
+    EXPECT_EQ(run(args), alone) << step.name;
+  }
+}
+
+TEST_P(AnyOrderAttention, GraphsHaveTheSameBits) {
+  AttentionArgs first = args_of(steps()[0]);
+  const auto want_first = run(first);
+  first.out = marked(q_.bytes.size());
+  AttentionArgs second = args_of(kMixed);
+  const auto want_second = run(second);
+  second.out = marked(q_.bytes.size());
+  queue().begin_capture();
+  attention(queue(), first);
+  attention(queue(), second);
+  const auto graph = queue().end_capture();
+  ASSERT_NE(graph, nullptr);
+  for (int i = 0; i < 3; ++i) queue().replay(*graph);
+  EXPECT_EQ(out_of(first), want_first);
+  EXPECT_EQ(out_of(second), want_second);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AnyOrderAttention,
+                         testing::Values(Heads{4, 4, 64, 16}, Heads{8, 2, 64, 32},
+                                         Heads{8, 1, 64, 16}, Heads{2, 2, 128, 16},
+                                         Heads{8, 2, 128, 16}, Heads{8, 1, 128, 64},
+                                         Heads{6, 2, 128, 32}));
+
+}  // namespace
+}  // namespace foretoken

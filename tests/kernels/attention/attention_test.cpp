@@ -1,0 +1,243 @@
+#include "kernels/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "support/int8_data.h"
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+struct Case {
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+  int window;
+  DType dtype;
+  float softcap = 0;
+  int kv_begin = 0;
+  KvFormat format = KvFormat::kPlain;
+};
+
+constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
+
+class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const Case c = GetParam();
+    const bool is_int8 = c.format == KvFormat::kInt8;
+    if (is_int8 && device().type() != DeviceType::kCpu) GTEST_SKIP() << "int8 is the CPU's";
+    const size_t count = size_t(kNumBlocks) * c.num_kv_heads * kBlockSize * c.head_dim;
+    const auto entries = [&](uint64_t seed) {
+      const std::vector<float> values = random_floats(count, seed);
+      return is_int8 ? int8_data(values, size_t(c.head_dim)) : typed_data(values, c.dtype);
+    };
+    k_ = entries(1);
+    v_ = entries(2);
+    tables_.assign((kSlots + 1) * kMaxBlocks, 0);
+    std::iota(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, 1);
+    std::shuffle(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, std::mt19937(3));
+    kv_ = {upload_typed(k_), upload_typed(v_), c.num_kv_heads, kBlockSize,
+           c.head_dim,       c.dtype,          c.format};
+  }
+
+  // The tables with ids that no memory has wherever none of the rows sees a position.
+  std::vector<int32_t> visible_tables(const std::vector<int32_t>& positions,
+                                      const std::vector<int32_t>& slots, int rows) const {
+    std::vector<int32_t> tables(tables_.size(), std::numeric_limits<int32_t>::max());
+    for (int r = 0; r < rows; ++r) {
+      const int row = slots[r] * kMaxBlocks;
+      for (int b = first_visible(positions[r]) / kBlockSize; b <= positions[r] / kBlockSize; ++b) {
+        tables[row + b] = tables_[row + b];
+      }
+    }
+    return tables;
+  }
+
+  static int first_visible(int position) {
+    const int window = GetParam().window;
+    const int begin = std::min(GetParam().kv_begin, position);
+    return window > 0 ? std::max(begin, position + 1 - window) : begin;
+  }
+
+  AttentionArgs args_of(const TypedData& q, const std::vector<int32_t>& positions,
+                        const std::vector<int32_t>& slots, int rows, bool workspace = true) {
+    const Case c = GetParam();
+    const int max_rows = static_cast<int>(positions.size());
+    const int64_t floats = workspace ? 1 << 22 : 0;
+    return {counts(rows),
+            upload_typed(q),
+            marked(q.bytes.size()),
+            to_device(positions),
+            to_device(slots),
+            to_device(visible_tables(positions, slots, rows)),
+            allocate<float>(floats),
+            floats,
+            workspace ? allocate<uint32_t>(size_t(max_rows) * c.num_heads) : nullptr,
+            kv_,
+            kMaxBlocks,
+            max_rows,
+            c.num_heads,
+            c.window,
+            scale(),
+            c.softcap,
+            c.kv_begin};
+  }
+
+  std::vector<uint8_t> run(const AttentionArgs& args, size_t bytes) {
+    attention(queue(), args);
+    return read(static_cast<const uint8_t*>(args.out), bytes);
+  }
+  std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
+                           const std::vector<int32_t>& slots, int rows, bool workspace = true) {
+    return run(args_of(q, positions, slots, rows, workspace), q.bytes.size());
+  }
+
+  float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
+
+  std::vector<double> reference(const float* q, int head, int slot, int position) const {
+    const Case c = GetParam();
+    const int kv_head = head / (c.num_heads / c.num_kv_heads);
+    std::vector<double> out(c.head_dim, 0.0);
+    double sum = 0;
+    for (int p = first_visible(position); p <= position; ++p) {
+      const size_t block = tables_[slot * kMaxBlocks + p / kBlockSize];
+      const size_t at =
+          ((block * c.num_kv_heads + kv_head) * kBlockSize + p % kBlockSize) * c.head_dim;
+      double score = 0;
+      for (int d = 0; d < c.head_dim; ++d) score += double(q[d]) * k_.values[at + d];
+      score *= scale();
+      if (c.softcap > 0) score = c.softcap * std::tanh(score / c.softcap);
+      const double weight = std::exp(score);
+      sum += weight;
+      for (int d = 0; d < c.head_dim; ++d) out[d] += weight * v_.values[at + d];
+    }
+    for (double& x : out) x /= sum;
+    return out;
+  }
+
+  TypedData k_, v_;
+  std::vector<int32_t> tables_;
+  KvLayer kv_{};
+};
+
+TEST_P(AttentionTest, MatchesDouble) {
+  const Case c = GetParam();
+  const std::vector<int32_t> positions = {0, 1, 15, 16, 255, 256, 300, 511, 1279, 700, 9};
+  const std::vector<int32_t> slots = {0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 2};
+  const int rows = 10, width = c.num_heads * c.head_dim;
+  const TypedData q = typed_data(random_floats(positions.size() * width, 4), c.dtype);
+  const auto bytes = run(q, positions, slots, rows);
+  const auto y = to_floats(bytes, c.dtype);
+  for (int r = 0; r < rows; ++r) {
+    for (int h = 0; h < c.num_heads; ++h) {
+      const size_t at = r * width + h * c.head_dim;
+      const auto want = reference(&q.values[at], h, slots[r], positions[r]);
+      for (int d = 0; d < c.head_dim; ++d) {
+        // Tensor cores take the softmax weights in bfloat16 too: 2^-9 of sum(w |v|).
+        // Queries of 16 bits move scores by about 1e-5.
+        const double weights_error = c.dtype == DType::kBF16       ? 3e-3
+                                     : c.format == KvFormat::kInt8 ? 2e-4
+                                                                   : 2e-5;
+        const double bound = std::abs(want[d]) * storage_error(c.dtype) + weights_error;
+        ASSERT_NEAR(y[at + d], want[d], bound) << "row " << r << " head " << h;
+      }
+    }
+  }
+  expect_marked(bytes, size_t(rows) * width * dtype_size(c.dtype));
+}
+
+TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
+  const Case c = GetParam();
+  const size_t width = size_t(c.num_heads) * c.head_dim;
+  const std::vector<int32_t> positions = {3, 600, 601, 602, 255, 256, 17};
+  const std::vector<int32_t> slots = {0, 1, 1, 1, 0, 0, 1};
+  const auto values = random_floats(positions.size() * width, 5);
+  const size_t row_bytes = width * dtype_size(c.dtype);
+  const auto together = run(typed_data(values, c.dtype), positions, slots, 7);
+  for (size_t r = 0; r < positions.size(); ++r) {
+    const std::vector<float> row(values.begin() + r * width, values.begin() + (r + 1) * width);
+    const auto alone = run(typed_data(row, c.dtype), {positions[r]}, {slots[r]}, 1);
+    ASSERT_EQ(std::memcmp(alone.data(), together.data() + r * row_bytes, row_bytes), 0) << r;
+  }
+}
+
+// As in layer after layer: the same rows, other keys and values.
+TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
+  const size_t width = size_t(GetParam().num_heads) * GetParam().head_dim;
+  for (const int rows : {0, 1, 4, 31, 40, 300}) {
+    std::vector<int32_t> positions(static_cast<size_t>(std::max(rows, 1)));
+    std::vector<int32_t> slots(positions.size());
+    for (size_t r = 0; r < positions.size(); ++r) {  // runs of three, far and near by turns
+      slots[r] = static_cast<int32_t>(r / 3 % 2);
+      positions[r] = static_cast<int32_t>(r % 3 + r / 3 * 31 % 400 + (slots[r] == 0 ? 850 : 0));
+    }
+    const TypedData q = typed_data(random_floats(positions.size() * width, 8), GetParam().dtype);
+    AttentionArgs args = args_of(q, positions, slots, rows);
+    std::swap(args.kv.k, args.kv.v);
+    run(args, q.bytes.size());
+    args.kv = kv_;
+    args.repeats = true;
+    args.out = marked(q.bytes.size());
+    EXPECT_EQ(run(args, q.bytes.size()), run(q, positions, slots, rows)) << rows << " rows";
+  }
+}
+
+// The bucket, the neighbours in the span and the workspace choose kernels and schedules, not bits.
+TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
+  const Case c = GetParam();
+  constexpr int kLive = 24, kBucket = 140;
+  const size_t width = size_t(c.num_heads) * c.head_dim, row_bytes = width * dtype_size(c.dtype);
+  auto values = random_floats(kBucket * width, 6);
+  std::vector<int32_t> positions(kBucket, 0), slots(kBucket, kSlots);
+  for (int r = 0; r < kLive; ++r) {
+    positions[r] = 500 + r;
+    slots[r] = 1;
+  }
+  const auto span = run(typed_data(values, c.dtype), positions, slots, kLive);
+  const auto direct = run(typed_data(values, c.dtype), positions, slots, kLive, false);
+  ASSERT_EQ(std::memcmp(span.data(), direct.data(), kLive * row_bytes), 0);
+  for (const int r : {0, 1, 11, 12, 13, 23}) {
+    const std::vector<float> row(values.begin() + r * width, values.begin() + (r + 1) * width);
+    const auto alone = run(typed_data(row, c.dtype), {positions[r]}, {1}, 1, r % 2 == 0);
+    ASSERT_EQ(std::memcmp(alone.data(), span.data() + r * row_bytes, row_bytes), 0) << r;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttentionTest,
+    testing::Values(Case{4, 2, 16, 0, DType::kF32}, Case{3, 3, 64, 0, DType::kF32},
+                    Case{9, 3, 64, 300, DType::kF32}, Case{8, 2, 128, 0, DType::kBF16},
+                    Case{16, 1, 32, 40, DType::kBF16}, Case{12, 1, 256, 0, DType::kBF16},
+                    Case{4, 2, 80, 0, DType::kF32}, Case{4, 2, 80, 260, DType::kBF16},
+                    Case{3, 1, 96, 0, DType::kBF16}, Case{4, 4, 96, 512, DType::kF32},
+                    Case{4, 2, 192, 100, DType::kBF16}, Case{2, 1, 192, 0, DType::kF32},
+                    Case{5, 1, 72, 0, DType::kF32}, Case{2, 1, 104, 33, DType::kBF16},
+                    Case{4, 2, 112, 0, DType::kBF16}, Case{2, 1, 512, 0, DType::kF32},
+                    Case{2, 1, 512, 270, DType::kBF16}, Case{8, 4, 256, 1, DType::kBF16},
+                    Case{8, 4, 256, 300, DType::kBF16, 50.0f},
+                    Case{4, 4, 256, 0, DType::kF32, 2.0f}, Case{8, 2, 128, 0, DType::kBF16, 1.0f},
+                    Case{4, 2, 64, 257, DType::kF32, 1.5f},
+                    Case{4, 2, 64, 256, DType::kBF16, 30.0f},
+                    // Positions that do not exist: few, a block and more, inside the second split.
+                    Case{4, 2, 64, 0, DType::kF32, 0, 1}, Case{8, 2, 128, 0, DType::kBF16, 0, 2},
+                    Case{4, 2, 16, 40, DType::kF32, 0, 1}, Case{6, 2, 80, 0, DType::kBF16, 0, 17},
+                    Case{4, 2, 64, 300, DType::kF32, 0, 290},
+                    Case{4, 1, 64, 0, DType::kBF16, 30.0f, 290},
+                    Case{4, 2, 64, 0, DType::kF32, 0, 5000},
+                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8},
+                    Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
+                    Case{9, 3, 80, 300, DType::kF32, 0, 0, KvFormat::kInt8},
+                    Case{3, 1, 20, 40, DType::kBF16, 0, 0, KvFormat::kInt8},
+                    Case{7, 1, 256, 257, DType::kBF16, 30.0f, 0, KvFormat::kInt8},
+                    Case{2, 1, 512, 0, DType::kF32, 2.0f, 0, KvFormat::kInt8},
+                    Case{4, 2, 64, 300, DType::kF32, 0, 290, KvFormat::kInt8},
+                    Case{96, 1, 64, 0, DType::kBF16, 0, 17, KvFormat::kInt8}));
+
+}  // namespace
+}  // namespace foretoken

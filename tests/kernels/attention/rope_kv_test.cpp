@@ -1,0 +1,210 @@
+#include "kernels/attention/rope_kv.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/attention/cpu/int8_entry.h"
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+struct Case {
+  int num_heads;
+  int num_kv_heads;
+  int head_dim;
+  int rotary_dim;  // negative: no frequencies are given, and nothing may turn
+  float scaling;
+  DType dtype;
+  bool q_norm = false;
+  bool k_norm = false;
+  int shift = 0;
+};
+
+constexpr int kBlocks = 4, kBlockSize = 4, kMaxRows = 5, kRows = 4;
+constexpr float kEps = 1e-6f;
+
+class RopeKvTest : public RowOpTest, public testing::WithParamInterface<Case> {
+ protected:
+  // The head at x, with the root mean square norm if wanted.
+  static std::vector<double> head_of(const float* x, bool norm, const std::vector<float>& weight) {
+    const size_t dim = weight.size();
+    std::vector<double> head(x, x + dim);
+    if (!norm) return head;
+    double squares = 0;
+    for (const double value : head) squares += value * value;
+    for (size_t i = 0; i < dim; ++i) head[i] *= weight[i] / std::sqrt(squares / dim + kEps);
+    return head;
+  }
+
+  // Element i of head `x` after rotation at `position`.
+  static double rotated(const std::vector<double>& x, int i, int position,
+                        const std::vector<float>& inv_freq, float scaling) {
+    const int half = static_cast<int>(inv_freq.size());
+    if (i >= 2 * half) return x[i];
+    const float angle = static_cast<float>(position) * inv_freq[i % half];
+    const double c = std::cos(double(angle)) * scaling, s = std::sin(double(angle)) * scaling;
+    return i < half ? x[i] * c - x[i + half] * s : x[i] * c + x[i - half] * s;
+  }
+};
+
+TEST_P(RopeKvTest, RotatesAndStores) {
+  const Case c = GetParam();
+  const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
+  const auto qkv = random_floats(kMaxRows * width, 1);
+  const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3};
+  const std::vector<int32_t> slots = {5, 0, 15, 8, 9};
+  std::vector<float> inv_freq;
+  for (int i = 0; i < std::max(0, c.rotary_dim) / 2; ++i) {
+    inv_freq.push_back(static_cast<float>(std::pow(10000.0, -2.0 * i / c.rotary_dim)));
+  }
+  const size_t element = dtype_size(c.dtype);
+  const size_t q_bytes = size_t(kMaxRows) * c.num_heads * c.head_dim * element;
+  const size_t cache_count = size_t(kBlocks) * kBlockSize * c.num_kv_heads * c.head_dim;
+  uint8_t* q = marked(q_bytes);
+  uint8_t* k = marked(cache_count * element);
+  uint8_t* v = marked(cache_count * element);
+  const KvLayer kv{k, v, c.num_kv_heads, kBlockSize, c.head_dim, c.dtype};
+  const auto q_weight = random_floats(c.head_dim, 2), k_weight = random_floats(c.head_dim, 3);
+  const float* device_freq = c.rotary_dim < 0 ? nullptr : to_device(inv_freq);
+  rope_kv(queue(), {counts(kRows), to_device(qkv), q, to_device(positions), to_device(slots),
+                    device_freq, kv, kMaxRows, c.num_heads, std::abs(c.rotary_dim), c.scaling,
+                    c.q_norm ? to_device(q_weight) : nullptr,
+                    c.k_norm ? to_device(k_weight) : nullptr, kEps, c.shift});
+  const auto q_raw = read(q, q_bytes);
+  const auto q_out = to_floats(q_raw, c.dtype);
+  const auto k_raw = read(k, cache_count * element);
+  const auto v_raw = read(v, cache_count * element);
+  const auto k_out = to_floats(k_raw, c.dtype), v_out = to_floats(v_raw, c.dtype);
+  // Rotated values are differences of larger ones.
+  const double rounding = c.q_norm || c.k_norm ? 5e-6 : 1e-6;
+  const auto check = [&](float got, double want) {
+    ASSERT_NEAR(got, want, std::abs(want) * storage_error(c.dtype) + rounding);
+  };
+  std::vector<bool> written(cache_count, false);
+  for (int r = 0; r < kRows; ++r) {
+    for (int h = 0; h < c.num_heads + 2 * c.num_kv_heads; ++h) {
+      const float* x = &qkv[r * width + h * c.head_dim];
+      const bool is_q = h < c.num_heads, is_k = !is_q && h < c.num_heads + c.num_kv_heads;
+      const auto head = head_of(x, is_q ? c.q_norm : is_k && c.k_norm, is_q ? q_weight : k_weight);
+      for (int i = 0; i < c.head_dim; ++i) {
+        const double turned =
+            rotated(head, i, std::max(0, positions[r] + c.shift), inv_freq, c.scaling);
+        if (is_q) {
+          check(q_out[(r * c.num_heads + h) * c.head_dim + i], turned);
+          continue;
+        }
+        const int kv_head = (h - c.num_heads) % c.num_kv_heads;
+        const size_t at = ((size_t(slots[r] / kBlockSize) * c.num_kv_heads + kv_head) * kBlockSize +
+                           slots[r] % kBlockSize) *
+                              c.head_dim +
+                          i;
+        written[at] = true;
+        if (is_k) {
+          check(k_out[at], turned);
+        } else {
+          check(v_out[at], x[i]);
+        }
+      }
+    }
+  }
+  expect_marked(q_raw, size_t(kRows) * c.num_heads * c.head_dim * element);
+  for (size_t i = 0; i < cache_count; ++i) {
+    if (written[i]) continue;
+    ASSERT_EQ(k_raw[i * element], 0x5a);
+    ASSERT_EQ(v_raw[i * element], 0x5a);
+  }
+}
+
+TEST_P(RopeKvTest, RowsAreBitEqualAloneAndInABatch) {
+  const Case c = GetParam();
+  const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
+  const auto qkv = random_floats(kRows * width, 4);
+  const std::vector<int32_t> positions = {9, 70, 71, 5000};
+  const float* inv_freq = to_device(random_floats(kMaxHeadDim / 2, 5));
+  const float* weight = to_device(random_floats(c.head_dim, 6));
+  const size_t element = dtype_size(c.dtype), q_bytes = c.num_heads * c.head_dim * element;
+  const size_t cache_bytes = size_t(kBlocks) * kBlockSize * c.num_kv_heads * c.head_dim * element;
+  uint8_t* q = marked(kRows * q_bytes);
+  const auto run = [&](int first, int rows) {
+    const KvLayer kv{marked(cache_bytes), marked(cache_bytes), c.num_kv_heads,
+                     kBlockSize,          c.head_dim,          c.dtype};
+    const std::vector<float> x(qkv.begin() + first * width, qkv.begin() + (first + rows) * width);
+    const std::vector<int32_t> at(positions.begin() + first, positions.begin() + first + rows);
+    // Rows fill one block each, at the same place.
+    std::vector<int32_t> slots;
+    for (int r = 0; r < rows; ++r) slots.push_back((first + r) * kBlockSize);
+    rope_kv(queue(), {counts(rows), to_device(x), q, to_device(at), to_device(slots), inv_freq, kv,
+                      rows, c.num_heads, std::max(0, c.rotary_dim), c.scaling,
+                      c.q_norm ? weight : nullptr, c.k_norm ? weight : nullptr, kEps, c.shift});
+    return std::pair{read(q, rows * q_bytes), read(static_cast<uint8_t*>(kv.k), cache_bytes)};
+  };
+  const auto [all_q, all_k] = run(0, kRows);
+  const size_t block_bytes = cache_bytes / kBlocks;
+  for (int r = 0; r < kRows; ++r) {
+    const auto [one_q, one_k] = run(r, 1);
+    ASSERT_EQ(std::memcmp(&all_q[r * q_bytes], one_q.data(), q_bytes), 0) << r;
+    ASSERT_EQ(std::memcmp(&all_k[r * block_bytes], &one_k[r * block_bytes], block_bytes), 0) << r;
+  }
+}
+
+// The codes of what a cache of floats holds; queries are the same.
+TEST_P(RopeKvTest, Int8EntriesAreThoseOfTheFloats) {
+  if (device().type() != DeviceType::kCpu) GTEST_SKIP() << "int8 is the CPU's";
+  const Case c = GetParam();
+  const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
+  const auto qkv = random_floats(kRows * width, 7);
+  const float* inv_freq = to_device(random_floats(kMaxHeadDim / 2, 8));
+  const float* weight = to_device(random_floats(c.head_dim, 9));
+  const std::vector<int32_t> positions = {0, 7, 1000, 40000}, slots = {5, 0, 15, 8};
+  const size_t entries = size_t(kBlocks) * kBlockSize * c.num_kv_heads;
+  const auto run = [&](DType dtype, KvFormat format) {
+    KvLayer kv{nullptr, nullptr, c.num_kv_heads, kBlockSize, c.head_dim, dtype, format};
+    const size_t bytes = entries * static_cast<size_t>(kv_entry_bytes(kv));
+    kv.k = marked(bytes);
+    kv.v = marked(bytes);
+    const size_t q_bytes = size_t(kRows) * c.num_heads * c.head_dim * dtype_size(dtype);
+    uint8_t* q = marked(q_bytes);
+    rope_kv(queue(), {counts(kRows), to_device(qkv), q, to_device(positions), to_device(slots),
+                      inv_freq, kv, kRows, c.num_heads, std::max(0, c.rotary_dim), c.scaling,
+                      c.q_norm ? weight : nullptr, c.k_norm ? weight : nullptr, kEps, c.shift});
+    return std::array{read(q, q_bytes), read(static_cast<uint8_t*>(kv.k), bytes),
+                      read(static_cast<uint8_t*>(kv.v), bytes)};
+  };
+  const auto floats = run(DType::kF32, KvFormat::kPlain);
+  const auto codes = run(c.dtype, KvFormat::kInt8);
+  EXPECT_EQ(codes[0], run(c.dtype, KvFormat::kPlain)[0]);
+  const size_t size = size_t(c.head_dim) + sizeof(float);
+  for (const size_t part : {1u, 2u}) {
+    std::vector<uint8_t> want(entries * size, 0x5a);
+    for (const int32_t slot : slots) {
+      for (int head = 0; head < c.num_kv_heads; ++head) {
+        const size_t at = size_t(slot / kBlockSize * c.num_kv_heads + head) * kBlockSize +
+                          size_t(slot % kBlockSize);
+        const auto* x = reinterpret_cast<const float*>(floats[part].data()) + at * c.head_dim;
+        cpu::store_int8_entry(x, c.head_dim, reinterpret_cast<int8_t*>(&want[at * size]));
+      }
+    }
+    EXPECT_EQ(codes[part], want) << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, RopeKvTest,
+    testing::Values(Case{4, 2, 16, 16, 1.0f, DType::kF32}, Case{3, 1, 64, 32, 1.0f, DType::kF32},
+                    Case{8, 8, 128, 128, 1.25f, DType::kBF16},
+                    Case{2, 1, 10, 0, 1.0f, DType::kBF16},
+                    Case{4, 2, 64, -64, 1.0f, DType::kF32, true, true},
+                    Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true},
+                    Case{4, 4, 96, 72, 1.19f, DType::kBF16, true, false},
+                    Case{16, 2, 128, 128, 1.0f, DType::kBF16, true, true},
+                    Case{4, 1, 256, 256, 1.0f, DType::kF32, true, true},
+                    Case{2, 2, 72, 0, 1.0f, DType::kF32, true, true},
+                    Case{2, 1, 512, 512, 1.0f, DType::kBF16, true, true},
+                    Case{4, 2, 16, 16, 1.0f, DType::kF32, false, false, -1},
+                    Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true, -8},
+                    Case{8, 8, 128, 128, 1.25f, DType::kBF16, false, false, 3}));
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,90 @@
+#include "model/config/architecture.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "model/config/config.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+ModelConfig parse(const Json& json) {
+  auto config = parse_model_config(json, Json::object(), {}, "config.json");
+  FT_CHECK_MSG(config.ok(), config.status().message());
+  return std::move(config).value();
+}
+
+// What every config.json has.
+Json file_of(const char* name) {
+  return {{"architectures", {name}},  {"vocab_size", 1000},      {"hidden_size", 1024},
+          {"intermediate_size", 128}, {"num_hidden_layers", 12}, {"num_attention_heads", 32},
+          {"num_key_value_heads", 8}};
+}
+
+TEST(Architecture, EachHasItsOwnNameAndReadableDefaults) {
+  std::set<std::string> names;
+  for (const Architecture& architecture : architectures()) {
+    EXPECT_TRUE(names.insert(architecture.name).second) << architecture.name;
+    EXPECT_TRUE(Json::parse(architecture.defaults).is_object());
+    EXPECT_NE(std::string(architecture.description), "");
+    EXPECT_NE(architecture.decoder.places[0].body, nullptr);
+  }
+  EXPECT_EQ(names.size(), 9u);
+}
+
+TEST(Architecture, DefaultsFillWhatAFileLeavesOut) {
+  const ModelConfig gemma = parse(file_of("Gemma2ForCausalLM"));
+  EXPECT_EQ(gemma.head_dim, 256);
+  EXPECT_EQ(gemma.attention_softcap, 50);
+  EXPECT_EQ(gemma.logits_softcap, 30);
+  EXPECT_EQ(gemma.attention_scale, 1.0f / 16);
+  EXPECT_EQ(gemma.activation, Activation::kGeluTanh);
+  EXPECT_TRUE(gemma.tie_word_embeddings);
+  EXPECT_EQ(gemma.layers[0].window, 4096);
+  EXPECT_EQ(gemma.layers[1].window, 0);
+
+  EXPECT_EQ(parse(file_of("MistralForCausalLM")).layers[3].window, 4096);
+  EXPECT_EQ(parse(file_of("Qwen3ForCausalLM")).head_dim, 128);
+  EXPECT_EQ(parse(file_of("Qwen2ForCausalLM")).layers[11].window, 0);
+  EXPECT_EQ(parse(file_of("Phi3ForCausalLM")).layers[0].window, 0);
+
+  const ModelConfig smol = parse(file_of("SmolLM3ForCausalLM"));
+  EXPECT_EQ(smol.rope.full.theta, 2e6);
+  EXPECT_TRUE(smol.layers[2].rope);
+  EXPECT_FALSE(smol.layers[3].rope);
+}
+
+// The fields that google/gemma-3-4b-it has, and no more.
+TEST(Architecture, Gemma3WithVisionHasItsTextInside) {
+  const ModelConfig config = parse({{"architectures", {"Gemma3ForConditionalGeneration"}},
+                                    {"eos_token_id", {1, 106}},
+                                    {"torch_dtype", "bfloat16"},
+                                    {"text_config",
+                                     {{"hidden_size", 2560},
+                                      {"intermediate_size", 10240},
+                                      {"model_type", "gemma3_text"},
+                                      {"num_hidden_layers", 34},
+                                      {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+                                      {"sliding_window", 1024}}},
+                                    {"vision_config", {{"hidden_size", 1152}}}});
+  EXPECT_EQ(config.vocab_size, 262208);
+  EXPECT_EQ(config.num_heads, 8);
+  EXPECT_EQ(config.num_kv_heads, 4);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_EQ(config.eos_token_ids, (std::vector<int32_t>{1, 106}));
+  EXPECT_EQ(config.max_context, 131072);
+  EXPECT_EQ(config.rope.full.theta, 1e6);
+  EXPECT_EQ(config.rope.full.factor, 8);
+  ASSERT_TRUE(config.rope.windowed.has_value());
+  EXPECT_EQ(config.rope.windowed->theta, 1e4);
+  EXPECT_EQ(config.rope.windowed->type, RopeType::kDefault);
+  EXPECT_EQ(config.layers[4].window, 1024);
+  EXPECT_EQ(config.layers[5].window, 0);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,60 @@
+#include "model/config/config_fields.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json kObject = {{"count", 7},      {"real", 2.5},        {"flag", true}, {"list", {1, 2.5}},
+                      {"text", "seven"}, {"nothing", nullptr}, {"zero", 0},    {"mixed", {1, "x"}}};
+
+TEST(ConfigFields, ReadsWhatIsThere) {
+  const ConfigFields fields(kObject, "file");
+  int32_t count = 0;
+  double real = 0;
+  bool flag = false;
+  std::vector<double> list;
+  EXPECT_TRUE(fields.need_count("count", &count).ok());
+  EXPECT_TRUE(fields.need_positive("real", &real).ok());
+  EXPECT_TRUE(fields.read_flag("flag", &flag).ok());
+  EXPECT_TRUE(fields.read_positive_list("list", &list).ok());
+  EXPECT_EQ(count, 7);
+  EXPECT_EQ(real, 2.5);
+  EXPECT_TRUE(flag);
+  EXPECT_EQ(list, (std::vector<double>{1, 2.5}));
+}
+
+TEST(ConfigFields, LeavesWhatIsMissing) {
+  const ConfigFields fields(kObject, "file");
+  int32_t count = 5;
+  EXPECT_TRUE(fields.read_count("nothing", &count).ok());
+  EXPECT_TRUE(fields.read_count("other", &count).ok());
+  EXPECT_EQ(count, 5);
+  EXPECT_EQ(fields.find("nothing"), nullptr);
+  EXPECT_EQ(fields.need_count("nothing", &count).message(),
+            "file: 'nothing' is missing; fetch the file again");
+  double real = 0;
+  EXPECT_FALSE(fields.need_positive("other", &real).ok());
+}
+
+TEST(ConfigFields, NamesWhatIsWrong) {
+  const ConfigFields fields(kObject, "file");
+  int32_t count = 0;
+  double real = 0;
+  bool flag = false;
+  std::vector<double> list;
+  for (const Status& status :
+       {fields.read_count("text", &count), fields.read_count("real", &count),
+        fields.read_count("zero", &count), fields.read_positive("zero", &real),
+        fields.read_positive("text", &real), fields.read_flag("count", &flag),
+        fields.read_positive_list("count", &list), fields.read_positive_list("mixed", &list)}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message().rfind("file: '", 0), 0u) << status.message();
+    EXPECT_NE(status.message().find("but must be"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

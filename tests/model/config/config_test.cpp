@@ -1,0 +1,286 @@
+#include "model/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+Json llama() {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"vocab_size", 1000},
+          {"hidden_size", 64},
+          {"intermediate_size", 128},
+          {"num_hidden_layers", 3},
+          {"num_attention_heads", 8},
+          {"num_key_value_heads", 2},
+          {"rms_norm_eps", 1e-5},
+          {"max_position_embeddings", 4096},
+          {"rope_theta", 500000.0},
+          {"hidden_act", "silu"},
+          {"torch_dtype", "bfloat16"},
+          {"eos_token_id", 2}};
+}
+
+Result<ModelConfig> parse(const Json& json, const std::string& dtype = "auto",
+                          const Json& generation = Json::object()) {
+  return parse_model_config(json, generation, {dtype, ""}, "config.json");
+}
+
+TEST(Config, ReadsEveryField) {
+  const auto parsed = parse(llama());
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ModelConfig& config = parsed.value();
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.vocab_size, 1000);
+  EXPECT_EQ(config.hidden_size, 64);
+  EXPECT_EQ(config.intermediate_size, 128);
+  EXPECT_EQ(config.num_layers, 3);
+  EXPECT_EQ(config.num_heads, 8);
+  EXPECT_EQ(config.num_kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.max_position_embeddings, 4096);
+  EXPECT_EQ(config.rms_norm_eps, 1e-5f);
+  EXPECT_FALSE(config.tie_word_embeddings);
+  EXPECT_FALSE(config.attention_bias);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_EQ(config.eos_token_ids, std::vector<int32_t>{2});
+}
+
+TEST(Config, OptionalFieldsAndOtherNames) {
+  Json json = llama();
+  json.erase("num_key_value_heads");
+  json.erase("torch_dtype");
+  json.erase("rope_theta");
+  json["dtype"] = "float16";
+  json["head_dim"] = 32;
+  json["eos_token_id"] = {5, 6};
+  json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 77.0}};
+  const auto parsed = parse(json);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value().num_kv_heads, 8);
+  EXPECT_EQ(parsed.value().head_dim, 32);
+  EXPECT_EQ(parsed.value().dtype, DType::kF32);
+  EXPECT_EQ(parsed.value().eos_token_ids, (std::vector<int32_t>{5, 6}));
+  EXPECT_EQ(parse(json, "auto", {{"eos_token_id", 9}}).value().eos_token_ids,
+            std::vector<int32_t>{9});
+  EXPECT_EQ(parse(json, "bfloat16").value().dtype, DType::kBF16);
+  EXPECT_EQ(parse(llama(), "float32").value().dtype, DType::kF32);
+}
+
+struct BadConfig {
+  const char* name;
+  std::function<void(Json&)> change;
+  StatusCode code;
+  std::vector<std::string> said;
+};
+
+std::vector<BadConfig> bad_configs() {
+  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+  constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
+  return {
+      {"UnknownArchitecture",
+       [](Json& j) { j = {{"architectures", {"GPT2LMHeadModel"}}}; },
+       kUnsupported,
+       {"'GPT2LMHeadModel'", "supported: LlamaForCausalLM"}},
+      {"NoArchitecture",
+       [](Json& j) { j.erase("architectures"); },
+       kInvalid,
+       {"'architectures'", "LlamaForCausalLM"}},
+      {"MissingField",
+       [](Json& j) { j.erase("hidden_size"); },
+       kInvalid,
+       {"'hidden_size' is missing"}},
+      {"TextForNumber",
+       [](Json& j) { j["vocab_size"] = "1000"; },
+       kInvalid,
+       {"'vocab_size' is \"1000\"", "an integer"}},
+      {"Zero", [](Json& j) { j["num_hidden_layers"] = 0; }, kInvalid, {"'num_hidden_layers' is 0"}},
+      {"Negative", [](Json& j) { j["intermediate_size"] = -4; }, kInvalid, {"is -4"}},
+      {"Fraction", [](Json& j) { j["hidden_size"] = 64.5; }, kInvalid, {"is 64.5"}},
+      {"Huge", [](Json& j) { j["vocab_size"] = 18446744073709551615ull; }, kInvalid, {"2^24"}},
+      {"HeadsDoNotDivide",
+       [](Json& j) { j["num_key_value_heads"] = 3; },
+       kInvalid,
+       {"num_attention_heads 8", "num_key_value_heads 3"}},
+      {"NoHeadDim", [](Json& j) { j["hidden_size"] = 65; }, kInvalid, {"set 'head_dim'"}},
+      {"OddHeadDim", [](Json& j) { j["head_dim"] = 7; }, kInvalid, {"head_dim 7 is odd"}},
+      {"WideHead", [](Json& j) { j["head_dim"] = 4096; }, kUnsupported, {"head_dim 4096"}},
+      {"RopeType",
+       [](Json& j) { j["rope_scaling"] = {{"rope_type", "proportional"}, {"factor", 8.0}}; },
+       kUnsupported,
+       {"rope type \"proportional\"", "supported: default, linear, dynamic, llama3, yarn"}},
+      {"OldRopeType",
+       [](Json& j) { j["rope_scaling"] = {{"type", "xpos"}}; },
+       kUnsupported,
+       {"\"xpos\""}},
+      {"RopeParametersType",
+       [](Json& j) { j["rope_parameters"] = {{"rope_type", "mrope"}}; },
+       kUnsupported,
+       {"\"mrope\""}},
+      {"RopeNotAnObject",
+       [](Json& j) { j["rope_scaling"] = 2; },
+       kInvalid,
+       {"'rope_scaling' is 2"}},
+      {"RopeTheta", [](Json& j) { j["rope_theta"] = 0; }, kInvalid, {"'rope_theta' is 0"}},
+      {"PartialRotary",
+       [](Json& j) { j["partial_rotary_factor"] = 0.4; },
+       kInvalid,
+       {"partial_rotary_factor 0.4", "head_dim 8", "even"}},
+      {"WindowZero",
+       [](Json& j) {
+         j["architectures"] = {"MistralForCausalLM"};
+         j["sliding_window"] = 0;
+       },
+       kInvalid,
+       {"'sliding_window' is 0"}},
+      {"WindowNegative",
+       [](Json& j) {
+         j["architectures"] = {"Phi3ForCausalLM"};
+         j["sliding_window"] = -5;
+       },
+       kInvalid,
+       {"'sliding_window' is -5"}},
+      {"LayerTypes",
+       [](Json& j) { j["layer_types"] = {"full_attention"}; },
+       kInvalid,
+       {"'layer_types' has 1 entries for 3 layers"}},
+      {"SoftCap",
+       [](Json& j) {
+         j["architectures"] = {"Gemma2ForCausalLM"};
+         j["attn_logit_softcapping"] = -50;
+       },
+       kInvalid,
+       {"'attn_logit_softcapping' is -50"}},
+      {"QueryScalar",
+       [](Json& j) { j["query_pre_attn_scalar"] = "256"; },
+       kInvalid,
+       {"'query_pre_attn_scalar' is \"256\""}},
+      {"Bidirectional",
+       [](Json& j) { j["use_bidirectional_attention"] = true; },
+       kUnsupported,
+       {"use_bidirectional_attention"}},
+      {"NoTextConfig",
+       [](Json& j) { j["architectures"] = {"Gemma3ForConditionalGeneration"}; },
+       kInvalid,
+       {"'text_config' is missing"}},
+      {"Flag",
+       [](Json& j) { j["tie_word_embeddings"] = 1; },
+       kInvalid,
+       {"'tie_word_embeddings' is 1", "true or false"}},
+      {"EosType", [](Json& j) { j["eos_token_id"] = "</s>"; }, kInvalid, {"'eos_token_id'"}},
+      {"EosRange",
+       [](Json& j) { j["eos_token_id"] = 1000; },
+       kInvalid,
+       {"eos_token_id 1000", "vocabulary of 1000"}},
+      {"Activation",
+       [](Json& j) { j["hidden_act"] = "relu2"; },
+       kUnsupported,
+       {"\"relu2\"", "supported: silu, gelu, gelu_pytorch_tanh"}},
+      {"Quantised",
+       [](Json& j) { j["quantization_config"] = {{"quant_method", "fp8"}}; },
+       kUnsupported,
+       {"quantization_config"}},
+      {"Type",
+       [](Json& j) { j["torch_dtype"] = "float8"; },
+       kUnsupported,
+       {"\"float8\"", "--dtype float32"}},
+  };
+}
+
+class ConfigBad : public testing::TestWithParam<BadConfig> {};
+
+TEST_P(ConfigBad, IsRefusedWithItsName) {
+  Json json = llama();
+  GetParam().change(json);
+  const auto config = parse(json);
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.status().code(), GetParam().code);
+  EXPECT_EQ(config.status().message().rfind("config.json: ", 0), 0u);
+  for (const std::string& part : GetParam().said) {
+    EXPECT_NE(config.status().message().find(part), std::string::npos)
+        << config.status().message() << "\nlacks: " << part;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, ConfigBad, testing::ValuesIn(bad_configs()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Config, UnknownDtypeOption) {
+  for (const std::string name : {"float16", "half", "fp8"}) {
+    const auto config = parse(llama(), name);
+    ASSERT_FALSE(config.ok());
+    EXPECT_NE(config.status().message().find("--dtype " + name + " is not supported; use auto"),
+              std::string::npos);
+  }
+  EXPECT_EQ(parse(llama(), "float").value().dtype, DType::kF32);
+}
+
+Result<ModelConfig> parse_over(const Json& json, const std::string& overrides) {
+  return parse_model_config(json, Json::object(), {"auto", overrides}, "config.json");
+}
+
+TEST(Config, OverridesAreMergedInsideObjects) {
+  Json json = llama();
+  json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  const auto changed =
+      parse_over(json, R"({"rope_scaling": {"factor": 4.0}, "num_key_value_heads": 4})").value();
+  EXPECT_EQ(changed.rope.full.type, RopeType::kLinear);
+  EXPECT_EQ(changed.rope.full.factor, 4);
+  EXPECT_EQ(changed.max_context, 4 * 4096);
+  EXPECT_EQ(changed.num_kv_heads, 4);
+  // null takes a field away, and an architecture is a field like others.
+  const auto plain =
+      parse_over(json, R"({"rope_scaling": null, "architectures": ["Qwen3ForCausalLM"]})").value();
+  EXPECT_EQ(plain.rope.full.type, RopeType::kDefault);
+  EXPECT_EQ(plain.head_dim, 128);
+  // The older name works on a file of the newer form.
+  json.erase("rope_scaling");
+  json.erase("rope_theta");
+  json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 5e5}};
+  const auto newer =
+      parse_over(json, R"({"rope_scaling": {"rope_type": "linear", "factor": 3.0}})").value();
+  EXPECT_EQ(newer.rope.full.factor, 3);
+  EXPECT_EQ(newer.rope.full.theta, 5e5);
+}
+
+TEST(Config, BadOverridesAreNamed) {
+  for (const char* text : {"{", "[]", "3", R"({"a": 1, "a": 2})"}) {
+    const auto config = parse_over(llama(), text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_EQ(config.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(config.status().message().rfind("--hf-overrides: ", 0), 0u)
+        << config.status().message();
+    EXPECT_NE(config.status().message().find("'{\"rope_theta\""), std::string::npos);
+  }
+  const auto wrong = parse_over(llama(), R"({"sliding_window": "big", "layer_types": 3})");
+  EXPECT_NE(wrong.status().message().find("'layer_types' is 3"), std::string::npos);
+}
+
+TEST(Config, Folders) {
+  const auto missing = read_model_config("/nonexistent/model", {});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(missing.status().message().find("/nonexistent/model"), std::string::npos);
+
+  const test::ScratchFolder folder;
+  const auto empty = read_model_config(folder.path(), {});
+  EXPECT_EQ(empty.status().code(), StatusCode::kNotFound);
+  folder.write("config.json", llama().dump());
+  EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids, std::vector<int32_t>{2});
+  folder.write("generation_config.json", R"({"eos_token_id":[2,3]})");
+  EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids,
+            (std::vector<int32_t>{2, 3}));
+  folder.write("generation_config.json", "{");
+  const auto broken = read_model_config(folder.path(), {});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_NE(broken.status().message().find("generation_config.json: not valid JSON"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

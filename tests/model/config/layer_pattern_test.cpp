@@ -1,0 +1,106 @@
+#include "model/config/layer_pattern.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+Result<std::vector<LayerConfig>> read(const Json& json, WindowRule rule, int32_t layers = 4) {
+  return read_layer_configs(ConfigFields(json, "config.json"), rule, layers);
+}
+
+std::vector<int32_t> windows(const Json& json, WindowRule rule) {
+  std::vector<int32_t> windows;
+  const auto layers = read(json, rule).value();
+  for (const LayerConfig& layer : layers) windows.push_back(layer.window);
+  return windows;
+}
+
+std::vector<bool> ropes(const Json& json) {
+  std::vector<bool> ropes;
+  const auto layers = read(json, WindowRule::kNever).value();
+  for (const LayerConfig& layer : layers) ropes.push_back(layer.rope);
+  return ropes;
+}
+
+using Windows = std::vector<int32_t>;
+const Windows kNone(4, 0);
+
+TEST(LayerPattern, Rules) {
+  const Json window = {{"sliding_window", 9}};
+  EXPECT_EQ(windows(window, WindowRule::kNever), kNone);
+  EXPECT_EQ(windows(window, WindowRule::kAlways), Windows(4, 9));
+  EXPECT_EQ(windows({{"sliding_window", nullptr}}, WindowRule::kAlways), kNone);
+  EXPECT_EQ(windows({{"sliding_window", 9}, {"sliding_window_pattern", 3}}, WindowRule::kPattern),
+            (Windows{9, 9, 0, 9}));
+  Json qwen = {{"sliding_window", 9}, {"max_window_layers", 3}, {"use_sliding_window", true}};
+  EXPECT_EQ(windows(qwen, WindowRule::kFromLayer), (Windows{0, 0, 0, 9}));
+  qwen["max_window_layers"] = 0;
+  EXPECT_EQ(windows(qwen, WindowRule::kFromLayer), Windows(4, 9));
+  qwen["use_sliding_window"] = false;
+  EXPECT_EQ(windows(qwen, WindowRule::kFromLayer), kNone);
+  EXPECT_EQ(
+      windows({{"sliding_window", 9}, {"use_sliding_window", true}, {"no_rope_layer_interval", 2}},
+              WindowRule::kWithoutRope),
+      (Windows{0, 9, 0, 9}));
+}
+
+TEST(LayerPattern, LayerTypesGoBeforeTheRule) {
+  const Json listed = {
+      {"sliding_window", 9},
+      {"sliding_window_pattern", 2},
+      {"layer_types", {"full_attention", "full_attention", "sliding_attention", "full_attention"}}};
+  EXPECT_EQ(windows(listed, WindowRule::kPattern), (Windows{0, 0, 9, 0}));
+  EXPECT_EQ(windows(listed, WindowRule::kNever), (Windows{0, 0, 9, 0}));
+  // Qwen's files list types and switch them off.
+  EXPECT_EQ(windows(listed, WindowRule::kFromLayer), kNone);
+}
+
+TEST(LayerPattern, LayersWithoutPositions) {
+  EXPECT_EQ(ropes(Json::object()), std::vector<bool>(4, true));
+  EXPECT_EQ(ropes({{"no_rope_layer_interval", 2}}), (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(ropes({{"no_rope_layers", {1, 1, 0, 1}}, {"no_rope_layer_interval", 2}}),
+            (std::vector<bool>{true, true, false, true}));
+}
+
+struct BadPattern {
+  Json json;
+  WindowRule rule;
+  const char* said;
+};
+
+TEST(LayerPattern, BadFieldsAreNamed) {
+  const BadPattern cases[] = {
+      {{{"sliding_window", 0}}, WindowRule::kAlways, "'sliding_window' is 0"},
+      {{{"sliding_window", -1}}, WindowRule::kAlways, "'sliding_window' is -1"},
+      {{{"sliding_window_pattern", 2}}, WindowRule::kPattern, "'sliding_window' is missing"},
+      {{{"sliding_window", 4}, {"sliding_window_pattern", 0}},
+       WindowRule::kPattern,
+       "'sliding_window_pattern' is 0"},
+      {{{"layer_types", {"full_attention"}}}, WindowRule::kNever, "has 1 entries for 4 layers"},
+      {{{"layer_types", "full"}}, WindowRule::kNever, "one entry for each layer"},
+      {{{"layer_types", {"full_attention", "full_attention", "mamba", "full_attention"}}},
+       WindowRule::kNever,
+       "layer type \"mamba\" is not supported; supported: full_attention, sliding_attention"},
+      {{{"use_sliding_window", 1}}, WindowRule::kFromLayer, "'use_sliding_window' is 1"},
+      {{{"use_sliding_window", true}, {"sliding_window", 4}},
+       WindowRule::kFromLayer,
+       "'max_window_layers' is missing"},
+      {{{"use_sliding_window", true}, {"sliding_window", 4}, {"max_window_layers", -1}},
+       WindowRule::kFromLayer,
+       "'max_window_layers' is -1"},
+      {{{"no_rope_layers", {1, 0}}}, WindowRule::kNever, "'no_rope_layers' has 2 entries"},
+      {{{"no_rope_layers", {1, 0, 2, 1}}}, WindowRule::kNever, "'no_rope_layers' is [1,0,2,1]"},
+  };
+  for (const BadPattern& bad : cases) {
+    const auto layers = read(bad.json, bad.rule);
+    ASSERT_FALSE(layers.ok()) << bad.json;
+    EXPECT_NE(layers.status().message().find(bad.said), std::string::npos)
+        << bad.json << ": " << layers.status().message();
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

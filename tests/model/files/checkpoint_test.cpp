@@ -1,0 +1,154 @@
+#include "model/files/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "dialled/safetensors_writer.h"
+#include "gguf/gguf_bytes.h"
+#include "support/scratch_folder.h"
+
+#include "model/files/convert.h"
+
+namespace foretoken {
+namespace {
+
+using test::ScratchFolder;
+
+void write_shard(const ScratchFolder& folder, const std::string& file,
+                 const std::vector<std::string>& names) {
+  std::vector<TensorToWrite> tensors;
+  for (const std::string& name : names) {
+    tensors.push_back({name, FileDType::kF32, {1}, [](std::byte* out) { out[0] = std::byte{0}; }});
+  }
+  ASSERT_TRUE(write_safetensors(folder.file(file), tensors).ok());
+}
+
+void expect_error(const ScratchFolder& folder, StatusCode code,
+                  const std::vector<std::string>& parts) {
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_FALSE(checkpoint.ok());
+  EXPECT_EQ(checkpoint.status().code(), code);
+  for (const std::string& part : parts) {
+    EXPECT_NE(checkpoint.status().message().find(part), std::string::npos)
+        << checkpoint.status().message() << "\nlacks: " << part;
+  }
+}
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+TEST(Checkpoint, SingleFile) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"a", "b"});
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_TRUE(checkpoint.value().find("b").ok());
+  const auto missing = checkpoint.value().find("c");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(missing.status().message().find("'c' is missing in " + folder.path()),
+            std::string::npos);
+}
+
+TEST(Checkpoint, Shards) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"a"});
+  write_shard(folder, "two.safetensors", {"b"});
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint.value().tensors().size(), 2u);
+  EXPECT_EQ(checkpoint.value().find("b").value()->file, folder.file("two.safetensors"));
+}
+
+TEST(Checkpoint, FolderWithoutWeights) {
+  const ScratchFolder folder;
+  expect_error(folder, StatusCode::kNotFound,
+               {"no model.safetensors", folder.path(), "--load-format dummy"});
+}
+
+TEST(Checkpoint, MissingShard) {
+  const ScratchFolder folder;
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors"}})");
+  expect_error(folder, StatusCode::kNotFound, {"one.safetensors"});
+}
+
+TEST(Checkpoint, TensorInTwoShards) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"a"});
+  write_shard(folder, "two.safetensors", {"a", "b"});
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"'a'", "one.safetensors", "two.safetensors"});
+}
+
+TEST(Checkpoint, IndexNamesTheWrongShard) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"a"});
+  write_shard(folder, "two.safetensors", {"b"});
+  folder.write(kIndex, R"({"weight_map":{"a":"two.safetensors","b":"two.safetensors"}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"'a' is not in two.safetensors"});
+}
+
+TEST(Checkpoint, BrokenIndexes) {
+  const ScratchFolder folder;
+  folder.write(kIndex, "{");
+  expect_error(folder, StatusCode::kInvalidArgument, {kIndex, "not valid JSON"});
+  folder.write(kIndex, "{}");
+  expect_error(folder, StatusCode::kInvalidArgument, {"weight_map"});
+  folder.write(kIndex, R"({"weight_map":{"a":"../one.safetensors"}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"same folder", "../one.safetensors"});
+  folder.write(kIndex, R"({"weight_map":{"a":7}})");
+  expect_error(folder, StatusCode::kInvalidArgument, {"same folder"});
+}
+
+std::vector<float> floats_of(const TensorView& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
+  std::vector<std::byte> raw;
+  // In pieces that end inside rows.
+  constexpr int64_t kPiece = 37;
+  for (int64_t first = 0; first < tensor.num_elements(); first += kPiece) {
+    const int64_t count = std::min(kPiece, tensor.num_elements() - first);
+    EXPECT_TRUE(read_elements(tensor, first, count, DType::kF32, values.data() + first, raw).ok());
+  }
+  return values;
+}
+
+// The same models in both formats; llama's query and key rows lie in another order.
+TEST(Checkpoint, GgufFilesHoldTheSameWeights) {
+  const std::string golden = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/";
+  for (const std::string name : {"llama", "qwen2", "qwen3"}) {
+    auto folder = Checkpoint::open(golden + "architectures/" + name);
+    auto file = Checkpoint::open(golden + "gguf/" + name + ".gguf");
+    ASSERT_TRUE(folder.ok() && file.ok()) << file.status().message();
+    ASSERT_EQ(folder.value().tensors().size(), file.value().tensors().size());
+    for (const auto& [tensor, view] : folder.value().tensors()) {
+      const auto found = file.value().find(tensor);
+      ASSERT_TRUE(found.ok()) << found.status().message();
+      EXPECT_EQ(found.value()->shape, view->shape) << tensor;
+      EXPECT_EQ(floats_of(*found.value()), floats_of(*view)) << tensor;
+    }
+  }
+}
+
+// Found by the fuzzer: rows were read behind the tensor.
+TEST(Checkpoint, GgufHeadsMustBeWhole) {
+  const ScratchFolder folder;
+  test::GgufBytes bytes(2, 8);
+  bytes.text_value("general.architecture", "llama");
+  const std::pair<const char*, uint32_t> sizes[] = {
+      {"block_count", 1},         {"context_length", 8},       {"embedding_length", 4},
+      {"feed_forward_length", 4}, {"attention.head_count", 1}, {"attention.key_length", 6}};
+  for (const auto& [key, value] : sizes) bytes.u32_value(std::string("llama.") + key, value);
+  bytes.key("llama.attention.layer_norm_rms_epsilon", 6).number(1e-5F);
+  bytes.tensor("token_embd.weight", {1, 1}, 0, 0).tensor("blk.0.attn_q.weight", {1, 4}, 0, 32);
+  bytes.align().text(std::string(64, ' '));
+  const auto checkpoint = Checkpoint::open(bytes.write(folder.file("x.gguf")));
+  ASSERT_FALSE(checkpoint.ok());
+  EXPECT_NE(checkpoint.status().message().find("q_proj.weight has the shape [4, 1]"),
+            std::string::npos)
+      << checkpoint.status().message();
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,66 @@
+#include "model/files/quantization.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+Result<std::optional<Quantization>> read(const std::string& quantization) {
+  return read_quantization({{"quantization_config", Json::parse(quantization)}}, "config.json");
+}
+
+TEST(Quantization, Layouts) {
+  EXPECT_FALSE(read_quantization(Json::object(), "").value().has_value());
+  const auto gptq =
+      read(R"({"quant_method": "gptq", "bits": 8, "group_size": -1, "sym": true})").value();
+  EXPECT_EQ(gptq->layout, PackLayout::kGptq);
+  EXPECT_EQ(gptq->bits, 8);
+  EXPECT_EQ(gptq->group, -1);
+  EXPECT_TRUE(gptq->stores_zero_less_one);
+  EXPECT_FALSE(read(R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2", "dynamic": {}})")
+                   .value()
+                   ->stores_zero_less_one);
+  const auto awq =
+      read(R"({"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"})").value();
+  EXPECT_EQ(awq->layout, PackLayout::kAwq);
+  EXPECT_EQ(awq->group, 64);
+  const auto compressed = read(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+               "config_groups": {"group_0": {"weights": {"num_bits": 8, "strategy": "channel"}}}})")
+                              .value();
+  EXPECT_EQ(compressed->layout, PackLayout::kCompressed);
+  EXPECT_EQ(compressed->bits, 8);
+  EXPECT_EQ(compressed->group, -1);
+}
+
+TEST(Quantization, OthersAreNamedWithARemedy) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"quant_method": "gptq", "bits": 3})", "3 bits"},
+      {R"({"quant_method": "gptq", "bits": 2.5})", "bits 2.5"},
+      {R"({"quant_method": "gptq", "checkpoint_format": "marlin"})", "checkpoint_format marlin"},
+      {R"({"quant_method": "gptq", "is_marlin_format": true})", "is_marlin_format"},
+      {R"({"quant_method": "gptq", "dynamic": {"x": {"bits": 8}}})", "dynamic"},
+      {R"({"quant_method": "gptq", "group_size": 12})", "group_size 12"},
+      {R"({"quant_method": "awq", "bits": 8})", "8 bits"},
+      {R"({"quant_method": "awq", "version": "gemv"})", "version gemv"},
+      {R"({"quant_method": "awq", "version": "exllama"})", "version exllama"},
+      {R"({"quant_method": "compressed-tensors", "format": "float-quantized"})", "float-quantized"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})", "config_groups"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+           "config_groups": {"g": {"weights": {"actorder": "group"}}}})",
+       "actorder"},
+      {R"({"quant_method": "fp8"})", "quant_method 'fp8'"},
+      {R"({"quant_method": 4})", "quant_method 4"},
+      {R"({})", "quant_method ''"}};
+  for (const auto& [json, wanted] : cases) {
+    const Status status = read(json).status();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << json;
+    EXPECT_NE(status.message().find(wanted), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("GGUF file"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(read("7").status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace foretoken

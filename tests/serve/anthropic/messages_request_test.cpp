@@ -1,0 +1,144 @@
+#include "serve/anthropic/messages_request.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+Result<OpenAiRequest> parse(const char* text, bool counts_only = false, bool strict = false) {
+  OpenAiDefaults defaults;
+  defaults.max_model_len = 100;
+  defaults.tool_parser = "hermes";
+  defaults.strict_fields = strict;
+  return parse_messages_request(json::parse(text), defaults, counts_only);
+}
+
+// Of a server that passes nothing over.
+void expect_error(const char* text, const std::string& part) {
+  const auto parsed = parse(text, false, true);
+  ASSERT_FALSE(parsed.ok()) << text;
+  EXPECT_NE(parsed.status().message().find(part), std::string::npos) << parsed.status().message();
+}
+
+TEST(MessagesRequest, TextsToolsAndResults) {
+  const auto parsed = parse(R"({"model": "m", "max_tokens": 7, "system": [{"type": "text",
+    "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+    "stop_sequences": ["END"], "temperature": 0.5, "top_k": 4, "metadata": {"user_id": "u"},
+    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}],
+    "tool_choice": {"type": "tool", "name": "f", "disable_parallel_tool_use": true},
+    "messages": [
+      {"role": "user", "content": "Hi"},
+      {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": ""},
+        {"type": "text", "text": "Yes"},
+        {"type": "tool_use", "id": "i", "name": "f", "input": {"a": 1}}]},
+      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "i", "content":
+        [{"type": "text", "text": "ok"}]}, {"type": "text", "text": "Go on"}]}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& request = parsed.value();
+  const SamplingParams& sampling = request.requests.front().sampling;
+  EXPECT_EQ(sampling.max_tokens, 7);
+  EXPECT_EQ(sampling.stop, std::vector<std::string>{"END"});
+  EXPECT_EQ(sampling.top_k, 4);
+  EXPECT_EQ(request.parser.tool_choice, "f");
+  EXPECT_FALSE(request.parser.parallel_tool_calls);
+  const json messages = json::parse(request.messages_json);
+  ASSERT_EQ(messages.size(), 5u);
+  EXPECT_EQ(messages[0]["role"], "system");
+  const json& arguments = messages[2]["tool_calls"][0]["function"]["arguments"];
+  EXPECT_EQ(json::parse(arguments.get<std::string>())["a"], 1);
+  EXPECT_EQ(messages[2]["reasoning_content"], "t");
+  EXPECT_EQ(messages[3]["tool_call_id"], "i");
+  EXPECT_EQ(messages[3]["content"], "ok");
+  EXPECT_EQ(messages[4]["content"], "Go on");
+}
+
+TEST(MessagesRequest, ThinkingAndChoices) {
+  const auto parsed = parse(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
+    "thinking": {"type": "disabled"}, "tools": [{"name": "f", "input_schema": {}}],
+    "tool_choice": {"type": "any"}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(json::parse(parsed.value().arguments_json)["enable_thinking"], false);
+  EXPECT_EQ(parsed.value().parser.tool_choice, "required");
+}
+
+TEST(MessagesRequest, CountingNeedsNoLimit) {
+  EXPECT_TRUE(parse(R"({"messages": [{"role": "user", "content": "x"}]})", true).ok());
+}
+
+TEST(MessagesRequest, ToolsThatRunElsewhereAreLeftOut) {
+  const auto parsed = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "tool_choice": {"type": "tool", "name": "web_search"}, "tools": [
+      {"name": "f", "input_schema": {"type": "object"}},
+      {"type": "web_search_20250305", "name": "web_search", "max_uses": 8},
+      {"type": "bash_20250124", "name": "bash"}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value().parser.tools.size(), 1u);
+  EXPECT_EQ(parsed.value().parser.tool_choice, "auto");
+  EXPECT_EQ(parsed.value().warnings.size(), 3u);
+  // A name that no tool ever had stays an error.
+  EXPECT_FALSE(parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "tool_choice": {"type": "tool", "name": "g"}, "tools": [
+      {"name": "f", "input_schema": {"type": "object"}}]})")
+                   .ok());
+}
+
+TEST(MessagesRequest, OutputConfigAndThinking) {
+  const auto parsed = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "output_config": {"effort": "high", "format": {"type": "json_schema",
+                      "schema": {"type": "object"}}},
+    "thinking": {"type": "enabled", "budget_tokens": 1024}, "speed": "fast",
+    "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& request = parsed.value();
+  const json arguments = json::parse(request.arguments_json);
+  EXPECT_EQ(arguments["reasoning_effort"], "high");
+  EXPECT_EQ(arguments["enable_thinking"], true);
+  ASSERT_TRUE(request.requests.front().sampling.structured_outputs.has_value());
+  EXPECT_EQ(request.requests.front().sampling.structured_outputs->json, R"({"type":"object"})");
+  EXPECT_EQ(request.warnings,
+            std::vector<std::string>{"'thinking': 'budget_tokens' is not applied here"});
+  const auto edited = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+    "output_format": {"type": "json_schema", "schema": {"type": "object"}},
+    "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+    "mcp_servers": [{"url": "x"}]})");
+  ASSERT_TRUE(edited.ok()) << edited.status().message();
+  EXPECT_TRUE(edited.value().requests.front().sampling.structured_outputs.has_value());
+  EXPECT_EQ(edited.value().warnings.size(), 2u);
+}
+
+TEST(MessagesRequest, ErrorsNameWhatIsWrong) {
+  expect_error(
+      R"({"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "text"}]}]})",
+      "a block's 'text' must be a string");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "assistant", "content": [
+                   {"type": "tool_use", "id": "i", "name": "f", "input": 3}]}]})",
+               "an 'input', an object");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}],
+                   "tool_choice": {"type": "auto", "disable_parallel_tool_use": 1}})",
+               "'disable_parallel_tool_use' must be true or false");
+  expect_error(R"({"max_tokens": 1})", "'messages' is missing");
+  expect_error(R"({"messages": [{"role": "user", "content": "x"}]})", "'max_tokens' is missing");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "bot", "content": "x"}]})",
+               "message 1: 'role'");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": 3}]})",
+               "message 1: 'content'");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content":
+                   [{"type": "image", "source": {}}]}]})",
+               "blocks of type 'image' are not supported");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": [3]}]})",
+               "each block of 'content' needs");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
+                   "tools": [{"type": "web_search_20250305", "name": "web_search"}]})",
+               "do not run here");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
+                   "stop_sequence": ["a"]})",
+               "did you mean 'stop_sequences'?");
+  expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}],
+                   "thinking": 3})",
+               "'thinking' must be");
+}
+
+}  // namespace
+}  // namespace foretoken

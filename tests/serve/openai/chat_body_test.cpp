@@ -1,0 +1,35 @@
+#include "serve/openai/chat_body.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+TEST(ChatBody, SharedFieldsAreCopiedAsTheyAre) {
+  const json body = {{"seed", 4}, {"min_p", "wrong"}, {"stream", true}, {"other", 1}};
+  JsonFields fields(body, "");
+  json chat = json::object();
+  copy_shared_fields(fields, &chat);
+  copy_field(fields, "other", "renamed", &chat);
+  copy_field(fields, "missing", "missing", &chat);
+  EXPECT_EQ(chat.size(), 4u);
+  EXPECT_EQ(chat["seed"], 4);
+  EXPECT_EQ(chat["min_p"], "wrong");
+  EXPECT_EQ(chat["renamed"], 1);
+  EXPECT_EQ(fields.first_unread(), std::nullopt);
+}
+
+TEST(ChatBody, ToolCallsJoinAMessage) {
+  json message;
+  add_tool_call("1", "f", "{}", &message);
+  add_tool_call("2", "g", "[]", &message);
+  EXPECT_EQ(message["role"], "assistant");
+  EXPECT_TRUE(message["content"].is_null());
+  ASSERT_EQ(message["tool_calls"].size(), 2u);
+  EXPECT_EQ(message["tool_calls"][1]["function"]["name"], "g");
+}
+
+}  // namespace
+}  // namespace foretoken

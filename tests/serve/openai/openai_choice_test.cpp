@@ -1,0 +1,122 @@
+#include "serve/openai/openai_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+OpenAiRequest chat() {
+  OpenAiDefaults defaults;
+  defaults.tool_parser = "hermes";
+  defaults.reasoning_parser = "qwen3";
+  return parse_openai_request(OpenAiKind::kChat,
+                              json::parse(R"({"messages": [{"role": "user", "content": "x"}],
+      "tools": [{"type": "function", "function": {"name": "f"}}]})"),
+                              defaults)
+      .value();
+}
+
+TEST(OpenAiChoice, AMessageOfReasoningTextAndCalls) {
+  int num_calls = 0;
+  const json message = chat_message(
+      chat(), "<think>hm</think>Yes.<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+      &num_calls);
+  EXPECT_EQ(num_calls, 1);
+  EXPECT_EQ(message["content"], "Yes.");
+  EXPECT_EQ(message["reasoning"], "hm");
+  EXPECT_EQ(message["reasoning_content"], "hm");
+  EXPECT_EQ(message["tool_calls"][0]["type"], "function");
+  EXPECT_EQ(message["tool_calls"][0]["function"]["arguments"], "{}");
+  OpenAiRequest hidden = chat();
+  hidden.include_reasoning = false;
+  EXPECT_FALSE(chat_message(hidden, "<think>hm</think>Yes.", &num_calls).contains("reasoning"));
+}
+
+TEST(OpenAiChoice, AMessageOfACallAloneHasNoContent) {
+  int num_calls = 0;
+  const json message = chat_message(
+      chat(), "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &num_calls);
+  EXPECT_TRUE(message["content"].is_null());
+}
+
+TEST(OpenAiChoice, SearchesForCallsAreTold) {
+  const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+  std::vector<bool> told;
+  OpenAiRequest request = chat();
+  request.on_tool_parse = [&](bool found) { told.push_back(found); };
+  int num_calls = 0;
+  chat_message(request, "Yes.", &num_calls);
+  chat_message(request, call, &num_calls);
+  EXPECT_EQ(told, (std::vector<bool>{false, true}));
+  told.clear();
+  request.stream = true;
+  const auto parser = make_choice_parser(request);
+  parser->push("Yes.");
+  parser->push(call);
+  parser->finish();
+  EXPECT_EQ(told, (std::vector<bool>{false, true}));
+  told.clear();
+  request.parser.tool_choice = "f";  // forced: nothing is searched
+  make_choice_parser(request)->push("{}");
+  EXPECT_TRUE(told.empty());
+}
+
+TEST(OpenAiChoice, DeltasHaveWhatIsNew) {
+  ChatDelta delta;
+  EXPECT_TRUE(chat_delta(chat(), delta).empty());
+  delta.reasoning = "hm";
+  delta.tool_calls = {{1, "id", "f", ""}, {2, "", "", "}"}};
+  const json told = chat_delta(chat(), delta);
+  EXPECT_EQ(told["reasoning"], "hm");
+  EXPECT_EQ(told["tool_calls"][0]["index"], 1);
+  EXPECT_EQ(told["tool_calls"][0]["id"], "id");
+  EXPECT_FALSE(told["tool_calls"][1].contains("id"));
+  EXPECT_EQ(told["tool_calls"][1]["function"]["arguments"], "}");
+}
+
+TEST(OpenAiChoice, ReasonsOfTheEnd) {
+  RequestOutput output;
+  EXPECT_TRUE(finish_reason(chat(), output, 0).is_null());
+  output.finished = true;
+  output.finish_reason = FinishReason::kStop;
+  EXPECT_EQ(finish_reason(chat(), output, 0), "stop");
+  EXPECT_EQ(finish_reason(chat(), output, 1), "tool_calls");
+  output.finish_reason = FinishReason::kLength;
+  EXPECT_EQ(finish_reason(chat(), output, 1), "length");
+}
+
+TEST(OpenAiChoice, OriginsCutTheText) {
+  const std::vector<OriginPiece> pieces = {{true, 2, 3}, {false, 1, 2}, {true, 1, 9}};
+  EXPECT_EQ(token_origins("abcdef", pieces).dump(),
+            R"([{"origin":"draft","num_tokens":2,"text":"abc"},)"
+            R"({"origin":"target","num_tokens":1,"text":"de"},)"
+            R"({"origin":"draft","num_tokens":1,"text":"f"}])");
+}
+
+TEST(OpenAiChoice, TokensNamedById) {
+  const auto named =
+      named_by_id(std::vector<TokenLogprobs>{{{7, -1.0f, 1, "a"}, {{8, -2.0f, 2, "b"}}}});
+  EXPECT_EQ(named[0].token.decoded_token, "token_id:7");
+  EXPECT_EQ(named[0].top[0].decoded_token, "token_id:8");
+}
+
+TEST(OpenAiChoice, PartsOfACompletion) {
+  OpenAiRequest request;
+  Request asked;
+  asked.sampling.logprobs = 0;
+  RequestOutput news;
+  news.text = "cd";
+  news.logprobs = {{{1, -1.0f, 1, "cd"}, {}}};
+  news.prompt_logprobs = {{{2, -1.0f, 1, "b"}, {}}};
+  const std::string prompt = "ab";
+  const json first = completion_part(request, asked, news, &prompt, 0);
+  EXPECT_EQ(first["text"], "abcd");
+  EXPECT_EQ(first["logprobs"]["tokens"], (json{"a", "b", "cd"}));
+  const json later = completion_part(request, asked, news, nullptr, 4);
+  EXPECT_EQ(later["logprobs"]["text_offset"], (json{4}));
+}
+
+}  // namespace
+}  // namespace foretoken

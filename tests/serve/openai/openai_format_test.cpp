@@ -1,0 +1,99 @@
+#include "serve/openai/openai_format.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+OpenAiRequest chat(const char* more) {
+  OpenAiDefaults defaults;
+  defaults.tool_parser = "hermes";
+  json body = json::parse(R"({"messages": [{"role": "user", "content": "x"}], "stream": true,
+    "tools": [{"type": "function", "function": {"name": "f"}}]})");
+  body.update(json::parse(more));
+  return parse_openai_request(OpenAiKind::kChat, body, defaults).value();
+}
+
+ChoiceOutput output(const std::string& text, bool last, int index = 0) {
+  ChoiceOutput made;
+  made.output.index = index;
+  made.output.text = text;
+  made.output.token_ids = {1};
+  made.output.finished = last;
+  made.output.finish_reason = last ? FinishReason::kStop : FinishReason::kNone;
+  made.output.stats.num_prompt_tokens = 3;
+  made.output.stats.num_output_tokens = 2;
+  return made;
+}
+
+std::vector<json> chunks(const std::string& stream) {
+  std::vector<json> all;
+  for (size_t at = 0; (at = stream.find("data: {", at)) != std::string::npos; ++at) {
+    all.push_back(json::parse(stream.substr(at + 6, stream.find('\n', at) - at - 6)));
+  }
+  return all;
+}
+
+TEST(OpenAiFormat, ToolCallsComeInPieces) {
+  OpenAiFormat format(chat("{}"), {}, {"id", "m", 1});
+  const std::string text =
+      "So: <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 2]}}\n</tool_call>";
+  std::string stream;
+  for (size_t i = 0; i < text.size(); ++i) {
+    stream += format.events(0, output(text.substr(i, 1), i + 1 == text.size()));
+  }
+  stream += format.last_events();
+  std::string content;
+  std::string arguments;
+  std::string name;
+  json reason;
+  for (const json& chunk : chunks(stream)) {
+    const json& choice = chunk["choices"][0];
+    content += choice["delta"].value("content", "");
+    reason = choice["finish_reason"];
+    if (!choice["delta"].contains("tool_calls")) continue;
+    const json& call = choice["delta"]["tool_calls"][0];
+    EXPECT_EQ(call["index"], 0);
+    name += call["function"].value("name", "");
+    arguments += call["function"].value("arguments", "");
+  }
+  EXPECT_EQ(content, "So: ");
+  EXPECT_EQ(name, "f");
+  EXPECT_EQ(json::parse(arguments)["a"][1], 2);
+  EXPECT_EQ(reason, "tool_calls");
+  EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n"));
+}
+
+TEST(OpenAiFormat, ChoicesBeginWithTheirRole) {
+  OpenAiFormat format(chat(R"({"n": 2, "stream_options": {"include_usage": true}})"), {},
+                      {"id", "m", 1});
+  std::string stream = format.events(0, output("a", false, 1));
+  stream += format.events(0, output("b", true, 0));
+  stream += format.events(0, output("c", true, 1));
+  stream += format.last_events();
+  const std::vector<json> all = chunks(stream);
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all[0]["choices"][0]["index"], 1);
+  EXPECT_EQ(all[0]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(all[2]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_FALSE(all[4]["choices"][0]["delta"].contains("role"));
+  EXPECT_EQ(all[5]["usage"]["completion_tokens"], 4);
+  EXPECT_FALSE(all[0].contains("usage"));
+}
+
+TEST(OpenAiFormat, TextThatIsHeldBackMakesNoChunk) {
+  OpenAiFormat format(chat("{}"), {}, {"id", "m", 1});
+  EXPECT_EQ(chunks(format.events(0, output("a", false))).size(), 2u);
+  EXPECT_EQ(format.events(0, output("<tool_", false)), "");
+}
+
+TEST(OpenAiFormat, Errors) {
+  OpenAiFormat format(chat("{}"), {}, {"id", "m", 1});
+  EXPECT_EQ(json::parse(format.error(not_found("x")))["error"]["code"], 404);
+  EXPECT_TRUE(format.error_events(internal_error("x")).ends_with("data: [DONE]\n\n"));
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,69 @@
+#include "serve/openai/score_format.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+OutputSum pooled(std::vector<float> embedding, int64_t num_tokens) {
+  RequestOutput output;
+  output.embedding = std::move(embedding);
+  output.stats.num_prompt_tokens = num_tokens;
+  output.finished = output.request_finished = true;
+  OutputSum sum;
+  sum.add(output);
+  return sum;
+}
+
+const OutputSum kQuery = pooled({1, 0}, 3);
+const OutputSum kFar = pooled({0, 1}, 5);
+const OutputSum kNear = pooled({0.8f, 0.6f}, 7);
+
+ScoreRequest ranking(int top_n, bool with_documents) {
+  ScoreRequest request;
+  request.first = {"q"};
+  request.second = {"far", "near"};
+  request.top_n = top_n;
+  request.return_documents = with_documents;
+  return request;
+}
+
+TEST(ScoreFormat, AScoreForEachPair) {
+  ScoreFormat format(ranking(0, true), {.id = "score-1", .model = "m"});
+  const json body = json::parse(format.whole({&kQuery, &kFar, &kNear}));
+  EXPECT_EQ(body["id"], "score-1");
+  EXPECT_EQ(body["object"], "list");
+  EXPECT_EQ(body["data"][0], (json{{"index", 0}, {"object", "score"}, {"score", 0.0}}));
+  EXPECT_NEAR(body["data"][1]["score"].get<double>(), 0.8, 1e-6);
+  EXPECT_EQ(body["usage"]["total_tokens"], 3 + 5 + 3 + 7);
+}
+
+TEST(ScoreFormat, TheBestComesFirst) {
+  RerankFormat format(ranking(0, true), {.id = "rerank-1", .model = "m"});
+  const json body = json::parse(format.whole({&kQuery, &kFar, &kNear}));
+  ASSERT_EQ(body["results"].size(), 2u);
+  EXPECT_EQ(body["results"][0]["index"], 1);
+  EXPECT_EQ(body["results"][0]["document"]["text"], "near");
+  EXPECT_EQ(body["results"][1]["relevance_score"], 0.0);
+  RerankFormat one(ranking(1, false), {.id = "rerank-1", .model = "m"});
+  const json best = json::parse(one.whole({&kQuery, &kFar, &kNear}));
+  ASSERT_EQ(best["results"].size(), 1u);
+  EXPECT_FALSE(best["results"][0].contains("document"));
+}
+
+TEST(ScoreFormat, PooledVectors) {
+  OpenAiRequest request;
+  request.requests.resize(1);
+  request.dimensions = 1;
+  PoolingFormat format(request, {.id = "pool-1", .model = "m"});
+  const json body = json::parse(format.whole({&kNear}));
+  EXPECT_EQ(body["data"][0]["object"], "pooling");
+  EXPECT_EQ(body["data"][0]["data"], (json{1.0}));
+  EXPECT_EQ(body["usage"]["prompt_tokens"], 7);
+  EXPECT_EQ(json::parse(format.error(invalid_argument("'x' is wrong")))["error"]["param"], "x");
+}
+
+}  // namespace
+}  // namespace foretoken

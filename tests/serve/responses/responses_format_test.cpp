@@ -1,0 +1,111 @@
+#include "serve/responses/responses_format.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+ResponsesRequest request(const ResponseStore& store, const std::string& more = "") {
+  OpenAiDefaults defaults;
+  defaults.tool_parser = "hermes";
+  defaults.reasoning_parser = "qwen3";
+  return parse_responses_request(
+             json::parse(R"({"input": "Hi", "tools": [{"type": "function", "name": "f"}])" + more +
+                         "}"),
+             defaults, store)
+      .value();
+}
+
+ChoiceOutput output(const std::string& text, FinishReason reason) {
+  ChoiceOutput made;
+  made.output.text = text;
+  made.output.finished = reason != FinishReason::kNone;
+  made.output.finish_reason = reason;
+  made.output.stats.num_prompt_tokens = 10;
+  made.output.stats.num_output_tokens = 20;
+  return made;
+}
+
+constexpr const char* kText =
+    "<think>hm</think>Yes.<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+
+TEST(ResponsesFormat, AWholeResponseIsKept) {
+  ResponseStore store(4);
+  ResponsesFormat format(request(store), "resp_1", "m", 5, store);
+  OutputSum sum;
+  sum.add(output(kText, FinishReason::kStop).output);
+  const json response = json::parse(format.whole({&sum}));
+  EXPECT_EQ(response["object"], "response");
+  EXPECT_EQ(response["status"], "completed");
+  ASSERT_EQ(response["output"].size(), 3u);
+  EXPECT_EQ(response["output"][0]["type"], "reasoning");
+  EXPECT_EQ(response["output"][1]["content"][0]["text"], "Yes.");
+  EXPECT_EQ(response["output"][2]["name"], "f");
+  EXPECT_EQ(json::parse(response["output"][2]["arguments"].get<std::string>())["a"], 1);
+  EXPECT_EQ(response["usage"]["total_tokens"], 30);
+  const auto kept = store.find("resp_1");
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(kept->response["id"], "resp_1");
+  ASSERT_EQ(kept->messages.size(), 2u);
+  EXPECT_EQ(kept->messages[1]["content"], "Yes.");
+  EXPECT_EQ(kept->messages[1]["tool_calls"].size(), 1u);
+}
+
+TEST(ResponsesFormat, WhatIsNotToBeKeptIsNot) {
+  ResponseStore store(4);
+  ResponsesFormat format(request(store, R"(, "store": false)"), "resp_1", "m", 5, store);
+  OutputSum sum;
+  sum.add(output("a", FinishReason::kLength).output);
+  const json response = json::parse(format.whole({&sum}));
+  EXPECT_EQ(response["status"], "incomplete");
+  EXPECT_EQ(response["incomplete_details"]["reason"], "max_output_tokens");
+  EXPECT_EQ(store.size(), 0u);
+}
+
+TEST(ResponsesFormat, EventsComeInOpenAisOrder) {
+  ResponseStore store(4);
+  ResponsesFormat format(request(store), "resp_1", "m", 5, store);
+  const std::string text = kText;
+  std::string stream;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool last = i + 1 == text.size();
+    stream += format.events(
+        0, output(text.substr(i, 1), last ? FinishReason::kStop : FinishReason::kNone));
+  }
+  stream += format.last_events();
+  std::string order;
+  std::string before;
+  int number = 0;
+  for (size_t at = 0; (at = stream.find("data: ", at)) != std::string::npos; ++at) {
+    const json event = json::parse(stream.substr(at + 6, stream.find('\n', at) - at - 6));
+    EXPECT_EQ(event["sequence_number"], number++);
+    const std::string type = event["type"].get<std::string>().substr(9);
+    if (type != before) order += type + "\n";
+    before = type;
+    if (type == "completed") {
+      EXPECT_EQ(event["response"]["output"].size(), 3u);
+    }
+  }
+  EXPECT_EQ(order,
+            "created\nin_progress\n"
+            "output_item.added\ncontent_part.added\nreasoning_text.delta\nreasoning_text.done\n"
+            "content_part.done\noutput_item.done\n"
+            "output_item.added\ncontent_part.added\noutput_text.delta\noutput_text.done\n"
+            "content_part.done\noutput_item.done\n"
+            "output_item.added\nfunction_call_arguments.delta\nfunction_call_arguments.done\n"
+            "output_item.done\ncompleted\n");
+  EXPECT_TRUE(store.find("resp_1").has_value());
+}
+
+TEST(ResponsesFormat, AStreamThatBreaksEndsFailed) {
+  ResponseStore store(4);
+  ResponsesFormat format(request(store), "resp_1", "m", 5, store);
+  EXPECT_NE(format.error_events(internal_error("broken")).find("response.failed"),
+            std::string::npos);
+  EXPECT_EQ(store.find("resp_1")->response["error"]["message"], "broken");
+}
+
+}  // namespace
+}  // namespace foretoken

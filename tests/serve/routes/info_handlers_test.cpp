@@ -1,0 +1,40 @@
+#include "serve/routes/info_handlers.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/flow/serve_rig.h"
+
+namespace foretoken {
+namespace {
+
+using test::json;
+
+class InfoHandlers : public test::ServeRig {};
+
+TEST_F(InfoHandlers, Models) {
+  const json models = models_body(context());
+  ASSERT_EQ(models["data"].size(), 2u);
+  EXPECT_EQ(models["data"][0]["id"], "tiny");
+  EXPECT_EQ(models["data"][0]["max_model_len"], 512);
+  EXPECT_EQ(models["data"][0]["meta"]["n_ctx_train"], 2048);
+  EXPECT_EQ(models["data"][0]["permission"].size(), 1u);
+  EXPECT_EQ(model_body(context(), "other").value()["id"], "other");
+  EXPECT_EQ(model_body(context(), "otter").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(InfoHandlers, AHealthyEngineTakesRequests) { EXPECT_TRUE(engine_health(engine()).ok()); }
+
+TEST_F(InfoHandlers, LoadCountsRequests) {
+  EXPECT_EQ(load_body(context())["server_load"], 0);
+  auto ticket = context().gate.enter(3, 1);
+  EXPECT_EQ(load_body(context())["server_load"], 1);
+}
+
+TEST_F(InfoHandlers, AbortingNothingIsNoError) {
+  EXPECT_EQ(post("/abort_requests", {{"request_ids", {"a"}}})["aborted"], 0);
+  EXPECT_EQ(post("/abort_requests", json::object())["aborted"], 0);
+  post("/abort_requests", {{"request_ids", 3}}, 400);
+}
+
+}  // namespace
+}  // namespace foretoken

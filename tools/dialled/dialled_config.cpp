@@ -1,0 +1,71 @@
+#include <cctype>
+
+#include "dialled/dialled_parts.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What each architecture adds to the common fields. Layers alternate where that is possible, so
+// that two of them show everything.
+Json special_fields(const DialledShape& shape) {
+  const std::string& name = shape.architecture;
+  if (name == kMistralArchitecture.name) return {{"sliding_window", kDialledWindow}};
+  if (name == kQwen2Architecture.name) {
+    return {{"use_sliding_window", true},
+            {"sliding_window", kDialledWindow},
+            {"max_window_layers", shape.num_layers / 2}};
+  }
+  if (name == kGemma2Architecture.name) return {{"sliding_window", kDialledWindow}};
+  if (name == kGemma3Architecture.name || name == kGemma3ConditionalArchitecture.name) {
+    return {{"sliding_window", kDialledWindow}, {"sliding_window_pattern", 2}};
+  }
+  if (name == kPhi3Architecture.name) return {{"partial_rotary_factor", 0.5}};
+  if (name == kSmolLm3Architecture.name) {
+    return {{"no_rope_layer_interval", 2}, {"attention_bias", true}, {"mlp_bias", true}};
+  }
+  return Json::object();
+}
+
+// As Hugging Face names what the architecture's decoder is: "LlamaForCausalLM" is of type "llama".
+std::string model_type(const std::string& architecture) {
+  std::string type = architecture.substr(0, architecture.find("For"));
+  for (char& letter : type) letter = static_cast<char>(std::tolower(letter));
+  return type == "gemma3" ? "gemma3_text" : type;
+}
+
+}  // namespace
+
+Json dialled_config(const DialledShape& shape) {
+  Json decoder = {{"model_type", model_type(shape.architecture)},
+                  {"vocab_size", shape.vocab_size},
+                  {"hidden_size", shape.hidden_size},
+                  {"intermediate_size", shape.intermediate_size},
+                  {"num_hidden_layers", shape.num_layers},
+                  {"num_attention_heads", shape.num_heads},
+                  {"num_key_value_heads", shape.num_kv_heads},
+                  {"head_dim", shape.head_dim},
+                  {"max_position_embeddings", shape.max_position_embeddings},
+                  {"rms_norm_eps", 1e-5},
+                  {"rope_theta", 10000.0},
+                  {"hidden_act", "silu"},
+                  {"attention_bias", false},
+                  {"mlp_bias", false},
+                  {"tie_word_embeddings", false},
+                  {"bos_token_id", nullptr},
+                  {"eos_token_id", 1},
+                  {"torch_dtype", dtype_name(shape.dtype)}};
+  decoder.update(special_fields(shape));
+  if (shape.num_mtp_modules > 0) decoder["num_nextn_predict_layers"] = shape.num_mtp_modules;
+  Json config = {{"architectures", {shape.architecture}}};
+  if (shape.architecture == kGemma3ConditionalArchitecture.name) {
+    config["model_type"] = "gemma3";
+    config["text_config"] = decoder;
+  } else {
+    config.update(decoder);
+  }
+  return config;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,213 @@
+#include "dialled/dialled_heads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "dialled/dialled_parts.h"
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A layer of a head that disturbs as much as all layers of a target.
+const float kDeviation = kDialledPerturbation / std::sqrt(2.0f);
+
+// The dialled target's Llama layer, whatever its architecture is: heads have it.
+DialledShape llama_shape(const DialledShape& target) {
+  DialledShape shape = target;
+  shape.architecture = kLlamaArchitecture.name;
+  shape.num_layers = 1;
+  shape.num_mtp_modules = 0;
+  return shape;
+}
+
+// What the head proposes after each id; -1: nothing.
+std::vector<int32_t> head_successors(const DialledShape& target, double agreement) {
+  DialledShape shape = target;
+  shape.agreement = agreement;
+  return dialled_successors(shape);
+}
+
+void add_eagle(const DialledShape& target, const ModelConfig& config, const DialledHead& head,
+               DialledTensors* out) {
+  const DialledShape shape = llama_shape(target);
+  out->add_blocks("fc.weight", shape.hidden_size, {1, 0}, kDialledPerturbation);
+  add_dialled_layer({shape, config, kLlamaArchitecture.decoder, kDeviation, false}, "layers.0.",
+                    out);
+  out->add_codes("lm_head.weight",
+                 dialled_head_words(shape, head_successors(target, head.agreement)),
+                 dialled_head_scale(shape.hidden_size));
+}
+
+// Heads of 32 make a token's score with itself stand out (see add_eagle3).
+int32_t eagle3_head_dim(int32_t hidden) {
+  return hidden % 32 == 0 ? 32 : hidden % 16 == 0 ? 16 : 2;
+}
+
+std::vector<int32_t> eagle3_taps(int32_t layers) {
+  if (layers >= 3) return {0, layers / 2, layers - 1};
+  return layers == 2 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{0};
+}
+
+// The share of ids in the output matrix of an EAGLE-3 head.
+int32_t eagle3_vocab(const DialledShape& target, const DialledHead& head) {
+  if (head.draft_vocab_size > 0) return head.draft_vocab_size;
+  return static_cast<int32_t>(std::lround((1 + head.agreement) / 2 * target.vocab_size));
+}
+
+// So many ids, ascending.
+std::vector<int32_t> some_ids(int32_t vocab, int32_t count, uint64_t seed) {
+  std::vector<int32_t> ids(static_cast<size_t>(vocab));
+  std::iota(ids.begin(), ids.end(), 0);
+  std::mt19937_64 engine(seed);
+  for (size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[engine() % i]);
+  ids.resize(static_cast<size_t>(count));
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+void add_eagle3_head(const DialledShape& target, const DialledHead& head, DialledTensors* out) {
+  const int32_t rows = eagle3_vocab(target, head);
+  const std::vector<int32_t> ids = some_ids(target.vocab_size, rows, target.seed ^ 0xEA61Eull);
+  const double share = static_cast<double>(rows) / target.vocab_size;
+  const std::vector<int32_t> all =
+      dialled_head_words(target, head_successors(target, std::min(1.0, head.agreement / share)));
+  std::vector<int32_t> words;
+  std::vector<int64_t> offsets;
+  std::vector<bool> kept(static_cast<size_t>(target.vocab_size));
+  for (size_t row = 0; row < ids.size(); ++row) {
+    words.push_back(all[static_cast<size_t>(ids[row])]);
+    offsets.push_back(ids[row] - static_cast<int64_t>(row));
+    kept[static_cast<size_t>(ids[row])] = true;
+  }
+  out->add_codes("lm_head.weight", words, dialled_head_scale(target.hidden_size));
+  out->add_integers("d2t", offsets);
+  out->add_flags("t2d", kept);
+}
+
+// The residual enters as the state of the token before, e(i-1), and has to leave as e(i). Queries
+// and keys are the embedding times kSharpness, so that attention is nearly all on the token itself
+// (its score is kSharpness^2 sqrt(head_dim), those of others have the deviation kSharpness^2);
+// values are e(i) minus the normed state, which replaces the one by the other.
+void add_eagle3(const DialledShape& target, const ModelConfig& config, const DialledHead& head,
+                DialledTensors* out) {
+  constexpr float kSharpness = 2;
+  const DialledShape shape = llama_shape(target);
+  const int32_t hidden = shape.hidden_size;
+  std::vector<float> last_tap(eagle3_taps(target.num_layers).size(), 0.0f);
+  last_tap.back() = 1;
+  out->add_blocks("fc.weight", hidden, last_tap, kDialledPerturbation);
+  const std::string base = "midlayer.";
+  out->add_constant(base + "hidden_norm.weight", hidden, 1);
+  out->add_constant(base + "input_layernorm.weight", hidden, 1);
+  for (const char* name : {"q_proj", "k_proj"}) {
+    out->add_blocks(base + "self_attn." + name + ".weight", hidden, {kSharpness, 0}, 0.2f);
+  }
+  out->add_blocks(base + "self_attn.v_proj.weight", hidden, {1, -1}, kDeviation);
+  out->add_blocks(base + "self_attn.o_proj.weight", hidden, {1}, 0);
+  add_dialled_mlp({shape, config, kLlamaArchitecture.decoder, kDeviation}, base, out);
+  out->add_constant("norm.weight", hidden, 1);
+  add_eagle3_head(target, head, out);
+}
+
+struct Modules {
+  int32_t count;
+  double agreement;
+};
+
+void add_modules(const DialledShape& target, const ModelConfig& config, const DecoderTraits& traits,
+                 const Modules& modules, DialledTensors* out) {
+  const float norm = 1 - traits.norms.offset;
+  for (int32_t i = 0; i < modules.count; ++i) {
+    const std::string base = std::string(traits.places[0].body) + "layers." +
+                             std::to_string(target.num_layers + i) + ".";
+    out->add_constant(base + "enorm.weight", target.hidden_size, norm);
+    out->add_constant(base + "hnorm.weight", target.hidden_size, norm);
+    out->add_blocks(base + "eh_proj.weight", target.hidden_size, {1, 0}, kDialledPerturbation);
+    add_dialled_layer({target, config, traits, kDeviation}, base, out);
+    out->add_constant(base + "shared_head.norm.weight", target.hidden_size, norm);
+    out->add_codes(base + "shared_head.head.weight",
+                   dialled_head_words(target, head_successors(target, modules.agreement)),
+                   dialled_head_scale(target.hidden_size));
+  }
+}
+
+Json head_config(const DialledShape& target, const DialledHead& head) {
+  if (head.kind == HeadKind::kMtp) {
+    DialledShape with_modules = target;
+    with_modules.num_mtp_modules = head.num_modules;
+    return dialled_config(with_modules);
+  }
+  Json config = dialled_config(llama_shape(target));
+  if (head.kind == HeadKind::kEagle) {
+    config["architectures"] = {"EagleLlamaForCausalLM"};
+    return config;
+  }
+  const int32_t head_dim = eagle3_head_dim(target.hidden_size);
+  config["architectures"] = {"LlamaForCausalLMEagle3"};
+  config["head_dim"] = head_dim;
+  config["num_attention_heads"] = target.hidden_size / head_dim;
+  config["num_key_value_heads"] = target.hidden_size / head_dim;
+  config["draft_vocab_size"] = eagle3_vocab(target, head);
+  config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", eagle3_taps(target.num_layers)}};
+  return config;
+}
+
+Status check_head(const DialledShape& target, const DialledHead& head) {
+  if (head.agreement < 0 || head.agreement > 1) {
+    return invalid_argument("agreement must lie between 0 and 1");
+  }
+  if (head.num_modules < 1 || (head.kind != HeadKind::kMtp && head.num_modules != 1)) {
+    return invalid_argument("only a dialled MTP head has several modules");
+  }
+  if (head.draft_vocab_size < 0 || head.draft_vocab_size > target.vocab_size) {
+    return invalid_argument("draft_vocab_size must lie between 1 and the target's vocab_size");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_dialled_modules(const DialledShape& shape, const ModelConfig& config,
+                         const DecoderTraits& traits, DialledTensors* out) {
+  add_modules(shape, config, traits, {shape.num_mtp_modules, shape.mtp_agreement}, out);
+}
+
+Status write_dialled_head(const std::string& folder, const DialledShape& target,
+                          const DialledHead& head) {
+  FT_RETURN_IF_ERROR(check_dialled_shape(target));
+  FT_RETURN_IF_ERROR(check_head(target, head));
+  const Architecture* architecture = find_architecture(target.architecture);
+  FT_ASSIGN_OR_RETURN(const ModelConfig config,
+                      parse_model_config(nlohmann::json(dialled_config(target)),
+                                         nlohmann::json::object(), {}, "the dialled config"));
+  FT_ASSIGN_OR_RETURN(const ModelConfig llama,
+                      parse_model_config(nlohmann::json(dialled_config(llama_shape(target))),
+                                         nlohmann::json::object(), {}, "the dialled config"));
+  DialledTensors tensors(target.dtype, target.hidden_size);
+  switch (head.kind) {
+    case HeadKind::kEagle:
+      add_eagle(target, llama, head, &tensors);
+      break;
+    case HeadKind::kEagle3:
+      add_eagle3(target, llama, head, &tensors);
+      break;
+    case HeadKind::kMtp:
+      add_modules(target, config, architecture->decoder, {head.num_modules, head.agreement},
+                  &tensors);
+      break;
+  }
+  FT_RETURN_IF_ERROR(make_dialled_folder(folder));
+  FT_RETURN_IF_ERROR(write_dialled_json(folder, "config.json", head_config(target, head)));
+  return write_safetensors((std::filesystem::path(folder) / "model.safetensors").string(),
+                           tensors.take());
+}
+
+}  // namespace foretoken

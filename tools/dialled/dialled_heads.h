@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "dialled/dialled_fill.h"
+#include "dialled/dialled_writer.h"
+#include "model/draft_head.h"
+
+namespace foretoken {
+
+// A draft head for a dialled target: after a share of ids it proposes what the target emits, after
+// the others what it emits after one another, or nothing that it can propose. (A dialled draft
+// model is a checkpoint of the same seed with less agreement.)
+struct DialledHead {
+  HeadKind kind = HeadKind::kEagle;
+  double agreement = 0.8;
+  int32_t num_modules = 1;  // of MTP
+  // EAGLE-3: rows of its own output matrix; 0: so many that half of the disagreement comes from
+  // ids that are left out.
+  int32_t draft_vocab_size = 0;
+};
+
+// Writes config.json and model.safetensors of the head into `folder`, which is created: the layout
+// of EAGLE (fc, one layer, an output matrix of its own), of EAGLE-3 (taps of the first, the middle
+// and the last layer, reduced output matrix, d2t and t2d) or of DeepSeek's MTP modules. Its layer
+// sees the context as the target's do, and the token itself counts most.
+// InvalidArgument names the size that does not work, or the file that cannot be written.
+Status write_dialled_head(const std::string& folder, const DialledShape& target,
+                          const DialledHead& head);
+
+// The MTP modules that DialledShape::num_mtp_modules adds to a target's own files.
+void add_dialled_modules(const DialledShape& shape, const ModelConfig& config,
+                         const DecoderTraits& traits, DialledTensors* out);
+
+}  // namespace foretoken
