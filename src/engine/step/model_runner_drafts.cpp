@@ -1,0 +1,118 @@
+#include "engine/step/model_runner.h"
+
+#include <algorithm>
+
+#include "kernels/comm/collectives.h"
+#include "kernels/draft/choose_lengths.h"
+#include "kernels/sampling/token_masks.h"
+#include "kernels/step/stamp.h"
+
+namespace foretoken {
+
+void ModelRunner::enqueue_drafts(Queue& queue, const StepShape& shape) {
+  if (!config_.stages.is_last()) return;
+  bool any = false;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    if (shape.drafts[i] == DraftShape{}) continue;
+    enqueue_drafter(queue, static_cast<int>(i), shape);
+    any = true;
+  }
+  if (any) stamp(queue, {memory_.step_counter, memory_.stamps});
+}
+
+void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step) {
+  Drafter& drafter = *drafters_[static_cast<size_t>(index)];
+  const DraftShape& shape = step.drafts[static_cast<size_t>(index)];
+  choose_lengths(queue, {.plan = memory_.plan,
+                         .limits = memory_.limits(),
+                         .batch = memory_.batch,
+                         .spans = memory_.tensors.spans,
+                         .result = memory_.result,
+                         .result_limits = memory_.result_limits(),
+                         .row_ns = row_ns(shape),
+                         .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
+                         .draft_ns = draft_ns(index, shape),
+                         .drafter = index,
+                         .draft_max_len = drafter.traits().max_len});
+  drafter.propose(queue,
+                  {.plan = memory_.plan,
+                   .limits = memory_.limits(),
+                   .batch = memory_.batch,
+                   .tensors = memory_.tensors,
+                   .index = index,
+                   .masks = draft_masks(step)},
+                  shape);
+  if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_draft_tokens);
+}
+
+// A drafter without entries has no passes, and proposes without masks. Of several ranks the first
+// alone has masks, and all must have the same drafts.
+bool ModelRunner::mends(const Drafter& drafter, const StepShape& step,
+                        const DraftShape& shape) const {
+  return (step.features & kHasGrammar) != 0 && !drafter.traits().has_kv &&
+         shape.num_draft_tokens > 0 && config_.comm == nullptr;
+}
+
+void ModelRunner::enqueue_mends(Queue& queue, int index, int num_drafts) {
+  enqueue_mask_post(queue, index, num_drafts);
+  enqueue_mask_wait(queue, index, config_.draft_mask_budget_ns, true);
+}
+
+DraftMasks ModelRunner::draft_masks(const StepShape& shape) const {
+  if ((shape.features & kHasGrammar) == 0) return {};
+  return {.exchange = scratch_.masks,
+          .ticket = scratch_.mask_ticket,
+          .budget_ns = config_.draft_mask_budget_ns,
+          .comm = config_.comm,
+          .waits = config_.has_masks};
+}
+
+// One of the step itself, one of each pass that drafts, and one to mend what was looked up.
+int ModelRunner::num_mask_tickets(const StepPlan& plan) const {
+  const StepShape shape = shapes_.of(plan);
+  if ((shape.features & kHasGrammar) == 0) return 0;
+  int count = 1;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DraftShape& drafts = shape.drafts[i];
+    if (drafts.max_catch_up_rows > 0) count += drafts.num_draft_tokens;
+    if (mends(*drafters_[i], shape, drafts)) ++count;
+  }
+  return count;
+}
+
+void ModelRunner::enqueue_mask_share(Queue& queue, int max_rows) {
+  const MaskExchange& masks = scratch_.masks;
+  share_masks(queue, {.comm = config_.comm,
+                      .counts = memory_.tensors.counts,
+                      .spans = memory_.tensors.spans,
+                      .slots = memory_.batch.slots,
+                      .params = memory_.batch.params,
+                      .masks = masks.masks,
+                      .mask_words = masks.mask_words,
+                      .max_spans = masks.max_spans,
+                      .max_rows = std::min(max_rows, masks.max_spans * masks.rows_each)});
+}
+
+void ModelRunner::enqueue_mask_post(Queue& queue, int drafter, int num_mended) {
+  export_spans(queue, {.counts = memory_.tensors.counts,
+                       .spans = memory_.tensors.spans,
+                       .batch = memory_.batch,
+                       .exchange = scratch_.masks,
+                       .ticket = scratch_.mask_ticket,
+                       .drafter = drafter,
+                       .num_mended = num_mended});
+}
+
+void ModelRunner::enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends) {
+  await_masks(queue, {.counts = memory_.tensors.counts,
+                      .spans = memory_.tensors.spans,
+                      .slots = memory_.batch.slots,
+                      .params = memory_.batch.params,
+                      .exchange = scratch_.masks,
+                      .ticket = scratch_.mask_ticket,
+                      .budget_ns = budget_ns,
+                      .drafter = drafter,
+                      .mends = mends ? 1 : 0});
+}
+
+}  // namespace foretoken
