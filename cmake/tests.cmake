@@ -38,6 +38,7 @@ list(REMOVE_DUPLICATES test_folders)
 
 foreach(folder IN LISTS test_folders)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/data/")
   add_executable(test_${folder} ${sources})
   if(NOT folder IN_LIST folders_without_engine)
     target_link_libraries(test_${folder} PRIVATE ${test_libraries})

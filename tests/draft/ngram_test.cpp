@@ -68,7 +68,7 @@ NgramArgs proposed_with(const SpeculativeConfig& config) {
 
 TEST(NgramDrafter, ProposesWithItsBounds) {
   const NgramArgs args = proposed_with(config_of(4, 2, 6));
-  EXPECT_EQ(args.num_drafts, 4);
+  EXPECT_EQ(args.num_draft_tokens, 4);
   EXPECT_EQ(args.min_n, 2);
   EXPECT_EQ(args.max_n, 6);
 }

@@ -7,12 +7,12 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;  // templates print values in the order of their keys
+using OrderedJson = nlohmann::ordered_json;  // templates print values in the order of their keys
 
 constexpr const char* kWhat = "the arguments of the chat template";
 
 // Takes a switch out of the variables.
-Status take(Json& variables, const char* name, std::optional<bool>& value) {
+Status take(OrderedJson& variables, const char* name, std::optional<bool>& value) {
   const auto found = variables.find(name);
   if (found == variables.end()) return {};
   if (!found->is_null()) {
@@ -25,10 +25,10 @@ Status take(Json& variables, const char* name, std::optional<bool>& value) {
   return {};
 }
 
-Status merge_kwargs(Json& variables) {
+Status merge_kwargs(OrderedJson& variables) {
   const auto found = variables.find("chat_template_kwargs");
   if (found == variables.end()) return {};
-  Json kwargs = std::move(*found);
+  OrderedJson kwargs = std::move(*found);
   variables.erase(found);
   if (kwargs.is_null()) return {};
   if (!kwargs.is_object()) {
@@ -44,7 +44,7 @@ Status merge_kwargs(Json& variables) {
 Result<ChatArguments> parse_chat_arguments(const std::string& json) {
   ChatArguments arguments;
   if (json.empty()) return arguments;
-  FT_ASSIGN_OR_RETURN(Json variables, parse_ordered_json_object(json, kWhat));
+  FT_ASSIGN_OR_RETURN(OrderedJson variables, parse_ordered_json_object(json, kWhat));
   FT_RETURN_IF_ERROR(merge_kwargs(variables));
   std::optional<bool> generation;
   std::optional<bool> continued;
@@ -58,7 +58,7 @@ Result<ChatArguments> parse_chat_arguments(const std::string& json) {
                             "another; leave one out");
   }
   if (!variables.empty()) {
-    arguments.variables = variables.dump(-1, ' ', false, Json::error_handler_t::replace);
+    arguments.variables = variables.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
   return arguments;
 }
