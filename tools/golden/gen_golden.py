@@ -217,12 +217,12 @@ def check_fixed_rope(model, folder, changes, max_model_len, ids):
     assert difference.abs().max() < 1e-4, difference.abs().max()
 
 
-def best_prompt(model, length):
+def best_prompt(model, length, vocab=250):
     """A random prompt whose greedy text varies and stays far from ties."""
     best = None
     for seed in range(16):
         generator = torch.Generator().manual_seed(seed)
-        ids = torch.randint(2, 250, (length,), generator=generator).tolist()
+        ids = torch.randint(2, vocab, (length,), generator=generator).tolist()
         tokens, gaps = greedy(model, ids)
         rank = min(len(set(tokens)), 8), min(gaps)
         if best is None or rank > best[0]:

@@ -1,17 +1,19 @@
 """Makes tests/golden/heads/: tiny random speculation heads and what they answer, by plain PyTorch.
 
     python3 tools/golden/gen_heads.py
+    python3 tools/golden/gen_heads.py --only mimo   # the others stay as they are
 
 The target is tests/golden/architectures/llama, run by Hugging Face transformers. Needs torch, transformers and
 safetensors. tests/golden/heads/README.md describes the output.
 """
 
+import argparse
 import json
 import pathlib
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = ROOT / "tests" / "golden" / "architectures" / "llama"
@@ -53,6 +55,7 @@ CONFIGS = {
     "eagle": {**PLAIN, "architectures": ["EagleLlamaForCausalLM"], "rope_theta": 10000.0},
     "mtp": mtp_config(1),
     "mtp-2": mtp_config(2),
+    "mimo": {**mtp_config(1), "architectures": ["MiMoForCausalLM"], "model_type": "mimo", "attention_bias": True},
 }
 
 
@@ -84,6 +87,14 @@ def shapes_of(name, config):
                 "norm.weight": (hidden,), "lm_head.weight": (DRAFT_VOCAB, hidden)}
     if name == "eagle":
         return {"fc.weight": (hidden, 2 * hidden), "fc.bias": (hidden,), **layer_shapes("layers.0.", config, hidden)}
+    if name == "mimo":
+        prefix, head = "model.mtp_layers.0.", config["head_dim"]
+        biases = {"q": config["num_attention_heads"], "k": config["num_key_value_heads"],
+                  "v": config["num_key_value_heads"]}
+        norms = ("token_layernorm", "hidden_layernorm", "input_layernorm", "final_layernorm")
+        return {**{f"{prefix}{norm}.weight": (hidden,) for norm in norms},
+                f"{prefix}input_proj.weight": (hidden, 2 * hidden), **layer_shapes(prefix, config, hidden),
+                **{f"{prefix}self_attn.{part}_proj.bias": (heads * head,) for part, heads in biases.items()}}
     shapes = {}
     for module in range(config["num_nextn_predict_layers"]):
         prefix = f"model.layers.{config['num_hidden_layers'] + module}."
@@ -130,7 +141,8 @@ def rotate(x, position, config):
 def attend(x, position, weights, prefix, config, cache):
     """x [input]; appends its key and value to `cache` and attends to all that lie there."""
     head = sizes(config)["head_dim"]
-    query, key, value = ((weights[f"{prefix}self_attn.{part}_proj.weight"] @ x).view(-1, head) for part in "qkv")
+    query, key, value = ((weights[f"{prefix}self_attn.{part}_proj.weight"] @ x
+                          + weights.get(f"{prefix}self_attn.{part}_proj.bias", 0)).view(-1, head) for part in "qkv")
     cache.append((rotate(key, position, config), value))
     keys, values = (torch.stack(rows, 1) for rows in zip(*cache))
     repeat = query.shape[0] // keys.shape[0]
@@ -204,7 +216,23 @@ class Mtp(Head):
         return out, self.target["head"] @ rms_norm(out, w[prefix + "shared_head.norm.weight"], self.config)
 
 
-KINDS = {"eagle3": Eagle3, "eagle3-speculators": Eagle3, "eagle": Eagle, "mtp": Mtp, "mtp-2": Mtp}
+class Mimo(Head):
+    """The state stands before the embedding, and what is chained has passed the last norm."""
+
+    def entry(self, module, token, hidden, position):
+        w, prefix = self.weights, "model.mtp_layers.0."
+        both = torch.cat((rms_norm(hidden, w[prefix + "hidden_layernorm.weight"], self.config),
+                          rms_norm(self.target["embedding"][token], w[prefix + "token_layernorm.weight"],
+                                   self.config)))
+        x = w[prefix + "input_proj.weight"] @ both
+        normed = rms_norm(x, w[prefix + "input_layernorm.weight"], self.config)
+        out = layer(normed, x, position, w, prefix, self.config, self.caches[module])
+        out = rms_norm(out, w[prefix + "final_layernorm.weight"], self.config)
+        return out, self.target["head"] @ out
+
+
+KINDS = {"eagle3": Eagle3, "eagle3-speculators": Eagle3, "eagle": Eagle, "mtp": Mtp, "mtp-2": Mtp,
+         "mimo": Mimo}
 
 
 def catch_up(head, ids):
@@ -268,8 +296,23 @@ def generate(name, ids, target, generator, tensors):
     return {"name": name, "drafts": [{"prefix": length, "ids": drafts, "gaps": gaps} for length, drafts, gaps in cases]}
 
 
+def add_one(name):
+    golden = json.loads((OUT / "golden.json").read_text())
+    tensors = load_file(OUT / "golden.safetensors")
+    generator = torch.Generator().manual_seed(SEED + list(CONFIGS).index(name))
+    head = generate(name, golden["ids"], run_target(golden["ids"]), generator, tensors)
+    golden["heads"] = [other for other in golden["heads"] if other["name"] != name] + [head]
+    (OUT / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
+    save_file(tensors, OUT / "golden.safetensors")
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=list(CONFIGS), help="one head")
     torch.set_num_threads(1)
+    if (name := parser.parse_args().only) is not None:
+        add_one(name)
+        return
     generator = torch.Generator().manual_seed(SEED)
     ids = torch.randint(2, 250, (TOKENS,), generator=generator).tolist()
     target = run_target(ids)

@@ -1,0 +1,246 @@
+"""The tiny random models of dense families, beside those of architectures.py, and what is asked of
+each: one variant a family, more where a family has forms that differ.
+
+REFERENCES has the families that transformers has no class for: the class that computes the same, and
+what its config says differently. RENAMES maps the names of a state dict to those of a checkpoint.
+"""
+
+import torch
+
+COMMON = {
+    "vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
+    "rope_theta": 10000.0, "rms_norm_eps": 1e-5, "hidden_act": "silu", "attention_dropout": 0.0,
+    "tie_word_embeddings": False, "initializer_range": 0.02, "bos_token_id": None,
+    "eos_token_id": None, "pad_token_id": None, "torch_dtype": "bfloat16",
+}
+LENGTH = 336
+
+
+def family(name, kind, without=(), **changes):
+    config = {**COMMON, "architectures": [name], "model_type": kind, **changes}
+    return {key: value for key, value in config.items() if key not in without}
+
+
+def inner(kind, **changes):
+    """A text_config."""
+    outside = ("architectures", "torch_dtype", "tie_word_embeddings")
+    return family("", kind, without=outside, **changes)
+
+
+def around(name, kind, text, **changes):
+    """A model that reads images around a text_config."""
+    return {"architectures": [name], "model_type": kind, "text_config": text,
+            "torch_dtype": "bfloat16", "tie_word_embeddings": False, "image_token_id": 120,
+            "video_token_id": 121, "vision_start_token_id": 122, "vision_end_token_id": 123,
+            **changes}
+
+
+def yarn(**fields):
+    return {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0,
+            "original_max_position_embeddings": 64, "beta_fast": 32.0, "beta_slow": 1.0, **fields}
+
+
+PIXTRAL = {"model_type": "pixtral", "hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 1,
+           "num_attention_heads": 2, "head_dim": 8, "image_size": 8, "patch_size": 4}
+QWEN_VISION = {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 32,
+               "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 1}
+QWEN3_VISION = {**QWEN_VISION, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
+GEMMA = {"head_dim": 16, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 24,
+         "tie_word_embeddings": True, "attention_bias": False}
+GEMMA_ROPES = {"full_attention": {"rope_type": "default", "rope_theta": 1000000.0},
+               "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}}
+WINDOWS = ["sliding_attention", "full_attention"]
+DECI_BLOCKS = [
+    {"attention": {"n_heads_in_group": 2, "no_op": False, "replace_with_linear": False},
+     "ffn": {"ffn_mult": 1.5, "no_op": False, "replace_with_linear": False}},
+    {"attention": {"n_heads_in_group": None, "no_op": True, "replace_with_linear": False},
+     "ffn": {"ffn_mult": 0.5, "no_op": False, "replace_with_linear": False}},
+    {"attention": {"n_heads_in_group": 4, "no_op": False, "replace_with_linear": False},
+     "ffn": {"ffn_mult": None, "no_op": True, "replace_with_linear": False}},
+]
+
+MODELS = {
+    "ministral3": family("Ministral3ForCausalLM", "ministral3", head_dim=16, sliding_window=None,
+                         rope_parameters=yarn(llama_4_scaling_beta=0.3, mscale=1.0,
+                                              mscale_all_dim=1.0)),
+    "mistral3": around("Mistral3ForConditionalGeneration", "mistral3",
+                       inner("mistral", head_dim=16, sliding_window=None), vision_config=PIXTRAL,
+                       image_token_index=120, spatial_merge_size=2),
+    "glm": family("GlmForCausalLM", "glm", head_dim=16, partial_rotary_factor=0.5,
+                  attention_bias=True),
+    "glm4": family("Glm4ForCausalLM", "glm4", head_dim=16, partial_rotary_factor=0.5,
+                   attention_bias=True),
+    "granite": family("GraniteForCausalLM", "granite", attention_bias=False, mlp_bias=False,
+                      embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.7,
+                      attention_multiplier=0.2),
+    "olmo2": family("Olmo2ForCausalLM", "olmo2", attention_bias=False),
+    "olmo3": family("Olmo3ForCausalLM", "olmo3", attention_bias=False, sliding_window=24,
+                    layer_types=WINDOWS),
+    "cohere": family("CohereForCausalLM", "cohere", without=["rms_norm_eps"], layer_norm_eps=1e-5,
+                     logit_scale=0.5, use_qk_norm=True, tie_word_embeddings=True),
+    "cohere2": family("Cohere2ForCausalLM", "cohere2", without=["rms_norm_eps"],
+                      layer_norm_eps=1e-5, logit_scale=0.5, head_dim=16, sliding_window=24,
+                      layer_types=WINDOWS, tie_word_embeddings=True),
+    "exaone4": family("Exaone4ForCausalLM", "exaone4", head_dim=16, sliding_window=24,
+                      sliding_window_pattern=2, layer_types=WINDOWS),
+    "seed-oss": family("SeedOssForCausalLM", "seed_oss", head_dim=16, attention_bias=True,
+                       attention_out_bias=False, mlp_bias=False, residual_dropout=0.1),
+    "ernie4_5": family("Ernie4_5ForCausalLM", "ernie4_5", head_dim=16, use_bias=True,
+                       tie_word_embeddings=True),
+    "hunyuan": family("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", head_dim=16,
+                      attention_bias=False, eod_token_id=3,
+                      rope_scaling={"type": "dynamic", "alpha": 50.0, "factor": 1.0, "beta_fast": 32,
+                                    "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}),
+    "apertus": family("ApertusForCausalLM", "apertus", hidden_act="xielu", attention_bias=False),
+    "mimo": family("MiMoForCausalLM", "mimo", head_dim=16, attention_bias=True, sliding_window=512,
+                   max_window_layers=2, use_sliding_window=False, use_mrope=False,
+                   num_nextn_predict_layers=1),
+    "nemotron": family("NemotronForCausalLM", "nemotron", without=["rms_norm_eps"], norm_eps=1e-5,
+                       head_dim=16, hidden_act="relu2", partial_rotary_factor=0.5,
+                       attention_bias=False, mlp_bias=False),
+    "deci": family("DeciLMForCausalLM", "nemotron-nas", without=["num_key_value_heads"],
+                   hidden_size=16, intermediate_size=None, num_key_value_heads=None,
+                   num_hidden_layers=3, attention_bias=False, mlp_bias=False,
+                   block_configs=DECI_BLOCKS),
+    "arcee": family("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=16,
+                    attention_bias=False, mlp_bias=False),
+    "internlm3": family("InternLM3ForCausalLM", "internlm3", head_dim=16, bias=False, qkv_bias=True,
+                        rope_scaling={"rope_type": "dynamic", "factor": 6.0},
+                        max_position_embeddings=64),
+    "helium": family("HeliumForCausalLM", "helium", head_dim=8, attention_bias=False,
+                     mlp_bias=False),
+    "starcoder2": family("Starcoder2ForCausalLM", "starcoder2", without=["rms_norm_eps"],
+                         norm_epsilon=1e-5, hidden_act="gelu_pytorch_tanh", use_bias=True,
+                         sliding_window=24, residual_dropout=0.0, embedding_dropout=0.0,
+                         tie_word_embeddings=True),
+    "stablelm": family("StableLmForCausalLM", "stablelm", without=["rms_norm_eps"],
+                       num_attention_heads=2, num_key_value_heads=1, layer_norm_eps=1e-5,
+                       partial_rotary_factor=0.25, use_qkv_bias=True, qk_layernorm=False,
+                       use_parallel_residual=False),
+    "stablelm-parallel": family("StableLmForCausalLM", "stablelm", without=["rms_norm_eps"],
+                                num_attention_heads=2, num_key_value_heads=1, layer_norm_eps=1e-5,
+                                partial_rotary_factor=0.25, use_qkv_bias=False, qk_layernorm=True,
+                                use_parallel_residual=True),
+    "gemma": family("GemmaForCausalLM", "gemma", head_dim=16, hidden_act="gelu_pytorch_tanh",
+                    tie_word_embeddings=True, attention_bias=False),
+    "vaultgemma": family("VaultGemmaForCausalLM", "vaultgemma", **GEMMA, query_pre_attn_scalar=60,
+                         layer_types=WINDOWS, attn_logit_softcapping=3.0,
+                         final_logit_softcapping=8.0),
+    "gemma3n": family("Gemma3nForCausalLM", "gemma3n_text", without=["rope_theta"], **GEMMA,
+                      num_hidden_layers=4, intermediate_size=[48, 48, 48, 48],
+                      layer_types=WINDOWS * 2, rope_parameters=GEMMA_ROPES,
+                      final_logit_softcapping=8.0, vocab_size_per_layer_input=120,
+                      hidden_size_per_layer_input=8, altup_active_idx=0, altup_coef_clip=120.0,
+                      altup_correct_scale=True, altup_num_inputs=3, num_kv_shared_layers=2,
+                      laurel_rank=4, activation_sparsity_pattern=[0.8, 0.0, 0.0, 0.0]),
+    "gemma4": family("Gemma4ForCausalLM", "gemma4_text", without=["rope_theta"], **GEMMA,
+                     num_hidden_layers=4, layer_types=WINDOWS * 2, global_head_dim=32,
+                     rope_parameters={**GEMMA_ROPES, "full_attention": {
+                         "rope_type": "proportional", "partial_rotary_factor": 0.25,
+                         "rope_theta": 1000000.0}},
+                     final_logit_softcapping=8.0, vocab_size_per_layer_input=128,
+                     hidden_size_per_layer_input=8, num_kv_shared_layers=2,
+                     use_double_wide_mlp=True, attention_k_eq_v=False, enable_moe_block=False),
+    "gemma4-large": family("Gemma4ForCausalLM", "gemma4_text", without=["rope_theta"], **GEMMA,
+                           num_global_key_value_heads=1, layer_types=WINDOWS, global_head_dim=32,
+                           rope_parameters={**GEMMA_ROPES, "full_attention": {
+                               "rope_type": "proportional", "partial_rotary_factor": 0.25,
+                               "rope_theta": 1000000.0}},
+                           final_logit_softcapping=8.0, hidden_size_per_layer_input=0,
+                           num_kv_shared_layers=0, attention_k_eq_v=True, enable_moe_block=False),
+    "qwen2-vl": around("Qwen2VLForConditionalGeneration", "qwen2_vl",
+                       inner("qwen2_vl_text", use_sliding_window=False, sliding_window=None,
+                             max_window_layers=2,
+                             rope_scaling={"type": "mrope", "mrope_section": [2, 1, 1]}),
+                       vision_config={"depth": 1, "embed_dim": 16, "hidden_size": 32, "num_heads": 2,
+                                      "mlp_ratio": 1, "patch_size": 4, "spatial_merge_size": 2,
+                                      "temporal_patch_size": 1}),
+    "qwen2_5-vl": around("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl",
+                         inner("qwen2_5_vl_text", use_sliding_window=False, sliding_window=None,
+                               max_window_layers=2,
+                               rope_scaling={"type": "mrope", "mrope_section": [2, 1, 1]}),
+                         vision_config={**QWEN_VISION, "fullatt_block_indexes": [0],
+                                        "window_size": 8}),
+    "qwen3-vl": around("Qwen3VLForConditionalGeneration", "qwen3_vl",
+                       inner("qwen3_vl_text", head_dim=16, attention_bias=False,
+                             rope_scaling={"rope_type": "default", "mrope_interleaved": True,
+                                           "mrope_section": [4, 2, 2]}),
+                       vision_config=QWEN3_VISION),
+    "llama4": family("Llama4ForCausalLM", "llama4_text", head_dim=16, intermediate_size=24,
+                     intermediate_size_mlp=48, num_hidden_layers=4, moe_layers=[],
+                     num_local_experts=1, num_experts_per_tok=1, interleave_moe_layer_step=8,
+                     use_qk_norm=True, no_rope_layers=[1, 0, 1, 0], no_rope_layer_interval=2,
+                     attention_chunk_size=32, attn_temperature_tuning=True, floor_scale=16,
+                     attn_scale=0.3, attention_bias=False, router_jitter_noise=0.0,
+                     output_router_logits=False, router_aux_loss_coef=0.001),
+}
+
+VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
+VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
+                               LENGTH)
+
+# What computes the same where transformers has no class of the name.
+REFERENCES = {
+    "mimo": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"},
+    "internlm3": {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+                  "attention_bias": True},
+    "deci": {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+             "num_key_value_heads": 4, "intermediate_size": 256},
+}
+
+# Names of checkpoints as published: beginnings of the state dict's names and what they become.
+_OLD_LLAVA = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head"),
+              ("model.", "")]
+_OLD_QWEN = [("model.language_model.", "model."), ("model.visual.", "visual.")]
+RENAMES = {"mistral3": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN}
+
+
+def checkpoint_name(model, key):
+    for old, new in RENAMES.get(model, []):
+        if key.startswith(old):
+            return new + key[len(old):]
+    return key
+
+
+def is_tied(config):
+    inner = config.get("text_config", config)
+    return inner.get("tie_word_embeddings", config["tie_word_embeddings"])
+
+
+OFFSET_NORMS = ("gemma", "vaultgemma", "nemotron")
+
+
+def random_weight(name, weight, config):
+    """Wide enough that logits vary by several units and that every layer matters. Where the output
+    matrix is the embedding, layers must outweigh it, or each token would only repeat itself."""
+    tied = is_tied(config)
+    kind = config["model_type"]
+    short = name.removesuffix(".weight").rsplit(".", 1)[-1]
+    if short in ("beta", "eps"):
+        return weight
+    if short in ("alpha_p", "alpha_n"):
+        return torch.rand_like(weight) - 0.3
+    if short == "layer_scalar":
+        return torch.rand_like(weight) * 0.5 + 0.75
+    if short == "correct_output_scale":
+        return torch.rand_like(weight) + 0.5
+    if name.endswith(".bias"):
+        return torch.randn_like(weight) * 0.3
+    if weight.dim() == 1 or "norm" in name:
+        center = 0.0 if kind in OFFSET_NORMS else 1.0
+        if tied and name.endswith("model.norm.weight"):
+            center += 2.0
+        if kind.startswith("gemma") and ("post_attention" in name or "post_feedforward" in name):
+            center += 2.0
+        return torch.rand_like(weight) - 0.5 + center
+    if "embed_tokens" in name:
+        return torch.randn_like(weight) * (0.25 if tied else 1.0)
+    scale = 4.0 if "lm_head" in name else 1.0
+    if kind.startswith(("gemma", "vaultgemma")) and ("q_proj" in name or "k_proj" in name):
+        scale = 0.7
+    if tied and not kind.startswith("gemma") and short in ("o_proj", "down_proj", "c_proj"):
+        scale = 3.0 if kind != "vaultgemma" else 2.0
+    if kind == "granite" and short == "down_proj":
+        scale = 2.0
+    return torch.randn_like(weight) * scale * weight[0].numel() ** -0.5

@@ -1,0 +1,159 @@
+"""Makes tests/golden/architectures/ of the dense families with Hugging Face transformers on a CPU.
+
+    python3 tools/golden/gen_families.py            # all; a few minutes
+    python3 tools/golden/gen_families.py --only glm4
+
+Needs torch, transformers and safetensors. families.py has the models, tests/golden/README.md the form.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import tempfile
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import families
+from gen_golden import (GOLDEN, LENGTH_DEPENDENT, SEED, best_prompt, error_against, logits_of,
+                        write_json)
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+DECI_MULTIPLE = 256
+
+
+class NoBlock(torch.nn.Module):
+    """In the place of attention or an MLP that a layer does not have."""
+
+    def __init__(self, returns_weights):
+        super().__init__()
+        self.returns_weights = returns_weights
+
+    def forward(self, x=None, hidden_states=None, **_):
+        zeros = torch.zeros_like(x if x is not None else hidden_states)
+        return (zeros, None) if self.returns_weights else zeros
+
+
+def deci_inner(mult, hidden):
+    size = int(2 * mult * hidden / 3)
+    return -(-size // DECI_MULTIPLE) * DECI_MULTIPLE
+
+
+def with_deci_blocks(model, blocks):
+    """Llama's layers as block_configs wants them."""
+    from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP
+    for i, (layer, block) in enumerate(zip(model.model.layers, blocks)):
+        own = copy.deepcopy(model.config)
+        if block["attention"]["no_op"]:
+            layer.self_attn = NoBlock(True)
+            layer.input_layernorm = torch.nn.Identity()
+        else:
+            own.num_key_value_heads = own.num_attention_heads // block["attention"]["n_heads_in_group"]
+            layer.self_attn = LlamaAttention(own, i)
+        if block["ffn"]["no_op"]:
+            layer.mlp = NoBlock(False)
+            layer.post_attention_layernorm = torch.nn.Identity()
+        else:
+            own.intermediate_size = deci_inner(block["ffn"]["ffn_mult"], own.hidden_size)
+            layer.mlp = LlamaMLP(own)
+    return model
+
+
+def new_model(name, config):
+    """The model, unloaded, of a config.json."""
+    config = {**config, **families.REFERENCES.get(name, {})}
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))
+        parsed = transformers.AutoConfig.from_pretrained(folder)
+    parsed._attn_implementation = "eager"
+    model = getattr(transformers, config["architectures"][0])(parsed)
+    return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model
+
+
+def mimo_module(model):
+    """Weights of MiMo's draft module: a layer of the decoder between norms of its own."""
+    hidden = model.config.hidden_size
+    base = "model.mtp_layers.0."
+    layer = {base + key: value for key, value in model.model.layers[0].state_dict().items()}
+    norms = {base + norm + ".weight": torch.ones(hidden)
+             for norm in ("token_layernorm", "hidden_layernorm", "final_layernorm")}
+    return {**layer, **norms, base + "input_proj.weight": torch.zeros(hidden, 2 * hidden)}
+
+
+def write_family(name, folder):
+    """A random model whose weights are exact in bf16, under the names that its checkpoints have."""
+    config = families.MODELS[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    torch.manual_seed(SEED + 100 + list(families.MODELS).index(name))
+    model = new_model(name, config)
+    state = dict(model.state_dict())
+    if name == "mimo":
+        state |= mimo_module(model)
+    tied = families.is_tied(config)
+    weights = {}
+    for key, weight in state.items():
+        if key == "lm_head.weight" and tied:
+            continue
+        stored = families.checkpoint_name(name, key)
+        weights[stored] = families.random_weight(stored, weight, config).to(torch.bfloat16).contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def load_family(name, folder, changes, max_model_len, dtype=torch.float32):
+    """The model with `changes` to its config and rotary embeddings for max_model_len."""
+    config = {**json.loads((folder / "config.json").read_text()), **changes}
+    model = new_model(name, config)
+    stored = load_file(folder / "model.safetensors")
+    state = {key: stored[families.checkpoint_name(name, key)] for key in model.state_dict()
+             if families.checkpoint_name(name, key) in stored}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    tied = families.is_tied(config)
+    assert not unexpected and set(missing) <= ({"lm_head.weight"} if tied else set()), missing
+    model.tie_weights()
+    for module in model.modules():
+        kinds = getattr(module, "rope_type", None)
+        if not isinstance(kinds, str) or kinds not in LENGTH_DEPENDENT:
+            continue
+        module.inv_freq.copy_(ROPE_INIT_FUNCTIONS[kinds](module.config, seq_len=max_model_len)[0])
+        module.rope_type = "default"
+    return model.to(dtype).eval()
+
+
+def generate_family(name):
+    folder = GOLDEN / "architectures" / name
+    write_family(name, folder)
+    result, tensors = {"transformers": transformers.__version__, "torch": torch.__version__,
+                       "variants": []}, {}
+    for variant, (changes, max_model_len) in families.VARIANTS[name].items():
+        model = load_family(name, folder, changes, max_model_len)
+        half = load_family(name, folder, changes, max_model_len, torch.bfloat16)
+        cases = []
+        for i, (length, keep) in enumerate(((4, 2), (70, 4))):
+            ids, tokens, gap = best_prompt(model, length, families.COMMON["vocab_size"] - 16)
+            logits = logits_of(model, ids)
+            tensors[f"{variant}.prompt{i}.logits.fp32"] = logits[-keep:].contiguous()
+            error = error_against(logits, logits_of(half, ids))
+            cases.append({"ids": ids, "positions": list(range(length))[-keep:], "greedy": tokens,
+                          "smallest_gap": gap, "hugging_face_bf16_error": error})
+            print(name, variant, length, "gap", gap, "distinct", len(set(tokens)), "std",
+                  round(logits.std().item(), 2), "bf16", round(error["max_abs"], 3), flush=True)
+        result["variants"].append({"name": variant, "hf_overrides": changes,
+                                   "max_model_len": max_model_len, "fp32": cases})
+    write_json(folder / "golden.json", result)
+    save_file(tensors, folder / "golden.safetensors")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=list(families.MODELS), nargs="*", help="some families")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in arguments.only or families.MODELS:
+        generate_family(name)
+
+
+if __name__ == "__main__":
+    main()
