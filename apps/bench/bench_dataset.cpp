@@ -20,7 +20,7 @@ using bench::PromptFormat;
 
 constexpr int kDefaultInputLen = 512;
 constexpr int kDefaultOutputLen = 128;
-constexpr const char* kBundledPrompts = "bench/prompts/prompts.jsonl";
+constexpr const char* kDatasetPrompts = "bench/prompts/prompts.jsonl";
 
 int input_len(const DatasetOptions& options) {
   return options.input_len > 0 ? options.input_len : kDefaultInputLen;
@@ -63,11 +63,11 @@ Result<std::vector<FilePrompt>> draw_lines(const Engine& engine, const DatasetOp
 
 Result<std::vector<FilePrompt>> read_pairs(const Engine& engine, const DatasetOptions& options) {
   std::string path = options.path;
-  if (path.empty() && options.name == "prompts") path = bundled_path(kBundledPrompts);
+  if (path.empty() && options.name == "prompts") path = bundled_path(kDatasetPrompts);
   if (path.empty()) {
     return invalid_argument(
         options.name == "prompts"
-            ? std::string(kBundledPrompts) + " was not found; name a file with --dataset-path"
+            ? std::string(kDatasetPrompts) + " was not found; name a file with --dataset-path"
             : "--dataset-name " + options.name + " needs its file: --dataset-path FILE");
   }
   FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));

@@ -65,7 +65,7 @@ Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
   return all;
 }
 
-void print_shape(const json& all) {
+void print_kernels_of(const json& all) {
   std::string text = fmt::format(
       "\nbatch {}, {} row{} a sequence, {} tokens behind each\n"
       "{:<14} {:<22} {:>5} {:>9} {:>9} {:>6} {:>9} {:>8} {:>8}\n",
@@ -108,7 +108,7 @@ Status run_kernels(const KernelOptions& options) {
     for (const int rows : options.rows_per_seq) {
       if (interrupt_flag().load()) return aborted("interrupted");
       FT_ASSIGN_OR_RETURN(const json found, measure_shape(run, options, {batch, rows}));
-      print_shape(found);
+      print_kernels_of(found);
       all["shapes"].push_back(found);
     }
   }

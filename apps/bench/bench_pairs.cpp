@@ -40,7 +40,7 @@ struct PairOptions {
 };
 
 // One way to run the engine, and what its rounds took.
-struct Variant {
+struct PairedVariant {
   std::string name;
   std::unique_ptr<Engine> engine;
   std::vector<double> seconds;
@@ -48,7 +48,7 @@ struct Variant {
   int64_t num_differing = 0;  // outputs that are not those of the first variant
 };
 
-Result<std::vector<Variant>> start_variants(const PairOptions& options) {
+Result<std::vector<PairedVariant>> start_variants(const PairOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig base, prepare_engine(options.engine));
   for (const std::string& name : options.variants) {
     if (name == "as-given" && base.speculative.empty()) {
@@ -60,7 +60,7 @@ Result<std::vector<Variant>> start_variants(const PairOptions& options) {
   base.gpu_memory_utilization /= static_cast<double>(options.variants.size());
   FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Engine>> engines,
                       start_engines(base, options.variants));
-  std::vector<Variant> variants(engines.size());
+  std::vector<PairedVariant> variants(engines.size());
   for (size_t i = 0; i < engines.size(); ++i) {
     variants[i].name = options.variants[i];
     variants[i].engine = std::move(engines[i]);
@@ -97,7 +97,7 @@ int64_t count_differing(const BenchRun& a, const BenchRun& b) {
 // Each variant once, the same requests, in an order that changes from turn to turn.
 Result<std::vector<BenchRun>> run_turn(const PairOptions& options,
                                        const std::vector<BenchPrompt>& prompts, int64_t turn,
-                                       const std::vector<Variant>& variants) {
+                                       const std::vector<PairedVariant>& variants) {
   const std::vector<Request> requests = turn_requests(options, prompts, turn);
   const auto count = static_cast<int64_t>(variants.size());
   std::vector<BenchRun> runs(variants.size());
@@ -114,7 +114,7 @@ Result<std::vector<BenchRun>> run_turn(const PairOptions& options,
 // Turns until the fastest variant has run for the time of a round. They warm the engines up.
 Result<int> find_turns_per_round(const PairOptions& options,
                                  const std::vector<BenchPrompt>& prompts,
-                                 const std::vector<Variant>& variants) {
+                                 const std::vector<PairedVariant>& variants) {
   std::vector<double> seconds(variants.size());
   const double wanted = options.min_round_ms / 1e3;
   for (int num_turns = 0;;) {
@@ -127,13 +127,13 @@ Result<int> find_turns_per_round(const PairOptions& options,
 }
 
 Status run_round(const PairOptions& options, const std::vector<BenchPrompt>& prompts,
-                 int64_t first_turn, int num_turns, std::vector<Variant>* variants) {
-  for (Variant& variant : *variants) variant.seconds.push_back(0);
+                 int64_t first_turn, int num_turns, std::vector<PairedVariant>* variants) {
+  for (PairedVariant& variant : *variants) variant.seconds.push_back(0);
   for (int64_t turn = first_turn; turn < first_turn + num_turns; ++turn) {
     FT_ASSIGN_OR_RETURN(const std::vector<BenchRun> runs,
                         run_turn(options, prompts, turn, *variants));
     for (size_t i = 0; i < runs.size(); ++i) {
-      Variant& variant = (*variants)[i];
+      PairedVariant& variant = (*variants)[i];
       variant.seconds.back() += runs[i].seconds;
       variant.stats += runs[i].stats;
       variant.num_differing += count_differing(runs.front(), runs[i]);
@@ -144,7 +144,7 @@ Status run_round(const PairOptions& options, const std::vector<BenchPrompt>& pro
 
 // Returns the turns of a round.
 Result<int> run_rounds(const PairOptions& options, const std::vector<BenchPrompt>& prompts,
-                       std::vector<Variant>* variants) {
+                       std::vector<PairedVariant>* variants) {
   FT_ASSIGN_OR_RETURN(const int num_turns, find_turns_per_round(options, prompts, *variants));
   int64_t turn = num_turns;
   for (; turn < int64_t{options.num_warmup} * num_turns; ++turn) {
@@ -159,7 +159,7 @@ Result<int> run_rounds(const PairOptions& options, const std::vector<BenchPrompt
 }
 
 // How much faster `b` is than `a`, round by round.
-json speed_ratio(const Variant& a, const Variant& b) {
+json speed_ratio(const PairedVariant& a, const PairedVariant& b) {
   std::vector<double> ratios;
   for (size_t i = 0; i < a.seconds.size(); ++i) ratios.push_back(a.seconds[i] / b.seconds[i]);
   const MedianInterval found = median_interval(ratios);
@@ -168,14 +168,14 @@ json speed_ratio(const Variant& a, const Variant& b) {
 }
 
 // Of every variant over the first one, and of the first adaptive one over the best fixed one.
-json all_ratios(const std::vector<Variant>& variants) {
+json all_ratios(const std::vector<PairedVariant>& variants) {
   json ratios = json::array();
   for (size_t i = 1; i < variants.size(); ++i) {
     ratios.push_back(speed_ratio(variants.front(), variants[i]));
   }
-  const Variant* best = nullptr;
-  const Variant* adaptive = nullptr;
-  for (const Variant& variant : variants) {
+  const PairedVariant* best = nullptr;
+  const PairedVariant* adaptive = nullptr;
+  for (const PairedVariant& variant : variants) {
     if (variant.name == "adaptive") adaptive = &variant;
     if (variant.name.rfind("fixed", 0) != 0) continue;
     if (best == nullptr || median(variant.seconds) < median(best->seconds)) best = &variant;
@@ -187,12 +187,12 @@ json all_ratios(const std::vector<Variant>& variants) {
 }
 
 json pairs_json(const PairOptions& options, int turns_per_round,
-                const std::vector<Variant>& variants) {
+                const std::vector<PairedVariant>& variants) {
   json all = {{"batch_size", options.batch_size},
               {"num_pairs", options.num_pairs},
               {"turns_per_round", turns_per_round}};
   all["variants"] = json::array();
-  for (const Variant& variant : variants) {
+  for (const PairedVariant& variant : variants) {
     const double seconds = median(variant.seconds);
     const double tokens = static_cast<double>(variant.stats.num_output_tokens) / options.num_pairs;
     all["variants"].push_back({{"name", variant.name},
@@ -225,7 +225,7 @@ void print_pairs(const json& all) {
 }
 
 Status run_pairs(const PairOptions& options) {
-  FT_ASSIGN_OR_RETURN(std::vector<Variant> variants, start_variants(options));
+  FT_ASSIGN_OR_RETURN(std::vector<PairedVariant> variants, start_variants(options));
   DatasetOptions dataset = options.dataset;
   dataset.seed = options.engine.config.seed;
   FT_ASSIGN_OR_RETURN(const std::vector<BenchPrompt> prompts,

@@ -29,13 +29,13 @@ struct StartupOptions {
   int64_t started_ns = 0;  // when the parent started this process; 0: this is the parent
 };
 
-int64_t now_ns() {
+int64_t wall_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-double seconds_since(int64_t ns) { return static_cast<double>(now_ns() - ns) / 1e9; }
+double seconds_since(int64_t ns) { return static_cast<double>(wall_ns() - ns) / 1e9; }
 
 // In a process of its own: the engine, and one token. Prints a line of JSON.
 Status start_once(const StartupOptions& options) {
@@ -69,7 +69,7 @@ Status start_once(const StartupOptions& options) {
 Result<Json> run_child() {
   std::vector<std::string> arguments = own_arguments();
   arguments.push_back("--started-ns");
-  arguments.push_back(std::to_string(now_ns()));
+  arguments.push_back(std::to_string(wall_ns()));
   FT_ASSIGN_OR_RETURN(const std::string text, run_this_program(arguments));
   Json line = Json::parse(text, nullptr, false);
   if (line.is_discarded()) return internal_error("a child process printed no result");

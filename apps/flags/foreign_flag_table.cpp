@@ -5,7 +5,7 @@
 #include <utility>
 
 namespace foretoken {
-namespace {
+namespace foreign_table {
 
 constexpr auto kFlag = ForeignFlag::Takes::kNothing;
 constexpr auto kValue = ForeignFlag::Takes::kValue;
@@ -328,8 +328,8 @@ constexpr ForeignFlag kTable[] = {
     {"--enable-chunked-prefill|--enable-chunked-context", kFlag, {}, kPrompts, nullptr},
 };
 
-}  // namespace
+}  // namespace foreign_table
 
-std::span<const ForeignFlag> foreign_flag_table() { return kTable; }
+std::span<const ForeignFlag> foreign_flag_table() { return foreign_table::kTable; }
 
 }  // namespace foretoken

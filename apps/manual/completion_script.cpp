@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-std::string joined(const std::vector<std::string>& words, const char* between = " ") {
+std::string joined_words(const std::vector<std::string>& words, const char* between = " ") {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : between) + word;
   return line;
@@ -73,7 +73,7 @@ std::string bash_values(const Visit& visited) {
   for (const FlagRow& flag : visited.command.flags) {
     if (flag.value.empty() || flag.positional) continue;
     const std::string words =
-        flag.choices.empty() ? bash_kind(flag.completion) : joined(flag.choices);
+        flag.choices.empty() ? bash_kind(flag.completion) : joined_words(flag.choices);
     for (const std::string& name : flag.names) {
       values += "    " + quoted(visited.path + " " + name) + ") echo " + quoted(words) + " ;;\n";
     }
@@ -108,9 +108,10 @@ std::string bash_script(const CommandRow& table) {
   std::string arguments;
   for (const Visit& visited : all_commands(table)) {
     const std::string path = quoted(visited.path);
-    const std::string names = joined(command_names(visited.command));
+    const std::string names = joined_words(command_names(visited.command));
     if (!names.empty()) commands += "    " + path + ") echo " + quoted(names) + " ;;\n";
-    flags += "    " + path + ") echo " + quoted(joined(flag_names(visited.command))) + " ;;\n";
+    flags +=
+        "    " + path + ") echo " + quoted(joined_words(flag_names(visited.command))) + " ;;\n";
     values += bash_values(visited);
     if (visited.command.argument != Completion::kNothing) {
       arguments += "    " + path + ") echo " + bash_kind(visited.command.argument) + " ;;\n";
@@ -169,7 +170,7 @@ std::string zsh_function(const std::string& program, const std::string& path) {
 
 // What follows the last colon of a specification of _arguments.
 std::string zsh_action(const FlagRow& flag, const std::string& program) {
-  if (!flag.choices.empty()) return "(" + joined(flag.choices) + ")";
+  if (!flag.choices.empty()) return "(" + joined_words(flag.choices) + ")";
   switch (flag.completion) {
     case Completion::kFiles:
       return "_files";
@@ -236,14 +237,14 @@ std::string fish_condition(const Visit& visited) {
     if (!word.empty()) condition += "__fish_seen_subcommand_from " + word + "; and ";
     word.clear();
   }
-  const std::string below = joined(command_names(visited.command));
+  const std::string below = joined_words(command_names(visited.command));
   if (!below.empty()) return condition + "not __fish_seen_subcommand_from " + below;
   return condition + "true";
 }
 
 // What fish offers for the flag's value.
 std::string fish_values(const FlagRow& flag, const std::string& program) {
-  if (!flag.choices.empty()) return "-f -a " + quoted(joined(flag.choices)) + " ";
+  if (!flag.choices.empty()) return "-f -a " + quoted(joined_words(flag.choices)) + " ";
   if (flag.completion == Completion::kModels) return "-a '(" + program + " model-names)' ";
   return flag.completion == Completion::kNothing && !flag.value.empty() ? "-f " : "";
 }

@@ -13,7 +13,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* kFlag = "--compilation-config";
+constexpr const char* kGraphFlag = "--compilation-config";
 
 // Fields of vLLM that are about torch.compile, of which there is none here.
 constexpr const char* kCompilerFields[] = {"mode",
@@ -60,14 +60,14 @@ bool is_level(const std::string& text) {
   return text.size() == 1 && text[0] >= '0' && text[0] <= '3';
 }
 
-Result<json> parse_config(const std::string& text) {
+Result<json> parse_graph_config(const std::string& text) {
   if (text.empty()) return json::object();
   if (is_level(text)) return json::object();
-  return parse_ordered_json_object(text, kFlag);
+  return parse_ordered_json_object(text, kGraphFlag);
 }
 
 Status read_fields(const json& object, EngineConfig& config) {
-  JsonFields fields(object, kFlag);
+  JsonFields fields(object, kGraphFlag);
   fields.read("cudagraph_mode", &config.cudagraph_mode);
   fields.read("cudagraph_capture_sizes", &config.cudagraph_capture_sizes);
   fields.read("max_cudagraph_capture_size", &config.max_cudagraph_capture_size);
@@ -103,7 +103,7 @@ void GraphFlags::add_to(CLI::App& app) {
 }
 
 Status GraphFlags::apply_to(EngineConfig& config) const {
-  FT_ASSIGN_OR_RETURN(json value, parse_config(config_json));
+  FT_ASSIGN_OR_RETURN(json value, parse_graph_config(config_json));
   struct Short {
     const char* flag;
     const char* field;
@@ -119,8 +119,8 @@ Status GraphFlags::apply_to(EngineConfig& config) const {
     if (given.value.is_null()) continue;
     const auto found = value.find(given.field);
     if (found != value.end() && !found->is_null()) {
-      return invalid_argument(std::string(given.flag) + " and '" + given.field + "' of " + kFlag +
-                              " say the same; give one of them");
+      return invalid_argument(std::string(given.flag) + " and '" + given.field + "' of " +
+                              kGraphFlag + " say the same; give one of them");
     }
     value[given.field] = given.value;
   }
@@ -129,13 +129,13 @@ Status GraphFlags::apply_to(EngineConfig& config) const {
 
 void GraphFlags::warn() const {
   if (is_level(config_json)) {
-    FT_LOG(warn, "{} {} has no effect: {}", kFlag, config_json, kNoCompiler);
+    FT_LOG(warn, "{} {} has no effect: {}", kGraphFlag, config_json, kNoCompiler);
   }
-  const Result<json> value = parse_config(config_json);
+  const Result<json> value = parse_graph_config(config_json);
   if (!value.ok()) return;
   for (const char* name : kCompilerFields) {
     if (!value.value().contains(name)) continue;
-    FT_LOG(warn, "'{}' of {} has no effect: {}", name, kFlag, kNoCompiler);
+    FT_LOG(warn, "'{}' of {} has no effect: {}", name, kGraphFlag, kNoCompiler);
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string dump(const json& value) {
+std::string choice_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -151,13 +151,13 @@ Result<std::optional<StructuredOutputs>> tool_choice_outputs(ChatParserOptions* 
   FT_RETURN_IF_ERROR(check_tools(options.tools));
   StructuredOutputs outputs;
   if (choice == "required") {
-    outputs.json = dump(schema_of_calls(options));
+    outputs.json = choice_text(schema_of_calls(options));
   } else {
     const json* function = find_function(options.tools, choice);
     if (function == nullptr) {
       return invalid_argument("the function '" + choice + "' is not one of 'tools'");
     }
-    outputs.json = dump(parameters_of(*function));
+    outputs.json = choice_text(parameters_of(*function));
   }
   return std::optional<StructuredOutputs>(after_reasoning(std::move(outputs), chat));
 }

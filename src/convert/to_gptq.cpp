@@ -80,9 +80,9 @@ class NewFolder {
   bool made_ = false;
 };
 
-class Conversion {
+class GptqConversion {
  public:
-  Conversion(const GptqForm& form, const ConvertOptions& options)
+  GptqConversion(const GptqForm& form, const ConvertOptions& options)
       : form_(form), options_(options) {}
 
   // Plans the new file.
@@ -230,7 +230,7 @@ Result<int64_t> to_gptq(const ModelFiles& model, const GptqForm& form,
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(model));
   const auto tensors = model_tensors(config, find_architecture(config.architecture)->decoder);
   FT_ASSIGN_OR_RETURN(const auto views, find_tensors(checkpoint, tensors));
-  Conversion conversion(form, options);
+  GptqConversion conversion(form, options);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (views[i]->packed != nullptr) {
       return invalid_argument(model.text() + " is quantised already; name the model as it was");

@@ -15,7 +15,7 @@ constexpr int kTries = 6;          // scales that are tried on each side of the 
 constexpr float kTryStep = 0.15F;  // of the number of codes
 constexpr float kTiny = 1e-30F;
 
-void put_half(float value, std::byte* to) {
+void store_half(float value, std::byte* to) {
   const uint16_t bits = half_from_float(value);
   std::memcpy(to, &bits, sizeof bits);
 }
@@ -33,7 +33,7 @@ int nearest(float value, int least, int most) {
   return static_cast<int>(code_of(value, static_cast<float>(least), static_cast<float>(most)));
 }
 
-float inverse(float value) { return std::abs(value) > kTiny ? 1 / value : 0; }
+float inverse_or_zero(float value) { return std::abs(value) > kTiny ? 1 / value : 0; }
 
 // What the error of an element counts: large weights matter more, small ones still do.
 template <size_t N>
@@ -62,7 +62,7 @@ struct Fit {
 
 // The least squared error for the codes that `affine` gives.
 Fit fitted(Group values, std::span<const float, 32> weights, Affine affine) {
-  const float factor = inverse(affine.scale), shift = affine.min * factor;
+  const float factor = inverse_or_zero(affine.scale), shift = affine.min * factor;
   float w = 0, wx = 0, wxx = 0, wc = 0, wcc = 0, wcx = 0;
   for (size_t i = 0; i < 32; ++i) {
     const float code = code_of(values[i] * factor + shift, 0, 15);
@@ -118,17 +118,17 @@ void encode_one_q4_k(const float* values, std::byte* block) {
     most = {std::max(most.scale, groups[g].scale), std::max(most.min, groups[g].min)};
   }
   const Affine unit{stored_half(most.scale / 63), stored_half(most.min / 63)};
-  put_half(unit.scale, block);
-  put_half(unit.min, block + 2);
+  store_half(unit.scale, block);
+  store_half(unit.min, block + 2);
   std::array<int, 8> scales;
   std::array<int, 8> mins;
   std::array<int, kBlock> codes;
   for (size_t g = 0; g < 8; ++g) {
-    scales[g] = nearest(groups[g].scale * inverse(unit.scale), 0, 63);
-    mins[g] = nearest(groups[g].min * inverse(unit.min), 0, 63);
+    scales[g] = nearest(groups[g].scale * inverse_or_zero(unit.scale), 0, 63);
+    mins[g] = nearest(groups[g].min * inverse_or_zero(unit.min), 0, 63);
     const float scale = unit.scale * float(scales[g]), min = unit.min * float(mins[g]);
     for (size_t i = 32 * g; i < 32 * g + 32; ++i) {
-      codes[i] = nearest((values[i] + min) * inverse(scale), 0, 15);
+      codes[i] = nearest((values[i] + min) * inverse_or_zero(scale), 0, 15);
     }
   }
   pack_pairs(scales, mins, block + 4);
@@ -173,11 +173,11 @@ void encode_one_q6_k(const float* values, std::byte* block) {
       groups.begin(), groups.end(), [](float a, float b) { return std::abs(a) < std::abs(b); });
   const float unit = stored_half(extreme / -128);
   std::memset(block, 0, 192);
-  put_half(unit, block + 208);
+  store_half(unit, block + 208);
   for (int g = 0; g < 16; ++g) {
-    const int multiple = nearest(groups[static_cast<size_t>(g)] * inverse(unit), -128, 127);
+    const int multiple = nearest(groups[static_cast<size_t>(g)] * inverse_or_zero(unit), -128, 127);
     block[192 + g] = static_cast<std::byte>(static_cast<int8_t>(multiple));
-    const float factor = inverse(unit * float(multiple));
+    const float factor = inverse_or_zero(unit * float(multiple));
     for (int i = 16 * g; i < 16 * g + 16; ++i) {
       const int code = nearest(values[i] * factor, -32, 31) + 32;
       const int half = i / 128, quarter = i % 128 / 32, lane = i % 32;

@@ -17,7 +17,7 @@ constexpr const char* kQuestion = "probeQuestion";
 constexpr const char* kAnswer = "probeAnswer";
 constexpr const char* kTool = "probeTool";
 constexpr const char* kParameter = "probeParameter";
-constexpr const char* kShortId = "probeId01";
+constexpr const char* kProbeId = "probeId01";
 constexpr const char* kUsualId = "call_probeId01probeId01";
 
 bool has(const Prompt& prompt, std::string_view words) {
@@ -161,7 +161,7 @@ class Prober {
   struct Call {
     bool object = true;
     json content = "";  // discarded: there is none
-    json id = kShortId;
+    json id = kProbeId;
   };
 
   json calls(const Call& call, const std::vector<const char*>& values) const {
@@ -206,7 +206,7 @@ class Prober {
     Prompt as_object;
     Prompt as_text;
     for (const json& content : {json(""), json(nullptr), json(json::value_t::discarded)}) {
-      *call = {true, content, kShortId};
+      *call = {true, content, kProbeId};
       as_object = with_call(*call);
       call->object = false;
       as_text = with_call(*call);

@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-constexpr const char* kNgram =
+constexpr const char* kChatNgram =
     R"({"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":1,
         "length_policy":"fixed"})";
 
@@ -142,7 +142,7 @@ TEST(Chat, AcceptedDraftsAreTinted) {
   const std::string limit = "/set max_tokens 48\n";
   const std::string question = "Tom and Tom and Tom and Tom and Tom and\n";
   const std::string input = limit + question + "/spec off\n" + question + "/spec 2\n";
-  const std::vector<std::string> common = {"--speculative-config", kNgram};
+  const std::vector<std::string> common = {"--speculative-config", kChatNgram};
   std::vector<std::string> coloured = common;
   coloured.insert(coloured.end(), {"--color", "always"});
   const CommandResult plain = talk(input, common);
@@ -158,7 +158,7 @@ TEST(Chat, AcceptedDraftsAreTinted) {
 }
 
 TEST(Chat, StatisticsOfTheSession) {
-  const CommandResult result = talk("Hello\n/stats\n", {"--speculative-config", kNgram});
+  const CommandResult result = talk("Hello\n/stats\n", {"--speculative-config", kChatNgram});
   EXPECT_TRUE(has(result.out, "1 answers, 12 tokens in ")) << result.out;
   EXPECT_TRUE(has(result.out, "KV blocks free\ndraft acceptance rate ")) << result.out;
 }

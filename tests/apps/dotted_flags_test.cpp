@@ -7,7 +7,7 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-CommandResult generate(const Flags& flags) {
+CommandResult generate_with(const Flags& flags) {
   Flags all = {"generate",    "--model", bundled_model().string(), "--prompt", "Once",
                "--log-level", "error",   "--max-tokens",           "4"};
   all.insert(all.end(), flags.begin(), flags.end());
@@ -15,7 +15,7 @@ CommandResult generate(const Flags& flags) {
 }
 
 void expect_refused(const Flags& flags, const std::string& part, int exit_code) {
-  const CommandResult result = generate(flags);
+  const CommandResult result = generate_with(flags);
   EXPECT_EQ(result.exit_code, exit_code) << flags.front();
   ASSERT_EQ(result.errors().size(), 1u) << flags.front() << result.err;
   EXPECT_NE(result.errors()[0].find(part), std::string::npos) << result.errors()[0];
@@ -31,7 +31,7 @@ TEST(DottedFlags, AreOneJsonValue) {
            {"-sc.method=ngram", "-sc.num_speculative_tokens=3", "-sc.method", "ngram",
             "-cc.cudagraph_capture_sizes=[1]", "-cc.cudagraph_capture_sizes+", "2,4"},
            {"--hf-overrides.rope_parameters.rope_theta", "10k", "--hf-overrides.x.y=a.b"}}) {
-    const CommandResult result = generate(flags);
+    const CommandResult result = generate_with(flags);
     EXPECT_EQ(result.exit_code, 0) << flags[0] << result.err;
   }
 }

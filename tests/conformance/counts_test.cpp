@@ -17,7 +17,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kOutput = 96;
-constexpr int kDrafts = 4;
+constexpr int kCountedDrafts = 4;
 
 struct DialledRun {
   std::vector<std::vector<int32_t>> ids;
@@ -39,7 +39,7 @@ struct DialledModel {
       NgramDial dial;
       dial.acceptance = 0.4 + 0.03 * i;
       dial.num_output = kOutput;
-      dial.num_drafts = kDrafts;
+      dial.num_drafts = kCountedDrafts;
       dial.min_n = 1;
       dial.max_n = 4;
       dial.seed = static_cast<uint64_t>(i) + 1;
@@ -50,8 +50,8 @@ struct DialledModel {
   // `hold`, where there is one, holds the first steps.
   DialledRun run(int steps_in_flight, int batch, TestHooks hooks = {},
                  void (test::HeldQueue::*hold)() = nullptr) const {
-    EngineConfig config =
-        config_of({.num_drafts = kDrafts, .steps_in_flight = steps_in_flight}, folder.path());
+    EngineConfig config = config_of(
+        {.num_drafts = kCountedDrafts, .steps_in_flight = steps_in_flight}, folder.path());
     config.max_model_len = 2048;
     config.num_gpu_blocks_override = 16 * 128;
     std::atomic<test::HeldQueue*> queue{nullptr};

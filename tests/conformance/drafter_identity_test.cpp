@@ -12,8 +12,8 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTokens = 64;
-constexpr int kFewBlocks = 26;  // hardly more than one sequence at full length
+constexpr int kDrafterTokens = 64;
+constexpr int kFewDrafterBlocks = 26;  // hardly more than one sequence at full length
 
 class DrafterIdentity : public ::testing::TestWithParam<SampledDrafter> {
  protected:
@@ -21,8 +21,8 @@ class DrafterIdentity : public ::testing::TestWithParam<SampledDrafter> {
     static std::map<std::pair<bool, int>, RunResult> results;
     RunResult& result = results[{sampled, num_prompts}];
     if (result.ids.empty()) {
-      result =
-          run_variant({.batch = 32}, bundled_model(), bench_prompts(num_prompts), sampled, kTokens);
+      result = run_variant({.batch = 32}, bundled_model(), bench_prompts(num_prompts), sampled,
+                           kDrafterTokens);
     }
     return result;
   }
@@ -32,7 +32,7 @@ class DrafterIdentity : public ::testing::TestWithParam<SampledDrafter> {
     const bool sampled = GetParam().sampled;
     num_prompts = num_test_prompts(num_prompts);
     const RunResult other =
-        run_with_drafters(variant, {config}, bench_prompts(num_prompts), sampled, kTokens);
+        run_with_drafters(variant, {config}, bench_prompts(num_prompts), sampled, kDrafterTokens);
     const std::string what = GetParam().drafter + ", " + variant.describe();
     const int differing = count_differences(base(sampled, num_prompts), other, what);
     std::cout << "device=" << test_device_name() << " " << what << ": " << differing << " of "
@@ -70,7 +70,7 @@ TEST_P(DrafterIdentity, Preempted) {
   const RunResult result = expect_same({.name = "preempted",
                                         .steps_in_flight = 2,
                                         .batch = 32,
-                                        .num_blocks = kFewBlocks,
+                                        .num_blocks = kFewDrafterBlocks,
                                         .prefix_caching = true},
                                        drafter(4));
   EXPECT_GT(result.stats.num_preemptions, 0);
@@ -104,8 +104,8 @@ INSTANTIATE_TEST_SUITE_P(All, DrafterIdentity, ::testing::ValuesIn(sampled_draft
 
 TEST(DrafterIdentityCombinations, RandomOnes) {
   const std::vector<std::string> prompts = bench_prompts(num_test_prompts(20));
-  const RunResult bases[2] = {run_variant({}, bundled_model(), prompts, false, kTokens),
-                              run_variant({}, bundled_model(), prompts, true, kTokens)};
+  const RunResult bases[2] = {run_variant({}, bundled_model(), prompts, false, kDrafterTokens),
+                              run_variant({}, bundled_model(), prompts, true, kDrafterTokens)};
   std::mt19937 random(11);
   const auto pick = [&](std::initializer_list<int> values) {
     return values.begin()[random() % values.size()];
@@ -117,7 +117,7 @@ TEST(DrafterIdentityCombinations, RandomOnes) {
                           .steps_in_flight = pick({1, 2, 3}),
                           .batch = pick({1, 5, 20}),
                           .max_batched_tokens = pick({16, 37, 512}),
-                          .num_blocks = pick({0, kFewBlocks}),
+                          .num_blocks = pick({0, kFewDrafterBlocks}),
                           .prefix_caching = pick({0, 1}) == 1,
                           .warm = pick({0, 0, 1}) == 1,
                           .eager = pick({0, 1}) == 1};
@@ -126,7 +126,7 @@ TEST(DrafterIdentityCombinations, RandomOnes) {
     config.length_policy = pick({0, 1}) == 1 ? "adaptive" : "fixed";
     if (name != "ngram" && pick({0, 1}) == 1) config.draft_sample_method = "probabilistic";
     const bool sampled = pick({0, 1}) == 1;
-    const RunResult other = run_with_drafters(variant, {config}, prompts, sampled, kTokens);
+    const RunResult other = run_with_drafters(variant, {config}, prompts, sampled, kDrafterTokens);
     EXPECT_EQ(count_differences(bases[sampled], other, name + ", " + variant.describe()), 0);
   }
 }

@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kFewBlocks = 27;  // hardly more than one sequence at full length
+constexpr int kFewMixBlocks = 27;  // hardly more than one sequence at full length
 
 class Mix {
  public:
@@ -97,7 +97,7 @@ TEST(DrafterMix, SeveralDraftersAndRequestsThatChoose) {
     const Variant variant{.steps_in_flight = mix.pick({1, 2, 3}),
                           .batch = mix.pick({3, 8, 20}),
                           .max_batched_tokens = mix.pick({5, 33, 128}),
-                          .num_blocks = mix.pick({0, kFewBlocks, kFewBlocks}),
+                          .num_blocks = mix.pick({0, kFewMixBlocks, kFewMixBlocks}),
                           .prefix_caching = mix.chance(70)};
     EngineConfig config = config_of(variant, bundled_model());
     config.max_num_seqs = variant.batch;

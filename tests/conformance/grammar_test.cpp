@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kTokens = 48;
+constexpr int kGrammarTokens = 48;
 
 StructuredOutputs form(int kind) {
   StructuredOutputs wanted;
@@ -77,7 +77,7 @@ std::vector<Request> make_requests(int count, bool sampled) {
   for (int i = 0; i < count; ++i) {
     Request& request = requests.emplace_back();
     request.prompt = prompts[static_cast<size_t>(i)];
-    request.sampling.max_tokens = kTokens;
+    request.sampling.max_tokens = kGrammarTokens;
     request.sampling.temperature = sampled ? 0.9f : 0.0f;
     request.sampling.top_p = sampled ? 0.97f : 1.0f;
     request.sampling.seed = 100 + static_cast<uint64_t>(i);
@@ -247,7 +247,7 @@ class GrammarEngine : public ::testing::Test {
     ASSERT_TRUE(made.ok()) << made.status().message();
     engine_ = std::move(made).value();
   }
-  static Request request(StructuredOutputs wanted, int max_tokens = kTokens) {
+  static Request request(StructuredOutputs wanted, int max_tokens = kGrammarTokens) {
     Request request;
     request.prompt = "Once upon a time";
     request.sampling.max_tokens = max_tokens;

@@ -14,13 +14,13 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTokens = 32;
+constexpr int kGraphTokens = 32;
 constexpr const char* kModes[] = {"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY",
                                   "FULL_AND_PIECEWISE"};
 
 class GraphModes : public ::testing::TestWithParam<std::string> {};
 
-std::vector<std::string> prompts() { return bench_prompts(num_test_prompts(6)); }
+std::vector<std::string> graph_prompts() { return bench_prompts(num_test_prompts(6)); }
 
 TEST_P(GraphModes, EqualIds) {
   const auto run = [&](const char* mode, bool drafts, bool sampled) {
@@ -31,7 +31,7 @@ TEST_P(GraphModes, EqualIds) {
       config.speculative = {bundled_drafter(GetParam(), 3).config};
       config.speculative[0].length_policy = "fixed";
     }
-    return run_config(config, variant, prompts(), sampled, kTokens);
+    return run_config(config, variant, graph_prompts(), sampled, kGraphTokens);
   };
   for (const bool sampled : {false, true}) {
     const RunResult base = run("FULL", false, sampled);

@@ -11,8 +11,8 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTokens = 64;
-constexpr int kFewBlocks = 26;  // hardly more than one sequence at full length
+constexpr int kInt8Tokens = 64;
+constexpr int kFewInt8Blocks = 26;  // hardly more than one sequence at full length
 
 Variant int8(Variant variant) {
   variant.kv_cache_dtype = "int8";
@@ -32,7 +32,8 @@ class Int8Kv : public ::testing::TestWithParam<SampledDrafter> {
     static std::map<bool, RunResult> results;
     RunResult& result = results[sampled];
     if (result.ids.empty()) {
-      result = run_variant(int8({.name = "alone"}), bundled_model(), prompts(), sampled, kTokens);
+      result =
+          run_variant(int8({.name = "alone"}), bundled_model(), prompts(), sampled, kInt8Tokens);
     }
     return result;
   }
@@ -40,7 +41,7 @@ class Int8Kv : public ::testing::TestWithParam<SampledDrafter> {
   static RunResult expect_same(const Variant& variant, std::vector<SpeculativeConfig> drafters) {
     const bool sampled = GetParam().sampled;
     const RunResult other =
-        run_with_drafters(variant, std::move(drafters), prompts(), sampled, kTokens);
+        run_with_drafters(variant, std::move(drafters), prompts(), sampled, kInt8Tokens);
     const std::string what = GetParam().drafter + ", " + variant.describe();
     const int differing = count_differences(base(sampled), other, what);
     std::cout << what << ": " << differing << " of " << other.ids.size()
@@ -78,7 +79,7 @@ TEST_P(Int8Kv, Preempted) {
   const RunResult result = expect_same(int8({.name = "preempted",
                                              .steps_in_flight = 3,
                                              .batch = 32,
-                                             .num_blocks = kFewBlocks,
+                                             .num_blocks = kFewInt8Blocks,
                                              .prefix_caching = true}),
                                        {drafter(4)});
   EXPECT_GT(result.stats.num_preemptions, 0);
@@ -93,12 +94,13 @@ INSTANTIATE_TEST_SUITE_P(All, Int8Kv, ::testing::ValuesIn(sampled_drafters()),
 void expect_same_without_drafts(bool sampled) {
   const std::vector<std::string> prompts = bench_prompts(num_test_prompts(16));
   const auto run = [&](const Variant& variant) {
-    return run_variant(int8(variant), bundled_model(), prompts, sampled, kTokens);
+    return run_variant(int8(variant), bundled_model(), prompts, sampled, kInt8Tokens);
   };
   const RunResult base = run({});
   for (const Variant& variant :
        {Variant{.name = "batch", .steps_in_flight = 2, .batch = 32, .max_batched_tokens = 37},
-        Variant{.name = "few blocks", .steps_in_flight = 3, .batch = 32, .num_blocks = kFewBlocks},
+        Variant{
+            .name = "few blocks", .steps_in_flight = 3, .batch = 32, .num_blocks = kFewInt8Blocks},
         Variant{.name = "hits", .batch = 5, .prefix_caching = true, .warm = true},
         Variant{.name = "eager", .batch = 7, .eager = true}}) {
     EXPECT_EQ(count_differences(base, run(variant), variant.describe()), 0);

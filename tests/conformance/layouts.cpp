@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTokens = 24;
+constexpr int kLayoutTokens = 24;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ std::vector<Request> layout_requests(const std::string& method, bool sampled, in
   for (size_t i = 0; i < prompts.size(); ++i) {
     Request& request = requests.emplace_back();
     request.prompt = prompts[i];
-    request.sampling.max_tokens = kTokens;
+    request.sampling.max_tokens = kLayoutTokens;
     request.sampling.temperature = sampled ? 0.8f : 0.0f;
     request.sampling.top_k = sampled ? 50 : 0;
     request.sampling.seed = 1000 + i;

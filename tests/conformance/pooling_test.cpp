@@ -14,12 +14,12 @@
 namespace foretoken {
 namespace {
 
-std::string golden_path(const std::string& file) {
+std::string pooling_path(const std::string& file) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama/" + file;
 }
 
 std::unique_ptr<Engine> golden_engine(const Variant& variant) {
-  EngineConfig config = config_of(variant, golden_path(""));
+  EngineConfig config = config_of(variant, pooling_path(""));
   config.max_model_len = 0;
   config.dtype = "float32";
   config.skip_tokenizer_init = true;
@@ -56,11 +56,11 @@ std::vector<float> read_floats(const TensorView& view) {
 
 TEST(Pooling, TheLastStateGivesTheReferencesLogits) {
   const auto engine = golden_engine({.num_drafts = 4, .steps_in_flight = 2});
-  const auto weights = SafetensorsFile::open(golden_path("model-00001-of-00002.safetensors"));
-  const auto golden = SafetensorsFile::open(golden_path("golden.safetensors"));
+  const auto weights = SafetensorsFile::open(pooling_path("model-00001-of-00002.safetensors"));
+  const auto golden = SafetensorsFile::open(pooling_path("golden.safetensors"));
   ASSERT_TRUE(weights.ok() && golden.ok());
   const std::vector<float> head = read_floats(weights.value()->tensors().at("lm_head.weight"));
-  std::ifstream file(golden_path("golden.json"));
+  std::ifstream file(pooling_path("golden.json"));
   const nlohmann::json json = nlohmann::json::parse(file);
   for (size_t i = 0; i < 3; ++i) {
     const auto ids = json.at("fp32")[i].at("ids").get<std::vector<int32_t>>();

@@ -14,8 +14,8 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTokens = 40;
-constexpr int kDrafts = 3;
+constexpr int kMatrixTokens = 40;
+constexpr int kMatrixDrafts = 3;
 
 struct MatrixRow {
   int number = 0;
@@ -58,7 +58,7 @@ std::string attention_of(const MatrixRow& row) {
 
 // Without trimmed drafts and preemption, so that counts depend on nothing but the drafter.
 EngineConfig config_of_row(const MatrixRow& row, const char* graph_mode, int steps_in_flight) {
-  EngineConfig config = config_of({.num_drafts = *row.drafter == '\0' ? 0 : kDrafts,
+  EngineConfig config = config_of({.num_drafts = *row.drafter == '\0' ? 0 : kMatrixDrafts,
                                    .drafter = row.drafter,
                                    .steps_in_flight = steps_in_flight,
                                    .max_batched_tokens = 2048,
@@ -124,7 +124,7 @@ RunResult expect_row(const MatrixRow& row, const char* graph_mode, int steps_in_
 
 void expect_green(const MatrixRow& row, int count) {
   const std::vector<Request> requests =
-      dialled_requests(test::DialledSet::of(), row.drafter, count, kTokens);
+      dialled_requests(test::DialledSet::of(), row.drafter, count, kMatrixTokens);
   std::vector<RunResult> runs;
   for (const char* graph_mode : row.graph_modes) {
     for (const int steps_in_flight : {1, 2}) {

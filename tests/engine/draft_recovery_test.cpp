@@ -12,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kDrafts = 3;
+constexpr int kRecoveredDrafts = 3;
 constexpr int kBadRequests = 60;
 constexpr int kGoodRequests = 200;
 constexpr int kOutput = 40;  // less than spec::RateConstants::kProbeTokens
@@ -34,7 +34,7 @@ class DraftRecovery : public testing::TestWithParam<Case> {
     CostTable times;
     times.target = curve({{1, 1000000}, {4, 1150000}, {16, 1750000}, {64, 4150000}});
     const bool has_kv = kind != "ngram";
-    times.drafters = {{.name = set().drafter(kind, kDrafts).method,
+    times.drafters = {{.name = set().drafter(kind, kRecoveredDrafts).method,
                        .one_pass = !has_kv,
                        .catch_up = has_kv ? curve({{1, 50000}, {64, 400000}}) : TimeCurve(),
                        .pass = curve({{1, 50000}, {64, 200000}})}};
@@ -49,7 +49,7 @@ class DraftRecovery : public testing::TestWithParam<Case> {
     config.max_num_batched_tokens = 128;
     config.num_gpu_blocks_override = 8 * 16;
     config.steps_in_flight = one.steps_in_flight;
-    config.speculative = {set().drafter(one.kind, kDrafts)};
+    config.speculative = {set().drafter(one.kind, kRecoveredDrafts)};
     config.speculative[0].length_policy = "adaptive";
     config.step_time_table = times;
     return config;

@@ -6,14 +6,14 @@
 namespace foretoken {
 namespace {
 
-constexpr int kVocab = 512;
+constexpr int kQuantizedVocab = 512;
 
 // Quantised weights give the same ids with drafts as without, sampled and greedy, whatever shares a
 // step.
 TEST(QuantizedEngine, DraftsDoNotChangeTheText) {
   const test::ScratchFolder folder;
   const std::string path = folder.file("model.gguf");
-  test::QuantizedGguf().write(path, 2, kVocab);
+  test::QuantizedGguf().write(path, 2, kQuantizedVocab);
   EngineConfig config;
   config.model = path;
   config.device = engine_test_device();
@@ -72,7 +72,7 @@ TEST(QuantizedEngine, RanksShareQuantisedWeights) {
   request.sampling.max_tokens = 20;
   request.sampling.temperature = 0;
   request.sampling.ignore_eos = true;
-  test::QuantizedGguf().write(path, 2, kVocab, "Q8_0");
+  test::QuantizedGguf().write(path, 2, kQuantizedVocab, "Q8_0");
   std::vector<std::vector<int32_t>> ids;
   for (const int ranks : {1, 2}) {
     config.parallel.tensor_parallel_size = ranks;
@@ -82,7 +82,7 @@ TEST(QuantizedEngine, RanksShareQuantisedWeights) {
     ids.push_back(engine->generate({request})[0].token_ids);
   }
   EXPECT_EQ(ids[0], ids[1]);
-  test::QuantizedGguf().write(path, 2, kVocab);
+  test::QuantizedGguf().write(path, 2, kQuantizedVocab);
   std::unique_ptr<Engine> engine;
   const Status status = make_engine(config, &engine);
   ASSERT_FALSE(status.ok());

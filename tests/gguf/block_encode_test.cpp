@@ -37,7 +37,7 @@ std::vector<float> decoded(const BlockType& type, const std::vector<std::byte>& 
 }
 
 template <class T>
-std::vector<T> from_hex(const std::string& hex) {
+std::vector<T> bytes_of_hex(const std::string& hex) {
   std::vector<T> values(hex.size() / 2 / sizeof(T));
   for (size_t i = 0; i < hex.size() / 2; ++i) {
     reinterpret_cast<uint8_t*>(values.data())[i] =
@@ -58,9 +58,9 @@ TEST(BlockEncode, AsTheReference) {
   const auto text = read_text_file(test::golden_gguf("encoded.json"));
   ASSERT_TRUE(text.ok());
   const auto golden = nlohmann::json::parse(text.value());
-  const auto values = from_hex<float>(golden["floats"]);
+  const auto values = bytes_of_hex<float>(golden["floats"]);
   for (const auto& [name, wanted] : golden["blocks"].items()) {
-    EXPECT_EQ(encoded(type_of(name), values), from_hex<std::byte>(wanted)) << name;
+    EXPECT_EQ(encoded(type_of(name), values), bytes_of_hex<std::byte>(wanted)) << name;
   }
   for (const auto& [name, wanted] : golden["errors"].items()) {
     const BlockType& type = type_of(name);

@@ -17,7 +17,7 @@ using test::GoldenCase;
 using test::GoldenPrompt;
 using Rows = std::vector<std::vector<float>>;
 
-const std::string kSource = FORETOKEN_SOURCE_DIR;
+const std::string kDecoderSource = FORETOKEN_SOURCE_DIR;
 
 double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, norm = 0;
@@ -73,11 +73,12 @@ void expect_greedy(const GoldenCase& golden) {
 
 // tiny-llama's weights are fp32, so that its bf16 run has references of its own.
 GoldenCase tiny_llama(const std::string& kind) {
-  return test::read_golden_case("tiny-llama", kSource + "/tests/golden/tiny-llama", kind);
+  return test::read_golden_case("tiny-llama", kDecoderSource + "/tests/golden/tiny-llama", kind);
 }
 
 GoldenCase bundled_model() {
-  return test::read_golden_case("foretoken-7m", kSource + "/models/foretoken-7m", "bf16_weights");
+  return test::read_golden_case("foretoken-7m", kDecoderSource + "/models/foretoken-7m",
+                                "bf16_weights");
 }
 
 TEST(Decoder, TinyLlamaMatchesTheReference) {

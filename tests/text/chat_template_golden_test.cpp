@@ -33,7 +33,7 @@ class ChatTemplateGolden : public ::testing::Test {
     for (const ordered_json& row : cases.at("rows")) cases_[row[0]] = row[1];
   }
 
-  Result<ChatTemplate> compile(const std::string& source) const {
+  Result<ChatTemplate> compile_golden(const std::string& source) const {
     TokenizerConfig config;
     config.special_tokens = special_tokens_;
     config.chat_templates["default"] = source;
@@ -82,7 +82,7 @@ TEST_F(ChatTemplateGolden, EveryReleasedTemplateRendersAlike) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
     if (entry.path().extension() != ".jinja") continue;
     ++num_templates;
-    const auto compiled = compile(read_text_file(entry.path()).value());
+    const auto compiled = compile_golden(read_text_file(entry.path()).value());
     ASSERT_TRUE(compiled.ok()) << entry.path() << compiled.status().message();
     const ordered_json golden =
         read(std::filesystem::path(entry.path()).replace_extension(".json"));
@@ -106,7 +106,7 @@ TEST_F(ChatTemplateGolden, TheLanguageMeansWhatPythonMeans) {
   EXPECT_GT(golden.at("rows").size(), 500u);
   for (const ordered_json& row : golden.at("rows")) {
     SCOPED_TRACE(row.dump());
-    const auto compiled = compile(row[0]);
+    const auto compiled = compile_golden(row[0]);
     if (!compiled.ok()) {
       EXPECT_EQ(row[1][0], "fails") << compiled.status().message();
       continue;
@@ -124,7 +124,7 @@ TEST_F(ChatTemplateGolden, ContentFormatsAreFoundAsVllmFindsThem) {
       {"simple/chatml", ContentFormat::kString}};
   for (const auto& [name, format] : known) {
     const std::string source = read_text_file(folder_ / (name + ".jinja")).value();
-    EXPECT_EQ(compile(source).value().content_format(""), format) << name;
+    EXPECT_EQ(compile_golden(source).value().content_format(""), format) << name;
   }
 }
 

@@ -9,6 +9,9 @@
 
 namespace foretoken {
 
+// A function's name is at most so long, in bytes.
+inline constexpr size_t kMaxNameLen = 256;
+
 enum class CallIdStyle { kUuid, kMistral };
 
 // "chatcmpl-tool-" and 32 hexadecimal digits, or Mistral's nine letters and digits.

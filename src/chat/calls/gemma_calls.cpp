@@ -7,17 +7,16 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using PlainJson = nlohmann::json;
 
 constexpr std::string_view kCall = "call:";
-constexpr size_t kMaxNameLen = 256;
 constexpr size_t kMaxDepth = 200;
 
 std::string dump(const std::string& text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return PlainJson(text).dump(-1, ' ', false, PlainJson::error_handler_t::replace);
 }
 
-std::string trimmed(const std::string& text) {
+std::string trimmed_word(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
@@ -27,11 +26,11 @@ std::string trimmed(const std::string& text) {
 std::string plain_value(const std::string& text) {
   if (text == "True" || text == "False") return text == "True" ? "true" : "false";
   if (text == "None" || text == "nil") return "null";
-  const json value = json::parse(text, nullptr, false);
+  const PlainJson value = PlainJson::parse(text, nullptr, false);
   return value.is_primitive() && !value.is_discarded() ? text : dump(text);
 }
 
-std::string escaped(const std::string& text) {
+std::string escaped_text(const std::string& text) {
   std::string out;
   for (const char byte : text) {
     if (byte == '"' || byte == '\\') out += '\\';
@@ -81,9 +80,9 @@ void GemmaCalls::name_byte(char byte, CallSink* sink) {
     name_ += byte;
     return name_.size() > kMaxNameLen ? flaw(sink) : void();
   }
-  name_ = trimmed(name_);
+  name_ = trimmed_word(name_);
   if (!name_.starts_with(kCall)) return flaw(sink);
-  name_ = trimmed(name_.substr(kCall.size()));
+  name_ = trimmed_word(name_.substr(kCall.size()));
   if (name_.empty() || name_.find_first_of(" \t\r\n<>") != std::string::npos) return flaw(sink);
   sink->begin_call(name_);
   begun_ = true;
@@ -114,11 +113,11 @@ void GemmaCalls::key_byte(char byte, CallSink* sink) {
   if (word_.size() > kMaxNameLen) return flaw(sink);
   if (word_.empty()) return;
   const char last = word_.back();
-  if (last == '}' && trimmed(word_) == "}") return after_byte('}', sink);
+  if (last == '}' && trimmed_word(word_) == "}") return after_byte('}', sink);
   if (last != ':') return;
   word_.pop_back();
   separate(sink);
-  sink->arguments(dump(trimmed(word_)) + ": ");
+  sink->arguments(dump(trimmed_word(word_)) + ": ");
   word_.clear();
   state_ = State::kValue;
 }
@@ -135,7 +134,7 @@ void GemmaCalls::value_byte(char byte, CallSink* sink) {
     return;
   }
   for (const char one : text) {
-    const bool starts = trimmed(word_).empty();
+    const bool starts = trimmed_word(word_).empty();
     if (starts && (one == '{' || one == '[')) {
       if (in_list) separate(sink);
       return open(one, sink);
@@ -145,7 +144,7 @@ void GemmaCalls::value_byte(char byte, CallSink* sink) {
       continue;
     }
     if (!starts && in_list) separate(sink);
-    if (!starts) sink->arguments(plain_value(trimmed(word_)));
+    if (!starts) sink->arguments(plain_value(trimmed_word(word_)));
     if (starts && !in_list) sink->arguments("null");
     word_.clear();
     return after_byte(one, sink);
@@ -156,7 +155,7 @@ void GemmaCalls::text_byte(char byte, CallSink* sink) {
   held_.clear();
   std::string text;
   const bool ended = quote_.feed(byte, &text) >= 0;
-  sink->arguments(escaped(text));
+  sink->arguments(escaped_text(text));
   if (!ended) return;
   sink->arguments("\"");
   word_.clear();

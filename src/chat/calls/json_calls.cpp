@@ -6,8 +6,6 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kMaxNameLen = 256;
-
 bool is_name_byte(char byte) {
   return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
          (byte >= '0' && byte <= '9') || std::string_view("_-.:/").find(byte) != std::string::npos;

@@ -4,16 +4,6 @@
 #include <utility>
 
 namespace foretoken {
-namespace {
-
-std::vector<std::string> joined(std::vector<std::string> all,
-                                const std::vector<std::string>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-}  // namespace
-
 MarkedCalls::MarkedCalls(const Markers& markers)
     : num_open_(static_cast<int>(markers.open.size())),
       markers_(joined(markers.open, markers.stray)),

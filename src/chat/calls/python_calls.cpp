@@ -8,8 +8,6 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kMaxNameLen = 256;
-
 bool is_identifier_byte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' ||
          static_cast<unsigned char>(byte) >= 0x80;

@@ -4,16 +4,6 @@
 
 namespace foretoken {
 
-namespace {
-
-std::vector<std::string> joined(std::vector<std::string> all,
-                                const std::vector<std::string>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-}  // namespace
-
 ReasoningScan::ReasoningScan(const ReasoningFormat& format, bool inside)
     : open_(format.open),
       close_(joined(format.close, format.ends)),

@@ -6,7 +6,6 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kFence = "```json";
-constexpr size_t kMaxNameLen = 256;
 
 std::string trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");

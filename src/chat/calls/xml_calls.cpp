@@ -12,8 +12,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr size_t kMaxNameLen = 256;
-
 std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -62,8 +60,8 @@ std::vector<std::string> without_empty(std::vector<std::string> texts) {
   return texts;
 }
 
-std::vector<std::string> joined(std::vector<std::string> all,
-                                const std::vector<std::string>& more) {
+std::vector<std::string> joined_texts(std::vector<std::string> all,
+                                      const std::vector<std::string>& more) {
   all.insert(all.end(), more.begin(), more.end());
   return without_empty(std::move(all));
 }
@@ -129,14 +127,15 @@ XmlCalls::XmlCalls(XmlCallFormat format, json tools)
     : MarkedCalls({openings(format), format.section_close, without_empty({format.call_close})}),
       format_(std::move(format)),
       tools_(std::move(tools)),
-      calls_texts_(joined(joined(format_.section_close, format_.fillers), {format_.call_open})),
-      body_texts_(joined(joined(format_.section_close, format_.section_open),
-                         {format_.key_open, format_.call_close, format_.call_open})),
+      calls_texts_(
+          joined_texts(joined_texts(format_.section_close, format_.fillers), {format_.call_open})),
+      body_texts_(joined_texts(joined_texts(format_.section_close, format_.section_open),
+                               {format_.key_open, format_.call_close, format_.call_open})),
       expected_(calls_texts_),
       name_end_(format_.name_ends),
       key_end_({format_.key_close}),
-      value_end_(joined(format_.section_close,
-                        {format_.value_close, format_.key_open, format_.call_close})) {
+      value_end_(joined_texts(format_.section_close,
+                              {format_.value_close, format_.key_open, format_.call_close})) {
   bare_allowed_ = false;
 }
 
@@ -327,7 +326,7 @@ void XmlCalls::value_byte(char byte, CallSink* sink) {
   end_marker_ = marker;
   // A call's end shows itself by what follows; a section's by the next one, or the end of all.
   std::vector<std::string> next = format_.section_open;
-  if (!is_section_close(marker)) next = joined(next, calls_texts_);
+  if (!is_section_close(marker)) next = joined_texts(next, calls_texts_);
   expected_ = ExpectScan(next);
   state_ = State::kMaybeEnd;
 }

@@ -18,6 +18,12 @@ int number_of(const std::vector<std::string>& texts, std::string_view wanted) {
 
 }  // namespace
 
+std::vector<std::string> joined(std::vector<std::string> all,
+                                const std::vector<std::string>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 int MarkerScan::feed(char byte, std::string* text) {
   held_ += byte;
   while (!held_.empty() && !begins_one(markers_, held_)) {

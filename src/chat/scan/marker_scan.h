@@ -5,6 +5,9 @@
 
 namespace foretoken {
 
+// `all`, and then `more`.
+std::vector<std::string> joined(std::vector<std::string> all, const std::vector<std::string>& more);
+
 // Finds the first of some markers in text that comes byte by byte. No marker may be the beginning
 // of another one.
 class MarkerScan {

@@ -11,7 +11,7 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kMaxDepth = 256;
+constexpr size_t kMaxPythonDepth = 256;
 constexpr size_t kMaxWordLen = 4096;
 
 bool is_octal(char byte) { return byte >= '0' && byte <= '7'; }
@@ -77,7 +77,7 @@ ScanOutcome PythonScan::close(std::string* out) {
 
 ScanOutcome PythonScan::begin_value(char byte, std::string* out) {
   if (byte == '{' || byte == '[' || byte == '(') {
-    if (stack_.size() >= kMaxDepth || key_) return ScanOutcome::kFlaw;
+    if (stack_.size() >= kMaxPythonDepth || key_) return ScanOutcome::kFlaw;
     separate(out);
     stack_ += byte;
     *out += byte == '{' ? '{' : '[';

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxIdBytes = 128;
 
-std::string joined(const std::vector<std::string>& methods) {
+std::string joined_methods(const std::vector<std::string>& methods) {
   std::string text;
   for (const std::string& method : methods) text += (text.empty() ? "" : ", ") + method;
   return text;
@@ -32,11 +32,12 @@ OwnAnswer preflight_answer(CorsPolicy::Preflight preflight) {
 
 OwnAnswer no_route(const Request& request, const RouteMatch& match) {
   if (match.methods.empty()) return {404, "there is no " + request.path + " here", {}};
-  const Headers allow = {{"Allow", joined(match.methods)}};
+  const Headers allow = {{"Allow", joined_methods(match.methods)}};
   if (request.method == "OPTIONS") return {204, "", allow};
-  return {405,
-          request.path + " does not take " + request.method + ", only " + joined(match.methods),
-          allow};
+  return {
+      405,
+      request.path + " does not take " + request.method + ", only " + joined_methods(match.methods),
+      allow};
 }
 
 std::optional<OwnAnswer> check_key(const ServerState& state, const Route& route,

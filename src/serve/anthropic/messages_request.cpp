@@ -14,7 +14,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string text_at(const json& object, const char* name) {
+std::string request_text(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -26,7 +26,7 @@ Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
     const json type = tool.is_object() ? tool.value("type", json("custom")) : json(0);
     const bool typed = type.is_string() || type.is_null();
     const bool elsewhere = type.is_string() && type != "custom";
-    if (!typed || (!elsewhere && text_at(tool, "name").empty())) {
+    if (!typed || (!elsewhere && request_text(tool, "name").empty())) {
       return invalid_argument(
           "'tools': each must be {\"name\", \"description\", \"input_schema\"}");
     }
@@ -52,12 +52,12 @@ bool has_tool(const json& chat, const std::string& name) {
 
 // `left_out`: tools were.
 Status read_tool_choice_of(const json& choice, bool left_out, const FieldNotes& notes, json* chat) {
-  const std::string type = choice.is_object() ? text_at(choice, "type") : "";
+  const std::string type = choice.is_object() ? request_text(choice, "type") : "";
   if (type == "auto" || type == "none") {
     (*chat)["tool_choice"] = type;
   } else if (type == "any") {
     (*chat)["tool_choice"] = "required";
-  } else if (type == "tool" && left_out && !has_tool(*chat, text_at(choice, "name"))) {
+  } else if (type == "tool" && left_out && !has_tool(*chat, request_text(choice, "name"))) {
     FT_RETURN_IF_ERROR(
         notes.tell("'tool_choice' names a tool that does not run here and was passed over"));
   } else if (type == "tool") {
@@ -78,7 +78,7 @@ Status read_tool_choice_of(const json& choice, bool left_out, const FieldNotes& 
 }
 
 Status read_thinking(const json& thinking, const FieldNotes& notes, json* chat) {
-  const std::string type = thinking.is_object() ? text_at(thinking, "type") : "";
+  const std::string type = thinking.is_object() ? request_text(thinking, "type") : "";
   if (type != "enabled" && type != "disabled" && type != "adaptive") {
     return invalid_argument("'thinking' must be {\"type\": \"enabled\" | \"disabled\"}");
   }
@@ -151,7 +151,7 @@ void check_edits(JsonFields& fields) {
   const json edits = management->value("edits", json::array());
   const bool other =
       !edits.is_array() || std::any_of(edits.begin(), edits.end(), [](const json& edit) {
-        return !text_at(edit, "type").starts_with("clear_thinking");
+        return !request_text(edit, "type").starts_with("clear_thinking");
       });
   if (other) fields.warn("'context_management': the conversation is not edited here");
 }

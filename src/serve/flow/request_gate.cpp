@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kTooMany = 429;
+constexpr int kTooManyRequests = 429;
 constexpr int kUnavailable = 503;
 
 }  // namespace
@@ -71,7 +71,7 @@ int RequestGate::seconds_to_wait() const {
 
 ServeError RequestGate::full(const std::string& what, const std::string& flag,
                              int64_t limit) const {
-  return {kTooMany,
+  return {kTooManyRequests,
           resource_exhausted("the server is full: more " + what + " than " + flag + " " +
                              std::to_string(limit) + " allows; try again later"),
           seconds_to_wait()};

@@ -5,8 +5,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr unsigned kOpenAi = kChatBody | kCompletionBody;
-constexpr unsigned kChats = kChatBody | kTokenizeBody;
+constexpr unsigned kOpenAiRules = kChatBody | kCompletionBody;
+constexpr unsigned kChatRules = kChatBody | kTokenizeBody;
 
 struct Rule {
   unsigned bodies;
@@ -16,16 +16,16 @@ struct Rule {
 // Generators (schemathesis among them) multiply the branches out and give up beyond 32, so a body
 // has at most four rules; what else fields ask of each other stands in their descriptions.
 constexpr Rule kRules[] = {
-    {kOpenAi | kTokenizeBody, R"({"anyOf":[{"properties":{"stream_options":{"type":"null"}}},
+    {kOpenAiRules | kTokenizeBody, R"({"anyOf":[{"properties":{"stream_options":{"type":"null"}}},
         {"required":["stream"],"properties":{"stream":{"const":true}}}]})"},
-    {kOpenAi, R"({"anyOf":[{"properties":{"n":{"enum":[1,null]}}},
+    {kOpenAiRules, R"({"anyOf":[{"properties":{"n":{"enum":[1,null]}}},
         {"properties":{"temperature":{"anyOf":[{"type":"null"},
             {"type":"number","exclusiveMinimum":0}]}}}]})"},
-    {kChats, R"({"anyOf":[{"properties":{"top_logprobs":{"enum":[0,null]}}},
+    {kChatRules, R"({"anyOf":[{"properties":{"top_logprobs":{"enum":[0,null]}}},
         {"required":["logprobs"],"properties":{"logprobs":{"const":true}}}]})"},
     {kCompletionBody, R"({"anyOf":[{"properties":{"response_format":{"type":"null"}}},
         {"properties":{"structured_outputs":{"type":"null"}}}]})"},
-    {kChats, R"({"anyOf":[{"properties":{"tool_choice":{"enum":["none",null]}}},
+    {kChatRules, R"({"anyOf":[{"properties":{"tool_choice":{"enum":["none",null]}}},
         {"required":["tools"],"properties":{"tools":{"type":"array","minItems":1}}}]})"},
     {kResponsesBody,
      R"({"anyOf":[{"properties":{"tool_choice":{"enum":["none","auto","required",null]}}},

@@ -10,15 +10,15 @@
 namespace foretoken {
 namespace {
 
-const RequestLimits kLimits{.max_model_len = 100,
-                            .max_blocks = 7,
-                            .vocab_size = 50,
-                            .drafters = {{"ngram", 4}, {"eagle", 2}},
-                            .max_logprobs = 10,
-                            .max_processor_rows = 4,
-                            .hidden_size = 8,
-                            .seed = 9,
-                            .eos_token_ids = {2, 3}};
+const RequestLimits kBuilderLimits{.max_model_len = 100,
+                                   .max_blocks = 7,
+                                   .vocab_size = 50,
+                                   .drafters = {{"ngram", 4}, {"eagle", 2}},
+                                   .max_logprobs = 10,
+                                   .max_processor_rows = 4,
+                                   .hidden_size = 8,
+                                   .seed = 9,
+                                   .eos_token_ids = {2, 3}};
 
 Request request_of(int length) {
   Request request;
@@ -28,7 +28,8 @@ Request request_of(int length) {
 
 using Records = std::vector<std::unique_ptr<RequestState>>;
 
-Result<Records> build(Request request, uint64_t number = 0, const RequestLimits& limits = kLimits) {
+Result<Records> build(Request request, uint64_t number = 0,
+                      const RequestLimits& limits = kBuilderLimits) {
   return build_request(std::move(request), nullptr, limits, nullptr, number);
 }
 
@@ -69,7 +70,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
 }
 
 TEST(RequestBuilder, APredictionGoesToADrafterThatLooksItUp) {
-  RequestLimits limits = kLimits;
+  RequestLimits limits = kBuilderLimits;
   limits.drafters = {{"eagle", 2}, {"ngram", 4, true}};
   limits.max_prediction = 3;
   Request request = request_of(5);
@@ -153,7 +154,7 @@ TEST(RequestBuilder, SeedsComeFromTheRequestOrItsNumber) {
   const auto seed_of = [](uint64_t number, std::optional<uint64_t> seed, uint64_t engine_seed) {
     Request request = request_of(2);
     request.sampling.seed = seed;
-    RequestLimits limits = kLimits;
+    RequestLimits limits = kBuilderLimits;
     limits.seed = engine_seed;
     return build(std::move(request), number, limits).value().front()->params.seed;
   };
@@ -199,7 +200,7 @@ TEST(RequestBuilder, ARequestChoosesItsDrafter) {
         r.speculative.num_speculative_tokens = 3;
       },
       "allows 0 to 2");
-  RequestLimits none = kLimits;
+  RequestLimits none = kBuilderLimits;
   none.drafters = {};
   const auto refused = [&](const std::function<void(SpeculativeParams&)>& change) {
     Request request = request_of(2);

@@ -9,15 +9,15 @@
 namespace foretoken {
 namespace {
 
-const RequestLimits kLimits{.max_model_len = 100,
-                            .vocab_size = 70,
-                            .drafters = {},
-                            .max_logprobs = 10,
-                            .eos_token_ids = {}};
+const RequestLimits kSlotLimits{.max_model_len = 100,
+                                .vocab_size = 70,
+                                .drafters = {},
+                                .max_logprobs = 10,
+                                .eos_token_ids = {}};
 constexpr SlotLengths kLengths{.prompt_len = 5, .max_len = 21, .max_draft_tokens = 3};
 
 SlotWishes wishes_of(const Request& request, const SlotIds& ids = {}) {
-  auto wishes = slot_wishes(request, kLengths, ids, kLimits, 0);
+  auto wishes = slot_wishes(request, kLengths, ids, kSlotLimits, 0);
   EXPECT_TRUE(wishes.ok()) << wishes.status().message();
   return std::move(wishes).value();
 }

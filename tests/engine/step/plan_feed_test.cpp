@@ -10,12 +10,12 @@
 namespace foretoken {
 namespace {
 
-constexpr PlanLimits kLimits{4, 32, 8, 16};
+constexpr PlanLimits kFeedLimits{4, 32, 8, 16};
 
 // A ring entry with a few of everything.
 struct Entry {
-  Entry() : bytes(static_cast<size_t>(plan_bytes(kLimits)) + 16) {
-    view = plan_view(bytes.data(), kLimits);
+  Entry() : bytes(static_cast<size_t>(plan_bytes(kFeedLimits)) + 16) {
+    view = plan_view(bytes.data(), kFeedLimits);
     *view.header = {.step = 9,
                     .num_spans = 2,
                     .num_inits = 1,
@@ -35,12 +35,12 @@ struct Entry {
 TEST(PlanFeed, TheLiveParts) {
   const Entry entry;
   const size_t size = live_plan_bytes(*entry.view.header);
-  EXPECT_LT(size, most_plan_bytes(kLimits));
+  EXPECT_LT(size, most_plan_bytes(kFeedLimits));
   std::vector<std::byte> packed(size);
   pack_plan(entry.view, packed);
   std::vector<char> other(entry.bytes.size());
-  const PlanView view = plan_view(other.data(), kLimits);
-  ASSERT_TRUE(unpack_plan(*entry.view.header, packed, kLimits, view).ok());
+  const PlanView view = plan_view(other.data(), kFeedLimits);
+  ASSERT_TRUE(unpack_plan(*entry.view.header, packed, kFeedLimits, view).ok());
   EXPECT_EQ(view.header->step, 9u);
   EXPECT_EQ(view.spans[1].slot, 11);
   EXPECT_EQ(view.inits[0].len, 77);
@@ -54,18 +54,19 @@ TEST(PlanFeed, APlanBeyondTheLimitsIsAnError) {
   std::vector<std::byte> packed(live_plan_bytes(*entry.view.header));
   pack_plan(entry.view, packed);
   std::vector<char> other(entry.bytes.size());
-  PlanLimits tight = kLimits;
+  PlanLimits tight = kFeedLimits;
   tight.max_block_updates = 2;
   EXPECT_FALSE(unpack_plan(*entry.view.header, packed, tight, plan_view(other.data(), tight)).ok());
   packed.pop_back();
   EXPECT_FALSE(
-      unpack_plan(*entry.view.header, packed, kLimits, plan_view(other.data(), kLimits)).ok());
+      unpack_plan(*entry.view.header, packed, kFeedLimits, plan_view(other.data(), kFeedLimits))
+          .ok());
 }
 
 TEST(PlanFeed, ReachesEveryOtherRankAndEnds) {
   auto links = group::make_local_links(3);
   Ranks first(std::move(links[0]));
-  PlanFeed feed(first, kLimits);
+  PlanFeed feed(first, kFeedLimits);
   const Entry entry;
   StepShape shape;
   shape.max_rows = 8;
@@ -75,7 +76,7 @@ TEST(PlanFeed, ReachesEveryOtherRankAndEnds) {
   for (size_t rank : {1u, 2u}) {
     group::RankLink& link = link_of(links[rank], group::Lane::kPlans);
     ReceivedPlan plan;
-    plan.packed.resize(most_plan_bytes(kLimits));
+    plan.packed.resize(most_plan_bytes(kFeedLimits));
     ASSERT_TRUE(receive_plan(link, &plan).ok());
     EXPECT_EQ(plan.message.step, 9u);
     EXPECT_EQ(plan.message.shape, shape);
@@ -89,7 +90,7 @@ TEST(PlanFeed, ReachesEveryOtherRankAndEnds) {
 TEST(PlanFeed, AFailureEndsTheOthers) {
   auto links = group::make_local_links(2);
   Ranks first(std::move(links[0]));
-  PlanFeed feed(first, kLimits);
+  PlanFeed feed(first, kFeedLimits);
   EXPECT_NE(feed.fail({StatusCode::kInternal, "the engine is gone"}).message().find("is gone"),
             std::string::npos);
   // The first reason stays.

@@ -7,16 +7,16 @@
 namespace foretoken {
 namespace {
 
-constexpr StepScratchConfig kConfig{.vocab_size = 40,
-                                    .logits_tile = 8,
-                                    .max_processor_rows = 3,
-                                    .max_len = 20,
-                                    .num_slots = 2,
-                                    .hidden_size = 16,
-                                    .with_logprobs = true};
+constexpr StepScratchConfig kScratchConfig{.vocab_size = 40,
+                                           .logits_tile = 8,
+                                           .max_processor_rows = 3,
+                                           .max_len = 20,
+                                           .num_slots = 2,
+                                           .hidden_size = 16,
+                                           .with_logprobs = true};
 
 TEST(StepScratch, HasACallForEveryNumberOfRows) {
-  StepScratch scratch(*test_device(), kConfig);
+  StepScratch scratch(*test_device(), kScratchConfig);
   ASSERT_TRUE(scratch.take().ok());
   EXPECT_NE(scratch.logits, nullptr);
   EXPECT_NE(scratch.raw, nullptr);
@@ -28,12 +28,12 @@ TEST(StepScratch, HasACallForEveryNumberOfRows) {
     EXPECT_EQ(scratch.processor_call(rows)->vocab, 40);
   }
   EXPECT_GT(scratch.num_bytes(), 2 * 8 * 40 * 4);
-  EXPECT_GT(StepScratch::device_bytes(kConfig), 2 * 8 * 40 * 4);
-  EXPECT_LT(StepScratch::device_bytes(kConfig), scratch.num_bytes());
+  EXPECT_GT(StepScratch::device_bytes(kScratchConfig), 2 * 8 * 40 * 4);
+  EXPECT_LT(StepScratch::device_bytes(kScratchConfig), scratch.num_bytes());
 }
 
 TEST(StepScratch, TakesNothingWhereNothingIsSampled) {
-  StepScratchConfig config = kConfig;
+  StepScratchConfig config = kScratchConfig;
   config.logits_tile = 0;
   StepScratch scratch(*test_device(), config);
   ASSERT_TRUE(scratch.take().ok());
@@ -42,7 +42,7 @@ TEST(StepScratch, TakesNothingWhereNothingIsSampled) {
 }
 
 TEST(StepScratch, TakesOnlyWhatIsWanted) {
-  StepScratchConfig config = kConfig;
+  StepScratchConfig config = kScratchConfig;
   config.with_logprobs = false;
   config.max_processor_rows = 0;
   StepScratch bare(*test_device(), config);

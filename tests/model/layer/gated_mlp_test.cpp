@@ -29,7 +29,7 @@ class GatedMlpTest : public test::PartTest {
     mlp.output(rows, scratch, to);
     read(to.rows, 1);
   }
-  std::vector<double> expected(const std::vector<double>& x) {
+  std::vector<double> expected_gated(const std::vector<double>& x) {
     const auto gate = tensors_["mlp.gate_proj.weight"].times(x);
     std::vector<double> inner = tensors_["mlp.up_proj.weight"].times(x);
     for (size_t i = 0; i < inner.size(); ++i) inner[i] *= gate[i] / (1 + std::exp(-gate[i]));
@@ -43,7 +43,7 @@ TEST_F(GatedMlpTest, MatchesDouble) {
   float* y = allocate<float>(16);
   run(load({.inner = 12}), rows, {y});
   EXPECT_EQ(unused_, "");
-  expect_near(y, expected(x));
+  expect_near(y, expected_gated(x));
 }
 
 TEST_F(GatedMlpTest, PartsOfRanksAddUp) {
@@ -55,7 +55,7 @@ TEST_F(GatedMlpTest, PartsOfRanksAddUp) {
     EXPECT_EQ(part.spec.inner, 6);
     run(part, rows, {y, true});
   }
-  expect_near(y, expected(x));
+  expect_near(y, expected_gated(x));
 }
 
 TEST_F(GatedMlpTest, FusedTensorsAreTheSame) {
@@ -70,7 +70,7 @@ TEST_F(GatedMlpTest, FusedTensorsAreTheSame) {
   for (const int32_t rank : {0, 1}) {
     run(load({.inner = 12, .fused = true}, {rank, 2}), rows, {y, true});
   }
-  expect_near(y, expected(x));
+  expect_near(y, expected_gated(x));
 }
 
 }  // namespace
