@@ -115,7 +115,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
   // All files are on this machine now.
   if (!other_ranks.empty()) {
-    local_ranks_ = std::make_unique<LocalRanks>(config, hooks, other_ranks);
+    local_ranks_ = std::make_unique<LocalRanks>(config, other_ranks);
   }
   FT_RETURN_IF_ERROR(
       ranks_.open(*device_, {.most_row_bytes = most_row_bytes(model),

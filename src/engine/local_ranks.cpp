@@ -20,16 +20,13 @@ EngineConfig config_of_rank(const EngineConfig& config, int rank) {
 
 }  // namespace
 
-LocalRanks::LocalRanks(const EngineConfig& config, const TestHooks& hooks,
-                       std::vector<group::LaneLinks>& links) {
+LocalRanks::LocalRanks(const EngineConfig& config, std::vector<group::LaneLinks>& links) {
   make_logger();
-  TestHooks own_hooks;
-  own_hooks.drop_bonus = hooks.drop_bonus;
   for (size_t rank = 1; rank < links.size(); ++rank) {
-    threads_.emplace_back([own = config_of_rank(config, static_cast<int>(rank)), own_hooks,
+    threads_.emplace_back([own = config_of_rank(config, static_cast<int>(rank)),
                            own_links = std::move(links[rank])]() mutable {
       set_thread_role(ThreadRole::kEngine, "ft-rank");
-      const Status status = run_rank(own, own_hooks, std::move(own_links));
+      const Status status = run_rank(own, TestHooks{}, std::move(own_links));
       if (!status.ok()) FT_LOG(debug, "a rank ended: {}", status.message());
     });
   }

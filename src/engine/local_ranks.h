@@ -4,7 +4,6 @@
 #include <thread>
 #include <vector>
 
-#include "engine/step/test_hooks.h"
 #include "group/rank_link.h"
 
 namespace foretoken {
@@ -16,8 +15,7 @@ class LocalRanks {
   // `links`: by rank; those from 1 on are taken. `config` is that of rank 0; on CUDA rank r takes
   // the r-th device from device_ordinal on. An error of a rank ends the group, and so comes to rank
   // 0 from its own link.
-  LocalRanks(const EngineConfig& config, const TestHooks& hooks,
-             std::vector<group::LaneLinks>& links);
+  LocalRanks(const EngineConfig& config, std::vector<group::LaneLinks>& links);
   // Waits for them: rank 0 has sent its last plan or ended the group.
   ~LocalRanks();
   LocalRanks(const LocalRanks&) = delete;

@@ -299,11 +299,6 @@ TEST_F(Speculation, SyntheticRatesDecideHowManyTokensAStepGives) {
     EXPECT_EQ(engine->info().rejection_sample_method, "synthetic");
     EXPECT_NEAR(tokens_a_step(*engine, long_one), 2.5, 0.12);
   }
-  {
-    const auto engine = make(synthetic, {.drop_bonus = true});
-    ASSERT_NE(engine, nullptr);
-    EXPECT_NEAR(tokens_a_step(*engine, long_one), 2.3, 0.12);
-  }
   synthetic.speculative[0].synthetic_acceptance_rates = {};
   synthetic.speculative[0].synthetic_acceptance_length = 1;
   const auto none = make(synthetic);

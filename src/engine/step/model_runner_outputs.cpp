@@ -122,8 +122,7 @@ void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
                             .tensors = memory_.tensors,
                             .result = memory_.result,
                             .result_limits = memory_.result_limits(),
-                            .synthetic = config_.synthetic ? scratch_.synthetic : nullptr,
-                            .drop_bonus = config_.hooks.drop_bonus ? 1 : 0});
+                            .synthetic = config_.synthetic ? scratch_.synthetic : nullptr});
   enqueue_publish(queue, features);
 }
 

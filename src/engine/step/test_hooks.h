@@ -20,7 +20,6 @@ struct TestHooks {
   std::optional<double> mend_share = std::nullopt;
   // Stands between the engine and its queue.
   std::function<std::unique_ptr<Queue>(std::unique_ptr<Queue> real)> wrap_queue = nullptr;
-  bool drop_bonus = false;  // the token behind drafts that are all accepted is not committed
   // Engine thread: changes what the length policy grants step `step`.
   std::function<void(uint64_t step, std::array<DraftGrant, kMaxDrafters>& grants)> grants = nullptr;
   // Engine thread: sees the published result of each span, before anything is made of it.

@@ -25,9 +25,7 @@ FT_HD inline spec::Verification verification_of(const VerifyAndCommitArgs& a,
 // Ids that the span may commit at most.
 FT_HD inline int32_t max_committed(const VerifyAndCommitArgs& a, const SpanState& span,
                                    int32_t num_accepted) {
-  const bool drops_bonus =
-      a.drop_bonus != 0 && span.num_drafts > 0 && num_accepted == span.num_drafts;
-  const int32_t accepted_and_next = num_accepted + (drops_bonus ? 0 : 1);
+  const int32_t accepted_and_next = num_accepted + 1;
   const int32_t decided = num_decided(span, a.batch.params[span.slot], a.batch.slots[span.slot]);
   return accepted_and_next < decided ? accepted_and_next : decided;
 }

@@ -16,11 +16,10 @@ namespace foretoken {
 //   draw(i) = word 0 of Philox with counter (0, position of x_i, choice, kAcceptDraft) and the
 //   slot's seed as key; x_1..x_a are committed and then the id sampled at row a. They are cut after
 //   the first stop id (finish = kStop, the id is kept) or when len reaches max_len (kLength); stop
-//   wins over length; a sampled -1 ends the sequence with kError, ids before it kept. With
-//   drop_bonus (a switch for tests) the last of d + 1 ids is not committed when a == d > 0. The ids
-//   are appended to the token pages (raising the headers' counts), len += committed, computed = len
-//   - 1, num_drafts = 0, finished = finish. draft.computed rises to min(draft.written, len - 1)
-//   where that is more, with the page headers' draft_counts, and draft.written becomes 0;
+//   wins over length; a sampled -1 ends the sequence with kError, ids before it kept. The ids are
+//   appended to the token pages (raising the headers' counts), len += committed, computed = len -
+//   1, num_drafts = 0, finished = finish. draft.computed rises to min(draft.written, len - 1) where
+//   that is more, with the page headers' draft_counts, and draft.written becomes 0;
 //   draft.since_draft becomes 0 when d > 0 and otherwise rises by the committed ids.
 // A slot with a grammar commits at most num_decided ids, and verifies as many drafts: what is
 // behind them is rejected without being counted, and the next step has the same span again.
@@ -38,7 +37,6 @@ struct VerifyAndCommitArgs {
   ResultLimits result_limits;
   const uint32_t* synthetic;  // [kMaxDrafts] chance of draft i given those before, in 2^-32; ~0 is
                               // always; null: the rule `coupled`
-  int32_t drop_bonus;
 };
 
 void verify_and_commit(Queue& queue, const VerifyAndCommitArgs& args);
