@@ -36,6 +36,11 @@ using std::chrono::steady_clock;
 constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kMaxIdle = 4096;
 
+}  // namespace
+
+// Types of coroutine frames and members have a name for the linker.
+namespace client_parts {
+
 // A Beast body that hands on its bytes at once.
 struct PassingBody {
   using value_type = const std::function<void(std::string_view)>*;
@@ -87,6 +92,14 @@ struct Job {
   std::chrono::milliseconds timeout;  // 0: none
   steady_clock::time_point deadline;
 };
+
+}  // namespace client_parts
+
+using client_parts::Connection;
+using client_parts::Job;
+using client_parts::Parser;
+
+namespace {
 
 std::string request_bytes(const Url& url, const ClientRequest& request) {
   std::string text = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", request.method, url.path,
