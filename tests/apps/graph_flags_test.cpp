@@ -7,7 +7,7 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-CommandResult generate(const Flags& flags) {
+CommandResult generate_graphed(const Flags& flags) {
   Flags all = {"generate",      "--model", bundled_model().string(), "--prompt", "Once",
                "--temperature", "0",       "--max-tokens",           "8",        "--log-level",
                "error"};
@@ -20,15 +20,15 @@ std::string text_of(const CommandResult& result) {
   return result.out.substr(0, result.out.find("\n\n"));
 }
 
-void expect_refused(const Flags& flags, const std::string& part, int exit_code = 1) {
-  const CommandResult result = generate(flags);
+void expect_graph_refused(const Flags& flags, const std::string& part, int exit_code = 1) {
+  const CommandResult result = generate_graphed(flags);
   EXPECT_EQ(result.exit_code, exit_code) << flags.back();
   ASSERT_EQ(result.errors().size(), 1u) << flags.back() << result.err;
   EXPECT_NE(result.errors()[0].find(part), std::string::npos) << result.errors()[0];
 }
 
 TEST(GraphFlags, VllmsNamesAndShortForms) {
-  const CommandResult plain = generate({});
+  const CommandResult plain = generate_graphed({});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   for (const Flags& flags : std::vector<Flags>{
            {"--enforce-eager"},
@@ -47,26 +47,29 @@ TEST(GraphFlags, VllmsNamesAndShortForms) {
            {"-cc.level=3"},
            {"-cc", "3"},
            {"-O3"}}) {
-    const CommandResult result = generate(flags);
+    const CommandResult result = generate_graphed(flags);
     EXPECT_EQ(result.exit_code, 0) << flags[0] << result.err;
     EXPECT_EQ(text_of(result), text_of(plain)) << flags[0];
   }
 }
 
 TEST(GraphFlags, WhatIsWrongIsNamed) {
-  expect_refused({"--cudagraph-mode", "MOST"}, "cudagraph_mode 'MOST' is unknown; use NONE, ");
-  expect_refused({"-cc", "{\"cudagraph_mode\": 3}"}, "'cudagraph_mode' must be a string");
-  expect_refused({"-cc", "{\"cudagraph_mod\": \"FULL\"}"}, "did you mean 'cudagraph_mode'?");
-  expect_refused({"-cc", "{\"cudagraph_mode\": "}, "--compilation-config");
-  expect_refused({"-cc", "{\"cudagraph_mode\": \"FULL\"}", "--cudagraph-mode", "NONE"},
-                 "--cudagraph-mode and 'cudagraph_mode' of --compilation-config say the same");
-  expect_refused({"--cudagraph-capture-sizes", "1,x"}, "'x' is no number of token rows");
-  expect_refused({"--cudagraph-capture-sizes", "0"}, "--cudagraph-capture-sizes 0: ");
-  expect_refused({"--max-cudagraph-capture-size", "-1"}, "--max-cudagraph-capture-size -1: ");
-  expect_refused({"-cc", "{\"cudagraph_capture_sizes\": [1.5]}"}, "an array of whole numbers");
-  expect_refused({"--cudagraph-capture-sizes", "9000"},
-                 "within --max-num-batched-tokens 512; name a smaller size");
-  expect_refused({"--step-timeout-seconds", "-1"}, "--step-timeout-seconds", 2);
+  expect_graph_refused({"--cudagraph-mode", "MOST"},
+                       "cudagraph_mode 'MOST' is unknown; use NONE, ");
+  expect_graph_refused({"-cc", "{\"cudagraph_mode\": 3}"}, "'cudagraph_mode' must be a string");
+  expect_graph_refused({"-cc", "{\"cudagraph_mod\": \"FULL\"}"}, "did you mean 'cudagraph_mode'?");
+  expect_graph_refused({"-cc", "{\"cudagraph_mode\": "}, "--compilation-config");
+  expect_graph_refused(
+      {"-cc", "{\"cudagraph_mode\": \"FULL\"}", "--cudagraph-mode", "NONE"},
+      "--cudagraph-mode and 'cudagraph_mode' of --compilation-config say the same");
+  expect_graph_refused({"--cudagraph-capture-sizes", "1,x"}, "'x' is no number of token rows");
+  expect_graph_refused({"--cudagraph-capture-sizes", "0"}, "--cudagraph-capture-sizes 0: ");
+  expect_graph_refused({"--max-cudagraph-capture-size", "-1"}, "--max-cudagraph-capture-size -1: ");
+  expect_graph_refused({"-cc", "{\"cudagraph_capture_sizes\": [1.5]}"},
+                       "an array of whole numbers");
+  expect_graph_refused({"--cudagraph-capture-sizes", "9000"},
+                       "within --max-num-batched-tokens 512; name a smaller size");
+  expect_graph_refused({"--step-timeout-seconds", "-1"}, "--step-timeout-seconds", 2);
 }
 
 TEST(BenchHost, PrintsThePhasesOfAStep) {

@@ -5,7 +5,7 @@
 namespace foretoken::bench {
 namespace {
 
-using json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
 Sample text_sample() {
   Sample sample;
@@ -28,36 +28,36 @@ Sample chat_sample() {
   return sample;
 }
 
-json body(Protocol protocol, const Sample& sample, const SharedFields& fields = {}) {
-  return json::parse(request_body(protocol, "m", sample, fields).value());
+PlainJson body(Protocol protocol, const Sample& sample, const SharedFields& fields = {}) {
+  return PlainJson::parse(request_body(protocol, "m", sample, fields).value());
 }
 
 TEST(BenchBackend, Completions) {
-  const json expected = {{"model", "m"},
-                         {"prompt", "Hello"},
-                         {"max_tokens", 16},
-                         {"stream", true},
-                         {"stream_options", {{"include_usage", true}}}};
+  const PlainJson expected = {{"model", "m"},
+                              {"prompt", "Hello"},
+                              {"max_tokens", 16},
+                              {"stream", true},
+                              {"stream_options", {{"include_usage", true}}}};
   EXPECT_EQ(body(Protocol::kCompletions, text_sample()), expected);
-  EXPECT_EQ(body(Protocol::kCompletions, id_sample())["prompt"], json({5, 6}));
+  EXPECT_EQ(body(Protocol::kCompletions, id_sample())["prompt"], PlainJson({5, 6}));
 }
 
 TEST(BenchBackend, Chat) {
-  const json given = body(Protocol::kChat, text_sample());
-  EXPECT_EQ(given["messages"], json::parse(R"([{"role": "user", "content": "Hello"}])"));
+  const PlainJson given = body(Protocol::kChat, text_sample());
+  EXPECT_EQ(given["messages"], PlainJson::parse(R"([{"role": "user", "content": "Hello"}])"));
   EXPECT_EQ(given["max_completion_tokens"], 16);
   EXPECT_EQ(given["stream_options"]["include_usage"], true);
   EXPECT_EQ(body(Protocol::kChat, chat_sample())["messages"][0]["role"], "system");
 }
 
 TEST(BenchBackend, ResponsesAndEmbeddings) {
-  const json responses = body(Protocol::kResponses, text_sample());
+  const PlainJson responses = body(Protocol::kResponses, text_sample());
   EXPECT_EQ(responses["input"], "Hello");
   EXPECT_EQ(responses["max_output_tokens"], 16);
   EXPECT_EQ(responses["store"], false);
   EXPECT_EQ(body(Protocol::kResponses, chat_sample())["input"][0]["content"], "Be brief.");
-  const json embeddings = body(Protocol::kEmbeddings, id_sample());
-  EXPECT_EQ(embeddings["input"], json({5, 6}));
+  const PlainJson embeddings = body(Protocol::kEmbeddings, id_sample());
+  EXPECT_EQ(embeddings["input"], PlainJson({5, 6}));
   EXPECT_FALSE(embeddings.contains("stream"));
 }
 
@@ -66,12 +66,12 @@ TEST(BenchBackend, SharedFieldsAndTheLastWordOfExtra) {
   fields.logprobs = 3;
   fields.ignore_eos = true;
   fields.extra = {{"temperature", 0.5}, {"max_tokens", 7}};
-  const json given = body(Protocol::kCompletions, text_sample(), fields);
+  const PlainJson given = body(Protocol::kCompletions, text_sample(), fields);
   EXPECT_EQ(given["logprobs"], 3);
   EXPECT_EQ(given["ignore_eos"], true);
   EXPECT_EQ(given["temperature"], 0.5);
   EXPECT_EQ(given["max_tokens"], 7);
-  const json chat = body(Protocol::kChat, text_sample(), fields);
+  const PlainJson chat = body(Protocol::kChat, text_sample(), fields);
   EXPECT_EQ(chat["logprobs"], true);
   EXPECT_EQ(chat["top_logprobs"], 3);
   EXPECT_FALSE(body(Protocol::kEmbeddings, text_sample(), fields).contains("ignore_eos"));
