@@ -54,7 +54,7 @@ TEST(BatchRates, ProbesOfARestingDrafterCountMore) {
   }
   resting.take_in(results_of(1, 1), true, 1);
   drafting.take_in(results_of(1, 1), false, 1);
-  EXPECT_GT(resting.expected_drafts(1), 4 * drafting.expected_drafts(1));
+  EXPECT_GT(resting.expected_drafts(1), 2 * drafting.expected_drafts(1));
 }
 
 TEST(BatchRates, RatesBehindThoseThatAreOfferedComeBack) {
