@@ -287,7 +287,7 @@ void check_states(StepSide& gpu, StepSide& cpu) {
     for (StepSide* side : {&cpu, &gpu}) {
       side->launch_before();
       side->queue.copy(side->tensors.sampled, sampled.data(), sampled.size() * 4);
-      side->launch_after(n / 20 % 4 == 1, n / 20 % 4 == 2);
+      side->launch_after(n / 20 % 4 == 1);
       const Status status =
           side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
       ok = ok && status.ok();
@@ -307,7 +307,7 @@ void check_in_flight(StepSide& gpu, StepSide& cpu, uint64_t first) {
     sides[i]->queue.begin_capture();
     sides[i]->launch_before();
     sides[i]->launch_sample();
-    sides[i]->launch_after(false, false);
+    sides[i]->launch_after(false);
     graphs[i] = sides[i]->queue.end_capture();
   }
   Totals totals;
@@ -352,7 +352,7 @@ void check_refusal(Gpu& gpu) {
     StepSide side(*gpu.device, *queue.value());
     *side.entry(0).header = {3, 1, 0, 0, 0, 0};
     side.launch_before();
-    side.launch_after(false, false);
+    side.launch_after(false);
     message = queue.value()->drain().message();
     side.launch_before();
   }

@@ -116,9 +116,9 @@ void StepSide::launch_sample() {
       LogprobsArgs{logits, raw, tensors, batch.params, result, kResultLimits, 0, kMaxRows, kVocab});
 }
 
-void StepSide::launch_after(bool is_synthetic, bool drops_bonus) {
+void StepSide::launch_after(bool is_synthetic) {
   queue.launch(VerifyAndCommitArgs{plan, kLimits, batch, tensors, result, kResultLimits,
-                                   is_synthetic ? synthetic : nullptr, drops_bonus ? 1 : 0});
+                                   is_synthetic ? synthetic : nullptr});
   queue.launch(
       PublishArgs{step, result, kResultLimits, 1, 1, results, result_bytes(kResultLimits), word});
   for (int drafter = 0; drafter < kNumDrafters; ++drafter) launch_drafter(drafter);

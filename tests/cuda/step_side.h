@@ -86,7 +86,7 @@ struct StepSide {
   // The parts of a step: before the target's forward, from its logits to the samples, and the rest.
   void launch_before();
   void launch_sample();
-  void launch_after(bool is_synthetic, bool drops_bonus);
+  void launch_after(bool is_synthetic);
 
   std::vector<std::pair<void*, MemoryKind>> blocks;
 

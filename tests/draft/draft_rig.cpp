@@ -263,8 +263,7 @@ std::vector<RigOutput> DraftRig::step(const std::vector<RigSpan>& spans) {
   FT_CHECK(rows <= kMaxRows);
   enqueue_target(rows);
   force_samples();
-  verify_and_commit(*queue_,
-                    {plan_, limits_, batch_, tensors_, result_, result_limits_, nullptr, 0});
+  verify_and_commit(*queue_, {plan_, limits_, batch_, tensors_, result_, result_limits_, nullptr});
   run();
   enqueue_drafters(spans);
   run();

@@ -187,7 +187,7 @@ PrepareArgs StepTest::prepare_args() const {
 }
 
 VerifyAndCommitArgs StepTest::verify_and_commit_args() const {
-  return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits, nullptr, 0};
+  return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits, nullptr};
 }
 
 NgramArgs StepTest::ngram_args(int num_drafts, int min_n, int max_n, int drafter) const {
