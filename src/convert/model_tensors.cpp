@@ -18,7 +18,8 @@ class Tensors {
     add("model.embed_tokens.weight", {config_.vocab_size, config_.hidden_size});
     all_.back().is_output = config_.tie_word_embeddings;
     for (int32_t i = 0; i < config_.num_layers; ++i) add_layer(i);
-    add("model.norm.weight", {config_.hidden_size});
+    if (traits_.norms.weighted) add("model.norm.weight", {config_.hidden_size});
+    if (traits_.norms.bias) add("model.norm.bias", {config_.hidden_size});
     if (!config_.tie_word_embeddings) {
       add("lm_head.weight", {config_.vocab_size, config_.hidden_size});
       all_.back().is_output = true;
@@ -34,7 +35,7 @@ class Tensors {
     layer_ = index;
     const std::string prefix = "model.layers." + std::to_string(index) + ".";
     const LayerSpec layer = traits_.layer(config_, config_.layers.at(static_cast<size_t>(index)));
-    for (const LayerTensor& tensor : layer_tensors(layer, config_.hidden_size)) {
+    for (const LayerTensor& tensor : layer_tensors(layer, traits_.norms, config_.hidden_size)) {
       std::vector<int64_t> shape = {tensor.rows};
       if (tensor.cols > 0) shape.push_back(tensor.cols);
       add(prefix + tensor.name, std::move(shape));

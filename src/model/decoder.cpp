@@ -39,13 +39,15 @@ class Decoder final : public Model {
         max_rows_(options.max_rows),
         max_logits_rows_(options.max_logits_rows),
         max_model_len_(options.max_model_len > 0 ? options.max_model_len : config_.max_context),
+        embedding_scale_(source.config.embedding_scale),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
         plan_(plan_decoder(part, compose_layers(part, source.traits),
                            {max_model_len_, options.one_kv_group, options.kv_format},
                            options.stages)),
         layers_(device, part_, *options.attention, max_rows_, sharding_) {
-    if (traits_.scaled_embedding) embedding_scale_ = std::sqrt(float(config_.hidden_size));
+    if (!traits_.scaled_embedding) return;
+    embedding_scale_ = std::sqrt(float(config_.hidden_size));
     // transformers rounds the factor to the model's type.
     if (config_.dtype == DType::kBF16) {
       embedding_scale_ = bf16_to_float(bf16_from_float(embedding_scale_));
@@ -112,7 +114,7 @@ class Decoder final : public Model {
   const int32_t max_rows_;
   const int32_t max_logits_rows_;
   const int32_t max_model_len_;
-  float embedding_scale_ = 1;
+  float embedding_scale_;
   Arena weight_arena_;
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
@@ -284,6 +286,7 @@ bool Decoder::taps_final_norm() const {
 LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
   const auto i = static_cast<size_t>(layer);
   const LayerPlan& plan = plan_.layers[i];
+  if (plan.num_heads == 0) return {};
   const bool is_first = layer == stages_.layers(config_.num_layers).begin;
   const KvCache& cache = *(plan.windowed_group ? pass.caches.windowed : pass.caches.full);
   return {.kv = cache.layer(plan.group_index),
@@ -335,17 +338,12 @@ const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_
                                 int32_t max_rows) {
   FT_CHECK(stages_.is_last());
   FT_CHECK(row_offset >= 0 && max_rows > 0 && max_rows <= max_logits_rows_);
-  rms_norm(queue, {.counts = tensors.counts,
-                   .residual = layers_.residual(),
-                   .delta = last_delta_,
-                   .weight = weights_.final_norm.weight,
-                   .out = head_input_,
-                   .row_index = tensors.logits_rows,
-                   .row_offset = row_offset,
-                   .max_rows = max_rows,
-                   .hidden = config_.hidden_size,
-                   .eps = config_.rms_norm_eps,
-                   .out_dtype = config_.dtype});
+  RmsNormArgs norm = norm_args(tensors.counts, layers_.residual(), last_delta_, weights_.final_norm,
+                               layers_.norm_size(), {head_input_, config_.dtype});
+  norm.row_index = tensors.logits_rows;
+  norm.row_offset = row_offset;
+  norm.max_rows = max_rows;
+  rms_norm(queue, norm);
   return head_input_;
 }
 
@@ -372,17 +370,20 @@ void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offse
                            .max_rows = max_rows,
                            .cols = config_.vocab_size});
   }
-  if (config_.logits_softcap == 0) return;
+  if (config_.logits_softcap == 0 && config_.logits_scale == 1) return;
   softcap(queue, {.counts = tensors.counts,
                   .x = out,
                   .row_kind = RowKind::kLogits,
                   .row_offset = row_offset,
                   .max_rows = max_rows,
                   .size = config_.vocab_size,
-                  .cap = config_.logits_softcap});
+                  .cap = config_.logits_softcap,
+                  .scale = config_.logits_scale});
 }
 
+// The first norm rides along where the op knows it.
 void Decoder::embed_tokens(const Pass& pass) {
+  const Norm& norm = weights_.layers.front().mixer_norm;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
@@ -392,9 +393,10 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .hidden = config_.hidden_size,
                           .dtype = config_.dtype,
                           .scale = embedding_scale_,
-                          .norm_weight = weights_.layers.front().mixer_norm.weight,
-                          .normed = layers_.normed(),
+                          .norm_weight = norm.is_rms() ? norm.weight : nullptr,
+                          .normed = norm.is_rms() ? layers_.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
+  if (!norm.is_rms()) layers_.add_and_norm(pass.rows, nullptr, norm);
 }
 
 }  // namespace

@@ -17,10 +17,14 @@ struct LayerPlan {
   bool windowed_group = false;  // which KV group holds the layer
   int32_t group_index = 0;      // among the layers of its group
   LayerRope rope = LayerRope::kFull;
+  // Of its mixer; 0: it has none, and no KV.
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
 
-  // Whether the same rows see the same positions, through the same block tables.
+  // Whether the same rows see the same positions with as many heads, through the same block tables.
   bool sees_as(const LayerPlan& other) const {
-    return window == other.window && windowed_group == other.windowed_group;
+    return window == other.window && windowed_group == other.windowed_group &&
+           num_heads == other.num_heads && num_kv_heads == other.num_kv_heads;
   }
 };
 

@@ -23,7 +23,7 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
     if (before == nullptr || layer != *before) {
       one = 0;
       const LayerSpec spec = traits.layer(config, layer);
-      for (const LayerTensor& tensor : layer_tensors(spec, config.hidden_size)) {
+      for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, config.hidden_size)) {
         one += tensor.size();
       }
     }
@@ -31,6 +31,11 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
     sum += one;
   }
   return sum;
+}
+
+double final_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
+  if (!traits.norms.weighted) return 0;
+  return (traits.norms.bias ? 2.0 : 1.0) * config.hidden_size;
 }
 
 // The largest where it is larger.
@@ -59,7 +64,8 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::P
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size;
   const double matrix = double(config.vocab_size) * hidden;
-  const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix + hidden;
+  const double outside =
+      (config.tie_word_embeddings ? 1 : 2) * matrix + final_norm_weights(config, traits);
   return whole_number(outside + layer_weights(config, traits, {0, config.num_layers}));
 }
 
@@ -70,7 +76,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   double count = layer_weights(config, traits, stages.layers(config.num_layers));
   if (stages.is_first()) count += double(config.vocab_size) * hidden;
   // A tied head is packed beside the table.
-  if (stages.is_last()) count += double(own.count) * hidden + hidden;
+  if (stages.is_last()) count += double(own.count) * hidden + final_norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
 }
 
@@ -120,7 +126,10 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     const TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
     FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(part, config.hidden_size));
   } else {
-    FT_RETURN_IF_ERROR(loader.expect(norm + ".weight", {&table[1], 1}));
+    if (traits.norms.weighted) {
+      FT_RETURN_IF_ERROR(loader.expect(norm + ".weight", {&table[1], 1}));
+    }
+    if (traits.norms.bias) FT_RETURN_IF_ERROR(loader.expect(norm + ".bias", {&table[1], 1}));
     FT_RETURN_IF_ERROR(loader.expect(head, table));
   }
   if (config.tie_word_embeddings) loader.ignore(place.head);

@@ -41,9 +41,8 @@ class Head final : public DraftHead {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   KvGroupSpec kv_group() const override {
-    KvGroupSpec group = std::visit(
-        [&](const auto& mixer) { return kv_layout(mixer.spec, part_.dtype, kv_format_); },
-        weights_of(0).layer.mixer);
+    const auto& mixer = std::get<Gqa>(weights_of(0).layer.mixer);
+    KvGroupSpec group = kv_layout(mixer.spec, part_.dtype, kv_format_);
     group.num_layers = config_.num_modules;
     return group;
   }

@@ -63,7 +63,7 @@ void add_tensors(const DialledLayer& layer, const std::string& base, bool with_m
                  DialledTensors* out) {
   constexpr std::string_view kWeight = ".weight", kBias = ".bias";
   const LayerSpec spec = spec_of(layer);
-  const auto tensors = layer_tensors(spec, layer.shape.hidden_size);
+  const auto tensors = layer_tensors(spec, layer.traits.norms, layer.shape.hidden_size);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const LayerTensor& tensor = tensors[i];
     const bool of_mixer = tensor.name.starts_with("self_attn.") || is_norm(tensor, spec.mixer_norm);

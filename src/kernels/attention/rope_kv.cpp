@@ -15,7 +15,7 @@ void rope_kv(Queue& queue, const RopeKvArgs& args) {
            args.num_heads > 0);
   FT_CHECK(args.rotary_dim >= 0 && args.rotary_dim <= args.kv.head_dim);
   FT_CHECK(args.rotary_dim % 2 == 0);
-  FT_CHECK(args.norm_eps >= 0);
+  FT_CHECK(args.norm_eps >= 0 && args.clip >= 0 && args.query_scale.period > 0);
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
   queue.launch(args);
 }

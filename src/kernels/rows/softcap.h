@@ -6,7 +6,7 @@
 
 namespace foretoken {
 
-// x[r] = cap * tanh(x[r] / cap), in place, for the live rows: counts->num_rows, or
+// x[r] = cap * tanh(scale * x[r] / cap), or scale * x[r] without a cap, in place, for the live rows: counts->num_rows, or
 // clamp(counts->num_logits_rows - row_offset, 0, max_rows). Row 0 of x is row `row_offset` of its
 // kind.
 struct SoftcapArgs {
@@ -17,7 +17,8 @@ struct SoftcapArgs {
   int32_t row_offset;
   int32_t max_rows;
   int32_t size;
-  float cap;  // > 0
+  float cap;  // 0: none
+  float scale = 1;
 };
 
 void softcap(Queue& queue, const SoftcapArgs& args);

@@ -4,12 +4,7 @@ namespace foretoken {
 namespace {
 
 LayerSpec gemma2_layer(const ModelConfig& config, const LayerConfig& layer) {
-  return {.mixer_norm = "input_layernorm",
-          .mixer = gqa_of(config, layer),
-          .mixer_post_norm = "post_attention_layernorm",
-          .feed_forward_norm = "pre_feedforward_layernorm",
-          .feed_forward = gated_mlp_of(config),
-          .feed_forward_post_norm = "post_feedforward_layernorm"};
+  return sandwich_layer(gqa_of(config, layer), gated_mlp_of(config, layer));
 }
 
 }  // namespace

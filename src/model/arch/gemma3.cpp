@@ -20,12 +20,7 @@ constexpr const char* kVision[] = {"vision_tower.", "multi_modal_projector.", "m
 LayerSpec gemma3_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kHead;
-  return {.mixer_norm = "input_layernorm",
-          .mixer = attention,
-          .mixer_post_norm = "post_attention_layernorm",
-          .feed_forward_norm = "pre_feedforward_layernorm",
-          .feed_forward = gated_mlp_of(config),
-          .feed_forward_post_norm = "post_feedforward_layernorm"};
+  return sandwich_layer(attention, gated_mlp_of(config, layer));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace foretoken {
 // that are published under this name. Pre-norm blocks of grouped-query attention with rotary
 // positions and a gated SiLU MLP; biases where attention_bias and mlp_bias ask for them.
 LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer) {
-  return pre_norm_layer(gqa_of(config, layer), gated_mlp_of(config));
+  return pre_norm_layer(gqa_of(config, layer), gated_mlp_of(config, layer));
 }
 
 constinit const Architecture kLlamaArchitecture = {

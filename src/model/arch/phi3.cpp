@@ -6,7 +6,7 @@ namespace {
 LayerSpec phi3_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.fused = true;
-  GatedMlpSpec mlp = gated_mlp_of(config);
+  GatedMlpSpec mlp = gated_mlp_of(config, layer);
   mlp.fused = true;
   return pre_norm_layer(attention, mlp);
 }

@@ -7,7 +7,7 @@ LayerSpec qwen2_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qkv_bias = true;
   attention.o_bias = false;
-  return pre_norm_layer(attention, gated_mlp_of(config));
+  return pre_norm_layer(attention, gated_mlp_of(config, layer));
 }
 
 }  // namespace

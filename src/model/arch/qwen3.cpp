@@ -6,7 +6,7 @@ namespace {
 LayerSpec qwen3_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kHead;
-  return pre_norm_layer(attention, gated_mlp_of(config));
+  return pre_norm_layer(attention, gated_mlp_of(config, layer));
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #pragma once
 #include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
+#include "base/result.h"
+#include "model/config/config_fields.h"
 #include "model/config/layer_pattern.h"
 
 namespace foretoken {
@@ -10,9 +14,17 @@ namespace foretoken {
 struct LayerSpec;
 struct ModelConfig;
 
-// How the norms of a decoder are stored.
+enum class NormKind : uint8_t {
+  kRms,    // x / sqrt(mean(x^2) + eps) (Zhang and Sennrich 2019)
+  kLayer,  // (x - mean(x)) / sqrt(variance(x) + eps) (Ba et al. 2016)
+};
+
+// What the norms of a decoder are, and how they are stored.
 struct NormForm {
-  float offset = 0;  // a stored weight w stands for w + offset
+  NormKind kind = NormKind::kRms;
+  float offset = 0;       // a stored weight w stands for w + offset
+  bool bias = false;      // a vector ".bias" beside ".weight"
+  bool weighted = true;   // false: nothing is stored, the weights are 1 (OLMo 1)
 };
 
 // The layer of Llama (model/layer/layer_spec.h).
@@ -44,6 +56,11 @@ struct Architecture {
   WindowRule window_rule = WindowRule::kNever;
   DecoderTraits decoder = {};
   bool text_config = false;  // the fields of the decoder lie in `text_config`
+  // Translates fields of a config.json that have other names than Llama's, before anything is read
+  // and behind `defaults`; null: there are none.
+  Status (*translate)(const ConfigFields& fields, nlohmann::json* json) = nullptr;
+  // Reads what only this architecture has into a config that is complete otherwise; null: nothing.
+  Status (*read)(const ConfigFields& fields, ModelConfig* config) = nullptr;
 };
 
 // Defined in arch/, each in the file of its name.

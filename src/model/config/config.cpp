@@ -55,6 +55,10 @@ Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
   for (const auto& [name, value] : defaults.items()) {
     if (!json.contains(name)) json[name] = value;
   }
+  if (architecture.translate != nullptr) {
+    const Json before = json;
+    FT_RETURN_IF_ERROR(architecture.translate(ConfigFields(before, where), &json));
+  }
   return json;
 }
 
@@ -67,6 +71,10 @@ constexpr ActivationEntry kActivations[] = {
     {"gelu", Activation::kGelu},
     {"gelu_pytorch_tanh", Activation::kGeluTanh},
     {"gelu_new", Activation::kGeluTanh},
+    {"gelu_fast", Activation::kGeluTanh},
+    {"swish", Activation::kSilu},
+    {"relu2", Activation::kReluSquared},
+    {"xielu", Activation::kXielu},
 };
 
 // Gemma's hidden_activation goes before the hidden_act that some of its files have too.
@@ -190,9 +198,31 @@ Status check_sizes(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
+// Of layers that have sizes of their own.
+Status check_layer_sizes(const ModelConfig& config, const std::string& where) {
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const LayerConfig& layer = config.layers[i];
+    if (layer.num_heads + layer.num_kv_heads + layer.intermediate_size == 0) continue;
+    ModelConfig one;
+    one.num_heads = config.num_heads;
+    one.num_kv_heads = config.num_kv_heads;
+    one.head_dim = config.head_dim;
+    one.intermediate_size = config.intermediate_size;
+    if (layer.num_heads > 0) one.num_heads = layer.num_heads;
+    if (layer.num_kv_heads > 0) one.num_kv_heads = layer.num_kv_heads;
+    if (layer.intermediate_size > 0) one.intermediate_size = layer.intermediate_size;
+    FT_RETURN_IF_ERROR(check_sizes(one, where + " (layer " + std::to_string(i) + ")"));
+  }
+  return {};
+}
+
 Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
   double eps = 1e-6, query_scalar = out->head_dim, attention_cap = 0, logits_cap = 0;
-  FT_RETURN_IF_ERROR(fields.read_positive("rms_norm_eps", &eps));
+  // The last one that is there counts.
+  for (const char* name : {"layernorm_epsilon", "norm_epsilon", "norm_eps", "layer_norm_epsilon",
+                           "layer_norm_eps", "rms_norm_eps"}) {
+    FT_RETURN_IF_ERROR(fields.read_positive(name, &eps));
+  }
   FT_RETURN_IF_ERROR(fields.read_positive("query_pre_attn_scalar", &query_scalar));
   FT_RETURN_IF_ERROR(fields.read_positive("attn_logit_softcapping", &attention_cap));
   FT_RETURN_IF_ERROR(fields.read_positive("final_logit_softcapping", &logits_cap));
@@ -232,6 +262,10 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
                       read_layer_configs(fields, architecture.window_rule, config.num_layers));
   FT_ASSIGN_OR_RETURN(config.rope,
                       read_rope_configs(fields, config.head_dim, config.max_position_embeddings));
+  if (architecture.read != nullptr) {
+    FT_RETURN_IF_ERROR(architecture.read(fields, &config));
+    FT_RETURN_IF_ERROR(check_layer_sizes(config, where));
+  }
   config.max_context = config.rope.max_context;
   FT_RETURN_IF_ERROR(read_eos(fields, &config.eos_token_ids));
   FT_RETURN_IF_ERROR(read_eos(ConfigFields(generation_json, where + " (generation_config.json)"),

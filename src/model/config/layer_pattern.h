@@ -20,6 +20,13 @@ enum class WindowRule : uint8_t {
 struct LayerConfig {
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
   bool rope = true;    // false: no positions at all (NoPE)
+  // Sizes of this layer alone; 0: as ModelConfig has them.
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t intermediate_size = 0;
+  // Parts that a layer may lack (DeciLM).
+  bool attention = true;
+  bool feed_forward = true;
   bool operator==(const LayerConfig&) const = default;
 };
 

@@ -20,6 +20,8 @@ constexpr RopeName kRopeNames[] = {
     {"dynamic", RopeType::kDynamic}, {"llama3", RopeType::kLlama3},
     {"yarn", RopeType::kYarn},       {"longrope", RopeType::kLongrope},
     {"su", RopeType::kLongrope},
+    // Positions of text alone are the same in all sections.
+    {"mrope", RopeType::kDefault},
 };
 
 constexpr double kMaxContext = 1 << 24;

@@ -3,13 +3,22 @@
 namespace foretoken {
 namespace {
 
-Status load_mixer(PartLoader& loader, const std::string& base, const GqaSpec& spec, Mixer* out) {
-  return out->emplace<Gqa>().load(loader, base + "self_attn.", spec);
+// Makes the part of `spec` and loads it.
+Status load_part(PartLoader& loader, const std::string& base, const GqaSpec& spec, Mixer* out) {
+  return out->emplace<Gqa>().load(loader, base, spec);
 }
-
-Status load_feed_forward(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
-                         FeedForward* out) {
-  return out->emplace<GatedMlp>().load(loader, base + "mlp.", spec);
+Status load_part(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
+                 FeedForward* out) {
+  return out->emplace<GatedMlp>().load(loader, base, spec);
+}
+Status load_part(PartLoader& loader, const std::string& base, const PlainMlpSpec& spec,
+                 FeedForward* out) {
+  return out->emplace<PlainMlp>().load(loader, base, spec);
+}
+template <class Parts>
+Status load_part(PartLoader&, const std::string&, const Absent& spec, Parts* out) {
+  *out = spec;
+  return {};
 }
 
 }  // namespace
@@ -24,10 +33,11 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
+  out->parallel = spec.parallel;
   FT_RETURN_IF_ERROR(std::visit(
-      [&](const auto& mixer) { return load_mixer(loader, base, mixer, &out->mixer); }, spec.mixer));
+      [&](const auto& mixer) { return load_part(loader, base, mixer, &out->mixer); }, spec.mixer));
   return std::visit(
-      [&](const auto& part) { return load_feed_forward(loader, base, part, &out->feed_forward); },
+      [&](const auto& part) { return load_part(loader, base, part, &out->feed_forward); },
       spec.feed_forward);
 }
 

@@ -9,12 +9,13 @@
 #include "model/layer/layer_spec.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/plain_mlp.h"
 
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa>;
-using FeedForward = std::variant<GatedMlp>;
+using Mixer = std::variant<Gqa, Absent>;
+using FeedForward = std::variant<GatedMlp, PlainMlp, Absent>;
 
 // A decoder layer in device memory, or a rank's part of it.
 struct DecoderLayer {
@@ -24,6 +25,7 @@ struct DecoderLayer {
   Norm feed_forward_norm;
   FeedForward feed_forward;
   Norm feed_forward_post_norm;
+  bool parallel = false;  // as of LayerSpec
 };
 
 // Loads the layer whose tensors begin with `base`, for example "model.layers.3.". `spec` is of the

@@ -23,7 +23,13 @@ std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpe
 
 }  // namespace
 
-Status GatedMlp::load(PartLoader& loader, const std::string& base, const GatedMlpSpec& whole) {
+Status GatedMlp::load(PartLoader& loader, const std::string& layer, const GatedMlpSpec& whole) {
+  const std::string base = layer + whole.base;
+  if (!has_gated_form(whole.activation)) {
+    return unsupported(loader.config().architecture +
+                       ": an MLP with a gate cannot have the activation that config.json names; "
+                       "set hidden_act to silu, gelu or gelu_pytorch_tanh");
+  }
   spec = part_of(whole, loader.sharding());
   dtype = loader.config().dtype;
   FT_RETURN_IF_ERROR(loader.load_linear(gate_up_parts(base, whole, loader.sharding()),
@@ -35,6 +41,7 @@ Status GatedMlp::load(PartLoader& loader, const std::string& base, const GatedMl
 void GatedMlp::Scratch::fit(const GatedMlpSpec& part) { inner_ = std::max(inner_, part.inner); }
 
 Status GatedMlp::Scratch::take(const ScratchSource& source) {
+  if (inner_ == 0) return {};
   FT_ASSIGN_OR_RETURN(gated, source.act(inner_));
   return {};
 }

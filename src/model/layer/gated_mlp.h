@@ -29,8 +29,8 @@ struct GatedMlp {
     int32_t inner_ = 0;
   };
 
-  // Loads what begins with `base`, for example "model.layers.3.mlp.". Stays until the loader has
-  // finished or stopped. Errors as of WeightLoader.
+  // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
+  // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const GatedMlpSpec& whole);
 
   // Enqueues activation(gate) * up of x [max_rows, hidden] act;

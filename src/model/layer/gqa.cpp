@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/attention/rope_kv.h"
+#include "kernels/rows/norm_columns.h"
 
 namespace foretoken {
 namespace {
@@ -16,30 +17,63 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   const ShardRange kv_heads = shard_of_kv_heads(whole.num_kv_heads, sharding);
   const int64_t first = heads.begin * dim, rows = heads.count * dim;
   const int64_t kv_first = kv_heads.begin * dim, kv_rows = kv_heads.count * dim;
+  const PairedHeads paired{whole.head_dim, whole.paired};
   if (!whole.fused) {
-    return {{base + "q_proj", q, first, rows},
-            {base + "k_proj", kv, kv_first, kv_rows},
+    return {{base + "q_proj", q, first, rows, paired},
+            {base + "k_proj", kv, kv_first, kv_rows, paired},
             {base + "v_proj", kv, kv_first, kv_rows}};
   }
   const std::string name = base + "qkv_proj";
   const int64_t all = whole.qkv_size();
-  if (!sharding.is_cut()) return {{name, all}};
-  return {{name, all, first, rows},
-          {name, all, q + kv_first, kv_rows},
+  if (!sharding.is_cut() && whole.paired == 0) return {{name, all}};
+  return {{name, all, first, rows, paired},
+          {name, all, q + kv_first, kv_rows, paired},
           {name, all, q + kv + kv_first, kv_rows}};
 }
 
+// The weights of the norm `name` of heads [heads.begin, heads.begin + heads.count) of `total`.
+std::vector<TensorPart> norm_parts(const std::string& name, const GqaSpec& spec, int64_t total,
+                                   const ShardRange& heads) {
+  const int64_t dim = spec.head_dim, first = heads.begin * dim, count = heads.count * dim;
+  const PairedHeads paired{spec.head_dim, spec.paired};
+  std::vector<TensorPart> parts;
+  switch (spec.qk_norm) {
+    case QkNorm::kWidth:
+      return {{name + ".weight", total * dim, first, count, paired}};
+    case QkNorm::kOwn:
+      return {{name + ".weight", total * dim, first, count, paired, dim}};
+    case QkNorm::kOwnListed:
+      for (int64_t head = heads.begin; head < heads.begin + heads.count; ++head) {
+        parts.push_back({name + ".norms." + std::to_string(head) + ".weight", dim, 0, dim, paired});
+      }
+      return parts;
+    default:
+      return {{name + ".weight", dim, 0, dim, paired}};
+  }
+}
+
+bool has_norm_weights(QkNorm norm) { return norm != QkNorm::kNone && norm != QkNorm::kUnit; }
+
+// Norms that the op rope_kv does.
+bool is_of_rope_kv(QkNorm norm) { return norm == QkNorm::kHead || norm == QkNorm::kTurned; }
+
 }  // namespace
 
-Status Gqa::load(PartLoader& loader, const std::string& base, const GqaSpec& whole) {
-  spec = part_of(whole, loader.sharding());
+Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& whole) {
+  const Sharding& sharding = loader.sharding();
+  const std::string base = layer + whole.base;
+  spec = part_of(whole, sharding);
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;
-  FT_RETURN_IF_ERROR(loader.load_linear(qkv_parts(base, whole, loader.sharding()), whole.inputs,
-                                        whole.qkv_bias, &qkv));
-  if (whole.qk_norm == QkNorm::kHead) {
-    FT_RETURN_IF_ERROR(loader.load_norm(base + "q_norm", whole.head_dim, &q_norm));
-    FT_RETURN_IF_ERROR(loader.load_norm(base + "k_norm", whole.head_dim, &k_norm));
+  FT_RETURN_IF_ERROR(
+      loader.load_linear(qkv_parts(base, whole, sharding), whole.inputs, whole.qkv_bias, &qkv));
+  if (has_norm_weights(whole.qk_norm)) {
+    const ShardRange heads = shard_of(whole.num_heads, sharding);
+    const ShardRange kv_heads = shard_of_kv_heads(whole.num_kv_heads, sharding);
+    FT_RETURN_IF_ERROR(loader.load_norm_weights(
+        norm_parts(base + whole.q_norm, whole, whole.num_heads, heads), &q_norm));
+    FT_RETURN_IF_ERROR(loader.load_norm_weights(
+        norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
   }
   FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", whole.q_size(), whole.o_bias, &o));
   // Older exports store this buffer; it follows from the config.
@@ -56,6 +90,7 @@ void Gqa::Scratch::fit(const GqaSpec& part) {
 
 Status Gqa::Scratch::take(const ScratchSource& source) {
   attention = &source.attention;
+  if (num_heads_ == 0) return {};
   FT_ASSIGN_OR_RETURN(qkv, source.floats(qkv_size_));
   FT_ASSIGN_OR_RETURN(q, source.act(q_size_));
   FT_ASSIGN_OR_RETURN(attended, source.act(q_size_));
@@ -74,7 +109,32 @@ void Gqa::project(const LayerRows& rows, const void* x, const Scratch& scratch) 
   multiply(rows, x, qkv, {scratch.qkv}, dtype);
 }
 
-void Gqa::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
+// The norms that rope_kv does not know.
+void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch) const {
+  const bool whole = spec.qk_norm == QkNorm::kWidth;
+  const bool centred = spec.qk_norm == QkNorm::kOwn || spec.qk_norm == QkNorm::kOwnListed;
+  const auto norm = [&](const float* weight, int32_t column, int32_t heads) {
+    norm_columns(rows.queue, {.counts = rows.counts,
+                              .x = scratch.qkv,
+                              .weight = weight,
+                              .max_rows = rows.max_rows,
+                              .stride = spec.qkv_size(),
+                              .column = column,
+                              .groups = whole ? 1 : heads,
+                              .size = whole ? heads * spec.head_dim : spec.head_dim,
+                              .eps = eps,
+                              .centred = centred ? 1 : 0});
+  };
+  norm(q_norm, 0, spec.num_heads);
+  norm(k_norm, spec.q_size(), spec.num_kv_heads);
+}
+
+void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratch) const {
+  // Layers with fewer heads than their group use the front of what they have.
+  LayerKv kv = at;
+  kv.kv.num_kv_heads = spec.num_kv_heads;
+  const bool in_rope = is_of_rope_kv(spec.qk_norm);
+  if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch);
   rope_kv(rows.queue, {.counts = rows.counts,
                        .qkv = scratch.qkv,
                        .q_out = scratch.q,
@@ -86,10 +146,13 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratc
                        .num_heads = spec.num_heads,
                        .rotary_dim = kv.rope.rotary_dim,
                        .scaling = kv.rope.scaling,
-                       .q_norm = q_norm.weight,
-                       .k_norm = k_norm.weight,
+                       .q_norm = in_rope ? q_norm : nullptr,
+                       .k_norm = in_rope ? k_norm : nullptr,
                        .norm_eps = eps,
-                       .position_shift = kv.position_shift});
+                       .position_shift = kv.position_shift,
+                       .clip = spec.clip,
+                       .norm_after = spec.qk_norm == QkNorm::kTurned ? 1 : 0,
+                       .query_scale = spec.query_scale});
   scratch.attention->run(rows.queue, {.counts = rows.counts,
                                       .q = scratch.q,
                                       .out = scratch.attended,

@@ -17,8 +17,9 @@ struct Gqa {
   DType dtype = DType::kF32;
   float eps = 0;  // of the norms of q and k
   Linear qkv;     // [q, k and v heads, spec.inputs]
-  Norm q_norm;    // [head_dim]
-  Norm k_norm;
+  // Weights of the norms of q and k; null where there are none or they need none.
+  const float* q_norm = nullptr;
+  const float* k_norm = nullptr;
   Linear o;  // [hidden, q heads]
 
   // Buffers that layers share, wide enough for the widest of them.
@@ -42,8 +43,8 @@ struct Gqa {
     int32_t head_dim_ = 0;
   };
 
-  // Loads what begins with `base`, for example "model.layers.3.self_attn.". Stays until the loader
-  // has finished or stopped. Errors as of WeightLoader.
+  // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
+  // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const GqaSpec& whole);
 
   // Enqueues queries, keys and values of x [max_rows, spec.inputs] act;
@@ -54,6 +55,9 @@ struct Gqa {
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
     multiply(rows, scratch.attended, o, to, dtype);
   }
+
+ private:
+  void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #include "model/layer/layer_runner.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/comm/collectives.h"
@@ -12,6 +13,16 @@ namespace {
 
 constexpr int32_t kFewRows = 64;
 constexpr int32_t kTailRows = 8;  // what devices may have a kernel of its own for
+
+// use(part) of a variant, unless the layer lacks it.
+template <class Parts, class Use>
+void with_part(const Parts& parts, const Use& use) {
+  std::visit(
+      [&](const auto& part) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(part)>, Absent>) use(part);
+      },
+      parts);
+}
 
 }  // namespace
 
@@ -26,8 +37,8 @@ Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Ar
 
 void LayerRunner::fit(const DecoderLayer& layer) {
   const auto make_room = [&](const auto& part) { scratch_of(part).fit(part.spec); };
-  std::visit(make_room, layer.mixer);
-  std::visit(make_room, layer.feed_forward);
+  with_part(layer.mixer, make_room);
+  with_part(layer.feed_forward, make_room);
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
                     layer.feed_forward_post_norm.weight != nullptr;
 }
@@ -43,6 +54,7 @@ Status LayerRunner::take_scratch(Arena& arena) {
     FT_ASSIGN_OR_RETURN(added_, source.floats(hidden));
   }
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
+  FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_ASSIGN_OR_RETURN(sync_,
                       arena.take_array<uint32_t>(LayerTailArgs::kSyncWords, ScratchSource::kWhat));
   return {};
@@ -52,11 +64,11 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
                               const void* x, const DecoderLayer* next) {
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   if (x != nullptr) project(rows, layer, x);
-  std::visit([&](const auto& mixer) { mixer.attend(rows, kv, scratch_of(mixer)); }, layer.mixer);
+  with_part(layer.mixer, [&](const auto& mixer) { mixer.attend(rows, kv, scratch_of(mixer)); });
   if (const TailLayer tail = tail_of(rows, layer); tail.mixer != nullptr) {
     return run_tail(rows, tail, layer, next);
   }
-  const float* delta = run_parts(rows, layer);
+  const float* delta = layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer);
   if (next == nullptr) return delta;
   add_and_norm(rows, delta, next->mixer_norm);
   project(rows, *next, normed_);
@@ -65,16 +77,35 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
 
 // What follows attention, one op after the other.
 const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer) {
-  const float* delta =
-      std::visit([&](const auto& mixer) { return add_output(rows, mixer, layer.mixer_post_norm); },
-                 layer.mixer);
-  add_and_norm(rows, delta, layer.feed_forward_norm);
-  return std::visit(
-      [&](const auto& part) {
-        part.expand(rows, normed_, scratch_of(part));
-        return add_output(rows, part, layer.feed_forward_post_norm);
-      },
-      layer.feed_forward);
+  const float* delta = nullptr;
+  with_part(layer.mixer,
+            [&](const auto& mixer) { delta = add_output(rows, mixer, layer.mixer_post_norm); });
+  with_part(layer.feed_forward, [&](const auto& part) {
+    add_and_norm(rows, delta, layer.feed_forward_norm);
+    part.expand(rows, normed_, scratch_of(part));
+    delta = add_output(rows, part, layer.feed_forward_post_norm);
+  });
+  return delta;
+}
+
+// Both parts read the residual as it entered the layer, so that it waits for their sum.
+const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer& layer) {
+  if (layer.feed_forward_norm.weight != nullptr) {
+    add_and_norm(rows, nullptr, layer.feed_forward_norm);
+  }
+  bool adds = false;
+  with_part(layer.mixer, [&](const auto& mixer) {
+    mixer.output(rows, scratch_of(mixer), {delta_, adds});
+    adds = true;
+  });
+  with_part(layer.feed_forward, [&](const auto& part) {
+    part.expand(rows, normed_, scratch_of(part));
+    part.output(rows, scratch_of(part), {delta_, adds});
+    adds = true;
+  });
+  if (!adds) return nullptr;
+  if (sharding_.is_cut()) sum_over_ranks(rows);
+  return delta_;
 }
 
 // Nothing comes between the products of these layers, and a device may overlap them.
@@ -82,9 +113,9 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
                                             const DecoderLayer& layer) const {
   const auto* mixer = std::get_if<Gqa>(&layer.mixer);
   const auto* feed_forward = std::get_if<GatedMlp>(&layer.feed_forward);
-  const bool plain = layer.mixer_post_norm.weight == nullptr &&
-                     layer.feed_forward_norm.weight != nullptr &&
-                     layer.feed_forward_post_norm.weight == nullptr;
+  const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
+                     layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
+                     config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (rows.max_rows > kTailRows || sharding_.is_cut()) return {};
   return {mixer, feed_forward};
@@ -121,7 +152,7 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
                      .dtype = config_.dtype,
                      .activation = mlp.spec.activation};
   const Gqa* next_mixer = next != nullptr ? std::get_if<Gqa>(&next->mixer) : nullptr;
-  const bool enters = next_mixer != nullptr && next->mixer_norm.weight != nullptr;
+  const bool enters = next_mixer != nullptr && next->mixer_norm.is_rms();
   if (enters) {
     FT_CHECK(next_mixer->qkv.inputs == config_.hidden_size);
     args.qkv = next_mixer->qkv.weight.get();
@@ -140,7 +171,7 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
 
 // What the mixer makes of x before it looks at other rows.
 void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, const void* x) {
-  std::visit([&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); }, layer.mixer);
+  with_part(layer.mixer, [&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); });
 }
 
 // Adds what a part leaves to the residual, normed where the layer wants that, or returns what is to
@@ -151,7 +182,8 @@ template <class Part>
 const float* LayerRunner::add_output(const LayerRows& rows, const Part& part,
                                      const Norm& post_norm) {
   const bool normed = post_norm.weight != nullptr;
-  if (!normed && rows.max_rows > kFewRows && !sharding_.is_cut()) {
+  const bool as_it_is = !normed && !sharding_.is_cut() && config_.residual_scale == 1;
+  if (as_it_is && rows.max_rows > kFewRows) {
     part.output(rows, scratch_of(part), {residual_, true});
     return nullptr;
   }

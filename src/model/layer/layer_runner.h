@@ -40,7 +40,9 @@ class LayerRunner {
   void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
 
   // What the norms of hidden states have in common.
-  NormSize norm_size() const { return {config_.hidden_size, config_.rms_norm_eps}; }
+  NormSize norm_size() const {
+    return {config_.hidden_size, config_.rms_norm_eps, config_.residual_scale};
+  }
   // residual += delta (when given); normed = norm(residual).
   void add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm);
 
@@ -53,7 +55,7 @@ class LayerRunner {
 
  private:
   // What the fused op of few rows knows: grouped-query attention, then a gated MLP, with a norm
-  // before each and none behind.
+  // of root mean squares before each and none behind.
   struct TailLayer {
     const Gqa* mixer = nullptr;
     const GatedMlp* feed_forward = nullptr;
@@ -62,9 +64,11 @@ class LayerRunner {
   const float* run_tail(const LayerRows& rows, const TailLayer& tail, const DecoderLayer& layer,
                         const DecoderLayer* next);
   const float* run_parts(const LayerRows& rows, const DecoderLayer& layer);
+  const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
+  PlainMlp::Scratch& scratch_of(const PlainMlp&) { return plain_mlp_; }
   // The output of a mixer or a feed-forward part.
   template <class Part>
   const float* add_output(const LayerRows& rows, const Part& part, const Norm& post_norm);
@@ -84,6 +88,7 @@ class LayerRunner {
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   Gqa::Scratch gqa_;
   GatedMlp::Scratch gated_mlp_;
+  PlainMlp::Scratch plain_mlp_;
 };
 
 }  // namespace foretoken

@@ -12,11 +12,15 @@ KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
           .format = format};
 }
 
+KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
+
+int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_config; }
+
 }  // namespace
 
 GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
-  return {.num_heads = config.num_heads,
-          .num_kv_heads = config.num_kv_heads,
+  return {.num_heads = own_or(layer.num_heads, config.num_heads),
+          .num_kv_heads = own_or(layer.num_kv_heads, config.num_kv_heads),
           .head_dim = config.head_dim,
           .inputs = config.hidden_size,
           .window = layer.window,
@@ -27,9 +31,16 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
           .o_bias = config.attention_bias};
 }
 
-GatedMlpSpec gated_mlp_of(const ModelConfig& config) {
-  return {
-      .inner = config.intermediate_size, .activation = config.activation, .bias = config.mlp_bias};
+GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
+  return {.inner = own_or(layer.intermediate_size, config.intermediate_size),
+          .activation = config.activation,
+          .bias = config.mlp_bias};
+}
+
+PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
+  return {.inner = own_or(layer.intermediate_size, config.intermediate_size),
+          .activation = config.activation,
+          .bias = config.mlp_bias};
 }
 
 LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward) {
@@ -37,6 +48,29 @@ LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_for
           .mixer = mixer,
           .feed_forward_norm = "post_attention_layernorm",
           .feed_forward = feed_forward};
+}
+
+LayerSpec post_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward) {
+  return {.mixer = mixer,
+          .mixer_post_norm = "post_attention_layernorm",
+          .feed_forward = feed_forward,
+          .feed_forward_post_norm = "post_feedforward_layernorm"};
+}
+
+LayerSpec sandwich_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward) {
+  return {.mixer_norm = "input_layernorm",
+          .mixer = mixer,
+          .mixer_post_norm = "post_attention_layernorm",
+          .feed_forward_norm = "pre_feedforward_layernorm",
+          .feed_forward = feed_forward,
+          .feed_forward_post_norm = "post_feedforward_layernorm"};
+}
+
+LayerSpec parallel_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward) {
+  return {.mixer_norm = "input_layernorm",
+          .mixer = mixer,
+          .feed_forward = feed_forward,
+          .parallel = true};
 }
 
 std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTraits& traits) {
@@ -55,6 +89,12 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
 
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding) {
   GatedMlpSpec part = whole;
+  part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
+  return part;
+}
+
+PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding) {
+  PlainMlpSpec part = whole;
   part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
   return part;
 }

@@ -5,6 +5,7 @@
 
 #include "attention/kv_cache.h"
 #include "kernels/activation.h"
+#include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/weights/sharding.h"
@@ -18,9 +19,16 @@ namespace foretoken {
 // A new mixer or feed-forward part is a spec here, a struct beside it with load, scratch and
 // enqueue (gqa.h, gated_mlp.h), its tensors in layer_tensors.cpp, and a place in the variants.
 
+// Norms of queries and keys; of root mean squares unless they say otherwise.
 enum class QkNorm : uint8_t {
   kNone,
-  kHead,  // each head of q and k by itself, before it turns; all with the same weights
+  kHead,       // each head by itself, before it turns; all with the same weights
+  kTurned,     // the same, but the weights multiply heads that have turned (Hunyuan)
+  kUnit,       // kHead without weights (Llama 4)
+  kWidth,      // all heads of a row together (OLMo 2)
+  kOwn,        // layer norms without biases, of each head with weights of its own: one tensor
+               // [heads, head_dim] (Cohere)
+  kOwnListed,  // the same, a tensor for each head: ".norms.<head>" behind the name (StableLM)
 };
 
 // Grouped-query attention (Ainslie et al. 2023) with rotary positions.
@@ -37,6 +45,15 @@ struct GqaSpec {
   bool qkv_bias = false;
   bool o_bias = false;
   bool fused = false;  // the tensor qkv_proj instead of q_proj, k_proj and v_proj
+  // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
+  // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
+  int32_t paired = 0;
+  float clip = 0;               // of q, k and v; 0: none
+  QueryScale query_scale = {};  // as of RopeKvArgs
+  // Names in the checkpoint, behind the layer's.
+  const char* base = "self_attn.";
+  const char* q_norm = "q_norm";
+  const char* k_norm = "k_norm";
 
   int32_t q_size() const { return num_heads * head_dim; }
   int32_t kv_size() const { return num_kv_heads * head_dim; }
@@ -49,13 +66,30 @@ struct GatedMlpSpec {
   Activation activation = Activation::kSilu;
   bool bias = false;
   bool fused = false;  // the tensor gate_up_proj instead of gate_proj and up_proj
+  const char* base = "mlp.";
 };
 
-using MixerSpec = std::variant<GqaSpec>;
-using FeedForwardSpec = std::variant<GatedMlpSpec>;
+// down(activation(up x)).
+struct PlainMlpSpec {
+  int32_t inner = 0;
+  Activation activation = Activation::kGeluTanh;
+  bool bias = false;
+  const char* base = "mlp.";
+  const char* up = "up_proj";
+  const char* down = "down_proj";
+};
 
-// residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part. Norms are
-// named as in the checkpoint, without ".weight"; null: there is none, and rows pass as they are.
+// What a layer lacks.
+struct Absent {};
+
+using MixerSpec = std::variant<GqaSpec, Absent>;
+using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, Absent>;
+
+// residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
+// they are parallel, both read the residual that enters the layer, through one norm or two, and
+// have none behind them. Norms are named as in the checkpoint, without ".weight"; null: there is
+// none, and rows pass as they are (where parallel: the feed-forward part reads what the mixer
+// does).
 struct LayerSpec {
   const char* mixer_norm = nullptr;
   MixerSpec mixer;
@@ -63,13 +97,21 @@ struct LayerSpec {
   const char* feed_forward_norm = nullptr;
   FeedForwardSpec feed_forward;
   const char* feed_forward_post_norm = nullptr;
+  bool parallel = false;
 };
 
 // The parts that most architectures begin with: sizes, biases and scales of the config.
 GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer);
-GatedMlpSpec gated_mlp_of(const ModelConfig& config);
-// Norms before both parts, under Llama's names.
+GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
+PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
+// Norms before both parts, under Llama's names: the most frequent layer.
 LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
+// Norms behind both parts alone (OLMo 2, EXAONE 4).
+LayerSpec post_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
+// Norms before and behind both parts, under Gemma's names.
+LayerSpec sandwich_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
+// One norm, and both parts read what leaves it (Cohere).
+LayerSpec parallel_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
 // The layer of Llama and of all that differ in numbers alone.
 LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer);
 
@@ -80,6 +122,7 @@ std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTr
 // A rank's part of a whole model's mixer or feed-forward part: heads and inner columns are divided.
 GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
+PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 
 // How a mixer keeps what later rows read: a group of one layer.
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format);

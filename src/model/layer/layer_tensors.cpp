@@ -5,15 +5,17 @@ namespace {
 
 class LayerTensorList {
  public:
-  explicit LayerTensorList(int32_t hidden_size) : hidden_(hidden_size) {}
+  LayerTensorList(int32_t hidden_size, const NormForm& norms)
+      : hidden_(hidden_size), norms_(norms) {}
 
-  void add_norm(const std::string& name, int64_t size) { all_.push_back({name + ".weight", size}); }
   void add_layer_norm(const char* name) {
-    if (name != nullptr) add_norm(name, hidden_);
+    if (name == nullptr || !norms_.weighted) return;
+    all_.push_back({std::string(name) + ".weight", hidden_});
+    if (norms_.bias) all_.push_back({std::string(name) + ".bias", hidden_});
   }
 
   void add(const GqaSpec& mixer) {
-    const std::string base = "self_attn.";
+    const std::string base = mixer.base;
     const int32_t turned = mixer.head_dim;
     if (mixer.fused) {
       add_linear(base + "qkv_proj", mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
@@ -23,13 +25,12 @@ class LayerTensorList {
       add_linear(base + "v_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias);
     }
     add_linear(base + "o_proj", hidden_, mixer.q_size(), mixer.o_bias);
-    if (mixer.qk_norm == QkNorm::kNone) return;
-    add_norm(base + "q_norm", mixer.head_dim);
-    add_norm(base + "k_norm", mixer.head_dim);
+    add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
+    add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
   }
 
   void add(const GatedMlpSpec& mlp) {
-    const std::string base = "mlp.";
+    const std::string base = mlp.base;
     if (mlp.fused) {
       add_linear(base + "gate_up_proj", 2 * int64_t{mlp.inner}, hidden_, mlp.bias);
     } else {
@@ -38,6 +39,18 @@ class LayerTensorList {
     }
     add_linear(base + "down_proj", hidden_, mlp.inner, mlp.bias);
   }
+
+  void add(const PlainMlpSpec& mlp) {
+    const std::string base = mlp.base;
+    add_linear(base + mlp.up, mlp.inner, hidden_, mlp.bias);
+    add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias);
+    if (mlp.activation != Activation::kXielu) return;
+    for (const char* name : {"alpha_p", "alpha_n", "beta", "eps"}) {
+      all_.push_back({base + "act_fn." + name, 1});
+    }
+  }
+
+  void add(const Absent&) {}
 
   std::vector<LayerTensor> take() { return std::move(all_); }
 
@@ -48,14 +61,40 @@ class LayerTensorList {
     if (bias) all_.push_back({name + ".bias", rows, 0, turned_rows});
   }
 
+  void add_head_norm(const std::string& name, const GqaSpec& mixer, int32_t heads) {
+    const int64_t dim = mixer.head_dim;
+    switch (mixer.qk_norm) {
+      case QkNorm::kNone:
+      case QkNorm::kUnit:
+        return;
+      case QkNorm::kHead:
+      case QkNorm::kTurned:
+        all_.push_back({name + ".weight", dim});
+        return;
+      case QkNorm::kWidth:
+        all_.push_back({name + ".weight", heads * dim});
+        return;
+      case QkNorm::kOwn:
+        all_.push_back({name + ".weight", heads, dim});
+        return;
+      case QkNorm::kOwnListed:
+        for (int32_t i = 0; i < heads; ++i) {
+          all_.push_back({name + ".norms." + std::to_string(i) + ".weight", dim});
+        }
+        return;
+    }
+  }
+
   const int32_t hidden_;
+  const NormForm norms_;
   std::vector<LayerTensor> all_;
 };
 
 }  // namespace
 
-std::vector<LayerTensor> layer_tensors(const LayerSpec& layer, int32_t hidden_size) {
-  LayerTensorList list(hidden_size);
+std::vector<LayerTensor> layer_tensors(const LayerSpec& layer, const NormForm& norms,
+                                       int32_t hidden_size) {
+  LayerTensorList list(hidden_size, norms);
   list.add_layer_norm(layer.mixer_norm);
   std::visit([&](const auto& mixer) { list.add(mixer); }, layer.mixer);
   list.add_layer_norm(layer.mixer_post_norm);

@@ -19,6 +19,7 @@ struct LayerTensor {
 
 // All tensors of a layer that reads and adds to hidden states of that size, in the order in which
 // it uses them.
-std::vector<LayerTensor> layer_tensors(const LayerSpec& layer, int32_t hidden_size);
+std::vector<LayerTensor> layer_tensors(const LayerSpec& layer, const NormForm& norms,
+                                       int32_t hidden_size);
 
 }  // namespace foretoken

@@ -3,8 +3,27 @@
 namespace foretoken {
 
 Status PartLoader::load_norm(const std::string& name, int32_t size, Norm* out) {
-  const TensorPart part[] = {{name + ".weight", size}};
-  FT_ASSIGN_OR_RETURN(out->weight, loader_.vector(arena_, part, 1 - norms_.offset, norms_.offset));
+  out->kind = norms_.kind;
+  if (!norms_.weighted) return make_ones(size, &out->weight);
+  FT_RETURN_IF_ERROR(load_norm_weights({{name + ".weight", size}}, &out->weight));
+  return norms_.bias ? load_vector({{name + ".bias", size}}, &out->bias) : Status();
+}
+
+Status PartLoader::make_ones(int32_t size, const float** out) {
+  const std::vector<float> ones(static_cast<size_t>(size), 1.0f);
+  FT_ASSIGN_OR_RETURN(void* memory, loader_.upload(arena_, ones.data(), ones.size() * sizeof(float),
+                                                   "the weights of norms"));
+  *out = static_cast<const float*>(memory);
+  return {};
+}
+
+Status PartLoader::load_norm_weights(const std::vector<TensorPart>& parts, const float** out) {
+  FT_ASSIGN_OR_RETURN(*out, loader_.vector(arena_, parts, 1 - norms_.offset, norms_.offset));
+  return {};
+}
+
+Status PartLoader::load_vector(const std::vector<TensorPart>& parts, const float** out) {
+  FT_ASSIGN_OR_RETURN(*out, loader_.vector(arena_, parts, 0));
   return {};
 }
 

@@ -26,8 +26,12 @@ class PartLoader {
   const Sharding& sharding() const { return sharding_; }
   WeightLoader& weights() const { return loader_; }
 
-  // The norm `name` (without ".weight") of `size` elements.
+  // The norm `name` (without ".weight" and ".bias") of `size` elements, in the decoder's form.
   Status load_norm(const std::string& name, int32_t size, Norm* out);
+  // The parts (whole names) one after the other as floats.
+  Status load_vector(const std::vector<TensorPart>& parts, const float** out);
+  // The same with the offset of the decoder's norms: weights of norms without biases.
+  Status load_norm_weights(const std::vector<TensorPart>& parts, const float** out);
   // The parts (named without ".weight" and ".bias") stacked into one matrix.
   Status load_linear(const std::vector<TensorPart>& parts, int64_t cols, bool has_bias, Linear* out,
                      WeightOrder order = WeightOrder::kPlain) {
@@ -37,6 +41,7 @@ class PartLoader {
   Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out);
 
  private:
+  Status make_ones(int32_t size, const float** out);
   Status load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols, bool has_bias,
                       Linear* out, WeightOrder order);
 

@@ -3,9 +3,21 @@
 namespace foretoken {
 namespace {
 
+bool divides(int32_t num_heads, int32_t num_kv_heads, int32_t inner, int32_t size) {
+  const bool kv_fits = num_kv_heads % size == 0 || size % num_kv_heads == 0;
+  return num_heads % size == 0 && kv_fits && inner % size == 0;
+}
+
 bool divides(const ModelConfig& config, int32_t size) {
-  const bool kv_fits = config.num_kv_heads % size == 0 || size % config.num_kv_heads == 0;
-  return config.num_heads % size == 0 && kv_fits && config.intermediate_size % size == 0;
+  const auto or_of_config = [](int32_t own, int32_t of_config) { return own > 0 ? own : of_config; };
+  for (const LayerConfig& layer : config.layers) {
+    if (!divides(or_of_config(layer.num_heads, config.num_heads),
+                 or_of_config(layer.num_kv_heads, config.num_kv_heads),
+                 or_of_config(layer.intermediate_size, config.intermediate_size), size)) {
+      return false;
+    }
+  }
+  return divides(config.num_heads, config.num_kv_heads, config.intermediate_size, size);
 }
 
 // "1, 2 or 4".
@@ -36,6 +48,14 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
   part.num_heads = config.num_heads / sharding.size;
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(config.num_kv_heads, sharding).count);
   part.intermediate_size = config.intermediate_size / sharding.size;
+  for (LayerConfig& layer : part.layers) {
+    layer.num_heads /= sharding.size;
+    if (layer.num_kv_heads > 0) {
+      layer.num_kv_heads =
+          static_cast<int32_t>(shard_of_kv_heads(layer.num_kv_heads, sharding).count);
+    }
+    layer.intermediate_size /= sharding.size;
+  }
   return part;
 }
 

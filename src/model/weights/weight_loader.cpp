@@ -160,12 +160,25 @@ Result<WeightLoader::RowRun> WeightLoader::find_run(const TensorPart& part,
   return run;
 }
 
+Status WeightLoader::add_runs(const TensorPart& part, const ColumnRange& cols,
+                              std::vector<RowRun>* runs) {
+  FT_ASSIGN_OR_RETURN(const RowRun whole, find_run(part, cols));
+  if (part.paired.turning == 0) {
+    runs->push_back(whole);
+    return {};
+  }
+  for (int64_t row = whole.first_row; row < whole.first_row + whole.num_rows; ++row) {
+    RowRun& one = runs->emplace_back(whole);
+    one.first_row = part.paired.source_of(row);
+    one.num_rows = 1;
+  }
+  return {};
+}
+
 Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
                                           const ColumnRange& cols, WeightOrder order) {
   std::vector<RowRun> runs;
-  for (const TensorPart& part : parts) {
-    FT_ASSIGN_OR_RETURN(runs.emplace_back(), find_run(part, cols));
-  }
+  for (const TensorPart& part : parts) FT_RETURN_IF_ERROR(add_runs(part, cols, &runs));
   FT_RETURN_IF_ERROR(check_cut(runs));
   return load_rows(runs, cols.count, order);
 }
@@ -406,8 +419,16 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
   piece.offset = offset;
   int64_t count = 0;
   for (const TensorPart& part : parts) {
-    FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, {&part.rows, 1}));
-    piece.runs.push_back({tensor, part.first_row, part.wanted()});
+    std::vector<int64_t> shape = {part.rows};
+    if (part.row_size > 0) shape = {part.rows / part.row_size, part.row_size};
+    FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+    if (part.paired.turning == 0) {
+      piece.runs.push_back({tensor, part.first_row, part.wanted()});
+    } else {
+      for (int64_t i = part.first_row; i < part.first_row + part.wanted(); ++i) {
+        piece.runs.push_back({tensor, part.paired.source_of(i), 1});
+      }
+    }
     count += part.wanted();
   }
   const char* what = "norm weights and biases";

@@ -42,12 +42,28 @@ class PackedWeight {
   void* handle_ = nullptr;
 };
 
+// Heads whose pairs of rows that turn together lie side by side in the file, while they are wanted
+// half of the turning rows apart. Behind the turning rows follow those that stay.
+struct PairedHeads {
+  int32_t rows = 0;     // of a head
+  int32_t turning = 0;  // leading ones, even; 0: the rows are as they are wanted
+
+  // Which row of the file is wanted at `row`.
+  int64_t source_of(int64_t row) const {
+    if (turning == 0 || row % rows >= turning) return row;
+    const int64_t at = row % rows, half = turning / 2;
+    return row - at + (at < half ? 2 * at : 2 * (at - half) + 1);
+  }
+};
+
 // A tensor of the checkpoint by name, the rows it must have, and those of them that are wanted.
 struct TensorPart {
   std::string name;
   int64_t rows;
   int64_t first_row = 0;
   int64_t num_rows = -1;  // -1: all that follow
+  PairedHeads paired = {};
+  int64_t row_size = 0;  // of a vector that the file has as rows of so many elements; 0: it has not
 
   int64_t wanted() const { return num_rows < 0 ? rows - first_row : num_rows; }
 };
@@ -166,6 +182,7 @@ class WeightLoader {
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
+  Status add_runs(const TensorPart& part, const ColumnRange& cols, std::vector<RowRun>* runs);
   Result<const QuantForm*> random_form(const std::string& name, const ColumnRange& cols) const;
   static int64_t num_rows(std::span<const RowRun> runs);
   static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);

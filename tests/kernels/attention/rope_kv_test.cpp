@@ -117,6 +117,69 @@ TEST_P(RopeKvTest, RotatesAndStores) {
   }
 }
 
+// Against plain calls: clipped inputs, weights that multiply turned heads, scaled queries.
+TEST_P(RopeKvTest, ClipsNormsAfterwardsAndScalesQueries) {
+  const Case c = GetParam();
+  const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
+  const auto qkv = random_floats(kRows * width, 14, 2.0f);
+  const std::vector<int32_t> positions = {0, 7, 1000, 40000}, slots = {5, 0, 15, 8};
+  const float* inv_freq = to_device(random_floats(kMaxHeadDim / 2, 15));
+  const auto weight = random_floats(c.head_dim, 16);
+  const float* ones = to_device(std::vector<float>(c.head_dim, 1.0f));
+  const size_t count = size_t(kBlocks) * kBlockSize * c.num_kv_heads * c.head_dim;
+  const auto run = [&](const std::vector<float>& x, const float* norm, const auto& change) {
+    auto* k = reinterpret_cast<float*>(marked(count * sizeof(float)));
+    auto* v = reinterpret_cast<float*>(marked(count * sizeof(float)));
+    const KvLayer kv{k, v, c.num_kv_heads, kBlockSize, c.head_dim, DType::kF32};
+    float* q = allocate<float>(size_t(kRows) * c.num_heads * c.head_dim);
+    RopeKvArgs args{counts(kRows),
+                    to_device(x),
+                    q,
+                    to_device(positions),
+                    to_device(slots),
+                    inv_freq,
+                    kv,
+                    kRows,
+                    c.num_heads,
+                    std::max(0, c.rotary_dim),
+                    c.scaling,
+                    norm,
+                    norm,
+                    kEps,
+                    c.shift};
+    change(args);
+    rope_kv(queue(), args);
+    return std::array{read(q, size_t(kRows) * c.num_heads * c.head_dim), read(k, count),
+                      read(v, count)};
+  };
+  std::vector<float> kept = qkv;
+  for (float& value : kept) value = std::clamp(value, -0.5f, 0.5f);
+  auto want = run(kept, ones, [](RopeKvArgs&) {});
+  const auto scale_of = [&](int row) {
+    const double position = std::max(0, positions[row] + c.shift);
+    return 1 + 0.3 * std::log1p(std::floor((position + 1) / 16));
+  };
+  const auto got = run(qkv, to_device(weight), [](RopeKvArgs& args) {
+    args.clip = 0.5f;
+    args.norm_after = 1;
+    args.query_scale = {0.3f, 16, 1};
+  });
+  for (size_t i = 0; i < got[0].size(); ++i) {
+    const int row = static_cast<int>(i) / (c.num_heads * c.head_dim);
+    const double value = double(want[0][i]) * weight[i % c.head_dim] * scale_of(row);
+    ASSERT_NEAR(got[0][i], value, 1e-5) << i;
+  }
+  const std::vector<uint8_t> mark(sizeof(float), 0x5a);
+  float marked_value;
+  std::memcpy(&marked_value, mark.data(), sizeof(float));
+  for (size_t i = 0; i < count; ++i) {
+    const bool written = std::memcmp(&want[1][i], &marked_value, sizeof(float)) != 0;
+    const double value = written ? double(want[1][i]) * weight[i % c.head_dim] : got[1][i];
+    ASSERT_NEAR(got[1][i], value, 1e-5) << i;
+  }
+  ASSERT_EQ(std::memcmp(got[2].data(), want[2].data(), count * sizeof(float)), 0);
+}
+
 TEST_P(RopeKvTest, RowsAreBitEqualAloneAndInABatch) {
   const Case c = GetParam();
   const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;

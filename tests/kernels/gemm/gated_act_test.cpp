@@ -15,6 +15,8 @@ double activated(Activation activation, double x) {
       return x * std::erfc(-x * std::sqrt(0.5)) / 2;
     case Activation::kGeluTanh:
       return x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))) / 2;
+    default:
+      return 0;
   }
   return 0;
 }

@@ -103,6 +103,61 @@ TEST_P(RmsNormTest, WithoutWeightOnlyAdds) {
   EXPECT_EQ(read(out, sums.size() * dtype_size(dtype)), typed_data(sums, dtype).bytes);
 }
 
+std::vector<double> layer_norm(const float* x, const std::vector<float>& weight,
+                               const std::vector<float>& bias) {
+  const auto size = static_cast<double>(weight.size());
+  double mean = 0, squares = 0;
+  for (size_t i = 0; i < weight.size(); ++i) mean += x[i] / size;
+  for (size_t i = 0; i < weight.size(); ++i) squares += (x[i] - mean) * (x[i] - mean);
+  std::vector<double> out;
+  for (size_t i = 0; i < weight.size(); ++i) {
+    out.push_back((x[i] - mean) / std::sqrt(squares / size + kEps) * weight[i] + bias[i]);
+  }
+  return out;
+}
+
+// Layer norms, of token rows and of gathered ones, with and without biases.
+TEST_P(RmsNormTest, CentresWhereThatIsWanted) {
+  const auto [hidden, dtype] = GetParam();
+  const auto x = random_floats(3 * hidden, 11);
+  const auto delta = random_floats(3 * hidden, 12);
+  const auto weight = random_floats(hidden, 13);
+  const size_t out_bytes = 2 * hidden * dtype_size(dtype);
+  for (const bool gathered : {false, true}) {
+    const auto bias = gathered ? std::vector<float>(hidden, 0.0f) : random_floats(hidden, 14);
+    const std::vector<int32_t> index = {2, 1};
+    float* residual = to_device(x);
+    uint8_t* out = marked(out_bytes);
+    RmsNormArgs args{counts(2, 2),
+                     residual,
+                     to_device(delta),
+                     to_device(weight),
+                     out,
+                     gathered ? to_device(index) : nullptr,
+                     0,
+                     2,
+                     hidden,
+                     kEps,
+                     dtype};
+    args.bias = gathered ? nullptr : to_device(bias);
+    args.centred = 1;
+    args.delta_scale = 0.25f;
+    rms_norm(queue(), args);
+    const auto y = to_floats(read(out, out_bytes), dtype);
+    std::vector<float> sums = x;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += 0.25f * delta[i];
+    for (int r = 0; r < 2; ++r) {
+      const auto want = layer_norm(&sums[(gathered ? index[r] : r) * hidden], weight, bias);
+      for (int i = 0; i < hidden; ++i) {
+        ASSERT_NEAR(y[r * hidden + i], want[i], std::abs(want[i]) * storage_error(dtype) + 3e-6);
+      }
+    }
+    if (gathered) sums = x;
+    const auto kept = read(residual, 2 * hidden);
+    for (int i = 0; i < 2 * hidden; ++i) ASSERT_NEAR(kept[i], sums[i], 1e-6) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, RmsNormTest,
                          testing::Values(std::pair{5, DType::kF32}, std::pair{192, DType::kF32},
                                          std::pair{1000, DType::kBF16}, std::pair{768, DType::kF32},

@@ -63,6 +63,21 @@ TEST_P(SoftcapTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
+TEST_P(SoftcapTest, ScalesBeforeItCaps) {
+  const int size = GetParam();
+  const auto x = random_floats(size, 3, 20.0f);
+  for (const float cap : {0.0f, kCap}) {
+    float* memory = to_device(x);
+    softcap(queue(), {counts(1), memory, RowKind::kToken, 0, 1, size, cap, 0.3f});
+    const auto y = read(memory, x.size());
+    for (int i = 0; i < size; ++i) {
+      const double scaled = double(x[i]) * 0.3f;
+      const double want = cap > 0 ? cap * std::tanh(scaled / cap) : scaled;
+      ASSERT_NEAR(y[i], want, std::abs(want) * 1e-6) << x[i];
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, SoftcapTest, testing::Values(5, 64, 1003, 9001));
 
 }  // namespace

@@ -15,7 +15,7 @@ class DecoderLayerTest : public test::PartTest {
     config_.head_dim = 4;
     spec_ = llama_layer(config_, {});
     spec_.mixer_post_norm = "behind_attention";
-    for (const LayerTensor& tensor : layer_tensors(spec_, config_.hidden_size)) {
+    for (const LayerTensor& tensor : layer_tensors(spec_, {}, config_.hidden_size)) {
       std::vector<int64_t> shape = {tensor.rows};
       if (tensor.cols > 0) shape.push_back(tensor.cols);
       add("layers.7." + tensor.name, shape);

@@ -17,7 +17,7 @@ class GatedMlpTest : public test::PartTest {
 
   GatedMlp load(const GatedMlpSpec& spec, const Sharding& sharding = {}) {
     return load_part<GatedMlp>(
-        [&](PartLoader& loader, GatedMlp* out) { return out->load(loader, "mlp.", spec); }, {},
+        [&](PartLoader& loader, GatedMlp* out) { return out->load(loader, "", spec); }, {},
         sharding);
   }
   void run(const GatedMlp& mlp, const float* x, Sum to) {

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "model/layer/layer_tensors.h"
 #include "model/layer/part_rig.h"
 
 namespace foretoken {
@@ -15,10 +16,10 @@ class GqaTest : public test::PartTest {
   void SetUp() override {
     PartTest::SetUp();
     if (test_device() == nullptr) return;
-    add("q_proj.weight", {16, 8});
-    add("k_proj.weight", {8, 8});
-    add("v_proj.weight", {8, 8});
-    add("o_proj.weight", {8, 16});
+    add("self_attn.q_proj.weight", {16, 8});
+    add("self_attn.k_proj.weight", {8, 8});
+    add("self_attn.v_proj.weight", {8, 8});
+    add("self_attn.o_proj.weight", {8, 16});
   }
 
   Gqa load(const GqaSpec& spec, const Sharding& sharding = {}) {
@@ -43,12 +44,58 @@ class GqaTest : public test::PartTest {
     gqa.output(rows, scratch, to);
     read(to.rows, 1);
   }
+  // The heads of q or k of a row, normed.
+  std::vector<double> normed(const GqaSpec& spec, const char* name, const std::vector<double>& x) {
+    std::vector<double> y = tensors_[std::string("self_attn.") + name + "_proj.weight"].times(x);
+    const size_t size = spec.qk_norm == QkNorm::kWidth ? y.size() : 4;
+    const bool centred = spec.qk_norm == QkNorm::kOwn || spec.qk_norm == QkNorm::kOwnListed;
+    const std::string norm = std::string("self_attn.") + name + "_norm";
+    for (size_t at = 0; at < y.size(); at += size) {
+      double mean = 0, square = 0;
+      for (size_t i = at; i < at + size; ++i) mean += centred ? y[i] / double(size) : 0;
+      for (size_t i = at; i < at + size; ++i) square += (y[i] - mean) * (y[i] - mean);
+      for (size_t i = at; i < at + size; ++i) {
+        y[i] = (y[i] - mean) / std::sqrt(square / double(size) + 1e-5);
+        if (spec.qk_norm == QkNorm::kUnit) continue;
+        if (spec.qk_norm == QkNorm::kOwnListed) {
+          y[i] *= tensors_[norm + ".norms." + std::to_string(at / 4) + ".weight"].values[i - at];
+        } else {
+          y[i] *= tensors_[norm + ".weight"].values[spec.qk_norm == QkNorm::kTurned ? i - at : i];
+        }
+      }
+    }
+    return y;
+  }
+  // Of the row at position 1, which sees both.
+  std::vector<double> second_row(const GqaSpec& spec) {
+    std::vector<float> x(16);
+    foretoken::fill_random("x", 16, 0.8f, DType::kF32, x.data());
+    const std::vector<double> first(x.begin(), x.begin() + 8), second(x.begin() + 8, x.end());
+    const auto q = normed(spec, "q", second);
+    const std::vector<double> k[2] = {normed(spec, "k", first), normed(spec, "k", second)};
+    const std::vector<double> v[2] = {tensors_["self_attn.v_proj.weight"].times(first),
+                                      tensors_["self_attn.v_proj.weight"].times(second)};
+    std::vector<double> attended;
+    for (size_t head = 0; head < 4; ++head) {
+      double weight[2];
+      for (const size_t position : {0u, 1u}) {
+        double score = 0;
+        for (size_t i = 0; i < 4; ++i) score += q[head * 4 + i] * k[position][head / 2 * 4 + i];
+        weight[position] = std::exp(spec.scale * score);
+      }
+      for (size_t i = 0; i < 4; ++i) {
+        const size_t at = head / 2 * 4 + i;
+        attended.push_back((weight[0] * v[0][at] + weight[1] * v[1][at]) / (weight[0] + weight[1]));
+      }
+    }
+    return tensors_["self_attn.o_proj.weight"].times(attended);
+  }
   // Of the first row, which sees itself alone.
   std::vector<double> expected(const std::vector<double>& x) {
-    const auto v = tensors_["v_proj.weight"].times(x);
+    const auto v = tensors_["self_attn.v_proj.weight"].times(x);
     std::vector<double> attended;
     for (size_t i = 0; i < 16; ++i) attended.push_back(v[i / 8 * 4 + i % 4]);
-    return tensors_["o_proj.weight"].times(attended);
+    return tensors_["self_attn.o_proj.weight"].times(attended);
   }
 };
 
@@ -77,13 +124,71 @@ TEST_F(GqaTest, HeadsOfRanksAddUp) {
   expect_near(y, {want.begin(), want.end()});
 }
 
+// Rows of a head whose turning pairs lie side by side give what rows in halves give.
+TEST_F(GqaTest, PairedRowsAreTheSame) {
+  GqaSpec spec = kSpec;
+  spec.qkv_bias = true;
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    const std::string base = std::string("self_attn.") + name;
+    add(base + ".bias", {tensors_[base + ".weight"].shape[0]});
+  }
+  std::vector<double> x;
+  const float* rows = random_rows(2, 8, &x);
+  float* want = allocate<float>(16);
+  run(load(spec), rows, {want});
+  // Elements 0 1 2 3 of a head in halves are 0 2 1 3 in pairs.
+  for (const char* name : {"q_proj", "k_proj"}) {
+    for (const char* ending : {".weight", ".bias"}) {
+      test::RigTensor& tensor = tensors_[std::string("self_attn.") + name + ending];
+      const size_t cols = tensor.shape.size() > 1 ? 8 : 1;
+      for (size_t at = 0; at < tensor.values.size(); at += 4 * cols) {
+        for (size_t c = 0; c < cols; ++c) {
+          std::swap(tensor.values[at + cols + c], tensor.values[at + 2 * cols + c]);
+        }
+      }
+    }
+  }
+  spec.paired = 4;
+  float* y = allocate<float>(16);
+  run(load(spec), rows, {y});
+  EXPECT_EQ(read(y, 16), read(want, 16));
+}
+
+// The rows of a norm over all heads of a row, and of those with weights of their own.
+TEST_F(GqaTest, NormsOfQueriesAndKeys) {
+  std::vector<double> x;
+  const float* rows = random_rows(2, 8, &x);
+  for (const QkNorm norm :
+       {QkNorm::kWidth, QkNorm::kOwn, QkNorm::kOwnListed, QkNorm::kUnit, QkNorm::kTurned}) {
+    GqaSpec spec = kSpec;
+    spec.qk_norm = norm;
+    for (const LayerTensor& tensor :
+         layer_tensors({.mixer = spec, .feed_forward = Absent()}, {}, 8)) {
+      if (tensor.name.find("norm") == std::string::npos) continue;
+      std::vector<int64_t> shape = {tensor.rows};
+      if (tensor.cols > 0) shape.push_back(tensor.cols);
+      add(tensor.name, shape);
+    }
+    float* y = allocate<float>(16);
+    run(load(spec), rows, {y});
+    EXPECT_EQ(unused_, "");
+    expect_near(y, expected(x));  // a row that sees itself alone reads its value as it is
+    const std::vector<double> second = second_row(spec);
+    expect_near(y + 8, second);
+    for (auto it = tensors_.begin(); it != tensors_.end();) {
+      it = it->first.find("norm") == std::string::npos ? std::next(it) : tensors_.erase(it);
+    }
+  }
+}
+
 TEST_F(GqaTest, FusedTensorsAreTheSame) {
   std::vector<float> stacked;
-  for (const char* name : {"q_proj.weight", "k_proj.weight", "v_proj.weight"}) {
+  for (const char* name :
+       {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"}) {
     const auto& values = tensors_[name].values;
     stacked.insert(stacked.end(), values.begin(), values.end());
   }
-  add("qkv_proj.weight", {32, 8}).values = stacked;
+  add("self_attn.qkv_proj.weight", {32, 8}).values = stacked;
   GqaSpec spec = kSpec;
   spec.fused = true;
   std::vector<double> x;

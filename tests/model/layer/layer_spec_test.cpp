@@ -52,7 +52,7 @@ TEST(LayerSpec, RanksHavePartsAndAtLeastOneHeadOfKeys) {
   const GqaSpec part = part_of(gqa_of(config, config.layers[0]), {3, 4});
   EXPECT_EQ(part.num_heads, 1);
   EXPECT_EQ(part.num_kv_heads, 1);
-  EXPECT_EQ(part_of(gated_mlp_of(config), {1, 4}).inner, 12);
+  EXPECT_EQ(part_of(gated_mlp_of(config, config.layers[0]), {1, 4}).inner, 12);
 }
 
 TEST(LayerSpec, TheMixerKnowsItsKv) {

@@ -21,7 +21,9 @@ TEST_P(LayerTensors, AreThoseOfTheCheckpoint) {
   const auto layers = compose_layers(config, find_architecture(config.architecture)->decoder);
   std::set<std::string> names;
   for (size_t i = 0; i < layers.size(); ++i) {
-    for (const LayerTensor& tensor : layer_tensors(layers[i], config.hidden_size)) {
+    for (const LayerTensor& tensor :
+         layer_tensors(layers[i], find_architecture(config.architecture)->decoder.norms,
+                       config.hidden_size)) {
       const std::string name = "model.layers." + std::to_string(i) + "." + tensor.name;
       EXPECT_TRUE(names.insert(name).second) << name;
       std::vector<int64_t> shape = {tensor.rows};

@@ -16,6 +16,7 @@ namespace {
 struct Rotation {
   float cos[kMaxHeadDim / 2];
   float sin[kMaxHeadDim / 2];
+  float query_scale;
 };
 
 FT_INLINE int rotated_pairs(const RopeKvArgs& a) {
@@ -34,13 +35,33 @@ FT_INLINE void rotate(const float* x, const Rotation& r, int half, int head_dim,
 }
 
 // The head x, or its norm in `buffer`.
-FT_INLINE const float* normed_head(const float* x, const float* weight, float eps, int dim,
+FT_INLINE const float* normed_head(const RopeKvArgs& a, const float* x, const float* weight,
                                    float* buffer) {
+  const int dim = a.kv.head_dim;
+  if (a.clip > 0) {
+    for (int i = 0; i < dim; ++i) buffer[i] = std::clamp(x[i], -a.clip, a.clip);
+    x = buffer;
+  }
   if (weight == nullptr) return x;
   const float mean = sum_of_squares(x, dim) / static_cast<float>(dim);
-  const float factor = 1.0f / std::sqrt(mean + eps);
-  for (int i = 0; i < dim; ++i) buffer[i] = x[i] * factor * weight[i];
+  const float factor = 1.0f / std::sqrt(mean + a.norm_eps);
+  if (a.norm_after != 0) {
+    for (int i = 0; i < dim; ++i) buffer[i] = x[i] * factor;
+  } else {
+    for (int i = 0; i < dim; ++i) buffer[i] = x[i] * factor * weight[i];
+  }
   return buffer;
+}
+
+// What is rare, behind or beside the rotation: all of it in `turned`.
+FT_INLINE void turn_scaled(const RopeKvArgs& a, const float* x, const Rotation& r,
+                           const float* weight, float scale, float* turned) {
+  const int dim = a.kv.head_dim;
+  rotate(x, r, rotated_pairs(a), dim, turned);
+  if (a.norm_after != 0 && weight != nullptr) {
+    for (int i = 0; i < dim; ++i) turned[i] *= weight[i];
+  }
+  for (int i = 0; i < dim; ++i) turned[i] *= scale;
 }
 
 // Turns the head x into an entry of the cache: of type Entry, int8_t codes with their scale.
@@ -57,14 +78,19 @@ FT_INLINE void store_entry(const float* x, const Rotation& r, int half, int dim,
 
 template <class T, class Entry>
 FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
-  float buffer[kMaxHeadDim];
+  float buffer[kMaxHeadDim], turned[kMaxHeadDim];
   const int dim = a.kv.head_dim;
   const int half = rotated_pairs(a);
   const float* x = a.qkv + row * (a.num_heads + 2 * a.kv.num_kv_heads) * dim;
   T* q = static_cast<T*>(a.q_out) + row * a.num_heads * dim;
   for (int h = 0; h < a.num_heads; ++h, x += dim) {
-    const float* head = normed_head(x, a.q_norm, a.norm_eps, dim, buffer);
-    rotate(head, rotation, half, dim, q + h * dim);
+    const float* head = normed_head(a, x, a.q_norm, buffer);
+    if (a.norm_after == 0 && rotation.query_scale == 1) {
+      rotate(head, rotation, half, dim, q + h * dim);
+    } else {
+      turn_scaled(a, head, rotation, a.q_norm, rotation.query_scale, turned);
+      rotate(turned, rotation, 0, dim, q + h * dim);
+    }
   }
   const int64_t block = a.kv_slot[row] / a.kv.block_size;
   const int64_t offset = a.kv_slot[row] % a.kv.block_size;
@@ -73,11 +99,16 @@ FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t r
     return static_cast<std::byte*>(cache) + index * kv_entry_bytes(a.kv);
   };
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
-    const float* head = normed_head(x, a.k_norm, a.norm_eps, dim, buffer);
-    store_entry<Entry>(head, rotation, half, dim, entry(a.kv.k, h));
+    const float* head = normed_head(a, x, a.k_norm, buffer);
+    if (a.norm_after == 0) {
+      store_entry<Entry>(head, rotation, half, dim, entry(a.kv.k, h));
+    } else {
+      turn_scaled(a, head, rotation, a.k_norm, 1, turned);
+      store_entry<Entry>(turned, rotation, 0, dim, entry(a.kv.k, h));
+    }
   }
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
-    store_entry<Entry>(x, rotation, 0, dim, entry(a.kv.v, h));
+    store_entry<Entry>(normed_head(a, x, nullptr, buffer), rotation, 0, dim, entry(a.kv.v, h));
   }
 }
 
@@ -92,6 +123,11 @@ FT_HOT void rope_row_f32_int8(const RopeKvArgs& a, const Rotation& rotation, int
 }
 FT_HOT void rope_row_bf16_int8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
   rope_row<uint16_t, int8_t>(a, rotation, row);
+}
+
+float scale_at(const QueryScale& scale, float position) {
+  if (scale.beta == 0) return 1;
+  return 1 + scale.beta * std::log1p(std::floor((position + scale.offset) / scale.period));
 }
 
 auto row_function(const KvLayer& kv) {
@@ -110,6 +146,7 @@ void rope_kv(const void* args, CpuPool& pool) {
   for_each_row(pool, rows, cost, [&](int64_t row) {
     Rotation rotation;
     const auto position = static_cast<float>(std::max(0, a.positions[row] + a.position_shift));
+    rotation.query_scale = scale_at(a.query_scale, position);
     for (int i = 0; i < rotated_pairs(a); ++i) {
       const float angle = position * a.inv_freq[i];
       rotation.cos[i] = std::cos(angle) * a.scaling;

@@ -33,10 +33,26 @@ __device__ const float* norm_weight(const RopeKvArgs& args, int head) {
   return head < args.num_heads + args.kv.num_kv_heads ? args.k_norm : nullptr;
 }
 
+__device__ float clipped(const RopeKvArgs& args, float x) {
+  return args.clip > 0 ? fminf(fmaxf(x, -args.clip), args.clip) : x;
+}
+
+// What queries of a position are multiplied by.
+__device__ float query_scale(const RopeKvArgs& args, float position) {
+  const QueryScale& scale = args.query_scale;
+  if (scale.beta == 0) return 1.0f;
+  return 1.0f + scale.beta * log1pf(floorf((position + scale.offset) / scale.period));
+}
+
 // 1 / sqrt(mean(x^2) + eps), for each lane of the warp.
-__device__ float norm_factor(const float* x, int dim, float eps) {
+__device__ float norm_factor(const RopeKvArgs& args, const float* x) {
+  const int dim = args.kv.head_dim;
+  const float eps = args.norm_eps;
   float squares = 0;
-  for (int i = threadIdx.x % 32; i < dim; i += 32) squares = fmaf(x[i], x[i], squares);
+  for (int i = threadIdx.x % 32; i < dim; i += 32) {
+    const float value = clipped(args, x[i]);
+    squares = fmaf(value, value, squares);
+  }
   for (int offset = 16; offset > 0; offset /= 2) {
     squares += __shfl_xor_sync(0xffffffffu, squares, offset);
   }
@@ -55,6 +71,7 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
   if (row >= args.counts->num_rows) return;
   const int half = args.inv_freq == nullptr ? 0 : args.rotary_dim / 2;
   const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  const float q_scale = query_scale(args, position);
   const int slot = args.kv_slot[row];
   for (int i = threadIdx.x; i < half; i += kThreads) {
     float sine, cosine;
@@ -70,7 +87,7 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
   const float* x = args.qkv + (int64_t{row} * num_heads + first) * dim;
   const int warp = threadIdx.x / 32;
   if (warp < count && norm_weight(args, first + warp) != nullptr) {
-    factors[warp] = norm_factor(x + warp * dim, dim, args.norm_eps);
+    factors[warp] = norm_factor(args, x + warp * dim);
   }
   __syncthreads();
   for (int e = threadIdx.x; e < count * dim; e += kThreads) {
@@ -78,8 +95,10 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
     const int i = e % dim;
     const float* weight = norm_weight(args, first + head);
     const auto value_at = [&](int at) {
-      const float value = x[head * dim + at];
-      return weight == nullptr ? value : value * factors[head] * weight[at];
+      const float value = clipped(args, x[head * dim + at]);
+      if (weight == nullptr) return value;
+      const float normed = value * factors[head];
+      return args.norm_after != 0 ? normed : normed * weight[at];
     };
     float value = value_at(i);
     if (first + head < num_rotated && i < half) {
@@ -87,6 +106,8 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
     } else if (first + head < num_rotated && i < 2 * half) {
       value = value * cosines[i - half] + value_at(i - half) * sines[i - half];
     }
+    if (args.norm_after != 0 && weight != nullptr) value *= weight[i];
+    if (first + head < args.num_heads) value *= q_scale;
     destination<T>(args, row, slot, first + head)[i] = from_float<T>(value);
   }
 }
@@ -153,6 +174,7 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
   const int row = blockIdx.x;
   const bool live = row < args.counts->num_rows;
   const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  const float q_scale = query_scale(args, position);
   const int slot = args.kv_slot[row];
   const float* x = args.qkv + int64_t{row} * num_groups * 8;
   for (int begin = 0; begin < num_groups; begin += kGroups * blockDim.x) {
@@ -182,6 +204,9 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
       if (Norms) norm_head(groups[j], norm_weight(args, head), i, lanes, args.norm_eps);
       if (g >= num_groups) continue;
       if (half > 0 && head < num_turning) turn(groups[j], turns + i);
+      if (q_scale != 1.0f && head < args.num_heads) {
+        groups[j] = {times(groups[j].low, q_scale), times(groups[j].high, q_scale)};
+      }
       T* to = destination<T>(args, row, slot, head) + i;
       store4(to, groups[j].low);
       store4(to + dim / 2, groups[j].high);
@@ -193,7 +218,7 @@ bool takes_groups(const RopeKvArgs& args) {
   const int dim = args.kv.head_dim;
   const bool all_or_none =
       args.inv_freq == nullptr || args.rotary_dim == dim || args.rotary_dim == 0;
-  if (dim % 8 != 0 || !all_or_none) return false;
+  if (dim % 8 != 0 || !all_or_none || args.clip > 0 || args.norm_after != 0) return false;
   const bool norms = args.q_norm != nullptr || args.k_norm != nullptr;
   const int lanes = dim / 8;
   return !norms || (lanes <= 32 && (lanes & (lanes - 1)) == 0);

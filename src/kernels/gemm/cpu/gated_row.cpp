@@ -54,7 +54,7 @@ FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
       return write_row<Activation::kSilu>(row, out);
     case Activation::kGelu:
       return write_row<Activation::kGelu>(row, out);
-    case Activation::kGeluTanh:
+    default:
       return write_row<Activation::kGeluTanh>(row, out);
   }
 }

@@ -45,7 +45,7 @@ void launch_gated_act(const void* packed, cudaStream_t stream) {
       return launch<Activation::kSilu>(args, stream);
     case Activation::kGelu:
       return launch<Activation::kGelu>(args, stream);
-    case Activation::kGeluTanh:
+    default:
       return launch<Activation::kGeluTanh>(args, stream);
   }
 }

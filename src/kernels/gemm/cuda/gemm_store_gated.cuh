@@ -161,7 +161,7 @@ struct StoreGated {
         return use.template operator()<Activation::kSilu>();
       case Activation::kGelu:
         return use.template operator()<Activation::kGelu>();
-      case Activation::kGeluTanh:
+      default:
         return use.template operator()<Activation::kGeluTanh>();
     }
   }

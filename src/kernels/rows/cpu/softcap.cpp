@@ -10,7 +10,12 @@
 namespace foretoken::cpu {
 namespace {
 
-FT_HOT void cap_values(float* x, float cap, int64_t n) { soft_cap_all(x, cap, n); }
+FT_HOT void scale_and_cap(const SoftcapArgs& a, float* x, int64_t n) {
+  if (a.scale != 1) {
+    for (int64_t i = 0; i < n; ++i) x[i] *= a.scale;
+  }
+  if (a.cap > 0) soft_cap_all(x, a.cap, n);
+}
 
 }  // namespace
 
@@ -22,7 +27,7 @@ void softcap(const void* args, CpuPool& pool) {
   const int64_t count = int64_t{rows} * a.size;
   pool.parallel_for((count + kPiece - 1) / kPiece, [&](int64_t index, int) {
     const int64_t begin = index * kPiece;
-    cap_values(a.x + begin, a.cap, std::min(kPiece, count - begin));
+    scale_and_cap(a, a.x + begin, std::min(kPiece, count - begin));
   });
 }
 

@@ -15,14 +15,15 @@ __global__ void softcap_kernel(SoftcapArgs args) {
   let_next_start();
   const int row = blockIdx.x;
   if (row >= live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows)) return;
-  const float inverse = __fdiv_rn(1.0f, args.cap);
+  const float inverse = args.cap > 0 ? __fdiv_rn(1.0f, args.cap) : 0.0f;
   float* x = args.x + int64_t{row} * args.size;
   const int begin = blockIdx.y * kThreads * kPerThread + threadIdx.x;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
     if (i >= args.size) break;
-    x[i] = activation_math::soft_capped(x[i], args.cap, inverse);
+    const float scaled = __fmul_rn(x[i], args.scale);
+    x[i] = args.cap > 0 ? activation_math::soft_capped(scaled, args.cap, inverse) : scaled;
   }
 }
 
