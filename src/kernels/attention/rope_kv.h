@@ -43,7 +43,7 @@ struct RopeKvArgs {
   const float* k_norm = nullptr;  // [head_dim] or null
   float norm_eps = 0;
   int32_t position_shift =
-      0;  // the angle is of position + shift, at least 0; the KV slot is not moved
+      0;           // the angle is of position + shift, at least 0; the KV slot is not moved
   float clip = 0;  // 0: none
   int32_t norm_after = 0;
   QueryScale query_scale = {};

@@ -6,8 +6,8 @@
 
 namespace foretoken {
 
-// Residual add and root mean square norm (Zhang and Sennrich 2019), or with `centred` the layer norm
-// of Ba et al. 2016:
+// Residual add and root mean square norm (Zhang and Sennrich 2019), or with `centred` the layer
+// norm of Ba et al. 2016:
 //   x = residual[r] + delta_scale * delta[r]                  (delta: when given)
 //   out[i] = x / sqrt(mean(x^2) + eps) * weight               (weight null: out[i] = x)
 //   out[i] = (x - m) / sqrt(mean((x - m)^2) + eps) * weight + bias, m = mean(x), where centred
@@ -27,7 +27,7 @@ struct RmsNormArgs {
   int32_t max_rows;
   int32_t hidden;
   float eps;
-  DType out_dtype;  // kF32 or kBF16
+  DType out_dtype;              // kF32 or kBF16
   const float* bias = nullptr;  // [hidden] or null; only where centred
   int32_t centred = 0;
   float delta_scale = 1;

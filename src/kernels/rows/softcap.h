@@ -6,9 +6,9 @@
 
 namespace foretoken {
 
-// x[r] = cap * tanh(scale * x[r] / cap), or scale * x[r] without a cap, in place, for the live rows: counts->num_rows, or
-// clamp(counts->num_logits_rows - row_offset, 0, max_rows). Row 0 of x is row `row_offset` of its
-// kind.
+// x[r] = cap * tanh(scale * x[r] / cap), or scale * x[r] without a cap, in place, for the live
+// rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows). Row 0 of x
+// is row `row_offset` of its kind.
 struct SoftcapArgs {
   static constexpr Op kOp = Op::kSoftcap;
   const StepCounts* counts;

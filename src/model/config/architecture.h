@@ -22,9 +22,9 @@ enum class NormKind : uint8_t {
 // What the norms of a decoder are, and how they are stored.
 struct NormForm {
   NormKind kind = NormKind::kRms;
-  float offset = 0;       // a stored weight w stands for w + offset
-  bool bias = false;      // a vector ".bias" beside ".weight"
-  bool weighted = true;   // false: nothing is stored, the weights are 1 (OLMo 1)
+  float offset = 0;      // a stored weight w stands for w + offset
+  bool bias = false;     // a vector ".bias" beside ".weight"
+  bool weighted = true;  // false: nothing is stored, the weights are 1 (OLMo 1)
 };
 
 // The layer of Llama (model/layer/layer_spec.h).

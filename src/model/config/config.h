@@ -25,14 +25,14 @@ struct ModelConfig {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t max_position_embeddings = 0;
-  int32_t max_context = 0;  // longest sequence, with what a rope scaling adds
+  int32_t max_context = 0;      // longest sequence, with what a rope scaling adds
   float rms_norm_eps = 0;       // of all norms
   float attention_scale = 0;    // of scores; 1 / sqrt(head_dim) unless the model says otherwise
   float attention_softcap = 0;  // of scores; 0: none
   float logits_softcap = 0;     // 0: none
   float logits_scale = 1;       // before the soft cap
   float embedding_scale = 1;
-  float residual_scale = 1;     // of what a part adds to the residual
+  float residual_scale = 1;  // of what a part adds to the residual
   Activation activation = Activation::kSilu;
   bool tie_word_embeddings = false;
   bool attention_bias = false;

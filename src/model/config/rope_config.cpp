@@ -16,9 +16,12 @@ struct RopeName {
 
 // "su" is the name that early Phi-3 models have for longrope.
 constexpr RopeName kRopeNames[] = {
-    {"default", RopeType::kDefault}, {"linear", RopeType::kLinear},
-    {"dynamic", RopeType::kDynamic}, {"llama3", RopeType::kLlama3},
-    {"yarn", RopeType::kYarn},       {"longrope", RopeType::kLongrope},
+    {"default", RopeType::kDefault},
+    {"linear", RopeType::kLinear},
+    {"dynamic", RopeType::kDynamic},
+    {"llama3", RopeType::kLlama3},
+    {"yarn", RopeType::kYarn},
+    {"longrope", RopeType::kLongrope},
     {"su", RopeType::kLongrope},
     // Positions of text alone are the same in all sections.
     {"mrope", RopeType::kDefault},

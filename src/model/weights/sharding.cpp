@@ -9,7 +9,9 @@ bool divides(int32_t num_heads, int32_t num_kv_heads, int32_t inner, int32_t siz
 }
 
 bool divides(const ModelConfig& config, int32_t size) {
-  const auto or_of_config = [](int32_t own, int32_t of_config) { return own > 0 ? own : of_config; };
+  const auto or_of_config = [](int32_t own, int32_t of_config) {
+    return own > 0 ? own : of_config;
+  };
   for (const LayerConfig& layer : config.layers) {
     if (!divides(or_of_config(layer.num_heads, config.num_heads),
                  or_of_config(layer.num_kv_heads, config.num_kv_heads),

@@ -136,9 +136,8 @@ __global__ void __launch_bounds__(kThreads) layer_norm_kernel(RmsNormArgs args) 
     const float value = value_at(c);
     if (writes) residual[c] = value;
     const float bias = args.bias == nullptr ? 0.0f : args.bias[c];
-    out[c] = from_float<T>(args.weight == nullptr
-                               ? value
-                               : fmaf((value - mean) * scale, args.weight[c], bias));
+    out[c] = from_float<T>(
+        args.weight == nullptr ? value : fmaf((value - mean) * scale, args.weight[c], bias));
   }
 }
 
