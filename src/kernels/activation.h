@@ -14,8 +14,6 @@ enum class Activation : int32_t {
 };
 
 // What an MLP with a gate may have.
-constexpr bool has_gated_form(Activation activation) {
-  return activation <= Activation::kGeluTanh;
-}
+constexpr bool has_gated_form(Activation activation) { return activation <= Activation::kGeluTanh; }
 
 }  // namespace foretoken

@@ -90,8 +90,7 @@ FT_HOT float row_variance(const NormRow& row, float mean) {
 template <class Out>
 FT_INLINE void center_row(const NormRow& row, const NormWeights& norm, float eps, Out* out) {
   const float mean = norm.weight == nullptr ? 0 : row_mean(row);
-  const float factor =
-      norm.weight == nullptr ? 1 : 1.0f / std::sqrt(row_variance(row, mean) + eps);
+  const float factor = norm.weight == nullptr ? 1 : 1.0f / std::sqrt(row_variance(row, mean) + eps);
   int i = 0;
   for (; i + kLanes <= row.size; i += kLanes) {
     Lanes lanes, more;
@@ -116,8 +115,7 @@ FT_INLINE void center_row(const NormRow& row, const NormWeights& norm, float eps
 FT_HOT void center_row_f32(const NormRow& row, const NormWeights& norm, float eps, float* out) {
   center_row(row, norm, eps, out);
 }
-FT_HOT void center_row_bf16(const NormRow& row, const NormWeights& norm, float eps,
-                            uint16_t* out) {
+FT_HOT void center_row_bf16(const NormRow& row, const NormWeights& norm, float eps, uint16_t* out) {
   center_row(row, norm, eps, out);
 }
 
