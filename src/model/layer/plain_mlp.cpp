@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/rows/activate.h"
+#include "kernels/gemm/activate.h"
 
 namespace foretoken {
 

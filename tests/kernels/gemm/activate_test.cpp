@@ -1,4 +1,4 @@
-#include "kernels/rows/activate.h"
+#include "kernels/gemm/activate.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "kernels/rows/activate.h"
+#include "kernels/gemm/activate.h"
 
 #include "kernels/activation_math.h"
 #include "kernels/cuda/common.cuh"
