@@ -11,9 +11,10 @@ struct Sight {
   bool rope = false;
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
+  int32_t chunk = 0;
 };
 Sight sight_of(const GqaSpec& spec) {
-  return {spec.window, spec.rope, spec.num_heads, spec.num_kv_heads};
+  return {spec.window, spec.rope, spec.num_heads, spec.num_kv_heads, spec.chunk};
 }
 Sight sight_of(const Absent&) { return {}; }
 
@@ -49,6 +50,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     LayerPlan out;
     out.num_heads = sight.num_heads;
     out.num_kv_heads = sight.num_kv_heads;
+    out.chunk = sight.chunk;
     out.window = sight.window < options.max_model_len ? sight.window : 0;
     out.rope = rope_of(sight, config.rope);
     out.windowed_group = out.window > 0 && !options.one_kv_group;

@@ -16,7 +16,7 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.k != nullptr && args.kv.v != nullptr && args.kv.block_size > 0);
   FT_CHECK(args.kv.head_dim > 0 && args.kv.head_dim <= kMaxHeadDim);
   FT_CHECK(args.kv.num_kv_heads > 0 && args.num_heads > 0);
-  FT_CHECK(args.num_heads % args.kv.num_kv_heads == 0 && args.window >= 0);
+  FT_CHECK(args.num_heads % args.kv.num_kv_heads == 0 && args.window >= 0 && args.chunk >= 0);
   FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
   queue.launch(args);
@@ -32,8 +32,7 @@ struct Seen {
 };
 
 Seen seen_by(const AttentionArgs& a, int position) {
-  const int oldest = a.window > 0 ? position + 1 - a.window : 0;
-  return {std::max(std::min(a.kv_begin, position), oldest), position + 1};
+  return {first_seen(a, position), position + 1};
 }
 
 }  // namespace

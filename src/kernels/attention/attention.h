@@ -1,4 +1,5 @@
 #pragma once
+#include "base/host_device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/attention/attention_splits.h"
@@ -20,7 +21,8 @@ inline constexpr int kShortRun = 32;
 inline constexpr int kFarBehind = 1024;
 
 // Paged attention with a length of its own for each row: row r sees KV positions
-// [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]].
+// [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]],
+// and with a chunk none before p - p % chunk (Llama 4).
 // Query head h reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
 //   score = scale * (q . k), or with a softcap  softcap * tanh(scale * (q . k) / softcap).
 // Entries of the block table that hold no visible position are not read.
@@ -58,7 +60,16 @@ struct AttentionArgs {
   // A row's sums may be formed in an order that depends on the length of its run and on max_rows: a
   // device may give long runs to a kernel of a library (Device::has_any_order_attention).
   bool any_order = false;
+  int32_t chunk = 0;  // 0: unlimited
 };
+
+// First KV position that a row at `position` sees.
+FT_HD inline int first_seen(const AttentionArgs& a, int position) {
+  int first = a.kv_begin < position ? a.kv_begin : position;
+  if (a.window > 0 && first < position + 1 - a.window) first = position + 1 - a.window;
+  if (a.chunk > 0 && first < position - position % a.chunk) first = position - position % a.chunk;
+  return first;
+}
 
 void attention(Queue& queue, const AttentionArgs& args);
 

@@ -177,7 +177,8 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
                                       .softcap = spec.softcap,
                                       .kv_begin = kv.kv_begin,
                                       .runs = rows.runs,
-                                      .repeats = kv.repeats});
+                                      .repeats = kv.repeats,
+                                      .chunk = spec.chunk});
 }
 
 }  // namespace foretoken

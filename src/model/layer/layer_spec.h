@@ -48,6 +48,7 @@ struct GqaSpec {
   // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
   // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
   int32_t paired = 0;
+  int32_t chunk = 0;            // positions before its own multiple are not seen; 0: all are
   float clip = 0;               // of q, k and v; 0: none
   QueryScale query_scale = {};  // as of RopeKvArgs
   // Names in the checkpoint, behind the layer's.

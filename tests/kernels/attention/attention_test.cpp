@@ -20,6 +20,7 @@ struct Case {
   float softcap = 0;
   int kv_begin = 0;
   KvFormat format = KvFormat::kPlain;
+  int chunk = 0;
 };
 
 constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
@@ -62,7 +63,9 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   static int first_visible(int position) {
     const int window = GetParam().window;
     const int begin = std::min(GetParam().kv_begin, position);
-    return window > 0 ? std::max(begin, position + 1 - window) : begin;
+    const int chunk = GetParam().chunk;
+    const int of_chunk = chunk > 0 ? position / chunk * chunk : 0;
+    return std::max(of_chunk, window > 0 ? std::max(begin, position + 1 - window) : begin);
   }
 
   AttentionArgs args_of(const TypedData& q, const std::vector<int32_t>& positions,
@@ -70,23 +73,25 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     const Case c = GetParam();
     const int max_rows = static_cast<int>(positions.size());
     const int64_t floats = workspace ? 1 << 22 : 0;
-    return {counts(rows),
-            upload_typed(q),
-            marked(q.bytes.size()),
-            to_device(positions),
-            to_device(slots),
-            to_device(visible_tables(positions, slots, rows)),
-            allocate<float>(floats),
-            floats,
-            workspace ? allocate<uint32_t>(size_t(max_rows) * c.num_heads) : nullptr,
-            kv_,
-            kMaxBlocks,
-            max_rows,
-            c.num_heads,
-            c.window,
-            scale(),
-            c.softcap,
-            c.kv_begin};
+    AttentionArgs args{counts(rows),
+                       upload_typed(q),
+                       marked(q.bytes.size()),
+                       to_device(positions),
+                       to_device(slots),
+                       to_device(visible_tables(positions, slots, rows)),
+                       allocate<float>(floats),
+                       floats,
+                       workspace ? allocate<uint32_t>(size_t(max_rows) * c.num_heads) : nullptr,
+                       kv_,
+                       kMaxBlocks,
+                       max_rows,
+                       c.num_heads,
+                       c.window,
+                       scale(),
+                       c.softcap,
+                       c.kv_begin};
+    args.chunk = c.chunk;
+    return args;
   }
 
   std::vector<uint8_t> run(const AttentionArgs& args, size_t bytes) {
@@ -237,7 +242,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{7, 1, 256, 257, DType::kBF16, 30.0f, 0, KvFormat::kInt8},
                     Case{2, 1, 512, 0, DType::kF32, 2.0f, 0, KvFormat::kInt8},
                     Case{4, 2, 64, 300, DType::kF32, 0, 290, KvFormat::kInt8},
-                    Case{96, 1, 64, 0, DType::kBF16, 0, 17, KvFormat::kInt8}));
+                    Case{96, 1, 64, 0, DType::kBF16, 0, 17, KvFormat::kInt8},
+                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 100},
+                    Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 256},
+                    Case{8, 2, 128, 300, DType::kBF16, 0, 0, KvFormat::kPlain, 330},
+                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 100}));
 
 }  // namespace
 }  // namespace foretoken

@@ -167,8 +167,7 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     s.sum[h] = 0;
   }
   const int end = a.positions[row] + 1;
-  const int oldest = std::min(a.kv_begin, end - 1);
-  const int begin = a.window > 0 && end - a.window > oldest ? end - a.window : oldest;
+  const int begin = first_seen(a, a.positions[row]);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
   for (int pos = begin; pos < end;) {
     const int split_end = (pos / kAttentionSplit + 1) * kAttentionSplit;

@@ -24,9 +24,7 @@ struct SeenPositions {
 };
 
 inline SeenPositions seen_by(const AttentionArgs& a, int64_t row) {
-  const int end = a.positions[row] + 1;
-  const int oldest = std::min(a.kv_begin, end - 1);
-  return {a.window > 0 ? std::max(end - a.window, oldest) : oldest, end};
+  return {first_seen(a, a.positions[row]), a.positions[row] + 1};
 }
 
 // What any row of the tile sees lies in between.

@@ -39,7 +39,9 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
   const int blocks = ceil_div(args.max_rows, tokens) * args.kv.num_kv_heads;
   const int wanted = kBlocksPerSm * device_traits().num_sms / std::max(blocks, 1);
   // More blocks than splits that a row sees would only start and end.
-  const int seen = args.window > 0 ? ceil_div(args.window - 1, kAttentionSplit) + 1 : max_splits;
+  const int reach = args.window > 0 && args.chunk > 0 ? std::min(args.window, args.chunk)
+                                                      : std::max(args.window, args.chunk);
+  const int seen = reach > 0 ? ceil_div(reach - 1, kAttentionSplit) + 1 : max_splits;
   if (args.workspace == nullptr || floats > args.workspace_floats) return {1, max_splits};
   return {std::clamp(wanted, 1, std::min(seen, max_splits)), max_splits};
 }

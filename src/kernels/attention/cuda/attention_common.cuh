@@ -45,8 +45,7 @@ inline int most_splits(const AttentionArgs& args) {
 
 // First KV position that a query at `position` sees.
 __device__ inline int first_visible(const AttentionArgs& args, int position) {
-  const int existing = min(args.kv_begin, position);
-  return args.window > 0 ? max(existing, position + 1 - args.window) : existing;
+  return first_seen(args, position);
 }
 
 __device__ inline float exp2_approx(float x) {
