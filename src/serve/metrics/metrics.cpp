@@ -32,6 +32,14 @@ void raise_to(Counter& counter, double value) {
   counter.Increment(std::max(value - counter.Value(), 0.0));
 }
 
+// `more` and what it lacks of `engine`.
+Labels with(const Labels& engine, Labels more) {
+  more.insert(engine.begin(), engine.end());
+  return more;
+}
+
+}  // namespace
+
 // The engines' histograms of tokens by step, which hold more than single values can tell.
 class StepTokensFamily : public prometheus::Collectable {
  public:
@@ -66,14 +74,6 @@ class StepTokensFamily : public prometheus::Collectable {
 
   std::map<Labels, StepTokens> tokens_;
 };
-
-// `more` and what it lacks of `engine`.
-Labels with(const Labels& engine, Labels more) {
-  more.insert(engine.begin(), engine.end());
-  return more;
-}
-
-}  // namespace
 
 // The series, all made at the start so that a scrape shows them before anything happened.
 struct ServeMetrics::Families {
