@@ -9,14 +9,14 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
+using PlainJson = nlohmann::json;
 
 // An absent file is an empty object.
-Result<json> read_object(const ModelFiles& model, const char* name) {
+Result<PlainJson> read_object(const ModelFiles& model, const char* name) {
   FT_ASSIGN_OR_RETURN(const auto content, read_model_text(model, name));
-  if (!content) return json::object();
+  if (!content) return PlainJson::object();
   const std::filesystem::path file = model.path() / name;
-  json parsed = json::parse(*content, nullptr, /*allow_exceptions=*/false);
+  PlainJson parsed = PlainJson::parse(*content, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) {
     return invalid_argument(file.string() + " is not a valid JSON object; download the file again");
   }
@@ -24,17 +24,17 @@ Result<json> read_object(const ModelFiles& model, const char* name) {
 }
 
 // A token is written as its text, or as an object that holds the text in "content".
-void add_special_tokens(const json& config, std::map<std::string, std::string>& tokens) {
+void add_special_tokens(const PlainJson& config, std::map<std::string, std::string>& tokens) {
   for (const auto& [key, value] : config.items()) {
     if (!key.ends_with("_token")) continue;
-    const json* text = &value;
+    const PlainJson* text = &value;
     if (value.is_object() && value.contains("content")) text = &value["content"];
     if (text->is_string()) tokens.emplace(key, text->get<std::string>());
   }
 }
 
 // Either one source, or a list of {"name", "template"}.
-Status add_templates(const std::filesystem::path& file, const json& config,
+Status add_templates(const std::filesystem::path& file, const PlainJson& config,
                      std::map<std::string, std::string>& templates) {
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return {};
@@ -45,7 +45,7 @@ Status add_templates(const std::filesystem::path& file, const json& config,
   const Status broken = invalid_argument(
       file.string() + ": chat_template must be a string or a list of {\"name\", \"template\"}");
   if (!found->is_array()) return broken;
-  for (const json& entry : *found) {
+  for (const PlainJson& entry : *found) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
         !entry.contains("template") || !entry["template"].is_string()) {
       return broken;
@@ -73,12 +73,12 @@ Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model) {
   TokenizerConfig config;
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::filesystem::path file = folder / name;
-    FT_ASSIGN_OR_RETURN(const json parsed, read_object(model, name));
+    FT_ASSIGN_OR_RETURN(const PlainJson parsed, read_object(model, name));
     add_special_tokens(parsed, config.special_tokens);
     FT_RETURN_IF_ERROR(add_templates(file, parsed, config.chat_templates));
   }
   const std::filesystem::path old_style = folder / "chat_template.json";
-  FT_ASSIGN_OR_RETURN(const json parsed, read_object(model, "chat_template.json"));
+  FT_ASSIGN_OR_RETURN(const PlainJson parsed, read_object(model, "chat_template.json"));
   FT_RETURN_IF_ERROR(add_templates(old_style, parsed, config.chat_templates));
   const std::filesystem::path jinja = folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {

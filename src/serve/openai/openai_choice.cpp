@@ -10,15 +10,15 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json call_json(const ToolCallDelta& call) {
-  ordered_json json;
+  ordered_json object;
   if (!call.id.empty()) {
-    json["id"] = call.id;
-    json["type"] = "function";
+    object["id"] = call.id;
+    object["type"] = "function";
   }
-  json["function"] = ordered_json::object();
-  if (!call.name.empty()) json["function"]["name"] = call.name;
-  json["function"]["arguments"] = call.arguments;
-  return json;
+  object["function"] = ordered_json::object();
+  if (!call.name.empty()) object["function"]["name"] = call.name;
+  object["function"]["arguments"] = call.arguments;
+  return object;
 }
 
 // The text of the prompt's first token: what the decoded others leave of the prompt.
@@ -93,20 +93,20 @@ ordered_json chat_message(const OpenAiRequest& request, const std::string& text,
 }
 
 ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta) {
-  ordered_json json = ordered_json::object();
+  ordered_json object = ordered_json::object();
   if (!delta.reasoning.empty() && request.include_reasoning) {
-    json["reasoning"] = delta.reasoning;
-    json["reasoning_content"] = delta.reasoning;
+    object["reasoning"] = delta.reasoning;
+    object["reasoning_content"] = delta.reasoning;
   }
-  if (!delta.content.empty()) json["content"] = delta.content;
-  if (delta.tool_calls.empty()) return json;
-  json["tool_calls"] = ordered_json::array();
+  if (!delta.content.empty()) object["content"] = delta.content;
+  if (delta.tool_calls.empty()) return object;
+  object["tool_calls"] = ordered_json::array();
   for (const ToolCallDelta& call : delta.tool_calls) {
     ordered_json piece = {{"index", call.index}};
     piece.update(call_json(call));
-    json["tool_calls"].push_back(std::move(piece));
+    object["tool_calls"].push_back(std::move(piece));
   }
-  return json;
+  return object;
 }
 
 ordered_json finish_reason(const OpenAiRequest& request, const RequestOutput& choice,
@@ -144,8 +144,9 @@ ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
                              const RequestOutput& news, const std::string* echoed,
                              int64_t num_characters_before) {
   const std::string text = request.prompt_only ? "" : news.text;
-  ordered_json json = {{"text", echoed != nullptr ? *echoed + text : text}, {"logprobs", nullptr}};
-  if (!asked.sampling.logprobs) return json;
+  ordered_json object = {{"text", echoed != nullptr ? *echoed + text : text},
+                         {"logprobs", nullptr}};
+  if (!asked.sampling.logprobs) return object;
   std::vector<TokenLogprobs> positions;
   if (echoed != nullptr) positions = news.prompt_logprobs;
   if (!request.prompt_only) {
@@ -154,9 +155,9 @@ ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
   if (request.tokens_as_token_ids) positions = named_by_id(positions);
   const std::string first =
       echoed != nullptr ? first_token(*echoed, news.prompt_logprobs) : std::string();
-  json["logprobs"] =
+  object["logprobs"] =
       completion_logprobs(positions, echoed != nullptr ? &first : nullptr, num_characters_before);
-  return json;
+  return object;
 }
 
 std::vector<TokenLogprobs> named_by_id(std::span<const TokenLogprobs> tokens) {

@@ -18,14 +18,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void add_choice_end(ordered_json& json, const OpenAiRequest& request, const Request& asked,
+void add_choice_end(ordered_json& object, const OpenAiRequest& request, const Request& asked,
                     const OutputSum& sum, const RequestOutput& choice, int num_calls) {
-  json["finish_reason"] = finish_reason(request, choice, num_calls);
-  json["stop_reason"] = stop_reason(choice, asked.sampling);
-  if (request.return_token_ids) json["token_ids"] = choice.token_ids;
+  object["finish_reason"] = finish_reason(request, choice, num_calls);
+  object["stop_reason"] = stop_reason(choice, asked.sampling);
+  if (request.return_token_ids) object["token_ids"] = choice.token_ids;
   if (request.return_token_origins) {
     const auto index = static_cast<size_t>(choice.index);
-    json["token_origins"] = token_origins(choice.text, sum.origins(index));
+    object["token_origins"] = token_origins(choice.text, sum.origins(index));
   }
 }
 
@@ -33,27 +33,28 @@ ordered_json chat_choice(const OpenAiRequest& request, const OutputSum& sum,
                          const RequestOutput& choice) {
   const Request& asked = request.requests.front();
   int num_calls = 0;
-  ordered_json json = {{"index", choice.index}};
-  json["message"] = chat_message(request, choice.text, &num_calls);
-  json["logprobs"] = nullptr;
+  ordered_json object = {{"index", choice.index}};
+  object["message"] = chat_message(request, choice.text, &num_calls);
+  object["logprobs"] = nullptr;
   if (asked.sampling.logprobs) {
-    json["logprobs"] = request.tokens_as_token_ids ? chat_logprobs(named_by_id(choice.logprobs))
-                                                   : chat_logprobs(choice.logprobs);
+    object["logprobs"] = request.tokens_as_token_ids ? chat_logprobs(named_by_id(choice.logprobs))
+                                                     : chat_logprobs(choice.logprobs);
   }
-  add_choice_end(json, request, asked, sum, choice, num_calls);
-  return json;
+  add_choice_end(object, request, asked, sum, choice, num_calls);
+  return object;
 }
 
 ordered_json completion_choice(const OpenAiRequest& request, const Request& asked,
                                const OutputSum& sum, const RequestOutput& choice,
                                const std::string& prompt) {
-  ordered_json json = completion_part(request, asked, choice, request.echo ? &prompt : nullptr, 0);
-  add_choice_end(json, request, asked, sum, choice, 0);
-  if (request.return_token_ids) json["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
+  ordered_json object =
+      completion_part(request, asked, choice, request.echo ? &prompt : nullptr, 0);
+  add_choice_end(object, request, asked, sum, choice, 0);
+  if (request.return_token_ids) object["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
   if (asked.sampling.prompt_logprobs) {
-    json["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
+    object["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
   }
-  return json;
+  return object;
 }
 
 std::string base64_of(const std::vector<float>& values) {
@@ -115,9 +116,9 @@ ordered_json chat_response(const OpenAiRequest& request, const std::vector<const
   body["choices"] = ordered_json::array();
   for (const OutputSum* sum : sums) {
     for (const RequestOutput& choice : sum->choices()) {
-      ordered_json json = chat_choice(request, *sum, choice);
-      json["index"] = body["choices"].size();
-      body["choices"].push_back(std::move(json));
+      ordered_json object = chat_choice(request, *sum, choice);
+      object["index"] = body["choices"].size();
+      body["choices"].push_back(std::move(object));
     }
   }
   body["usage"] = usage_of(sums, true, false);
@@ -141,9 +142,9 @@ ordered_json completion_response(const OpenAiRequest& request,
   for (size_t i = 0; i < sums.size(); ++i) {
     const std::string prompt = i < prompts.size() ? prompts[i] : std::string();
     for (const RequestOutput& choice : sums[i]->choices()) {
-      ordered_json json = {{"index", body["choices"].size()}};
-      json.update(completion_choice(request, request.requests[i], *sums[i], choice, prompt));
-      body["choices"].push_back(std::move(json));
+      ordered_json object = {{"index", body["choices"].size()}};
+      object.update(completion_choice(request, request.requests[i], *sums[i], choice, prompt));
+      body["choices"].push_back(std::move(object));
     }
   }
   body["usage"] = usage_of(sums, true, request.prompt_only);

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-ModelConfig parse(const Json& json) {
+ModelConfig parsed_config(const Json& json) {
   auto config = parse_model_config(json, Json::object(), {}, "config.json");
   FT_CHECK_MSG(config.ok(), config.status().message());
   return std::move(config).value();
@@ -37,7 +37,7 @@ TEST(Architecture, EachHasItsOwnNameAndReadableDefaults) {
 }
 
 TEST(Architecture, DefaultsFillWhatAFileLeavesOut) {
-  const ModelConfig gemma = parse(file_of("Gemma2ForCausalLM"));
+  const ModelConfig gemma = parsed_config(file_of("Gemma2ForCausalLM"));
   EXPECT_EQ(gemma.head_dim, 256);
   EXPECT_EQ(gemma.attention_softcap, 50);
   EXPECT_EQ(gemma.logits_softcap, 30);
@@ -47,12 +47,12 @@ TEST(Architecture, DefaultsFillWhatAFileLeavesOut) {
   EXPECT_EQ(gemma.layers[0].window, 4096);
   EXPECT_EQ(gemma.layers[1].window, 0);
 
-  EXPECT_EQ(parse(file_of("MistralForCausalLM")).layers[3].window, 4096);
-  EXPECT_EQ(parse(file_of("Qwen3ForCausalLM")).head_dim, 128);
-  EXPECT_EQ(parse(file_of("Qwen2ForCausalLM")).layers[11].window, 0);
-  EXPECT_EQ(parse(file_of("Phi3ForCausalLM")).layers[0].window, 0);
+  EXPECT_EQ(parsed_config(file_of("MistralForCausalLM")).layers[3].window, 4096);
+  EXPECT_EQ(parsed_config(file_of("Qwen3ForCausalLM")).head_dim, 128);
+  EXPECT_EQ(parsed_config(file_of("Qwen2ForCausalLM")).layers[11].window, 0);
+  EXPECT_EQ(parsed_config(file_of("Phi3ForCausalLM")).layers[0].window, 0);
 
-  const ModelConfig smol = parse(file_of("SmolLM3ForCausalLM"));
+  const ModelConfig smol = parsed_config(file_of("SmolLM3ForCausalLM"));
   EXPECT_EQ(smol.rope.full.theta, 2e6);
   EXPECT_TRUE(smol.layers[2].rope);
   EXPECT_FALSE(smol.layers[3].rope);
@@ -60,17 +60,18 @@ TEST(Architecture, DefaultsFillWhatAFileLeavesOut) {
 
 // The fields that google/gemma-3-4b-it has, and no more.
 TEST(Architecture, Gemma3WithVisionHasItsTextInside) {
-  const ModelConfig config = parse({{"architectures", {"Gemma3ForConditionalGeneration"}},
-                                    {"eos_token_id", {1, 106}},
-                                    {"torch_dtype", "bfloat16"},
-                                    {"text_config",
-                                     {{"hidden_size", 2560},
-                                      {"intermediate_size", 10240},
-                                      {"model_type", "gemma3_text"},
-                                      {"num_hidden_layers", 34},
-                                      {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
-                                      {"sliding_window", 1024}}},
-                                    {"vision_config", {{"hidden_size", 1152}}}});
+  const ModelConfig config =
+      parsed_config({{"architectures", {"Gemma3ForConditionalGeneration"}},
+                     {"eos_token_id", {1, 106}},
+                     {"torch_dtype", "bfloat16"},
+                     {"text_config",
+                      {{"hidden_size", 2560},
+                       {"intermediate_size", 10240},
+                       {"model_type", "gemma3_text"},
+                       {"num_hidden_layers", 34},
+                       {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+                       {"sliding_window", 1024}}},
+                     {"vision_config", {{"hidden_size", 1152}}}});
   EXPECT_EQ(config.vocab_size, 262208);
   EXPECT_EQ(config.num_heads, 8);
   EXPECT_EQ(config.num_kv_heads, 4);
