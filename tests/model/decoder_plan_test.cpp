@@ -7,7 +7,7 @@ namespace {
 
 ModelConfig config_of(std::vector<LayerConfig> layers) {
   ModelConfig config;
-  config.num_kv_heads = 2;
+  config.num_heads = config.num_kv_heads = 2;
   config.head_dim = 16;
   config.layers = std::move(layers);
   return config;
@@ -82,6 +82,21 @@ TEST(DecoderPlan, OneGroupKeepsTheWindowsOfAttention) {
   EXPECT_EQ(plan.layers[2].window, 9);
   EXPECT_EQ(plan.layers[1].window, 0);
   EXPECT_EQ(plan.layers[2].rope, LayerRope::kWindowed);
+}
+
+// Layers without attention have no KV, and those with fewer heads use the front of the others'.
+TEST(DecoderPlan, LayersMayLackAttentionOrHaveFewerHeads) {
+  ModelConfig config = config_of({{0, true}, {0, true}, {0, true}});
+  config.num_heads = 4;
+  config.layers[2].num_kv_heads = 1;
+  auto layers = compose_layers(config, {});
+  layers[1].mixer = Absent();
+  const DecoderPlan plan = plan_decoder(config, layers, {100, false});
+  ASSERT_EQ(plan.groups.size(), 1u);
+  EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
+  EXPECT_EQ(plan.layers[1].num_heads, 0);
+  EXPECT_EQ(plan.layers[2].group_index, 1);
+  EXPECT_FALSE(plan.layers[2].sees_as(plan.layers[0]));
 }
 
 }  // namespace

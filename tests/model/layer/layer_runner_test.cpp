@@ -94,8 +94,8 @@ class LayerRunnerTest : public DeviceTest {
             delta == nullptr ? Row() : read(delta, 2 * kHidden)};
   }
 
-  // The same for a row that sees itself alone, whose attention is its own value.
-  void expect_alone(const std::pair<Row, Row>& result, size_t row) const {
+  // What attention makes of a row that sees itself alone: its own value.
+  std::vector<double> attention_of(size_t row) const {
     const std::vector<double> x(x_.values.begin() + static_cast<ptrdiff_t>(row * kInputs),
                                 x_.values.begin() + static_cast<ptrdiff_t>((row + 1) * kInputs));
     const std::vector<double> qkv = qkv_.times(x);
@@ -104,12 +104,12 @@ class LayerRunnerTest : public DeviceTest {
       const size_t kv_head = i / kHeadDim / (kHeads / kKvHeads);
       attended.push_back(qkv[kQ + kKv + kv_head * kHeadDim + i % kHeadDim]);
     }
-    std::vector<double> residual = o_.times(attended);
+    return o_.times(attended);
+  }
+  // What the MLP makes of a residual, through its norm.
+  std::vector<double> mlp_of(const std::vector<double>& residual) const {
     double square = 0;
-    for (size_t i = 0; i < kHidden; ++i) {
-      residual[i] += residual_.values[row * kHidden + i];
-      square += residual[i] * residual[i];
-    }
+    for (const double value : residual) square += value * value;
     std::vector<double> normed;
     for (size_t i = 0; i < kHidden; ++i) {
       normed.push_back(residual[i] / std::sqrt(square / kHidden + 1e-5) * norm_.values[i]);
@@ -119,11 +119,24 @@ class LayerRunnerTest : public DeviceTest {
     for (size_t i = 0; i < kInner; ++i) {
       gated.push_back(gate_up[i] / (1 + std::exp(-gate_up[i])) * gate_up[kInner + i]);
     }
-    const std::vector<double> delta = down_.times(gated);
+    return down_.times(gated);
+  }
+  // The residual of a row as it enters, plus `scale` times what is added.
+  std::vector<double> residual_of(size_t row, const std::vector<double>& added = {},
+                                  double scale = 1) const {
+    std::vector<double> residual(kHidden);
     for (size_t i = 0; i < kHidden; ++i) {
-      EXPECT_NEAR(result.first[row * kHidden + i], residual[i], 1e-5);
-      EXPECT_NEAR(result.second[row * kHidden + i], delta[i], 1e-5);
+      residual[i] = residual_.values[row * kHidden + i] + (added.empty() ? 0 : scale * added[i]);
     }
+    return residual;
+  }
+  static void expect_row(const Row& all, size_t row, const std::vector<double>& want) {
+    for (size_t i = 0; i < kHidden; ++i) EXPECT_NEAR(all[row * kHidden + i], want[i], 1e-5);
+  }
+  void expect_alone(const std::pair<Row, Row>& result, size_t row) const {
+    const auto residual = residual_of(row, attention_of(row));
+    expect_row(result.first, row, residual);
+    expect_row(result.second, row, mlp_of(residual));
   }
 
   ModelConfig config_;
@@ -156,6 +169,45 @@ TEST_F(LayerRunnerTest, LaterRowsSeeEarlierOnes) {
     difference = std::max(difference, std::abs(double(result.first[i]) - alone.first[i]));
   }
   EXPECT_GT(difference, 1e-2);
+}
+
+// Both parts read the residual that enters, which stays as it is until both are added.
+TEST_F(LayerRunnerTest, ParallelParts) {
+  layer_.parallel = true;
+  for (const int32_t max_rows : {2, 65}) {
+    const auto result = run(1, max_rows);
+    for (const size_t row : {0u, 1u}) {
+      expect_row(result.first, row, residual_of(row));
+      std::vector<double> sum = attention_of(row);
+      const std::vector<double> mlp = mlp_of(residual_of(row));
+      for (size_t i = 0; i < kHidden; ++i) sum[i] += mlp[i];
+      expect_row(result.second, row, sum);
+    }
+  }
+}
+
+TEST_F(LayerRunnerTest, LayersMayLackAPart) {
+  DecoderLayer whole = std::move(layer_);
+  layer_.mixer = std::move(whole.mixer);
+  layer_.feed_forward = Absent();
+  expect_row(run(1).second, 0, attention_of(0));
+  layer_.mixer = Absent();
+  layer_.feed_forward = std::move(whole.feed_forward);
+  layer_.feed_forward_norm = whole.feed_forward_norm;
+  const auto result = run(1);
+  expect_row(result.first, 1, residual_of(1));
+  expect_row(result.second, 1, mlp_of(residual_of(1)));
+}
+
+// What a part adds is scaled where it is added; the last part's output is added later.
+TEST_F(LayerRunnerTest, ScaledResiduals) {
+  config_.residual_scale = 0.25f;
+  for (const int32_t max_rows : {2, 65}) {
+    const auto result = run(1, max_rows);
+    const auto residual = residual_of(1, attention_of(1), 0.25);
+    expect_row(result.first, 1, residual);
+    expect_row(result.second, 1, mlp_of(residual));
+  }
 }
 
 }  // namespace
