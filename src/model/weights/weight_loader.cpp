@@ -123,8 +123,7 @@ Status WeightLoader::finish() {
   return {};
 }
 
-Result<WeightLoader::RowRun> WeightLoader::find_run(const TensorPart& part,
-                                                    const ColumnRange& cols) {
+Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange& cols) {
   const int64_t shape[] = {part.rows, cols.total};
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
@@ -168,7 +167,7 @@ Status WeightLoader::check_cut(std::span<const RowRun> runs) const {
     if (!device_.keeps_quantized(*form, cols.total)) continue;
     if (fits_row(*form, cols.count) && (cols.first == 0 || fits_row(*form, cols.first))) continue;
     const std::string file = run.tensor != nullptr ? run.tensor->file + ": " : "";
-    return unsupported(file + "tensor '" + run.name + "' is quantised in groups, " +
+    return unsupported(file + "tensor '" + std::string(run.name) + "' is quantised in groups, " +
                        "which a cut of its " + std::to_string(cols.total) + " columns into " +
                        std::to_string(cols.total / cols.count) +
                        " parts would divide; lower --tensor-parallel-size");
@@ -226,7 +225,8 @@ void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, Pa
 Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
                                              WeightOrder order) {
   PackRowsArgs pack;
-  pack.n = num_rows(runs);
+  const RowRuns all(runs);
+  pack.n = all.num_rows();
   pack.k = cols;
   pack.dtype = dtype_;
   pack.order = order;
@@ -235,16 +235,17 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.weight = make_weight(runs, quantized, pack);
   if (pack.weight == nullptr) {
     stream_->stop();
-    return out_of_memory(device_, "tensor '" + runs[0].name + "'", bytes);
+    return out_of_memory(device_, "tensor '" + std::string(runs[0].name) + "'", bytes);
   }
   PackedWeight weight(device_, pack.weight);
-  const std::vector<RowRun> ordered = in_packing_order(runs, pack);
+  const std::vector<RowRun> in_order = in_packing_order(all, pack);
+  const RowRuns ordered(in_order);
   const int64_t room = checkpoint_ != nullptr ? stream_->piece_bytes() : kScratchBytes;
   const int64_t most =
       std::max<int64_t>(room / (pack.slice_rows * bytes_of(cols)), 1) * pack.slice_rows;
   for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {
     pack.num_rows = std::min(most, pack.n - pack.first_row);
-    const auto piece = rows_between(ordered, pack.first_row, pack.first_row + pack.num_rows);
+    const auto piece = ordered.between(pack.first_row, pack.first_row + pack.num_rows);
     const Status status = checkpoint_ != nullptr ? stream_rows(piece, pack, quantized)
                           : quantized            ? make_random_quantized(piece, pack)
                                                  : make_random_rows(piece, pack);
@@ -256,43 +257,18 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   return weight;
 }
 
-int64_t WeightLoader::num_rows(std::span<const RowRun> runs) {
-  int64_t rows = 0;
-  for (const RowRun& run : runs) rows += run.num_rows;
-  return rows;
-}
-
-std::vector<WeightLoader::RowRun> WeightLoader::in_packing_order(std::span<const RowRun> runs,
-                                                                 const PackRowsArgs& pack) {
-  if (pack.order == WeightOrder::kPlain) return {runs.begin(), runs.end()};
+std::vector<RowRun> WeightLoader::in_packing_order(const RowRuns& runs, const PackRowsArgs& pack) {
+  if (pack.order == WeightOrder::kPlain) return runs.between(0, pack.n);
   std::vector<RowRun> ordered;
   const int64_t side = pack.n / 2;
   const int64_t half = pack.slice_rows / 2;
   for (int64_t first = 0; first < side; first += half) {
     for (const int64_t begin : {first, side + first}) {
-      const auto found = rows_between(runs, begin, begin + std::min(half, side - first));
+      const auto found = runs.between(begin, begin + std::min(half, side - first));
       ordered.insert(ordered.end(), found.begin(), found.end());
     }
   }
   return ordered;
-}
-
-// Rows [first, end) of all runs together.
-std::vector<WeightLoader::RowRun> WeightLoader::rows_between(std::span<const RowRun> runs,
-                                                             int64_t first, int64_t end) {
-  std::vector<RowRun> found;
-  int64_t at = 0;
-  for (const RowRun& run : runs) {
-    const int64_t begin_here = std::max(first, at);
-    const int64_t end_here = std::min(end, at + run.num_rows);
-    if (begin_here < end_here) {
-      RowRun& part = found.emplace_back(run);
-      part.first_row += begin_here - at;
-      part.num_rows = end_here - begin_here;
-    }
-    at += run.num_rows;
-  }
-  return found;
 }
 
 Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack,

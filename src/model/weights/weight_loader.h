@@ -15,6 +15,8 @@
 #include "device/device.h"
 #include "gguf/gguf_recipe.h"
 #include "model/files/checkpoint.h"
+#include "model/weights/row_runs.h"
+#include "model/weights/tensor_part.h"
 #include "model/weights/weight_stream.h"
 
 namespace foretoken {
@@ -40,39 +42,6 @@ class PackedWeight {
  private:
   Device* device_ = nullptr;
   void* handle_ = nullptr;
-};
-
-// Heads whose pairs of rows that turn together lie side by side in the file, while they are wanted
-// half of the turning rows apart. Behind the turning rows follow those that stay.
-struct PairedHeads {
-  int32_t rows = 0;     // of a head
-  int32_t turning = 0;  // leading ones, even; 0: the rows are as they are wanted
-
-  // Which row of the file is wanted at `row`.
-  int64_t source_of(int64_t row) const {
-    if (turning == 0 || row % rows >= turning) return row;
-    const int64_t at = row % rows, half = turning / 2;
-    return row - at + (at < half ? 2 * at : 2 * (at - half) + 1);
-  }
-};
-
-// A tensor of the checkpoint by name, the rows it must have, and those of them that are wanted.
-struct TensorPart {
-  std::string name;
-  int64_t rows;
-  int64_t first_row = 0;
-  int64_t num_rows = -1;  // -1: all that follow
-  PairedHeads paired = {};
-  int64_t row_size = 0;  // of a vector that the file has as rows of so many elements; 0: it has not
-
-  int64_t wanted() const { return num_rows < 0 ? rows - first_row : num_rows; }
-};
-
-// Columns [first, first + count) of a matrix of `total`.
-struct ColumnRange {
-  int64_t total;
-  int64_t first;
-  int64_t count;
 };
 
 // Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
@@ -166,16 +135,6 @@ class WeightLoader {
   int64_t bytes_loaded() const { return bytes_; }
 
  private:
-  // Rows of a tensor that follow one another; random ones without a tensor.
-  struct RowRun {
-    std::string name;
-    const TensorView* tensor;
-    int64_t first_row;
-    int64_t num_rows;
-    ColumnRange cols;
-    const QuantForm* form;  // null: not quantised
-  };
-
   WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
@@ -184,10 +143,7 @@ class WeightLoader {
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
   Status add_runs(const TensorPart& part, const ColumnRange& cols, std::vector<RowRun>* runs);
   Result<const QuantForm*> random_form(const std::string& name, const ColumnRange& cols) const;
-  static int64_t num_rows(std::span<const RowRun> runs);
-  static std::vector<RowRun> rows_between(std::span<const RowRun> runs, int64_t first, int64_t end);
-  static std::vector<RowRun> in_packing_order(std::span<const RowRun> runs,
-                                              const PackRowsArgs& pack);
+  static std::vector<RowRun> in_packing_order(const RowRuns& runs, const PackRowsArgs& pack);
   int64_t bytes_of(int64_t num_elements) const {
     return num_elements * static_cast<int64_t>(dtype_size(dtype_));
   }

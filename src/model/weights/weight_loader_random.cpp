@@ -43,7 +43,8 @@ Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRow
     const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
     whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols)));
     for (int64_t row = run.first_row; row < run.first_row + run.num_rows; ++row) {
-      random_quantized_row(form, random_weight_seed(run.name), row, cols, deviation, whole.data());
+      random_quantized_row(form, random_weight_seed(std::string(run.name)), row, cols, deviation,
+                           whole.data());
       cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count, to);
       to += quantized_row_bytes(form, run.cols.count);
     }
@@ -81,8 +82,8 @@ void WeightLoader::make_random_columns(const RowRun& run, std::byte* to) {
   const bool whole = cols.count == cols.total;
   const int64_t rows_each = whole ? run.num_rows : 1;
   for (int64_t row = 0; row < run.num_rows; row += rows_each) {
-    make_random(run.name, (run.first_row + row) * cols.total + cols.first, rows_each * cols.count,
-                cols.total, to + row * bytes_of(cols.count));
+    make_random(std::string(run.name), (run.first_row + row) * cols.total + cols.first,
+                rows_each * cols.count, cols.total, to + row * bytes_of(cols.count));
   }
 }
 

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace foretoken {
+
+// Heads whose pairs of rows that turn together lie side by side in the file, while they are wanted
+// half of the turning rows apart. Behind the turning rows follow those that stay.
+struct PairedHeads {
+  int32_t rows = 0;     // of a head
+  int32_t turning = 0;  // leading ones, even; 0: the rows are as they are wanted
+
+  // Which row of the file is wanted at `row`.
+  int64_t source_of(int64_t row) const {
+    if (turning == 0 || row % rows >= turning) return row;
+    const int64_t at = row % rows, half = turning / 2;
+    return row - at + (at < half ? 2 * at : 2 * (at - half) + 1);
+  }
+};
+
+// A tensor of the checkpoint by name, the rows it must have, and those of them that are wanted.
+struct TensorPart {
+  std::string name;
+  int64_t rows;
+  int64_t first_row = 0;
+  int64_t num_rows = -1;  // -1: all that follow
+  PairedHeads paired = {};
+  int64_t row_size = 0;  // of a vector that the file has as rows of so many elements; 0: it has not
+
+  int64_t wanted() const { return num_rows < 0 ? rows - first_row : num_rows; }
+};
+
+// Columns [first, first + count) of a matrix of `total`.
+struct ColumnRange {
+  int64_t total;
+  int64_t first;
+  int64_t count;
+};
+
+}  // namespace foretoken

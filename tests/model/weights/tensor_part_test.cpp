@@ -1,0 +1,25 @@
+#include "model/weights/tensor_part.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace foretoken {
+namespace {
+
+// The turning rows of each head come in halves; the rest stays.
+TEST(TensorPart, PairedRowsAreWantedInHalves) {
+  const PairedHeads paired{6, 4};
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < 12; ++row) rows.push_back(paired.source_of(row));
+  EXPECT_EQ(rows, (std::vector<int64_t>{0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11}));
+  EXPECT_EQ(PairedHeads().source_of(7), 7);
+}
+
+TEST(TensorPart, AllThatFollowsIsWanted) {
+  EXPECT_EQ((TensorPart{"a", 10, 4}.wanted()), 6);
+  EXPECT_EQ((TensorPart{"a", 10, 4, 2}.wanted()), 2);
+}
+
+}  // namespace
+}  // namespace foretoken
