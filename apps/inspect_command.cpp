@@ -12,6 +12,8 @@
 #include "apps/terminal/report.h"
 #include "attention/backend.h"
 #include "draft/registry.h"
+#include "engine/compat/compat.h"
+#include "engine/compat/support_matrix.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/resolve_config.h"
@@ -31,6 +33,7 @@ struct InspectOptions {
   bool json = false;
   bool step_times = false;
   bool config_only = false;
+  bool matrix = false;
 };
 
 ordered_json inspect_build() {
@@ -65,7 +68,7 @@ ordered_json inspect_registries() {
     all["drafters"].push_back({{"name", entry.name},
                                {"aliases", entry.aliases},
                                {"description", entry.description},
-                               {"needs_model", entry.needs_model}});
+                               {"needs_model", entry.traits.needs_model}});
   }
   all["attention_backends"] = ordered_json::array();
   for (const AttentionBackend* backend : attention_backends()) {
@@ -75,8 +78,8 @@ ordered_json inspect_registries() {
     all["attention_backends"].push_back({{"name", traits.name},
                                          {"aliases", aliases},
                                          {"description", traits.description},
-                                         {"cpu", traits.cpu},
-                                         {"cuda", traits.cuda},
+                                         {"cpu", traits.runs_on(DeviceType::kCpu)},
+                                         {"cuda", traits.runs_on(DeviceType::kCuda)},
                                          {"batch_invariant", traits.batch_invariant}});
   }
   return all;
@@ -137,10 +140,7 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   FT_ASSIGN_OR_RETURN(const ModelConfig config,
                       read_model_config(files, {engine.dtype, engine.hf_overrides}));
   const Architecture* architecture = find_architecture(config.architecture);
-  if (architecture == nullptr) {
-    return unsupported("architecture '" + config.architecture + "' is not supported; known are " +
-                       architecture_names());
-  }
+  if (architecture == nullptr) return compat({.architecture = config.architecture});
   FT_ASSIGN_OR_RETURN(const int64_t weight_bytes,
                       count_weights(engine, files, config, architecture->decoder));
   const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
@@ -232,6 +232,10 @@ std::string plain_text(const ordered_json& object, const std::string& indent) {
 }
 
 int inspect(const InspectOptions& options) {
+  if (options.matrix) {
+    std::fputs(support_matrix().c_str(), stdout);
+    return 0;
+  }
   catch_interrupts();
   const EngineConfig& config = options.engine.config;
   ordered_json all = ordered_json::object();
@@ -266,6 +270,8 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--config-only", options->config_only,
                     "Read config.json only, or what a GGUF file says of itself: no weights, no "
                     "tokenizer, no memory taken");
+  command->add_flag("--matrix", options->matrix,
+                    "What goes together in this build, as tables in Markdown, and nothing else");
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return inspect(*options); }; });

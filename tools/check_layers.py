@@ -40,7 +40,7 @@ ROOMS = {
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
                 "experts", "draft", "step", "comm", "devices"],
     "model": ["files", "config", "weights", "layer", "arch", ""],
-    "engine": ["grammar", "request", "step", "measure", "start", "", "parallel"],
+    "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
     "http": ["message", "client", "server"],
     "chat": ["scan", "calls", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",

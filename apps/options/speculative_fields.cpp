@@ -10,6 +10,7 @@
 
 #include "apps/options/default_model.h"
 #include "apps/options/speculative_method.h"
+#include "draft/registry.h"
 #include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
 
@@ -134,6 +135,12 @@ void read_count(JsonFields& fields, const char* name, int* value) {
   fields.fail(fmt::format("'{}' must be at least 1, not 0", name));
 }
 
+// What the registry says of a method; null where it is not known yet.
+const DrafterTraits* traits_of(const std::string& method) {
+  const Result<const DrafterEntry*> entry = find_drafter(method);
+  return entry.ok() ? &entry.value()->traits : nullptr;
+}
+
 bool is_ngram(const std::string& name) {
   const Result<std::string> method = canonical_method(name);
   return method.ok() && method.value() == "ngram";
@@ -160,12 +167,13 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   if (config->method == "ngram" && is_ngram(config->model)) config->model.clear();
 }
 
-// MTP modules tell their own number.
+// Some drafters' files tell the number.
 void read_num_tokens(JsonFields& fields, SpeculativeConfig* config) {
   constexpr const char* kName = "num_speculative_tokens";
   fields.read(kName, &config->num_speculative_tokens);
   if (!fields.status().ok() || config->num_speculative_tokens != 0) return;
-  if (!fields.has(kName) && config->method == "mtp") return;
+  const DrafterTraits* traits = traits_of(config->method);
+  if (!fields.has(kName) && traits != nullptr && traits->counts_itself) return;
   const std::string range = fmt::format("1 to {}", kMaxSpeculativeTokens);
   fields.fail(
       fields.has(kName)
@@ -223,7 +231,8 @@ void read_rule(JsonFields& fields, SpeculativeConfig* config) {
 
 // The model: a bundled one by its name, or where none is named.
 void find_model(JsonFields& fields, const std::string& target, SpeculativeConfig* config) {
-  if (config->method == "ngram") return;
+  const DrafterTraits* traits = traits_of(config->method);
+  if (traits != nullptr && !traits->reads_files) return;
   const bool named = !config->model.empty();
   if (named) config->model = bundled_or_given(config->model);
   if (named) return;

@@ -9,17 +9,28 @@
 
 namespace foretoken {
 
-// What an attention backend can do; printed in the support matrix and used to choose one.
+// A type of device that a backend runs on, and the formats of KV entries that it reads there.
+struct AttentionPlace {
+  DeviceType device;
+  std::span<const KvFormat> kv_formats;
+};
+
+// What an attention backend can do. engine/compat.h decides by it what goes together, and the
+// support matrix is printed from it.
 struct AttentionTraits {
   const char* name;
   std::span<const char* const> aliases;  // names other engines use for the same choice
   const char* description;
-  bool cpu;
-  bool cuda;
+  std::span<const AttentionPlace> places;
   bool batch_invariant;
-  bool in_graphs = true;                      // false: its ops cannot be captured
+  bool in_graphs = true;  // false: its ops cannot be captured
+  // AttentionArgs::any_order: it needs a device that has kernels for that.
+  bool any_order = false;
   const char* device_needs = "nothing more";  // beside a device of these types, to read
   const char* model_needs = "every model";    // what `serves` asks for, to read
+
+  bool runs_on(DeviceType device) const;
+  bool reads(DeviceType device, KvFormat format) const;
 };
 
 // What a model asks of attention.
@@ -36,21 +47,29 @@ class AttentionBackend {
   virtual ~AttentionBackend() = default;
   virtual const AttentionTraits& traits() const = 0;
   // Whether `device` has its kernels: one of its types, and what device_needs says.
-  virtual bool runs_on(const Device& device) const;
+  bool runs_on(const Device& device) const;
   // Whether it has anything for such a model that no other backend has.
   virtual bool serves(const AttentionDemand&) const { return true; }
   // Floats of scratch that `run` wants in AttentionArgs::workspace for up to max_rows rows.
   virtual int64_t workspace_floats(const Device& device, int32_t max_rows, int32_t num_heads,
                                    int32_t head_dim) const = 0;
   // Enqueues attention for the live rows.
-  virtual void run(Queue& queue, const AttentionArgs& args) const = 0;
+  void run(Queue& queue, const AttentionArgs& args) const;
 };
+
+// Formats that any backend reads on such a device.
+bool is_kv_format_built(DeviceType device, KvFormat format);
 
 // All backends, best first.
 std::span<const AttentionBackend* const> attention_backends();
 
 // Whether it is the backend's name or alias, in any case.
 bool is_attention_backend(const AttentionBackend& backend, std::string_view name);
+
+// OK where the backend runs on devices of the type, and on `opened` if that is not null. Otherwise
+// Unsupported, with what is missing and the list of what there is.
+Status check_attention_place(const AttentionBackend& backend, DeviceType type,
+                             const Device* opened);
 
 // The backend with this name or alias, or with "auto" the first that is batch-invariant and runs on
 // `device`. Unsupported, with what is missing or the list of what exists, otherwise.

@@ -1,9 +1,14 @@
 #include "attention/flashinfer.h"
 
+#include <array>
+
 #include "attention/portable.h"
 
 namespace foretoken {
 namespace {
+
+constexpr std::array kFlashInferFormats = {KvFormat::kPlain};
+constexpr std::array kFlashInferPlaces = {AttentionPlace{DeviceType::kCuda, kFlashInferFormats}};
 
 class FlashInferAttention final : public AttentionBackend {
  public:
@@ -12,9 +17,9 @@ class FlashInferAttention final : public AttentionBackend {
         .name = "flashinfer",
         .aliases = {},
         .description = "prompts by FlashInfer's FlashAttention-3 kernel, the rest as portable",
-        .cpu = false,
-        .cuda = true,
+        .places = kFlashInferPlaces,
         .batch_invariant = false,
+        .any_order = true,
         .device_needs =
             "a GPU of compute capability 9.0 (H100, H200) and a CUDA plug-in that was "
             "built for 90a with FlashInfer's headers, as ./quickstart --cuda does",
@@ -22,10 +27,6 @@ class FlashInferAttention final : public AttentionBackend {
             "bfloat16, head sizes of 64 or 128, scores without soft cap and layers "
             "without window"};
     return traits;
-  }
-
-  bool runs_on(const Device& device) const override {
-    return AttentionBackend::runs_on(device) && device.has_any_order_attention();
   }
 
   bool serves(const AttentionDemand& demand) const override {
@@ -37,12 +38,6 @@ class FlashInferAttention final : public AttentionBackend {
   int64_t workspace_floats(const Device& device, int32_t max_rows, int32_t num_heads,
                            int32_t head_dim) const override {
     return portable_attention().workspace_floats(device, max_rows, num_heads, head_dim);
-  }
-
-  void run(Queue& queue, const AttentionArgs& args) const override {
-    AttentionArgs any_order = args;
-    any_order.any_order = true;
-    attention(queue, any_order);
   }
 };
 

@@ -7,6 +7,10 @@ namespace foretoken {
 namespace {
 
 constexpr std::array<const char*, 1> kAliases = {"TRITON_ATTN"};
+constexpr std::array kCpuFormats = {KvFormat::kPlain, KvFormat::kInt8};
+constexpr std::array kCudaFormats = {KvFormat::kPlain};
+constexpr std::array kPortablePlaces = {AttentionPlace{DeviceType::kCpu, kCpuFormats},
+                                        AttentionPlace{DeviceType::kCuda, kCudaFormats}};
 
 class PortableAttention final : public AttentionBackend {
  public:
@@ -15,16 +19,13 @@ class PortableAttention final : public AttentionBackend {
         .name = "portable",
         .aliases = kAliases,
         .description = "the device's own paged attention; every head size, CPU and CUDA",
-        .cpu = true,
-        .cuda = true,
+        .places = kPortablePlaces,
         .batch_invariant = true};
     return traits;
   }
 
   int64_t workspace_floats(const Device& device, int32_t max_rows, int32_t num_heads,
                            int32_t head_dim) const override;
-
-  void run(Queue& queue, const AttentionArgs& args) const override { attention(queue, args); }
 };
 
 int64_t PortableAttention::workspace_floats(const Device& device, int32_t max_rows,

@@ -6,10 +6,10 @@
 namespace foretoken {
 namespace {
 
-Status check_num_drafts(const SpeculativeConfig& config, const std::string& method) {
+Status check_num_drafts(const SpeculativeConfig& config, const DrafterTraits& traits) {
   const int count = config.num_speculative_tokens;
   if (count >= 1 && count <= kMaxDrafts) return {};
-  if (count == 0 && method == "mtp") return {};
+  if (count == 0 && traits.counts_itself) return {};
   return invalid_argument("speculative config: num_speculative_tokens is " + std::to_string(count) +
                           "; give a number from 1 to " + std::to_string(kMaxDrafts) +
                           (count == 0 ? ", or no speculative config at all" : ""));
@@ -20,40 +20,56 @@ Status useless(const std::string& field, const std::string& method, const std::s
                           ", " + reason + "; leave it out");
 }
 
-Status check_ngram(const SpeculativeConfig& config) {
-  if (!config.model.empty() && config.model != "ngram" && config.model != "[ngram]" &&
-      config.model != "ngram_gpu") {
-    return useless("model", "ngram", "which reads the sequence's own tokens");
+// A drafter that reads no files has no use for what is about them.
+Status check_without_files(const SpeculativeConfig& config, const DrafterEntry& entry) {
+  if (!config.model.empty()) {
+    const Result<const DrafterEntry*> named = find_drafter(config.model);
+    if (!named.ok() || named.value() != &entry) {
+      return useless("model", entry.name, "which reads the sequence's own tokens");
+    }
   }
   if (config.draft_vocab_size != 0 || !config.draft_vocab_file.empty()) {
-    return useless(config.draft_vocab_size != 0 ? "draft_vocab_size" : "draft_vocab_file", "ngram",
-                   "which has no output matrix");
+    return useless(config.draft_vocab_size != 0 ? "draft_vocab_size" : "draft_vocab_file",
+                   entry.name, "which has no output matrix");
   }
   if (config.draft_sample_method != "greedy") {
-    return useless("draft_sample_method " + config.draft_sample_method, "ngram",
+    return useless("draft_sample_method " + config.draft_sample_method, entry.name,
                    "which has no distribution");
   }
-  if (!config.revision.empty()) return useless("revision", "ngram", "which has no files");
-  return lookup_range(config).status();
+  if (!config.revision.empty()) return useless("revision", entry.name, "which has no files");
+  return {};
+}
+
+// The names of the drafters with a trait.
+std::string names_with(bool DrafterTraits::* trait) {
+  std::string names;
+  for (const DrafterEntry& entry : drafters()) {
+    if (entry.traits.*trait) names += (names.empty() ? "" : " or ") + std::string(entry.name);
+  }
+  return names;
+}
+
+Status check_lookup(const SpeculativeConfig& config, const DrafterEntry& entry) {
+  if (entry.traits.looks_up) return lookup_range(config).status();
+  if (config.prompt_lookup_min == 0 && config.prompt_lookup_max == 0) return {};
+  return useless(config.prompt_lookup_min != 0 ? "prompt_lookup_min" : "prompt_lookup_max",
+                 entry.name, "it belongs to method " + names_with(&DrafterTraits::looks_up));
 }
 
 }  // namespace
 
-Status check_config(const SpeculativeConfig& config, const std::string& method) {
-  FT_RETURN_IF_ERROR(check_num_drafts(config, method));
-  if (config.use_heterogeneous_vocab && method != "draft_model") {
-    return invalid_argument(
-        "speculative config: use_heterogeneous_vocab goes with method "
-        "draft_model only, not with " +
-        method + "; leave it out");
+Status check_config(const SpeculativeConfig& config, const DrafterEntry& entry) {
+  const DrafterTraits& traits = entry.traits;
+  FT_RETURN_IF_ERROR(check_num_drafts(config, traits));
+  if (config.use_heterogeneous_vocab && !traits.maps_vocabulary) {
+    return invalid_argument("speculative config: use_heterogeneous_vocab goes with method " +
+                            names_with(&DrafterTraits::maps_vocabulary) + " only, not with " +
+                            entry.name + "; leave it out");
   }
-  if (method == "ngram") return check_ngram(config);
-  if (config.prompt_lookup_min != 0 || config.prompt_lookup_max != 0) {
-    return useless(config.prompt_lookup_min != 0 ? "prompt_lookup_min" : "prompt_lookup_max",
-                   method, "it belongs to method ngram");
-  }
-  if (config.model.empty() && method != "mtp") {
-    return invalid_argument("speculative config: method " + method +
+  if (!traits.reads_files) FT_RETURN_IF_ERROR(check_without_files(config, entry));
+  FT_RETURN_IF_ERROR(check_lookup(config, entry));
+  if (config.model.empty() && traits.needs_model) {
+    return invalid_argument("speculative config: method " + std::string(entry.name) +
                             " needs `model` (--spec-model), the folder or Hub id of its weights");
   }
   return {};

@@ -189,10 +189,9 @@ Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& 
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(context.folder, options.config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
-  const DrafterTraits traits{.has_kv = true,
-                             .keeps_written = true,
-                             .max_draft_tokens = context.config.num_speculative_tokens,
-                             .max_len = max_len};
+  DrafterTraits traits = declared_traits("draft_model");
+  traits.max_draft_tokens = context.config.num_speculative_tokens;
+  traits.max_len = max_len;
   if (context.is_absent) return make_absent_drafter("draft_model", traits);
   options.load_format = context.dummy ? LoadFormat::kDummy : LoadFormat::kAuto;
   options.dummy_recipe = context.dummy_recipe;

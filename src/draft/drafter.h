@@ -38,10 +38,18 @@ struct DraftShape {
   bool operator==(const DraftShape&) const = default;
 };
 
+// What a drafter is, as its row of draft/registry.cpp says; nothing else asks for its name. The
+// last two are of one drafter that was made.
 struct DrafterTraits {
+  bool reads_files = false;      // weights and what lies beside them: model, revision, vocabulary
+  bool needs_model = false;      // `model` names them; otherwise the target's folder may hold them
+  bool counts_itself = false;    // num_speculative_tokens may be left to its files
+  bool maps_vocabulary = false;  // its ids may be others than the target's
+  bool looks_up = false;  // it drafts from texts: the sequence's own and SlotLists::prediction
+  // It makes drafts without the masks of grammars; they are repaired behind it.
+  bool proposes_unmasked = false;
   bool has_kv = false;         // entries to catch up; otherwise max_catch_up_rows is 0
   bool keeps_written = false;  // entries of accepted drafts stay exact
-  bool looks_up = false;       // it reads SlotLists::prediction
   bool one_pass = false;       // the time of a proposal hardly depends on the number of drafts
   int max_draft_tokens = 0;    // of one sequence and step
   // Positions that it can compute; a sequence beyond gets no drafts.

@@ -211,8 +211,9 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   FT_ASSIGN_OR_RETURN(const int drafts, num_drafts(context.config, config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
-  const DrafterTraits traits{
-      .has_kv = true, .keeps_written = false, .max_draft_tokens = drafts, .max_len = max_len};
+  DrafterTraits traits = declared_traits(name);
+  traits.max_draft_tokens = drafts;
+  traits.max_len = max_len;
   if (context.is_absent) return make_absent_drafter(name, traits);
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);

@@ -60,10 +60,9 @@ Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& contex
   const SpeculativeConfig& config = context.config;
   FT_ASSIGN_OR_RETURN(const LookupRange range, lookup_range(config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, context.max_model_len));
-  const DrafterTraits traits{.looks_up = true,
-                             .one_pass = true,
-                             .max_draft_tokens = config.num_speculative_tokens,
-                             .max_len = max_len};
+  DrafterTraits traits = declared_traits("ngram");
+  traits.max_draft_tokens = config.num_speculative_tokens;
+  traits.max_len = max_len;
   return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(traits, range.min_n, range.max_n));
 }
 

@@ -18,17 +18,32 @@
 namespace foretoken {
 namespace {
 
+constexpr DrafterTraits kHead = {.reads_files = true, .needs_model = true, .has_kv = true};
+
 constexpr DrafterEntry kDrafters[] = {
-    {"ngram", "ngram_gpu [ngram]", "prompt lookup in the sequence's own tokens", false,
+    {"ngram",
+     "ngram_gpu [ngram]",
+     "prompt lookup in the sequence's own tokens",
+     {.looks_up = true, .proposes_unmasked = true, .one_pass = true},
      make_ngram_drafter},
-    {"draft_model", "", "a smaller language model", true, make_draft_model_drafter},
-    {"eagle", "", "EAGLE head on the target's last hidden states", true, make_eagle_drafter},
-    {"eagle3", "", "EAGLE-3 head on hidden states of three target layers", true,
+    {"draft_model",
+     "",
+     "a smaller language model",
+     {.reads_files = true,
+      .needs_model = true,
+      .maps_vocabulary = true,
+      .has_kv = true,
+      .keeps_written = true},
+     make_draft_model_drafter},
+    {"eagle", "", "EAGLE head on the target's last hidden states", kHead, make_eagle_drafter},
+    {"eagle3", "", "EAGLE-3 head on hidden states of three target layers", kHead,
      make_eagle3_drafter},
     {"mtp",
      "deepseek_mtp ernie_mtp exaone_moe_mtp glm4_moe_mtp longcat_flash_mtp mimo_mtp nemotron_h_mtp "
      "pangu_ultra_moe_mtp qwen3_next_mtp qwen3_5_mtp",
-     "the target's own multi-token prediction modules", false, make_mtp_drafter},
+     "the target's own multi-token prediction modules",
+     {.reads_files = true, .counts_itself = true, .has_kv = true},
+     make_mtp_drafter},
 };
 
 bool names(const DrafterEntry& entry, const std::string& method) {
@@ -73,6 +88,12 @@ Result<const DrafterEntry*> find_drafter(const std::string& method) {
                      "' is not available; use one of: " + known);
 }
 
+DrafterTraits declared_traits(const std::string& name) {
+  const Result<const DrafterEntry*> entry = find_drafter(name);
+  FT_CHECK_MSG(entry.ok(), "a drafter without a row");
+  return entry.value()->traits;
+}
+
 Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
                                            const std::string& folder) {
   if (!config.method.empty()) return find_drafter(config.method);
@@ -89,11 +110,12 @@ Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
 Result<std::unique_ptr<Drafter>> make_drafter(const DrafterContext& context) {
   FT_CHECK(context.max_rows > 0 && context.max_spans > 0 && context.max_model_len > 0);
   FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, choose_drafter(context.config, context.folder));
-  FT_RETURN_IF_ERROR(check_config(context.config, entry->name));
+  FT_RETURN_IF_ERROR(check_config(context.config, *entry));
   DrafterContext complete = context;
-  const std::string name = entry->name;
-  if (name != "ngram") {
-    if (complete.folder.empty() && !entry->needs_model) complete.folder = context.target_folder;
+  if (entry->traits.reads_files) {
+    if (complete.folder.empty() && !entry->traits.needs_model) {
+      complete.folder = context.target_folder;
+    }
     FT_RETURN_IF_ERROR(check_folder(*entry, complete));
     if (complete.draft_vocab_ids.empty()) {
       const ModelConfig& target = context.target.config();

@@ -43,7 +43,7 @@ struct DrafterEntry {
   const char* name;
   const char* aliases;  // separated by spaces
   const char* description;
-  bool needs_model;  // `model` names a folder or Hub id; without it the target's folder is read
+  DrafterTraits traits;
   Result<std::unique_ptr<Drafter>> (*make)(const DrafterContext& context);
 };
 
@@ -52,6 +52,9 @@ std::span<const DrafterEntry> drafters();
 
 // The entry with this name or alias. Unsupported, with the list of what exists, otherwise.
 Result<const DrafterEntry*> find_drafter(const std::string& method);
+
+// What the row of a drafter with this name says, for the drafter itself to complete.
+DrafterTraits declared_traits(const std::string& name);
 
 // The entry that a configuration means: by its method, or where that is empty by its model: by what
 // the files of `folder` say (draft/method.h), or without a folder by the model's name alone.

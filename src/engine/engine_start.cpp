@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "device/cuda_plugin.h"
+#include "engine/compat/compat.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
@@ -37,16 +38,9 @@ Status check_ranks(const EngineConfig& config, bool idle) {
     return invalid_argument(
         "--tensor-parallel-size and --pipeline-parallel-size must be at least 1");
   }
-  if (idle && (parallel.tensor_parallel_size > 1 || parallel.pipeline_parallel_size > 1)) {
-    return unsupported(
-        "parts of steps are measured on one rank; leave --tensor-parallel-size and "
-        "--pipeline-parallel-size out, or use bench decode");
-  }
-  if (idle && !config.profile.empty()) {
-    return unsupported(
-        "--profile tells of an engine's steps, and parts of steps are none; use bench decode");
-  }
-  return {};
+  return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
+                 .parts_of_steps = idle,
+                 .has_profile = !config.profile.empty()});
 }
 
 // One step for each stage and one that is planned meanwhile, as far as the ring goes.
@@ -350,8 +344,9 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
              .max_logprobs = config.max_logprobs,
              .max_processor_rows = config.max_processor_rows,
              .hidden_size = model.hidden_size,
+             .num_ranks = ranks_.size(),
              .has_grammars = grammars_ != nullptr,
-             .verifies_by_coins = info_.rejection_sample_method == "synthetic",
+             .is_synthetic = info_.rejection_sample_method == "synthetic",
              .has_priorities = config.scheduling_policy == "priority",
              .seed = config.seed,
              .eos_token_ids = eos_token_ids()};

@@ -62,8 +62,18 @@ TEST(AttentionBackend, EveryBackendDescribesItself) {
   for (const AttentionBackend* backend : attention_backends()) {
     EXPECT_FALSE(std::string(backend->traits().name).empty());
     EXPECT_FALSE(std::string(backend->traits().description).empty());
-    EXPECT_TRUE(backend->traits().cpu || backend->traits().cuda);
+    EXPECT_FALSE(backend->traits().places.empty());
+    for (const AttentionPlace& place : backend->traits().places) {
+      EXPECT_TRUE(backend->traits().runs_on(place.device));
+      EXPECT_TRUE(backend->traits().reads(place.device, KvFormat::kPlain)) << "what `auto` gives";
+    }
   }
+}
+
+TEST(AttentionBackend, AKvFormatIsBuiltWhereABackendReadsIt) {
+  EXPECT_TRUE(is_kv_format_built(DeviceType::kCpu, KvFormat::kInt8));
+  EXPECT_FALSE(is_kv_format_built(DeviceType::kCuda, KvFormat::kInt8));
+  EXPECT_TRUE(is_kv_format_built(DeviceType::kCuda, KvFormat::kPlain));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "attention/backend.h"
 #include "conformance/layouts.h"
+#include "engine/compat/support_matrix.h"
 #include "support/claimed_device.h"
 #include "support/resident_memory.h"
 
@@ -17,36 +18,20 @@ namespace {
 constexpr int kMatrixTokens = 40;
 constexpr int kMatrixDrafts = 3;
 
-struct MatrixRow {
-  int number = 0;
-  const char* drafter = "";  // empty: none
-  Layout layout = {};
-  std::vector<const char*> graph_modes = {"FULL_AND_PIECEWISE"};
-  const char* attention = "FLASH_ATTN";
+// A row that is built, of the architecture of the dialled checkpoint.
+struct MatrixRow : SupportRow {
+  Layout layout() const { return {.tp = tp, .dp = dp}; }
 };
 
 void PrintTo(const MatrixRow& row, std::ostream* out) { *out << "row " << row.number; }
 
 std::vector<MatrixRow> matrix_rows() {
-  const Layout tp2 = {.tp = 2};
-  const Layout dp2 = {.dp = 2};
-  return {
-      {.number = 1},
-      {.number = 2, .drafter = "eagle"},
-      {.number = 3, .drafter = "eagle", .layout = tp2},
-      {.number = 4, .layout = tp2, .attention = "TRITON_ATTN"},
-      {.number = 5, .drafter = "eagle", .layout = tp2, .attention = "TRITON_ATTN"},
-      {.number = 6, .layout = tp2, .attention = "FLASHINFER"},
-      {.number = 7, .drafter = "eagle", .layout = tp2, .attention = "FLASHINFER"},
-      {.number = 8, .drafter = "eagle", .layout = tp2, .attention = "FLEX_ATTENTION"},
-      {.number = 9, .layout = dp2},
-      {.number = 10,
-       .drafter = "eagle",
-       .layout = dp2,
-       .graph_modes = {"FULL_AND_PIECEWISE", "FULL", "FULL_DECODE_ONLY"}},
-      {.number = 11, .drafter = "eagle", .layout = dp2, .graph_modes = {"PIECEWISE"}},
-      {.number = 12, .drafter = "eagle", .layout = dp2, .graph_modes = {"NONE"}},
-  };
+  std::vector<MatrixRow> rows;
+  for (const SupportRow& row : support_rows()) {
+    const bool is_dialled = std::string(row.architecture) == SupportRow().architecture;
+    if (is_dialled && check_support_row(row).ok()) rows.push_back({row});
+  }
+  return rows;
 }
 
 // The named backend where it gives the same ids in every batch, otherwise the one that does.
@@ -65,7 +50,7 @@ EngineConfig config_of_row(const MatrixRow& row, const char* graph_mode, int ste
                                    .graph_mode = graph_mode},
                                   test::DialledSet::of());
   config.attention_backend = attention_of(row);
-  row.layout.apply(config);
+  row.layout().apply(config);
   return config;
 }
 
@@ -93,7 +78,7 @@ const RunResult& reference(const std::vector<Request>& requests) {
 void print_run(const MatrixRow& row, const char* graph_mode, int steps_in_flight,
                const Engine& engine, const RunResult& run, int64_t grown_bytes) {
   std::cout << "device=" << test_device_name() << " row " << row.number << " "
-            << (*row.drafter == '\0' ? "none" : row.drafter) << ", " << row.layout.name() << ", "
+            << (*row.drafter == '\0' ? "none" : row.drafter) << ", " << row.layout().name() << ", "
             << graph_mode << ", " << engine.info().attention_backend << " for " << row.attention
             << ", in flight " << steps_in_flight << ": " << run.ids.size() << " prompts, drafted "
             << run.stats.num_draft_tokens << ", accepted " << run.stats.num_accepted_tokens
@@ -142,7 +127,7 @@ void expect_green(const MatrixRow& row, int count) {
   EXPECT_LT(acceptance, 0.95);
 }
 
-int num_ranks_of(const MatrixRow& row) { return row.layout.num_ranks(); }
+int num_ranks_of(const MatrixRow& row) { return row.layout().num_ranks(); }
 
 class SupportMatrix : public RankTest<MatrixRow> {};
 

@@ -16,22 +16,24 @@ SpeculativeConfig valid(const std::string& method) {
   return config;
 }
 
+const DrafterEntry& entry_of(const std::string& method) { return *find_drafter(method).value(); }
+
 TEST(ConfigCheck, TakesWhatMakesSense) {
   for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp"}) {
-    const Status status = check_config(valid(method), method);
+    const Status status = check_config(valid(method), entry_of(method));
     EXPECT_TRUE(status.ok()) << status.message();
   }
   SpeculativeConfig config = valid("mtp");
   config.num_speculative_tokens = 0;
-  EXPECT_TRUE(check_config(config, "mtp").ok());
+  EXPECT_TRUE(check_config(config, entry_of("mtp")).ok());
   config = valid("ngram");
   config.model = "ngram";
-  EXPECT_TRUE(check_config(config, "ngram").ok());
+  EXPECT_TRUE(check_config(config, entry_of("ngram")).ok());
   config = valid("draft_model");
   config.use_heterogeneous_vocab = true;
   config.draft_sample_method = "probabilistic";
   config.draft_vocab_size = 100;
-  EXPECT_TRUE(check_config(config, "draft_model").ok());
+  EXPECT_TRUE(check_config(config, entry_of("draft_model")).ok());
 }
 
 TEST(ConfigCheck, NamesTheFieldAtFault) {
@@ -60,7 +62,7 @@ TEST(ConfigCheck, NamesTheFieldAtFault) {
   for (const auto& tested : cases) {
     SpeculativeConfig config = valid(tested.method);
     tested.change(config);
-    const Status status = check_config(config, tested.method);
+    const Status status = check_config(config, entry_of(tested.method));
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << tested.field;
     EXPECT_NE(status.message().find(tested.field), std::string::npos) << status.message();
   }

@@ -25,8 +25,9 @@ struct RequestLimits {
   int max_logprobs = 0;                 // alternatives a token; 0: no logprobs at all
   int max_processor_rows = 0;           // 0: no logits processors
   int hidden_size = 0;                  // floats of a pooled state
+  int num_ranks = 1;                    // of the engine
   bool has_grammars = false;            // structured outputs can be had
-  bool verifies_by_coins = false;       // the rule `synthetic`
+  bool is_synthetic = false;            // the rule `synthetic`
   bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/sampling_ranges.h"
+#include "engine/compat/compat.h"
 #include "kernels/step_types.h"
 #include "text/grammar.h"
 
@@ -96,6 +97,7 @@ Status check_logprobs(const char* name, std::optional<int> wanted, const Request
 
 Status check_processors(const SamplingParams& sampling, const RequestLimits& limits) {
   if (sampling.logits_processors.empty()) return {};
+  FT_RETURN_IF_ERROR(compat({.logits_processors = true, .num_ranks = limits.num_ranks}));
   if (limits.max_processor_rows == 0) {
     return invalid_argument(
         "logits_processors need --max-processor-rows above 0, which this engine was started "
@@ -110,11 +112,7 @@ Status check_processors(const SamplingParams& sampling, const RequestLimits& lim
 Status check_grammar(const SamplingParams& sampling, const RequestLimits& limits,
                      bool has_tokenizer) {
   if (!sampling.structured_outputs) return {};
-  if (limits.verifies_by_coins) {
-    return invalid_argument(
-        "structured_outputs cannot be used with --rejection-sample-method synthetic, which accepts "
-        "drafts whatever they are; start the engine with another rule");
-  }
+  FT_RETURN_IF_ERROR(compat({.is_synthetic = limits.is_synthetic, .structured_outputs = true}));
   if (!has_tokenizer || !limits.has_grammars) {
     return invalid_argument(
         "structured_outputs need a tokenizer, and this engine has none (no tokenizer.json, or "

@@ -15,7 +15,7 @@ namespace {
 Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::string& folder,
                               const DrafterParts& parts) {
   const bool has_tokenizer = parts.tokenizer != nullptr && has_model_text(folder, "tokenizer.json");
-  if (speculative.method != "draft_model" || !has_tokenizer) {
+  if (!declared_traits(speculative.method).maps_vocabulary || !has_tokenizer) {
     if (!speculative.use_heterogeneous_vocab) return TokenMap{};
     return invalid_argument(
         "speculative config: use_heterogeneous_vocab compares two vocabularies, but " +

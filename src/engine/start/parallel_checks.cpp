@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/compat/compat.h"
+
 namespace foretoken {
 namespace {
 
@@ -11,24 +13,6 @@ Status check_choice(const std::string& value, const char* flag, const char* firs
   if (value.empty() || value == first || value == second) return {};
   return invalid_argument(std::string(flag) + " is '" + value + "'; use " + first + " or " +
                           second);
-}
-
-Status check_data_parallel(const ParallelConfig& parallel, const group::Environment& environment) {
-  // A child has its engine's place already.
-  if (parallel.data_parallel_size == 1 || environment(group::kChildRankVariable) != nullptr) {
-    return {};
-  }
-  if (parallel.nnodes > 1) {
-    return unsupported(
-        "--data-parallel-size and --nnodes together: data parallel engines are on one host; start "
-        "a server on each host and put a balancer before them");
-  }
-  if (group::started_as_rank(environment)) {
-    return unsupported(
-        "--data-parallel-size under mpirun, srun or torchrun: one process serves all data parallel "
-        "engines; start it without a launcher, or a server for each engine");
-  }
-  return {};
 }
 
 Status check_hosts(const ParallelConfig& parallel) {
@@ -59,13 +43,13 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
                                   "--distributed-executor-backend", "uni", "mp"));
   FT_RETURN_IF_ERROR(check_choice(parallel.communicator, "--communicator", "sockets", "mpi"));
   FT_RETURN_IF_ERROR(check_hosts(parallel));
-  FT_RETURN_IF_ERROR(check_data_parallel(parallel, environment));
-  if (config.device == "cuda" && parallel.communicator == "mpi") {
-    return unsupported(
-        "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each other's "
-        "memory, or through NCCL");
-  }
-  return {};
+  // A child has its engine's place already.
+  const bool is_child = environment(group::kChildRankVariable) != nullptr;
+  return compat({.device = find_device_type(config.device),
+                 .num_engines = is_child ? 1 : parallel.data_parallel_size,
+                 .num_hosts = parallel.nnodes,
+                 .has_launcher = group::started_as_rank(environment),
+                 .uses_mpi = parallel.communicator == "mpi"});
 }
 
 group::RankLayout layout_of_engine(const ParallelConfig& parallel) {

@@ -5,6 +5,7 @@
 
 #include "attention/backend.h"
 #include "base/log.h"
+#include "engine/compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -19,40 +20,33 @@ AttentionDemand demand_of(const EngineConfig& config, const ModelConfig& model) 
   return {model.dtype, model.head_dim, model.attention_softcap, has_full_layers};
 }
 
-// A backend whose bits depend on the batch, or null.
-const AttentionBackend* find_faster(const Device& device, const AttentionDemand& demand) {
-  for (const AttentionBackend* backend : attention_backends()) {
-    if (backend->traits().batch_invariant) continue;
-    if (backend->runs_on(device) && backend->serves(demand)) return backend;
-  }
-  return nullptr;
-}
-
-// Whether a backend that was asked for by name may be used.
-Status check_named(const AttentionBackend& backend, const EngineConfig& config,
-                   const AttentionDemand& demand) {
-  const AttentionTraits& traits = backend.traits();
-  const std::string flag = "--attention-backend " + std::string(traits.name);
-  if (!traits.batch_invariant && config.batch_invariant == "on") {
-    return invalid_argument(flag + " is not batch-invariant; give --batch-invariant off with it, " +
-                            "or --attention-backend portable");
-  }
-  if (!backend.serves(demand)) {
-    return invalid_argument(flag + " takes " + traits.model_needs +
-                            ", which this model does not have; use --attention-backend portable");
-  }
-  return {};
+// What goes with a backend here.
+Combination with_backend(const AttentionBackend& backend, const EngineConfig& config,
+                         const Device& device, const AttentionDemand& demand) {
+  return {.device = &device_traits(device.type()),
+          .opened = &device,
+          .attention = &backend,
+          .model = &demand,
+          .kv_cache_dtype = config.kv_cache_dtype,
+          .dtype = demand.dtype,
+          .batch_invariant = config.batch_invariant == "on"};
 }
 
 Result<const AttentionBackend*> choose(const EngineConfig& config, const Device& device,
                                        const AttentionDemand& demand) {
   const std::string name = config.attention_backend.empty() ? "auto" : config.attention_backend;
   FT_ASSIGN_OR_RETURN(const AttentionBackend* found, find_attention_backend(name, device));
-  const bool is_named = is_attention_backend(*found, name);
-  if (is_named) FT_RETURN_IF_ERROR(check_named(*found, config, demand));
-  if (is_named || config.batch_invariant != "off") return found;
-  const AttentionBackend* faster = find_faster(device, demand);
-  return faster != nullptr ? faster : found;
+  if (is_attention_backend(*found, name)) {
+    FT_RETURN_IF_ERROR(compat(with_backend(*found, config, device, demand)));
+    return found;
+  }
+  if (config.batch_invariant != "off") return found;
+  // One whose bits depend on the batch is faster.
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (backend->traits().batch_invariant) continue;
+    if (compat(with_backend(*backend, config, device, demand)).ok()) return backend;
+  }
+  return found;
 }
 
 }  // namespace

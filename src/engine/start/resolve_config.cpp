@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/start/kv_format.h"
+#include "engine/compat/kv_format.h"
 #include "engine/start/resolve_attention.h"
 #include "engine/step/graph_mode.h"
 #include "kernels/devices/open_device.h"

@@ -36,7 +36,7 @@ Status check_fields(const SpeculativeConfig& config) {
   FT_RETURN_IF_ERROR(samples_drafts(config).status());
   if (config.method.empty() && !config.model.empty()) return {};
   FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, choose_drafter(config, ""));
-  return check_config(config, entry->name);
+  return check_config(config, *entry);
 }
 
 // Without a file, the one that lies beside the target.
@@ -200,11 +200,10 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
   for (size_t i = 0; i < all.size(); ++i) {
     FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, choose_drafter(all[i], folders[i]));
     all[i].method = entry->name;
-    FT_RETURN_IF_ERROR(check_config(all[i], all[i].method));
+    FT_RETURN_IF_ERROR(check_config(all[i], *entry));
     for (size_t j = 0; j < i; ++j) {
-      const bool reads_files = all[i].method != "ngram";
       if (all[j].method != all[i].method) continue;
-      if (reads_files && !is_same_folder(folders[j], folders[i])) continue;
+      if (entry->traits.reads_files && !is_same_folder(folders[j], folders[i])) continue;
       return fault("'" + all[i].method +
                    "' with the same model is configured twice; leave one out");
     }

@@ -45,11 +45,10 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
   if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_draft_tokens);
 }
 
-// A drafter without entries has no passes, and proposes without masks. Of several ranks the first
-// alone has masks, and all must have the same drafts.
+// Of several ranks the first alone has masks, and all must have the same drafts.
 bool ModelRunner::mends(const Drafter& drafter, const StepShape& step,
                         const DraftShape& shape) const {
-  return (step.features & kHasGrammar) != 0 && !drafter.traits().has_kv &&
+  return (step.features & kHasGrammar) != 0 && drafter.traits().proposes_unmasked &&
          shape.num_draft_tokens > 0 && config_.comm == nullptr;
 }
 

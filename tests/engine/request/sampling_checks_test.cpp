@@ -179,7 +179,7 @@ TEST(SamplingChecks, WhatTheEngineWasStartedWithout) {
   request.sampling.structured_outputs.emplace().json_object = true;
   EXPECT_TRUE(check_request(request, kLimits, true).ok());
   EXPECT_NE(check_request(request, kLimits, false).message().find("tokenizer"), std::string::npos);
-  bare.verifies_by_coins = true;
+  bare.is_synthetic = true;
   EXPECT_NE(check_request(request, bare, true).message().find("synthetic"), std::string::npos);
 }
 

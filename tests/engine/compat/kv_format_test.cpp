@@ -1,4 +1,4 @@
-#include "engine/start/kv_format.h"
+#include "engine/compat/kv_format.h"
 
 #include <gtest/gtest.h>
 

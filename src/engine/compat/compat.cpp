@@ -1,0 +1,147 @@
+#include "engine/compat/compat.h"
+
+#include "engine/compat/kv_format.h"
+#include "model/config/architecture.h"
+
+namespace foretoken {
+namespace {
+
+Status check_drafter(const Combination& c) {
+  return c.drafter.empty() ? Status() : find_drafter(c.drafter).status();
+}
+
+Status check_architecture(const Combination& c) {
+  if (c.architecture.empty() || find_architecture(c.architecture) != nullptr) return {};
+  return unsupported("architecture '" + c.architecture +
+                     "' is not supported; foretoken inspect lists those that are");
+}
+
+Status check_attention(const Combination& c) {
+  if (c.attention == nullptr) return {};
+  const AttentionTraits& traits = c.attention->traits();
+  if (c.device != nullptr) {
+    FT_RETURN_IF_ERROR(check_attention_place(*c.attention, c.device->type, c.opened));
+  }
+  const std::string flag = "--attention-backend " + std::string(traits.name);
+  if (c.batch_invariant && !traits.batch_invariant) {
+    return invalid_argument(flag + " is not batch-invariant; give --batch-invariant off with it, " +
+                            "or --attention-backend portable");
+  }
+  if (c.model != nullptr && !c.attention->serves(*c.model)) {
+    return invalid_argument(flag + " takes " + traits.model_needs +
+                            ", which this model does not have; use --attention-backend portable");
+  }
+  return {};
+}
+
+// The types of device on which a format is built.
+std::string places_of(KvFormat format) {
+  std::string places;
+  for (const DeviceTraits& device : device_types()) {
+    if (!is_kv_format_built(device.type, format)) continue;
+    places += (places.empty() ? "" : " and ") + std::string(device.title);
+  }
+  return places;
+}
+
+// What --kv-cache-dtype takes on a device, but for the names of the model's type.
+std::string kv_names(const DeviceTraits& device) {
+  std::string names = "auto";
+  for (const NamedKvFormat& each : named_kv_formats()) {
+    if (is_kv_format_built(device.type, each.format)) names += " or " + std::string(each.name);
+  }
+  return names;
+}
+
+Status check_kv_cache(const Combination& c) {
+  if (c.kv_cache_dtype.empty() || c.device == nullptr || !c.dtype) return {};
+  const std::string flag = "--kv-cache-dtype " + c.kv_cache_dtype;
+  const std::string use = "; use " + kv_names(*c.device);
+  const std::optional<KvFormat> format = find_kv_format(c.kv_cache_dtype, *c.dtype);
+  if (!format && find_dtype(c.kv_cache_dtype)) {
+    return unsupported(flag + " is not the model's type, " + dtype_name(*c.dtype) + use +
+                       ", or give --dtype " + c.kv_cache_dtype);
+  }
+  if (!format && is_unbuilt_kv_format(c.kv_cache_dtype)) {
+    return unsupported(flag + " is not built" + use);
+  }
+  if (!format) {
+    return invalid_argument("--kv-cache-dtype '" + c.kv_cache_dtype + "' is unknown" + use);
+  }
+  if (!is_kv_format_built(c.device->type, *format)) {
+    return unsupported(flag + " is built for " + places_of(*format) + " only" + use);
+  }
+  if (c.attention == nullptr || c.attention->traits().reads(c.device->type, *format)) return {};
+  return invalid_argument(flag + " is not read by --attention-backend " +
+                          c.attention->traits().name +
+                          "; leave one of them out, or use --attention-backend portable");
+}
+
+Status check_ranks(const Combination& c) {
+  if (c.num_context_ranks > 1) {
+    return unsupported(
+        "--decode-context-parallel-size: the KV entries of a sequence are not spread over ranks; "
+        "leave it out");
+  }
+  if (c.expert_parallel) {
+    return unsupported(
+        "--enable-expert-parallel: there are no expert-parallel layers; leave it "
+        "out");
+  }
+  if (c.num_engines > 1 && c.num_hosts > 1) {
+    return unsupported(
+        "--data-parallel-size and --nnodes together: data parallel engines are on one host; start "
+        "a server on each host and put a balancer before them");
+  }
+  if (c.num_engines > 1 && c.has_launcher) {
+    return unsupported(
+        "--data-parallel-size under mpirun, srun or torchrun: one process serves all data parallel "
+        "engines; start it without a launcher, or a server for each engine");
+  }
+  if (c.uses_mpi && c.device != nullptr && !c.device->exchanges_by_mpi) {
+    return unsupported(
+        "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each other's "
+        "memory, or through NCCL");
+  }
+  return {};
+}
+
+Status check_requests(const Combination& c) {
+  if (c.structured_outputs && c.is_synthetic) {
+    return invalid_argument(
+        "structured_outputs cannot be used with --rejection-sample-method synthetic, which accepts "
+        "drafts whatever they are; start the engine with another rule");
+  }
+  if (c.logits_processors && c.num_ranks > 1) {
+    return invalid_argument(
+        "logits_processors run on the host of rank 0 alone and cannot be used with several ranks; "
+        "start the engine with --tensor-parallel-size 1 and --pipeline-parallel-size 1");
+  }
+  return {};
+}
+
+Status check_measuring(const Combination& c) {
+  if (!c.parts_of_steps) return {};
+  if (c.num_ranks > 1) {
+    return unsupported(
+        "parts of steps are measured on one rank; leave --tensor-parallel-size and "
+        "--pipeline-parallel-size out, or use bench decode");
+  }
+  if (c.has_profile) {
+    return unsupported(
+        "--profile tells of an engine's steps, and parts of steps are none; use bench decode");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status compat(const Combination& c) {
+  for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
+                           check_ranks, check_requests, check_measuring}) {
+    FT_RETURN_IF_ERROR(check(c));
+  }
+  return {};
+}
+
+}  // namespace foretoken

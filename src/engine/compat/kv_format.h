@@ -1,0 +1,33 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "kernels/attention/kv_layer.h"
+
+namespace foretoken {
+
+// A format of KV entries as --kv-cache-dtype names it; the model's own type has no row.
+struct NamedKvFormat {
+  const char* name;
+  const char* alias;  // vLLM's name of the same
+  KvFormat format;
+};
+std::span<const NamedKvFormat> named_kv_formats();
+
+// Whether vLLM has such a format and no device here has it.
+bool is_unbuilt_kv_format(std::string_view name);
+
+// bfloat16 and float32, the types that a model can have.
+std::optional<DType> find_dtype(std::string_view name);
+
+// What a name means for a model of type `dtype`: auto and the name of that type are kPlain.
+std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype);
+
+// The same on a device, or what compat says against it.
+Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype);
+
+}  // namespace foretoken

@@ -1,0 +1,205 @@
+#include "engine/compat/support_matrix.h"
+
+#include "engine/compat/compat.h"
+#include "engine/compat/kv_format.h"
+
+namespace foretoken {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+// A table, and behind it a sentence for each "no" that was said in it.
+class MatrixTable {
+ public:
+  MatrixTable(const std::string& title, const Cells& header) : text_("### " + title + "\n\n") {
+    add(header);
+    text_ += "|";
+    for (size_t i = 0; i < header.size(); ++i) text_ += "---|";
+    text_ += "\n";
+  }
+
+  void add(const Cells& cells) {
+    text_ += "|";
+    for (const std::string& cell : cells) text_ += " " + cell + " |";
+    text_ += "\n";
+  }
+
+  // "yes", or "no" with its sentence.
+  std::string cell(const Status& status) {
+    if (status.ok()) return "yes";
+    const std::string line = "- " + status.message() + "\n";
+    if (reasons_.find(line) == std::string::npos) reasons_ += line;
+    return "no";
+  }
+
+  std::string text() const { return text_ + (reasons_.empty() ? "" : "\n" + reasons_) + "\n"; }
+
+ private:
+  std::string text_;
+  std::string reasons_;
+};
+
+std::string yes_or_no(bool value) { return value ? "yes" : "no"; }
+
+// One row for each backend and type of device.
+std::string attention_table() {
+  Cells header = {"attention", "device", "KV auto"};
+  for (const NamedKvFormat& format : named_kv_formats())
+    header.push_back("KV " + std::string(format.name));
+  header.insert(header.end(), {"KV fp8", "batch-invariant", "model"});
+  MatrixTable table("Attention and the KV cache", header);
+  for (const AttentionBackend* backend : attention_backends()) {
+    const AttentionTraits& traits = backend->traits();
+    for (const DeviceTraits& device : device_types()) {
+      if (!compat({.device = &device, .attention = backend}).ok()) continue;
+      const auto with = [&](const char* kv_cache_dtype) {
+        return table.cell(compat({.device = &device,
+                                  .attention = backend,
+                                  .kv_cache_dtype = kv_cache_dtype,
+                                  .dtype = DType::kBF16}));
+      };
+      Cells cells = {traits.name, device.name, with("auto")};
+      for (const NamedKvFormat& format : named_kv_formats()) cells.push_back(with(format.name));
+      cells.push_back(with("fp8"));
+      cells.push_back(table.cell(compat({.attention = backend, .batch_invariant = true})));
+      cells.emplace_back(traits.model_needs);
+      table.add(cells);
+    }
+  }
+  return table.text();
+}
+
+std::string drafter_table() {
+  MatrixTable table("Drafters",
+                    {"drafter", "`model`", "KV of its own", "other vocabularies", "`prediction`",
+                     "structured outputs", "with `synthetic`", "TP, PP, DP"});
+  for (const DrafterEntry& entry : drafters()) {
+    const DrafterTraits& traits = entry.traits;
+    const bool constrained = compat({.drafter = entry.name, .structured_outputs = true}).ok();
+    const Status synthetic =
+        compat({.drafter = entry.name, .is_synthetic = true, .structured_outputs = true});
+    const Status ranks = compat({.drafter = entry.name, .num_ranks = 2, .num_engines = 2});
+    table.add({entry.name,
+               !traits.reads_files  ? "none"
+               : traits.needs_model ? "needed"
+                                    : "or the target's folder",
+               yes_or_no(traits.has_kv), yes_or_no(traits.maps_vocabulary),
+               yes_or_no(traits.looks_up),
+               !constrained               ? "no"
+               : traits.proposes_unmasked ? "drafts are repaired (one rank)"
+                                          : "drafts are masked",
+               synthetic.ok() ? "yes" : "without structured outputs", table.cell(ranks)});
+  }
+  return table.text();
+}
+
+std::string ranks_table() {
+  MatrixTable table("Ranks", {"", "one rank", "TP or PP", "DP", "DP on several hosts"});
+  const auto row = [&](const std::string& name, Combination c) {
+    Cells cells = {name, table.cell(compat(c))};
+    c.num_ranks = 2;
+    cells.push_back(table.cell(compat(c)));
+    c.num_ranks = 1;
+    c.num_engines = 2;
+    cells.push_back(table.cell(compat(c)));
+    c.num_hosts = 2;
+    cells.push_back(table.cell(compat(c)));
+    table.add(cells);
+  };
+  for (const DeviceTraits& device : device_types()) {
+    row("on " + std::string(device.title), {.device = &device});
+    row("on " + std::string(device.title) + ", `--communicator mpi`",
+        {.device = &device, .uses_mpi = true});
+  }
+  row("started by mpirun, srun or torchrun", {.has_launcher = true});
+  row("structured outputs", {.structured_outputs = true});
+  row("logits processors", {.logits_processors = true});
+  return table.text();
+}
+
+std::string layout_name(const SupportRow& row) {
+  if (row.tp == 1 && row.dp == 1) return "one rank";
+  const auto part = [](const char* name, int size) {
+    return size > 1 ? name + std::to_string(size) : std::string();
+  };
+  return part("TP", row.tp) + part("DP", row.dp) + part(" DCP", row.context_ranks) +
+         (row.experts ? " with experts" : "");
+}
+
+std::string joined(const std::vector<const char*>& words) {
+  std::string text;
+  for (const char* word : words) text += (text.empty() ? "" : ", ") + std::string(word);
+  return text;
+}
+
+std::string rows_table() {
+  MatrixTable table("Rows of vLLM's list", {"row", "model", "drafter", "layout", "KV cache",
+                                            "graphs", "attention, named", "here"});
+  for (const SupportRow& row : support_rows()) {
+    table.add({std::to_string(row.number), row.architecture,
+               *row.drafter == '\0' ? "none" : row.drafter, layout_name(row), row.kv_cache_dtype,
+               joined(row.graph_modes), row.attention, table.cell(check_support_row(row))});
+  }
+  return table.text();
+}
+
+std::vector<SupportRow> make_support_rows() {
+  std::vector<SupportRow> rows = {
+      {.number = 1},
+      {.number = 2, .drafter = "eagle"},
+      {.number = 3, .drafter = "eagle", .tp = 2},
+      {.number = 4, .tp = 2, .attention = "TRITON_ATTN"},
+      {.number = 5, .drafter = "eagle", .tp = 2, .attention = "TRITON_ATTN"},
+      {.number = 6, .tp = 2, .attention = "FLASHINFER"},
+      {.number = 7, .drafter = "eagle", .tp = 2, .attention = "FLASHINFER"},
+      {.number = 8, .drafter = "eagle", .tp = 2, .attention = "FLEX_ATTENTION"},
+      {.number = 9, .dp = 2},
+      {.number = 10,
+       .drafter = "eagle",
+       .dp = 2,
+       .graph_modes = {"FULL_AND_PIECEWISE", "FULL", "FULL_DECODE_ONLY"}},
+      {.number = 11, .drafter = "eagle", .dp = 2, .graph_modes = {"PIECEWISE"}},
+      {.number = 12, .drafter = "eagle", .dp = 2, .graph_modes = {"NONE"}},
+      {.number = 13, .drafter = "eagle", .kv_cache_dtype = "fp8"}};
+  const SupportRow deepseek = {.number = 14,
+                               .drafter = "mtp",
+                               .tp = 8,
+                               .attention = "FLASHMLA",
+                               .architecture = "DeepseekV3ForCausalLM"};
+  for (const char* attention : {"FLASHMLA", "TRITON_MLA", "FLASH_ATTN_MLA", "FLASH_ATTN_MLA",
+                                "FLASH_ATTN_MLA", "FLASHMLA", "CUTLASS_MLA", "FLASHINFER_MLA"}) {
+    rows.push_back(deepseek);
+    rows.back().number = static_cast<int>(rows.size());
+    rows.back().attention = attention;
+  }
+  rows[16].context_ranks = 8;
+  rows[17].tp = 1;
+  rows[17].dp = 8;
+  rows[17].experts = true;
+  return rows;
+}
+
+}  // namespace
+
+std::span<const SupportRow> support_rows() {
+  static const std::vector<SupportRow> rows = make_support_rows();
+  return rows;
+}
+
+Status check_support_row(const SupportRow& row) {
+  return compat({.device = find_device_type("cpu"),
+                 .kv_cache_dtype = row.kv_cache_dtype,
+                 .dtype = DType::kBF16,
+                 .drafter = row.drafter,
+                 .architecture = row.architecture,
+                 .num_ranks = row.tp,
+                 .num_engines = row.dp,
+                 .num_context_ranks = row.context_ranks,
+                 .expert_parallel = row.experts});
+}
+
+std::string support_matrix() {
+  return attention_table() + drafter_table() + ranks_table() + rows_table();
+}
+
+}  // namespace foretoken

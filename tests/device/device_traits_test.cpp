@@ -1,0 +1,21 @@
+#include "device/device_traits.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace foretoken {
+namespace {
+
+TEST(DeviceTraits, EveryTypeHasARow) {
+  for (const DeviceType type : {DeviceType::kCpu, DeviceType::kCuda}) {
+    EXPECT_EQ(device_traits(type).type, type);
+    EXPECT_EQ(find_device_type(device_traits(type).name), &device_traits(type));
+  }
+  EXPECT_EQ(find_device_type("tpu"), nullptr);
+  EXPECT_EQ(find_device_type(""), nullptr);
+  EXPECT_EQ(device_types().size(), 2u);
+}
+
+}  // namespace
+}  // namespace foretoken

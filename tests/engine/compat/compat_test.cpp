@@ -1,0 +1,88 @@
+#include "engine/compat/compat.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "attention/flashinfer.h"
+#include "attention/portable.h"
+#include "support/claimed_device.h"
+
+namespace foretoken {
+namespace {
+
+const DeviceTraits* const kCpuType = find_device_type("cpu");
+const DeviceTraits* const kCudaType = find_device_type("cuda");
+
+TEST(Compat, NothingAskedIsNothingRefused) {
+  EXPECT_TRUE(compat({}).ok());
+  for (const DeviceTraits& device : device_types()) {
+    EXPECT_TRUE(compat({.device = &device, .attention = &portable_attention()}).ok());
+  }
+  for (const DrafterEntry& entry : drafters()) {
+    EXPECT_TRUE(compat({.drafter = entry.name, .structured_outputs = true, .num_ranks = 4}).ok());
+  }
+}
+
+TEST(Compat, AKvFormatNeedsADeviceAndABackendThatReadIt) {
+  const auto with = [](const DeviceTraits* device, const AttentionBackend* attention) {
+    return compat({.device = device,
+                   .attention = attention,
+                   .kv_cache_dtype = "int8",
+                   .dtype = DType::kBF16});
+  };
+  EXPECT_TRUE(with(kCpuType, nullptr).ok());
+  EXPECT_TRUE(with(kCpuType, &portable_attention()).ok());
+  EXPECT_EQ(with(kCudaType, nullptr).code(), StatusCode::kUnsupported);
+  EXPECT_EQ(with(kCudaType, &flashinfer_attention()).message(),
+            "--kv-cache-dtype int8 is built for the CPU only; use auto");
+}
+
+TEST(Compat, AnOpenedDeviceMayLackWhatItsTypeHas) {
+  const test::ClaimedDevice old(DeviceType::kCuda, false);
+  const test::ClaimedDevice hopper(DeviceType::kCuda, true);
+  Combination c = {.device = kCudaType, .attention = &flashinfer_attention()};
+  EXPECT_TRUE(compat(c).ok());
+  c.opened = &hopper;
+  EXPECT_TRUE(compat(c).ok());
+  c.opened = &old;
+  EXPECT_NE(compat(c).message().find("needs a GPU of compute capability 9.0"), std::string::npos);
+  c = {.device = kCpuType, .attention = &flashinfer_attention()};
+  EXPECT_NE(compat(c).message().find("does not exist on cpu"), std::string::npos);
+}
+
+TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
+  const AttentionDemand gemma = {DType::kBF16, 128, 30.0f, true};
+  const struct {
+    Combination combination;
+    std::vector<const char*> parts;
+  } cases[] = {
+      {{.attention = &flashinfer_attention(), .batch_invariant = true},
+       {"--attention-backend flashinfer", "--batch-invariant off"}},
+      {{.attention = &flashinfer_attention(), .model = &gemma}, {"soft cap", "portable"}},
+      {{.architecture = "NoModel"}, {"'NoModel'", "foretoken inspect lists"}},
+      {{.drafter = "medusa"}, {"'medusa'", "use one of: ngram"}},
+      {{.is_synthetic = true, .structured_outputs = true},
+       {"structured_outputs", "synthetic", "another rule"}},
+      {{.logits_processors = true, .num_ranks = 2},
+       {"logits_processors", "several ranks", "--tensor-parallel-size 1"}},
+      {{.device = kCudaType, .uses_mpi = true}, {"--communicator mpi", "leave it out"}},
+      {{.num_engines = 2, .num_hosts = 2}, {"--data-parallel-size", "--nnodes", "balancer"}},
+      {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
+      {{.num_context_ranks = 2}, {"--decode-context-parallel-size", "leave it out"}},
+      {{.expert_parallel = true}, {"--enable-expert-parallel", "leave it out"}},
+      {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
+      {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
+  };
+  for (const auto& c : cases) {
+    const Status status = compat(c.combination);
+    ASSERT_FALSE(status.ok()) << c.parts[0];
+    for (const char* part : c.parts) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,45 @@
+#include "engine/compat/support_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace foretoken {
+namespace {
+
+// docs/support-matrix.md holds what `foretoken inspect --matrix` prints between two marks.
+TEST(SupportMatrix, ThePageSaysWhatTheBuildDecides) {
+  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/docs/support-matrix.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string begin = "<!-- foretoken inspect --matrix -->\n";
+  const size_t at = page.find(begin);
+  const size_t end = page.find("<!-- end -->");
+  ASSERT_TRUE(at != std::string::npos && end != std::string::npos);
+  EXPECT_EQ(page.substr(at + begin.size(), end - at - begin.size()), support_matrix())
+      << "put the output of `foretoken inspect --matrix` between the marks";
+}
+
+TEST(SupportMatrix, RowsAreNumberedAndTheFirstTwelveAreBuilt) {
+  int number = 0;
+  for (const SupportRow& row : support_rows()) {
+    EXPECT_EQ(row.number, ++number);
+    EXPECT_EQ(check_support_row(row).ok(), number <= 12) << check_support_row(row).message();
+  }
+  EXPECT_EQ(number, 21);
+}
+
+TEST(SupportMatrix, EveryNoHasItsSentence) {
+  const std::string text = support_matrix();
+  for (const char* part :
+       {"| portable | cuda | yes | no |", "- --kv-cache-dtype int8 is built for the CPU only",
+        "- --kv-cache-dtype fp8 is not built", "| ngram | none |", "drafts are repaired",
+        "- logits_processors run on the host of rank 0 alone",
+        "| 13 | LlamaForCausalLM | eagle |"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
