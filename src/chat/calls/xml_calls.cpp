@@ -74,7 +74,7 @@ XmlCalls::XmlCalls(XmlCallFormat format, json tools)
       name_end_(format_.name_ends),
       key_end_({format_.key_close}),
       value_end_(joined_texts(format_.section_close,
-                        {format_.value_close, format_.key_open, format_.call_close})),
+                              {format_.value_close, format_.key_open, format_.call_close})),
       cdata_end_({"]]>" + format_.value_close}) {
   bare_allowed_ = false;
 }
