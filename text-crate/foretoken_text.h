@@ -95,10 +95,6 @@ int32_t ft_template_new(const char* source, size_t source_size, const char* glob
                         size_t globals_size, FtTemplate** out, FtText* error);
 void ft_template_free(FtTemplate* chat_template);
 
-// Whether the template walks over a message's content, so that content should be a list of parts
-// rather than text.
-bool ft_template_wants_parts(const FtTemplate* chat_template);
-
 typedef struct FtRenderOptions {
   bool add_generation_prompt;
   bool continue_final_message;  // ends the text with the last message's own words

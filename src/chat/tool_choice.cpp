@@ -135,8 +135,9 @@ StructuredOutputs after_reasoning(StructuredOutputs wanted, ChatParserOptions* o
   if (!first) return wanted;
   wanted.reasoning_ends = entry->format.close;
   // Only where white space cannot be a part of the form itself.
-  wanted.space_after_reasoning = !wanted.json.empty() || wanted.json_object ||
-                                 (!wanted.choice.empty() && !any_begins_blank(wanted.choice));
+  const bool may_space = !wanted.json.empty() || wanted.json_object ||
+                         (!wanted.choice.empty() && !any_begins_blank(wanted.choice));
+  wanted.space_after_reasoning = may_space && !entry->harmony;
   options->drop_leading_space = wanted.space_after_reasoning;
   return wanted;
 }

@@ -89,14 +89,6 @@ Result<std::string> ChatTemplate::render(std::string_view messages_json,
   return render(messages_json, arguments_json, Options{add_generation_prompt});
 }
 
-ContentFormat ChatTemplate::content_format(std::string_view arguments_json) const {
-  const Compiled* compiled = select(arguments_json);
-  if (compiled == nullptr || !ft_template_wants_parts(compiled->handle.get())) {
-    return ContentFormat::kString;
-  }
-  return ContentFormat::kOpenAi;
-}
-
 const ChatTemplateTraits* ChatTemplate::traits(std::string_view arguments_json) const {
   const Compiled* compiled = select(arguments_json);
   if (compiled == nullptr) return nullptr;

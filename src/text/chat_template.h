@@ -17,12 +17,6 @@ namespace foretoken {
 
 struct TokenizerConfig;
 
-// What a template expects as the content of a message.
-enum class ContentFormat {
-  kString,  // text
-  kOpenAi,  // a list of parts: [{"type": "text", "text": ...}, ...]
-};
-
 // The Jinja templates of a model, rendered as Hugging Face transformers renders them. `render` may
 // be called by any number of threads at once. A template is not trusted: its work, memory, depth
 // and output are bounded.
@@ -56,9 +50,6 @@ class ChatTemplate {
   };
   Result<std::string> render(std::string_view messages_json, std::string_view arguments_json,
                              const Options& options) const;
-
-  // What the template that `arguments_json` selects wants, found as vLLM's "auto" finds it.
-  ContentFormat content_format(std::string_view arguments_json) const;
 
   // What the template that `arguments_json` selects can do, and its source; null when there is
   // none. The first call renders some conversations.

@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
 """A scripted agent of twenty answers through the official clients: the same conversation with and
-without each drafter, greedy and seeded, streamed and whole."""
+without each drafter, greedy and seeded, streamed and whole; what came out is the history of more.
+
+FORETOKEN_TEST_WHOLE_DOORS=1 runs all formats, clients, samplings and drafters with each other and
+replays the conversations in all templates (about half an hour); otherwise they take turns.
+"""
 
 import json
+import os
+import re
+import unittest
 
 import door
 
@@ -11,7 +18,7 @@ door.use_clients("openai", "anthropic")
 import anthropic  # noqa: E402
 import openai  # noqa: E402
 
-from tool_calls_door import ARGUMENTS, FORMATS, NAME, SCHEMA  # noqa: E402
+from tool_calls_door import ARGUMENTS, FORMATS, NAME, SCHEMA, TEMPLATES  # noqa: E402
 
 NUM_ROUNDS = 10  # a call and an answer in words each
 HEADS = door.ROOT / "models"
@@ -20,13 +27,16 @@ MODELS = {"draft_model": "draft", "eagle": "eagle", "eagle3": "eagle3", "mtp": "
 SAMPLINGS = [{"temperature": 0}, {"temperature": 0.8, "seed": 5}]
 # Each drafter meets a format of its own, and the last one twice.
 PARSERS = ["hermes", "qwen3_coder", "glm45", "kimi_k2", "openai", "deepseek_v3"]
+# Strict about roles, and about ids.
+REPLAYED = ["Qwen3.5-4B", "mistralai-Mistral-Nemo-Instruct-2407"]
+WHOLE = os.environ.get("FORETOKEN_TEST_WHOLE_DOORS") == "1"
 
 
 def drafter(method):
     config = {"method": method, "num_speculative_tokens": 3, "length_policy": "fixed"}
     if method in MODELS:
         config["model"] = str(HEADS / f"foretoken-7m-{MODELS[method]}")
-    return json.dumps(config)
+    return config
 
 
 class ChatAgent:
@@ -123,28 +133,90 @@ def conversation(agent):
 
 
 class AgentCase(door.DoorCase):
+    """A server with a format of calls; conversations that came out of it go into `histories`."""
+
+    histories = []
+
+    def plain(self, kind, parser, sampling, stream=False):
+        agent = kind(self.url, parser, stream, {**sampling, "speculative": {"enabled": False}})
+        said = conversation(agent)
+        self.assertEqual(said[0::2], [[(NAME, ARGUMENTS)]] * NUM_ROUNDS, parser)
+        if kind is ChatAgent:
+            self.histories.append((parser, agent.messages))
+        return said
+
+    def check_drafted(self, wanted, kind, parser, sampling, method, stream):
+        said = conversation(kind(self.url, parser, stream,
+                                 {**sampling, "speculative": {"method": method}}))
+        self.assertEqual(said, wanted, f"{kind.__name__}, {parser}, {method}, {sampling}, {stream}")
+
     def check_agent(self, parser, method, number):
         """Chats under one sampling, messages under the other; parsers take turns."""
         for i, kind in enumerate((ChatAgent, MessagesAgent)):
             sampling = SAMPLINGS[(number + i) % len(SAMPLINGS)]
-            plain = conversation(kind(self.url, parser, False,
-                                      {**sampling, "speculative": {"enabled": False}}))
-            drafted = conversation(kind(self.url, parser, True,
-                                        {**sampling, "speculative": {"method": method}}))
-            self.assertEqual(plain[0::2], [[(NAME, ARGUMENTS)]] * NUM_ROUNDS)
-            self.assertEqual(drafted, plain, f"{kind.__name__}, {method}, {sampling}")
+            plain = self.plain(kind, parser, sampling)
+            self.check_drafted(plain, kind, parser, sampling, method, True)
+
+    def check_all(self, parser, methods):
+        """Each client under each sampling, streamed and whole, with and without each drafter."""
+        for kind in (ChatAgent, MessagesAgent):
+            for sampling in SAMPLINGS:
+                plain = self.plain(kind, parser, sampling)
+                self.assertEqual(self.plain(kind, parser, sampling, True), plain)
+                for method in methods:
+                    for stream in (False, True):
+                        self.check_drafted(plain, kind, parser, sampling, method, stream)
 
 
-def agent_check(parser, method, number):
-    return lambda self: self.check_agent(parser, method, number)
+class Replay(door.DoorCase):
+    """What came out is a history that templates of others take."""
+
+    template = None
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.template is None:
+            raise unittest.SkipTest("the cases of the classes below")
+        cls.flags = ("--chat-template", str(cls.template))
+        super().setUpClass()
+
+    def check_histories(self):
+        self.assertTrue(AgentCase.histories)
+        tools = [{"type": "function", "function": {"name": NAME, "parameters": SCHEMA}}]
+        for parser, messages in AgentCase.histories:
+            with self.subTest(parser):
+                told = self.post("/tokenize", {"messages": messages, "tools": tools}).json
+                prompt = self.post("/detokenize", {"tokens": told["tokens"]}).json["prompt"]
+                for number in range(NUM_ROUNDS):
+                    said = f"{number} degrees" in prompt
+                    self.assertTrue(said or told.get("warnings"), f"{number}: {prompt[-400:]}")
 
 
-for number, parser_name in enumerate(PARSERS):
-    method_name = METHODS[number % len(METHODS)]
-    class_name = "Agent" + parser_name.title().replace("_", "")
-    globals()[class_name] = type(class_name, (AgentCase,), {
-        "flags": ("--tool-call-parser", parser_name, "--speculative-config", drafter(method_name)),
-        f"test_{method_name}": agent_check(parser_name, method_name, number)})
+def add_agents():
+    """Classes run in the order of their names: replays come last."""
+    for number, parser in enumerate(FORMATS if WHOLE else PARSERS):
+        method = METHODS[number % len(METHODS)]
+        groups = [METHODS[:4], METHODS[4:]] if WHOLE else [[method]]
+        for part, methods in enumerate(groups):
+            if WHOLE:
+                def test(self, parser=parser, methods=methods):
+                    self.check_all(parser, methods)
+            else:
+                def test(self, parser=parser, method=method, number=number):
+                    self.check_agent(parser, method, number)
+            name = f"Agent{part}" + re.sub("[^A-Za-z0-9]", "", parser.title())
+            globals()[name] = type(name, (AgentCase,), {
+                "flags": ("--tool-call-parser", parser, "--speculative-config",
+                          json.dumps([drafter(one) for one in methods])),
+                "test_" + "_".join(methods): test})
+    every = sorted(TEMPLATES.glob("**/*.jinja"))
+    for path in every if WHOLE else [TEMPLATES / f"{name}.jinja" for name in REPLAYED]:
+        name = "Replay" + re.sub("[^A-Za-z0-9]", "", path.stem.title())
+        globals()[name] = type(name, (Replay,), {
+            "template": path, "test_histories": lambda self: self.check_histories()})
+
+
+add_agents()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Fields that are unknown, misspelt or of other servers: what becomes of them, and who is told."""
 
+import json
+
 import door
 
 SHORT = {"temperature": 0, "max_tokens": 4}
@@ -168,11 +170,19 @@ class ForeignFields(door.DoorCase):
     def test_functions_before_tools(self):
         function = {"name": "f", "parameters": {"type": "object", "properties": {
             "a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}}
-        answer = self.post("/v1/chat/completions", {
-            "messages": door.USER, "max_tokens": 60, "temperature": 0, "functions": [function],
-            "function_call": {"name": "f"}}).json
-        call = answer["choices"][0]["message"]["tool_calls"][0]["function"]
+        body = {"messages": door.USER, "max_tokens": 60, "temperature": 0, "functions": [function],
+                "function_call": {"name": "f"}}
+        choice = self.post("/v1/chat/completions", body).json["choices"][0]
+        call = choice["message"]["function_call"]
         self.assertEqual(call["name"], "f")
+        self.assertIn("a", json.loads(call["arguments"]))
+        self.assertNotIn("tool_calls", choice["message"])
+        self.assertEqual(choice["finish_reason"], "function_call")
+        deltas = [event["choices"][0]["delta"].get("function_call", {}) for event in
+                  self.post("/v1/chat/completions", {**body, "stream": True}).events]
+        self.assertEqual([delta["name"] for delta in deltas if "name" in delta], ["f"])
+        self.assertEqual("".join(delta.get("arguments", "") for delta in deltas),
+                         call["arguments"])
         self.post("/v1/chat/completions", {**CHAT, "functions": [function], "messages": [
             *door.USER, {"role": "assistant", "content": None, "function_call": call},
             {"role": "function", "name": "f", "content": "done"}]})

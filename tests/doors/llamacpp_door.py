@@ -112,6 +112,9 @@ class Completion(door.DoorCase):
         for bias in ([[first, False]], [[first, -100]], {str(first): -100}):
             tokens = self.complete(return_tokens=True, logit_bias=bias)["tokens"]
             self.assertNotIn(first, tokens, bias)
+        word = self.complete()["content"].split()[0]
+        without = self.complete(logit_bias=[[" " + word, False], [word, False]])["content"]
+        self.assertNotEqual(without.split()[0], word)
         told = self.complete(grammar='root ::= "yes" | "no"', ignore_eos=False)
         self.assertIn(told["content"], ("yes", "no"))
         answer = self.complete(json_schema={"enum": ["yes", "no"]}, ignore_eos=False)

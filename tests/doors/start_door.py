@@ -78,7 +78,7 @@ class FirstAndLaterStarts(unittest.TestCase):
                                     first.log.index("step times: measured in "))
                     self.assertNotRegex(first.log, r"started in .* step times")
                     self.assertEqual(len(self.tables()), number + 1)
-                    self.assertLess(first.resident, 1.1 * self.plain_resident + (16 << 20),
+                    self.assertLess(first.resident, 1.1 * self.plain_resident,
                                     f"{self.plain_resident} without speculation")
                     self.assertEqual(first.text(), self.plain_text)
                 with Started(self.cache, *speculation(method)) as second:

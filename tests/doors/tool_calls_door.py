@@ -14,6 +14,7 @@ NAME = "get_weather"
 ARGUMENTS = {"city": "Paris", "days": 3}
 OBJECT = json.dumps({"name": NAME, "arguments": ARGUMENTS})
 JSON = json.dumps(ARGUMENTS)
+M3 = "]<]minimax[>["
 PYTHON = "get_weather(city='Paris', days=3)"
 
 
@@ -60,6 +61,19 @@ FORMATS = {
                 f"<|tool_call_argument_begin|>{JSON}<|tool_call_end|><|tool_calls_section_end|>"),
     "openai": (f"<|channel|>commentary to=functions.{NAME} <|constrain|>json<|message|>{JSON}"
                "<|call|>"),
+    "kimi_k3": (f"<|open|>tools<|sep|><|open|>call tool=\"{NAME}\" index=\"1\"<|sep|>"
+                "<|open|>argument key=\"city\" type=\"string\"<|sep|>Paris<|close|>argument<|sep|>"
+                "<|open|>argument key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|>"
+                "<|close|>call<|sep|><|close|>tools<|sep|>"),
+    "minimax_m3": (f"{M3}<tool_call>\n{M3}<invoke name=\"{NAME}\">{M3}<city>Paris{M3}</city>"
+                   f"{M3}<days>3{M3}</days>{M3}</invoke>\n{M3}</tool_call>"),
+    "hy_v3": (f"<tool_calls>\n<tool_call>{NAME}<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Paris"
+              "</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n"
+              "</tool_calls>"),
+    "minicpm5": (f"<function name=\"{NAME}\"><param name=\"city\"><![CDATA[Paris]]></param>"
+                 "<param name=\"days\">3</param></function>"),
+    "apertus": f"<|tools_prefix|>[{{\"{NAME}\": {JSON}}}]<|tools_suffix|>",
+    "gigachat3": f"<|message_sep|>function call<|role_sep|>\n{OBJECT}",
     "gemma4": f"<|tool_call>call:{NAME}{{city:<|\"|>Paris<|\"|>,days:3}}<tool_call|>",
     "functiongemma": (f"<start_function_call>call:{NAME}{{city:<escape>Paris<escape>,days:3}}"
                       "<end_function_call>"),
@@ -72,7 +86,7 @@ BROKEN = {
         ("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, oops}}</tool_call>",
          [("f", {"a": 1})], ""),
         ("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [\"x", [("f", {"a": ["x"]})], ""),
-        ("<tool_call>no call</tool_call>", [], "no call"),
+        ("Write <tool_call>no call</tool_call>.", [], "Write <tool_call>no call</tool_call>."),
     ],
     "qwen3_coder": [
         ("<tool_call>\n<function=f>\n<parameter=a>\nls\n</function>\n</tool_call>",

@@ -143,7 +143,8 @@ def before_call(context, case, kwargs):
         return
     # The final message must have a text to continue, and nothing may follow it.
     body.pop("continue_final_message", None)
-    if case.path in ("/detokenize", "/abort_requests", "/v1/embeddings"):
+    if case.path in ("/detokenize", "/abort_requests", "/v1/embeddings", "/pooling", "/embedding",
+                     "/v1/score", "/v1/rerank"):
         return
     if case.path == "/tokenize" and "prompt" in body:
         return

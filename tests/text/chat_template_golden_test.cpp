@@ -115,18 +115,5 @@ TEST_F(ChatTemplateGolden, TheLanguageMeansWhatPythonMeans) {
   }
 }
 
-TEST_F(ChatTemplateGolden, ContentFormatsAreFoundAsVllmFindsThem) {
-  const std::map<std::string, ContentFormat> known = {
-      {"Mistral-Small-3.2-24B-Instruct-2506", ContentFormat::kOpenAi},
-      {"mistralai-Ministral-3-14B-Reasoning-2512", ContentFormat::kOpenAi},
-      {"Qwen-Qwen3-0.6B", ContentFormat::kString},
-      {"meta-llama-Llama-3.2-3B-Instruct", ContentFormat::kString},
-      {"simple/chatml", ContentFormat::kString}};
-  for (const auto& [name, format] : known) {
-    const std::string source = read_text_file(folder_ / (name + ".jinja")).value();
-    EXPECT_EQ(compile_golden(source).value().content_format(""), format) << name;
-  }
-}
-
 }  // namespace
 }  // namespace foretoken

@@ -270,6 +270,24 @@ TEST_F(GrammarTest, FormsBeginBehindReasoning) {
   EXPECT_FALSE(accepts(behind(tag, false), "x</think>so <f>a</f>."));
 }
 
+// gpt-oss's: reasoning in messages of its own, the form in the last one.
+TEST_F(GrammarTest, FormsBeginInTheFinalChannel) {
+  StructuredOutputs digits = regex("[0-9]+");
+  digits.reasoning_ends = {"<|channel|>final<|message|>"};
+  const std::string thought = "<|channel|>analysis<|message|>It is\n4.<|end|><|start|>assistant";
+  EXPECT_TRUE(accepts(digits, "<|channel|>final<|message|>42"));
+  EXPECT_TRUE(accepts(digits, thought + "<|channel|>final<|message|>42"));
+  EXPECT_TRUE(
+      accepts(digits, thought + thought + "<|channel|>final <|constrain|>json<|message|>4"));
+  EXPECT_FALSE(accepts(digits, thought + "<|channel|>final<|message|>four"));
+  EXPECT_FALSE(accepts(digits, "42"));
+  EXPECT_FALSE(accepts(digits, thought));
+  EXPECT_FALSE(accepts(digits, "<|channel|>commentary<|message|>42"));
+  EXPECT_TRUE(accepts(digits,
+                      "<|channel|>analysis<|message|><|end|><|start|>assistant"
+                      "<|channel|>final<|message|>1"));
+}
+
 TEST_F(GrammarTest, FollowsStructuralTags) {
   StructuredOutputs tag;
   tag.structural_tag = R"({"type":"structural_tag","triggers":["<f="],"structures":[

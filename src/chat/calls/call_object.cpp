@@ -73,6 +73,12 @@ CallObject::Outcome CallObject::key_byte(char byte) {
   member_ = Member::kOther;
   if (key == "name" || key == "tool_name") member_ = Member::kName;
   if (key == "arguments" || key == "parameters") member_ = Member::kArguments;
+  if (rules_.key_is_name && !has_arguments_ && key.is_string()) {
+    name_ = key.get<std::string>();
+    member_ = name_.empty() ? Member::kOther : Member::kArguments;
+    state_ = State::kColon;
+    return Outcome::kHeld;
+  }
   const bool twice = (member_ == Member::kName && !name_.empty()) ||
                      (member_ == Member::kArguments && has_arguments_);
   state_ = State::kColon;

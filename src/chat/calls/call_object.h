@@ -21,6 +21,7 @@ class CallObject {
   struct Rules {
     bool needs_arguments = false;   // a name alone is no call
     bool needs_known_name = false;  // a name that the sink does not know is no call
+    bool key_is_name = false;       // {"f": {...}}
   };
 
   CallObject(Rules rules, CallSink* sink) : rules_(rules), sink_(sink) {}

@@ -32,13 +32,19 @@ bool is_harmony(const ChatParserOptions& options) {
   return (tool != nullptr && tool->harmony) || (reasoning != nullptr && reasoning->harmony);
 }
 
-std::unique_ptr<ToolParser> make_tool_parser(const ChatParserOptions& options) {
-  if (is_harmony(options) && !(has_tools(options) && is_forced(options.tool_choice))) {
-    return std::make_unique<HarmonyCalls>(uses_tool_parser(options));
-  }
-  if (!has_tools(options)) return nullptr;
+// Null where no choice forces a form.
+std::unique_ptr<ToolParser> make_forced_parser(const ChatParserOptions& options) {
+  if (!has_tools(options) || !is_forced(options.tool_choice)) return nullptr;
   if (options.tool_choice == "required") return make_required_calls();
-  if (is_forced(options.tool_choice)) return std::make_unique<NamedCall>(options.tool_choice);
+  return std::make_unique<NamedCall>(options.tool_choice);
+}
+
+std::unique_ptr<ToolParser> make_tool_parser(const ChatParserOptions& options) {
+  std::unique_ptr<ToolParser> forced = make_forced_parser(options);
+  if (is_harmony(options)) {
+    return std::make_unique<HarmonyCalls>(uses_tool_parser(options), std::move(forced));
+  }
+  if (forced != nullptr || !has_tools(options)) return forced;
   const ToolParserEntry* entry = find_tool_parser(options.tool_parser);
   return entry == nullptr ? nullptr : entry->make(options);
 }

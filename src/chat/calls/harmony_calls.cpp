@@ -1,5 +1,7 @@
 #include "chat/calls/harmony_calls.h"
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace foretoken {
@@ -17,10 +19,23 @@ std::string word_behind(const std::string& header, std::string_view before) {
   return header.substr(begin, header.find_first_of(" \t\r\n<", begin) - begin);
 }
 
+// Whether it may be the beginning of a role, channel, recipient and type with their markers.
+bool may_be_header(std::string_view header) {
+  constexpr std::string_view kBetween = "_-.:=/<|> ";
+  constexpr auto kMaxBlanks = 4;
+  const auto fits = [&](char byte) {
+    return std::isalnum(static_cast<unsigned char>(byte)) != 0 ||
+           kBetween.find(byte) != std::string_view::npos;
+  };
+  return header.size() <= kMaxHeaderLen && std::all_of(header.begin(), header.end(), fits) &&
+         std::count(header.begin(), header.end(), ' ') <= kMaxBlanks;
+}
+
 }  // namespace
 
-HarmonyCalls::HarmonyCalls(bool finds_calls)
+HarmonyCalls::HarmonyCalls(bool finds_calls, std::unique_ptr<ToolParser> content)
     : finds_calls_(finds_calls),
+      content_(std::move(content)),
       markers_({"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>",
                 "<|return|>"}) {}
 
@@ -41,23 +56,31 @@ void HarmonyCalls::text(const std::string& text, CallSink* sink) {
   }
   if (!in_header_) return body(text, sink);
   header_ += text;
-  // No header is that long: its end is missing.
-  if (header_.size() > kMaxHeaderLen) begin_body(sink);
+  if (!may_be_header(header_)) no_header(sink);
+}
+
+// The markers were words about the format.
+void HarmonyCalls::no_header(CallSink* sink) {
+  in_header_ = false;
+  body(std::exchange(header_, {}), sink);
 }
 
 void HarmonyCalls::marker(const std::string& text, CallSink* sink) {
   if (std::exchange(at_start_, false)) body(std::exchange(header_, {}), sink);
+  if (!in_header_ && (text == "<|message|>" || text == "<|constrain|>")) return body(text, sink);
   if (text == "<|message|>") return begin_body(sink);
+  end_.clear();
   if (text == "<|channel|>" || text == "<|constrain|>") {
-    if (!in_header_) header_.clear();
     header_ += text;
     in_header_ = true;
     return;
   }
+  const bool begins = text == "<|start|>";
+  if (!begins && !in_header_ && body_ == Body::kContent) end_ = text;
   sink->end_call();
   body_ = Body::kContent;
-  header_.clear();
-  in_header_ = text == "<|start|>";
+  in_header_ = begins;
+  header_ = begins ? text : std::string();
 }
 
 void HarmonyCalls::begin_body(CallSink* sink) {
@@ -84,7 +107,7 @@ void HarmonyCalls::begin_body(CallSink* sink) {
 
 void HarmonyCalls::body(const std::string& text, CallSink* sink) {
   if (body_ == Body::kReasoning) return sink->reasoning(text);
-  if (body_ == Body::kContent) return sink->content(text);
+  if (body_ == Body::kContent) return content(text, sink);
   if (body_ == Body::kNothing) return;
   for (const char byte : text) {
     if (arguments_.feed(byte) == ScanOutcome::kFlaw) {
@@ -95,11 +118,20 @@ void HarmonyCalls::body(const std::string& text, CallSink* sink) {
   }
 }
 
+void HarmonyCalls::content(const std::string& text, CallSink* sink) {
+  if (text.empty()) return;
+  // No message ends where more of it comes.
+  const std::string all = std::exchange(end_, {}) + text;
+  if (content_ == nullptr) return sink->content(all);
+  for (const char byte : all) content_->feed(byte, sink);
+}
+
 void HarmonyCalls::finish(CallSink* sink) {
   const std::string held = markers_.take_held();
   // The beginning of a marker that is cut off is no text of a call or header.
   if (std::exchange(at_start_, false)) body(header_, sink);
   if (!in_header_ && body_ != Body::kArguments) body(held, sink);
+  if (content_ != nullptr) content_->finish(sink);
   sink->end_call();
 }
 

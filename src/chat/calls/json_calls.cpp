@@ -93,6 +93,7 @@ void JsonCalls::begin_object(char byte, CallSink* sink) {
   CallObject::Rules rules;
   rules.needs_arguments = !marked_;
   rules.needs_known_name = !marked_ && format_.needs_known_name;
+  rules.key_is_name = format_.key_is_name;
   object_.emplace(rules, sink);
   state_ = State::kObject;
   object_byte(byte, sink);

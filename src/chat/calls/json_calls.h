@@ -20,6 +20,7 @@ struct JsonCallFormat {
   bool forced = false;            // the text is nothing but calls; what is cut off is dropped
   std::string separators;         // characters after which a bare call may follow a call
   bool needs_known_name = false;  // of calls without a marker
+  bool key_is_name = false;       // {"f": {...}} is a call of f
 };
 
 // Calls as JSON: Hermes, Llama 3, Granite, Mistral, and what tool_choice_outputs() forces.

@@ -21,7 +21,15 @@ void MarkedCalls::feed(char byte, CallSink* sink) {
 void MarkedCalls::enter(int number, CallSink* sink) {
   state_ = State::kInside;
   held_.clear();
+  marker_ = markers_.marker(number);
+  calls_before_ = sink->num_calls();
+  is_closed_ = false;
   opened(number, sink);
+}
+
+void MarkedCalls::text(std::string_view text, CallSink* sink) {
+  has_content_ = has_content_ || text.find_first_not_of(" \t\r\n") != std::string_view::npos;
+  sink->content(text);
 }
 
 void MarkedCalls::text_byte(char byte, CallSink* sink) {
@@ -34,14 +42,20 @@ void MarkedCalls::text_byte(char byte, CallSink* sink) {
       for (const char again : rest) feed(again, sink);
       return;
     }
-    sink->content({&text[i], 1});
+    this->text({&text[i], 1}, sink);
   }
-  if (number >= 0 && number < num_open_) enter(number, sink);
+  if (number < 0) return;
+  if (number < num_open_) return enter(number, sink);
+  const bool ends_calls = has_call(*sink) && (!is_closed_ || !has_content_);
+  if (!ends_calls) this->text(markers_.marker(number), sink);
 }
 
 bool MarkedCalls::begin_bare(char byte, CallSink* sink) {
   state_ = State::kInside;
   held_ = byte;
+  marker_.clear();
+  calls_before_ = sink->num_calls();
+  is_closed_ = false;
   if (opened_bare(byte, sink)) return true;
   leave();
   bare_allowed_ = false;
@@ -52,13 +66,15 @@ void MarkedCalls::passing_byte(char byte, CallSink* sink) {
   const int number = passing_.feed(byte, &passed_);
   if (number < 0) return;
   passed_.clear();
-  state_ = State::kText;
+  leave();
   if (number < num_open_) enter(number, sink);
 }
 
 void MarkedCalls::leave() {
   held_.clear();
   state_ = State::kText;
+  is_closed_ = true;
+  has_content_ = false;
 }
 
 // Only the end of what was held is looked through for calls again: all of it, again and again,
@@ -69,8 +85,12 @@ void MarkedCalls::give_back(CallSink* sink) {
   state_ = State::kText;
   bare_allowed_ = false;
   std::string text;
-  for (size_t i = 0; i < certain; ++i) markers_.feed(rest[i], &text);
-  sink->content(text);
+  if (!is_cut_ && !has_call(*sink)) text = std::exchange(marker_, {});
+  for (size_t i = 0; i < certain; ++i) {
+    const int number = markers_.feed(rest[i], &text);
+    if (number >= 0 && !is_cut_) text += markers_.marker(number);
+  }
+  this->text(text, sink);
   for (size_t i = certain; i < rest.size(); ++i) feed(rest[i], sink);
 }
 
@@ -82,6 +102,7 @@ void MarkedCalls::pass_over(CallSink* sink) {
 }
 
 void MarkedCalls::finish(CallSink* sink) {
+  is_cut_ = true;
   while (state_ == State::kInside) cut(sink);
   sink->content(passed_ + passing_.take_held() + markers_.take_held());
   passed_.clear();

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/calls/tool_parser.h"
@@ -8,7 +9,9 @@
 namespace foretoken {
 
 // The text around calls, for parsers whose calls begin with a marker: looks for the markers, and
-// knows what becomes of text that was held for a call. Markers are never content. One thread.
+// knows what becomes of text that was held for a call. Markers that stand around a call, and one
+// that the end of the text leaves without a call, are left out; others are content, like all text
+// that is no call. One thread.
 class MarkedCalls : public ToolParser {
  public:
   void feed(char byte, CallSink* sink) final;
@@ -17,7 +20,7 @@ class MarkedCalls : public ToolParser {
  protected:
   struct Markers {
     std::vector<std::string> open;    // begin a call or several
-    std::vector<std::string> stray;   // are left out wherever they stand
+    std::vector<std::string> stray;   // end a call or several
     std::vector<std::string> enders;  // end what is passed over, beside those above
   };
 
@@ -51,12 +54,19 @@ class MarkedCalls : public ToolParser {
   bool begin_bare(char byte, CallSink* sink);
   void passing_byte(char byte, CallSink* sink);
   void enter(int number, CallSink* sink);
+  void text(std::string_view text, CallSink* sink);
+  bool has_call(const CallSink& sink) const { return sink.num_calls() > calls_before_; }
 
   int num_open_;
   MarkerScan markers_;
   MarkerScan passing_;
   std::string passed_;
   State state_ = State::kText;
+  std::string marker_;        // that opened what is held; empty: none did
+  int calls_before_ = 0;      // in the sink, when it did
+  bool is_closed_ = true;     // the last call is complete
+  bool has_content_ = false;  // other than white space, since then
+  bool is_cut_ = false;       // the end of the text has come
 };
 
 }  // namespace foretoken

@@ -7,6 +7,7 @@
 #include "chat/calls/gemma_calls.h"
 #include "chat/calls/harmony_calls.h"
 #include "chat/calls/json_calls.h"
+#include "chat/calls/nested_calls.h"
 #include "chat/calls/python_calls.h"
 #include "chat/calls/section_calls.h"
 #include "chat/calls/xml_calls.h"
@@ -46,6 +47,23 @@ Made cohere(const ChatParserOptions&) {
 Made granite_20b(const ChatParserOptions&) { return marked_objects("<function_call>", ""); }
 
 Made phi4_mini(const ChatParserOptions&) { return marked_objects("functools[", ""); }
+
+Made apertus(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"<|tools_prefix|>"};
+  format.close = "<|tools_suffix|>";
+  format.list = true;
+  format.key_is_name = true;
+  return std::make_unique<JsonCalls>(format);
+}
+
+Made gigachat3(const ChatParserOptions&) {
+  JsonCallFormat format;
+  format.open = {"<|message_sep|>function call<|role_sep|>\n", "function call<|role_sep|>\n",
+                 "<|function_call|>"};
+  format.single = true;
+  return std::make_unique<JsonCalls>(format);
+}
 
 // What generic_tools() asks for; a model that forgets the markers is understood.
 Made generic(const ChatParserOptions&) {
@@ -180,6 +198,55 @@ Made step3(const ChatParserOptions& options) {
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }
 
+Made minicpm5(const ChatParserOptions& options) {
+  XmlCallFormat format;
+  format.call_open = "<function name=\"";
+  format.name_ends = {">"};
+  format.call_close = "</function>";
+  format.key_open = "<param name=\"";
+  format.key_close = ">";
+  format.value_close = "</param>";
+  format.bare = true;
+  format.attributes = true;
+  format.untyped_json = true;
+  format.cdata = true;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
+Made kimi_k3(const ChatParserOptions& options) {
+  XmlCallFormat format;
+  format.section_open = {"<|open|>tools<|sep|>"};
+  format.section_close = {"<|close|>tools<|sep|>"};
+  format.call_open = "<|open|>call tool=\"";
+  format.name_ends = {"<|sep|>"};
+  format.call_close = "<|close|>call<|sep|>";
+  format.key_open = "<|open|>argument key=\"";
+  format.key_close = "<|sep|>";
+  format.value_close = "<|close|>argument<|sep|>";
+  format.bare = true;
+  format.attributes = true;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
+Made minimax_m3(const ChatParserOptions& options) {
+  return std::make_unique<NestedCalls>(options.tools);
+}
+
+Made hy_v3(const ChatParserOptions& options) {
+  XmlCallFormat format;
+  format.section_open = {"<tool_calls>"};
+  format.section_close = {"</tool_calls>"};
+  format.call_open = "<tool_call>";
+  format.name_ends = {"<tool_sep>"};
+  format.call_close = "</tool_call>";
+  format.key_open = "<arg_key>";
+  format.key_close = "</arg_key>";
+  format.value_open = "<arg_value>";
+  format.value_close = "</arg_value>";
+  format.bare = true;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
 Made glm(const ChatParserOptions& options) {
   XmlCallFormat format;
   format.section_open = {"<tool_call>"};
@@ -248,7 +315,14 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"step3", true, CallIdStyle::kUuid, step3},
     ToolParserEntry{"glm45", true, CallIdStyle::kUuid, glm},
     ToolParserEntry{"glm47", true, CallIdStyle::kUuid, glm},
+    ToolParserEntry{"poolside_v1", true, CallIdStyle::kUuid, glm},
+    ToolParserEntry{"hy_v3", true, CallIdStyle::kUuid, hy_v3},
+    ToolParserEntry{"kimi_k3", true, CallIdStyle::kUuid, kimi_k3},
+    ToolParserEntry{"minicpm5", true, CallIdStyle::kUuid, minicpm5},
+    ToolParserEntry{"apertus", true, CallIdStyle::kUuid, apertus},
+    ToolParserEntry{"gigachat3", true, CallIdStyle::kUuid, gigachat3},
     ToolParserEntry{"minimax_m2", true, CallIdStyle::kUuid, minimax_m2},
+    ToolParserEntry{"minimax_m3", true, CallIdStyle::kUuid, minimax_m3},
     ToolParserEntry{"kimi_k2", true, CallIdStyle::kUuid, kimi_k2},
     ToolParserEntry{"openai", true, CallIdStyle::kUuid, harmony, true},
     ToolParserEntry{"gpt_oss", true, CallIdStyle::kUuid, harmony, true},
@@ -268,91 +342,6 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"deepseek_v4", true, CallIdStyle::kUuid, deepseek_dsml},
 };
 
-ReasoningFormat between(const char* open, const char* close) {
-  ReasoningFormat format;
-  format.open = {open};
-  format.close = {close};
-  return format;
-}
-
-ReasoningFormat think() { return between("<think>", "</think>"); }
-
-ReasoningFormat always_think() {
-  ReasoningFormat format = think();
-  format.always = true;
-  return format;
-}
-
-ReasoningFormat think_and(std::vector<std::string> dropped) {
-  ReasoningFormat format = think();
-  format.dropped = std::move(dropped);
-  return format;
-}
-
-// A model that begins a call is done with thinking.
-ReasoningFormat kimi_think() {
-  ReasoningFormat format = think();
-  format.ends = {"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"};
-  return format;
-}
-
-// Clients keep the reasoning within the content and send it back as it was.
-ReasoningFormat append_think() {
-  ReasoningFormat format;
-  format.prefix = "<think>";
-  return format;
-}
-
-ReasoningFormat mistral_think() {
-  ReasoningFormat format = between("[THINK]", "[/THINK]");
-  format.anywhere = true;
-  return format;
-}
-
-ReasoningFormat granite_think() {
-  ReasoningFormat format;
-  format.open = {"Here is my thought process:", "Here's my thought process:"};
-  format.close = {"Here is my response:", "Here's my response:"};
-  return format;
-}
-
-ReasoningFormat cohere_think() {
-  ReasoningFormat format = between("<|START_THINKING|>", "<|END_THINKING|>");
-  format.dropped = {"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"};
-  return format;
-}
-
-const std::vector<ReasoningParserEntry>& reasoning_parsers() {
-  static const std::vector<ReasoningParserEntry> table = {
-      {"deepseek_r1", false, always_think()},
-      {"deepseek_v3", false, think()},
-      {"deepseek_v4", false, think()},
-      {"qwen3", false, think()},
-      {"mimo", false, think()},
-      {"glm45", false, think()},
-      {"glm47", false, think()},
-      {"olmo3", false, think()},
-      {"holo2", false, always_think()},
-      {"nemotron_v3", false, always_think()},
-      {"step3", false, always_think()},
-      {"step3p5", false, always_think()},
-      {"minimax_m2", false, always_think()},
-      {"minimax_m2_append_think", false, append_think()},
-      {"kimi_k2", true, kimi_think()},
-      {"ernie45", false, think_and({"<response>", "</response>"})},
-      {"hunyuan_a13b", false, think_and({"<answer>", "</answer>"})},
-      {"seed_oss", true, between("<seed:think>", "</seed:think>")},
-      {"gemma4", true, between("<|channel>thought\n", "<channel|>")},
-      {"cohere_command3", true, cohere_think()},
-      {"cohere_command4", true, cohere_think()},
-      {"mistral", true, mistral_think()},
-      {"granite", false, granite_think()},
-      {"openai_gptoss", true, ReasoningFormat(), true},
-      {"gpt_oss", true, ReasoningFormat(), true},
-  };
-  return table;
-}
-
 }  // namespace
 
 const ToolParserEntry* find_tool_parser(std::string_view name) {
@@ -362,22 +351,9 @@ const ToolParserEntry* find_tool_parser(std::string_view name) {
   return nullptr;
 }
 
-const ReasoningParserEntry* find_reasoning_parser(std::string_view name) {
-  for (const ReasoningParserEntry& entry : reasoning_parsers()) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
-}
-
 std::vector<std::string> tool_parser_names() {
   std::vector<std::string> names;
   for (const ToolParserEntry& entry : kToolParsers) names.emplace_back(entry.name);
-  return names;
-}
-
-std::vector<std::string> reasoning_parser_names() {
-  std::vector<std::string> names;
-  for (const ReasoningParserEntry& entry : reasoning_parsers()) names.emplace_back(entry.name);
   return names;
 }
 

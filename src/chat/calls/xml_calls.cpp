@@ -1,51 +1,19 @@
 #include "chat/calls/xml_calls.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "chat/scan/json_scan.h"
-#include "chat/scan/python_scan.h"
+#include "chat/calls/typed_values.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr std::string_view kCdata = "<![CDATA[";
+
 std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string type_of(const json& value) {
-  if (value.is_number_integer()) return "integer";
-  if (value.is_number()) return "number";
-  return value.is_string() ? "string" : value.type_name();
-}
-
-// The names of the types that a schema allows; none: any.
-std::set<std::string> allowed_types(const json& schema) {
-  std::set<std::string> types;
-  if (!schema.is_object()) return types;
-  const json type = schema.value("type", json());
-  if (type.is_string()) types.insert(type.get<std::string>());
-  if (type.is_array()) {
-    for (const json& one : type) types.insert(one.is_string() ? one.get<std::string>() : "");
-  }
-  for (const char* name : {"anyOf", "oneOf"}) {
-    const json members = schema.value(name, json::array());
-    if (!members.is_array()) continue;
-    for (const json& member : members) types.merge(allowed_types(member));
-  }
-  const json values = schema.value("enum", json::array());
-  if (types.empty() && values.is_array()) {
-    for (const json& value : values) types.insert(type_of(value));
-  }
-  return types;
-}
-
-bool is_text_only(const json& schema) {
-  const std::set<std::string> types = allowed_types(schema);
-  return types.empty() || types == std::set<std::string>{"string"};
 }
 
 // The schema of values of any type.
@@ -92,36 +60,7 @@ json schema_of(const json& tools, const std::string& function, const std::string
   return nullptr;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char byte : text) {
-    if (byte == '"' || byte == '\\') out += '\\';
-    out += json_byte(byte, true);
-  }
-  return out;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char byte) {
-    return static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte + 32 : byte);
-  });
-  return text;
-}
-
 }  // namespace
-
-std::string typed_value(const std::string& text, const json& schema) {
-  if (is_text_only(schema)) return dump(text);
-  const std::set<std::string> types = allowed_types(schema);
-  const std::string small = lower(text);
-  const bool word = small == "true" || small == "false" || small == "null";
-  json value = json::parse(word ? small : text, nullptr, false);
-  if (value.is_discarded()) value = json::parse(python_as_json(text), nullptr, false);
-  if (value.is_discarded()) return dump(text);
-  const std::string type = type_of(value);
-  const bool listed = types.count(type) > 0 || (type == "integer" && types.count("number") > 0);
-  return listed || types.count("string") == 0 ? dump(value) : dump(text);
-}
 
 XmlCalls::XmlCalls(XmlCallFormat format, json tools)
     : MarkedCalls({openings(format), format.section_close, without_empty({format.call_close})}),
@@ -135,7 +74,8 @@ XmlCalls::XmlCalls(XmlCallFormat format, json tools)
       name_end_(format_.name_ends),
       key_end_({format_.key_close}),
       value_end_(joined_texts(format_.section_close,
-                              {format_.value_close, format_.key_open, format_.call_close})) {
+                              {format_.value_close, format_.key_open, format_.call_close})),
+      cdata_end_({"]]>" + format_.value_close}) {
   bare_allowed_ = false;
 }
 
@@ -177,6 +117,8 @@ void XmlCalls::inside(char byte, CallSink* sink) {
       if (number >= 0) begin_value(sink);
       return;
     }
+    case State::kMaybeCdata:
+      return cdata_byte(byte, sink);
     case State::kValue:
       return value_byte(byte, sink);
     case State::kMaybeEnd:
@@ -200,7 +142,7 @@ void XmlCalls::name_byte(char byte, CallSink* sink) {
   if (number < 0) return;
   name_ = trimmed(name_);
   if (name_.empty() && name_end_.marker(number) == "\n") return;
-  if (format_.attributes && name_.ends_with('"')) name_.pop_back();
+  if (format_.attributes) name_ = name_.substr(0, name_.find('"'));
   if (name_.empty() || name_.find_first_of(" \t\r\n<{\"") != std::string::npos) return flaw(sink);
   sink->begin_call(name_);
   sink->arguments("{");
@@ -243,6 +185,13 @@ void XmlCalls::body_byte(char byte, CallSink* sink) {
   }
 }
 
+// By DeepSeek's string="true" or Kimi's type="string" behind a key.
+XmlCalls::Kind XmlCalls::declared_kind(std::string_view attributes) {
+  const auto has = [&](const char* text) { return attributes.find(text) != std::string::npos; };
+  if (has("\"true\"") || has("type=\"string\"")) return Kind::kText;
+  return has("\"false\"") || has("type=\"") ? Kind::kJson : Kind::kDeclared;
+}
+
 void XmlCalls::key_byte(char byte, CallSink* sink) {
   const bool ended = key_end_.feed(byte, &key_) >= 0;
   if (key_.size() > kMaxNameLen || key_.find('\n') != std::string::npos) return flaw(sink);
@@ -251,8 +200,7 @@ void XmlCalls::key_byte(char byte, CallSink* sink) {
   if (format_.attributes) {
     const size_t quote = key_.find('"');
     const std::string more = quote == std::string::npos ? "" : key_.substr(quote + 1);
-    if (more.find("\"true\"") != std::string::npos) kind_ = Kind::kText;
-    if (more.find("\"false\"") != std::string::npos) kind_ = Kind::kJson;
+    kind_ = declared_kind(more);
     key_ = key_.substr(0, quote);
   }
   if (key_.empty() || key_.find('<') != std::string::npos) return flaw(sink);
@@ -271,7 +219,17 @@ void XmlCalls::begin_value(CallSink* sink) {
   value_.clear();
   value_end_.take_held();
   value_begun_ = false;
+  in_cdata_ = false;
+  state_ = format_.cdata ? State::kMaybeCdata : State::kValue;
+}
+
+void XmlCalls::cdata_byte(char byte, CallSink* sink) {
+  value_start_ += byte;
+  in_cdata_ = value_start_ == kCdata;
+  if (!in_cdata_ && kCdata.starts_with(value_start_)) return;
   state_ = State::kValue;
+  const std::string start = std::exchange(value_start_, {});
+  if (!in_cdata_) replay(start, sink);
 }
 
 // One line break behind the key and one before the closing marker belong to the form.
@@ -286,7 +244,7 @@ void XmlCalls::add_to_value(std::string text, bool ended, CallSink* sink) {
   if (!text_) return;
   const bool keep = !ended && break_last;
   if (keep) value_.pop_back();
-  sink->arguments(escaped(std::exchange(value_, keep ? "\n" : "")));
+  sink->arguments(json_string_part(std::exchange(value_, keep ? "\n" : "")));
 }
 
 std::string XmlCalls::other_value() const {
@@ -314,9 +272,10 @@ void XmlCalls::end_value(CallSink* sink) {
 void XmlCalls::value_byte(char byte, CallSink* sink) {
   held_.clear();
   std::string text;
-  const int number = value_end_.feed(byte, &text);
+  const int number = value_end().feed(byte, &text);
   add_to_value(std::move(text), false, sink);
   if (number < 0) return;
+  if (in_cdata_) return end_value(sink);
   const std::string marker = value_end_.marker(number);
   if (marker == format_.value_close) return end_value(sink);
   if (marker == format_.key_open || !in_section_) {
@@ -356,8 +315,9 @@ void XmlCalls::flaw(CallSink* sink) {
 // A text that is cut off ends there, without what may be the beginning of a marker. Half of another
 // value is none.
 void XmlCalls::cut(CallSink* sink) {
+  if (state_ == State::kMaybeCdata) state_ = State::kValue;
   if (state_ == State::kValue) {
-    const std::string held = value_end_.take_held();
+    const std::string held = value_end().take_held();
     if (held.size() == 1) add_to_value(held, false, sink);
   }
   const bool whole = state_ == State::kMaybeEnd || text_ || is_whole_value();

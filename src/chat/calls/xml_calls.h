@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/calls/marked_calls.h"
@@ -23,9 +24,11 @@ struct XmlCallFormat {
   bool attributes = false;    // the key ends with a quote, and may have string="true" behind it
   bool line_breaks = false;   // one behind the key and one before value_close belong to the form
   bool untyped_json = false;  // values without a declared type may be JSON; otherwise texts
+  bool cdata = false;         // a value may stand in <![CDATA[...]]>
 };
 
-// Calls as Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2, Seed-OSS and Step 3 write them. Values become
+// Calls as Qwen3-Coder, GLM, MiniMax M2, DeepSeek V3.2, Kimi K3, Seed-OSS, Hunyuan 3, MiniCPM 5 and
+// Step 3 write them. Values become
 // JSON by the types that the request's tools declare; texts are sent as they come. What is missing
 // at the end of a value, call or section is put there.
 class XmlCalls : public MarkedCalls {
@@ -39,8 +42,9 @@ class XmlCalls : public MarkedCalls {
 
  private:
   enum class Kind { kDeclared, kText, kJson };
-  enum class State { kCalls, kName, kBody, kKey, kValueOpen, kValue, kMaybeEnd };
+  enum class State { kCalls, kName, kBody, kKey, kValueOpen, kMaybeCdata, kValue, kMaybeEnd };
 
+  static Kind declared_kind(std::string_view attributes);
   bool is_section_close(const std::string& marker) const;
   void expect_calls();
   void begin_name();
@@ -49,6 +53,8 @@ class XmlCalls : public MarkedCalls {
   void body_byte(char byte, CallSink* sink);
   void key_byte(char byte, CallSink* sink);
   void begin_value(CallSink* sink);
+  void cdata_byte(char byte, CallSink* sink);
+  MarkerScan& value_end() { return in_cdata_ ? cdata_end_ : value_end_; }
   void value_byte(char byte, CallSink* sink);
   void add_to_value(std::string text, bool ended, CallSink* sink);
   std::string other_value() const;
@@ -68,10 +74,13 @@ class XmlCalls : public MarkedCalls {
   MarkerScan name_end_;
   MarkerScan key_end_;
   MarkerScan value_end_;
+  MarkerScan cdata_end_;
   State state_ = State::kCalls;
   std::string name_;
   std::string key_;
   std::string value_;
+  std::string value_start_;  // what may begin with <![CDATA[
+  bool in_cdata_ = false;
   std::string end_marker_;       // of a value, where more must show that it is one
   bool text_ = false;            // the value is sent as it comes
   Kind kind_ = Kind::kDeclared;  // what the parameter says of its value
@@ -80,8 +89,5 @@ class XmlCalls : public MarkedCalls {
   bool in_section_ = false;
   int num_parameters_ = 0;
 };
-
-// The text of a parameter as JSON, by what its schema allows (null: text).
-std::string typed_value(const std::string& text, const nlohmann::ordered_json& schema);
 
 }  // namespace foretoken

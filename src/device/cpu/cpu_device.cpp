@@ -1,5 +1,6 @@
 #include "device/cpu/cpu_device.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,11 +87,18 @@ class CpuDevice final : public Device {
   std::unordered_map<void*, ResidentPages> marks_;
 };
 
+// What steps write is used from its front on, often only there: below this size the one huge page
+// that it would have costs more than it brings.
+constexpr size_t kHugeFrom = 2 * PageBlock::kHugePage;
+// Smaller ones hold counters and the like, which are to stay.
+constexpr size_t kLeastGivenBack = size_t{64} << 10;
+
 void* CpuDevice::allocate(size_t bytes, MemoryKind) {
   if (bytes == 0) return nullptr;
   try {
     PageBlock block(bytes);
     void* memory = block.data();
+    if (bytes < kHugeFrom) (void)madvise(memory, bytes, MADV_NOHUGEPAGE);
     std::lock_guard lock(mutex_);
     blocks_[memory] = std::move(block);
     return memory;
@@ -106,12 +114,11 @@ void CpuDevice::deallocate(void* pointer, MemoryKind) {
   marks_.erase(pointer);
 }
 
-// Small ones hold counters and the like, which are to stay.
 void CpuDevice::mark_touched() {
   std::lock_guard lock(mutex_);
   marks_.clear();
   for (const auto& [memory, block] : blocks_) {
-    if (block.size() < PageBlock::kHugePage) continue;
+    if (block.size() < kLeastGivenBack) continue;
     marks_.emplace(memory, ResidentPages::of(block.data(), block.size()));
   }
 }

@@ -163,7 +163,6 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   std::vector<std::string> warnings;
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
-  copy_field(fields, "model", "model", &chat);
   const json* messages = fields.raw("messages");
   if (messages == nullptr) return invalid_argument("'messages' is missing");
   chat["messages"] = json::array();
@@ -172,9 +171,8 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   if (!fields.has("max_tokens") && !counts_only) {
     return invalid_argument("'max_tokens' is missing; say how many tokens the answer may have");
   }
-  copy_field(fields, "max_tokens", "max_tokens", &chat);
   copy_field(fields, "stop_sequences", "stop", &chat);
-  copy_shared_fields(fields, &chat);
+  copy_shared_fields(fields, kMessagesBody, kChatBody, &chat);
   FT_RETURN_IF_ERROR(read_choices(fields, &chat));
   FT_RETURN_IF_ERROR(read_output(fields, &chat));
   check_edits(fields);

@@ -1,5 +1,7 @@
 #include "serve/openai/chat_body.h"
 
+#include <algorithm>
+
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/foreign_fields.h"
 
@@ -8,36 +10,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* kShared[] = {"temperature",
-                                   "top_p",
-                                   "top_k",
-                                   "min_p",
-                                   "seed",
-                                   "presence_penalty",
-                                   "frequency_penalty",
-                                   "repetition_penalty",
-                                   "min_tokens",
-                                   "ignore_eos",
-                                   "stop_token_ids",
-                                   "logit_bias",
-                                   "bad_words",
-                                   "allowed_token_ids",
-                                   "skip_special_tokens",
-                                   "spaces_between_special_tokens",
-                                   "include_stop_str_in_output",
-                                   "chat_template_kwargs",
-                                   "documents",
-                                   "structured_outputs",
-                                   "speculative",
-                                   "priority",
-                                   "cache_salt",
-                                   "truncate_prompt_tokens",
-                                   "queue_timeout_seconds",
-                                   "timeout_seconds",
-                                   "stream_interval",
-                                   "include_reasoning",
-                                   "request_id",
-                                   "stream"};
+bool is_field_of(ApiBody body, const std::string& name) {
+  const auto fields = api_fields();
+  return std::any_of(fields.begin(), fields.end(), [&](const ApiField& field) {
+    return (field.bodies & body) != 0 && field.name == name;
+  });
+}
 
 }  // namespace
 
@@ -46,9 +24,12 @@ void copy_field(JsonFields& fields, const char* from, const char* to, json* chat
   if (value != nullptr) (*chat)[to] = *value;
 }
 
-void copy_shared_fields(JsonFields& fields, json* chat) {
-  for (const char* name : kShared) copy_field(fields, name, name, chat);
-  for (const char* name : foreign_names()) copy_field(fields, name, name, chat);
+void copy_shared_fields(JsonFields& fields, ApiBody from, ApiBody to, json* body) {
+  for (const char* name : shared_fields(from, to)) copy_field(fields, name, name, body);
+  // A foreign name that the body has as its own is shared, or means something else there.
+  for (const char* name : foreign_names()) {
+    if (!is_field_of(from, name)) copy_field(fields, name, name, body);
+  }
 }
 
 Result<OpenAiRequest> parse_as_chat(const json& chat, const OpenAiDefaults& defaults,

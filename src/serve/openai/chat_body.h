@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "serve/fields/api_fields.h"
 #include "serve/fields/json_fields.h"
 #include "serve/openai/openai_request.h"
 
@@ -9,9 +10,10 @@ namespace foretoken {
 
 // Other protocols are read by writing the body of /v1/chat/completions that means the same.
 
-// Copies fields that have vLLM's or other servers' names in every protocol (seed, min_p,
-// speculative, repeat_penalty, ...), as far as they are there.
-void copy_shared_fields(JsonFields& fields, nlohmann::ordered_json* chat);
+// Copies fields that mean the same in a body of `from` and in one of `to` (seed, min_p,
+// speculative,
+// ...), and other servers' names (repeat_penalty, ...), as far as they are there.
+void copy_shared_fields(JsonFields& fields, ApiBody from, ApiBody to, nlohmann::ordered_json* body);
 
 // Copies one field under another name, if it is there.
 void copy_field(JsonFields& fields, const char* from, const char* to, nlohmann::ordered_json* chat);

@@ -169,6 +169,11 @@ class ForeignChat {
 
 void read_foreign_chat(JsonFields& fields) { ForeignChat(fields).read(); }
 
+bool has_old_functions(const json& body) {
+  const json functions = body.value("functions", json());
+  return functions.is_array() && !functions.empty() && body.value("tools", json()).is_null();
+}
+
 void switch_thinking(bool on, json* variables) {
   for (const char* name : {"enable_thinking", "thinking"}) variables->emplace(name, on);
 }

@@ -8,6 +8,9 @@ namespace foretoken {
 // that are no functions are left out, and "usage" asks for counts in a stream.
 void read_foreign_chat(JsonFields& fields);
 
+// Whether a body gives its tools as "functions", in OpenAI's first form.
+bool has_old_functions(const nlohmann::ordered_json& body);
+
 // {"enable_thinking", "thinking"}: what templates call the switch of their reasoning. Names that
 // `variables` has stay.
 void switch_thinking(bool on, nlohmann::ordered_json* variables);

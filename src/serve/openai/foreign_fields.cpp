@@ -34,6 +34,7 @@ constexpr Missing kMissing[] = {{"typical_p", 1},
                                 {"samplers", 0},
                                 {"penalize_nl", 0},
                                 {"lora", 0},
+                                {"image_data", 0},
                                 {"n_indent", 0},
                                 {"t_max_predict_ms", -1},
                                 {"post_sampling_probs", 0},
@@ -62,60 +63,17 @@ constexpr const char* kLabels[] = {"cache_prompt",
                                    "num_keep",
                                    "dry_penalty_last_n",
                                    "dry_sequence_breakers",
-                                   "backend_sampling"};
+                                   "backend_sampling",
+                                   "n_cache_reuse",
+                                   "sse_ping_interval"};
 // Of Ollama's options: how the model is run.
 constexpr const char* kRunOptions[] = {"num_gpu",  "num_thread", "num_batch", "main_gpu",
                                        "use_mmap", "use_mlock",  "numa",      "low_vram"};
 
-constexpr const char* kNames[] = {"repeat_penalty",
-                                  "repeat_last_n",
-                                  "n_predict",
-                                  "options",
-                                  "think",
-                                  "enable_thinking",
-                                  "reasoning_format",
-                                  "grammar",
-                                  "json_schema",
-                                  "n_probs",
-                                  "typical_p",
-                                  "typ_p",
-                                  "mirostat",
-                                  "mirostat_tau",
-                                  "mirostat_eta",
-                                  "dry_multiplier",
-                                  "dry_base",
-                                  "dry_allowed_length",
-                                  "dry_penalty_last_n",
-                                  "dry_sequence_breakers",
-                                  "xtc_probability",
-                                  "xtc_threshold",
-                                  "dynatemp_range",
-                                  "dynatemp_exponent",
-                                  "tfs_z",
-                                  "top_n_sigma",
-                                  "top_a",
-                                  "min_keep",
-                                  "samplers",
-                                  "penalize_nl",
-                                  "lora",
-                                  "n_indent",
-                                  "t_max_predict_ms",
-                                  "post_sampling_probs",
-                                  "timings_per_token",
-                                  "return_progress",
-                                  "response_fields",
-                                  "thinking_budget",
-                                  "reasoning_budget",
-                                  "reasoning_in_content",
-                                  "cache_prompt",
-                                  "id_slot",
-                                  "slot_id",
-                                  "n_keep",
-                                  "n_discard",
-                                  "keep_alive",
-                                  "ttl",
-                                  "prediction",
-                                  "backend_sampling"};
+// What is read in other ways.
+constexpr const char* kOthers[] = {
+    "repeat_last_n", "n_predict",   "options", "think",      "enable_thinking",  "reasoning_format",
+    "grammar",       "json_schema", "n_probs", "prediction", "timings_per_token"};
 
 bool is_neutral(const json& value, double neutral) {
   if (value == false || value.empty() || value == "") return true;
@@ -130,7 +88,7 @@ class ForeignFields {
   ForeignFields(JsonFields& fields, bool chat, int max_model_len)
       : fields_(fields), chat_(chat), max_model_len_(max_model_len) {}
 
-  void read() {
+  ForeignWishes read() {
     read_sampling(fields_);
     read_options();
     read_lengths();
@@ -138,6 +96,7 @@ class ForeignFields {
     read_forms();
     read_probs();
     fields_.stand_in(std::move(values_));
+    return std::move(wishes_);
   }
 
  private:
@@ -201,26 +160,28 @@ class ForeignFields {
       const json* value = ours != values_.end() ? &*ours : fields_.raw(name);
       if (value == nullptr || !(*value == -1 || *value == -2)) continue;
       values_[name] = std::max(max_model_len_, 1);
+      wishes_.goes_to_the_end = true;
     }
   }
 
-  // llama.cpp's list of [id, bias]; false forbids a token.
+  // llama.cpp's list of [id or text, bias]; false forbids a token.
   void read_logit_bias() {
     const json* list = fields_.raw("logit_bias");
     if (list == nullptr || !list->is_array()) return;
     json object = json::object();
     for (const json& entry : *list) {
-      const bool pair = entry.is_array() && entry.size() == 2;
-      if (pair && entry[0].is_string()) {
-        fields_.warn("'logit_bias' by text is not applied here; give token ids");
-        continue;
-      }
-      if (!pair || !JsonFields::is_count(entry[0]) ||
-          !(entry[1].is_number() || entry[1] == false)) {
+      const bool pair =
+          entry.is_array() && entry.size() == 2 && (entry[1].is_number() || entry[1] == false);
+      if (!pair || !(entry[0].is_string() || JsonFields::is_count(entry[0]))) {
         return fields_.wrong_type("logit_bias", "an object {\"42\": -100} or a list [[42, -100]]",
                                   entry);
       }
-      object[std::to_string(entry[0].get<uint64_t>())] = entry[1] == false ? json(-100) : entry[1];
+      const json bias = entry[1] == false ? json(-100) : entry[1];
+      if (entry[0].is_string()) {
+        wishes_.text_biases.emplace_back(entry[0].get<std::string>(), bias.get<float>());
+      } else {
+        object[std::to_string(entry[0].get<uint64_t>())] = bias;
+      }
     }
     values_["logit_bias"] = std::move(object);
   }
@@ -253,16 +214,27 @@ class ForeignFields {
   JsonFields& fields_;
   const bool chat_;
   const int max_model_len_;
+  ForeignWishes wishes_;
   json values_ = json::object();
 };
 
 }  // namespace
 
-void read_foreign_fields(JsonFields& fields, bool chat, int max_model_len) {
-  ForeignFields(fields, chat, max_model_len).read();
+ForeignWishes read_foreign_fields(JsonFields& fields, bool chat, int max_model_len) {
+  ForeignWishes wishes = ForeignFields(fields, chat, max_model_len).read();
   if (chat) read_foreign_chat(fields);
+  return wishes;
 }
 
-std::span<const char* const> foreign_names() { return kNames; }
+const std::vector<const char*>& foreign_names() {
+  static const std::vector<const char*> all = [] {
+    std::vector<const char*> names(std::begin(kOthers), std::end(kOthers));
+    for (const auto& [name, ours] : kSame) names.push_back(name);
+    for (const Missing& missing : kMissing) names.push_back(missing.name);
+    names.insert(names.end(), std::begin(kLabels), std::end(kLabels));
+    return names;
+  }();
+  return all;
+}
 
 }  // namespace foretoken

@@ -1,5 +1,7 @@
 #pragma once
-#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "serve/fields/json_fields.h"
 
@@ -8,14 +10,21 @@ namespace foretoken {
 // What clients of llama.cpp, Ollama, Together, OpenRouter, LM Studio and OpenAI's first chats send
 // beside OpenAI's and vLLM's names.
 
+// What has no counterpart among vLLM's fields.
+struct ForeignWishes {
+  bool goes_to_the_end = false;  // the output may be as long as the context
+  // "logit_bias" of llama.cpp: of each token of a text.
+  std::vector<std::pair<std::string, float>> text_biases;
+};
+
 // Makes stand-ins in `fields` for vLLM's names out of those fields of a chat (`chat`) or a
 // completion: "repeat_penalty", "n_predict", "max_tokens": -1 (up to `max_model_len`), "options",
 // "think", "thinking", "enable_thinking", "reasoning", "format",
 // "functions", "function_call", "n_probs", "usage" and others. What has no counterpart and would
 // change the answer is a warning; what the body says under vLLM's name wins.
-void read_foreign_fields(JsonFields& fields, bool chat, int max_model_len);
+ForeignWishes read_foreign_fields(JsonFields& fields, bool chat, int max_model_len);
 
 // Names that it reads, for protocols that are written as chats.
-std::span<const char* const> foreign_names();
+const std::vector<const char*>& foreign_names();
 
 }  // namespace foretoken

@@ -9,15 +9,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json function_json(const ToolCallDelta& call) {
+  ordered_json object = ordered_json::object();
+  if (!call.name.empty()) object["name"] = call.name;
+  object["arguments"] = call.arguments;
+  return object;
+}
+
 ordered_json call_json(const ToolCallDelta& call) {
   ordered_json object;
   if (!call.id.empty()) {
     object["id"] = call.id;
     object["type"] = "function";
   }
-  object["function"] = ordered_json::object();
-  if (!call.name.empty()) object["function"]["name"] = call.name;
-  object["function"]["arguments"] = call.arguments;
+  object["function"] = function_json(call);
   return object;
 }
 
@@ -81,9 +86,15 @@ ordered_json chat_message(const OpenAiRequest& request, const std::string& text,
   const bool empty = sum.content.empty() && (*num_calls > 0 || !sum.reasoning.empty());
   ordered_json message = {{"role", "assistant"},
                           {"content", empty ? ordered_json(nullptr) : ordered_json(sum.content)},
-                          {"refusal", nullptr},
-                          {"tool_calls", ordered_json::array()}};
-  for (const ToolCallDelta& call : sum.tool_calls) message["tool_calls"].push_back(call_json(call));
+                          {"refusal", nullptr}};
+  if (request.old_functions) {
+    if (!sum.tool_calls.empty()) message["function_call"] = function_json(sum.tool_calls.front());
+  } else {
+    message["tool_calls"] = ordered_json::array();
+    for (const ToolCallDelta& call : sum.tool_calls) {
+      message["tool_calls"].push_back(call_json(call));
+    }
+  }
   if (request.parser.reasoning_parser.empty() || !request.include_reasoning) return message;
   const ordered_json reasoning =
       sum.reasoning.empty() ? ordered_json(nullptr) : ordered_json(sum.reasoning);
@@ -100,6 +111,10 @@ ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta) {
   }
   if (!delta.content.empty()) object["content"] = delta.content;
   if (delta.tool_calls.empty()) return object;
+  if (request.old_functions) {
+    object["function_call"] = function_json(delta.tool_calls.front());
+    return object;
+  }
   object["tool_calls"] = ordered_json::array();
   for (const ToolCallDelta& call : delta.tool_calls) {
     ordered_json piece = {{"index", call.index}};
@@ -113,7 +128,9 @@ ordered_json finish_reason(const OpenAiRequest& request, const RequestOutput& ch
                            int num_calls) {
   if (!choice.finished) return nullptr;
   if (request.prompt_only) return "length";
-  if (num_calls > 0 && choice.finish_reason == FinishReason::kStop) return "tool_calls";
+  if (num_calls > 0 && choice.finish_reason == FinishReason::kStop) {
+    return request.old_functions ? "function_call" : "tool_calls";
+  }
   return finish_reason_name(choice.finish_reason);
 }
 

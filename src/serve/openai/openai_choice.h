@@ -14,7 +14,8 @@ namespace foretoken {
 // A parser of the text of one choice of a chat, as the request asks for it.
 std::unique_ptr<ChatParser> make_choice_parser(const OpenAiRequest& request);
 
-// {"role": "assistant", "content", "reasoning", "tool_calls", ...} of a whole text.
+// {"role": "assistant", "content", "reasoning", "tool_calls", ...} of a whole text. Requests with
+// "functions" have "function_call" in place of "tool_calls", there and below.
 // `*num_calls` receives how many calls there are.
 nlohmann::ordered_json chat_message(const OpenAiRequest& request, const std::string& text,
                                     int* num_calls);
@@ -22,7 +23,7 @@ nlohmann::ordered_json chat_message(const OpenAiRequest& request, const std::str
 // {"content", "reasoning", "reasoning_content", "tool_calls"}, as far as there is anything of each.
 nlohmann::ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta);
 
-// "stop", "length", "tool_calls", "abort" or null while it runs.
+// "stop", "length", "tool_calls", "function_call", "abort" or null while it runs.
 nlohmann::ordered_json finish_reason(const OpenAiRequest& request, const RequestOutput& choice,
                                      int num_calls);
 

@@ -14,7 +14,6 @@
 #include "serve/fields/structured_fields.h"
 #include "serve/openai/foreign_chat.h"
 #include "serve/openai/foreign_fields.h"
-#include "serve/openai/tool_prompt.h"
 
 namespace foretoken {
 namespace {
@@ -137,6 +136,7 @@ void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReques
   fields.read("reasoning_format", &reasoning_format);
   if (reasoning_format == "none") parser.reasoning_parser.clear();
   fields.read("parallel_tool_calls", &parser.parallel_tool_calls);
+  if (request->old_functions) parser.parallel_tool_calls = false;
   const json* tools = fields.raw("tools");
   const json* choice = fields.raw("tool_choice");
   if (tools != nullptr) parser.tools = *tools;
@@ -329,8 +329,7 @@ void limit_length(const OpenAiDefaults& defaults, OpenAiRequest* request) {
   for (Request& one : request->requests) {
     one.sampling.max_tokens = std::min(one.sampling.max_tokens, limit);
   }
-  const bool asked = wanted != defaults.max_model_len && wanted != SamplingParams().max_tokens;
-  if (wanted <= limit || !asked) return;
+  if (wanted <= limit || !request->names_length) return;
   add_warning("'max_tokens' " + std::to_string(wanted) + " is more than the " +
                   std::to_string(limit) +
                   " of this server's generation config (max_new_tokens), which holds",
@@ -384,7 +383,13 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   JsonFields fields(body, "", field_notes(defaults, &request.warnings));
   fields.read("model", &request.model);
   if (kind != OpenAiKind::kEmbedding) {
-    read_foreign_fields(fields, kind == OpenAiKind::kChat, defaults.max_model_len);
+    const bool chat = kind == OpenAiKind::kChat;
+    ForeignWishes wishes = read_foreign_fields(fields, chat, defaults.max_model_len);
+    request.text_biases = std::move(wishes.text_biases);
+    request.names_length =
+        !wishes.goes_to_the_end &&
+        (fields.has("max_tokens") || (chat && fields.has("max_completion_tokens")));
+    request.old_functions = chat && has_old_functions(body);
   }
   if (kind == OpenAiKind::kChat) read_chat(fields, defaults, &request);
   if (kind == OpenAiKind::kCompletion) read_completion(fields, body, defaults, &request);
@@ -397,38 +402,6 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
     FT_RETURN_IF_ERROR(note_left_out(body, &request));
   }
   return request;
-}
-
-Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt) {
-  fit_tools(engine.chat_template(sends_tools(*request)), request);
-  return engine.render_chat(request->messages_json, request->arguments_json, prompt,
-                            &request->warnings);
-}
-
-Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
-  if (request->messages_json.empty()) return {};
-  Request& only = request->requests.front();
-  FT_RETURN_IF_ERROR(render_messages(engine, request, &only.prompt));
-  if (request->kind != OpenAiKind::kChat) return {};
-  ChatParserOptions& parser = request->parser;
-  parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
-  if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
-  std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
-  FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
-  if (forced && form) {
-    return invalid_argument(
-        "'tool_choice' forces a form on the output, and so does 'response_format' or "
-        "'structured_outputs'; remove one of the two");
-  }
-  if (forced) {
-    form = std::move(forced);
-    // Nobody reads the layout of arguments, and a weak model can go on with blanks for ever.
-    form->disable_any_whitespace = true;
-    form->strict_schemas = request->strict_schemas;
-  } else if (form) {
-    form = after_reasoning(*std::move(form), &parser);
-  }
-  return {};
 }
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -72,7 +73,11 @@ struct OpenAiRequest {
   bool include_reasoning = true;      // of a chat with a reasoning parser
   ChatParserOptions parser;           // of a chat
   bool strict_schemas = false;        // of the tools that a choice forces
-  std::string request_id;             // the client's wish, or empty
+  bool old_functions = false;         // "functions" were given: the answer has "function_call"
+  bool names_length = false;          // the body says how many tokens the output may have
+  // Biases of all tokens of a text, which only a tokenizer can name.
+  std::vector<std::pair<std::string, float>> text_biases;
+  std::string request_id;  // the client's wish, or empty
   // What the answer will not follow of the body, a sentence each: the client and the log are told.
   std::vector<std::string> warnings;
   // Told of each search for tool calls in a text, or in a piece of a stream; may be empty.
@@ -92,9 +97,9 @@ Status check_model_name(const std::string& model, const std::vector<std::string>
 // how tools are shown.
 Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt);
 
-// Makes the prompt of a chat with the model's template and settles what depends on it: whether the
-// text begins with reasoning, and the form that tools or the body force on it. Nothing to do for
-// other kinds.
+// What needs the model: the tokens of biased texts, and the prompt of a chat by its template with
+// what depends on it: whether the text begins with reasoning, and the form that tools or the body
+// force on it.
 Status render_openai_prompt(const Engine& engine, OpenAiRequest* request);
 
 }  // namespace foretoken

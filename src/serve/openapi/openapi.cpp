@@ -69,6 +69,7 @@ constexpr Operation kOperations[] = {
     {"get", "/slots", "getSlots", "Sequences that may run at once", "", "Slots"},
     {"post", "/reset_prefix_cache", "resetPrefixCache",
      "Requests from now on find nothing that was cached before", "", ""},
+    {"get", "/server_info", "getServerInfo", "What the engine runs with", "", "ServerInfo"},
     {"get", "/is_sleeping", "isSleeping", "Never", "", "Sleeping"},
     {"post", "/abort_requests", "abortRequests", "Ends requests with what they have",
      "AbortRequest", "Aborted"},
@@ -96,19 +97,23 @@ json answer_of(const Operation& operation) {
   return answer;
 }
 
+constexpr const char* kNoKey = "The API key is missing or wrong";
+
+json error_answer(const char* description, const char* schema) {
+  return {{"description", description},
+          {"content", content_of("application/json", reference(schema))}};
+}
+
 json errors_of(const Operation& operation, bool needs_key) {
   const char* schema = operation.anthropic ? "AnthropicError" : "Error";
-  const auto error = [&](const char* description) -> json {
-    return {{"description", description},
-            {"content", content_of("application/json", reference(schema))}};
-  };
+  const auto error = [&](const char* text) { return error_answer(text, schema); };
   json errors = json::object();
   const bool has_body = *operation.body != '\0';
   const bool has_id = std::string(operation.path).find('{') != std::string::npos;
   if (has_body || has_id) {
     errors["400"] = error("The request is wrong; the message says what to change");
   }
-  if (needs_key && !operation.open) errors["401"] = error("The API key is missing or wrong");
+  if (needs_key && !operation.open) errors["401"] = error(kNoKey);
   if (has_body || has_id) errors["404"] = error("There is no such model or response");
   if (has_body) {
     errors["413"] = error("The body is too long");
@@ -174,6 +179,13 @@ json openapi_document(const OpenApiFacts& facts) {
   json paths = json::object();
   for (const Operation& operation : kOperations) {
     paths[operation.path][operation.method] = operation_json(operation, facts.needs_key);
+  }
+  paths["/props"]["post"] = {
+      {"operationId", "setProps"},
+      {"summary", "Of llama.cpp's form; the flags of 'foretoken serve' set the properties"},
+      {"responses", {{"501", error_answer("It says so", "Error")}}}};
+  if (facts.needs_key) {
+    paths["/props"]["post"]["responses"]["401"] = error_answer(kNoKey, "Error");
   }
   if (facts.tokenizer_info) {
     constexpr Operation kTokenizer = {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "serve/fields/api_fields.h"
+
 namespace foretoken {
 
 // What the document says of this server and its model.
@@ -22,21 +24,10 @@ struct OpenApiFacts {
   int embedding_size = INT_MAX;
 };
 
-// Bodies that fields belong to, as bits.
-enum OpenApiBody : unsigned {
-  kChatBody = 1,
-  kCompletionBody = 2,
-  kEmbeddingBody = 4,
-  kMessagesBody = 8,
-  kCountBody = 16,
-  kResponsesBody = 32,
-  kTokenizeBody = 64,  // of a chat
-};
-
 // Says in all objects of a schema that unknown members are passed over.
 void allow_more_properties(nlohmann::ordered_json* schema);
 
 // {"type": "object", "properties", "required", "additionalProperties", "allOf"} of a body.
-nlohmann::ordered_json openapi_body(OpenApiBody body, const OpenApiFacts& facts);
+nlohmann::ordered_json openapi_body(ApiBody body, const OpenApiFacts& facts);
 
 }  // namespace foretoken

@@ -18,12 +18,12 @@ struct Rule {
 constexpr Rule kRules[] = {
     {kOpenAiRules | kTokenizeBody, R"({"anyOf":[{"properties":{"stream_options":{"type":"null"}}},
         {"required":["stream"],"properties":{"stream":{"const":true}}}]})"},
-    {kOpenAiRules, R"({"anyOf":[{"properties":{"n":{"enum":[1,null]}}},
+    {kOpenAiRules | kLlamaBody, R"({"anyOf":[{"properties":{"n":{"enum":[1,null]}}},
         {"properties":{"temperature":{"anyOf":[{"type":"null"},
             {"type":"number","exclusiveMinimum":0}]}}}]})"},
     {kChatRules, R"({"anyOf":[{"properties":{"top_logprobs":{"enum":[0,null]}}},
         {"required":["logprobs"],"properties":{"logprobs":{"const":true}}}]})"},
-    {kCompletionBody, R"({"anyOf":[{"properties":{"response_format":{"type":"null"}}},
+    {kCompletionBody | kLlamaBody, R"({"anyOf":[{"properties":{"response_format":{"type":"null"}}},
         {"properties":{"structured_outputs":{"type":"null"}}}]})"},
     {kChatRules, R"({"anyOf":[{"properties":{"tool_choice":{"enum":["none",null]}}},
         {"required":["tools"],"properties":{"tools":{"type":"array","minItems":1}}}]})"},
@@ -56,7 +56,7 @@ constexpr Rule kUnparsedTools[] = {
 
 }  // namespace
 
-json openapi_rules(OpenApiBody body, const OpenApiFacts& facts) {
+json openapi_rules(ApiBody body, const OpenApiFacts& facts) {
   json rules = json::array();
   for (const Rule& rule : kRules) {
     if ((rule.bodies & body) != 0) rules.push_back(json::parse(rule.schema));

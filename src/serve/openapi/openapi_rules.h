@@ -7,6 +7,6 @@ namespace foretoken {
 
 // What fields of a body ask of each other, as schemas that all hold at once ("allOf"). Each is a
 // choice ("anyOf"), so that a generator can take a branch and fill it in.
-nlohmann::ordered_json openapi_rules(OpenApiBody body, const OpenApiFacts& facts);
+nlohmann::ordered_json openapi_rules(ApiBody body, const OpenApiFacts& facts);
 
 }  // namespace foretoken

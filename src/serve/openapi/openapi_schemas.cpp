@@ -15,8 +15,8 @@ constexpr const char* kBodyParts = R"json({
       "role": {"type": "string", "description": "system, user, assistant or tool, as the template has it"},
       "content": {"anyOf": [{"type": "string"}, {"type": "array", "items":
         {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextPart"}]}}]}}},
-    {"type": "object", "required": ["role", "tool_calls"], "properties": {
-      "role": {"type": "string"}, "content": {"type": "null"}}}]},
+    {"type": "object", "required": ["role"], "description": "Without content",
+      "properties": {"role": {"enum": ["assistant", "tool"]}, "content": {"type": "null"}}}]},
 "TextPart": {
   "type": "object", "required": ["type", "text"],
   "properties": {"type": {"const": "text"}, "text": {"type": "string"}}},
@@ -214,9 +214,11 @@ constexpr const char* kAnswers = R"json({
           "content": {"anyOf": [{"type": "string"}, {"type": "null"}]},
           "reasoning": {"anyOf": [{"type": "string"}, {"type": "null"}]},
           "reasoning_content": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-          "tool_calls": {"type": "array", "items": {"$ref": "#/components/schemas/ToolCall"}}}},
+          "tool_calls": {"type": "array", "items": {"$ref": "#/components/schemas/ToolCall"}},
+          "function_call": {"type": "object", "description": "Where the request had functions",
+            "properties": {"name": {"type": "string"}, "arguments": {"type": "string"}}}}},
         "logprobs": {"anyOf": [{"type": "object"}, {"type": "null"}]},
-        "finish_reason": {"enum": ["stop", "length", "tool_calls", "abort"]},
+        "finish_reason": {"enum": ["stop", "length", "tool_calls", "function_call", "abort"]},
         "stop_reason": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
         "token_ids": {"type": "array", "items": {"type": "integer"}},
         "token_origins": {"$ref": "#/components/schemas/TokenOrigins"}}}}}},

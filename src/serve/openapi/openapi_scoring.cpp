@@ -8,15 +8,25 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* kScoring = R"json({
-"Texts": {
+"Text": {
   "anyOf": [{"type": "string", "minLength": 1},
-    {"type": "array", "minItems": 1, "maxItems": 2048, "items": {"type": "string", "minLength": 1}}]},
+    {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}},
+    {"type": "object", "required": ["content"], "properties": {
+      "text": false,
+      "content": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["type", "text"],
+        "properties": {"type": {"const": "text"}, "text": {"type": "string", "minLength": 1}}}}}}]},
+"Texts": {
+  "anyOf": [{"$ref": "#/components/schemas/Text"},
+    {"type": "array", "minItems": 1, "maxItems": 4095, "items": {"$ref": "#/components/schemas/Text"}}]},
+"OneText": {
+  "anyOf": [{"$ref": "#/components/schemas/Text"},
+    {"type": "array", "minItems": 1, "maxItems": 1, "items": {"$ref": "#/components/schemas/Text"}}]},
 "ScoreRequest": {
   "type": "object", "required": ["text_1", "text_2"], "additionalProperties": false,
   "description": "One text_1 against all of text_2, or equally many. data_1 and data_2, or queries and documents or items, mean the same.",
   "properties": {
     "model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
-    "text_1": {"type": "string", "minLength": 1},
+    "text_1": {"$ref": "#/components/schemas/OneText"},
     "text_2": {"$ref": "#/components/schemas/Texts"},
     "truncate_prompt_tokens": {"anyOf": [{"$ref": "#/components/schemas/NumKept"}, {"type": "null"}]},
     "add_special_tokens": {"type": ["boolean", "null"]},
@@ -25,10 +35,8 @@ constexpr const char* kScoring = R"json({
   "type": "object", "required": ["query", "documents"], "additionalProperties": false,
   "properties": {
     "model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
-    "query": {"type": "string", "minLength": 1},
-    "documents": {"type": "array", "minItems": 1, "maxItems": 2048, "items": {"anyOf": [
-      {"type": "string", "minLength": 1},
-      {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}]}},
+    "query": {"$ref": "#/components/schemas/OneText"},
+    "documents": {"$ref": "#/components/schemas/Texts"},
     "top_n": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 2147483647}, {"type": "null"}],
       "description": "0: all"},
     "return_documents": {"type": ["boolean", "null"]},
@@ -62,52 +70,18 @@ constexpr const char* kScoring = R"json({
         "data": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "string"}]}}}}}}
 })json";
 
-// Of /completion and /infill; every one may be null, too.
-constexpr const char* kLlamaFields = R"json({
-"model": {"$ref": "#/components/schemas/ModelName"},
-"n_predict": {"type": "integer", "minimum": -2, "maximum": 2147483647,
-  "description": "Below 0: to the end of the context; max_tokens means the same."},
-"max_tokens": {"type": "integer", "minimum": -2, "maximum": 2147483647},
-"temperature": {"type": "number", "minimum": 0, "maximum": 1e6},
-"top_k": {"type": "integer", "minimum": -1, "maximum": 2147483647},
-"top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-"min_p": {"type": "number", "minimum": 0, "maximum": 1},
-"repeat_penalty": {"type": "number", "minimum": 1e-6, "maximum": 1e6},
-"presence_penalty": {"type": "number", "minimum": -2, "maximum": 2},
-"frequency_penalty": {"type": "number", "minimum": -2, "maximum": 2},
-"seed": {"type": "integer", "minimum": -1, "maximum": 18446744073709551615},
-"stop": {"type": "array", "maxItems": 256, "items": {"type": "string"}},
-"stop_token_ids": {"type": "array", "items": {"$ref": "#/components/schemas/TokenId"}},
-"ignore_eos": {"type": "boolean"},
-"logit_bias": {"description": "In a list false forbids the token.", "anyOf": [
-  {"type": "object", "maxProperties": 1024, "propertyNames": {"pattern": "^(0|[1-9][0-9]{0,8})$"},
-    "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100}},
-  {"type": "array", "maxItems": 1024, "items": {"type": "array", "minItems": 2, "maxItems": 2,
-    "prefixItems": [{"$ref": "#/components/schemas/TokenId"},
-      {"anyOf": [{"type": "number", "minimum": -100, "maximum": 100}, {"const": false}]}]}}]},
-"n_probs": {"$ref": "#/components/schemas/NumProbs"},
-"grammar": {"type": "string", "description": "GBNF or Lark"},
-"json_schema": {"type": "object"},
-"stream": {"type": "boolean"},
-"cache_prompt": {"type": "boolean"},
-"return_tokens": {"type": "boolean"},
-"timings_per_token": {"type": "boolean"},
-"response_fields": {"type": "array", "items": {"type": "string"},
-  "description": "Paths of the fields that the answer has: \"timings/prompt_n\""},
-"speculative": {"$ref": "#/components/schemas/Speculative"},
-"request_id": {"type": "string"},
-"mirostat": {"description": "Has no effect."},
-"typical_p": {"description": "Has no effect."},
-"repeat_last_n": {"description": "Has no effect."},
-"samplers": {"description": "Has no effect."},
-"id_slot": {"description": "Has no effect."}
-})json";
-
 constexpr const char* kLlama = R"json({
+"LlamaPromptParts": {
+  "description": "Texts and token ids in one list are one prompt.",
+  "type": "array", "minItems": 1, "items":
+    {"anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/components/schemas/TokenId"}]}},
 "LlamaPrompt": {
   "anyOf": [{"type": "string", "minLength": 1},
-    {"type": "array", "minItems": 1, "maxItems": 64, "items": {"type": "string", "minLength": 1}},
-    {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/TokenId"}}]},
+    {"type": "object", "required": ["prompt_string"],
+      "properties": {"prompt_string": {"type": "string", "minLength": 1}}},
+    {"$ref": "#/components/schemas/LlamaPromptParts"},
+    {"type": "array", "minItems": 1, "maxItems": 4096, "items":
+      {"anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/components/schemas/LlamaPromptParts"}]}}]},
 "LlamaAnswer": {
   "type": "object", "required": ["content", "stop"],
   "properties": {
@@ -126,7 +100,7 @@ constexpr const char* kLlama = R"json({
   "type": "object", "required": ["content"], "additionalProperties": false,
   "properties": {
     "model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
-    "content": {"$ref": "#/components/schemas/Texts"},
+    "content": {"$ref": "#/components/schemas/Prompts"},
     "embd_normalize": {"enum": [2, -1, null]}}},
 "LlamaEmbeddings": {
   "type": "array", "items": {"type": "object", "required": ["index", "embedding"],
@@ -147,24 +121,21 @@ constexpr const char* kLlama = R"json({
   "type": "array", "items": {"type": "object", "required": ["id", "n_ctx", "is_processing"],
     "properties": {"id": {"type": "integer"}, "n_ctx": {"type": "integer"},
       "is_processing": {"type": "boolean"}, "speculative": {"type": "boolean"}}}},
+"ServerInfo": {"type": "object", "required": ["version", "vllm_config"],
+  "properties": {"version": {"type": "string"}, "vllm_config": {"type": "object"}}},
 "Sleeping": {"type": "object", "required": ["is_sleeping"],
   "properties": {"is_sleeping": {"type": "boolean"}}}
 })json";
 
-json llama_body(const char* required_fields) {
-  json required = json::parse(required_fields);
-  json properties = required;
-  const json fields = json::parse(kLlamaFields);
-  for (const auto& [name, schema] : fields.items()) {
-    const bool any = schema.size() == 1 && schema.contains("description");
-    properties[name] = any ? schema : json{{"anyOf", {schema, {{"type", "null"}}}}};
+// What /completion and /infill share, and their own `required` fields.
+json llama_body(const OpenApiFacts& facts, const char* required) {
+  json body = openapi_body(kLlamaBody, facts);
+  body["required"] = json::array();
+  for (const auto& [name, schema] : json::parse(required).items()) {
+    body["properties"][name] = schema;
+    body["required"].push_back(name);
   }
-  json names = json::array();
-  for (const auto& [name, schema] : required.items()) names.push_back(name);
-  return {{"type", "object"},
-          {"required", std::move(names)},
-          {"additionalProperties", false},
-          {"properties", std::move(properties)}};
+  return body;
 }
 
 }  // namespace
@@ -172,17 +143,19 @@ json llama_body(const char* required_fields) {
 json openapi_more_parts(const OpenApiFacts& facts) {
   json parts = json::parse(kScoring);
   parts.update(json::parse(kLlama));
+  if (!facts.strict_fields) allow_more_properties(&parts);
+  parts["Prompts"] = openapi_body(kEmbeddingBody, facts)["properties"]["input"]["anyOf"][0];
   parts["NumProbs"] = {{"type", "integer"},
                        {"minimum", 0},
                        {"maximum", std::min(facts.max_logprobs, facts.vocab_size)}};
   parts["LlamaCompletionRequest"] =
-      llama_body(R"({"prompt":{"$ref":"#/components/schemas/LlamaPrompt"}})");
+      llama_body(facts, R"({"prompt":{"$ref":"#/components/schemas/LlamaPrompt"}})");
   json pooling = openapi_body(kEmbeddingBody, facts);
   pooling["properties"]["task"] = {{"enum", {"embed", nullptr}}};
   parts["PoolingRequest"] = std::move(pooling);
   if (!facts.fills_gaps) return parts;
   json infill =
-      llama_body(R"({"input_prefix":{"type":"string"},"input_suffix":{"type":"string"}})");
+      llama_body(facts, R"({"input_prefix":{"type":"string"},"input_suffix":{"type":"string"}})");
   infill["properties"]["prompt"] = {{"type", {"string", "null"}}};
   infill["properties"]["input_extra"] = json::parse(
       R"({"anyOf":[{"type":"null"},{"type":"array","items":{"type":"object","required":["text"],

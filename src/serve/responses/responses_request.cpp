@@ -220,7 +220,6 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   std::vector<std::string> warnings;
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
-  copy_field(fields, "model", "model", &chat);
   FT_RETURN_IF_ERROR(read_conversation(fields, store, &request.messages));
   std::string instructions;
   fields.read("instructions", &instructions);
@@ -233,9 +232,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
     return invalid_argument("'input' holds nothing that can be read here; give a message");
   }
   copy_field(fields, "max_output_tokens", "max_tokens", &chat);
-  copy_field(fields, "stop", "stop", &chat);
-  copy_field(fields, "parallel_tool_calls", "parallel_tool_calls", &chat);
-  copy_shared_fields(fields, &chat);
+  copy_shared_fields(fields, kResponsesBody, kChatBody, &chat);
   FT_RETURN_IF_ERROR(read_objects(fields, &chat));
   FT_RETURN_IF_ERROR(read_truncation(fields));
   fields.read("store", &request.store);

@@ -165,6 +165,9 @@ void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
     context.reset_prefix_cache();
     respond_text(exchange, 200, "");
   }));
+  routes->push_back(get("/server_info", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, server_info_body(context));
+  }));
   routes->push_back(get("/is_sleeping", [](Exchange& exchange) {
     respond_json(exchange, 200, {{"is_sleeping", false}});
   }));

@@ -1,5 +1,7 @@
 #include "serve/routes/info_handlers.h"
 
+#include <foretoken/version.h>
+
 #include "serve/fields/json_fields.h"
 
 namespace foretoken {
@@ -51,6 +53,35 @@ Result<json> model_body(const ServeContext& context, const std::string& id) {
   if (id.empty()) return not_found("there is no model without a name");
   FT_RETURN_IF_ERROR(check_model_name(id, context.defaults.model_names));
   return one_model(context, id);
+}
+
+json server_info_body(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  const json model = {
+      {"model", context.model_name()},       {"served_model_name", context.config.model_names},
+      {"architecture", info.architecture},   {"dtype", info.dtype},
+      {"max_model_len", info.max_model_len}, {"max_logprobs", info.max_logprobs}};
+  json drafters = json::array();
+  for (const DrafterInfo& drafter : info.drafters) {
+    drafters.push_back(
+        {{"method", drafter.name}, {"num_speculative_tokens", drafter.num_speculative_tokens}});
+  }
+  return {{"version", kVersion},
+          {"vllm_config",
+           {{"model_config", model},
+            {"device_config", {{"device", info.device}}},
+            {"cache_config",
+             {{"block_size", info.block_size},
+              {"num_gpu_blocks", info.num_blocks},
+              {"kv_cache_memory_bytes", info.kv_cache_bytes}}},
+            {"scheduler_config",
+             {{"max_num_seqs", info.max_num_seqs},
+              {"max_num_batched_tokens", info.max_num_batched_tokens}}},
+            {"parallel_config",
+             {{"data_parallel_size", info.num_engines}, {"world_size", info.ranks_per_engine}}},
+            {"attention_backend", info.attention_backend},
+            {"cudagraph_mode", info.cudagraph_mode},
+            {"speculative_config", std::move(drafters)}}}};
 }
 
 Status engine_health(Engine& engine) {

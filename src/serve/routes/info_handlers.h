@@ -8,6 +8,9 @@ nlohmann::ordered_json models_body(const ServeContext& context);
 // One of them, or kNotFound.
 Result<nlohmann::ordered_json> model_body(const ServeContext& context, const std::string& id);
 
+// GET /server_info: {"vllm_config": what the engine runs with, "version"}.
+nlohmann::ordered_json server_info_body(const ServeContext& context);
+
 // Ok while the engine takes requests.
 Status engine_health(Engine& engine);
 

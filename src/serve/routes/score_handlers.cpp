@@ -1,6 +1,9 @@
 #include "serve/routes/score_handlers.h"
 
+#include <algorithm>
+
 #include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
 #include "serve/openai/score_format.h"
 #include "serve/routes/openai_handlers.h"
 
@@ -13,7 +16,15 @@ Status take_task(Body& body) {
   std::string task;
   fields.read("task", &task);
   FT_RETURN_IF_ERROR(fields.status());
-  if (!task.empty() && task != "embed") {
+  // vLLM's others.
+  constexpr const char* kOtherTasks[] = {"classify",    "score",          "plugin",
+                                         "token_embed", "token_classify", "embed&token_classify"};
+  const bool known =
+      std::find(std::begin(kOtherTasks), std::end(kOtherTasks), task) != std::end(kOtherTasks);
+  if (!task.empty() && task != "embed" && !known) {
+    return invalid_argument("'task' must be \"embed\", not \"" + shown_name(task) + "\"");
+  }
+  if (known) {
     return unsupported("'task' may be \"embed\" here, not \"" + task +
                        "\": this server pools a text to one vector");
   }

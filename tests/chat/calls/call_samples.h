@@ -101,6 +101,40 @@ inline const std::vector<CallSample>& call_samples() {
            "<|tool_call_end|><|tool_calls_section_end|>",
        {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
         "<|tool_call_end|>"}},
+      {"kimi_k3",
+       "Hm.<|open|>tools<|sep|><|open|>call tool=\"get_weather\" index=\"1\"<|sep|>"
+       "<|open|>argument key=\"city\" type=\"string\"<|sep|>Pa\"ris<|close|>argument<|sep|>"
+       "<|open|>argument key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|>"
+       "<|close|>call<|sep|><|open|>call tool=\"now\" index=\"2\"<|sep|><|close|>call<|sep|>"
+       "<|close|>tools<|sep|>",
+       {"<|open|>tools<|sep|>", "<|close|>tools<|sep|>"}},
+      {"minimax_m3",
+       "Hm.]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"get_weather\">"
+       "]<]minimax[>[<city>Pa\"ris]<]minimax[>[</city>\n]<]minimax[>[<where>]<]minimax[>[<a>"
+       "]<]minimax[>[<item>1]<]minimax[>[</item>]<]minimax[>[</a>]<]minimax[>[</where>"
+       "]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n"
+       "]<]minimax[>[<invoke name=\"now\">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+       {"]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"}},
+      {"hy_v3",
+       "Hm.<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n"
+       "<arg_value>Pa\"ris</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n"
+       "</tool_call>\n<tool_call>now<tool_sep>\n</tool_call>\n</tool_calls>",
+       {"<tool_calls>", "</tool_calls>"}},
+      {"minicpm5",
+       "Hm.<function name=\"get_weather\"><param name=\"city\"><![CDATA[Pa\"r</param>is]]></param>"
+       "<param name=\"days\">3</param></function>\n<function name=\"now\"></function>",
+       {"<function name=\"", "</function>"}},
+      {"apertus",
+       "Hm.<|tools_prefix|>[{\"get_weather\": " + arguments + "}, {\"now\": {}}]<|tools_suffix|>",
+       {"<|tools_prefix|>", "<|tools_suffix|>"}},
+      {"gigachat3",
+       "Hm.<|message_sep|>function call<|role_sep|>\n" + object,
+       {"function call<|role_sep|>\n"}},
+      {"gigachat3", "Hm.<|function_call|>" + object, {"<|function_call|>"}},
+      {"poolside_v1",
+       "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</"
+       "tool_call>",
+       {"<tool_call>", "</tool_call>"}},
       {"openai",
        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary "
        "to=functions.get_weather <|constrain|>json<|message|>" +

@@ -40,6 +40,29 @@ TEST(HarmonyCalls, Table) {
       });
 }
 
+// What a choice forces is in the channel of the answer.
+TEST(HarmonyCalls, ForcedCalls) {
+  const std::string before =
+      "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>";
+  ChatParserOptions options = options_of("openai", "openai_gptoss");
+  options.tool_choice = "required";
+  EXPECT_EQ(parse_all_ways(options, before + R"([{"name": "now", "parameters": {}}]<|return|>)"),
+            (ChatSum{"Hm.", "", {{"now", "{}"}}}));
+  options.tool_choice = "get_weather";
+  EXPECT_EQ(parse_all_ways(options, before + R"({"city": "Paris"})"),
+            (ChatSum{"Hm.", "", {{"get_weather", R"({"city": "Paris"})"}}}));
+}
+
+TEST(HarmonyCalls, WordsAboutTheFormat) {
+  const std::string final = "<|channel|>final<|message|>";
+  for (const std::string text :
+       {"A <|channel|> is named, then <|message|> comes.", "It ends with <|end|>, of course.",
+        "Say <|start|> first; then the role, the channel and more.", "<|constrain|>json"}) {
+    EXPECT_EQ(parse_all_ways(options_of("openai", "openai_gptoss"), final + text + "<|return|>"),
+              (ChatSum{"", text, {}}));
+  }
+}
+
 TEST(HarmonyCalls, WithoutTools) {
   ChatParserOptions options = options_of("openai", "openai_gptoss");
   options.tools = nullptr;

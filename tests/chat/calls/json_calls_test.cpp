@@ -61,7 +61,7 @@ TEST(JsonCalls, Hermes) {
       });
 }
 
-TEST(JsonCalls, BrokenHermesCallsStayContentWithoutTheirMarkers) {
+TEST(JsonCalls, BrokenHermesCallsStayContent) {
   const std::vector<std::string> broken = {
       "not json",
       "{\"name\": 5, \"arguments\": {}}",
@@ -75,8 +75,8 @@ TEST(JsonCalls, BrokenHermesCallsStayContentWithoutTheirMarkers) {
       "{\"name\": \"now\", \"arguments\": 01}",
   };
   for (const std::string& text : broken) {
-    EXPECT_EQ(parse_all_ways(options_of("hermes"), "<tool_call>" + text + "</tool_call>"),
-              (ChatSum{"", text, {}}));
+    const std::string whole = "<tool_call>" + text + "</tool_call>";
+    EXPECT_EQ(parse_all_ways(options_of("hermes"), whole), (ChatSum{"", whole, {}}));
   }
   check_cases(options_of("hermes"),
               {
@@ -86,7 +86,13 @@ TEST(JsonCalls, BrokenHermesCallsStayContentWithoutTheirMarkers) {
                   {"a marker alone", "<tool_call>", {}},
                   {"a good call behind a broken one",
                    "<tool_call>{<tool_call>{\"name\": \"now\"}</tool_call>",
-                   {"", "{", {{"now", "{}"}}}},
+                   {"", "<tool_call>{", {{"now", "{}"}}}},
+                  {"words about the format",
+                   "Write <tool_call>, the call and </tool_call>.",
+                   {"", "Write <tool_call>, the call and </tool_call>.", {}}},
+                  {"words about the format behind a call",
+                   "<tool_call>{\"name\": \"now\"}</tool_call> I wrote <tool_call> there.",
+                   {"", " I wrote <tool_call> there.", {{"now", "{}"}}}},
                   {"broken after the arguments began",
                    "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, oops}}</tool_call> So.",
                    {"", " So.", {{"f", "{\"a\": 1}"}}}},
@@ -176,12 +182,12 @@ TEST(JsonCalls, Mistral) {
                    {"", "Hm. ", {{"get_weather", kParis}}}},
                   {"with a marker", R"([TOOL_CALLS]now[ARGS]{})", {"", "", {{"now", "{}"}}}},
                   {"brackets in text", "[1] and [TOOL", {"", "[1] and [TOOL", {}}},
-                  {"an empty list", "[TOOL_CALLS][]", {"", "[]", {}}},
-                  {"no name", "[TOOL_CALLS]now[OTHER]{}", {"", "now[OTHER]{}", {}}},
-                  {"a name of two words", "[TOOL_CALLS]now or{}", {"", "now or{}", {}}},
+                  {"an empty list", "[TOOL_CALLS][]", {"", "[TOOL_CALLS][]", {}}},
+                  {"no name", "[TOOL_CALLS]now[OTHER]{}", {"", "[TOOL_CALLS]now[OTHER]{}", {}}},
+                  {"a name of two words", "[TOOL_CALLS]now or{}", {"", "[TOOL_CALLS]now or{}", {}}},
                   {"broken, then a good one",
                    "[TOOL_CALLS]no!way[TOOL_CALLS]now{}",
-                   {"", "no!way", {{"now", "{}"}}}},
+                   {"", "[TOOL_CALLS]no!way", {{"now", "{}"}}}},
                   {"a list cut off",
                    R"([TOOL_CALLS] [{"name": "now", "arguments": {}}, )",
                    {"", "", {{"now", "{}"}}}},
@@ -201,7 +207,7 @@ TEST(JsonCalls, Granite) {
                    R"([{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}])",
                    {"", "", {{"now", "{}"}, {"now", "{}"}}}},
                   {"a list that is no call", "[1, 2]", {"", "[1, 2]", {}}},
-                  {"broken", "<tool_call>x", {"", "x", {}}},
+                  {"broken", "<tool_call>x", {"", "<tool_call>x", {}}},
               });
 }
 
@@ -210,7 +216,7 @@ TEST(JsonCalls, ManyMarkersAreNotQuadratic) {
   for (int i = 0; i < 20000; ++i) text += "<tool_call>{\"a\": \"";
   const ChatSum sum = parse_pieces(options_of("hermes"), {text});
   EXPECT_TRUE(sum.calls.empty());
-  EXPECT_EQ(sum.content.find("<tool_call>"), std::string::npos);
+  EXPECT_TRUE(sum.content.starts_with("<tool_call>{"));
 }
 
 }  // namespace

@@ -41,8 +41,11 @@ std::string outcome(const std::string& text) {
 
 TEST(MarkedCalls, TextCallsAndFlaws) {
   EXPECT_EQ(outcome("a<<f;b"), "a[f]b");
-  EXPECT_EQ(outcome("a>>b"), "ab");
-  EXPECT_EQ(outcome("a<<!b"), "a!b");
+  EXPECT_EQ(outcome("a>>b"), "a>>b");
+  EXPECT_EQ(outcome("a<<!b"), "a<<!b");
+  EXPECT_EQ(outcome("a<<!b>>"), "a<<!b>>");
+  EXPECT_EQ(outcome("<<f; >>b>>"), "[f] b>>");
+  EXPECT_EQ(outcome("<<f!b>>c"), "[f]!bc");
   EXPECT_EQ(outcome("a<<f?x>>b"), "a[f]b");
   EXPECT_EQ(outcome("a<<f?x!!b"), "a[f]b");
   EXPECT_EQ(outcome("a<<f?x<<g;b"), "a[f][g]b");

@@ -25,7 +25,7 @@ TEST(SectionCalls, Deepseek) {
           {"no calls", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", {}},
           {"broken",
            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>a b {}",
-           {"", "function<｜tool▁sep｜>a b {}", {}}},
+           {"", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>a b {}", {}}},
           {"other markers", "a <｜User｜> b", {"", "a <｜User｜> b", {}}},
       });
 }

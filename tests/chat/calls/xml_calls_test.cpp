@@ -111,18 +111,5 @@ TEST(XmlCalls, InvokeElements) {
                 {"", "", {{"f", R"({"a": "x"})"}}}}});
 }
 
-TEST(XmlCalls, TypedValues) {
-  using json = nlohmann::ordered_json;
-  EXPECT_EQ(typed_value("5", nullptr), "\"5\"");
-  EXPECT_EQ(typed_value("5", json::parse(R"({"type": "string"})")), "\"5\"");
-  EXPECT_EQ(typed_value("5", json::parse(R"({"type": "number"})")), "5");
-  EXPECT_EQ(typed_value("5", json::parse(R"({"anyOf": [{"type": "string"}, {"type": "null"}]})")),
-            "\"5\"");
-  EXPECT_EQ(typed_value("None", json::parse(R"({"type": ["integer", "null"]})")), "null");
-  EXPECT_EQ(typed_value("2", json::parse(R"({"enum": [1, 2]})")), "2");
-  EXPECT_EQ(typed_value("a\"b", json::parse(R"({"enum": ["a\"b"]})")), "\"a\\\"b\"");
-  EXPECT_EQ(typed_value("[1, \"x\"]", json::parse(R"({"type": "array"})")), "[1,\"x\"]");
-}
-
 }  // namespace
 }  // namespace foretoken

@@ -11,7 +11,7 @@ TEST(ChatBody, SharedFieldsAreCopiedAsTheyAre) {
   const json body = {{"seed", 4}, {"min_p", "wrong"}, {"stream", true}, {"other", 1}};
   JsonFields fields(body, "");
   json chat = json::object();
-  copy_shared_fields(fields, &chat);
+  copy_shared_fields(fields, kMessagesBody, kChatBody, &chat);
   copy_field(fields, "other", "renamed", &chat);
   copy_field(fields, "missing", "missing", &chat);
   EXPECT_EQ(chat.size(), 4u);

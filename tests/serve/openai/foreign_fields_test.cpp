@@ -30,6 +30,9 @@ TEST(ForeignFields, SamplingByOtherNames) {
   }
   EXPECT_EQ(sampling_of({{"logit_bias", {{5, -1.5}, {6, false}}}}).logit_bias,
             (std::vector<std::pair<int32_t, float>>{{5, -1.5F}, {6, -100}}));
+  EXPECT_EQ(read_chat({{"logit_bias", {{"cat", false}, {5, 1}}}}).text_biases,
+            (std::vector<std::pair<std::string, float>>{{"cat", -100}}));
+  EXPECT_FALSE(chat_of(json::parse(R"({"logit_bias": [["cat", "x"]]})")).ok());
   EXPECT_EQ(sampling_of({{"n_probs", 3}}).logprobs, 3);
   EXPECT_EQ(sampling_of({{"seed", -1}}).seed, std::nullopt);
 }

@@ -41,6 +41,29 @@ TEST(OpenAiChoice, AMessageOfACallAloneHasNoContent) {
   EXPECT_TRUE(message["content"].is_null());
 }
 
+TEST(OpenAiChoice, FunctionsAreAnsweredAsTheyWereOnce) {
+  OpenAiRequest request =
+      parse_openai_request(OpenAiKind::kChat,
+                           json::parse(R"({"messages": [{"role": "user", "content": "x"}],
+                             "functions": [{"name": "f"}]})"),
+                           OpenAiDefaults())
+          .value();
+  request.parser.tool_parser = "hermes";
+  const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+  int num_calls = 0;
+  const json message = chat_message(request, call + call, &num_calls);
+  EXPECT_EQ(message["function_call"], (json{{"name", "f"}, {"arguments", "{}"}}));
+  EXPECT_FALSE(message.contains("tool_calls"));
+  ChatDelta delta;
+  delta.tool_calls.push_back({0, "id", "f", "{"});
+  EXPECT_EQ(chat_delta(request, delta),
+            (json{{"function_call", {{"name", "f"}, {"arguments", "{"}}}}));
+  RequestOutput output;
+  output.finished = true;
+  output.finish_reason = FinishReason::kStop;
+  EXPECT_EQ(finish_reason(request, output, 1), "function_call");
+}
+
 TEST(OpenAiChoice, SearchesForCallsAreTold) {
   const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
   std::vector<bool> told;

@@ -87,6 +87,9 @@ TEST(OpenAiRequest, TheModelsLimitHoldsForThoseWhoAskForMore) {
   EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x"})", 0), 16);
   values.max_new_tokens = 7;
   EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x"})", 0), 7);
+  // Who says the number that would hold anyway has asked for it; who says "all that fits" has not.
+  EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x", "max_tokens": 16})", 1), 7);
+  EXPECT_EQ(length(OpenAiKind::kCompletion, R"({"prompt": "x", "n_predict": -1})", 0), 7);
 }
 
 TEST(OpenAiRequest, ToolChoiceNoneHidesTheTools) {

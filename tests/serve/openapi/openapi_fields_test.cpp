@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "serve/anthropic/messages_request.h"
+#include "serve/llamacpp/llama_request.h"
 #include "serve/responses/responses_request.h"
 
 namespace foretoken {
@@ -10,7 +11,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Status parse(OpenApiBody body, const json& value) {
+Status parse(ApiBody body, const json& value) {
   OpenAiDefaults defaults;
   defaults.strict_fields = true;
   defaults.max_model_len = 100;
@@ -26,20 +27,22 @@ Status parse(OpenApiBody body, const json& value) {
       return parse_messages_request(value, defaults, false).status();
     case kCountBody:
       return parse_messages_request(value, defaults, true).status();
+    case kLlamaBody:
+      return parse_llama_request(value, defaults).status();
     default:
       return parse_responses_request(value, defaults, store).status();
   }
 }
 
-json base(OpenApiBody body) {
+json base(ApiBody body) {
   const json messages = json::parse(R"([{"role": "user", "content": "x"}])");
-  if (body == kCompletionBody) return {{"prompt", "x"}};
+  if (body == kCompletionBody || body == kLlamaBody) return {{"prompt", "x"}};
   if (body == kEmbeddingBody || body == kResponsesBody) return {{"input", "x"}};
   if (body == kMessagesBody) return {{"messages", messages}, {"max_tokens", 1}};
   return {{"messages", messages}};
 }
 
-class OpenApiFields : public testing::TestWithParam<OpenApiBody> {};
+class OpenApiFields : public testing::TestWithParam<ApiBody> {};
 
 // A field that no parser knows would be an error that names it, though it is null.
 TEST_P(OpenApiFields, EveryFieldIsKnownToItsParser) {
@@ -64,7 +67,7 @@ TEST_P(OpenApiFields, OtherFieldsAreRefusedByStrictServers) {
 
 INSTANTIATE_TEST_SUITE_P(Bodies, OpenApiFields,
                          testing::Values(kChatBody, kCompletionBody, kEmbeddingBody, kMessagesBody,
-                                         kCountBody, kResponsesBody));
+                                         kCountBody, kResponsesBody, kLlamaBody));
 
 }  // namespace
 }  // namespace foretoken

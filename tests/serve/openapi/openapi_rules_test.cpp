@@ -5,13 +5,13 @@
 namespace foretoken {
 namespace {
 
-constexpr OpenApiBody kBodies[] = {kChatBody,  kCompletionBody, kEmbeddingBody, kMessagesBody,
-                                   kCountBody, kResponsesBody,  kTokenizeBody};
+constexpr ApiBody kBodies[] = {kChatBody,  kCompletionBody, kEmbeddingBody, kMessagesBody,
+                               kCountBody, kResponsesBody,  kTokenizeBody,  kLlamaBody};
 
 // A rule about a field that a body does not have would hold for nothing.
 TEST(OpenApiRules, NameFieldsOfTheirBody) {
   int num_rules = 0;
-  for (const OpenApiBody body : kBodies) {
+  for (const ApiBody body : kBodies) {
     const nlohmann::ordered_json fields = openapi_body(body, {})["properties"];
     for (const auto& rule : openapi_rules(body, {})) {
       ++num_rules;

@@ -22,6 +22,13 @@ TEST_F(InfoHandlers, Models) {
   EXPECT_EQ(model_body(context(), "otter").status().code(), StatusCode::kNotFound);
 }
 
+TEST_F(InfoHandlers, ServerInfoTellsTheEnginesSizes) {
+  const json config = server_info_body(context())["vllm_config"];
+  EXPECT_EQ(config["model_config"]["max_model_len"], engine().info().max_model_len);
+  EXPECT_EQ(config["scheduler_config"]["max_num_seqs"], engine().info().max_num_seqs);
+  EXPECT_EQ(config["speculative_config"].size(), engine().info().drafters.size());
+}
+
 TEST_F(InfoHandlers, AHealthyEngineTakesRequests) { EXPECT_TRUE(engine_health(engine()).ok()); }
 
 TEST_F(InfoHandlers, LoadCountsRequests) {

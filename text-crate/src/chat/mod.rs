@@ -4,7 +4,6 @@
 
 mod arguments;
 mod budget;
-mod content_format;
 mod conversation;
 mod expressions;
 mod filters;
@@ -146,11 +145,6 @@ pub unsafe extern "C" fn ft_template_free(template: *mut FtTemplate) {
     if !template.is_null() {
         drop(Box::from_raw(template));
     }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn ft_template_wants_parts(template: *const FtTemplate) -> bool {
-    content_format::wants_parts((*template).parsed.tree())
 }
 
 #[no_mangle]

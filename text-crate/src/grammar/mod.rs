@@ -3,6 +3,7 @@
 mod compile;
 mod ffi;
 mod gbnf;
+mod harmony;
 mod matcher;
 mod reasoning;
 mod schema;

@@ -1,6 +1,7 @@
 //! A form that begins where the reasoning before it ends.
 
 use super::gbnf::Tokens;
+use super::harmony;
 use super::vocabulary::FtGrammarEnv;
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 
@@ -21,6 +22,9 @@ impl Reasoning {
         }
         if let Some(first) = form.grammars.first_mut() {
             first.name = Some(NAME.into());
+        }
+        if self.ends == [harmony::FINAL] {
+            return behind(harmony::rules(env, NAME), form);
         }
         let (tokens, texts): (Vec<&String>, Vec<&String>) =
             self.ends.iter().partition(|end| env.special(end).is_some());
@@ -46,14 +50,19 @@ impl Reasoning {
         if self.space {
             lark += "SPACE: /[ \\t\\r\\n]{1,8}/\n";
         }
-        let mut whole = TopLevelGrammar::from_grammar(GrammarWithLexer::from_lark(lark));
-        whole.grammars.append(&mut form.grammars);
-        whole
+        behind(lark, form)
     }
 }
 
+/// The form as a grammar of its own behind what the rules in Lark say.
+fn behind(lark: String, mut form: TopLevelGrammar) -> TopLevelGrammar {
+    let mut whole = TopLevelGrammar::from_grammar(GrammarWithLexer::from_lark(lark));
+    whole.grammars.append(&mut form.grammars);
+    whole
+}
+
 impl FtGrammarEnv {
-    fn special(&self, name: &str) -> Option<u32> {
+    pub fn special(&self, name: &str) -> Option<u32> {
         self.factory.tok_env().tok_trie().get_special_token(name)
     }
 }

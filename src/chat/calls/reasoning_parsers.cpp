@@ -1,0 +1,126 @@
+#include <vector>
+
+#include "chat/calls/chat_parser.h"
+#include "chat/calls/parser_table.h"
+
+// The table of reasoning parsers.
+
+namespace foretoken {
+namespace {
+
+ReasoningFormat between(const char* open, const char* close) {
+  ReasoningFormat format;
+  format.open = {open};
+  format.close = {close};
+  return format;
+}
+
+ReasoningFormat think() { return between("<think>", "</think>"); }
+
+ReasoningFormat always_think() {
+  ReasoningFormat format = think();
+  format.always = true;
+  return format;
+}
+
+ReasoningFormat think_and(std::vector<std::string> dropped) {
+  ReasoningFormat format = think();
+  format.dropped = std::move(dropped);
+  return format;
+}
+
+// A model that begins a call is done with thinking.
+ReasoningFormat kimi_think() {
+  ReasoningFormat format = think();
+  format.ends = {"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"};
+  return format;
+}
+
+ReasoningFormat kimi_channels() {
+  ReasoningFormat format = between("<|open|>think<|sep|>", "<|close|>think<|sep|>");
+  format.dropped = {"<|open|>response<|sep|>", "<|close|>response<|sep|>",
+                    "<|close|>message<|sep|>"};
+  return format;
+}
+
+// Clients keep the reasoning within the content and send it back as it was.
+ReasoningFormat append_think() {
+  ReasoningFormat format;
+  format.prefix = "<think>";
+  return format;
+}
+
+ReasoningFormat mistral_think() {
+  ReasoningFormat format = between("[THINK]", "[/THINK]");
+  format.anywhere = true;
+  return format;
+}
+
+ReasoningFormat granite_think() {
+  ReasoningFormat format;
+  format.open = {"Here is my thought process:", "Here's my thought process:"};
+  format.close = {"Here is my response:", "Here's my response:"};
+  return format;
+}
+
+ReasoningFormat cohere_think() {
+  ReasoningFormat format = between("<|START_THINKING|>", "<|END_THINKING|>");
+  format.dropped = {"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"};
+  return format;
+}
+
+// A prompt that ends with the role leaves the channels to the model; the answer is in the last one.
+ReasoningFormat harmony_messages() {
+  return between("<|start|>assistant", "<|channel|>final<|message|>");
+}
+
+const std::vector<ReasoningParserEntry>& reasoning_parsers() {
+  static const std::vector<ReasoningParserEntry> table = {
+      {"deepseek_r1", false, always_think()},
+      {"deepseek_v3", false, think()},
+      {"deepseek_v4", false, think()},
+      {"qwen3", false, think()},
+      {"mimo", false, think()},
+      {"glm45", false, think()},
+      {"glm47", false, think()},
+      {"olmo3", false, think()},
+      {"holo2", false, always_think()},
+      {"nemotron_v3", false, always_think()},
+      {"step3", false, always_think()},
+      {"step3p5", false, always_think()},
+      {"minimax_m2", false, always_think()},
+      {"minimax_m2_append_think", false, append_think()},
+      {"kimi_k2", true, kimi_think()},
+      {"kimi_k3", true, kimi_channels()},
+      {"poolside_v1", false, think()},
+      {"hy_v3", true, think()},
+      {"ernie45", false, think_and({"<response>", "</response>"})},
+      {"hunyuan_a13b", false, think_and({"<answer>", "</answer>"})},
+      {"seed_oss", true, between("<seed:think>", "</seed:think>")},
+      {"gemma4", true, between("<|channel>thought\n", "<channel|>")},
+      {"cohere_command3", true, cohere_think()},
+      {"cohere_command4", true, cohere_think()},
+      {"mistral", true, mistral_think()},
+      {"granite", false, granite_think()},
+      {"openai_gptoss", true, harmony_messages(), true},
+      {"gpt_oss", true, harmony_messages(), true},
+  };
+  return table;
+}
+
+}  // namespace
+
+const ReasoningParserEntry* find_reasoning_parser(std::string_view name) {
+  for (const ReasoningParserEntry& entry : reasoning_parsers()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> reasoning_parser_names() {
+  std::vector<std::string> names;
+  for (const ReasoningParserEntry& entry : reasoning_parsers()) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,57 @@
+#include "chat/tool_choice.h"
+#include "serve/openai/openai_request.h"
+#include "serve/openai/tool_prompt.h"
+
+// What of a request needs the model's tokenizer and template.
+
+namespace foretoken {
+namespace {
+
+Status bias_texts(const Engine& engine, OpenAiRequest* request) {
+  for (const auto& [text, bias] : request->text_biases) {
+    std::vector<int32_t> ids;
+    FT_RETURN_IF_ERROR(engine.encode(text, false, &ids));
+    for (Request& one : request->requests) {
+      for (const int32_t id : ids) one.sampling.logit_bias.emplace_back(id, bias);
+    }
+  }
+  request->text_biases.clear();
+  return {};
+}
+
+}  // namespace
+
+Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt) {
+  fit_tools(engine.chat_template(sends_tools(*request)), request);
+  return engine.render_chat(request->messages_json, request->arguments_json, prompt,
+                            &request->warnings);
+}
+
+Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
+  FT_RETURN_IF_ERROR(bias_texts(engine, request));
+  if (request->messages_json.empty()) return {};
+  Request& only = request->requests.front();
+  FT_RETURN_IF_ERROR(render_messages(engine, request, &only.prompt));
+  if (request->kind != OpenAiKind::kChat) return {};
+  ChatParserOptions& parser = request->parser;
+  parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
+  if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
+  std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
+  FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
+  if (forced && form) {
+    return invalid_argument(
+        "'tool_choice' forces a form on the output, and so does 'response_format' or "
+        "'structured_outputs'; remove one of the two");
+  }
+  if (forced) {
+    form = std::move(forced);
+    // Nobody reads the layout of arguments, and a weak model can go on with blanks for ever.
+    form->disable_any_whitespace = true;
+    form->strict_schemas = request->strict_schemas;
+  } else if (form) {
+    form = after_reasoning(*std::move(form), &parser);
+  }
+  return {};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,30 @@
+#include "chat/calls/typed_values.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+TEST(TypedValues, FollowTheirSchemas) {
+  EXPECT_EQ(typed_value("5", nullptr), "\"5\"");
+  EXPECT_EQ(typed_value("5", json::parse(R"({"type": "string"})")), "\"5\"");
+  EXPECT_EQ(typed_value("5", json::parse(R"({"type": "number"})")), "5");
+  EXPECT_EQ(typed_value("5", json::parse(R"({"anyOf": [{"type": "string"}, {"type": "null"}]})")),
+            "\"5\"");
+  EXPECT_EQ(typed_value("None", json::parse(R"({"type": ["integer", "null"]})")), "null");
+  EXPECT_EQ(typed_value("2", json::parse(R"({"enum": [1, 2]})")), "2");
+  EXPECT_EQ(typed_value("a\"b", json::parse(R"({"enum": ["a\"b"]})")), "\"a\\\"b\"");
+  EXPECT_EQ(typed_value("[1, \"x\"]", json::parse(R"({"type": "array"})")), "[1,\"x\"]");
+}
+
+TEST(TypedValues, PartsOfTexts) {
+  EXPECT_EQ(json_string_part("a\"\\\nb"), "a\\\"\\\\\\nb");
+  EXPECT_TRUE(is_text_only(nullptr));
+  EXPECT_EQ(allowed_types(json::parse(R"({"oneOf": [{"type": "null"}, {"enum": [1]}]})")),
+            (std::set<std::string>{"integer", "null"}));
+}
+
+}  // namespace
+}  // namespace foretoken
