@@ -1,0 +1,104 @@
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gguf/blocks/block_codes.h"
+#include "kernels/gemm/pack_rows.h"
+#include "kernels/rows/fill_random.h"
+#include "model/weights/random_rows.h"
+#include "model/weights/weight_loader.h"
+
+// The random weights of WeightLoader.
+namespace foretoken {
+
+// How a recipe quantises a random matrix.
+Result<const QuantForm*> WeightLoader::random_form(const std::string& name,
+                                                   const ColumnRange& cols) const {
+  if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
+  const size_t at = name.find(".layers.");
+  const int32_t layer = at == std::string::npos ? -1 : std::atoi(name.c_str() + at + 8);
+  const bool is_output = name.ends_with("lm_head.weight") || name.ends_with("embed_tokens.weight");
+  const int64_t shape[] = {1, cols.total};
+  const std::string flag = "--load-format dummy-" + std::string(recipe_->name) + ": ";
+  const Result<const BlockType*> type =
+      type_of(*recipe_, {name, shape, layer, is_output}, num_layers_);
+  if (!type.ok()) {
+    return unsupported(flag + "rows of " + std::to_string(cols.total) + " elements, as '" + name +
+                       "' has them, are no whole blocks; use dummy-q8_0 or dummy");
+  }
+  const QuantForm* form = form_of_blocks(*type.value());
+  if (form != nullptr && device_.keeps_quantized(*form, cols.total)) return form;
+  return unsupported(flag + device_.name() + " does not keep weights quantised; use dummy");
+}
+
+// Made and packed one piece after the other. A rank's columns are those of the whole matrix.
+Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack) {
+  int64_t bytes = 0;
+  for (const RowRun& run : runs) bytes += run.num_rows * quantized_row_bytes(*run.form, pack.k);
+  std::vector<std::byte> rows(static_cast<size_t>(bytes)), whole;
+  std::byte* to = rows.data();
+  for (const RowRun& run : runs) {
+    const QuantForm& form = *run.form;
+    const int64_t cols = run.cols.total;
+    const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
+    whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols)));
+    for (int64_t row = run.first_row; row < run.first_row + run.num_rows; ++row) {
+      random_quantized_row(form, random_weight_seed(run.name), row, cols, deviation, whole.data());
+      cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count, to);
+      to += quantized_row_bytes(form, run.cols.count);
+    }
+  }
+  pack.rows = rows.data();
+  Status status;
+  stream_->with_queue([&](Queue& queue) {
+    pack_rows(queue, pack);
+    status = queue.drain();
+  });
+  return status;
+}
+
+// Made in device memory and packed from there.
+Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack) {
+  const int64_t row_bytes = pack.k * static_cast<int64_t>(dtype_size(dtype_));
+  if (pack.num_rows * row_bytes > scratch_bytes_) {
+    const auto bytes = static_cast<size_t>(pack.num_rows * row_bytes);
+    FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(bytes, "random weights"));
+    scratch_bytes_ = pack.num_rows * row_bytes;
+  }
+  auto* to = static_cast<std::byte*>(scratch_);
+  for (const RowRun& run : runs) {
+    make_random_columns(run, to);
+    to += run.num_rows * row_bytes;
+  }
+  pack.rows = scratch_;
+  stream_->with_queue([&](Queue& queue) { pack_rows(queue, pack); });
+  return {};
+}
+
+// A rank's columns are those of the whole matrix.
+void WeightLoader::make_random_columns(const RowRun& run, std::byte* to) {
+  const ColumnRange& cols = run.cols;
+  const bool whole = cols.count == cols.total;
+  const int64_t rows_each = whole ? run.num_rows : 1;
+  for (int64_t row = 0; row < run.num_rows; row += rows_each) {
+    make_random(run.name, (run.first_row + row) * cols.total + cols.first, rows_each * cols.count,
+                cols.total, to + row * bytes_of(cols.count));
+  }
+}
+
+// Elements first .. first + count - 1 of a random matrix of `cols` columns.
+void WeightLoader::make_random(const std::string& name, int64_t first, int64_t count, int64_t cols,
+                               void* to) {
+  const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
+  stream_->with_queue([&](Queue& queue) {
+    fill_random(queue, {.to = to,
+                        .first = first,
+                        .count = count,
+                        .seed = random_weight_seed(name),
+                        .scale = random_weight_scale(deviation),
+                        .dtype = dtype_});
+  });
+}
+
+}  // namespace foretoken
