@@ -24,6 +24,7 @@ struct Conversion {
   std::string output;
   std::string type;
   std::optional<int64_t> group_size;
+  std::string importance;  // path; empty: none
   bool force = false;
 };
 
@@ -44,6 +45,10 @@ const FolderType* find_folder_type(const std::string& name) {
 }
 
 Status check_flags(const Conversion& given) {
+  if (!given.importance.empty() && find_folder_type(given.type) != nullptr) {
+    return invalid_argument("--imatrix is for GGUF files, not for --type " + given.type +
+                            "; remove --imatrix");
+  }
   if (!given.group_size || find_folder_type(given.type) != nullptr) return {};
   return invalid_argument("--group-size is for --type gptq-int4 and gptq-int8, not for " +
                           given.type + "; remove --group-size");
@@ -81,6 +86,11 @@ int convert(const Conversion& given) {
     line.show("converting: " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20) +
               " MiB");
   };
+  if (!given.importance.empty()) {
+    auto importance = ImportanceMatrix::open(given.importance);
+    if (!importance.ok()) return fail(importance.status());
+    options.importance = std::move(importance).value();
+  }
   const Result<int64_t> bytes = write(folder.value(), given, options);
   line.clear();
   if (interrupt_flag().load()) return report_interrupt("while converting; nothing was written");
@@ -97,8 +107,10 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
   CLI::App* command =
       app.add_subcommand("convert", "Write a model as a GGUF file or a quantised folder");
   command
-      ->add_option("--model,model", options->model,
-                   "Hugging Face folder or Hub id (org/name) of a Llama, Mistral, Qwen 2 or 3")
+      ->add_option(
+          "--model,model", options->model,
+          "Hugging Face folder or Hub id (org/name) of a Llama, Mistral, Qwen 2 or 3, or a "
+          "GGUF file of any model")
       ->type_name(kModelType)
       ->required();
   command->add_option("--revision", options->revision, "Branch, tag or commit (default: main)");
@@ -122,6 +134,11 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
                        std::to_string(kGroupSize) + ")")
       ->check(CLI::IsMember(std::vector<int64_t>{32, 64, 128}));
   command->add_option("--type", options->type, help)->required()->check(CLI::IsMember(types));
+  command
+      ->add_option("--imatrix", options->importance,
+                   "What the columns of matrices count, as llama-imatrix measures it (*.gguf, "
+                   "*.dat); for GGUF files of few bits")
+      ->type_name(kFileType);
   command->add_flag("--force", options->force, "Replace a GGUF file that exists");
   command->callback([options, run] { *run = [options] { return convert(*options); }; });
 }

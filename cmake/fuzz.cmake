@@ -45,12 +45,12 @@ ft_fuzzer(json_request_fuzzer json_request
     http/message/exchange.cpp http/message/header_text.cpp ../tests/fuzz/engine_names.cpp
   LIBRARIES ft_serve)
 
-file(GLOB gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+file(GLOB_RECURSE gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
 ft_fuzzer(gguf_fuzzer gguf
   SOURCES ${gguf_sources} model/files/checkpoint.cpp model/files/convert.cpp model/files/json_file.cpp
     model/files/packed_names.cpp model/files/packed_tensor.cpp model/files/quantization.cpp
-    model/files/safetensors.cpp
-    kernels/rows/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
+    model/files/quantized_tensor.cpp model/files/safetensors.cpp
+    kernels/rows/fill_random.cpp base/quantized_rows.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
     base/text_file.cpp
   LIBRARIES ft_model)

@@ -62,7 +62,7 @@ set(alone
   src/chat/calls/section_calls.cpp
   src/chat/calls/xml_calls.cpp
   src/convert/to_gptq.cpp
-  src/gguf/block_encode_k.cpp
+  src/gguf/blocks/block_encode_k.cpp
   src/http/client/client.cpp
   src/http/server/cors.cpp
   tools/dialled/dialled_config.cpp
@@ -105,7 +105,7 @@ set(alone
   tests/engine/request/sampling_checks_test.cpp
   tests/engine/request/slot_params_test.cpp
   tests/engine/step/step_scratch_test.cpp
-  tests/gguf/block_encode_test.cpp
+  tests/gguf/blocks/block_encode_test.cpp
   tests/http/client/client_test.cpp
   tests/http/server/tls_context_test.cpp
   tests/model/config/config_test.cpp

@@ -36,6 +36,7 @@ ALLOWED = {
 # lie in the folder itself.
 ROOMS = {
     "device": ["", "cpu", "cuda"],
+    "gguf": ["blocks", ""],
     "group": ["", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
                 "experts", "draft", "step", "comm", "devices"],

@@ -38,14 +38,6 @@ std::string master_address(const std::string& address) {
   return address.substr(0, colon) + " --master-port " + address.substr(colon + 1);
 }
 
-// "org/repo:Q4_K_M" names a GGUF file, which --model takes only from the disk.
-std::string hub_model(const std::string& model) {
-  const size_t colon = model.find(':');
-  if (colon == std::string::npos) return model;
-  return "FILE.gguf after: hf download " + model.substr(0, colon) + " --include '*" +
-         model.substr(colon + 1) + "*.gguf' --local-dir .";
-}
-
 std::string generation_config(const std::string& defaults) {
   return defaults == "openai" ? "vllm" : "auto";
 }
@@ -64,7 +56,7 @@ constexpr const char* kPrompts = "long prompts are always computed in chunks";
 constexpr ForeignFlag kTable[] = {
     // llama.cpp: the model.
     {"-m", kValue, {"--model %"}, "", nullptr},
-    {"-hf|-hfr|--hf-repo", kValue, {"--model %"}, "", hub_model},
+    {"-hf|-hfr|--hf-repo", kValue, {"--model %"}, "", nullptr},
     {"-hff|--hf-file", kValue, {"--model %"}, "fetch the file before, with hf download", nullptr},
     {"-hft|--hf-token", kValue, {}, "set the environment variable HF_TOKEN", nullptr},
     {"-mu|--model-url", kValue, {}, "fetch the file and name it with --model", nullptr},
@@ -215,7 +207,7 @@ constexpr ForeignFlag kTable[] = {
      kValue,
      {"--spec-method draft_model --spec-model %"},
      "",
-     hub_model},
+     nullptr},
     {"--draft|--draft-n|--draft-max|--spec-draft-n-max", kValue, {"--spec-tokens %"}, "", nullptr},
     {"--draft-min|--draft-n-min|--draft-p-min|--draft-p-split|--spec-draft-n-min|"
      "--spec-draft-p-min",

@@ -16,6 +16,8 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
+#include "gguf/gguf_file.h"
+#include "hub/gguf_choice.h"
 #include "hub/repo_id.h"
 
 namespace foretoken {
@@ -106,8 +108,13 @@ bool names_a_model(const std::string& text) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (text.find_first_of(" \t\n") != std::string::npos) return false;
-  const bool folder = fs::exists(fs::path(text) / "config.json", error);
-  return folder || fs::path(text).extension() == ".gguf" || !bundled_model_folder(text).empty() ||
+  const auto holds_gguf = [&] {
+    const Result<std::string> file = gguf_in_folder(text);
+    return !file.ok() || file.value() != text;
+  };
+  const bool folder = fs::exists(fs::path(text) / "config.json", error) ||
+                      (fs::is_directory(text, error) && holds_gguf());
+  return folder || is_gguf(text) || !bundled_model_folder(text).empty() ||
          (std::count(text.begin(), text.end(), '/') == 1 && parse_repo_id(text, "").ok());
 }
 

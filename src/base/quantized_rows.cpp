@@ -14,6 +14,8 @@ bool is_super(const QuantForm& form) {
 int64_t bytes_per_group(GroupScale scale) {
   switch (scale) {
     case GroupScale::kHalf:
+    case GroupScale::kHalfAndMinimum:
+    case GroupScale::kNone:
       return 0;
     case GroupScale::kHalfAndZero:
     case GroupScale::kSuperSigned:
@@ -24,6 +26,19 @@ int64_t bytes_per_group(GroupScale scale) {
   return 0;
 }
 
+// Lists of halves that follow one another.
+int64_t half_lists(GroupScale scale) {
+  const bool has_two = scale == GroupScale::kSuper || scale == GroupScale::kHalfAndMinimum;
+  return scale == GroupScale::kNone ? 0 : has_two ? 2 : 1;
+}
+
+int64_t code_bytes(const QuantForm& form, int64_t k) {
+  return form.scale == GroupScale::kNone ? 2 * k : k;
+}
+
+constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                   1,    13,   25,  38,  53,  69,  89,  113};
+
 float half_at(const std::byte* halves, int64_t i) {
   uint16_t bits;
   std::memcpy(&bits, halves + 2 * i, sizeof bits);
@@ -33,16 +48,20 @@ float half_at(const std::byte* halves, int64_t i) {
 }  // namespace
 
 int64_t quantized_row_halves(const QuantForm& form, int64_t k) {
-  if (!is_super(form)) return k / form.group;
-  return k / kSuperGroup * (form.scale == GroupScale::kSuper ? 2 : 1);
+  return k / (is_super(form) ? kSuperGroup : form.group) * half_lists(form.scale);
 }
 
 int64_t quantized_row_bytes(const QuantForm& form, int64_t k) {
-  return k + 2 * quantized_row_halves(form, k) + k / form.group * bytes_per_group(form.scale);
+  return code_bytes(form, k) + 2 * quantized_row_halves(form, k) +
+         k / form.group * bytes_per_group(form.scale);
 }
 
 int64_t packed_row_bytes(const QuantForm& form, int64_t k) {
-  return k * form.bits / 8 + quantized_row_bytes(form, k) - k;
+  return k * form.bits / 8 + quantized_row_bytes(form, k) - code_bytes(form, k);
+}
+
+const int8_t* code_values(CodeTable table) {
+  return table == CodeTable::kIq4 ? kIq4Values : nullptr;
 }
 
 bool fits_row(const QuantForm& form, int64_t k) {
@@ -55,11 +74,10 @@ void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, i
     std::memcpy(to, from, static_cast<size_t>(bytes));
     to += bytes;
   };
-  take(row + first, count);
-  const std::byte* halves = row + k;
+  take(row + code_bytes(form, first), code_bytes(form, count));
+  const std::byte* halves = row + code_bytes(form, k);
   const int64_t unit = is_super(form) ? kSuperGroup : form.group;
-  const int64_t lists = form.scale == GroupScale::kSuper ? 2 : 1;
-  for (int64_t i = 0; i < lists; ++i) {
+  for (int64_t i = 0; i < half_lists(form.scale); ++i) {
     take(halves + 2 * (i * (k / unit) + first / unit), 2 * (count / unit));
   }
   const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
@@ -69,20 +87,30 @@ void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, i
 }
 
 void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out) {
+  if (form.scale == GroupScale::kNone) {
+    for (int64_t i = 0; i < k; ++i) out[i] = half_at(row, i);
+    return;
+  }
   const std::byte* halves = row + k;
   const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
   const int64_t groups = k / form.group;
+  const int8_t* values = code_values(form.table);
   const float middle = static_cast<float>(1 << (form.bits - 1));
   for (int64_t i = 0; i < k; ++i) {
     const int64_t group = i / form.group, super = i / kSuperGroup;
-    const auto code = static_cast<float>(std::to_integer<int>(row[i]));
+    const int whole = std::to_integer<int>(row[i]);
+    const auto code = static_cast<float>(whole);
+    const float centred = values != nullptr ? static_cast<float>(values[whole]) : code - middle;
     switch (form.scale) {
       case GroupScale::kHalf:
-        out[i] = half_at(halves, group) * (code - middle);
+        out[i] = half_at(halves, group) * centred;
         break;
       case GroupScale::kHalfAndZero:
         out[i] = half_at(halves, group) *
                  (code - static_cast<float>(std::to_integer<int>(bytes[group])));
+        break;
+      case GroupScale::kHalfAndMinimum:
+        out[i] = half_at(halves, group) * code - half_at(halves, groups + group);
         break;
       case GroupScale::kSuper: {
         const float scale =
@@ -94,9 +122,11 @@ void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, floa
       }
       case GroupScale::kSuperSigned: {
         const auto scale = static_cast<int8_t>(std::to_integer<int>(bytes[group]));
-        out[i] = half_at(halves, super) * static_cast<float>(scale) * (code - middle);
+        out[i] = half_at(halves, super) * static_cast<float>(scale) * centred;
         break;
       }
+      case GroupScale::kNone:
+        break;
     }
   }
 }

@@ -10,6 +10,14 @@ enum class GroupScale : uint8_t {
   kHalfAndZero,  // s * (code - zero): a half and a byte for each group
   kSuper,        // d * s * code - m * t: bytes s, t for each group, halves d, m for every 256 codes
   kSuperSigned,  // d * s * (code - z): a signed byte s for each group, a half d for every 256 codes
+  kHalfAndMinimum,  // s * code - m: halves s, m for each group
+  kNone,            // nothing: each code is a half of its own; 16 bits, groups of one
+};
+
+// What codes of 4 bits stand for instead of code - z.
+enum class CodeTable : uint8_t {
+  kNone,
+  kIq4,  // sixteen steps that grow away from zero (ggml's IQ4_NL and IQ4_XS)
 };
 
 inline constexpr int64_t kSuperGroup = 256;
@@ -19,13 +27,15 @@ struct QuantForm {
   uint8_t bits = 8;
   GroupScale scale = GroupScale::kHalf;
   int32_t group = 32;
+  CodeTable table = CodeTable::kNone;
 
   bool operator==(const QuantForm&) const = default;
 };
 
 // A quantised row of k elements on its way from a file to a device, in whatever layout the file has
 // it: k codes of a byte each, then halves, then bytes, without gaps. In the order of GroupScale the
-// halves are s; s; all d, then all m; d, and the bytes none; zero; all s, then all t; s.
+// halves are s; s; all d, then all m; d; all s, then all m; and the bytes none; zero; all s, then
+// all t; s; none. A row of kNone is its k halves alone.
 int64_t quantized_row_halves(const QuantForm& form, int64_t k);
 int64_t quantized_row_bytes(const QuantForm& form, int64_t k);
 // Bytes of the row once its codes are packed.
@@ -33,6 +43,9 @@ int64_t packed_row_bytes(const QuantForm& form, int64_t k);
 
 // Whether rows of k elements have whole groups.
 bool fits_row(const QuantForm& form, int64_t k);
+
+// The sixteen values of a table. Null for kNone.
+const int8_t* code_values(CodeTable table);
 
 // Elements [first, first + count) of such a row of k elements, as a row of its own. Both fit whole
 // groups (fits_row), and so does `first`.

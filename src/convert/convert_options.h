@@ -2,7 +2,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+
+#include "gguf/importance_matrix.h"
 
 namespace foretoken {
 
@@ -12,6 +15,8 @@ struct ConvertOptions {
   bool replaces = false;  // what is at `output`
   // Called by the converting thread now and then; may be empty.
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;
+  // What the columns of matrices count where scales are searched; null: all the same. GGUF only.
+  std::shared_ptr<const ImportanceMatrix> importance;
   const std::atomic<bool>* cancelled = nullptr;  // looked at between pieces; may be null
 
   bool is_cancelled() const {

@@ -71,9 +71,9 @@ Result<std::vector<const TensorView*>> find_tensors(const Checkpoint& checkpoint
     if (view->shape != tensor.shape) {
       TensorView wanted;
       wanted.shape = tensor.shape;
-      return invalid_argument(view->file + ": tensor '" + tensor.name + "' has shape " +
-                              view->shape_text() + ", but config.json asks for " +
-                              wanted.shape_text() +
+      return invalid_argument(view->file + ": tensor '" + view->name + "' has shape " +
+                              view->shape_text() + ", but " + checkpoint.config_name() +
+                              " asks for " + wanted.shape_text() +
                               "; the weights and config.json must be of the same model");
     }
     FT_RETURN_IF_ERROR(check_convertible(*view));
@@ -82,8 +82,8 @@ Result<std::vector<const TensorView*>> find_tensors(const Checkpoint& checkpoint
   }
   for (const auto& [name, view] : checkpoint.tensors()) {
     if (known.contains(name) || may_stay_behind(name)) continue;
-    return unsupported(view->file + ": tensor '" + name +
-                       "' is no part of the model that config.json describes; it would be lost");
+    return unsupported(view->file + ": tensor '" + view->name + "' is no part of the model that " +
+                       checkpoint.config_name() + " describes; it would be lost");
   }
   return views;
 }

@@ -6,7 +6,8 @@
 
 namespace foretoken {
 
-// Writes a Hugging Face folder as one GGUF file: configuration, tokenizer, chat template and
+// Writes a Hugging Face folder, or a GGUF file (convert/requantize.h), as one GGUF file:
+// configuration, tokenizer, chat template and
 // tensors, a few MiB of them in memory at a time. Returns the file's bytes. Unsupported names an
 // architecture, a tokenizer or a shape that cannot be written so; Aborted when cancelled. The file
 // is there whole or not at all.

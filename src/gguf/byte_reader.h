@@ -22,8 +22,8 @@ class ByteReader {
     return value;
   }
   // A byte count (u64), then the bytes.
-  std::string_view text() {
-    const auto size = number<uint64_t>();
+  std::string_view text() { return characters(number<uint64_t>()); }
+  std::string_view characters(uint64_t size) {
     if (!take(size)) return {};
     return {reinterpret_cast<const char*>(bytes_.data() + position_ - size), size};
   }

@@ -150,9 +150,11 @@ class FrontReader {
     if (count > reader_.left() / kLeastValueBytes) return short_file();
     for (uint64_t i = 0; i < count; ++i) {
       const std::string key(reader_.text());
+      const size_t begin = reader_.position();
       const auto type = static_cast<ValueType>(reader_.number<uint32_t>());
       if (!reader_.ok()) return short_file();
       FT_ASSIGN_OR_RETURN(GgufValue value, read_value(key, type));
+      front_.raw_metadata[key] = file_.subspan(begin, reader_.position() - begin);
       if (!front_.metadata.emplace(key, std::move(value)).second) {
         return invalid_argument("the key '" + key + "' comes twice" + kFetchAgain);
       }

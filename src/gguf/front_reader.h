@@ -13,6 +13,7 @@ namespace foretoken {
 // What stands in front of the tensors' data.
 struct GgufFront {
   std::map<std::string, GgufValue> metadata;
+  std::map<std::string, GgufBytes> raw_metadata;
   std::map<std::string, GgufTensor> tensors;
 };
 

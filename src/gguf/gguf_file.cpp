@@ -1,6 +1,8 @@
 #include "gguf/gguf_file.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <type_traits>
 
 #include "gguf/front_reader.h"
@@ -35,10 +37,9 @@ std::optional<int64_t> as_integer(const GgufValue& value) {
 
 Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
   std::unique_ptr<GgufFile> file(new GgufFile(path));
-  FT_ASSIGN_OR_RETURN(
-      file->file_,
-      MappedFile::open(path, 1, "it is empty or no file; name a GGUF file or a model folder"));
-  FT_RETURN_IF_ERROR(file->read_front());
+  FT_RETURN_IF_ERROR(file->add_part(path));
+  FT_ASSIGN_OR_RETURN(const auto count, file->integer("split.count"));
+  if (count && *count > 1) FT_RETURN_IF_ERROR(file->add_other_parts(*count));
   return file;
 }
 
@@ -46,17 +47,70 @@ Status GgufFile::error(const std::string& what) const {
   return invalid_argument(path_ + ": " + what);
 }
 
-Status GgufFile::read(int64_t first, int64_t count, void* to) const {
-  if (read_at(descriptor(), first, count, to) == count) return {};
-  return error("it cannot be read or became shorter; fetch the file again");
+Status GgufFile::read(const GgufTensor& tensor, void* to) const {
+  const int descriptor = tensor.part->file->descriptor();
+  if (read_at(descriptor, tensor.offset, tensor.num_bytes, to) == tensor.num_bytes) return {};
+  return invalid_argument(tensor.part->path +
+                          ": it cannot be read or became shorter; fetch the file again");
 }
 
-Status GgufFile::read_front() {
-  Result<GgufFront> front = read_gguf_front({file_->memory(), file_->size()});
-  if (!front.ok()) return {front.status().code(), path_ + ": " + front.status().message()};
+// Its metadata replace those that are there; its tensors come to them.
+Status GgufFile::add_part(const std::string& path) {
+  auto part = std::make_unique<GgufPart>();
+  part->path = path;
+  FT_ASSIGN_OR_RETURN(
+      part->file,
+      MappedFile::open(path, 1, "it is empty or no file; name a GGUF file or a model folder"));
+  Result<GgufFront> front = read_gguf_front({part->file->memory(), part->file->size()});
+  if (!front.ok()) return {front.status().code(), path + ": " + front.status().message()};
   metadata_ = std::move(front.value().metadata);
-  tensors_ = std::move(front.value().tensors);
+  raw_metadata_ = std::move(front.value().raw_metadata);
+  for (auto& [name, tensor] : front.value().tensors) {
+    tensor.part = part.get();
+    const auto [there, added] = tensors_.emplace(name, std::move(tensor));
+    if (!added) {
+      return invalid_argument(path + ": the tensor '" + name + "' is in " +
+                              there->second.part->path + " too; remove the file that is no part");
+    }
+  }
+  parts_.push_back(std::move(part));
   return {};
+}
+
+// All but the one that is there, the first last, since its metadata are those of the model.
+Status GgufFile::add_other_parts(int64_t count) {
+  const auto split = gguf_split_name(path_);
+  FT_ASSIGN_OR_RETURN(const auto wanted, integer("split.tensors.count"));
+  FT_ASSIGN_OR_RETURN(const auto index, integer("split.no"));
+  if (!split || split->count != count || index.value_or(0) + 1 != split->number) {
+    return error("it is part " + std::to_string(index.value_or(0) + 1) + " of " +
+                 std::to_string(count) + ", whose name must end so: -" +
+                 std::string("00001-of-00002.gguf; give all parts the names that they had"));
+  }
+  const auto own = metadata_;
+  const auto own_raw = raw_metadata_;
+  for (int64_t number = count; number >= 1; --number) {
+    if (number == split->number) continue;
+    FT_RETURN_IF_ERROR(add_part(split->part(number)));
+    FT_RETURN_IF_ERROR(check_part(number, count));
+  }
+  if (split->number == 1) {
+    metadata_ = own;
+    raw_metadata_ = own_raw;
+  }
+  if (!wanted || *wanted == std::ssize(tensors_)) return {};
+  return error("its parts have " + std::to_string(tensors_.size()) + " tensors together, not " +
+               std::to_string(*wanted) + "; fetch them again");
+}
+
+// The one that was added last.
+Status GgufFile::check_part(int64_t number, int64_t count) const {
+  FT_ASSIGN_OR_RETURN(const auto its_count, integer("split.count"));
+  FT_ASSIGN_OR_RETURN(const auto its_index, integer("split.no"));
+  if (its_count == count && its_index.value_or(0) + 1 == number) return {};
+  return invalid_argument(parts_.back()->path + ": it is not part " + std::to_string(number) +
+                          " of the " + std::to_string(count) + " that " + path_ +
+                          " belongs to; fetch it again");
 }
 
 const GgufValue* GgufFile::find(const std::string& key) const {
@@ -127,6 +181,35 @@ Result<std::vector<double>> GgufFile::numbers(const std::string& key) const {
   return widened<double>(*value);
 }
 
-bool is_gguf(std::string_view path) { return path.ends_with(".gguf"); }
+bool is_gguf(std::string_view path) {
+  constexpr std::string_view kEnding = ".gguf";
+  if (path.size() < kEnding.size()) return false;
+  const std::string_view ending = path.substr(path.size() - kEnding.size());
+  return std::equal(ending.begin(), ending.end(), kEnding.begin(), [](char given, char wanted) {
+    return given == wanted || (given >= 'A' && given <= 'Z' && given + 32 == wanted);
+  });
+}
+
+std::string GgufSplitName::part(int64_t of_number) const {
+  char numbers[64];
+  std::snprintf(numbers, sizeof numbers, "-%05lld-of-%05lld", static_cast<long long>(of_number),
+                static_cast<long long>(count));
+  return name + numbers + ".gguf";
+}
+
+std::optional<GgufSplitName> gguf_split_name(std::string_view path) {
+  constexpr std::string_view kForm = "-00000-of-00000.gguf";
+  if (path.size() <= kForm.size() || !is_gguf(path)) return std::nullopt;
+  const std::string_view end = path.substr(path.size() - kForm.size());
+  int64_t numbers[2] = {};
+  for (size_t i = 0; i + 5 < kForm.size(); ++i) {
+    const bool digit = end[i] >= '0' && end[i] <= '9';
+    if (kForm[i] == '0' ? !digit : end[i] != kForm[i]) return std::nullopt;
+    if (digit) numbers[i > 6 ? 1 : 0] = numbers[i > 6 ? 1 : 0] * 10 + (end[i] - '0');
+  }
+  if (numbers[0] < 1 || numbers[0] > numbers[1]) return std::nullopt;
+  return GgufSplitName{std::string(path.substr(0, path.size() - kForm.size())), numbers[0],
+                       numbers[1]};
+}
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -15,8 +16,14 @@ constexpr GgufRecipe kRecipes[] = {
     {"bf16", 32, "BF16", "BF16", false, "bfloat16"},
     {"q8_0", 7, "Q8_0", "Q8_0", false, "8 bits, a scale for 32"},
     {"q4_0", 2, "Q4_0", "Q6_K", false, "4 bits, a scale for 32"},
-    {"q4_k", 14, "Q4_K", "Q6_K", false, "4 bits, scale and minimum for 32"},
+    {"q4_1", 3, "Q4_1", "Q6_K", false, "4 bits, scale and minimum for 32"},
+    {"q5_0", 8, "Q5_0", "Q6_K", false, "5 bits, a scale for 32"},
+    {"q5_1", 9, "Q5_1", "Q6_K", false, "5 bits, scale and minimum for 32"},
+    {"iq4_nl", 25, "IQ4_NL", "Q6_K", false, "4 bits in uneven steps, a scale for 32"},
+    {"q4_k", 14, "Q4_K", "Q6_K", false, "4 bits, scaled scale and minimum for 32"},
     {"q4_k_m", 15, "Q4_K", "Q6_K", true, "q4_k with 6 bits where they help most"},
+    {"q5_k", 16, "Q5_K", "Q6_K", false, "5 bits, scaled scale and minimum for 32"},
+    {"q5_k_m", 17, "Q5_K", "Q6_K", true, "q5_k with 6 bits where they help most"},
     {"q6_k", 18, "Q6_K", "Q6_K", false, "6 bits, a scale for 16"},
 };
 
@@ -24,10 +31,20 @@ constexpr GgufRecipe kRecipes[] = {
 constexpr std::string_view kMoreHelps[] = {".attn_v.", ".ffn_down.", ".v_proj.", ".down_proj."};
 
 const BlockType* block_type(std::string_view name) {
-  for (const BlockType& type : block_types()) {
-    if (type.name == name) return &type;
+  const BlockType* type = find_block_type(name);
+  FT_CHECK_MSG(type != nullptr, std::string(name));
+  return type;
+}
+
+// For rows that are no whole blocks of 256: the next larger type of blocks of 32, as llama-quantize
+// has it.
+const BlockType* of_short_blocks(const BlockType* type) {
+  constexpr std::pair<std::string_view, std::string_view> kNext[] = {
+      {"Q4_K", "Q5_0"}, {"Q5_K", "Q5_1"}, {"Q6_K", "Q8_0"}};
+  for (const auto& [name, next] : kNext) {
+    if (type->name == name) return block_type(next);
   }
-  FT_CHECK_MSG(false, std::string(name));
+  return type;
 }
 
 // The first and the last eighth of the layers, and every third between.
@@ -59,7 +76,6 @@ Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& t
   const int64_t cols = tensor.shape.back();
   if (tensor.is_output) {
     type = block_type(recipe.output);
-    if (cols % type->elements != 0) type = block_type("Q8_0");
   }
   const bool some = std::any_of(std::begin(kMoreHelps), std::end(kMoreHelps), [&](auto part) {
     return tensor.name.find(part) != std::string_view::npos;
@@ -67,6 +83,7 @@ Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& t
   if (recipe.more_for_some && some && gets_more(tensor.layer, num_layers)) {
     type = block_type("Q6_K");
   }
+  if (cols % type->elements != 0) type = of_short_blocks(type);
   if (cols % type->elements == 0) return type;
   return unsupported("the tensor " + std::string(tensor.name) + " has rows of " +
                      std::to_string(cols) + " elements, which are no whole blocks of " +

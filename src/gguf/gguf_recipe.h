@@ -5,17 +5,21 @@
 #include <vector>
 
 #include "base/result.h"
-#include "gguf/block_type.h"
+#include "gguf/blocks/block_type.h"
 
 namespace foretoken {
 
-// Which type each tensor of a GGUF file gets. Vectors are F32 in all of them.
+// general.quantization_version: of ggml's block layouts.
+inline constexpr uint32_t kGgmlQuantizationVersion = 2;
+
+// Which type each tensor of a GGUF file gets. Vectors are F32 in all of them, and rows that are no
+// whole blocks of 256 elements get a type with blocks of 32.
 struct GgufRecipe {
   std::string_view name;         // of `foretoken convert --type`
   uint32_t file_type;            // general.file_type, as llama.cpp numbers them
   std::string_view matrices;     // block type
-  std::string_view output;       // of the output matrix; Q8_0 where its rows are no whole blocks
-  bool more_for_some = false;    // Q6_K for some layers' attn_v and ffn_down, as Q4_K_M has it
+  std::string_view output;       // of the output matrix
+  bool more_for_some = false;    // Q6_K for some layers' attn_v and ffn_down, as *_M have it
   std::string_view description;  // for --help
 };
 

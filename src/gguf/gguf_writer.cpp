@@ -53,6 +53,12 @@ void GgufKeys::add_array(std::string_view key, uint32_t type, uint64_t count) {
   put(bytes_, count);
 }
 
+void GgufKeys::add_raw(std::string_view key, std::span<const std::byte> value) {
+  put_text(bytes_, key);
+  bytes_.append(reinterpret_cast<const char*>(value.data()), value.size());
+  ++count_;
+}
+
 void GgufKeys::add_text(std::string_view key, std::string_view value) {
   add_key(key, kText);
   put_text(bytes_, value);

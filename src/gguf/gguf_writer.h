@@ -8,7 +8,7 @@
 
 #include "base/new_file.h"
 #include "base/result.h"
-#include "gguf/block_type.h"
+#include "gguf/blocks/block_type.h"
 
 namespace foretoken {
 
@@ -19,6 +19,8 @@ class GgufKeys {
   void add_u32(std::string_view key, uint32_t value);
   void add_f32(std::string_view key, float value);
   void add_flag(std::string_view key, bool value);
+  // A value of a file, with its type.
+  void add_raw(std::string_view key, std::span<const std::byte> value);
   void add_texts(std::string_view key, std::span<const std::string> values);
   void add_i32s(std::string_view key, std::span<const int32_t> values);
   void add_f32s(std::string_view key, std::span<const float> values);

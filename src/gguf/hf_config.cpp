@@ -1,8 +1,10 @@
 #include "gguf/hf_config.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "gguf/hf_names.h"
 #include "gguf/plain_keys.h"
@@ -75,6 +77,11 @@ int64_t num_kv_heads(const GgufFile& file, Fields& fields, int64_t num_heads) {
   return each[0];
 }
 
+double norm_epsilon(Fields& fields) {
+  const auto of_squares = fields.number("attention.layer_norm_rms_epsilon");
+  return of_squares ? *of_squares : fields.number("attention.layer_norm_epsilon").value_or(1e-5);
+}
+
 int64_t vocabulary(const GgufFile& file, Fields& fields) {
   const auto embedding = file.tensors().find("token_embd.weight");
   if (embedding != file.tensors().end() && embedding->second.shape.size() == 2) {
@@ -89,10 +96,73 @@ Result<std::vector<float>> read_floats(const GgufFile& file, const std::string& 
   const auto found = file.tensors().find(name);
   if (found == file.tensors().end()) return std::vector<float>();
   const GgufTensor& tensor = found->second;
-  if (tensor.type->name != "F32") return file.error("the tensor '" + name + "' must be F32");
+  if (tensor.type->name != "F32") {
+    return file.error("the tensor '" + name + "' is of the type " + std::string(tensor.type->name) +
+                      ", but must be F32; convert the model again");
+  }
   std::vector<float> values(static_cast<size_t>(tensor.num_bytes) / sizeof(float));
-  FT_RETURN_IF_ERROR(file.read(tensor.offset, tensor.num_bytes, values.data()));
+  FT_RETURN_IF_ERROR(file.read(tensor, values.data()));
   return values;
+}
+
+// Phi-3's divisors for contexts within the original one and beyond it.
+Status add_longrope(const GgufFile& file, Fields& fields, Json& config) {
+  Json rope = {{"rope_type", "longrope"}};
+  for (const auto& [name, field] : {std::pair("rope_factors_short.weight", "short_factor"),
+                                    std::pair("rope_factors_long.weight", "long_factor")}) {
+    FT_ASSIGN_OR_RETURN(const std::vector<float> divisors, read_floats(file, name));
+    if (divisors.empty()) {
+      return file.error(std::string("the tensor ") + name + " is missing; convert the model again");
+    }
+    rope[field] = divisors;
+  }
+  if (const auto factor = fields.number("rope.scaling.attn_factor")) {
+    rope["attention_factor"] = *factor;
+  }
+  if (const auto original = fields.integer("rope.scaling.original_context_length")) {
+    config["original_max_position_embeddings"] = *original;
+  }
+  config["rope_scaling"] = std::move(rope);
+  return {};
+}
+
+Status add_scaling(const GgufFile& file, Fields& fields, Json& config) {
+  const std::string type = fields.text("rope.scaling.type").value_or("none");
+  if (file.tensors().contains("rope_factors_long.weight")) {
+    return add_longrope(file, fields, config);
+  }
+  if (type == "none") return {};
+  if (type != "linear" && type != "yarn") {
+    return unsupported(file.path() + ": '" + fields.prefix() + "rope.scaling.type' is '" + type +
+                       "'; linear, yarn and longrope with its tensors are read");
+  }
+  Json rope = {{"rope_type", type}, {"factor", fields.number("rope.scaling.factor").value_or(1.0)}};
+  if (const auto original = fields.integer("rope.scaling.original_context_length")) {
+    rope["original_max_position_embeddings"] = *original;
+  }
+  for (const auto& [key, field] : {std::pair("rope.scaling.yarn_beta_fast", "beta_fast"),
+                                   std::pair("rope.scaling.yarn_beta_slow", "beta_slow")}) {
+    if (const auto value = fields.number(key)) rope[field] = *value;
+  }
+  config["rope_scaling"] = std::move(rope);
+  return {};
+}
+
+// A part of each head that turns.
+Status add_rotary_part(const GgufFile& file, Fields& fields, bool interleaved, Json& config) {
+  const auto turned = fields.integer("rope.dimension_count");
+  const auto head_dim = config["head_dim"].get<int64_t>();
+  if (!turned || *turned == head_dim) return {};
+  if (interleaved || *turned <= 0 || *turned > head_dim) {
+    return unsupported(file.path() + ": '" + fields.prefix() + "rope.dimension_count' is " +
+                       std::to_string(*turned) + " for heads of " + std::to_string(head_dim) +
+                       ", which is not computed here; use another file or the model's Hugging "
+                       "Face folder");
+  }
+  // Readers cut the product with head_dim off.
+  config["partial_rotary_factor"] =
+      (static_cast<double>(*turned) + 0.25) / static_cast<double>(head_dim);
+  return {};
 }
 
 // Divisors of the rotary frequencies come as a tensor: the form that Hugging Face calls longrope
@@ -100,32 +170,54 @@ Result<std::vector<float>> read_floats(const GgufFile& file, const std::string& 
 Status add_rope(const GgufFile& file, Fields& fields, Json& config) {
   config["rope_theta"] = fields.number("rope.freq_base").value_or(10000.0);
   FT_ASSIGN_OR_RETURN(const std::vector<float> divisors, read_floats(file, "rope_freqs.weight"));
-  const std::string type = fields.text("rope.scaling.type").value_or("none");
-  const auto original = fields.integer("rope.scaling.original_context_length");
-  if (!divisors.empty()) {
-    config["original_max_position_embeddings"] = config["max_position_embeddings"];
-    config["rope_scaling"] = {{"rope_type", "longrope"},
-                              {"short_factor", divisors},
-                              {"long_factor", divisors},
-                              {"attention_factor", 1.0}};
-    return {};
-  }
-  if (type == "none") return {};
-  if (type != "linear" && type != "yarn") {
-    return unsupported(file.path() + ": '" + fields.prefix() + "rope.scaling.type' is '" + type +
-                       "'; linear and yarn are read");
-  }
-  config["rope_scaling"] = {{"rope_type", type},
-                            {"factor", fields.number("rope.scaling.factor").value_or(1.0)}};
-  if (original) config["rope_scaling"]["original_max_position_embeddings"] = *original;
+  if (divisors.empty()) return add_scaling(file, fields, config);
+  config["original_max_position_embeddings"] = config["max_position_embeddings"];
+  config["rope_scaling"] = {{"rope_type", "longrope"},
+                            {"short_factor", divisors},
+                            {"long_factor", divisors},
+                            {"attention_factor", 1.0}};
   return {};
 }
 
-// Blocks of few bits are read as bfloat16, which holds all of their precision that matters.
+// Keys whose fields all architectures share; zero means none.
+constexpr GgufKey kSharedKeys[] = {
+    {"attention.sliding_window", "sliding_window"},
+    {"attn_logit_softcapping", "attn_logit_softcapping"},
+    {"final_logit_softcapping", "final_logit_softcapping"},
+};
+
+void add_keys(Fields& fields, std::span<const GgufKey> keys, Json& config) {
+  for (const GgufKey& key : keys) {
+    const auto value = fields.number(std::string(key.key));
+    if (!value || *value == 0) continue;
+    const double number = key.inverse ? 1 / *value : *value;
+    const bool whole = number == std::floor(number) && std::abs(number) < 1e9;
+    config[key.field] = whole ? Json(static_cast<int64_t>(number)) : Json(number);
+  }
+}
+
+// What scores are multiplied with, where it is not 1 / sqrt(head_dim), and no field of the
+// architecture's own says so.
+void add_attention_scale(Fields& fields, std::span<const GgufKey> own, Json& config) {
+  const auto says = [](const GgufKey& key) { return key.key == "attention.scale"; };
+  if (std::any_of(own.begin(), own.end(), says)) return;
+  const auto scale = fields.number("attention.scale");
+  if (scale && *scale > 0) config["query_pre_attn_scalar"] = 1 / (*scale * *scale);
+}
+
+// Blocks of few bits are read as bfloat16, which holds all of their precision that matters. What
+// most of the elements are decides.
 std::string element_type(const GgufFile& file) {
-  const auto found = file.tensors().find("blk.0.attn_q.weight");
-  const std::string_view type = found != file.tensors().end() ? found->second.type->name : "F32";
-  return type == "F32" ? "float32" : type == "F16" ? "float16" : "bfloat16";
+  std::map<std::string_view, int64_t> bytes;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (tensor.shape.size() > 1) bytes[tensor.type->name] += tensor.num_bytes;
+  }
+  std::string_view type = "F32";
+  int64_t most = 0;
+  for (const auto& [name, count] : bytes) {
+    if (count > most) type = name, most = count;
+  }
+  return type == "F32" || type == "F64" ? "float32" : type == "F16" ? "float16" : "bfloat16";
 }
 
 }  // namespace
@@ -146,18 +238,22 @@ Result<Json> gguf_model_config(const GgufFile& file) {
       {"head_dim",
        fields.integer("attention.key_length").value_or(hidden / std::max(heads, int64_t{1}))},
       {"max_position_embeddings", fields.need("context_length")},
-      {"rms_norm_eps", fields.number("attention.layer_norm_rms_epsilon").value_or(1e-5)},
+      {"rms_norm_eps", norm_epsilon(fields)},
       {"vocab_size", vocabulary(file, fields)},
       {"hidden_act", "silu"},
       {"tie_word_embeddings", !file.tensors().contains("output.weight")},
       {"attention_bias", file.tensors().contains("blk.0.attn_q.bias")},
       {"torch_dtype", element_type(file)}};
-  if (const auto window = fields.integer("attention.sliding_window"); window && *window > 0) {
-    config["sliding_window"] = *window;
-  }
-  FT_RETURN_IF_ERROR(add_rope(file, fields, config));
   FT_RETURN_IF_ERROR(fields.status());
-  FT_RETURN_IF_ERROR(check_plain_keys(file, architecture->name, config["head_dim"].get<int64_t>()));
+  config.update(Json::parse(architecture->fields));
+  add_keys(fields, kSharedKeys, config);
+  add_keys(fields, architecture->keys, config);
+  if (architecture->complete != nullptr) architecture->complete(config);
+  add_attention_scale(fields, architecture->keys, config);
+  FT_RETURN_IF_ERROR(add_rope(file, fields, config));
+  FT_RETURN_IF_ERROR(add_rotary_part(file, fields, architecture->interleaves_heads, config));
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_plain_keys(file, *architecture, config["head_dim"].get<int64_t>()));
   return config;
 }
 

@@ -1,19 +1,22 @@
 #include "gguf/hf_names.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace foretoken {
 namespace {
 
-using NamePair = std::pair<std::string_view, std::string_view>;
+using Spelling = std::string_view GgufName::*;
 
-constexpr NamePair kOfModel[] = {{"token_embd.weight", "model.embed_tokens.weight"},
+constexpr GgufName kOfModel[] = {{"token_embd.weight", "model.embed_tokens.weight"},
                                  {"output_norm.weight", "model.norm.weight"},
-                                 {"output.weight", "lm_head.weight"}};
+                                 {"output_norm.bias", "model.norm.bias"},
+                                 {"output.weight", "lm_head.weight"},
+                                 {"output.bias", "lm_head.bias"}};
 
 // Behind "blk.<n>." and "model.layers.<n>.", in front of ".weight" or ".bias".
-constexpr NamePair kOfLayer[] = {
+constexpr GgufName kOfLayer[] = {
     {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
     {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
@@ -21,61 +24,82 @@ constexpr NamePair kOfLayer[] = {
     {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
     {"ffn_down", "mlp.down_proj"}};
 
-constexpr GgufArchitecture kArchitectures[] = {
-    {"llama", "LlamaForCausalLM", "llama", true},
-    {"qwen2", "Qwen2ForCausalLM", "qwen2", false},
-    {"qwen3", "Qwen3ForCausalLM", "qwen3", false},
-};
-
 // What GGUF files know under another name.
-constexpr NamePair kWrittenAs[] = {{"MistralForCausalLM", "LlamaForCausalLM"}};
+constexpr std::pair<std::string_view, std::string_view> kWrittenAs[] = {
+    {"MistralForCausalLM", "LlamaForCausalLM"}};
 
 // What comes before the number of a layer.
-constexpr NamePair kLayer = {"blk.", "model.layers."};
+constexpr GgufName kLayer = {"blk.", "model.layers."};
+
+// Frequencies of rotary embeddings.
+constexpr std::string_view kConfigTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
+                                               "rope_factors_short.weight"};
+
+const GgufName* find_name(std::span<const GgufName> names, Spelling known, std::string_view part) {
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const GgufName& name) { return name.*known == part; });
+  return found == names.end() ? nullptr : &*found;
+}
+
+// Names of an architecture go before Llama's, and a name that it gives another meaning has that
+// one alone.
+const GgufName* find_layer_name(const GgufArchitecture& architecture, Spelling known,
+                                Spelling wanted, std::string_view part) {
+  if (const GgufName* own = find_name(architecture.tensors, known, part)) return own;
+  const GgufName* common = find_name(kOfLayer, known, part);
+  if (common == nullptr) return nullptr;
+  return find_name(architecture.tensors, wanted, common->*wanted) == nullptr ? common : nullptr;
+}
 
 // A name of `known` spelling in the `wanted` one.
-std::optional<std::string> renamed(std::string_view name, std::string_view NamePair::* known,
-                                   std::string_view NamePair::* wanted) {
-  for (const NamePair& pair : kOfModel) {
-    if (pair.*known == name) return std::string(pair.*wanted);
+std::optional<std::string> renamed(const GgufArchitecture& architecture, std::string_view name,
+                                   Spelling known, Spelling wanted) {
+  if (const GgufName* of_model = find_name(kOfModel, known, name)) {
+    return std::string(of_model->*wanted);
   }
   if (!name.starts_with(kLayer.*known)) return std::nullopt;
   const std::string_view rest = name.substr((kLayer.*known).size());
   const size_t dot = rest.find('.');
   const size_t last = rest.rfind('.');
   if (dot == std::string_view::npos || last == dot) return std::nullopt;
-  const std::string_view part = rest.substr(dot + 1, last - dot - 1);
-  for (const NamePair& pair : kOfLayer) {
-    if (pair.*known != part) continue;
-    return std::string(kLayer.*wanted) + std::string(rest.substr(0, dot + 1)) +
-           std::string(pair.*wanted) + std::string(rest.substr(last));
-  }
-  return std::nullopt;
+  const GgufName* found =
+      find_layer_name(architecture, known, wanted, rest.substr(dot + 1, last - dot - 1));
+  if (found == nullptr) return std::nullopt;
+  return std::string(kLayer.*wanted) + std::string(rest.substr(0, dot + 1)) +
+         std::string(found->*wanted) + std::string(rest.substr(last));
 }
 
 }  // namespace
 
-std::optional<std::string> hf_tensor_name(std::string_view gguf_name) {
-  return renamed(gguf_name, &NamePair::first, &NamePair::second);
+std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
+                                          std::string_view gguf_name) {
+  return renamed(architecture, gguf_name, &GgufName::gguf, &GgufName::hf);
 }
 
-std::optional<std::string> gguf_tensor_name(std::string_view hf_name) {
-  return renamed(hf_name, &NamePair::second, &NamePair::first);
+std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture,
+                                            std::string_view hf_name) {
+  return renamed(architecture, hf_name, &GgufName::hf, &GgufName::gguf);
+}
+
+bool is_config_tensor(std::string_view gguf_name) {
+  return std::find(std::begin(kConfigTensors), std::end(kConfigTensors), gguf_name) !=
+         std::end(kConfigTensors);
 }
 
 const GgufArchitecture* gguf_architecture_for(std::string_view hf_class) {
   for (const auto& [name, written] : kWrittenAs) {
     if (hf_class == name) hf_class = written;
   }
-  for (const GgufArchitecture& architecture : kArchitectures) {
-    if (architecture.hf_class == hf_class) return &architecture;
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    if (architecture.is_written && architecture.hf_class == hf_class) return &architecture;
   }
   return nullptr;
 }
 
 std::string gguf_hf_classes() {
   std::string names;
-  for (const GgufArchitecture& architecture : kArchitectures) {
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    if (!architecture.is_written) continue;
     names += (names.empty() ? "" : ", ") + std::string(architecture.hf_class);
   }
   for (const auto& [name, written] : kWrittenAs) names += ", " + std::string(name);
@@ -85,7 +109,7 @@ std::string gguf_hf_classes() {
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto name, file.text("general.architecture"));
   std::string known;
-  for (const GgufArchitecture& architecture : kArchitectures) {
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
     if (name == architecture.name) return &architecture;
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   }

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,22 +11,54 @@
 
 namespace foretoken {
 
-// The name of a tensor in a Hugging Face checkpoint of the same model; none for tensors that such a
-// checkpoint does not hold (rope_freqs.weight).
-std::optional<std::string> hf_tensor_name(std::string_view gguf_name);
+// A name in GGUF files, and what Hugging Face calls the same.
+struct GgufName {
+  std::string_view gguf;
+  std::string_view hf;
+};
 
-// The other way; none for tensors that GGUF files do not hold.
-std::optional<std::string> gguf_tensor_name(std::string_view hf_name);
+// A metadata key of an architecture, and the field of config.json that says the same.
+struct GgufKey {
+  std::string_view key;  // behind "<architecture>."
+  std::string_view field;
+  // What the file's number is to the field's: the same, or one divided by it.
+  bool inverse = false;
+};
 
-// The architectures that are read: general.architecture, and what config.json calls them.
+// An architecture that is read, as data: general.architecture, what config.json calls it, and how
+// files of it differ from those of Llama.
 struct GgufArchitecture {
   std::string_view name;
   std::string_view hf_class;
   std::string_view model_type;
   // Query and key rows of a head alternate between its two halves (the pairs that RoPE turns lie
   // side by side), while Hugging Face has one half behind the other.
-  bool interleaves_heads;
+  bool interleaves_heads = false;
+  // Norm weights are stored as 1 + w, while Hugging Face has w.
+  bool whole_norms = false;
+  bool is_written = false;  // by foretoken convert
+  // Tensors of layers under other names than Llama's, in front of ".weight" or ".bias".
+  std::span<const GgufName> tensors = {};
+  std::span<const GgufKey> keys = {};
+  // JSON object of the fields that files of this architecture do not say.
+  std::string_view fields = "{}";
+  // Fields that follow from others.
+  void (*complete)(nlohmann::json& config) = nullptr;
 };
+
+std::span<const GgufArchitecture> gguf_architectures();
+
+// The name of a tensor in a Hugging Face checkpoint of the same model; none for tensors that such a
+// checkpoint does not hold.
+std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
+                                          std::string_view gguf_name);
+
+// The other way; none for tensors that GGUF files do not hold.
+std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture,
+                                            std::string_view hf_name);
+
+// Whether a tensor is no weight: what it says is part of config.json.
+bool is_config_tensor(std::string_view gguf_name);
 
 // Unsupported names the architecture and lists what exists.
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file);

@@ -1,6 +1,6 @@
 #include "gguf/plain_keys.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 
 namespace foretoken {
@@ -14,14 +14,8 @@ struct PlainNumber {
 };
 
 constexpr PlainNumber kPlainNumbers[] = {
-    {"expert_count", 0, 0},
-    {"attention.clamp_kqv", 0, 0},
-    {"attention.max_alibi_bias", 0, 0},
-    {"attn_logit_softcapping", 0, 0},
-    {"final_logit_softcapping", 0, 0},
-    {"logit_scale", 1, 0},
-    {"embedding_scale", 1, 0},
-    {"residual_scale", 1, 0},
+    {"expert_count", 0, 0},      {"attention.clamp_kqv", 0, 0}, {"attention.max_alibi_bias", 0, 0},
+    {"logit_scale", 1, 0},       {"embedding_scale", 1, 0},     {"residual_scale", 1, 0},
     {"rope.scale_linear", 1, 0},
 };
 
@@ -37,32 +31,27 @@ Status check_number(const GgufFile& file, const std::string& key, double value, 
   return not_computed(file, key, std::to_string(*found));
 }
 
-// Files of one part, which holds a model.
+// Files that hold a model.
 Status check_file(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto type, file.text("general.type"));
   if (type && *type != "model") return not_computed(file, "general.type", "'" + *type + "'");
-  FT_ASSIGN_OR_RETURN(const auto parts, file.integer("split.count"));
-  if (!parts || *parts <= 1) return {};
-  return unsupported(file.path() + ": it is one of " + std::to_string(*parts) +
-                     " parts; join them with llama-gguf-split --merge");
+  return {};
 }
 
 }  // namespace
 
-Status check_plain_keys(const GgufFile& file, std::string_view architecture, int64_t head_dim) {
+Status check_plain_keys(const GgufFile& file, const GgufArchitecture& architecture,
+                        int64_t head_dim) {
   FT_RETURN_IF_ERROR(check_file(file));
-  const std::string prefix = std::string(architecture) + ".";
+  const std::string prefix = std::string(architecture.name) + ".";
   for (const PlainNumber& plain : kPlainNumbers) {
+    const bool read = std::any_of(architecture.keys.begin(), architecture.keys.end(),
+                                  [&](const GgufKey& key) { return key.key == plain.key; });
+    if (read) continue;
     FT_RETURN_IF_ERROR(check_number(file, prefix + plain.key, plain.value, plain.same));
   }
   const auto whole = static_cast<double>(head_dim);
-  FT_RETURN_IF_ERROR(check_number(file, prefix + "rope.dimension_count", whole, whole));
   FT_RETURN_IF_ERROR(check_number(file, prefix + "attention.value_length", whole, whole));
-  const std::string scale = prefix + "attention.scale";
-  FT_ASSIGN_OR_RETURN(const auto given, file.number(scale));
-  if (given && *given != 0 && std::abs(*given * std::sqrt(whole) - 1) > 1e-4) {
-    return not_computed(file, scale, std::to_string(*given));
-  }
   const std::string causal = prefix + "attention.causal";
   const GgufValue* value = file.find(causal);
   if (value == nullptr || *value == GgufValue(true)) return {};

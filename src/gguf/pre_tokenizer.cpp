@@ -5,22 +5,122 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+using Step = PreTokenizerStep;
+using Kind = PreTokenizerStep::Kind;
 
+constexpr Step kGpt2[] = {{Kind::kGpt2}};
+constexpr Step kDigitsAndGpt2[] = {{Kind::kDigits}, {Kind::kGpt2}};
+constexpr Step kLlama3[] = {
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kQwen2[] = {
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kQwen35[] = {
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kTekken[] = {
+    {Kind::kRegex,
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kGpt4o[] = {
+    {Kind::kRegex,
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kSeedCoder[] = {
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kBailing[] = {
+    {Kind::kRegex,
+     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}};
+constexpr Step kExaoneMoe[] = {
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}};
+constexpr Step kDeepSeek3[] = {
+    {Kind::kRegex, R"(\p{N}{1,3})"},
+    {Kind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
+    {Kind::kRegex,
+     R"([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kDeepSeekCoder[] = {{Kind::kRegex, R"([\r\n])"},
+                                   {Kind::kRegex, R"(\s?\p{L}+)"},
+                                   {Kind::kRegex, R"(\s?\p{P}+)"},
+                                   {Kind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
+                                   {Kind::kDigits}};
+// Letters are those with an upper and a lower case.
+constexpr Step kDeepSeekLlm[] = {
+    {Kind::kRegex, R"([\r\n])"},
+    {Kind::kRegex, R"(\s?[\p{Lu}\p{Ll}\p{Lt}]+)"},
+    {Kind::kRegex, "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"},
+    {Kind::kRegex, R"(\s+$)"},
+    {Kind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
+    {Kind::kRegex, R"(\p{N}+)"}};
+constexpr Step kFalcon[] = {{Kind::kPunctuation}, {Kind::kGpt2}, {Kind::kRegex, "[0-9][0-9][0-9]"}};
+constexpr Step kViking[] = {
+    {Kind::kRegex, " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"}, {Kind::kDigits}};
+
+// The first of those that mean the same is the one that is written.
 constexpr PreTokenizer kPreTokenizers[] = {
-    {"llama-bpe", kLlama3, true, false, false, true},
-    {"llama3", kLlama3, true, false, false, true},
-    {"qwen2", kQwen2, false, true, false, false},
-    {"tekken", kTekken, true, false, false, false},
-    {"gpt-2", "", false, false, false, false},
-    {"default", "", false, false, false, false},
-    {"smollm", "", false, false, true, false},
-    {"starcoder", "", false, false, true, false},
+    {.name = "llama-bpe", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "llama3", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "llama-v3", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "falcon3", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "falcon-h1", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "pixtral", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "midm-2.0", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "lfm2", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "jina-v5-nano", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "qwen2", .steps = kQwen2, .composes = true},
+    {.name = "tekken", .steps = kTekken, .ignores_merges = true, .adds_bos = true},
+    {.name = "gpt-2", .steps = kGpt2},
+    {.name = "default", .steps = kGpt2},
+    {.name = "phi-2", .steps = kGpt2},
+    {.name = "gigachat", .steps = kGpt2},
+    {.name = "mellum", .steps = kGpt2},
+    {.name = "a.x-4.0", .steps = kGpt2},
+    {.name = "modern-bert", .steps = kGpt2},
+    {.name = "jais", .steps = kGpt2},
+    {.name = "trillion", .steps = kGpt2},
+    {.name = "exaone4", .steps = kGpt2},
+    {.name = "granite-docling", .steps = kGpt2},
+    {.name = "mpt", .steps = kGpt2, .composes = true},
+    {.name = "olmo", .steps = kGpt2, .composes = true},
+    {.name = "smollm", .steps = kDigitsAndGpt2},
+    {.name = "starcoder", .steps = kDigitsAndGpt2},
+    {.name = "refact", .steps = kDigitsAndGpt2},
+    {.name = "codeshell", .steps = kDigitsAndGpt2},
+    {.name = "exaone", .steps = kDigitsAndGpt2},
+    {.name = "minerva-7b", .steps = kDigitsAndGpt2},
+    {.name = "mellum2", .steps = kDigitsAndGpt2},
+    {.name = "command-r", .steps = kDigitsAndGpt2, .composes = true},
+    {.name = "deepseek-r1-qwen", .steps = kQwen2, .composes = true},
+    {.name = "kormo", .steps = kQwen2, .composes = true},
+    {.name = "f2llmv2", .steps = kQwen2, .composes = true},
+    {.name = "megrez", .steps = kQwen2, .composes = true},
+    {.name = "stablelm2", .steps = kQwen2, .composes = true},
+    {.name = "hunyuan", .steps = kQwen2},
+    {.name = "solar-open", .steps = kQwen2},
+    {.name = "grok-2", .steps = kQwen2},
+    {.name = "qwen35", .steps = kQwen35, .composes = true},
+    {.name = "dbrx", .steps = kLlama3},
+    {.name = "smaug-bpe", .steps = kLlama3},
+    {.name = "chatglm-bpe", .steps = kLlama3},
+    {.name = "glm4", .steps = kLlama3},
+    {.name = "gpt-4o", .steps = kGpt4o},
+    {.name = "llama4", .steps = kGpt4o},
+    {.name = "kanana2", .steps = kGpt4o},
+    {.name = "minimax-m2", .steps = kGpt4o},
+    {.name = "talkie", .steps = kGpt4o},
+    {.name = "deepseek-v3", .steps = kDeepSeek3},
+    {.name = "hunyuan-dense", .steps = kDeepSeek3},
+    {.name = "joyai-llm", .steps = kDeepSeek3},
+    {.name = "hy_v4", .steps = kDeepSeek3},
+    {.name = "deepseek-llm", .steps = kDeepSeekLlm},
+    {.name = "deepseek-coder", .steps = kDeepSeekCoder},
+    {.name = "falcon", .steps = kFalcon},
+    {.name = "seed-coder", .steps = kSeedCoder},
+    {.name = "bailingmoe", .steps = kBailing},
+    {.name = "bailingmoe2", .steps = kBailing},
+    {.name = "llada-moe", .steps = kBailing},
+    {.name = "exaone-moe", .steps = kExaoneMoe},
+    {.name = "viking", .steps = kViking},
 };
 
 // The steps one after the other, without what changes no ids; fields that may be left out are
@@ -73,14 +173,31 @@ Json byte_level_json(bool use_regex) {
 }
 
 Json pre_tokenizer_json(const PreTokenizer& pre) {
-  Json first = {{"type", "Split"},
-                {"pattern", {{"Regex", pre.regex}}},
-                {"behavior", "Isolated"},
-                {"invert", false}};
-  if (pre.splits_digits) first = {{"type", "Digits"}, {"individual_digits", true}};
-  if (pre.regex.empty() && !pre.splits_digits) return byte_level_json(true);
-  return {{"type", "Sequence"},
-          {"pretokenizers", Json::array({first, byte_level_json(pre.splits_digits)})}};
+  Json steps = Json::array();
+  bool maps_bytes = false;
+  for (const Step& step : pre.steps) {
+    switch (step.kind) {
+      case Kind::kRegex:
+        steps.push_back({{"type", "Split"},
+                         {"pattern", {{"Regex", step.regex}}},
+                         {"behavior", "Isolated"},
+                         {"invert", false}});
+        break;
+      case Kind::kGpt2:
+        steps.push_back(byte_level_json(true));
+        maps_bytes = true;
+        break;
+      case Kind::kDigits:
+        steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
+        break;
+      case Kind::kPunctuation:
+        steps.push_back({{"type", "Punctuation"}, {"behavior", "Contiguous"}});
+        break;
+    }
+  }
+  if (!maps_bytes) steps.push_back(byte_level_json(false));
+  if (steps.size() == 1) return steps[0];
+  return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
 Json normalizer_json(const PreTokenizer& pre) {

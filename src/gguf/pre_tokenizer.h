@@ -1,5 +1,6 @@
 #pragma once
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -7,15 +8,22 @@
 
 namespace foretoken {
 
+// One cut of a text: at the matches of `regex`, which are pieces of their own beside what lies
+// between them; or one that has a name.
+struct PreTokenizerStep {
+  enum class Kind : uint8_t { kRegex, kGpt2, kDigits, kPunctuation };
+  Kind kind = Kind::kRegex;
+  std::string_view regex = {};
+};
+
 // How byte-level BPE cuts a text before it merges: what GGUF files name and tokenizer.json spells
 // out.
 struct PreTokenizer {
-  std::string_view name;   // tokenizer.ggml.pre
-  std::string_view regex;  // empty: that of GPT-2
-  bool ignores_merges;     // a whole piece that is a token is taken as it is
-  bool composes;           // text is brought to NFC first
-  bool splits_digits;      // each is a piece of its own
-  bool adds_bos;           // where the file does not say
+  std::string_view name;  // tokenizer.ggml.pre
+  std::span<const PreTokenizerStep> steps;
+  bool ignores_merges = false;  // a whole piece that is a token is taken as it is
+  bool composes = false;        // text is brought to NFC first
+  bool adds_bos = false;        // where the file does not say
 };
 
 // Null for an unknown name.

@@ -53,10 +53,17 @@ bool is_safe_path(const std::string& path) {
 Result<RepoId> parse_repo_id(const std::string& model, const std::string& revision) {
   const size_t at = model.find('@');
   RepoId id{model.substr(0, at), at == std::string::npos ? "" : model.substr(at + 1)};
-  if (!is_repo_name(id.name) || (at != std::string::npos && id.revision.empty())) {
+  const size_t colon = id.name.find(':');
+  if (colon != std::string::npos) {
+    id.gguf_type = id.name.substr(colon + 1);
+    id.name.resize(colon);
+  }
+  const bool has_type = colon == std::string::npos || is_name(id.gguf_type);
+  if (!is_repo_name(id.name) || !has_type || (at != std::string::npos && id.revision.empty())) {
     return invalid_argument("model '" + model +
                             "' is neither a folder that exists nor a Hub id "
-                            "(org/name or org/name@revision); check the path or the name");
+                            "(org/name, org/name@revision or, for one of its GGUF files, "
+                            "org/name:Q4_K_M); check the path or the name");
   }
   if (!revision.empty() && !id.revision.empty() && revision != id.revision) {
     return invalid_argument("model '" + model + "' and --revision '" + revision +

@@ -7,14 +7,15 @@ namespace foretoken {
 
 // A model repository of the Hub at a revision.
 struct RepoId {
-  std::string name;      // "org/name", or a single name of old such as "gpt2"
-  std::string revision;  // branch, tag or commit; safe as a relative path
+  std::string name;            // "org/name", or a single name of old such as "gpt2"
+  std::string revision;        // branch, tag or commit; safe as a relative path
+  std::string gguf_type = {};  // of the GGUF file that is wanted, such as "Q4_K_M"; empty: none
 };
 
-// Reads `model` as "org/name[@revision]". `revision` may give the revision instead; with neither it
-// is "main". The rules are those of the Hub: parts of letters, digits, '-', '_' and '.', at most 96
-// characters, no "--" and no "..". InvalidArgument names both readings of `model`: a folder that
-// does not exist, and an id that is none.
+// Reads `model` as "org/name[:TYPE][@revision]", where TYPE names one of its GGUF files. `revision`
+// may give the revision instead; with neither it is "main". The rules are those of the Hub: parts
+// of letters, digits, '-', '_' and '.', at most 96 characters, no "--" and no "..". InvalidArgument
+// names both readings of `model`: a folder that does not exist, and an id that is none.
 Result<RepoId> parse_repo_id(const std::string& model, const std::string& revision);
 
 // True for a whole commit id: 40 lower-case hexadecimal digits.

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "gguf/gguf_file.h"
+#include "hub/gguf_choice.h"
 #include "hub/hub_api.h"
 #include "hub/repo_cache.h"
 #include "hub/snapshot_download.h"
@@ -38,6 +39,16 @@ Status check_options(const HubOptions& options) {
   return {};
 }
 
+std::vector<std::string> files_below(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
+    if (!entry.is_regular_file(ignored)) continue;
+    names.push_back(entry.path().lexically_relative(folder).generic_string());
+  }
+  return names;
+}
+
 // The cached snapshot of a revision, or what stands in the way.
 Result<std::string> cached_snapshot(const RepoCache& cache, const RepoId& id, bool weights) {
   const std::string commit = cache.find_commit(id.revision);
@@ -45,6 +56,12 @@ Result<std::string> cached_snapshot(const RepoCache& cache, const RepoId& id, bo
   if (commit.empty() || !fs::is_directory(cache.snapshot(commit), ignored)) {
     return not_found("revision '" + id.revision + "' of " + id.name + " is not in the cache (" +
                      cache.root().string() + ")");
+  }
+  const std::vector<std::string> names = files_below(cache.snapshot(commit));
+  if (!id.gguf_type.empty() || holds_gguf_alone(names)) {
+    FT_ASSIGN_OR_RETURN(const std::vector<std::string> chosen,
+                        choose_gguf(names, id.gguf_type, "the cached snapshot of " + id.name));
+    return (cache.snapshot(commit) / chosen.front()).string();
   }
   const std::string missing = missing_file(cache.snapshot(commit), weights);
   if (missing.empty()) return cache.snapshot(commit).string();
@@ -64,7 +81,7 @@ Result<std::string> resolve_offline(const RepoCache& cache, const RepoId& id,
 
 bool has_tokenizer(const std::string& folder) {
   std::error_code ignored;
-  return fs::exists(fs::path(folder) / "tokenizer.json", ignored);
+  return is_gguf(folder) || fs::exists(fs::path(folder) / "tokenizer.json", ignored);
 }
 
 Result<std::string> named_file(const std::string& path, const std::string& revision) {
@@ -77,12 +94,13 @@ Result<std::string> named_file(const std::string& path, const std::string& revis
 
 Result<std::string> resolve_model_folder(const std::string& model, const HubOptions& options) {
   std::error_code ignored;
-  if (fs::is_directory(model, ignored)) return model;
+  if (fs::is_directory(model, ignored)) return gguf_in_folder(model);
   if (fs::exists(model, ignored)) {
     if (is_gguf(model)) return named_file(model, options.revision);
     return invalid_argument("model '" + model +
                             "' is a file; give the folder that holds config.json and "
-                            "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name)");
+                            "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name, "
+                            "org/name:Q4_K_M)");
   }
   if (is_gguf(model)) return not_found("there is no file '" + model + "'; correct its path");
   FT_ASSIGN_OR_RETURN(const RepoId id, parse_repo_id(model, options.revision));

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "hub/blob_download.h"
 #include "hub/blob_writer.h"
+#include "hub/gguf_choice.h"
 #include "hub/wanted_files.h"
 
 namespace foretoken {
@@ -64,6 +65,7 @@ class SnapshotDownload {
 
   Result<std::string> run() {
     const RepoId& id = job_.id;
+    if (!id.gguf_type.empty() || holds_gguf_alone(names())) return run_gguf();
     FT_ASSIGN_OR_RETURN(std::vector<HubFile> files,
                         wanted_files(listing_, job_.options.weights, id.name));
     FT_RETURN_IF_ERROR(fetch(files));
@@ -86,6 +88,29 @@ class SnapshotDownload {
   fs::path folder() const { return job_.cache.snapshot(job_.commit); }
   bool is_there(const HubFile& file) const {
     return job_.cache.has_file(job_.commit, file.name, file.size);
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const HubFile& file : listing_.files) names.push_back(file.name);
+    return names;
+  }
+
+  Result<std::string> run_gguf() {
+    const RepoId& id = job_.id;
+    FT_ASSIGN_OR_RETURN(const std::vector<std::string> chosen,
+                        choose_gguf(names(), id.gguf_type, id.name));
+    std::vector<HubFile> files;
+    for (const HubFile& file : listing_.files) {
+      if (std::find(chosen.begin(), chosen.end(), file.name) != chosen.end()) {
+        files.push_back(file);
+      }
+    }
+    FT_RETURN_IF_ERROR(fetch(files));
+    FT_RETURN_IF_ERROR(link(files));
+    const Status ref = job_.cache.write_ref(id.revision, job_.commit);
+    if (!ref.ok()) FT_LOG(warn, "{}", ref.message());
+    return (folder() / chosen.front()).string();
   }
 
   // Completes the files that the snapshot does not have yet.

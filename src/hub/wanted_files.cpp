@@ -54,9 +54,9 @@ Status add_weights(const HubListing& listing, const std::string& repo,
   }
   if (weights.empty()) {
     return unsupported(repo +
-                       " has no weights as safetensors, and other formats (.bin, .pth, "
-                       ".gguf) are not read; choose a repository or revision with "
-                       "*.safetensors");
+                       " has no weights as safetensors, and other formats (.bin, .pth) are not "
+                       "read; choose a repository or revision with *.safetensors, or one of its "
+                       "GGUF files as org/name:Q4_K_M");
   }
   wanted->insert(wanted->end(), weights.begin(), weights.end());
   return {};

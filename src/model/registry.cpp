@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "model/decoder.h"
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
@@ -57,6 +58,10 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   FT_ASSIGN_OR_RETURN(
       auto model, load_decoder(device, {files, config, architecture->decoder}, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));
+  if (const std::string widened = loader->widened(); !widened.empty()) {
+    FT_LOG(info, "quantised matrices that are widened to {} on {}: {}", dtype_name(config.dtype),
+           device.name(), widened);
+  }
   return model;
 }
 

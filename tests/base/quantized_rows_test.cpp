@@ -28,7 +28,8 @@ TEST(QuantizedRows, CutRowsKeepTheirValues) {
   constexpr int64_t kK = 1024, kHalf = kK / 2;
   for (const QuantForm& form :
        {QuantForm{8, GroupScale::kHalf, 32}, QuantForm{4, GroupScale::kHalfAndZero, 128},
-        QuantForm{4, GroupScale::kSuper, 32}, QuantForm{6, GroupScale::kSuperSigned, 16}}) {
+        QuantForm{4, GroupScale::kSuper, 32}, QuantForm{6, GroupScale::kSuperSigned, 16},
+        QuantForm{5, GroupScale::kHalfAndMinimum, 32}, QuantForm{16, GroupScale::kNone, 1}}) {
     std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(form, kK)));
     // Bytes below 0x78 make halves that are numbers.
     for (size_t i = 0; i < row.size(); ++i) row[i] = byte(static_cast<int>(i * 37 % 0x78));

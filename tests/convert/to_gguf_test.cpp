@@ -113,10 +113,6 @@ TEST_F(ToGguf, NamesWhatIsWrong) {
   ASSERT_TRUE(convert("f32").ok());
   EXPECT_NE(convert("f32").status().message().find("--force"), std::string::npos);
   EXPECT_TRUE(convert("bf16", true).ok());
-  ConvertOptions options;
-  options.output = output_;
-  EXPECT_NE(to_gguf(output_, *find_gguf_recipe("f32"), options).status().message().find("already"),
-            std::string::npos);
 }
 
 TEST_F(ToGguf, ACancelledOneLeavesNothing) {

@@ -68,7 +68,7 @@ class FlagsOfOtherEngines(unittest.TestCase):
                 (("-ngl", "0"), "-ngl 0: use --device cpu"),
                 (("-m", "x.gguf"), "-m x.gguf: use --model x.gguf"),
                 (("-hf", "org/repo"), "-hf org/repo: use --model org/repo"),
-                (("-hf", "org/repo:Q4_K_M"), "hf download org/repo --include '*Q4_K_M*.gguf'"),
+                (("-hf", "org/repo:Q4_K_M"), "use --model org/repo:Q4_K_M"),
                 (("-p", "two words"), "-p 'two words': use --prompt 'two words'"),
                 (("-md", "d.gguf"), "use --spec-method draft_model --spec-model d.gguf"),
                 (("--draft-max", "4"), "use --spec-tokens 4"),

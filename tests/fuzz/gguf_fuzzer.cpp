@@ -1,8 +1,10 @@
 // A file's bytes against everything that reads GGUF files: its front, the texts that are made of
-// its metadata, and its tensors, widened as when a model is loaded.
+// its metadata, its tensors, widened and taken apart as when a model is loaded, and the file as an
+// importance matrix.
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,10 +14,12 @@
 #include <vector>
 
 #include "gguf/gguf_file.h"
+#include "gguf/importance_matrix.h"
 #include "gguf/model_files.h"
 #include "gguf/model_texts.h"
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
+#include "model/files/quantized_tensor.h"
 
 namespace {
 
@@ -63,6 +67,23 @@ void widen(const TensorView& tensor, int64_t first, int64_t count) {
   judge(read_elements(tensor, first, count, DType::kBF16, bits.data(), raw), tensor.file);
 }
 
+// The first row, which has the values of the widened one where both are numbers.
+void take_apart(const TensorView& tensor) {
+  const foretoken::QuantForm* form = quantized_form(tensor);
+  const bool fits = form != nullptr && tensor.shape.size() == 2 && tensor.shape[0] > 0 &&
+                    tensor.shape[1] <= kMostElements && fits_row(*form, tensor.shape[1]);
+  if (!fits) return;
+  const auto k = static_cast<size_t>(tensor.shape[1]);
+  std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(*form, tensor.shape[1]))), raw;
+  std::vector<float> widened(k), kept(k);
+  if (!read_quantized_rows(tensor, 0, 1, row.data(), raw).ok()) return;
+  if (!read_elements(tensor, 0, tensor.shape[1], DType::kF32, widened.data(), raw).ok()) return;
+  dequantize_row(*form, row.data(), tensor.shape[1], kept.data());
+  for (size_t i = 0; i < k; ++i) {
+    if (std::isfinite(widened[i])) require(kept[i] == widened[i]);
+  }
+}
+
 void read_tensors(const foretoken::ModelFiles& model) {
   const auto checkpoint = foretoken::Checkpoint::open(model);
   if (!checkpoint.ok()) return judge(checkpoint.status(), model.text());
@@ -75,6 +96,7 @@ void read_tensors(const foretoken::ModelFiles& model) {
     widen(*tensor, 0, count);
     widen(*tensor, elements - count, count);
     widen(*tensor, elements / 2, 1);
+    take_apart(*tensor);
   }
 }
 
@@ -84,6 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const Scratch scratch;
   std::ofstream(scratch.path(), std::ios::binary)
       .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  judge(foretoken::ImportanceMatrix::open(scratch.path()).status(), scratch.path());
   const foretoken::ModelFiles model(scratch.path());
   judge(model.gguf().status(), scratch.path());
   if (!model.gguf().ok()) return 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "gguf/gguf_bytes.h"
 #include "support/scratch_folder.h"
 
@@ -49,14 +51,77 @@ TEST_F(GgufFileTest, ErrorsNameTheFile) {
 TEST_F(GgufFileTest, ReadsBytes) {
   const auto file = GgufFile::open(test::golden_gguf("llama.gguf"));
   ASSERT_TRUE(file.ok());
-  char magic[4];
-  ASSERT_TRUE(file.value()->read(0, 4, magic).ok());
-  EXPECT_EQ(std::string(magic, 4), "GGUF");
-  EXPECT_FALSE(file.value()->read(int64_t{1} << 30, 1, magic).ok());
+  GgufTensor tensor = file.value()->tensors().at("output_norm.weight");
+  std::vector<std::byte> bytes(static_cast<size_t>(tensor.num_bytes));
+  ASSERT_TRUE(file.value()->read(tensor, bytes.data()).ok());
+  EXPECT_EQ(std::memcmp(bytes.data(), tensor.part->file->memory() + tensor.offset, bytes.size()),
+            0);
+  tensor.offset = int64_t{1} << 30;
+  EXPECT_FALSE(file.value()->read(tensor, bytes.data()).ok());
+}
+
+// A part of a model of `count`, with one tensor.
+std::string write_part(const std::string& path, uint32_t index, uint32_t count,
+                       const std::string& tensor) {
+  test::GgufBytes bytes(1, index == 0 ? 4 : 3);
+  if (index == 0) bytes.text_value("general.architecture", "llama");
+  bytes.key("split.no", 2).number(static_cast<uint16_t>(index));
+  bytes.key("split.count", 2).number(static_cast<uint16_t>(count));
+  bytes.key("split.tensors.count", 5).number(int32_t{2});
+  bytes.tensor(tensor, {1}, 0, 0).align();
+  return bytes.number(static_cast<float>(index + 1)).align().write(path);
+}
+
+TEST_F(GgufFileTest, AnyPartStandsForAll) {
+  const std::string first = folder_.file("m-00001-of-00002.gguf");
+  const std::string second = folder_.file("m-00002-of-00002.gguf");
+  write_part(first, 0, 2, "one");
+  EXPECT_EQ(GgufFile::open(first).status().code(), StatusCode::kNotFound);
+  write_part(second, 1, 2, "two");
+  for (const std::string& path : {first, second}) {
+    const auto file = GgufFile::open(path);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_EQ(file.value()->text("general.architecture").value(), "llama");
+    float value = 0;
+    ASSERT_TRUE(file.value()->read(file.value()->tensors().at("two"), &value).ok());
+    EXPECT_EQ(value, 2);
+    EXPECT_EQ(file.value()->tensors().at("one").part->path, first);
+  }
+}
+
+TEST_F(GgufFileTest, PartsThatDoNotFitAreNamed) {
+  const std::string first = folder_.file("m-00001-of-00002.gguf");
+  const std::string second = folder_.file("m-00002-of-00002.gguf");
+  const auto error = [&](const std::string& path) {
+    return GgufFile::open(path).status().message();
+  };
+  write_part(first, 0, 2, "one");
+  write_part(second, 1, 2, "one");
+  EXPECT_NE(error(first).find("the tensor 'one' is in"), std::string::npos) << error(first);
+  write_part(second, 0, 2, "two");
+  EXPECT_NE(error(first).find("is not part 2 of the 2"), std::string::npos) << error(first);
+  write_part(second, 1, 3, "two");
+  EXPECT_NE(error(first).find("is not part 2 of the 2"), std::string::npos) << error(first);
+  const std::string other = folder_.file("model.gguf");
+  write_part(other, 1, 2, "two");
+  EXPECT_NE(error(other).find("part 2 of 2, whose name"), std::string::npos) << error(other);
+}
+
+TEST(GgufSplitName, NamesOfParts) {
+  const auto name = gguf_split_name("a/b-00002-of-00005.GGUF");
+  ASSERT_TRUE(name.has_value());
+  EXPECT_EQ(name->name, "a/b");
+  EXPECT_EQ(name->number, 2);
+  EXPECT_EQ(name->part(5), "a/b-00005-of-00005.gguf");
+  for (const char* other : {"b.gguf", "b-00000-of-00002.gguf", "b-00003-of-00002.gguf",
+                            "b-0001-of-00002.gguf", "-00001-of-00002.gguf", ""}) {
+    EXPECT_FALSE(gguf_split_name(other).has_value()) << other;
+  }
 }
 
 TEST(IsGguf, ByTheEnding) {
   EXPECT_TRUE(is_gguf("a/b.gguf"));
+  EXPECT_TRUE(is_gguf("a/B.GGUF"));
   EXPECT_FALSE(is_gguf("a/b"));
 }
 

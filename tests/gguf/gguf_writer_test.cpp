@@ -45,7 +45,7 @@ TEST(GgufWriter, WhatIsWrittenIsRead) {
   const GgufTensor& two = file.value()->tensors().at("two");
   EXPECT_EQ(two.shape, (std::vector<int64_t>{2, 32}));
   EXPECT_EQ(two.offset % 32, 0);
-  EXPECT_EQ(std::memcmp(file.value()->memory() + two.offset + 34, half.data(), 34), 0);
+  EXPECT_EQ(std::memcmp(two.part->file->memory() + two.offset + 34, half.data(), 34), 0);
 }
 
 }  // namespace

@@ -51,6 +51,70 @@ test::GgufBytes model(uint64_t more_values, uint64_t num_tensors) {
   return bytes;
 }
 
+// A file of another architecture.
+test::GgufBytes model_of(const std::string& name, uint64_t more_values, uint32_t layers = 1) {
+  test::GgufBytes bytes(1, 6 + more_values);
+  bytes.text_value("general.architecture", name).u32_value(name + ".embedding_length", 64);
+  bytes.u32_value(name + ".attention.head_count", 4).u32_value(name + ".block_count", layers);
+  bytes.u32_value(name + ".feed_forward_length", 64).u32_value(name + ".context_length", 4096);
+  return bytes;
+}
+
+Json config_with_embedding(test::GgufBytes& bytes) {
+  bytes.tensor("token_embd.weight", {64, 2}, 0, 0).align();
+  for (int i = 0; i < 128; ++i) bytes.number(0.0F);
+  const auto config = config_of(bytes);
+  EXPECT_TRUE(config.ok()) << config.status().message();
+  return config.ok() ? config.value() : Json();
+}
+
+TEST(HfConfig, Gemma) {
+  test::GgufBytes bytes = model_of("gemma3", 4);
+  bytes.u32_value("gemma3.attention.key_length", 32);
+  bytes.u32_value("gemma3.attention.sliding_window", 512);
+  bytes.f32_value("gemma3.final_logit_softcapping", 30);
+  bytes.f32_value("gemma3.attn_logit_softcapping", 0);
+  const Json config = config_with_embedding(bytes);
+  EXPECT_EQ(config["architectures"], Json({"Gemma3ForCausalLM"}));
+  EXPECT_EQ(config["hidden_activation"], "gelu_pytorch_tanh");
+  EXPECT_EQ(config["query_pre_attn_scalar"], 32);
+  EXPECT_EQ(config["sliding_window"], 512);
+  EXPECT_EQ(config["final_logit_softcapping"], 30);
+  EXPECT_FALSE(config.contains("attn_logit_softcapping"));
+  test::GgufBytes largest = model_of("gemma2", 1, 46);
+  largest.u32_value("gemma2.attention.key_length", 32);
+  EXPECT_EQ(config_with_embedding(largest)["query_pre_attn_scalar"], 16);
+}
+
+TEST(HfConfig, KeysOfAnArchitecture) {
+  test::GgufBytes bytes = model_of("granite", 4);
+  bytes.f32_value("granite.attention.scale", 0.0625F).f32_value("granite.logit_scale", 8);
+  bytes.f32_value("granite.embedding_scale", 12).f32_value("granite.residual_scale", 0.25F);
+  const Json config = config_with_embedding(bytes);
+  EXPECT_EQ(config["attention_multiplier"], 0.0625);
+  EXPECT_EQ(config["logits_scaling"], 8);
+  EXPECT_EQ(config["embedding_multiplier"], 12);
+  EXPECT_EQ(config["residual_multiplier"], 0.25);
+  EXPECT_FALSE(config.contains("query_pre_attn_scalar"));
+  test::GgufBytes windows = model_of("olmo2", 1);
+  windows.u32_value("olmo2.attention.sliding_window", 64);
+  EXPECT_EQ(config_with_embedding(windows)["architectures"], Json({"Olmo3ForCausalLM"}));
+}
+
+TEST(HfConfig, PartsOfHeadsAndOtherScales) {
+  test::GgufBytes bytes = model_of("phi3", 2);
+  bytes.u32_value("phi3.rope.dimension_count", 12).f32_value("phi3.attention.scale", 0.5F);
+  const Json config = config_with_embedding(bytes);
+  EXPECT_EQ(static_cast<int>(16 * config["partial_rotary_factor"].get<double>()), 12);
+  EXPECT_EQ(config["query_pre_attn_scalar"], 4);
+  test::GgufBytes pairs = model_of("llama", 1);
+  pairs.u32_value("llama.rope.dimension_count", 12).tensor("token_embd.weight", {64, 2}, 0, 0);
+  pairs.align();
+  for (int i = 0; i < 128; ++i) pairs.number(0.0F);
+  EXPECT_NE(config_of(pairs).status().message().find("'llama.rope.dimension_count' is 12"),
+            std::string::npos);
+}
+
 TEST(HfConfig, RotaryDivisorsBecomeLongrope) {
   test::GgufBytes bytes = model(0, 2);
   bytes.tensor("token_embd.weight", {64, 2}, 0, 32).tensor("rope_freqs.weight", {8}, 0, 0).align();

@@ -8,25 +8,52 @@
 namespace foretoken {
 namespace {
 
+const GgufArchitecture& named(std::string_view name) {
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    if (architecture.name == name) return architecture;
+  }
+  ADD_FAILURE() << name;
+  return gguf_architectures()[0];
+}
+
 TEST(HfNames, TensorsOfModelAndLayers) {
-  EXPECT_EQ(hf_tensor_name("token_embd.weight"), "model.embed_tokens.weight");
-  EXPECT_EQ(hf_tensor_name("output.weight"), "lm_head.weight");
-  EXPECT_EQ(hf_tensor_name("blk.12.attn_q.bias"), "model.layers.12.self_attn.q_proj.bias");
-  EXPECT_EQ(hf_tensor_name("blk.0.ffn_norm.weight"),
+  const GgufArchitecture& llama = named("llama");
+  EXPECT_EQ(hf_tensor_name(llama, "token_embd.weight"), "model.embed_tokens.weight");
+  EXPECT_EQ(hf_tensor_name(llama, "output.weight"), "lm_head.weight");
+  EXPECT_EQ(hf_tensor_name(llama, "blk.12.attn_q.bias"), "model.layers.12.self_attn.q_proj.bias");
+  EXPECT_EQ(hf_tensor_name(llama, "blk.0.ffn_norm.weight"),
             "model.layers.0.post_attention_layernorm.weight");
   for (const char* other : {"rope_freqs.weight", "blk.0", "blk.0.weight", "blk.0.odd.weight", ""}) {
-    EXPECT_EQ(hf_tensor_name(other), std::nullopt) << other;
+    EXPECT_EQ(hf_tensor_name(llama, other), std::nullopt) << other;
   }
+  EXPECT_TRUE(is_config_tensor("rope_factors_long.weight"));
+  EXPECT_FALSE(is_config_tensor("blk.0.odd.weight"));
+}
+
+TEST(HfNames, ArchitecturesHaveNamesOfTheirOwn) {
+  const GgufArchitecture& gemma = named("gemma3");
+  EXPECT_EQ(hf_tensor_name(gemma, "blk.1.ffn_norm.weight"),
+            "model.layers.1.pre_feedforward_layernorm.weight");
+  EXPECT_EQ(hf_tensor_name(gemma, "blk.1.post_attention_norm.weight"),
+            "model.layers.1.post_attention_layernorm.weight");
+  const GgufArchitecture& phi = named("phi3");
+  EXPECT_EQ(hf_tensor_name(phi, "blk.0.ffn_up.weight"), "model.layers.0.mlp.gate_up_proj.weight");
+  EXPECT_EQ(hf_tensor_name(phi, "blk.0.attn_qkv.weight"),
+            "model.layers.0.self_attn.qkv_proj.weight");
 }
 
 TEST(HfNames, AndBack) {
-  for (const char* name :
-       {"token_embd.weight", "output_norm.weight", "output.weight", "blk.12.attn_q.bias",
-        "blk.0.ffn_norm.weight", "blk.3.attn_k_norm.weight"}) {
-    EXPECT_EQ(gguf_tensor_name(*hf_tensor_name(name)), name);
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    for (const char* name :
+         {"token_embd.weight", "output_norm.weight", "output.weight", "blk.12.attn_q.bias",
+          "blk.0.ffn_norm.weight", "blk.0.ffn_up.weight", "blk.3.attn_k_norm.weight"}) {
+      const auto hf = hf_tensor_name(architecture, name);
+      if (!hf) continue;
+      EXPECT_EQ(gguf_tensor_name(architecture, *hf), name) << architecture.name;
+    }
   }
   for (const char* other : {"model.layers.0", "model.layers.0.odd.weight", "visual.x.weight", ""}) {
-    EXPECT_EQ(gguf_tensor_name(other), std::nullopt) << other;
+    EXPECT_EQ(gguf_tensor_name(named("llama"), other), std::nullopt) << other;
   }
   EXPECT_EQ(gguf_architecture_for("MistralForCausalLM"), gguf_architecture_for("LlamaForCausalLM"));
   EXPECT_EQ(gguf_architecture_for("Qwen3ForCausalLM")->name, "qwen3");

@@ -15,7 +15,9 @@ const char* match(const Json& tokenizer) {
 }
 
 TEST(PreTokenizer, WhatIsMadeIsFound) {
-  for (const char* name : {"llama-bpe", "qwen2", "tekken", "gpt-2", "smollm"}) {
+  for (const char* name :
+       {"llama-bpe", "qwen2", "tekken", "gpt-2", "smollm", "command-r", "mpt", "gpt-4o", "dbrx",
+        "deepseek-v3", "deepseek-llm", "deepseek-coder", "falcon", "viking"}) {
     const PreTokenizer* pre = find_pre_tokenizer(name);
     ASSERT_NE(pre, nullptr);
     const Json tokenizer = {{"normalizer", normalizer_json(*pre)},
@@ -27,11 +29,23 @@ TEST(PreTokenizer, WhatIsMadeIsFound) {
   EXPECT_NE(pre_tokenizer_names().find("qwen2, tekken"), std::string::npos);
 }
 
+TEST(PreTokenizer, SeveralNamesMeanTheSame) {
+  for (const auto& [name, same] :
+       {std::pair("chatglm-bpe", "dbrx"), std::pair("refact", "smollm"), std::pair("olmo", "mpt"),
+        std::pair("stablelm2", "qwen2"), std::pair("pixtral", "llama-bpe")}) {
+    const PreTokenizer *one = find_pre_tokenizer(name), *other = find_pre_tokenizer(same);
+    ASSERT_TRUE(one != nullptr && other != nullptr) << name;
+    EXPECT_EQ(pre_tokenizer_json(*one), pre_tokenizer_json(*other)) << name;
+    EXPECT_EQ(normalizer_json(*one), normalizer_json(*other)) << name;
+  }
+}
+
 TEST(PreTokenizer, FamiliesOfModels) {
   const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/tokenizers/";
   for (const auto& [family, name] :
        {std::pair("llama3", "llama-bpe"), std::pair("qwen2", "qwen2"), std::pair("gpt2", "gpt-2"),
-        std::pair("deepseek", ""), std::pair("wordpiece", ""), std::pair("unigram", "")}) {
+        std::pair("deepseek", "deepseek-v3"), std::pair("wordpiece", ""),
+        std::pair("unigram", "")}) {
     const auto text = read_text_file(folder + family + "/tokenizer.json");
     ASSERT_TRUE(text.ok());
     EXPECT_STREQ(match(Json::parse(text.value())), name) << family;

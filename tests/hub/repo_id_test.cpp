@@ -16,13 +16,34 @@ TEST(RepoId, NamesAndRevisions) {
   EXPECT_EQ(parse_repo_id("org/name", "dev").value().revision, "dev");
   EXPECT_EQ(parse_repo_id("org/name@dev", "dev").value().revision, "dev");
   EXPECT_TRUE(parse_repo_id("Qwen/Qwen2.5-0.5B_x", "").ok());
+  const auto gguf = parse_repo_id("org/name:Q4_K_M@v1", "");
+  ASSERT_TRUE(gguf.ok());
+  EXPECT_EQ(gguf.value().name, "org/name");
+  EXPECT_EQ(gguf.value().gguf_type, "Q4_K_M");
+  EXPECT_EQ(gguf.value().revision, "v1");
 }
 
 TEST(RepoId, RefusesWhatIsNoId) {
-  for (const std::string model :
-       {"", "/nonexistent/model", "./name", "../name", "a/b/c", "org/", "/name", "org/na me",
-        "org/na--me", "org/a..b", "org/name.git", "-org/name", "org/name-", "org/name@", "@main",
-        "~/model", "org\\name"}) {
+  for (const std::string model : {"",
+                                  "/nonexistent/model",
+                                  "./name",
+                                  "../name",
+                                  "a/b/c",
+                                  "org/",
+                                  "/name",
+                                  "org/na me",
+                                  "org/na--me",
+                                  "org/a..b",
+                                  "org/name.git",
+                                  "-org/name",
+                                  "org/name-",
+                                  "org/name@",
+                                  "@main",
+                                  "~/model",
+                                  "org\\name",
+                                  "org/name:",
+                                  "org/name:a/b",
+                                  ":Q8_0"}) {
     const auto id = parse_repo_id(model, "");
     ASSERT_FALSE(id.ok()) << model;
     const std::string& message = id.status().message();

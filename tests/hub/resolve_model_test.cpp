@@ -54,6 +54,26 @@ TEST_F(ResolveModel, AGgufFileIsAModel) {
   EXPECT_EQ(server.requests().size(), 0u);
 }
 
+TEST_F(ResolveModel, AGgufFileOfARepository) {
+  repo.files = {{"README.md", "read me"},
+                {"tiny-Q8_0.gguf", weights(3000)},
+                {"tiny-Q4_K_M-00001-of-00002.gguf", weights(2000)},
+                {"tiny-Q4_K_M-00002-of-00002.gguf", weights(1000)}};
+  server.set_repo("org/tiny", repo);
+  const auto named = resolve("org/tiny:q8_0");
+  ASSERT_TRUE(named.ok()) << named.status().message();
+  EXPECT_EQ(named.value(), (snapshot() / "tiny-Q8_0.gguf").string());
+  EXPECT_EQ(read(named.value()), weights(3000));
+  EXPECT_FALSE(fs::exists(snapshot() / "README.md"));
+  const auto usual = resolve();
+  ASSERT_TRUE(usual.ok()) << usual.status().message();
+  EXPECT_EQ(usual.value(), (snapshot() / "tiny-Q4_K_M-00001-of-00002.gguf").string());
+  EXPECT_TRUE(fs::exists(snapshot() / "tiny-Q4_K_M-00002-of-00002.gguf"));
+  options.offline = true;
+  EXPECT_EQ(resolve("org/tiny:Q8_0").value(), named.value());
+  expect_error(resolve("org/tiny:Q2_K"), {"of the type 'Q2_K'", "there are"});
+}
+
 TEST_F(ResolveModel, TheSecondRunAsksForNoFile) {
   fetch_once();
   const auto again = resolve();

@@ -104,7 +104,8 @@ TEST_P(QuantizedModel, RowsDoNotDependOnTheBatchOrTheChunks) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel,
-                         testing::Values("mixed", "Q8_0", "Q4_0", "Q4_K", "Q6_K"));
+                         testing::Values("mixed", "Q8_0", "Q4_0", "Q4_K", "Q6_K", "Q2_K", "IQ4_XS",
+                                         "F16"));
 
 }  // namespace
 }  // namespace foretoken

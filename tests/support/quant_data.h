@@ -11,10 +11,23 @@ namespace foretoken {
 // Every way to quantise that the kernels know.
 inline const std::vector<QuantForm>& quant_forms() {
   static const std::vector<QuantForm> forms = {
-      {8, GroupScale::kHalf, 32},        {4, GroupScale::kHalf, 32},
-      {8, GroupScale::kHalf, 256},       {4, GroupScale::kHalf, 128},
-      {4, GroupScale::kHalfAndZero, 32}, {4, GroupScale::kHalfAndZero, 128},
-      {4, GroupScale::kSuper, 32},       {6, GroupScale::kSuperSigned, 16},
+      {8, GroupScale::kHalf, 32},
+      {4, GroupScale::kHalf, 32},
+      {8, GroupScale::kHalf, 256},
+      {4, GroupScale::kHalf, 128},
+      {4, GroupScale::kHalfAndZero, 32},
+      {4, GroupScale::kHalfAndZero, 128},
+      {4, GroupScale::kSuper, 32},
+      {6, GroupScale::kSuperSigned, 16},
+      {4, GroupScale::kHalfAndMinimum, 32},
+      {5, GroupScale::kHalf, 32},
+      {5, GroupScale::kHalfAndMinimum, 32},
+      {5, GroupScale::kSuper, 32},
+      {3, GroupScale::kSuperSigned, 16},
+      {2, GroupScale::kSuper, 16},
+      {4, GroupScale::kHalf, 32, CodeTable::kIq4},
+      {4, GroupScale::kSuperSigned, 32, CodeTable::kIq4},
+      {2, GroupScale::kHalfAndMinimum, 256},
   };
   return forms;
 }

@@ -23,7 +23,13 @@ LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_att
          "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
          "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate",
          "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
-TYPES = ["Q8_0", "Q4_0", "Q4_K", "Q6_K"]
+TYPES = ["Q8_0", "Q4_0", "Q4_K", "Q6_K", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q5_K", "IQ1_S",
+         "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "TQ1_0", "TQ2_0",
+         "MXFP4", "NVFP4"]
+# Upper bytes of halves in a block; of a power of two, the byte itself.
+UPPER_BYTES = {"Q4_K": [1, 3], "Q5_K": [1, 3], "Q6_K": [209], "Q4_1": [1, 3], "Q5_1": [1, 3],
+               "Q2_K": [81, 83], "Q3_K": [109], "TQ1_0": [53], "TQ2_0": [65], "IQ1_M": [55],
+               "MXFP4": [], "NVFP4": []}
 
 
 def read_bf16(path):
@@ -93,8 +99,10 @@ def write_blocks():
         kind = gguf.GGMLQuantizationType[name]
         _, size = gguf.GGML_QUANT_SIZES[kind]
         blocks = random.integers(0, 256, (3, size), dtype=np.uint8)
-        scales = {"Q4_K": [1, 3], "Q6_K": [209]}.get(name, [1])
+        scales = UPPER_BYTES.get(name, [1])
         blocks[:, scales] = random.integers(0, 64, (3, len(scales)), dtype=np.uint8)
+        if name == "MXFP4":
+            blocks[:, 0] = [0, 1, 127]
         floats = gguf.quants.dequantize(blocks, kind).astype(np.float32)
         cases[name] = {"blocks": blocks.tobytes().hex(), "floats": floats.tobytes().hex()}
     (OUT / "blocks.json").write_text(json.dumps(cases, indent=1) + "\n")
@@ -120,7 +128,7 @@ def write_encoded(ggml):
     values[1100] = 0.5
     values[2048:2560] = np.abs(values[2048:2560])
     blocks = {}
-    for name in ["F16", "BF16", "Q8_0", "Q4_0"]:
+    for name in ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]:
         kind = gguf.GGMLQuantizationType[name]
         blocks[name] = gguf.quants.quantize(values, kind).tobytes().hex()
     library = ctypes.CDLL(ggml)
@@ -212,6 +220,10 @@ def write_seeds():
     write_seed("llama", "llama", ["Q8_0", "Q4_0", "F16"])
     write_seed("qwen2", "gpt2", ["Q4_K", "BF16"])
     write_seed("qwen3", "gpt2", ["Q6_K", "F32"])
+    write_seed("gemma3", "llama", ["Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4", "Q8_1"])
+    write_seed("phi3", "gpt2", ["Q2_K", "Q3_K", "Q5_K", "IQ4_XS", "TQ1_0", "TQ2_0"])
+    write_seed("smollm3", "gpt2", ["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS"])
+    write_seed("gemma2", "llama", ["IQ3_S", "NVFP4", "Q8_K"])
 
 
 def main():

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kDummy = "dummy-";
 
-bool quantises(const GgufRecipe& recipe) { return recipe.matrices.starts_with("Q"); }
+bool quantises(const GgufRecipe& recipe) { return recipe.matrices.find('Q') < 2; }
 
 // Whether a model can have its files in the named format.
 Status check_files(const std::string& name, const std::string& model) {

@@ -19,10 +19,15 @@ HubOptions hub_options(const EngineConfig& config, const std::string& revision) 
 }  // namespace
 
 Result<EngineConfig> locate_model(const EngineConfig& config) {
-  FT_RETURN_IF_ERROR(choose_load_format(config.load_format, config.model).status());
+  // Whether a folder or a Hub id stands for a GGUF file is known once it is found.
+  const bool wants_gguf = config.load_format == "gguf";
+  if (!wants_gguf) {
+    FT_RETURN_IF_ERROR(choose_load_format(config.load_format, config.model).status());
+  }
   EngineConfig located = config;
   FT_ASSIGN_OR_RETURN(located.model,
                       resolve_model_folder(config.model, hub_options(config, config.revision)));
+  FT_RETURN_IF_ERROR(choose_load_format(config.load_format, located.model).status());
   return located;
 }
 

@@ -17,10 +17,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
-TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::string& name) {
+// Llama's query and key rows: whole heads of an even number of rows.
+Status interleave(int64_t head_dim, TensorView* view) {
+  const bool has_heads =
+      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
+  if (!has_heads) {
+    return invalid_argument(view->file + ": the tensor '" + view->name + "' has the shape " +
+                            view->shape_text() + ", which is no multiple of heads of " +
+                            std::to_string(head_dim) + " rows; convert the model again");
+  }
+  view->interleaved_rows = head_dim;
+  return {};
+}
+
+}  // namespace
+
+TensorView gguf_tensor_view(const GgufTensor& tensor) {
   TensorView view;
-  view.name = name;
-  view.file = file.path();
+  view.name = tensor.name;
+  view.file = tensor.part->path;
   view.dtype_name = std::string(tensor.type->name);
   view.dtype = view.dtype_name == "F32"    ? FileDType::kF32
                : view.dtype_name == "F16"  ? FileDType::kF16
@@ -28,27 +43,12 @@ TensorView view_of(const GgufFile& file, const GgufTensor& tensor, const std::st
                                            : FileDType::kOther;
   if (view.dtype == FileDType::kOther) view.block = tensor.type;
   view.shape = tensor.shape;
-  view.data = file.memory() + tensor.offset;
+  view.data = tensor.part->file->memory() + tensor.offset;
   view.num_bytes = tensor.num_bytes;
-  view.descriptor = file.descriptor();
+  view.descriptor = tensor.part->file->descriptor();
   view.file_offset = tensor.offset;
   return view;
 }
-
-// Llama's query and key rows: whole heads of an even number of rows.
-Status interleave(const GgufFile& file, int64_t head_dim, TensorView* view) {
-  const bool has_heads =
-      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
-  if (!has_heads) {
-    return file.error("the tensor of " + view->name + " has the shape " + view->shape_text() +
-                      ", which is no multiple of heads of " + std::to_string(head_dim) +
-                      " rows; convert the model again");
-  }
-  view->interleaved_rows = head_dim;
-  return {};
-}
-
-}  // namespace
 
 Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   const std::string folder = model.text();
@@ -77,11 +77,14 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
 
 Result<const TensorView*> Checkpoint::find(const std::string& name) const {
   const auto it = tensors_.find(name);
-  if (it == tensors_.end()) {
-    return not_found("tensor '" + name + "' is missing in " + folder_ +
-                     "; the weights do not belong to its config.json, or a shard is missing");
-  }
-  return it->second;
+  if (it != tensors_.end()) return it->second;
+  const auto own = architecture_ != nullptr ? gguf_tensor_name(*architecture_, name) : std::nullopt;
+  return not_found("tensor '" + own.value_or(name) + "' is missing in " + folder_ +
+                   "; the weights do not belong to " + config_name() + ", or a shard is missing");
+}
+
+std::string Checkpoint::config_name() const {
+  return gguf_ != nullptr ? "its metadata" : "its config.json";
 }
 
 Status Checkpoint::add_file(const std::string& path) {
@@ -117,7 +120,7 @@ Status Checkpoint::add_packed() {
     view->name = named.base + ".weight";
     view->file = named.parts.codes->file;
     view->dtype = FileDType::kOther;
-    view->dtype_name = "of " + std::to_string(quantization->bits) + " bits";
+    view->dtype_name = std::to_string(quantization->bits) + " bits";
     view->shape = {packed_.back()->rows(), packed_.back()->cols()};
     view->packed = packed_.back().get();
     for (const std::string& name : named.names) tensors_.erase(name);
@@ -143,20 +146,22 @@ bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
   return status.ok() && std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
 }
 
+// Tensors that no folder has keep their names: whoever loads the model finds no use for them.
 Status Checkpoint::add_gguf(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(gguf_, model.gguf());
-  FT_ASSIGN_OR_RETURN(const GgufArchitecture* architecture, gguf_architecture(*gguf_));
+  FT_ASSIGN_OR_RETURN(architecture_, gguf_architecture(*gguf_));
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
   for (const auto& [name, tensor] : gguf_->tensors()) {
-    const std::optional<std::string> hf_name = hf_tensor_name(name);
-    if (!hf_name) continue;
-    auto view = std::make_unique<TensorView>(view_of(*gguf_, tensor, *hf_name));
-    const bool turns = hf_name->find(".q_proj.") != std::string::npos ||
-                       hf_name->find(".k_proj.") != std::string::npos;
-    if (turns && architecture->interleaves_heads) {
-      FT_RETURN_IF_ERROR(interleave(*gguf_, config["head_dim"], view.get()));
+    if (is_config_tensor(name)) continue;
+    const std::string hf_name = hf_tensor_name(*architecture_, name).value_or(name);
+    auto view = std::make_unique<TensorView>(gguf_tensor_view(tensor));
+    const bool turns = hf_name.find(".q_proj.") != std::string::npos ||
+                       hf_name.find(".k_proj.") != std::string::npos;
+    if (turns && architecture_->interleaves_heads) {
+      FT_RETURN_IF_ERROR(interleave(config["head_dim"], view.get()));
     }
-    tensors_.emplace(*hf_name, view.get());
+    view->is_whole_norm = architecture_->whole_norms && hf_name.ends_with("norm.weight");
+    tensors_.emplace(hf_name, view.get());
     made_tensors_.push_back(std::move(view));
   }
   return {};

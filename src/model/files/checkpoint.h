@@ -6,11 +6,15 @@
 
 #include "base/result.h"
 #include "gguf/gguf_file.h"
+#include "gguf/hf_names.h"
 #include "gguf/model_files.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/safetensors.h"
 
 namespace foretoken {
+
+// A tensor of a GGUF file, under its name there; lives as long as the file.
+TensorView gguf_tensor_view(const GgufTensor& tensor);
 
 // The weights of a model folder: model.safetensors, or the shards that
 // model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
@@ -24,7 +28,10 @@ class Checkpoint {
 
   // NotFound names the tensor and the folder.
   Result<const TensorView*> find(const std::string& name) const;
+  // By their names in a folder; TensorView::name is the file's own.
   const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
+  // What says which tensors there must be, for messages: "its config.json".
+  std::string config_name() const;
   // Whether a model may do without the tensor: a bias of zeros, which GPTQ writes beside every
   // matrix.
   bool may_be_left_out(const TensorView& tensor) const;
@@ -38,6 +45,7 @@ class Checkpoint {
   std::string folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::shared_ptr<const GgufFile> gguf_;
+  const GgufArchitecture* architecture_ = nullptr;  // of gguf_
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::map<std::string, const TensorView*> tensors_;

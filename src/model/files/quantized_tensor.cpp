@@ -3,15 +3,22 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "gguf/block_codes.h"
+#include "gguf/blocks/block_codes.h"
 #include "model/files/convert.h"
 #include "model/files/packed_tensor.h"
 
 namespace foretoken {
 
 const QuantForm* quantized_form(const TensorView& tensor) {
+  static constexpr QuantForm kHalves{16, GroupScale::kNone, 1};
+  if (tensor.dtype == FileDType::kF16) return &kHalves;
   if (tensor.packed != nullptr) return tensor.packed->form();
   return tensor.block != nullptr ? form_of_blocks(*tensor.block) : nullptr;
+}
+
+const QuantForm* quantized_form(const TensorView& tensor, DType dtype) {
+  const bool rounds = tensor.dtype == FileDType::kF16 && dtype != DType::kF32;
+  return rounds ? nullptr : quantized_form(tensor);
 }
 
 Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,
@@ -20,10 +27,17 @@ Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t coun
   FT_CHECK(form != nullptr && tensor.shape.size() == 2);
   if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
   const int64_t k = tensor.shape[1];
-  const int64_t file_bytes = k / tensor.block->elements * tensor.block->bytes;
+  const bool is_half = tensor.block == nullptr;
+  const int64_t file_bytes = is_half ? 2 * k : k / tensor.block->elements * tensor.block->bytes;
   const int64_t at_once = tensor.interleaved_rows > 0 ? 1 : count;
-  raw.resize(static_cast<size_t>(at_once * file_bytes));
+  if (!is_half) raw.resize(static_cast<size_t>(at_once * file_bytes));
   for (int64_t row = first; row < first + count; row += at_once) {
+    if (is_half) {
+      FT_RETURN_IF_ERROR(
+          tensor.read(row_in_file(tensor, row) * file_bytes, at_once * file_bytes, to));
+      to += at_once * file_bytes;
+      continue;
+    }
     FT_RETURN_IF_ERROR(
         tensor.read(row_in_file(tensor, row) * file_bytes, at_once * file_bytes, raw.data()));
     for (int64_t i = 0; i < at_once; ++i) {

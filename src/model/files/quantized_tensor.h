@@ -5,13 +5,18 @@
 
 #include "base/quantized_rows.h"
 #include "base/result.h"
+#include "device/dtype.h"
 #include "model/files/safetensors.h"
 
 namespace foretoken {
 
 // How the rows of a tensor are quantised in its file, or null where they are not, or where
-// what they are cannot be kept.
+// what they are cannot be kept. F16 counts as codes of 16 bits.
 const QuantForm* quantized_form(const TensorView& tensor);
+
+// The same for weights that are multiplied with x of `dtype`: null too for F16 with x of bfloat16,
+// for which it is to be rounded.
+const QuantForm* quantized_form(const TensorView& tensor, DType dtype);
 
 // Reads rows [first, first + count) of a matrix, whose rows have whole blocks, as
 // base/quantized_rows.h lays them out; interleaved rows are put in order. `raw` is scratch. Errors

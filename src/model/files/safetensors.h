@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "base/result.h"
-#include "gguf/block_type.h"
+#include "gguf/blocks/block_type.h"
 
 namespace foretoken {
 
@@ -37,6 +37,8 @@ struct TensorView {
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;
+  // Of a norm's weights: the file has 1 + w where folders have w.
+  bool is_whole_norm = false;
 
   int64_t num_elements() const;
   int64_t element_bytes() const;  // 0: no elements

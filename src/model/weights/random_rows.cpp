@@ -28,11 +28,22 @@ std::byte* put_bytes(std::byte* to, int value, int64_t count) {
   return to + count;
 }
 
+// Halves that are drawn evenly from 4096 numbers around zero.
+void random_halves(uint64_t seed, int64_t k, float deviation, std::byte* to) {
+  constexpr float kNumbers = 4096;
+  const float step = deviation / (kNumbers / std::sqrt(12.0f));
+  for (int64_t i = 0; i < k; ++i) {
+    const uint64_t number = mixed(seed + static_cast<uint64_t>(i)) >> 52;
+    put_halves(to + 2 * i, (static_cast<float>(number) - (kNumbers - 1) / 2) * step, 1);
+  }
+}
+
 }  // namespace
 
 void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int64_t k,
                           float deviation, std::byte* to) {
   const uint64_t row_seed = mixed(seed ^ mixed(static_cast<uint64_t>(row)));
+  if (form.scale == GroupScale::kNone) return random_halves(row_seed, k, deviation, to);
   const uint64_t mask = 0x0101010101010101u * ((1u << form.bits) - 1);
   for (int64_t i = 0; i < k; i += 8) {
     const uint64_t codes = mixed(row_seed + static_cast<uint64_t>(i)) & mask;
@@ -40,12 +51,19 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
   }
   to += k;
   constexpr int kGroupScale = 32, kSignedGroupScale = 64;  // of the bytes that scale a group
+  constexpr float kTableDeviation = 67.2f;                 // of CodeTable::kIq4
   const int num_codes = 1 << form.bits;
-  const float step = deviation / (static_cast<float>(num_codes) / std::sqrt(12.0f));
+  const float step =
+      deviation / (form.table == CodeTable::kNone ? static_cast<float>(num_codes) / std::sqrt(12.0f)
+                                                  : kTableDeviation);
   const int64_t groups = k / form.group, supers = k / kSuperGroup;
   switch (form.scale) {
     case GroupScale::kHalf:
       put_halves(to, step, groups);
+      break;
+    case GroupScale::kHalfAndMinimum:
+      to = put_halves(to, step, groups);
+      put_halves(to, step * static_cast<float>(num_codes - 1) / 2, groups);
       break;
     case GroupScale::kHalfAndZero:
       put_bytes(put_halves(to, step, groups), num_codes / 2, groups);
@@ -57,6 +75,8 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
       break;
     case GroupScale::kSuperSigned:
       put_bytes(put_halves(to, step / kSignedGroupScale, supers), kSignedGroupScale, groups);
+      break;
+    case GroupScale::kNone:
       break;
   }
 }

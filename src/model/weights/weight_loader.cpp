@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "gguf/block_codes.h"
 #include "kernels/gemm/pack_rows.h"
 #include "model/files/convert.h"
 #include "model/files/quantized_tensor.h"
@@ -63,7 +62,7 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
   const bool has_head = checkpoint.tensors().contains("lm_head.weight");
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    const QuantForm* form = quantized_form(*tensor);
+    const QuantForm* form = quantized_form(*tensor, dtype);
     if (form == nullptr || tensor->shape.size() != 2 || !counts(name)) continue;
     const int64_t k = tensor->shape[1];
     if (!device.keeps_quantized(*form, k)) continue;
@@ -84,10 +83,10 @@ Result<const TensorView*> WeightLoader::find(const std::string& name,
                                              std::span<const int64_t> shape) {
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
   if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
-    return invalid_argument(tensor->file + ": tensor '" + name + "' has shape " +
-                            tensor->shape_text() + ", but config.json asks for " +
-                            shape_text(shape) +
-                            "; the weights and config.json must be of the same model");
+    return invalid_argument(tensor->file + ": tensor '" + tensor->name + "' has shape " +
+                            tensor->shape_text() + ", but " + checkpoint_->config_name() +
+                            " asks for " + shape_text(shape) +
+                            "; weights and configuration must be of the same model");
   }
   used_.insert(name);
   return tensor;
@@ -128,7 +127,7 @@ Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange&
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
   if (tensor != nullptr) {
-    run.form = quantized_form(*tensor);
+    run.form = quantized_form(*tensor, dtype_);
   } else {
     FT_ASSIGN_OR_RETURN(run.form, random_form(part.name, cols));
   }
@@ -193,11 +192,30 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
   return load_rows(runs, cols, WeightOrder::kPlain);
 }
 
-// A matrix has one type of x, so either all its rows are quantised or none.
+// A matrix has one type of x, so either all its rows are quantised or none, and halves, whose x is
+// not rounded, stand alone.
 bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) const {
+  const auto is_half = [](const RowRun& run) { return run.form->scale == GroupScale::kNone; };
   return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
-    return run.form != nullptr && device_.keeps_quantized(*run.form, cols);
+    return run.form != nullptr && device_.keeps_quantized(*run.form, cols) &&
+           is_half(run) == is_half(runs[0]);
   });
+}
+
+void WeightLoader::note_widened(std::span<const RowRun> runs) {
+  for (const RowRun& run : runs) {
+    const TensorView* tensor = run.tensor;
+    if (tensor == nullptr || (tensor->block == nullptr && tensor->packed == nullptr)) continue;
+    widened_[tensor->dtype_name].insert(run.name);
+  }
+}
+
+std::string WeightLoader::widened() const {
+  std::string text;
+  for (const auto& [type, names] : widened_) {
+    text += (text.empty() ? "" : ", ") + std::to_string(names.size()) + " of " + type;
+  }
+  return text;
 }
 
 int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
@@ -231,6 +249,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.dtype = dtype_;
   pack.order = order;
   const bool quantized = keeps_quantized(runs, cols);
+  if (!quantized) note_widened(runs);
   const int64_t bytes = bytes_of_rows(runs, cols, quantized);
   pack.weight = make_weight(runs, quantized, pack);
   if (pack.weight == nullptr) {
@@ -305,6 +324,7 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
     std::vector<int64_t> shape = {part.rows};
     if (part.row_size > 0) shape = {part.rows / part.row_size, part.row_size};
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+    if (tensor != nullptr && tensor->is_whole_norm) piece.offset = 0;
     if (part.paired.turning == 0) {
       piece.runs.push_back({tensor, part.first_row, part.wanted()});
     } else {
@@ -381,7 +401,8 @@ Status WeightLoader::check_all_used(const std::string& architecture) const {
   for (const auto& [name, tensor] : checkpoint_->tensors()) {
     if (!used_.contains(name) && !checkpoint_->may_be_left_out(*tensor)) {
       return invalid_argument(tensor->file + ": " + architecture + " has no use for tensor '" +
-                              name + "'; config.json does not describe these weights");
+                              tensor->name + "'; " + checkpoint_->config_name() +
+                              " does not describe these weights");
     }
   }
   return {};

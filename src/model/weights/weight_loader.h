@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -121,6 +122,10 @@ class WeightLoader {
     WeightLoader* loader_;
   };
 
+  // Quantised matrices that the device does not keep so, by their types: "30 of IQ2_XS, 1 of
+  // MXFP4". Empty: none.
+  std::string widened() const;
+
   // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
   Status check_all_used(const std::string& architecture) const;
   // Marks a tensor that is known and not needed, or all whose names begin so.
@@ -147,6 +152,7 @@ class WeightLoader {
   int64_t bytes_of(int64_t num_elements) const {
     return num_elements * static_cast<int64_t>(dtype_size(dtype_));
   }
+  void note_widened(std::span<const RowRun> runs);
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
   void* make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack);
@@ -169,6 +175,7 @@ class WeightLoader {
   const GgufRecipe* recipe_ = nullptr;
   int32_t num_layers_ = 0;
   std::set<std::string> used_;
+  std::map<std::string, std::set<std::string>> widened_;  // names by type
   int64_t bytes_ = 0;
   int64_t bytes_streamed_ = 0;
   int64_t reported_ = 0;  // bytes

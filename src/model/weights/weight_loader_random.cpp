@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "gguf/block_codes.h"
+#include "gguf/blocks/block_codes.h"
 #include "kernels/gemm/pack_rows.h"
 #include "kernels/rows/fill_random.h"
 #include "model/files/quantized_tensor.h"

@@ -21,7 +21,7 @@ TEST(LoadFormat, NamesThatMeanSomething) {
 }
 
 TEST(LoadFormat, OthersSayWhatThereIs) {
-  for (const char* name : {"tape", "dummy-", "dummy-q5_k", "dummy-bf16", "dummyq8_0"}) {
+  for (const char* name : {"tape", "dummy-", "dummy-q9_k", "dummy-bf16", "dummyq8_0"}) {
     const Result<LoadChoice> choice = choose_load_format(name, "folder");
     ASSERT_FALSE(choice.ok()) << name;
     EXPECT_EQ(choice.status().code(), StatusCode::kInvalidArgument);

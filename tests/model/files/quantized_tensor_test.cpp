@@ -31,7 +31,7 @@ struct Blocks {
 
 // Rows that stay quantised have the values of the rows that are widened.
 TEST(QuantizedTensor, RowsHaveTheSameValues) {
-  for (const uint32_t number : {2u, 8u, 12u, 14u}) {
+  for (const uint32_t number : {2u, 8u, 12u, 14u, 3u, 6u, 7u, 10u, 11u, 13u, 20u, 23u, 34u, 35u}) {
     Blocks blocks(*find_block_type(number));
     const QuantForm* form = quantized_form(blocks.tensor);
     ASSERT_NE(form, nullptr);
@@ -58,6 +58,29 @@ TEST(QuantizedTensor, RowsHaveTheSameValues) {
     EXPECT_EQ(packed_row_bytes(*form, kCols),
               kCols * form->bits / 8 + quantized_row_bytes(*form, kCols) - kCols);
   }
+}
+
+// F16 keeps its halves for x that is float.
+TEST(QuantizedTensor, Halves) {
+  const std::vector<uint16_t> halves = {0x3c00, 0x4000, 0xc200, 0x3800};
+  TensorView tensor;
+  tensor.name = "halves";
+  tensor.dtype = FileDType::kF16;
+  tensor.shape = {2, 2};
+  tensor.data = reinterpret_cast<const std::byte*>(halves.data());
+  tensor.num_bytes = 8;
+  const QuantForm* form = quantized_form(tensor, DType::kF32);
+  ASSERT_NE(form, nullptr);
+  EXPECT_EQ(form->scale, GroupScale::kNone);
+  EXPECT_EQ(quantized_form(tensor, DType::kBF16), nullptr);
+  std::vector<std::byte> row(4), raw;
+  EXPECT_EQ(quantized_row_bytes(*form, 2), 4);
+  EXPECT_EQ(packed_row_bytes(*form, 2), 4);
+  ASSERT_TRUE(read_quantized_rows(tensor, 1, 1, row.data(), raw).ok());
+  float floats[2];
+  dequantize_row(*form, row.data(), 2, floats);
+  EXPECT_EQ(floats[0], -3);
+  EXPECT_EQ(floats[1], 0.5F);
 }
 
 TEST(QuantizedTensor, PlainTensorsAreNotQuantized) {

@@ -174,15 +174,31 @@ PackedWeight::PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DTyp
     for (int i = 0; i < num_sides(); ++i) add_forms(parts, i * side + first, cols, ordered);
     slices_.push_back({static_cast<int>(first), static_cast<int>(cols) * num_sides(), nullptr, {}});
   }
-  quantized_ = std::make_unique<QuantMatrix>(ordered, k, int64_t{width} * num_sides());
+  take_quantized_memory(ordered, int64_t{width} * num_sides());
   for (const QuantizedPart& part : parts) {
     quantized_bytes_ += part.num_rows * packed_row_bytes(part.form, k);
   }
-  FT_CHECK(quantized_->num_slices() == num_slices());
+}
+
+void PackedWeight::take_quantized_memory(std::span<const QuantizedPart> ordered,
+                                         int64_t slice_cols) {
+  const auto is_half = [](const QuantizedPart& part) {
+    return part.form.scale == GroupScale::kNone;
+  };
+  if (std::none_of(ordered.begin(), ordered.end(), is_half)) {
+    quantized_ = std::make_unique<QuantMatrix>(ordered, k_, slice_cols);
+    FT_CHECK(quantized_->num_slices() == num_slices());
+    return;
+  }
+  FT_CHECK(dtype_ == DType::kF32 && std::all_of(ordered.begin(), ordered.end(), is_half));
+  std::vector<int> widths;
+  for (const Slice& slice : slices_) widths.push_back(slice.cols);
+  halves_ = std::make_unique<HalfMatrix>(widths, k_);
 }
 
 int64_t PackedWeight::slice_row_bytes(int i) const {
   if (quantized_ != nullptr) return quantized_->slice_row_bytes(i);
+  if (halves_ != nullptr) return 2 * cols(i) * k_;
   return cols(i) * k_ * static_cast<int64_t>(dtype_size(dtype_));
 }
 
@@ -190,6 +206,7 @@ void PackedWeight::pack_slice(int i, const void* rows) {
   if (quantized_ != nullptr) {
     return quantized_->pack_slice(i, static_cast<const std::byte*>(rows));
   }
+  if (halves_ != nullptr) return halves_->pack_slice(i, static_cast<const std::byte*>(rows));
   if (bf16_ != nullptr) return bf16_->pack_slice(i, static_cast<const uint16_t*>(rows));
   Slice& slice = slices_[static_cast<size_t>(i)];
   if (onednn_is_batch_invariant(dtype_)) {
@@ -203,6 +220,9 @@ void PackedWeight::pack_slice(int i, const void* rows) {
 void PackedWeight::multiply(int i, const void* x, float* y, int rows, int64_t readable_rows) const {
   if (bf16_ != nullptr) {
     return bf16_->multiply(bf16_kernels().front(), i, static_cast<const uint16_t*>(x), y, rows);
+  }
+  if (halves_ != nullptr) {
+    return halves_->multiply(half_kernels().front(), i, static_cast<const float*>(x), y, rows);
   }
   const Slice& slice = slices_[static_cast<size_t>(i)];
   if (slice.onednn == nullptr) return multiply_plain_slice(slice, x, y, rows);
@@ -260,6 +280,7 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, Wei
 }
 
 bool keeps_quantized(const QuantForm& form, int64_t k) {
+  if (form.scale == GroupScale::kNone) return has_half_products();
   return quant_kind(form) >= 0 && k % kQuantStep == 0 && fits_row(form, k);
 }
 

@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "kernels/gemm/cpu/bf16_matrix.h"
 #include "kernels/gemm/cpu/gemm_onednn.h"
+#include "kernels/gemm/cpu/half_matrix.h"
 #include "kernels/quant/cpu/quant_matrix.h"
 
 namespace foretoken::cpu {
@@ -24,7 +25,8 @@ class PackedWeight {
   // Copies the stacked parts. Throws std::bad_alloc or oneDNN's exceptions.
   PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                WeightOrder order = WeightOrder::kPlain);
-  // Room for stacked parts that stay quantised; x is of type `dtype`. Throws std::bad_alloc.
+  // Room for stacked parts that stay quantised, or halves, all of them; x is of type `dtype`, of
+  // halves kF32. Throws std::bad_alloc.
   PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DType dtype, WeightOrder order);
 
   // Packs slice i from its rows, row-major [cols(i), k], or as base/quantized_rows.h lays them out.
@@ -66,6 +68,7 @@ class PackedWeight {
     size_t onednn_offset = 0;  // in onednn_memory_
   };
 
+  void take_quantized_memory(std::span<const QuantizedPart> ordered, int64_t slice_cols);
   void take_bf16_memory();
   void take_onednn_memory();
 
@@ -79,6 +82,7 @@ class PackedWeight {
   std::vector<Slice> slices_;
   int slices_together_ = 1;
   std::unique_ptr<Bf16Matrix> bf16_;
+  std::unique_ptr<HalfMatrix> halves_;
   std::unique_ptr<QuantMatrix> quantized_;
   int64_t quantized_bytes_ = 0;
 };

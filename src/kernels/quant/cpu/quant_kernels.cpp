@@ -38,6 +38,18 @@ struct Plain {
   static uint32_t with_bits_4_and_5(uint32_t four, uint32_t two, int place) {
     return four | ((two >> (2 * place) & 0x03030303U) << 4);
   }
+  static uint32_t two_bits(uint32_t v, int place) { return v >> (2 * place) & 0x03030303U; }
+  template <int kTo>
+  static uint32_t with_bit(uint32_t low, uint32_t ones, int place) {
+    return low | (ones >> place & 0x01010101U) << kTo;
+  }
+  static uint32_t look_up(uint32_t codes, const uint8_t* table) {
+    uint8_t code[4];
+    std::memcpy(code, &codes, sizeof code);
+    for (uint8_t& byte : code) byte = table[byte];
+    std::memcpy(&codes, code, sizeof code);
+    return codes;
+  }
   template <int kBits>
   static int32_t dot(int32_t sum, uint32_t codes, const int8_t* x) {
     uint8_t code[4];
@@ -87,16 +99,34 @@ int64_t quant_scale_bytes(const QuantForm& form, int64_t k) {
 }
 
 int quant_kind(const QuantForm& form) {
+  constexpr struct {
+    int bits;
+    GroupScale scale;
+    int32_t group;  // -1: any number of whole steps
+    CodeTable table = CodeTable::kNone;
+  } kKinds[kQuantKinds] = {
+      {8, GroupScale::kHalf, -1},
+      {4, GroupScale::kHalf, -1},
+      {4, GroupScale::kHalfAndZero, -1},
+      {4, GroupScale::kSuper, 32},
+      {6, GroupScale::kSuperSigned, 16},
+      {4, GroupScale::kHalfAndMinimum, -1},
+      {5, GroupScale::kHalf, -1},
+      {5, GroupScale::kHalfAndMinimum, -1},
+      {5, GroupScale::kSuper, 32},
+      {3, GroupScale::kSuperSigned, 16},
+      {2, GroupScale::kSuper, 16},
+      {4, GroupScale::kHalf, -1, CodeTable::kIq4},
+      {4, GroupScale::kSuperSigned, 32, CodeTable::kIq4},
+      {2, GroupScale::kHalfAndMinimum, -1},
+  };
   const bool has_steps = form.group > 0 && form.group % kQuantStep == 0;
-  switch (form.scale) {
-    case GroupScale::kHalf:
-      return !has_steps ? -1 : form.bits == 8 ? 0 : form.bits == 4 ? 1 : -1;
-    case GroupScale::kHalfAndZero:
-      return has_steps && form.bits == 4 ? 2 : -1;
-    case GroupScale::kSuper:
-      return form.bits == 4 && form.group == kQuantStep ? 3 : -1;
-    case GroupScale::kSuperSigned:
-      return form.bits == 6 && form.group == kQuantStep / 2 ? 4 : -1;
+  for (int i = 0; i < kQuantKinds; ++i) {
+    const auto& kind = kKinds[i];
+    const bool fits = kind.group < 0 ? has_steps : form.group == kind.group;
+    if (fits && form.bits == kind.bits && form.scale == kind.scale && form.table == kind.table) {
+      return i;
+    }
   }
   return -1;
 }

@@ -9,6 +9,7 @@ namespace foretoken::cpu {
 inline constexpr int kQuantCols = 16;  // columns of y that are packed together
 inline constexpr int kQuantStep = 32;  // neighbours of k that share a scale of x
 inline constexpr int kMostQuantRows = 8;
+inline constexpr int kQuantKinds = 14;
 
 // Thirty-two neighbours of a row of x: x[i] is about scale * codes[i]. The last fields are sums of
 // the codes times what weights of that many bits have to have subtracted from their codes.
@@ -19,14 +20,17 @@ struct QuantStep {
   int32_t minus_middle4;     // -8 * sum
   int32_t minus_middle8;     // -128 * sum
   int32_t minus_middle6[2];  // -32 * sum of the first and the last sixteen
+  float scaled_sums16[2];    // scale * sum of the first and the last sixteen
 };
 
 // kQuantCols columns of a weight, packed. Codes: for each 32 of k, 16 columns x 4 neighbours a
-// vector of 64 bytes. Eight bits: eight vectors. Four bits: vectors j and j + 4 are the low and
-// high halves of the bytes of vector j. Six bits: four bits so, then bits 4 and 5 of vectors 4 i ..
-// 4 i + 3 in two more vectors, from the lowest bits of a byte up. Scales, each for 16 columns:
-// kHalf: s of each group; kHalfAndZero: s and zero of each group; kSuper: for every 256 of k d, m,
-// and of each group s and t; kSuperSigned: d, and of each group s.
+// vector of 64 bytes, of which there are eight. Eight bits: eight vectors. Four bits: vectors j and
+// j + 4 are the low and high halves of the bytes of vector j. Two bits: vectors 4 i .. 4 i + 3 are
+// those of vector i, from the lowest bits of a byte up. Five, six and three bits: the lower four or
+// two so, then the upper bit of vectors 0 .. 7 in one more vector, or the upper two as above in two
+// more. Scales, each for 16 columns: kHalf: s of each group; kHalfAndZero: s and zero of each
+// group; kHalfAndMinimum: s and m of each group; kSuper: for every 256 of k d, m, and of each group
+// s and t; kSuperSigned: d, and of each group s.
 struct QuantBlock {
   const uint8_t* codes;
   const uint8_t* scales;
@@ -46,7 +50,7 @@ struct QuantKernels {
   const char* name;
   int max_rows;  // at most kMostQuantRows
   // By kind of form (quant_kind) and rows - 1.
-  QuantProduct products[5][kMostQuantRows];
+  QuantProduct products[kQuantKinds][kMostQuantRows];
 };
 
 // Index of a form among the kernels; -1: there are none for it.

@@ -44,6 +44,32 @@ struct Avx512Vnni {
                                      : _mm512_srli_epi16(two, 2);
     return _mm512_ternarylogic_epi32(four, moved, _mm512_set1_epi8(48), 0xf8);  // a | (b & c)
   }
+  // Whole bytes of a vector of words, whose bits the caller masks; -5 <= left <= 4.
+  static FT_QUANT_INLINE Codes moved(Codes v, int left) {
+    return left == 4    ? _mm512_slli_epi16(v, 4)
+           : left == 3  ? _mm512_slli_epi16(v, 3)
+           : left == 2  ? _mm512_slli_epi16(v, 2)
+           : left == 1  ? _mm512_slli_epi16(v, 1)
+           : left == 0  ? v
+           : left == -1 ? _mm512_srli_epi16(v, 1)
+           : left == -2 ? _mm512_srli_epi16(v, 2)
+           : left == -3 ? _mm512_srli_epi16(v, 3)
+           : left == -4 ? _mm512_srli_epi16(v, 4)
+                        : _mm512_srli_epi16(v, 5);
+  }
+  static FT_QUANT_INLINE Codes two_bits(Codes v, int place) {
+    const Codes low = place < 3 ? moved(v, -2 * place) : _mm512_srli_epi16(v, 6);
+    return _mm512_and_si512(low, _mm512_set1_epi8(3));
+  }
+  template <int kTo>
+  static FT_QUANT_INLINE Codes with_bit(Codes low, Codes ones, int place) {
+    return _mm512_ternarylogic_epi32(low, moved(ones, kTo - place), _mm512_set1_epi8(1 << kTo),
+                                     0xf8);  // a | (b & c)
+  }
+  static FT_QUANT_INLINE Codes look_up(Codes codes, const uint8_t* table) {
+    const __m128i values = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), codes);
+  }
   template <int kBits>
   static FT_QUANT_INLINE Ints dot(Ints sums, Codes codes, const int8_t* x) {
     int32_t four;

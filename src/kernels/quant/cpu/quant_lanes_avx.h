@@ -44,6 +44,32 @@ struct AvxLanes {
                                      : _mm256_srli_epi16(two, 2);
     return _mm256_or_si256(four, _mm256_and_si256(moved, _mm256_set1_epi8(48)));
   }
+  // Whole bytes of a vector of words, whose bits the caller masks; -5 <= left <= 4.
+  static FT_QUANT_INLINE Codes moved(Codes v, int left) {
+    return left == 4    ? _mm256_slli_epi16(v, 4)
+           : left == 3  ? _mm256_slli_epi16(v, 3)
+           : left == 2  ? _mm256_slli_epi16(v, 2)
+           : left == 1  ? _mm256_slli_epi16(v, 1)
+           : left == 0  ? v
+           : left == -1 ? _mm256_srli_epi16(v, 1)
+           : left == -2 ? _mm256_srli_epi16(v, 2)
+           : left == -3 ? _mm256_srli_epi16(v, 3)
+           : left == -4 ? _mm256_srli_epi16(v, 4)
+                        : _mm256_srli_epi16(v, 5);
+  }
+  static FT_QUANT_INLINE Codes two_bits(Codes v, int place) {
+    const Codes low = place < 3 ? moved(v, -2 * place) : _mm256_srli_epi16(v, 6);
+    return _mm256_and_si256(low, _mm256_set1_epi8(3));
+  }
+  template <int kTo>
+  static FT_QUANT_INLINE Codes with_bit(Codes low, Codes ones, int place) {
+    const Codes bit = _mm256_and_si256(moved(ones, kTo - place), _mm256_set1_epi8(1 << kTo));
+    return _mm256_or_si256(low, bit);
+  }
+  static FT_QUANT_INLINE Codes look_up(Codes codes, const uint8_t* table) {
+    const __m128i values = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), codes);
+  }
   static FT_QUANT_INLINE Codes four_codes(const int8_t* x) {
     int32_t four;
     std::memcpy(&four, x, sizeof four);

@@ -21,6 +21,8 @@ size_t code_place(int vector, int col, int i) {
 
 // The 32 codes of a column at `step`.
 void pack_step(int bits, const std::byte* codes, int col, std::byte* step) {
+  const bool by_two = bits < 4;
+  std::byte* upper = step + (by_two ? 128 : 256);
   for (int i = 0; i < kQuantStep; ++i) {
     const int vector = i / 4;
     const std::byte code = codes[i];
@@ -28,10 +30,14 @@ void pack_step(int bits, const std::byte* codes, int col, std::byte* step) {
       step[code_place(vector, col, i % 4)] = code;
       continue;
     }
-    step[code_place(vector % 4, col, i % 4)] |= (code & std::byte{15}) << (vector / 4 * 4);
-    if (bits == 6) {
-      step[256 + code_place(vector / 4, col, i % 4)] |= (code >> 4) << (vector % 4 * 2);
+    if (by_two) {
+      step[code_place(vector / 4, col, i % 4)] |= (code & std::byte{3}) << (vector % 4 * 2);
+    } else {
+      step[code_place(vector % 4, col, i % 4)] |= (code & std::byte{15}) << (vector / 4 * 4);
     }
+    const std::byte rest = code >> (by_two ? 2 : 4);
+    if (bits == 6) upper[code_place(vector / 4, col, i % 4)] |= rest << (vector % 4 * 2);
+    if (bits == 3 || bits == 5) upper[code_place(0, col, i % 4)] |= rest << vector;
   }
 }
 
@@ -68,6 +74,10 @@ void pack_scales(const QuantForm& form, const std::byte* row, int64_t k, int col
   for (int64_t g = 0; g < groups; ++g) {
     put(halves, g, 2, col, to);
     to += 2 * kQuantCols;
+    if (form.scale == GroupScale::kHalfAndMinimum) {
+      put(halves, groups + g, 2, col, to);
+      to += 2 * kQuantCols;
+    }
     if (form.scale != GroupScale::kHalfAndZero) continue;
     put(bytes, g, 1, col, to);
     to += kQuantCols;

@@ -73,6 +73,8 @@ FT_INLINE void quantize_any(const T* x, int64_t k, int64_t stride, QuantStep* st
     step->minus_middle8 = -128 * (first + last);
     step->minus_middle6[0] = -32 * first;
     step->minus_middle6[1] = -32 * last;
+    step->scaled_sums16[0] = step->scale * static_cast<float>(first);
+    step->scaled_sums16[1] = step->scale * static_cast<float>(last);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace foretoken {
@@ -22,5 +23,9 @@ std::span<const BlockType> block_types();
 
 // Null for a number without a type.
 const BlockType* find_block_type(uint32_t number);
+const BlockType* find_block_type(std::string_view name);
+
+// Those that are read, for messages: "F32, F16, ...".
+std::string read_block_type_names();
 
 }  // namespace foretoken

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/quantized_rows.h"
-#include "gguf/block_type.h"
+#include "gguf/blocks/block_type.h"
 
 namespace foretoken {
 

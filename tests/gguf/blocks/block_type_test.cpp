@@ -1,4 +1,4 @@
-#include "gguf/block_type.h"
+#include "gguf/blocks/block_type.h"
 
 #include <gtest/gtest.h>
 
@@ -22,12 +22,14 @@ std::vector<std::byte> from_hex(const std::string& hex) {
 
 // The floats that ggml's own Python package makes of the blocks, bit for bit.
 TEST(BlockType, DecodesAsGgmlDoes) {
+  size_t seen = 0;
   const auto text = read_text_file(test::golden_gguf("blocks.json"));
   ASSERT_TRUE(text.ok());
   const auto cases = nlohmann::json::parse(text.value());
-  ASSERT_EQ(cases.size(), 4u);
+  ASSERT_EQ(cases.size(), 23u);
   for (const BlockType& type : block_types()) {
     if (!cases.contains(type.name)) continue;
+    ++seen;
     const auto& golden = cases[std::string(type.name)];
     const auto blocks = from_hex(golden["blocks"]);
     const auto wanted = from_hex(golden["floats"]);
@@ -37,6 +39,25 @@ TEST(BlockType, DecodesAsGgmlDoes) {
     type.decode(blocks.data(), 3, floats.data());
     EXPECT_EQ(std::memcmp(floats.data(), wanted.data(), wanted.size()), 0) << type.name;
   }
+  EXPECT_EQ(seen, cases.size());
+}
+
+// Types of sums and products, which no file holds but some programs write.
+TEST(BlockType, DecodesWhatThePackageDoesNot) {
+  std::vector<std::byte> q8_1(36), q8_k(292);
+  q8_1[1] = std::byte{0x38};  // 1/2
+  q8_1[4] = std::byte{0xfe};  // -2
+  const float scale = 0.25F;
+  std::memcpy(q8_k.data(), &scale, sizeof scale);
+  q8_k[4] = std::byte{3};
+  std::vector<float> out(256);
+  find_block_type("Q8_1")->decode(q8_1.data(), 1, out.data());
+  EXPECT_EQ(out[0], -1.0F);
+  find_block_type("Q8_K")->decode(q8_k.data(), 1, out.data());
+  EXPECT_EQ(out[0], 0.75F);
+  const double number = 1.5;
+  find_block_type("F64")->decode(reinterpret_cast<const std::byte*>(&number), 1, out.data());
+  EXPECT_EQ(out[0], 1.5F);
 }
 
 TEST(BlockType, PlainTypes) {
@@ -57,6 +78,8 @@ TEST(BlockType, PlainTypes) {
 TEST(BlockType, UnknownNumbers) {
   EXPECT_EQ(find_block_type(8)->name, "Q8_0");
   EXPECT_EQ(find_block_type(4), nullptr);
+  EXPECT_EQ(find_block_type("Q9_9"), nullptr);
+  EXPECT_NE(read_block_type_names().find("Q4_1, Q5_0"), std::string::npos);
   EXPECT_EQ(find_block_type(UINT32_MAX), nullptr);
 }
 

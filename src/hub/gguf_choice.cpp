@@ -1,0 +1,110 @@
+#include "hub/gguf_choice.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+#include "gguf/gguf_file.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUsualType = "q4_k_m";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_model(const std::string& path) {
+  const std::string name = lower(file_name(path));
+  return is_gguf(name) && !name.starts_with("mmproj") && name.find("imatrix") == std::string::npos;
+}
+
+// Models by the name of their only file or first part, and their files.
+std::map<std::string, std::vector<std::string>> find_models(const std::vector<std::string>& names) {
+  std::map<std::string, std::vector<std::string>> models;
+  for (const std::string& name : names) {
+    if (!is_model(name)) continue;
+    const auto split = gguf_split_name(name);
+    models[split ? split->part(1) : name].push_back(name);
+  }
+  for (auto& [first, files] : models) std::sort(files.begin(), files.end());
+  return models;
+}
+
+// Whether `type` stands in a name between characters that are no part of one.
+bool has_type(const std::string& name, const std::string& type) {
+  const auto bounds = [](char c) { return c == '-' || c == '.' || c == '/'; };
+  const std::string text = lower(name);
+  for (size_t at = text.find(type); at != std::string::npos; at = text.find(type, at + 1)) {
+    const size_t end = at + type.size();
+    if ((at == 0 || bounds(text[at - 1])) && (end == text.size() || bounds(text[end]))) return true;
+  }
+  return false;
+}
+
+// What comes behind the last '-' or '.' in front of the ending.
+std::string type_of_name(const std::string& name) {
+  const auto split = gguf_split_name(name);
+  std::string stem = file_name(split ? split->name : name.substr(0, name.size() - 5));
+  const size_t at = stem.find_last_of("-.");
+  return at == std::string::npos ? stem : stem.substr(at + 1);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& names,
+                                             const std::string& type, const std::string& where) {
+  const auto models = find_models(names);
+  const std::vector<std::string>* found = nullptr;
+  size_t shortest = SIZE_MAX;
+  for (const auto& [first, files] : models) {
+    if (!has_type(first, type.empty() ? kUsualType : lower(type))) continue;
+    if (first.size() < shortest) found = &files, shortest = first.size();
+  }
+  if (found == nullptr && type.empty() && !models.empty()) found = &models.begin()->second;
+  if (found != nullptr) {
+    const auto split = gguf_split_name(found->front());
+    if (!split || split->count == std::ssize(*found)) return *found;
+    return not_found(where + " has " + std::to_string(found->size()) + " of the " +
+                     std::to_string(split->count) + " parts of " + split->part(1) +
+                     "; choose another file or revision");
+  }
+  std::string known;
+  for (const auto& [first, files] : models) {
+    known += (known.empty() ? "" : ", ") + type_of_name(first);
+  }
+  return not_found(where + " has no GGUF file" +
+                   (type.empty() ? "" : " of the type '" + type + "'") +
+                   (known.empty() ? "; choose another repository" : "; there are " + known));
+}
+
+bool holds_gguf_alone(const std::vector<std::string>& names) {
+  const bool has_config = std::find(names.begin(), names.end(), "config.json") != names.end();
+  return !has_config && std::any_of(names.begin(), names.end(), is_model);
+}
+
+Result<std::string> gguf_in_folder(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    names.push_back(entry.path().filename().string());
+  }
+  if (!holds_gguf_alone(names)) return folder;
+  const auto models = find_models(names);
+  if (models.size() == 1) return (fs::path(folder) / models.begin()->second.front()).string();
+  std::string known;
+  for (const auto& [first, files] : models) known += (known.empty() ? "" : ", ") + first;
+  return invalid_argument("the folder '" + folder + "' holds several models (" + known +
+                          "); name one of these files");
+}
+
+}  // namespace foretoken

@@ -1,0 +1,69 @@
+#include "hub/gguf_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+const std::vector<std::string> kNames = {"README.md",
+                                         "m-Q8_0.gguf",
+                                         "m-Q4_K_M.gguf",
+                                         "m-UD-Q4_K_M.gguf",
+                                         "m-Q4_K_S.gguf",
+                                         "mmproj-m-F16.gguf",
+                                         "BF16/m-BF16-00002-of-00002.gguf",
+                                         "BF16/m-BF16-00001-of-00002.gguf",
+                                         "m.IQ2_XS.GGUF"};
+
+std::vector<std::string> chosen(const std::string& type) {
+  const auto files = choose_gguf(kNames, type, "org/m");
+  EXPECT_TRUE(files.ok()) << files.status().message();
+  return files.ok() ? files.value() : std::vector<std::string>();
+}
+
+TEST(GgufChoice, ByTypeInAnyCase) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(chosen("Q8_0"), Names{"m-Q8_0.gguf"});
+  EXPECT_EQ(chosen("q4_k_m"), Names{"m-Q4_K_M.gguf"});
+  EXPECT_EQ(chosen("UD-Q4_K_M"), Names{"m-UD-Q4_K_M.gguf"});
+  EXPECT_EQ(chosen("iq2_xs"), Names{"m.IQ2_XS.GGUF"});
+  EXPECT_EQ(chosen(""), Names{"m-Q4_K_M.gguf"});
+  EXPECT_EQ(chosen("BF16"),
+            (Names{"BF16/m-BF16-00001-of-00002.gguf", "BF16/m-BF16-00002-of-00002.gguf"}));
+}
+
+TEST(GgufChoice, WithoutTheUsualTypeTheFirst) {
+  const auto files = choose_gguf({"b-Q8_0.gguf", "a-Q6_K.gguf"}, "", "org/m");
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ(files.value().front(), "a-Q6_K.gguf");
+}
+
+TEST(GgufChoice, WhatIsMissingIsNamed) {
+  const std::string none = choose_gguf(kNames, "Q4_K", "org/m").status().message();
+  EXPECT_NE(none.find("of the type 'Q4_K'; there are "), std::string::npos) << none;
+  EXPECT_NE(none.find("IQ2_XS"), std::string::npos) << none;
+  EXPECT_EQ(none.find("mmproj"), std::string::npos) << none;
+  const auto part = choose_gguf({"m-Q8_0-00001-of-00003.gguf"}, "Q8_0", "org/m");
+  EXPECT_NE(part.status().message().find("1 of the 3 parts"), std::string::npos);
+  EXPECT_FALSE(choose_gguf({"README.md"}, "", "org/m").ok());
+}
+
+TEST(GgufChoice, AFolderWithOneFileStandsForIt) {
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.path();
+  EXPECT_EQ(gguf_in_folder(folder).value(), folder);
+  const std::string first = scratch.write("m-00001-of-00002.gguf", "x");
+  scratch.write("m-00002-of-00002.gguf", "x");
+  scratch.write("mmproj-f16.gguf", "x");
+  EXPECT_EQ(gguf_in_folder(folder).value(), first);
+  scratch.write("other.gguf", "x");
+  const std::string several = gguf_in_folder(folder).status().message();
+  EXPECT_NE(several.find("m-00001-of-00002.gguf, other.gguf"), std::string::npos) << several;
+  scratch.write("config.json", "{}");
+  EXPECT_EQ(gguf_in_folder(folder).value(), folder);
+}
+
+}  // namespace
+}  // namespace foretoken
