@@ -49,8 +49,9 @@ file(GLOB gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
 ft_fuzzer(gguf_fuzzer gguf
   SOURCES ${gguf_sources} model/files/checkpoint.cpp model/files/convert.cpp model/files/json_file.cpp
-    model/files/packed_names.cpp model/files/packed_tensor.cpp model/files/quantization.cpp
-    model/files/safetensors.cpp
-    kernels/rows/fill_random.cpp base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
-    base/text_file.cpp
+    model/files/packed_names.cpp model/files/packed_tensor.cpp model/files/pickle.cpp
+    model/files/quantization.cpp model/files/safetensors.cpp model/files/tensor_names.cpp
+    model/files/torch_file.cpp model/files/weight_files.cpp model/files/zip_entries.cpp
+    kernels/rows/fill_random.cpp base/check.cpp base/json_object.cpp base/log.cpp base/mapped_file.cpp
+    base/new_file.cpp base/python_json.cpp base/text_file.cpp
   LIBRARIES ft_model)

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/python_json.h"
 #include "gguf/model_texts.h"
 
 namespace foretoken {
@@ -16,7 +17,7 @@ Result<nlohmann::json> read_json_file(const std::string& path) {
   }
   std::ostringstream text;
   if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  Result<nlohmann::json> json = parse_json_object(text.str(), path);
+  Result<nlohmann::json> json = parse_python_json_object(text.str(), path);
   if (json.ok()) return json;
   return invalid_argument(json.status().message() + "; fetch or write the file again");
 }
