@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "gguf/folder/folder_tokenizer.h"
 #include "gguf/gguf_file.h"
 #include "hub/hub_api.h"
 #include "hub/repo_cache.h"
@@ -64,7 +65,8 @@ Result<std::string> resolve_offline(const RepoCache& cache, const RepoId& id,
 
 bool has_tokenizer(const std::string& folder) {
   std::error_code ignored;
-  return fs::exists(fs::path(folder) / "tokenizer.json", ignored);
+  return fs::exists(fs::path(folder) / "tokenizer.json", ignored) ||
+         !folder_vocabulary(folder).empty();
 }
 
 Result<std::string> named_file(const std::string& path, const std::string& revision) {
