@@ -48,7 +48,7 @@ ft_fuzzer(json_request_fuzzer json_request
   LIBRARIES ft_serve)
 
 file(GLOB gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
-  ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
+  ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp ${PROJECT_SOURCE_DIR}/src/gguf/vocabulary/*.cpp)
 ft_fuzzer(gguf_fuzzer gguf
   SOURCES ${gguf_sources} model/files/checkpoint.cpp model/files/convert.cpp model/files/json_file.cpp
     model/files/packed_names.cpp model/files/packed_tensor.cpp model/files/pickle.cpp

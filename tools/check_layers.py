@@ -39,6 +39,7 @@ ROOMS = {
     "group": ["", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
                 "experts", "draft", "step", "comm", "devices"],
+    "gguf": ["vocabulary", ""],
     "model": ["files", "config", "weights", "layer", "arch", ""],
     "engine": ["grammar", "request", "step", "measure", "start", "", "parallel"],
     "http": ["message", "client", "server"],

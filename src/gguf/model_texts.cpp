@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/text_file.h"
-#include "gguf/folder/folder_tokenizer.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_tokenizer.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 
 namespace foretoken {
 namespace {
@@ -39,7 +39,7 @@ bool is_of_tokenizer(std::string_view name) {
   return name == "tokenizer.json" || name == "tokenizer_config.json";
 }
 
-// Of a folder whose tokenizer is published in another form (gguf/folder/folder_tokenizer.h).
+// Of a folder whose tokenizer is published in another form (gguf/vocabulary/folder_tokenizer.h).
 Result<std::optional<std::string>> made_of_vocabulary(const ModelFiles& model,
                                                       std::string_view name) {
   FT_ASSIGN_OR_RETURN(const auto made, folder_tokenizer(model.path()));

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "gguf/folder/folder_tokenizer.h"
 #include "gguf/gguf_file.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 #include "hub/hub_api.h"
 #include "hub/repo_cache.h"
 #include "hub/snapshot_download.h"

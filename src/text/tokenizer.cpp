@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "gguf/folder/folder_tokenizer.h"
 #include "gguf/model_texts.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 #include "text/crate_buffers.h"
 #include "text/grammar.h"
 #include "text/token_table.h"

@@ -1,4 +1,4 @@
-#include "gguf/folder/sentencepiece_tokenizer.h"
+#include "gguf/vocabulary/sentencepiece_tokenizer.h"
 
 #include <gtest/gtest.h>
 

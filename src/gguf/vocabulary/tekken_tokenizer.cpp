@@ -1,9 +1,9 @@
-#include "gguf/folder/tekken_tokenizer.h"
+#include "gguf/vocabulary/tekken_tokenizer.h"
 
 #include <optional>
 #include <utility>
 
-#include "gguf/folder/ranked_tokenizer.h"
+#include "gguf/vocabulary/ranked_tokenizer.h"
 
 namespace foretoken {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "gguf/folder/sentencepiece_file.h"
-#include "gguf/folder/tokenizer_settings.h"
+#include "gguf/vocabulary/sentencepiece_file.h"
+#include "gguf/vocabulary/tokenizer_settings.h"
 
 namespace foretoken {
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <span>
 
-#include "gguf/folder/ranked_tokenizer.h"
+#include "gguf/vocabulary/ranked_tokenizer.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "gguf/folder/sentencepiece_file.h"
+#include "gguf/vocabulary/sentencepiece_file.h"
 
 #include <gtest/gtest.h>
 

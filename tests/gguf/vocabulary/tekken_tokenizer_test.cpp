@@ -1,4 +1,4 @@
-#include "gguf/folder/tekken_tokenizer.h"
+#include "gguf/vocabulary/tekken_tokenizer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gguf/folder/tokenizer_build.h"
+#include "gguf/vocabulary/tokenizer_build.h"
 
 #include <gtest/gtest.h>
 

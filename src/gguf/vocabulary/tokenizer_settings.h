@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "gguf/folder/tokenizer_build.h"
+#include "gguf/vocabulary/tokenizer_build.h"
 
 namespace foretoken {
 

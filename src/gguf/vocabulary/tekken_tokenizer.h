@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "gguf/folder/tokenizer_settings.h"
+#include "gguf/vocabulary/tokenizer_settings.h"
 
 namespace foretoken {
 

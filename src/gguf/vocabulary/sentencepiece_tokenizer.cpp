@@ -1,11 +1,11 @@
-#include "gguf/folder/sentencepiece_tokenizer.h"
+#include "gguf/vocabulary/sentencepiece_tokenizer.h"
 
 #include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "gguf/piece_merges.h"
+#include "gguf/vocabulary/piece_merges.h"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "gguf/folder/tokenizer_build.h"
+#include "gguf/vocabulary/tokenizer_build.h"
 
 namespace foretoken {
 

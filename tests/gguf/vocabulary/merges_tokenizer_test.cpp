@@ -1,4 +1,4 @@
-#include "gguf/folder/merges_tokenizer.h"
+#include "gguf/vocabulary/merges_tokenizer.h"
 
 #include <gtest/gtest.h>
 

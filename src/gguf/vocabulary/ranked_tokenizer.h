@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "gguf/folder/tokenizer_settings.h"
+#include "gguf/vocabulary/tokenizer_settings.h"
 
 namespace foretoken {
 

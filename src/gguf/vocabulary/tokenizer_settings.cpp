@@ -1,4 +1,4 @@
-#include "gguf/folder/tokenizer_settings.h"
+#include "gguf/vocabulary/tokenizer_settings.h"
 
 #include <charconv>
 #include <utility>

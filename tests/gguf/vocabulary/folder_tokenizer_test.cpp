@@ -1,4 +1,4 @@
-#include "gguf/folder/folder_tokenizer.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gguf/folder/ranked_tokenizer.h"
+#include "gguf/vocabulary/ranked_tokenizer.h"
 
 #include <gtest/gtest.h>
 

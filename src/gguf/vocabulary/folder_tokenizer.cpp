@@ -1,16 +1,16 @@
-#include "gguf/folder/folder_tokenizer.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/text_file.h"
-#include "gguf/folder/merges_tokenizer.h"
-#include "gguf/folder/ranked_tokenizer.h"
-#include "gguf/folder/sentencepiece_file.h"
-#include "gguf/folder/sentencepiece_tokenizer.h"
-#include "gguf/folder/tekken_tokenizer.h"
-#include "gguf/folder/tokenizer_settings.h"
+#include "gguf/vocabulary/merges_tokenizer.h"
+#include "gguf/vocabulary/ranked_tokenizer.h"
+#include "gguf/vocabulary/sentencepiece_file.h"
+#include "gguf/vocabulary/sentencepiece_tokenizer.h"
+#include "gguf/vocabulary/tekken_tokenizer.h"
+#include "gguf/vocabulary/tokenizer_settings.h"
 
 namespace foretoken {
 
