@@ -101,11 +101,11 @@ def pieces(name, model, config, skip_decode=False):
         for part, is_special in pieces_of(text, special):
             if is_special:
                 ids.append(special[part])
-            elif first or config.get("legacy", True):
+            elif config.get("legacy", True) or (first and part[0] not in " ▁"):
                 ids += processor.encode(part)
             else:
-                # As transformers without "legacy": words behind a special token get no space of their own.
-                ids += processor.encode("\n" + part)[len(processor.encode("\n")):]
+                # As transformers without "legacy": words behind a special token or a blank get no space of their own.
+                ids += processor.encode("\x01" + part)[len(processor.encode("\x01")):]
             first = False
         return ids
 
@@ -184,7 +184,7 @@ def all_ranked():
     glm = ["<|endoftext|>", "[MASK]", "[gMASK]", "[sMASK]", "<sop>", "<eop>", "<|system|>", "<|user|>",
            "<|assistant|>", "<|observation|>", "<|begin_of_image|>", "<|end_of_image|>", "<|begin_of_video|>",
            "<|end_of_video|>"]
-    ranked("glm4", "tokenizer.model", CL100K, {token: n + i for i, token in enumerate(glm)}, ranks,
+    ranked("glm4", "tokenizer.model", QWEN.replace(r"\p{N}|", r"\p{N}{1,3}|"), {token: n + i for i, token in enumerate(glm)}, ranks,
            {"tokenizer_class": "ChatGLM4Tokenizer"}, before=("[gMASK]", "<sop>"))
 
 

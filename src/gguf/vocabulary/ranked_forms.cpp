@@ -7,7 +7,10 @@
 namespace foretoken {
 namespace {
 
-// tiktoken's cl100k_base, which Llama 3 and GLM-4 share; Qwen takes single digits.
+// tiktoken's cl100k_base: blanks at a text's end are one piece.
+constexpr std::string_view kCl100k =
+    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+$|\s*[\r\n]|\s+(?!\S)|\s)";
+// What Llama 3 and GLM-4 made of it; Qwen takes single digits.
 constexpr std::string_view kThreeDigits =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kOneDigit =
@@ -87,7 +90,7 @@ struct RankedFamily {
 
 constexpr RankedFamily kFamilies[] = {
     {"gpt2", 50256, "r50k", "", kGpt2, kGpt2Special},
-    {"cl100k_base", 100256, "cl100k", "", kThreeDigits, kCl100kSpecial},
+    {"cl100k_base", 100256, "cl100k", "", kCl100k, kCl100kSpecial},
     {"o200k_base", 199998, "o200k", "", kO200k, kO200kSpecial},
     {"Qwen",
      151643,
