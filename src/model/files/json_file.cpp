@@ -23,7 +23,12 @@ Result<nlohmann::json> read_json_file(const std::string& path) {
 }
 
 Result<nlohmann::json> read_model_json(const ModelFiles& model, const std::string& name) {
-  if (!model.is_gguf()) return read_json_file((model.path() / name).string());
+  const std::filesystem::path path = model.path() / name;
+  std::error_code ignored;
+  const bool is_file = !model.is_gguf() && std::filesystem::exists(path, ignored);
+  if (is_file || (!model.is_gguf() && !has_model_text(model, name))) {
+    return read_json_file(path.string());
+  }
   FT_ASSIGN_OR_RETURN(const auto text, read_model_text(model, name));
   if (!text) return not_found(model.text() + " says nothing of what " + name + " holds");
   return parse_json_object(*text, model.text());
