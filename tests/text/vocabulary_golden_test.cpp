@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "text/random_texts.h"
 #include "text/text_fixtures.h"
@@ -35,6 +36,8 @@ std::string packed_ids(const Ids& ids) {
 TEST_P(VocabularyGolden, AgreesWithTheLibraryOfItsForm) {
   const std::vector<std::string>& texts = random_texts();
   EXPECT_EQ(tokenizer_->encode("Hi", true).value(), golden_.at("special").get<Ids>());
+  const auto skipped = golden_.at("skipped").get<std::set<size_t>>();
+  EXPECT_LT(skipped.size(), 50u);
   for (const auto& first : golden_.at("first")) {
     const auto text = first[0].get<std::string>();
     EXPECT_EQ(tokenizer_->encode(text, false).value(), first[1].get<Ids>()) << text;
@@ -43,7 +46,7 @@ TEST_P(VocabularyGolden, AgreesWithTheLibraryOfItsForm) {
   for (size_t chunk = 0; chunk < golden_.at("ids").size(); ++chunk) {
     std::string packed, decoded;
     for (size_t i = chunk * kTextsOfDigest; i < (chunk + 1) * kTextsOfDigest; ++i) {
-      const Ids ids = tokenizer_->encode(texts[i], false).value();
+      const Ids ids = skipped.contains(i) ? Ids() : tokenizer_->encode(texts[i], false).value();
       packed += packed_ids(ids);
       decoded += tokenizer_->decode(ids, true).value() + '\xff';
       all += texts[i] + '\xff';

@@ -4,7 +4,8 @@ forms come from say of them.
     python3 tools/golden/gen_vocabularies.py CORPUS.txt.gz
 
 Needs sentencepiece, tiktoken, mistral-common, transformers and tokenizers. CORPUS is that of gen_tokenizers.py, whose
-texts are used too; NAME/golden.json has its fields over the first 2,000 of them. Special tokens in a text become their
+texts are used too; NAME/golden.json has its fields over the first 2,000 of them, without those `skipped` (as if they
+had no ids), which the crate's normalizer reads otherwise. Special tokens in a text become their
 ids, and what lies between them is encoded for itself: the libraries are called for each piece.
 """
 
@@ -49,14 +50,22 @@ def in_pieces(encode, special):
     return all_ids
 
 
-def golden(encode, decode, around):
+def is_read_otherwise(text):
+    """The crate's normalizer takes a character with the marks behind it for one, and drops those where it maps it."""
+    mapped = {source for _, source in RULES}
+    return any(a in mapped and (b == "\u200d" or unicodedata.category(b)[0] == "M") for a, b in zip(text, text[1:]))
+
+
+def golden(encode, decode, around, normalizes):
     everything = list(itertools.islice(texts(), NUM_TEXTS))
-    ids = [encode(text) for text in everything]
+    skipped = [i for i, text in enumerate(everything) if normalizes and is_read_otherwise(text)]
+    ids = [[] if i in skipped else encode(text) for i, text in enumerate(everything)]
     pack = lambda row: b"".join(id.to_bytes(4, "little") for id in row) + b"\xff\xff\xff\xff"
     chunks = range(0, NUM_TEXTS, PER_DIGEST)
     out = {"texts": fnv(b"".join(text.encode() + b"\xff" for text in everything)), "special": around(encode("Hi")),
+           "skipped": skipped,
            "ids": [fnv(b"".join(map(pack, ids[at:at + PER_DIGEST]))) for at in chunks],
-           "first": [[everything[i], ids[i]] for i in range(NUM_IN_FULL)]}
+           "first": [[everything[i], ids[i]] for i in range(NUM_IN_FULL) if i not in skipped]}
     if decode:
         decoded = [decode(row) for row in ids]
         out["decoded"] = [fnv(b"".join(text.encode() + b"\xff" for text in decoded[at:at + PER_DIGEST]))
@@ -64,12 +73,12 @@ def golden(encode, decode, around):
     return out
 
 
-def write(name, files, encode, decode, around=lambda ids: ids):
+def write(name, files, encode, decode, around=lambda ids: ids, normalizes=False):
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    (folder / "golden.json").write_text(json.dumps(golden(encode, decode, around), ensure_ascii=False) + "\n")
+    (folder / "golden.json").write_text(json.dumps(golden(encode, decode, around, normalizes), ensure_ascii=False) + "\n")
     print(name)
 
 
@@ -114,7 +123,7 @@ def pieces(name, model, config, skip_decode=False):
                        itertools.groupby(ids, lambda id: id == special["<think>"]))
 
     write(name, {"tokenizer.model": model, "tokenizer_config.json": as_json(config)}, encode,
-          None if skip_decode else decode, lambda ids: [special["<s>"]] + ids)
+          None if skip_decode else decode, lambda ids: [special["<s>"]] + ids, normalizes=name.startswith("unigram"))
 
 
 def ranks_of(name):

@@ -15,6 +15,8 @@ using Kind = SentencePieceModel::Kind;
 using PieceType = SentencePieceModel::PieceType;
 
 constexpr const char* kSpaceMark = "\u2581";
+// More than the characters of "<0x41>" cost as tokens of their own.
+constexpr double kNameOfByte = 200;
 
 Json replace_text(const char* from, const char* to) {
   return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
@@ -110,13 +112,17 @@ Json PieceTokenizer::normalizer() const {
         {{"type", "Precompiled"}, {"precompiled_charsmap", encode_base64(model_.charsmap)}});
   }
   if (model_.remove_extra_whitespaces) {
-    steps.push_back(replace_regex(R"(\A +| +\z)", ""));
+    steps.push_back(replace_regex(R"(\A +)", ""));
     steps.push_back(replace_regex(" {2,}", " "));
   }
   if (has_prefix() && is_legacy()) {
     steps.push_back({{"type", "Prepend"}, {"prepend", " "}});
   }
   if (model_.escape_whitespaces) steps.push_back(replace_text(" ", kSpaceMark));
+  // Marks that were written out count at the end of a text, and only there.
+  if (model_.remove_extra_whitespaces) {
+    steps.push_back(replace_regex(model_.escape_whitespaces ? "(?:\u2581)+\\z" : " +\\z", ""));
+  }
   return sequence("normalizers", std::move(steps));
 }
 
@@ -132,6 +138,8 @@ Json PieceTokenizer::pre_tokenizer() const {
   for (const std::string& text : user_defined()) {
     pattern += (pattern.empty() ? "" : "|") + quote_regex(text);
   }
+  // Pieces that are taken whole may not be the name of a byte, which is no text.
+  if (!pattern.empty() && model_.byte_fallback) pattern += "|(?<=<)0x(?=[0-9A-F]{2}>)";
   if (!pattern.empty()) steps.push_back(split_step(pattern));
   return sequence("pretokenizers", std::move(steps));
 }
@@ -176,6 +184,10 @@ Json PieceTokenizer::unigram() const {
     if (is_unknown) unknown = static_cast<int64_t>(i);
     if (piece.type == PieceType::kNormal) lowest = std::min(lowest, double{piece.score});
     vocab.push_back(Json::array({piece.text, piece.score}));
+  }
+  // A text that spells the name of a byte is worth less than its characters.
+  for (size_t i = 0; i < model_.pieces.size(); ++i) {
+    if (model_.pieces[i].type == PieceType::kByte) vocab[i][1] = lowest - kNameOfByte;
   }
   // Added tokens have the ids behind the pieces; what lies between them is no token.
   std::map<int64_t, std::string> behind;
