@@ -40,6 +40,7 @@ ROOMS = {
     "group": ["", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
                 "experts", "draft", "step", "comm", "devices"],
+    "gguf": ["vocabulary", ""],
     "model": ["files", "config", "weights", "layer", "arch", ""],
     "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
     "http": ["message", "client", "server"],

@@ -22,6 +22,7 @@
 #include "bench/serving_report.h"
 #include "bench/serving_table.h"
 #include "engine/start/locate_model.h"
+#include "gguf/model_texts.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -45,7 +46,7 @@ Result<std::string> tokenizer_folder(const BenchServeOptions& options, const std
   if (options.skip_tokenizer_init) return std::string();
   if (options.tokenizer.empty()) {
     const std::string folder = bundled_or_given(model);
-    return fs::exists(fs::path(folder) / "tokenizer.json") ? folder : std::string();
+    return has_model_text(folder, "tokenizer.json") ? folder : std::string();
   }
   EngineConfig config;
   config.model = bundled_or_given(options.tokenizer);

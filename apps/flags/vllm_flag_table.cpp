@@ -22,7 +22,7 @@ constexpr VllmFlag kTable[] = {
     // The model.
     {"--tokenizer", kValue, "", kRefused,
      "the tokenizer is the model folder's own; put tokenizer.json there"},
-    {"--tokenizer-mode", kValue, "auto|hf", kWarned, "the tokenizer is tokenizer.json's"},
+    {"--tokenizer-mode", kValue, "auto|hf", kWarned, "the form of the tokenizer is found from its files"},
     {"--tokenizer-revision", kValue, "", kRefused,
      "the tokenizer comes with the model; use --revision"},
     {"--code-revision", kValue, "", kWarned, "no code of a model's repository is run"},
@@ -62,7 +62,7 @@ constexpr VllmFlag kTable[] = {
     {"--ignore-patterns", kValues, "", kWarned, "only the files that are needed are fetched"},
     {"--use-tqdm-on-load", kFlag, "", kWarned, "progress is shown on a terminal"},
     {"--safetensors-load-strategy", kValue, "", kWarned, "files are read, not mapped"},
-    {"--pt-load-map-location", kValue, "", kWarned, "only safetensors are read"},
+    {"--pt-load-map-location", kValue, "", kWarned, "tensors of *.bin are read like others"},
     {"--model-impl", kValue, "auto|vllm", kRefused, "models are this engine's own"},
     {"--io-processor-plugin", kValue, "", kRefused, "there are no plug-ins for requests"},
     {"--limit-mm-per-prompt", kValue, "", kWarned, kNoImages},

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "gguf/piece_merges.h"
+#include "gguf/vocabulary/piece_merges.h"
 
 namespace foretoken {
 

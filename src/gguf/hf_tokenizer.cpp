@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "gguf/piece_merges.h"
 #include "gguf/pre_tokenizer.h"
+#include "gguf/vocabulary/piece_merges.h"
 
 namespace foretoken {
 namespace {

@@ -5,6 +5,7 @@
 #include "base/text_file.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_tokenizer.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 
 namespace foretoken {
 namespace {
@@ -24,6 +25,28 @@ Make maker_of(std::string_view name) {
   return nullptr;
 }
 
+// Tokens may hold bytes that are no UTF-8.
+std::string text_of(const nlohmann::json& made) {
+  return made.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool has_tokenizer_json(const ModelFiles& model) {
+  std::error_code ignored;
+  return std::filesystem::exists(model.path() / "tokenizer.json", ignored);
+}
+
+bool is_of_tokenizer(std::string_view name) {
+  return name == "tokenizer.json" || name == "tokenizer_config.json";
+}
+
+// Of a folder whose tokenizer is published in another form (gguf/vocabulary/folder_tokenizer.h).
+Result<std::optional<std::string>> made_of_vocabulary(const ModelFiles& model,
+                                                      std::string_view name) {
+  FT_ASSIGN_OR_RETURN(const auto made, folder_tokenizer(model.path()));
+  if (!made) return std::optional<std::string>();
+  return std::optional(text_of(name == "tokenizer.json" ? made->tokenizer : made->config));
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std::string_view name) {
@@ -32,12 +55,14 @@ Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std:
     if (make == nullptr) return std::optional<std::string>();
     FT_ASSIGN_OR_RETURN(const auto file, model.gguf());
     FT_ASSIGN_OR_RETURN(const nlohmann::json made, make(*file));
-    // Tokens may hold bytes that are no UTF-8.
-    return std::optional(made.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return std::optional(text_of(made));
   }
   const std::filesystem::path path = model.path() / name;
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::optional<std::string>();
+  if (!std::filesystem::exists(path, ignored)) {
+    if (is_of_tokenizer(name) && !has_tokenizer_json(model)) return made_of_vocabulary(model, name);
+    return std::optional<std::string>();
+  }
   FT_ASSIGN_OR_RETURN(std::string content, read_text_file(path));
   return std::optional(std::move(content));
 }
@@ -45,7 +70,8 @@ Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std:
 bool has_model_text(const ModelFiles& model, std::string_view name) {
   if (model.is_gguf()) return maker_of(name) != nullptr;
   std::error_code ignored;
-  return std::filesystem::exists(model.path() / name, ignored);
+  if (std::filesystem::exists(model.path() / name, ignored)) return true;
+  return name == "tokenizer.json" && !folder_vocabulary(model.path()).empty();
 }
 
 }  // namespace foretoken

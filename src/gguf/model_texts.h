@@ -9,7 +9,9 @@
 namespace foretoken {
 
 // The text files of a model; for a GGUF file config.json, generation_config.json, tokenizer.json
-// and tokenizer_config.json are made from its metadata. None where the model has no such file.
+// and tokenizer_config.json are made from its metadata, and the latter two for a folder from its
+// vocabulary in another form (gguf/vocabulary/folder_tokenizer.h). None where the model has no such
+// file.
 Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std::string_view name);
 
 // Whether `read_model_text` finds something, without making it.

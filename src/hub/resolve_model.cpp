@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gguf/gguf_file.h"
 #include "hub/gguf_choice.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 #include "hub/hub_api.h"
 #include "hub/repo_cache.h"
 #include "hub/snapshot_download.h"
@@ -81,7 +82,8 @@ Result<std::string> resolve_offline(const RepoCache& cache, const RepoId& id,
 
 bool has_tokenizer(const std::string& folder) {
   std::error_code ignored;
-  return is_gguf(folder) || fs::exists(fs::path(folder) / "tokenizer.json", ignored);
+  return is_gguf(folder) || fs::exists(fs::path(folder) / "tokenizer.json", ignored) ||
+         !folder_vocabulary(folder).empty();
 }
 
 Result<std::string> named_file(const std::string& path, const std::string& revision) {

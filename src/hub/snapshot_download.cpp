@@ -69,12 +69,14 @@ class SnapshotDownload {
     FT_ASSIGN_OR_RETURN(std::vector<HubFile> files,
                         wanted_files(listing_, job_.options.weights, id.name));
     FT_RETURN_IF_ERROR(fetch(files));
-    const auto index = std::find_if(files.begin(), files.end(),
-                                    [](const HubFile& file) { return file.name == kWeightsIndex; });
+    const auto index = std::find_if(files.begin(), files.end(), [](const HubFile& file) {
+      return is_weights_index(file.name);
+    });
     if (index != files.end()) {
       const fs::path path =
-          is_there(*index) ? folder() / kWeightsIndex : job_.cache.blob(index->etag);
-      FT_ASSIGN_OR_RETURN(std::vector<HubFile> shards, find_shards(path, listing_, id.name));
+          is_there(*index) ? folder() / index->name : job_.cache.blob(index->etag);
+      FT_ASSIGN_OR_RETURN(std::vector<HubFile> shards,
+                          find_shards({path, index->name}, listing_, id.name));
       FT_RETURN_IF_ERROR(fetch(shards));
       files.insert(files.end(), shards.begin(), shards.end());
     }

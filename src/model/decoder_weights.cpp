@@ -1,5 +1,6 @@
 #include "model/decoder_weights.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -49,11 +50,51 @@ std::string embedding_name(const DecoderTraits::Place& place) {
 
 }  // namespace
 
+namespace {
+
+// Where else decoders stand when they were saved as a part of something larger, or without their
+// output matrix.
+constexpr DecoderTraits::Place kOtherPlaces[] = {
+    {"model.language_model.", "lm_head.weight"},
+    {"language_model.model.", "language_model.lm_head.weight"},
+    {"language_model.model.", "lm_head.weight"},
+    {"language_model.", "lm_head.weight"},
+    {"", "lm_head.weight"},
+};
+// Beginnings of the other parts' tensors.
+constexpr const char* kOtherParts[] = {
+    "vision_tower.",
+    "model.vision_tower.",
+    "vision_model.",
+    "model.vision_model.",
+    "visual.",
+    "model.visual.",
+    "mm_projector.",
+    "multi_modal_projector.",
+    "model.multi_modal_projector.",
+    "audio_tower.",
+    "model.audio_tower.",
+};
+
+bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& place) {
+  return std::none_of(traits.places.begin(), traits.places.end(), [&](const auto& own) {
+    return own.body != nullptr && std::string_view(own.body) == place.body;
+  });
+}
+
+}  // namespace
+
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
   for (const DecoderTraits::Place& place : traits.places) {
     if (place.body != nullptr && loader.has(embedding_name(place))) return place;
   }
-  return traits.places[0];
+  const DecoderTraits::Place* found = nullptr;
+  for (const DecoderTraits::Place& place : kOtherPlaces) {
+    if (!loader.has(embedding_name(place))) continue;
+    if (loader.has(place.head)) return place;
+    if (found == nullptr) found = &place;
+  }
+  return found != nullptr ? *found : traits.places[0];
 }
 
 std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place) {
@@ -94,6 +135,9 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const DecoderTraits::Place place = find_place(traits, loader);
   const std::string body = place.body;
   for (const char* other : traits.ignored) loader.ignore_all(other);
+  if (is_other_place(traits, place)) {
+    for (const char* other : kOtherParts) loader.ignore_all(other);
+  }
   // Draft modules in the target's own files; draft_head.h reads them.
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
     loader.ignore_all(body + "layers." + std::to_string(config.num_layers + i) + ".");

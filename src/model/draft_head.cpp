@@ -48,7 +48,9 @@ class Head final : public DraftHead {
   }
   void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
                const KvCache& cache, const Source& source, int32_t max_rows) override;
-  const float* states() const override { return layers_.residual(); }
+  const float* states() const override {
+    return config_.norm_output ? normed_states_ : layers_.residual();
+  }
   const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,
                          bool every_row) override;
   DraftHead::Head head(int32_t module) const override { return weights_of(module).head; }
@@ -65,16 +67,21 @@ class Head final : public DraftHead {
   // What the layer's attention reads, while its residual is set.
   const void* enter(const Pass& pass);
   const void* enter_paired(const Pass& pass);
+  void take_taps(const Pass& pass);
+  void norm_tap(const Pass& pass, int32_t tap, const Norm& norm);
   void pair(const Pass& pass, const Source& source, const int32_t* from);
   struct RowsIn {
     const void* rows;
     const int32_t* index;
     DType dtype;
     int32_t width;
+    int32_t stride = 0;  // 0: width
   };
   struct RowsOut {
     void* rows;
     DType dtype;
+    int32_t stride = 0;  // 0: the width of what comes in
+    int32_t offset = 0;
   };
   void move(const Pass& pass, const RowsIn& in, const RowsOut& out);
   const DraftModuleWeights& weights_of(int32_t module) const {
@@ -99,11 +106,15 @@ class Head final : public DraftHead {
   const KvFormat kv_format_;
   LayerRunner layers_;
   // "act" stands for the type of the layer.
-  void* taps_ = nullptr;        // [max_rows, tap width] act; of EAGLE-3
-  float* state_ = nullptr;      // [max_rows, hidden] what the rows pair with; of EAGLE-3
-  void* paired_ = nullptr;      // [max_rows, 2 * hidden] act
-  void* entered_ = nullptr;     // [max_rows, hidden] act; of EAGLE
-  void* head_input_ = nullptr;  // [max_logits_rows, hidden] act
+  void* taps_ = nullptr;    // [max_rows, tap width] act; of EAGLE-3
+  float* state_ = nullptr;  // [max_rows, hidden] what the rows pair with; of EAGLE-3
+  // Of EAGLE-3.1:
+  float* raw_taps_ = nullptr;       // [max_rows, tap width], or [max_rows, target's hidden]
+  void* normed_tap_ = nullptr;      // [max_rows, target's hidden] act
+  float* normed_states_ = nullptr;  // [max_rows, hidden]
+  void* paired_ = nullptr;          // [max_rows, 2 * hidden] act
+  void* entered_ = nullptr;         // [max_rows, hidden] act; of EAGLE
+  void* head_input_ = nullptr;      // [max_logits_rows, hidden] act
 };
 
 Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
@@ -140,6 +151,15 @@ Status Head::take_scratch() {
     FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
     FT_ASSIGN_OR_RETURN(taps_, arena.take(rows * static_cast<size_t>(tap_width()) * act, what));
   }
+  if (config_.norm_before_fc || config_.fc_norm) {
+    const auto one = static_cast<size_t>(target_.config().hidden_size);
+    const size_t width = config_.fc_norm ? one : static_cast<size_t>(tap_width());
+    FT_ASSIGN_OR_RETURN(raw_taps_, arena.take_array<float>(rows * width, what));
+    FT_ASSIGN_OR_RETURN(normed_tap_, arena.take(rows * one * act, what));
+  }
+  if (config_.norm_output) {
+    FT_ASSIGN_OR_RETURN(normed_states_, arena.take_array<float>(rows * hidden, what));
+  }
   if (config_.kind == HeadKind::kEagle) {
     FT_ASSIGN_OR_RETURN(entered_, arena.take(rows * hidden * act, what));
   }
@@ -170,6 +190,9 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   const float* delta = layers_.run(pass.rows, kv, weights.layer, x);
   // Completes the residual, and what the output matrix reads of each row.
   layers_.add_and_norm(pass.rows, delta, weights.output_norm);
+  if (!config_.norm_output) return;
+  norm_rows(pass.rows, layers_.residual(), nullptr, weights.output_norm, layers_.norm_size(),
+            {normed_states_, DType::kF32});
 }
 
 const void* Head::enter(const Pass& pass) {
@@ -191,8 +214,7 @@ const void* Head::enter_paired(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
   if (pass.source.tapped) {
-    move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, tap_width()},
-         {taps_, config_.layer.dtype});
+    take_taps(pass);
     multiply(pass.rows, taps_, weights.fc, {state_}, config_.layer.dtype);
   } else {
     move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
@@ -206,6 +228,35 @@ const void* Head::enter_paired(const Pass& pass) {
     move(pass, {state_, nullptr, DType::kF32, hidden}, {layers_.residual(), DType::kF32});
   }
   return paired_;
+}
+
+// What fc reads.
+void Head::take_taps(const Pass& pass) {
+  const DraftModuleWeights& weights = pass.weights;
+  const DType act = config_.layer.dtype;
+  const bool one_norm = weights.all_taps_norm.weight != nullptr;
+  for (size_t tap = 0; tap < weights.tap_norms.size(); ++tap) {
+    norm_tap(pass, static_cast<int32_t>(tap), weights.tap_norms[tap]);
+  }
+  if (!weights.tap_norms.empty()) return;
+  const RowsIn in{pass.source.rows, pass.tensors.source, pass.source.dtype, tap_width()};
+  move(pass, in, one_norm ? RowsOut{raw_taps_, DType::kF32} : RowsOut{taps_, act});
+  if (!one_norm) return;
+  norm_rows(pass.rows, raw_taps_, nullptr, weights.all_taps_norm,
+            {tap_width(), config_.layer.rms_norm_eps}, {taps_, act});
+}
+
+void Head::norm_tap(const Pass& pass, int32_t tap, const Norm& norm) {
+  const int32_t hidden = target_.config().hidden_size;
+  const DType act = config_.layer.dtype;
+  const auto* rows =
+      static_cast<const std::byte*>(pass.source.rows) +
+      static_cast<size_t>(tap) * static_cast<size_t>(hidden) * dtype_size(pass.source.dtype);
+  move(pass, {rows, pass.tensors.source, pass.source.dtype, hidden, tap_width()},
+       {raw_taps_, DType::kF32});
+  norm_rows(pass.rows, raw_taps_, nullptr, norm, {hidden, config_.layer.rms_norm_eps},
+            {normed_tap_, act});
+  move(pass, {normed_tap_, nullptr, act, hidden}, {taps_, act, tap_width(), tap * hidden});
 }
 
 // Published heads read the embedding as it is stored, where the target scales it too.
@@ -237,10 +288,11 @@ void Head::move(const Pass& pass, const RowsIn& in, const RowsOut& out) {
                               .row_kind = RowKind::kToken,
                               .max_rows = pass.rows.max_rows,
                               .width = in.width,
-                              .out_stride = in.width,
-                              .out_offset = 0,
+                              .out_stride = out.stride > 0 ? out.stride : in.width,
+                              .out_offset = out.offset,
                               .in_dtype = in.dtype,
-                              .out_dtype = out.dtype});
+                              .out_dtype = out.dtype,
+                              .in_stride = in.stride});
 }
 
 const void* Head::head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,

@@ -58,8 +58,10 @@ Status check_variant(const ConfigFields& fields, HeadKind kind) {
     return invalid_argument(fields.where() + ": the head is made for method " + type->dump() +
                             ", not for \"" + kind_name(kind) + "\"; change 'method'");
   }
-  const char* refused[] = {"fc_norm",    "norm_output",       "norm_before_fc",
-                           "layernorms", "parallel_drafting", "ptd_token_id"};
+  std::vector<const char*> refused = {"layernorms", "parallel_drafting", "ptd_token_id"};
+  if (kind != HeadKind::kEagle3) {
+    refused.insert(refused.end(), {"fc_norm", "norm_output", "norm_before_fc"});
+  }
   for (const char* name : refused) {
     const Json* value = fields.find(name);
     if (value == nullptr || *value == false) continue;
@@ -127,7 +129,14 @@ Status read_eagle3(const ConfigFields& fields, const ModelConfig& target, DraftH
     return fields.wrong("draft_vocab_size",
                         "at most vocab_size " + std::to_string(head->layer.vocab_size));
   }
-  return fields.read_flag("norm_before_residual", &head->norm_before_residual);
+  FT_RETURN_IF_ERROR(fields.read_flag("norm_before_residual", &head->norm_before_residual));
+  FT_RETURN_IF_ERROR(fields.read_flag("fc_norm", &head->fc_norm));
+  FT_RETURN_IF_ERROR(fields.read_flag("norm_before_fc", &head->norm_before_fc));
+  FT_RETURN_IF_ERROR(fields.read_flag("norm_output", &head->norm_output));
+  if (!head->fc_norm || !head->norm_before_fc) return {};
+  return invalid_argument(fields.where() +
+                          ": 'fc_norm' and 'norm_before_fc' are both set, and the taps are normed "
+                          "in one way only; remove the one that the head was trained without");
 }
 
 Status read_mtp(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
@@ -171,7 +180,8 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
   }
   if (kind == HeadKind::kMtp) {
     FT_RETURN_IF_ERROR(read_mtp(fields, target, &head));
-  } else if (head.layer.num_layers != 1) {
+  } else if (head.layer.num_layers != 1 && head.layer.num_layers != target.num_layers) {
+    // Some repeat the target's number; that there is one layer is seen from the tensors.
     return unsupported(where + ": num_hidden_layers " + std::to_string(head.layer.num_layers) +
                        " of an " + kind_name(kind) + " head is not supported; use a head of one");
   }

@@ -26,6 +26,12 @@ struct DraftHeadConfig {
   std::vector<int32_t> tap_layers;  // as of TapSink
   int32_t draft_vocab_size = 0;     // rows of its own output matrix; 0: the target's is used
   bool norm_before_residual = false;
+  // EAGLE-3.1 (vllm-project/vllm#42764). The taps are normed before fc: each for itself (fc_norm),
+  // or all as one row (norm_before_fc); and the state that the next draft pairs with is the normed
+  // one.
+  bool fc_norm = false;
+  bool norm_before_fc = false;
+  bool norm_output = false;
 };
 
 // Reads <folder>/config.json. InvalidArgument names a size that does not match the target

@@ -43,6 +43,7 @@ class HeadLoader {
   Status load_module(int32_t module, DraftModuleWeights* out);
   Status load_eagle(DraftModuleWeights* out);
   Status load_eagle3(DraftModuleWeights* out);
+  Status load_tap_norms(int32_t num_taps, DraftModuleWeights* out);
   Status load_mtp(int32_t module, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
   // `change` makes the decoder's layer the head's.
@@ -125,6 +126,7 @@ Status HeadLoader::load_eagle(DraftModuleWeights* out) {
 Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
   FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
+  FT_RETURN_IF_ERROR(load_tap_norms(num_taps, out));
   const std::string base = layer_base({"midlayer.", "layers.0."});
   FT_RETURN_IF_ERROR(load_own_layer(
       base,
@@ -137,6 +139,25 @@ Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
   loader_.ignore(named("t2d"));
   return load_head(named("lm_head.weight"), config_.draft_vocab_size, out);
+}
+
+// EAGLE-3.1's norms before fc.
+Status HeadLoader::load_tap_norms(int32_t num_taps, DraftModuleWeights* out) {
+  const int32_t hidden = source_.target.config().hidden_size;
+  PartLoader loader(arena_, layer_, traits_.norms, loader_);
+  const auto load_as = [&](const std::string& name, int32_t size, Norm* norm) {
+    return loader.load_norm(without_weight(named(name + ".weight")), size, norm);
+  };
+  if (config_.norm_before_fc) {
+    return load_as("input_norm", num_taps * hidden, &out->all_taps_norm);
+  }
+  if (!config_.fc_norm) return {};
+  out->tap_norms.resize(static_cast<size_t>(num_taps));
+  for (int32_t tap = 0; tap < num_taps; ++tap) {
+    Norm& norm = out->tap_norms[static_cast<size_t>(tap)];
+    FT_RETURN_IF_ERROR(load_as("fc_norm." + std::to_string(tap), hidden, &norm));
+  }
+  return {};
 }
 
 Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {

@@ -15,8 +15,10 @@ namespace foretoken {
 struct DraftModuleWeights {
   const void* embedding = nullptr;  // [vocab, hidden]; its own or the target's
   Linear fc;
-  Norm embed_norm;  // [hidden]
-  Norm state_norm;  // [hidden]
+  std::vector<Norm> tap_norms;  // [target's hidden size] each; of EAGLE-3.1
+  Norm all_taps_norm;           // [width of all taps]; of EAGLE-3.1
+  Norm embed_norm;              // [hidden]
+  Norm state_norm;              // [hidden]
   DecoderLayer layer;
   Norm output_norm;  // [hidden] before the output matrix
   PackedWeight own_head;

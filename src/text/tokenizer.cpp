@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "gguf/model_texts.h"
+#include "gguf/vocabulary/folder_tokenizer.h"
 #include "text/crate_buffers.h"
 #include "text/grammar.h"
 #include "text/token_table.h"
@@ -140,22 +141,36 @@ class HfTokenizer final : public Tokenizer {
 
 }  // namespace
 
+namespace {
+
+// The file that the tokenizer came of.
+std::string vocabulary_file(const ModelFiles& model) {
+  const std::filesystem::path file = model.path() / "tokenizer.json";
+  if (model.is_gguf()) return model.text();
+  if (std::filesystem::exists(file)) return file.string();
+  return (model.path() / folder_vocabulary(model.path())).string();
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const ModelFiles& model) {
   const std::filesystem::path& folder = model.path();
   const std::filesystem::path file = model.is_gguf() ? folder : folder / "tokenizer.json";
   FT_ASSIGN_OR_RETURN(const auto json, read_model_text(model, "tokenizer.json"));
   if (!json) {
-    const bool only_model = std::filesystem::exists(folder / "tokenizer.model");
-    return not_found(file.string() + " does not exist; " +
-                     (only_model ? "make it from tokenizer.model with transformers: "
-                                   "AutoTokenizer.from_pretrained(...).save_pretrained(...)"
-                                 : "download it with the model, or name the folder that holds it"));
+    const bool half = std::filesystem::exists(folder / "vocab.json") ||
+                      std::filesystem::exists(folder / "merges.txt");
+    return not_found(
+        file.string() + " does not exist; " +
+        (half ? "vocab.json and merges.txt belong together, and one is missing: download it too"
+              : "download it, or tokenizer.model, tekken.json, *.tiktoken or vocab.json and "
+                "merges.txt, with the model, or name the folder that holds it"));
   }
   FT_ASSIGN_OR_RETURN(const TokenizerConfig config, load_tokenizer_config(model));
   FtTokenizer* raw = nullptr;
   CrateText error;
   if (ft_tokenizer_new(json->data(), json->size(), &raw, error.out()) != FT_TEXT_OK) {
-    return invalid_argument(file.string() + " is not a usable tokenizer (" + error.str() +
+    return invalid_argument(vocabulary_file(model) + " is not a usable tokenizer (" + error.str() +
                             "); download the file again");
   }
   return std::unique_ptr<Tokenizer>(std::make_unique<HfTokenizer>(CrateTokenizer(raw), config));

@@ -68,7 +68,8 @@ class Tokenizer {
       int32_t vocab_size, std::span<const int32_t> eos_ids) const = 0;
 };
 
-// Loads tokenizer.json, and tokenizer_config.json where it exists, of a model.
+// Loads tokenizer.json, or a vocabulary in another form (gguf/model_texts.h), and
+// tokenizer_config.json where it exists, of a model.
 Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const ModelFiles& model);
 
 }  // namespace foretoken

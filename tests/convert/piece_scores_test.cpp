@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gguf/piece_merges.h"
+#include "gguf/vocabulary/piece_merges.h"
 
 namespace foretoken {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/text_file.h"
 #include "gguf/hf_config.h"
-#include "gguf/piece_merges.h"
+#include "gguf/vocabulary/piece_merges.h"
 #include "support/scratch_folder.h"
 #include "text/random_texts.h"
 #include "text/tokenizer.h"

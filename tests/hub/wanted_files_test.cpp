@@ -66,6 +66,32 @@ TEST(WantedFiles, OneFileBeforeTheIndexBeforeAllShards) {
   EXPECT_EQ(wanted(both, false), Names({"config.json"}));
 }
 
+TEST(WantedFiles, VocabulariesWhereThereIsNoTokenizerJson) {
+  const Names others = {"tokenizer.model", "tekken.json", "vocab.json", "merges.txt",
+                        "qwen.tiktoken"};
+  Names names = {"config.json", "added_tokens.json", "sub/tokenizer.model"};
+  names.insert(names.end(), others.begin(), others.end());
+  Names expected = {"config.json", "added_tokens.json"};
+  expected.insert(expected.end(), others.begin(), others.end());
+  EXPECT_EQ(wanted(names, false), expected);
+  names.push_back("tokenizer.json");
+  EXPECT_EQ(wanted(names, false), Names({"config.json", "added_tokens.json", "tokenizer.json"}));
+}
+
+TEST(WantedFiles, TorchFilesWhereThereAreNoSafetensors) {
+  const Names shards = {"config.json", "pytorch_model-00001-of-00002.bin",
+                        "pytorch_model-00002-of-00002.bin", "training_args.bin"};
+  EXPECT_EQ(wanted(shards), Names({"config.json", "pytorch_model-00001-of-00002.bin",
+                                   "pytorch_model-00002-of-00002.bin"}));
+  Names indexed = shards;
+  indexed.push_back("pytorch_model.bin.index.json");
+  EXPECT_EQ(wanted(indexed), Names({"config.json", "pytorch_model.bin.index.json"}));
+  indexed.push_back("pytorch_model.bin");
+  EXPECT_EQ(wanted(indexed), Names({"config.json", "pytorch_model.bin"}));
+  indexed.push_back("model.safetensors");
+  EXPECT_EQ(wanted(indexed), Names({"config.json", "model.safetensors"}));
+}
+
 TEST(WantedFiles, RepositoriesThatCannotBeRead) {
   const auto no_config = wanted_files(listing({"model.safetensors"}), true, "org/name");
   EXPECT_NE(no_config.status().message().find("config.json"), std::string::npos);
@@ -84,6 +110,19 @@ TEST(IndexShards, NamesOnce) {
             2u);
   const auto missing = find_shards(index, listing({"1.safetensors"}), "org/name");
   EXPECT_NE(missing.status().message().find("2.safetensors"), std::string::npos);
+}
+
+TEST(IndexShards, OfTorchFilesAndOfOtherWeights) {
+  const test::ScratchFolder scratch;
+  const std::string blob = scratch.write("0123", R"({"weight_map": {"a": "1.bin"}})");
+  const IndexFile index(blob, "pytorch_model.bin.index.json");
+  EXPECT_EQ(find_shards(index, listing({"1.bin"}), "r").value().size(), 1u);
+  // Stale: none of its shards is there, and other weights are.
+  const auto others = find_shards(index, listing({"pytorch_model-1.bin", "x.safetensors"}), "r");
+  ASSERT_TRUE(others.ok()) << others.status().message();
+  ASSERT_EQ(others.value().size(), 1u);
+  EXPECT_EQ(others.value()[0].name, "pytorch_model-1.bin");
+  EXPECT_FALSE(find_shards(IndexFile(blob, kWeightsIndex), listing({"1.bin"}), "r").ok());
 }
 
 TEST(IndexShards, HostileNames) {
@@ -116,6 +155,21 @@ TEST(MissingFile, NamesWhatALoadWouldMiss) {
   scratch.write(kWeightsIndex, "broken");
   EXPECT_EQ(missing_file(scratch.path(), true), kWeightsIndex);
   scratch.write("model.safetensors", "x");
+  EXPECT_EQ(missing_file(scratch.path(), true), "");
+}
+
+TEST(MissingFile, KnowsTorchFilesAndStaleIndexes) {
+  const test::ScratchFolder scratch;
+  scratch.write("config.json", "{}");
+  scratch.write("pytorch_model.bin.index.json",
+                R"({"weight_map": {"a": "pytorch_model-1.bin", "b": "pytorch_model-2.bin"}})");
+  scratch.write("pytorch_model-1.bin", "x");
+  EXPECT_EQ(missing_file(scratch.path(), true), "pytorch_model-2.bin");
+  scratch.write("pytorch_model-2.bin", "x");
+  EXPECT_EQ(missing_file(scratch.path(), true), "");
+  scratch.write(kWeightsIndex, R"({"weight_map": {"a": "gone.safetensors"}})");
+  EXPECT_EQ(missing_file(scratch.path(), true), "gone.safetensors");
+  scratch.write("other.safetensors", "x");
   EXPECT_EQ(missing_file(scratch.path(), true), "");
 }
 

@@ -89,6 +89,40 @@ TEST_P(DecoderWeightsOf, StagesLoadWhatTheyUse) {
   }
 }
 
+// Decoders that were saved as a part of something larger, and those saved without a head of names.
+TEST(FindPlace, DecodersUnderOtherNames) {
+  DialledShape shape;
+  shape.vocab_size = shape.hidden_size = 16;
+  shape.head_dim = shape.intermediate_size = 8;
+  const std::pair<const char*, const char*> places[] = {
+      {"model.language_model.", "lm_head."},
+      {"language_model.model.", "language_model.lm_head."},
+      {"language_model.model.", "lm_head."},
+      {"", "lm_head."},
+  };
+  for (const auto& [body, head] : places) {
+    ScratchFolder folder;
+    ASSERT_TRUE(write_dialled_checkpoint(folder.path(), shape).ok());
+    const ModelConfig config = read_model_config(folder.path(), {}).value();
+    std::vector<TensorToWrite> tensors =
+        dialled_tensors(shape, config, find_architecture("LlamaForCausalLM")->decoder);
+    for (TensorToWrite& tensor : tensors) {
+      const bool is_head = tensor.name.starts_with("lm_head.");
+      tensor.name = is_head ? head + tensor.name.substr(8) : body + tensor.name.substr(6);
+    }
+    TensorToWrite tower = tensors.front();
+    tower.name = "vision_tower.patch.weight";
+    tensors.push_back(std::move(tower));
+    ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+    LoadOptions options;
+    options.max_rows = options.max_logits_rows = 4;
+    const auto model = load_model(model_device(), folder.path(), options);
+    ASSERT_TRUE(model.ok()) << body << ": " << model.status().message();
+    EXPECT_EQ(model.value()->num_weights(),
+              num_decoder_weights(config, find_architecture("LlamaForCausalLM")->decoder));
+  }
+}
+
 // Every stage says what one rank says, also of what others load.
 TEST_P(DecoderWeightsOf, StagesMissTheSameTensors) {
   for (size_t missing = 0; missing < tensors_.size(); ++missing) {

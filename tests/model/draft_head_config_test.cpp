@@ -199,11 +199,33 @@ TEST_F(DraftHeadConfigTest, MissingModules) {
   expect_error(HeadKind::kMtp, json, {"num_nextn_predict_layers", "change 'method'"});
 }
 
+TEST_F(DraftHeadConfigTest, Eagle31) {
+  Json json = eagle3_json();
+  json["fc_norm"] = json["norm_output"] = true;
+  const auto each = read(HeadKind::kEagle3, json);
+  ASSERT_TRUE(each.ok()) << each.status().message();
+  EXPECT_TRUE(each.value().fc_norm && each.value().norm_output);
+  EXPECT_FALSE(each.value().norm_before_fc);
+  json["norm_before_fc"] = true;
+  expect_error(HeadKind::kEagle3, json, {"'fc_norm' and 'norm_before_fc'", "remove the one"});
+  json["fc_norm"] = false;
+  EXPECT_TRUE(read(HeadKind::kEagle3, json).value().norm_before_fc);
+}
+
+// Some heads repeat the target's number of layers and have one.
+TEST_F(DraftHeadConfigTest, TheTargetsNumberOfLayers) {
+  Json json = eagle3_json();
+  json["num_hidden_layers"] = target_.num_layers;
+  const auto head = read(HeadKind::kEagle3, json);
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  EXPECT_EQ(head.value().layer.num_layers, 1);
+}
+
 TEST_F(DraftHeadConfigTest, VariantsThatWouldDraftBadly) {
   Json json = eagle3_json();
-  json["fc_norm"] = true;
-  expect_error(HeadKind::kEagle3, json, {"'fc_norm'", "not supported"});
-  json["fc_norm"] = false;
+  json["parallel_drafting"] = true;
+  expect_error(HeadKind::kEagle3, json, {"'parallel_drafting'", "not supported"});
+  json["parallel_drafting"] = false;
   EXPECT_TRUE(read(HeadKind::kEagle3, json).ok());
   expect_error(HeadKind::kEagle, speculators_json(), {"\"eagle3\"", "\"eagle\"", "'method'"});
   json = eagle3_json();

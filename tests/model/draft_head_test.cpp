@@ -24,9 +24,13 @@ struct HeadCase {
   HeadKind kind;
 };
 constexpr HeadCase kCases[] = {
-    {"eagle", HeadKind::kEagle}, {"eagle3", HeadKind::kEagle3},
-    {"mtp", HeadKind::kMtp},     {"eagle3-speculators", HeadKind::kEagle3},
+    {"eagle", HeadKind::kEagle},
+    {"eagle3", HeadKind::kEagle3},
+    {"mtp", HeadKind::kMtp},
+    {"eagle3-speculators", HeadKind::kEagle3},
     {"mtp-2", HeadKind::kMtp},
+    {"eagle3-1", HeadKind::kEagle3},
+    {"eagle3-1-speculators", HeadKind::kEagle3},
 };
 
 // A target of the golden files with one of their heads.

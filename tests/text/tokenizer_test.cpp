@@ -111,8 +111,11 @@ TEST(Tokenizer, UnusableFoldersNameTheFile) {
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.status().code(), StatusCode::kNotFound);
   EXPECT_NE(loaded.status().message().find("tokenizer.json"), std::string::npos);
+  folder.write("merges.txt", "x");
+  EXPECT_NE(load_hf_tokenizer(folder.path()).status().message().find("one is missing"),
+            std::string::npos);
   folder.write("tokenizer.model", "x");
-  EXPECT_NE(load_hf_tokenizer(folder.path()).status().message().find("save_pretrained"),
+  EXPECT_NE(load_hf_tokenizer(folder.path()).status().message().find("tokenizer.model"),
             std::string::npos);
   const std::string whole = read_text_file(data_folder("byte_level") / "tokenizer.json").value();
   for (const std::string& broken :

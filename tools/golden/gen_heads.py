@@ -56,6 +56,12 @@ CONFIGS = {
     "mtp": mtp_config(1),
     "mtp-2": mtp_config(2),
     "mimo": {**mtp_config(1), "architectures": ["MiMoForCausalLM"], "model_type": "mimo", "attention_bias": True},
+    # EAGLE-3.1: the taps are normed before fc, each or all as one row, and what a draft hands on is normed too. The
+    # first repeats the target's number of layers, and its weights are a .bin, as with some published ones.
+    "eagle3-1": {**PLAIN, "architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": DRAFT_VOCAB,
+                 "num_hidden_layers": 3, "fc_norm": True, "norm_output": True,
+                 "eagle_config": {"eagle_aux_hidden_state_layer_ids": TAPS}},
+    "eagle3-1-speculators": {**speculators_config(), "norm_before_fc": True, "norm_output": True},
 }
 
 
@@ -82,7 +88,10 @@ def shapes_of(name, config):
     hidden = sizes(config)["hidden_size"]
     if name.startswith("eagle3"):
         prefix = "layers.0." if "speculators" in name else "midlayer."
-        return {"fc.weight": (hidden, 3 * hidden), f"{prefix}input_layernorm.weight": (hidden,),
+        norms = {f"fc_norm.{i}.weight": (hidden,) for i in range(3)} if config.get("fc_norm") else {}
+        if config.get("norm_before_fc"):
+            norms = {"input_norm.weight": (3 * hidden,)}
+        return {"fc.weight": (hidden, 3 * hidden), **norms, f"{prefix}input_layernorm.weight": (hidden,),
                 f"{prefix}hidden_norm.weight": (hidden,), **layer_shapes(prefix, config, 2 * hidden),
                 "norm.weight": (hidden,), "lm_head.weight": (DRAFT_VOCAB, hidden)}
     if name == "eagle":
@@ -184,7 +193,13 @@ class Eagle3(Head):
         self.prefix = "midlayer." if "midlayer.hidden_norm.weight" in weights else "layers.0."
 
     def first_hidden(self, index):
-        return self.weights["fc.weight"] @ torch.cat([self.target[f"tap{tap}"][index] for tap in TAPS])
+        w, taps = self.weights, [self.target[f"tap{tap}"][index] for tap in TAPS]
+        if self.config.get("fc_norm"):
+            taps = [rms_norm(tap, w[f"fc_norm.{i}.weight"], self.config) for i, tap in enumerate(taps)]
+        both = torch.cat(taps)
+        if self.config.get("norm_before_fc"):
+            both = rms_norm(both, w["input_norm.weight"], self.config)
+        return w["fc.weight"] @ both
 
     def token_of(self, choice):
         return choice + int(self.weights["d2t"][choice])
@@ -194,7 +209,8 @@ class Eagle3(Head):
         embedding = rms_norm(self.target["embedding"][token], w[self.prefix + "input_layernorm.weight"], self.config)
         residual = normed if self.config.get("norm_before_residual") else hidden
         out = layer(torch.cat((embedding, normed)), residual, position, w, self.prefix, self.config, self.caches[0])
-        return out, w["lm_head.weight"] @ rms_norm(out, w["norm.weight"], self.config)
+        normed = rms_norm(out, w["norm.weight"], self.config)
+        return normed if self.config.get("norm_output") else out, w["lm_head.weight"] @ normed
 
 
 class Eagle(Head):
@@ -232,7 +248,7 @@ class Mimo(Head):
 
 
 KINDS = {"eagle3": Eagle3, "eagle3-speculators": Eagle3, "eagle": Eagle, "mtp": Mtp, "mtp-2": Mtp,
-         "mimo": Mimo}
+         "mimo": Mimo, "eagle3-1": Eagle3, "eagle3-1-speculators": Eagle3}
 
 
 def catch_up(head, ids):
@@ -285,12 +301,15 @@ def generate(name, ids, target, generator, tensors):
         suffix = f".module{module}" if name == "mtp-2" else ""
         tensors[f"{name}{suffix}.hidden"] = torch.stack([out for out, _ in rows])
         tensors[f"{name}{suffix}.logits"] = torch.stack([logits for _, logits in rows])
-    if name == "eagle3-speculators":
+    if name.startswith("eagle3") and name.endswith("-speculators"):
         stored["embed_tokens.weight"] = target["embedding"].to(torch.bfloat16)
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    if name == "eagle3-1":
+        torch.save(stored, folder / "pytorch_model.bin")
+    else:
+        save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     print(name, "smallest gap", gap, "drafts", [drafts for _, drafts, _ in cases],
           "std", round(tensors[f"{name}.module2.logits" if name == "mtp-2" else f"{name}.logits"].std().item(), 2))
     return {"name": name, "drafts": [{"prefix": length, "ids": drafts, "gaps": gaps} for length, drafts, gaps in cases]}

@@ -13,7 +13,7 @@ namespace foretoken {
 struct MoveRowsArgs {
   static constexpr Op kOp = Op::kMoveRows;
   const StepCounts* counts;
-  const void* in;       // rows of `width` elements of in_dtype
+  const void* in;       // rows of `in_stride` elements of in_dtype, of which the first are read
   void* out;            // rows of `out_stride` elements of out_dtype
   const int32_t* from;  // [max_rows] or null
   const int32_t* to;    // [max_rows] or null
@@ -24,6 +24,7 @@ struct MoveRowsArgs {
   int32_t out_offset;
   DType in_dtype;
   DType out_dtype;
+  int32_t in_stride = 0;  // 0: width
 };
 
 void move_rows(Queue& queue, const MoveRowsArgs& args);

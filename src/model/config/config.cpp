@@ -8,6 +8,7 @@
 #include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
+#include "model/config/model_types.h"
 #include "model/files/json_file.h"
 #include "model/files/quantization.h"
 
@@ -21,6 +22,19 @@ constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
 Status read_architecture(const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
+  const Json* type = fields.find("model_type");
+  Json of_type;
+  if (names == nullptr && type != nullptr && type->is_string()) {
+    // As transformers chooses a class for such files.
+    const char* found = architecture_of_model_type(type->get_ref<const std::string&>());
+    if (found == nullptr) {
+      return unsupported(
+          fields.where() + ": model_type " + type->dump().substr(0, 80) +
+          " is not known and 'architectures' is missing; supported: " + architecture_names());
+    }
+    of_type = Json::array({found});
+    names = &of_type;
+  }
   if (names == nullptr || !names->is_array() || names->size() != 1 || !(*names)[0].is_string()) {
     return invalid_argument(
         fields.where() +
@@ -302,7 +316,7 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
                      " does not exist; give the path of a folder with " +
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
-  FT_ASSIGN_OR_RETURN(const Json config, read_model_json(model, "config.json"));
+  FT_ASSIGN_OR_RETURN(const Json config, read_config_json(model));
   Json generation_config = Json::object();
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));

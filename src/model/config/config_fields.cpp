@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/python_json.h"
+
 namespace foretoken {
 namespace {
 
@@ -71,8 +73,9 @@ Status ConfigFields::missing(const char* name) const {
 }
 
 Status ConfigFields::wrong(const char* name, const std::string& wanted) const {
-  return invalid_argument(where_ + ": '" + name + "' is " + object_.at(name).dump().substr(0, 80) +
-                          ", but must be " + wanted + "; correct the file");
+  return invalid_argument(where_ + ": '" + name + "' is " +
+                          python_json_text(object_.at(name)).substr(0, 80) + ", but must be " +
+                          wanted + "; correct the file");
 }
 
 }  // namespace foretoken

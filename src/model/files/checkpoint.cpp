@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
+#include "base/log.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_names.h"
 #include "model/files/convert.h"
 #include "model/files/json_file.h"
 #include "model/files/packed_names.h"
 #include "model/files/quantization.h"
+#include "model/files/tensor_names.h"
 
 namespace foretoken {
 
@@ -58,19 +59,9 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
     FT_RETURN_IF_ERROR(checkpoint.add_gguf(model));
     return checkpoint;
   }
-  const fs::path single = fs::path(folder) / "model.safetensors";
-  const fs::path index = fs::path(folder) / "model.safetensors.index.json";
-  std::error_code ignored;
-  if (fs::exists(single, ignored)) {
-    FT_RETURN_IF_ERROR(checkpoint.add_file(single.string()));
-  } else if (fs::exists(index, ignored)) {
-    FT_RETURN_IF_ERROR(checkpoint.add_shards(index.string()));
-  } else {
-    return not_found(
-        "no model.safetensors and no model.safetensors.index.json in " + folder +
-        "; fetch the weights or save them as safetensors (other formats are not read), "
-        "or use --load-format dummy");
-  }
+  FT_ASSIGN_OR_RETURN(const WeightFiles weights, find_weight_files(folder));
+  for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
+  if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   return checkpoint;
 }
@@ -88,15 +79,32 @@ std::string Checkpoint::config_name() const {
 }
 
 Status Checkpoint::add_file(const std::string& path) {
+  if (!path.ends_with(".safetensors")) {
+    FT_ASSIGN_OR_RETURN(auto file, TorchFile::open(path));
+    FT_RETURN_IF_ERROR(add_tensors(file->tensors(), path));
+    torch_files_.push_back(std::move(file));
+    return {};
+  }
   FT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::open(path));
-  for (const auto& [name, tensor] : file->tensors()) {
-    const auto [it, added] = tensors_.emplace(name, &tensor);
+  FT_RETURN_IF_ERROR(add_tensors(file->tensors(), path));
+  files_.push_back(std::move(file));
+  return {};
+}
+
+Status Checkpoint::add_tensors(const std::map<std::string, TensorView>& tensors,
+                               const std::string& path) {
+  for (const auto& [name, tensor] : tensors) {
+    if (is_adapter_tensor(name)) {
+      return unsupported(path + ": tensor '" + name +
+                         "' belongs to an adapter that was not merged into the weights; save the "
+                         "model with PEFT's merge_and_unload");
+    }
+    const auto [it, added] = tensors_.emplace(plain_tensor_name(name), &tensor);
     if (!added) {
       return invalid_argument("tensor '" + name + "' is in " + it->second->file + " and in " +
                               path + "; remove the shard that does not belong to the model");
     }
   }
-  files_.push_back(std::move(file));
   return {};
 }
 
@@ -104,13 +112,12 @@ Status Checkpoint::add_file(const std::string& path) {
 Status Checkpoint::add_packed() {
   if (!has_packed(tensors_)) return {};
   const std::string path = (fs::path(folder_) / "config.json").string();
-  FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_json_file(path));
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
   FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(config, path));
   if (!quantization) {
     return invalid_argument(path +
                             ": the weights are quantised, but 'quantization_config' is missing; "
-                            "take it from the quantize_config.json or quant_config.json of the "
-                            "model, with quant_method gptq or awq");
+                            "fetch the quantize_config.json or quant_config.json of the model");
   }
   FT_ASSIGN_OR_RETURN(const auto found, find_packed(tensors_, quantization->layout));
   for (const NamedParts& named : found) {
@@ -167,30 +174,18 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   return {};
 }
 
-Status Checkpoint::add_shards(const std::string& index_path) {
+// What an index says beyond the names of its shards no weight depends on: it may be older than they
+// are. A tensor that the model needs is looked for by its own name.
+Status Checkpoint::check_index(const std::string& index_path) const {
   FT_ASSIGN_OR_RETURN(const nlohmann::json index, read_json_file(index_path));
-  if (!index.contains("weight_map") || !index["weight_map"].is_object() ||
-      index["weight_map"].empty()) {
-    return invalid_argument(index_path + ": 'weight_map' is missing or empty; fetch it again");
-  }
-  std::set<std::string> shards;
   for (const auto& [name, shard] : index["weight_map"].items()) {
-    if (!shard.is_string() || shard.get<std::string>().empty() ||
-        fs::path(shard.get<std::string>()).filename() != shard.get<std::string>()) {
-      return invalid_argument(index_path + ": tensor '" + name + "' needs the name of a file in " +
-                              "the same folder, not " + shard.dump());
+    const auto it = tensors_.find(plain_tensor_name(name));
+    if (it != tensors_.end() && fs::path(it->second->file).filename() == shard.get<std::string>()) {
+      continue;
     }
-    shards.insert(shard.get<std::string>());
-  }
-  for (const std::string& shard : shards) {
-    FT_RETURN_IF_ERROR(add_file((fs::path(folder_) / shard).string()));
-  }
-  for (const auto& [name, shard] : index["weight_map"].items()) {
-    const auto it = tensors_.find(name);
-    if (it == tensors_.end() || fs::path(it->second->file).filename() != shard.get<std::string>()) {
-      return invalid_argument(index_path + ": tensor '" + name + "' is not in " +
-                              shard.get<std::string>() + "; fetch the shards again");
-    }
+    FT_LOG(warn, "{}: tensor '{}' is not in {}; the index is older than the files, which are used",
+           index_path, name, shard.get<std::string>());
+    break;
   }
   return {};
 }

@@ -10,6 +10,8 @@
 #include "gguf/model_files.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/safetensors.h"
+#include "model/files/torch_file.h"
+#include "model/files/weight_files.h"
 
 namespace foretoken {
 
@@ -23,7 +25,7 @@ TensorView gguf_tensor_view(const GgufTensor& tensor);
 class Checkpoint {
  public:
   // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
-  // example a tensor in two shards, or one that the index puts into a shard that lacks it.
+  // example a tensor in two shards.
   static Result<Checkpoint> open(const ModelFiles& model);
 
   // NotFound names the tensor and the folder.
@@ -40,10 +42,12 @@ class Checkpoint {
   Status add_packed();
   Status add_gguf(const ModelFiles& model);
   Status add_file(const std::string& path);
-  Status add_shards(const std::string& index_path);
+  Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
+  Status check_index(const std::string& index_path) const;
 
   std::string folder_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::vector<std::unique_ptr<TorchFile>> torch_files_;
   std::shared_ptr<const GgufFile> gguf_;
   const GgufArchitecture* architecture_ = nullptr;  // of gguf_
   std::vector<std::unique_ptr<TensorView>> made_tensors_;

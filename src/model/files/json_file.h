@@ -8,7 +8,7 @@
 
 namespace foretoken {
 
-// Parses a file that holds one JSON object (base/json_object.h). NotFound when it cannot be opened.
+// Parses a file that holds one JSON object (base/python_json.h). NotFound when it cannot be opened.
 Result<nlohmann::json> read_json_file(const std::string& path);
 
 // The same for a file of a model (gguf/model_texts.h).

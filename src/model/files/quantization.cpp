@@ -1,5 +1,8 @@
 #include "model/files/quantization.h"
 
+#include "gguf/model_texts.h"
+#include "model/files/json_file.h"
+
 namespace foretoken {
 namespace {
 
@@ -133,11 +136,49 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
   } else if (method == "compressed-tensors") {
     FT_RETURN_IF_ERROR(read_compressed(reader, where, &quantization));
   } else {
-    reader.want(false, "quant_method '" + method + "'");
+    const std::string algorithm = reader.text("quant_algo", "");
+    reader.want(false, "quant_method '" + method + "'" +
+                           (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
   }
   if (!reader.failed()) check_sizes(reader, quantization);
   if (reader.failed()) return reader.status();
   return std::optional(quantization);
+}
+
+namespace {
+
+// ModelOpt keeps its fields in an object, and may have quantised the KV cache alone.
+Json of_modelopt(const Json& file) {
+  Json found = file.value("quantization", Json::object());
+  const bool has_weights =
+      found.is_object() && found.contains("quant_algo") && !found["quant_algo"].is_null();
+  if (!has_weights) return Json();
+  found["quant_method"] = "modelopt";
+  return found;
+}
+
+Json with_method(Json file, const char* method) {
+  if (!file.contains("quant_method")) file["quant_method"] = method;
+  return file;
+}
+
+}  // namespace
+
+Result<Json> read_config_json(const ModelFiles& model) {
+  FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
+  const auto found = config.find("quantization_config");
+  if (model.is_gguf() || (found != config.end() && !found->is_null())) return config;
+  for (const char* name : {"quantize_config.json", "quant_config.json", "hf_quant_config.json"}) {
+    if (!has_model_text(model, name)) continue;
+    FT_ASSIGN_OR_RETURN(Json file, read_model_json(model, name));
+    const std::string_view which = name;
+    Json made = which == "hf_quant_config.json"   ? of_modelopt(file)
+                : which == "quantize_config.json" ? with_method(std::move(file), "gptq")
+                                                  : with_method(std::move(file), "awq");
+    if (!made.is_null()) config["quantization_config"] = std::move(made);
+    break;
+  }
+  return config;
 }
 
 }  // namespace foretoken

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 
 namespace foretoken {
 
@@ -28,5 +29,10 @@ struct Quantization {
 // not read, and the remedy; `where` begins the messages.
 Result<std::optional<Quantization>> read_quantization(const nlohmann::json& config,
                                                       const std::string& where);
+
+// config.json of a model, with the quantization_config that older tools wrote into a file of its
+// own where it has none: AutoGPTQ's quantize_config.json, AutoAWQ's quant_config.json, ModelOpt's
+// hf_quant_config.json.
+Result<nlohmann::json> read_config_json(const ModelFiles& model);
 
 }  // namespace foretoken

@@ -52,6 +52,23 @@ TEST_P(MoveRowsTest, GathersScattersAndCasts) {
   }
 }
 
+TEST_P(MoveRowsTest, ReadsASliceOfWiderRows) {
+  const int stride = 2 * width() + 3;
+  const TypedData in = typed_data(random_floats(size_t(kRows) * stride, 4), in_dtype());
+  const auto* slice = static_cast<const uint8_t*>(upload_typed(in)) + 3 * dtype_size(in_dtype());
+  const size_t bytes = size_t(kRows) * width() * dtype_size(out_dtype());
+  uint8_t* out = marked(bytes);
+  // The last row is read no further than its slice.
+  move_rows(queue(), {counts(kRows, 0), slice, out, nullptr, nullptr, RowKind::kToken, kRows,
+                      width(), width(), 0, in_dtype(), out_dtype(), stride});
+  std::vector<float> want;
+  for (int r = 0; r < kRows; ++r) {
+    const auto begin = in.values.begin() + r * stride + 3;
+    want.insert(want.end(), begin, begin + width());
+  }
+  ASSERT_EQ(read(out, bytes), typed_data(want, out_dtype()).bytes);
+}
+
 TEST_P(MoveRowsTest, WritesASliceOfWiderRows) {
   const std::vector<int32_t> to = {3, 0, 4, 1, 5, 2};
   check(nullptr, &to, 5, RowKind::kToken, 3 * width(), width());

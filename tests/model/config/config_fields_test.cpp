@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace foretoken {
 namespace {
 
@@ -54,6 +56,14 @@ TEST(ConfigFields, NamesWhatIsWrong) {
     EXPECT_EQ(status.message().rfind("file: '", 0), 0u) << status.message();
     EXPECT_NE(status.message().find("but must be"), std::string::npos);
   }
+}
+
+TEST(ConfigFields, NumbersThatJsonHasNoWordsFor) {
+  const nlohmann::json object = {{"x", std::numeric_limits<double>::infinity()}};
+  double out = 1;
+  const Status status = ConfigFields(object, "x.json").read_positive("x", &out);
+  EXPECT_EQ(status.message(),
+            "x.json: 'x' is Infinity, but must be a positive number; correct the file");
 }
 
 }  // namespace

@@ -210,6 +210,22 @@ TEST_P(ConfigBad, IsRefusedWithItsName) {
 INSTANTIATE_TEST_SUITE_P(All, ConfigBad, testing::ValuesIn(bad_configs()),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// As transformers writes some, and as model cards cut others down.
+TEST(Config, TheTypeStandsForMissingArchitectures) {
+  Json json = llama();
+  json.erase("architectures");
+  json["model_type"] = "qwen3";
+  const auto qwen = parse(json);
+  ASSERT_TRUE(qwen.ok()) << qwen.status().message();
+  EXPECT_EQ(qwen.value().architecture, "Qwen3ForCausalLM");
+  json["model_type"] = "bloom";
+  EXPECT_NE(parse(json).status().message().find("'BloomForCausalLM' is not supported"),
+            std::string::npos);
+  json["model_type"] = "t5";
+  EXPECT_NE(parse(json).status().message().find("model_type \"t5\" is not known"),
+            std::string::npos);
+}
+
 TEST(Config, UnknownDtypeOption) {
   for (const std::string name : {"float16", "half", "fp8"}) {
     const auto config = parse(llama(), name);

@@ -82,12 +82,40 @@ TEST(Checkpoint, TensorInTwoShards) {
   expect_error(folder, StatusCode::kInvalidArgument, {"'a'", "one.safetensors", "two.safetensors"});
 }
 
+// An index that is older than its shards: the tensors are used from where they are.
 TEST(Checkpoint, IndexNamesTheWrongShard) {
   const ScratchFolder folder;
   write_shard(folder, "one.safetensors", {"a"});
   write_shard(folder, "two.safetensors", {"b"});
-  folder.write(kIndex, R"({"weight_map":{"a":"two.safetensors","b":"two.safetensors"}})");
-  expect_error(folder, StatusCode::kInvalidArgument, {"'a' is not in two.safetensors"});
+  folder.write(kIndex, R"({"weight_map":{"a":"two.safetensors","b":"one.safetensors"}})");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint.value().find("a").value()->file, folder.file("one.safetensors"));
+}
+
+TEST(Checkpoint, NamesLoseTheirWrappers) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors",
+              {"_orig_mod.model.norm.weight", "module.lm_head.weight"});
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_TRUE(checkpoint.value().find("model.norm.weight").ok());
+  EXPECT_TRUE(checkpoint.value().find("lm_head.weight").ok());
+}
+
+TEST(Checkpoint, AdaptersMustBeMerged) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"base_model.model.model.q_proj.lora_A.weight"});
+  expect_error(folder, StatusCode::kUnsupported, {"q_proj.lora_A.weight", "merge_and_unload"});
+}
+
+TEST(Checkpoint, TorchFiles) {
+  const ScratchFolder folder;
+  std::filesystem::copy_file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/torch/plain.bin",
+                             folder.file("pytorch_model.bin"));
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint.value().find("lm_head.weight").value()->shape, (std::vector<int64_t>{4, 6}));
 }
 
 TEST(Checkpoint, BrokenIndexes) {

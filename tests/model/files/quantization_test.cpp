@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/scratch_folder.h"
+
 namespace foretoken {
 namespace {
 
@@ -60,6 +62,39 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
     EXPECT_NE(status.message().find("GGUF file"), std::string::npos) << status.message();
   }
   EXPECT_EQ(read("7").status().code(), StatusCode::kInvalidArgument);
+}
+
+// What older tools wrote beside config.json.
+TEST(Quantization, FilesOfTheirOwn) {
+  const std::pair<const char*, const char*> files[] = {
+      {"quantize_config.json", R"({"bits": 8, "group_size": 64, "desc_act": false})"},
+      {"quant_config.json", R"({"w_bit": 4, "q_group_size": 64, "version": "GEMM"})"}};
+  for (const auto& [name, text] : files) {
+    const test::ScratchFolder folder;
+    folder.write("config.json", "{}");
+    folder.write(name, text);
+    const auto config = read_config_json(folder.path());
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const auto found = read_quantization(config.value(), "config.json");
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found.value()->group, 64);
+  }
+}
+
+TEST(Quantization, ModelOptsFileIsNamed) {
+  const test::ScratchFolder folder;
+  folder.write("config.json", "{}");
+  folder.write("hf_quant_config.json",
+               R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}})");
+  const auto found = read_quantization(read_config_json(folder.path()).value(), "config.json");
+  ASSERT_FALSE(found.ok());
+  EXPECT_NE(found.status().message().find("quant_method 'modelopt' (quant_algo NVFP4)"),
+            std::string::npos)
+      << found.status().message();
+  // The KV cache alone.
+  folder.write("hf_quant_config.json",
+               R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})");
+  EXPECT_FALSE(read_quantization(read_config_json(folder.path()).value(), "").value().has_value());
 }
 
 }  // namespace

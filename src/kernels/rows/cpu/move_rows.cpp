@@ -29,11 +29,12 @@ void move_rows(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const MoveRowsArgs*>(args);
   const int rows = live_rows(*a.counts, a.row_kind, 0, a.max_rows);
   const auto in_size = static_cast<int64_t>(dtype_size(a.in_dtype));
+  const int64_t in_stride = a.in_stride > 0 ? a.in_stride : a.width;
   const auto out_size = static_cast<int64_t>(dtype_size(a.out_dtype));
   for_each_row(pool, rows, a.width, [&](int64_t row) {
     const int64_t from_row = a.from != nullptr ? a.from[row] : row;
     const int64_t to_row = a.to != nullptr ? a.to[row] : row;
-    const void* from = static_cast<const std::byte*>(a.in) + from_row * a.width * in_size;
+    const void* from = static_cast<const std::byte*>(a.in) + from_row * in_stride * in_size;
     void* to = static_cast<std::byte*>(a.out) + (to_row * a.out_stride + a.out_offset) * out_size;
     if (a.in_dtype == a.out_dtype) {
       std::memcpy(to, from, static_cast<size_t>(a.width * in_size));

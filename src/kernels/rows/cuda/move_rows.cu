@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kThreads) move_rows_kernel(MoveRowsArgs args) 
   if (row >= live_rows(args.counts, args.row_kind, 0, args.max_rows)) return;
   const int64_t from = args.from == nullptr ? row : args.from[row];
   const int64_t to = args.to == nullptr ? row : args.to[row];
-  const In* in = static_cast<const In*>(args.in) + from * args.width;
+  const int64_t in_stride = args.in_stride > 0 ? args.in_stride : args.width;
+  const In* in = static_cast<const In*>(args.in) + from * in_stride;
   Out* out = static_cast<Out*>(args.out) + to * args.out_stride + args.out_offset;
   copy_piece<kThreads, kPerThread>(in, out, blockIdx.y * kPiece, args.width);
 }

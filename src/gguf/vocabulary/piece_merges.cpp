@@ -1,4 +1,4 @@
-#include "gguf/piece_merges.h"
+#include "gguf/vocabulary/piece_merges.h"
 
 #include <algorithm>
 #include <string_view>

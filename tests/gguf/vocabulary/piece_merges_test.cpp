@@ -1,4 +1,4 @@
-#include "gguf/piece_merges.h"
+#include "gguf/vocabulary/piece_merges.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,84 @@
+#include "base/python_json.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/json_object.h"
+
+namespace foretoken {
+namespace {
+
+struct Word {
+  std::string_view text;
+  double value;
+};
+
+constexpr Word kWords[] = {
+    {"-Infinity", -std::numeric_limits<double>::infinity()},
+    {"Infinity", std::numeric_limits<double>::infinity()},
+    {"NaN", std::numeric_limits<double>::quiet_NaN()},
+};
+// Stands before a word that was put into a string; no text of a configuration begins with it.
+constexpr char kMark = '\x01';
+
+// The text with the words outside of its strings made strings; none where there are none.
+std::optional<std::string> quote_words(std::string_view text) {
+  std::string quoted;
+  bool found = false, inside = false;
+  for (size_t i = 0; i < text.size();) {
+    const Word* word = nullptr;
+    for (const Word& candidate : kWords) {
+      if (!inside && word == nullptr && text.substr(i).starts_with(candidate.text)) {
+        word = &candidate;
+      }
+    }
+    if (word != nullptr) {
+      quoted += "\"\\u0001" + std::string(word->text) + '"';
+      i += word->text.size();
+      found = true;
+      continue;
+    }
+    if (text[i] == '"') inside = !inside;
+    const size_t count = inside && text[i] == '\\' && i + 1 < text.size() ? 2 : 1;
+    quoted += text.substr(i, count);
+    i += count;
+  }
+  if (!found) return std::nullopt;
+  return quoted;
+}
+
+// As deep as the parser allows.
+void restore(nlohmann::json& value) {
+  if (value.is_structured()) {
+    for (nlohmann::json& part : value) restore(part);
+    return;
+  }
+  if (!value.is_string()) return;
+  const std::string& text = value.get_ref<const std::string&>();
+  if (text.empty() || text[0] != kMark) return;
+  for (const Word& word : kWords) {
+    if (std::string_view(text).substr(1) != word.text) continue;
+    value = word.value;
+    return;
+  }
+}
+
+}  // namespace
+
+Result<nlohmann::json> parse_python_json_object(std::string_view text, const std::string& what) {
+  const std::optional<std::string> quoted = quote_words(text);
+  if (!quoted) return parse_json_object(text, what);
+  FT_ASSIGN_OR_RETURN(nlohmann::json json, parse_json_object(*quoted, what));
+  restore(json);
+  return json;
+}
+
+std::string python_json_text(const nlohmann::json& value) {
+  if (!value.is_number_float() || std::isfinite(value.get<double>())) return value.dump();
+  const double number = value.get<double>();
+  return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
+}
+
+}  // namespace foretoken

@@ -1,0 +1,17 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// parse_json_object (base/json_object.h) for files that Python may have written: the numbers that
+// JSON has no words for (NaN, Infinity, -Infinity) are read as json.dump writes them.
+Result<nlohmann::json> parse_python_json_object(std::string_view text, const std::string& what);
+
+// A value for messages, those numbers included.
+std::string python_json_text(const nlohmann::json& value);
+
+}  // namespace foretoken

@@ -1,0 +1,21 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "gguf/vocabulary/tokenizer_build.h"
+
+namespace foretoken {
+
+// Tokenizers of model folders without a tokenizer.json: tekken.json, SentencePiece's
+// tokenizer.model (also spiece.model and tokenizer.model.v3), tiktoken's *.tiktoken, tiktoken.model
+// and tokenizer.model, vocab.json with merges.txt.
+
+// The name of the vocabulary's file; empty where there is none.
+std::string folder_vocabulary(const std::filesystem::path& folder);
+
+// None where the folder has no such file. Errors name the file and the remedy.
+Result<std::optional<MadeTokenizer>> folder_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace foretoken

@@ -1,0 +1,25 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// The files of a model folder that hold its weights.
+struct WeightFiles {
+  std::vector<std::filesystem::path> files;
+  // Where an index named them: its path.
+  std::string index;
+};
+
+// Finds them, as people publish them: model.safetensors; the shards of
+// model.safetensors.index.json; without an index a set NAME-00001-of-00003.safetensors, or all
+// *.safetensors; the same of pytorch_model.bin where there are no safetensors. An index none of
+// whose shards exist is stale where there are other weights, and left aside with a warning.
+// NotFound when there are no weights or a shard is missing; Unsupported names files in a format
+// that is not read; InvalidArgument a broken index.
+Result<WeightFiles> find_weight_files(const std::filesystem::path& folder);
+
+}  // namespace foretoken

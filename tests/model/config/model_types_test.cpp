@@ -1,0 +1,22 @@
+#include "model/config/model_types.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "model/registry.h"
+
+namespace foretoken {
+namespace {
+
+TEST(ModelTypes, NameTheClassesOfTransformers) {
+  EXPECT_STREQ(architecture_of_model_type("llama"), "LlamaForCausalLM");
+  EXPECT_STREQ(architecture_of_model_type("gemma3_text"), "Gemma3ForCausalLM");
+  EXPECT_STREQ(architecture_of_model_type("gemma3"), "Gemma3ForConditionalGeneration");
+  EXPECT_EQ(architecture_of_model_type("t5"), nullptr);
+  EXPECT_EQ(architecture_of_model_type(""), nullptr);
+}
+
+}  // namespace
+}  // namespace foretoken

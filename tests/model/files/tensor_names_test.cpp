@@ -1,0 +1,31 @@
+#include "model/files/tensor_names.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+TEST(TensorNames, LoseWhatWrappersPutBeforeThem) {
+  const std::string plain = "model.layers.0.self_attn.q_proj.weight";
+  for (const char* name : {"model.layers.0.self_attn.q_proj.weight",
+                           "_orig_mod.model.layers.0.self_attn.q_proj.weight",
+                           "model.layers.0._orig_mod.self_attn.q_proj.weight",
+                           "module.model.layers.0.self_attn.q_proj.weight",
+                           "module._orig_mod.model.layers.0.self_attn.q_proj.weight",
+                           "base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight",
+                           "_fsdp_wrapped_module.model.layers.0._fsdp_wrapped_module.self_attn."
+                           "q_proj.weight"}) {
+    EXPECT_EQ(plain_tensor_name(name), plain) << name;
+  }
+  // Parts of other names stay.
+  EXPECT_EQ(plain_tensor_name("x_orig_mod.weight"), "x_orig_mod.weight");
+  EXPECT_EQ(plain_tensor_name("model.module.weight"), "model.module.weight");
+}
+
+TEST(TensorNames, OfAdapters) {
+  EXPECT_TRUE(is_adapter_tensor("base_model.model.model.layers.0.mlp.up_proj.lora_A.weight"));
+  EXPECT_FALSE(is_adapter_tensor("model.layers.0.mlp.up_proj.weight"));
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,128 @@
+#include "model/files/weight_files.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using test::ScratchFolder;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+// The files that are found beside `names`, without their folder.
+std::vector<std::string> found_in(const ScratchFolder& folder) {
+  const auto found = find_weight_files(folder.path());
+  EXPECT_TRUE(found.ok()) << found.status().message();
+  std::vector<std::string> names;
+  if (!found.ok()) return names;
+  for (const auto& file : found.value().files) names.push_back(file.filename().string());
+  return names;
+}
+
+void expect_refusal(const ScratchFolder& folder, StatusCode code, const std::string& part) {
+  const auto found = find_weight_files(folder.path());
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().code(), code);
+  EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
+}
+
+using Names = std::vector<std::string>;
+
+TEST(WeightFiles, OneFileGoesBeforeAllElse) {
+  const ScratchFolder folder;
+  for (const char* name : {"model.safetensors", "other.safetensors", "pytorch_model.bin"}) {
+    folder.write(name, "x");
+  }
+  folder.write(kIndex, R"({"weight_map":{"a":"other.safetensors"}})");
+  EXPECT_EQ(found_in(folder), Names{"model.safetensors"});
+}
+
+TEST(WeightFiles, WithoutAnIndexTheWholeSet) {
+  const ScratchFolder folder;
+  folder.write("model-00002-of-00002.safetensors", "x");
+  expect_refusal(folder, StatusCode::kNotFound, "shard 1 of 2");
+  folder.write("model-00001-of-00002.safetensors", "x");
+  folder.write("model-00001-of-00004.safetensors", "x");
+  folder.write("adapter_model.safetensors", "x");
+  folder.write("consolidated.safetensors", "x");
+  EXPECT_EQ(found_in(folder),
+            (Names{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}));
+}
+
+TEST(WeightFiles, WithoutAnIndexAndNumbersAllFiles) {
+  const ScratchFolder folder;
+  folder.write("b.safetensors", "x");
+  folder.write("a.safetensors", "x");
+  EXPECT_EQ(found_in(folder), (Names{"a.safetensors", "b.safetensors"}));
+}
+
+TEST(WeightFiles, StaleIndexes) {
+  const ScratchFolder folder;
+  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  expect_refusal(folder, StatusCode::kNotFound, "one.safetensors");
+  folder.write("quantised.safetensors", "x");
+  EXPECT_EQ(found_in(folder), Names{"quantised.safetensors"});
+  // Some of its shards: an incomplete download and no stale index.
+  folder.write("two.safetensors", "x");
+  expect_refusal(folder, StatusCode::kNotFound, "one.safetensors is missing");
+  folder.write("one.safetensors", "x");
+  EXPECT_EQ(found_in(folder), (Names{"one.safetensors", "two.safetensors"}));
+  EXPECT_EQ(find_weight_files(folder.path()).value().index, folder.file(kIndex));
+}
+
+TEST(WeightFiles, TorchFiles) {
+  const ScratchFolder folder;
+  folder.write("training_args.bin", "x");
+  folder.write("optimizer.bin", "x");
+  expect_refusal(folder, StatusCode::kNotFound, "no model.safetensors");
+  folder.write("pytorch_model-00001-of-00002.bin", "x");
+  folder.write("pytorch_model-00002-of-00002.bin", "x");
+  const Names shards = {"pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"};
+  EXPECT_EQ(found_in(folder), shards);
+  folder.write("pytorch_model.bin.index.json",
+               R"({"weight_map":{"a":"pytorch_model-00001-of-00002.bin",)"
+               R"("b":"pytorch_model-00002-of-00002.bin"}})");
+  EXPECT_EQ(found_in(folder), shards);
+  folder.write(kIndex, R"({"weight_map":{"a":"gone.safetensors"}})");
+  EXPECT_EQ(found_in(folder), shards);
+  folder.write("pytorch_model.bin", "x");
+  EXPECT_EQ(found_in(folder), Names{"pytorch_model.bin"});
+}
+
+TEST(WeightFiles, OtherFormatsAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"consolidated.safetensors", "Mistral's own layout"},
+      {"adapter_config.json", "is a LoRA adapter"},
+      {"tf_model.h5", "TensorFlow"},
+      {"flax_model.msgpack", "Flax"},
+      {"model.onnx", "ONNX"},
+      {"consolidated.00.pth", "has only consolidated.00.pth"},
+  };
+  for (const auto& [name, part] : cases) {
+    const ScratchFolder folder;
+    folder.write(name, "x");
+    expect_refusal(folder, StatusCode::kUnsupported, part);
+  }
+}
+
+TEST(WeightFiles, BrokenIndexes) {
+  const ScratchFolder folder;
+  const std::pair<const char*, const char*> cases[] = {
+      {"{", "not valid JSON"},
+      {"{}", "weight_map"},
+      {R"({"weight_map":{"a":"../one.safetensors"}})", "same folder"},
+      {R"({"weight_map":{"a":7}})", "same folder"},
+  };
+  for (const auto& [text, part] : cases) {
+    folder.write(kIndex, text);
+    expect_refusal(folder, StatusCode::kInvalidArgument, part);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
