@@ -18,6 +18,8 @@
 #include "gguf/model_texts.h"
 #include "kernels/devices/open_device.h"
 #include "model/config/config.h"
+#include "model/config/families.h"
+#include "model/config/missing_parts.h"
 #include "model/decoder_weights.h"
 #include "model/registry.h"
 
@@ -31,6 +33,7 @@ struct InspectOptions {
   bool json = false;
   bool step_times = false;
   bool config_only = false;
+  bool families = false;
 };
 
 ordered_json inspect_build() {
@@ -52,6 +55,20 @@ ordered_json inspect_device(const char* name, DeviceType type, const EngineConfi
           {"available", true},
           {"name", device.value()->name()},
           {"free_memory_mib", mebibytes(device.value()->free_memory())}};
+}
+
+// Every family that is known by name: those that load, then those that do not, and what they need.
+ordered_json inspect_families() {
+  ordered_json all = {{"loads", ordered_json::array()}, {"does_not_load", ordered_json::array()}};
+  for (const Architecture& entry : architectures()) {
+    all["loads"].push_back({{"name", entry.name}, {"description", entry.description}});
+  }
+  for (const RefusedFamily& family : refused_families()) {
+    all["does_not_load"].push_back({{"name", family.architecture},
+                                    {"description", family.description},
+                                    {"needs", missing_parts_text(family.lacks)}});
+  }
+  return all;
 }
 
 ordered_json inspect_registries() {
@@ -231,8 +248,17 @@ std::string plain_text(const ordered_json& object, const std::string& indent) {
   return text;
 }
 
+void print(const ordered_json& all, bool as_json) {
+  const std::string text = as_json ? all.dump(2) + "\n" : plain_text(all, "");
+  std::fputs(text.c_str(), stdout);
+}
+
 int inspect(const InspectOptions& options) {
   catch_interrupts();
+  if (options.families) {
+    print(inspect_families(), options.json);
+    return 0;
+  }
   const EngineConfig& config = options.engine.config;
   ordered_json all = ordered_json::object();
   // What was asked for stands first.
@@ -249,8 +275,7 @@ int inspect(const InspectOptions& options) {
   all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
                     inspect_device("cuda", DeviceType::kCuda, config)};
   all.update(inspect_registries());
-  const std::string text = options.json ? all.dump(2) + "\n" : plain_text(all, "");
-  std::fputs(text.c_str(), stdout);
+  print(all, options.json);
   return 0;
 }
 
@@ -266,6 +291,8 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--config-only", options->config_only,
                     "Read config.json only, or what a GGUF file says of itself: no weights, no "
                     "tokenizer, no memory taken");
+  command->add_flag("--families", options->families,
+                    "The families of models that load, and those that do not and what they need");
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return inspect(*options); }; });

@@ -170,6 +170,9 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   const float* delta = layers_.run(pass.rows, kv, weights.layer, x);
   // Completes the residual, and what the output matrix reads of each row.
   layers_.add_and_norm(pass.rows, delta, weights.output_norm);
+  if (!config_.mtp.chains_normed) return;
+  move(pass, {layers_.normed(), nullptr, config_.layer.dtype, config_.layer.hidden_size},
+       {layers_.residual(), DType::kF32});
 }
 
 const void* Head::enter(const Pass& pass) {
@@ -225,7 +228,8 @@ void Head::pair(const Pass& pass, const Source& source, const int32_t* from) {
                               .eps = layer.rms_norm_eps,
                               .states_dtype = source.dtype,
                               .dtype = layer.dtype,
-                              .from = from});
+                              .from = from,
+                              .state_first = config_.mtp.state_first ? 1 : 0});
 }
 
 void Head::move(const Pass& pass, const RowsIn& in, const RowsOut& out) {

@@ -26,7 +26,7 @@ struct HeadCase {
 constexpr HeadCase kCases[] = {
     {"eagle", HeadKind::kEagle}, {"eagle3", HeadKind::kEagle3},
     {"mtp", HeadKind::kMtp},     {"eagle3-speculators", HeadKind::kEagle3},
-    {"mtp-2", HeadKind::kMtp},
+    {"mtp-2", HeadKind::kMtp},   {"mimo", HeadKind::kMtp},
 };
 
 // A target of the golden files with one of their heads.

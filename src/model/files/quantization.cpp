@@ -133,7 +133,9 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
   } else if (method == "compressed-tensors") {
     FT_RETURN_IF_ERROR(read_compressed(reader, where, &quantization));
   } else {
-    reader.want(false, "quant_method '" + method + "'");
+    reader.want(false, method.empty() && reader.find("quant_algo") != nullptr
+                           ? "quant_algo " + reader.text("quant_algo", "")
+                           : "quant_method '" + method + "'");
   }
   if (!reader.failed()) check_sizes(reader, quantization);
   if (reader.failed()) return reader.status();
