@@ -20,6 +20,8 @@
 #include "gguf/model_texts.h"
 #include "kernels/devices/open_device.h"
 #include "model/config/config.h"
+#include "model/config/families.h"
+#include "model/config/missing_parts.h"
 #include "model/decoder_weights.h"
 #include "model/registry.h"
 
@@ -34,6 +36,7 @@ struct InspectOptions {
   bool step_times = false;
   bool config_only = false;
   bool matrix = false;
+  bool families = false;
 };
 
 ordered_json inspect_build() {
@@ -55,6 +58,20 @@ ordered_json inspect_device(const char* name, DeviceType type, const EngineConfi
           {"available", true},
           {"name", device.value()->name()},
           {"free_memory_mib", mebibytes(device.value()->free_memory())}};
+}
+
+// Every family that is known by name: those that load, then those that do not, and what they need.
+ordered_json inspect_families() {
+  ordered_json all = {{"loads", ordered_json::array()}, {"does_not_load", ordered_json::array()}};
+  for (const Architecture& entry : architectures()) {
+    all["loads"].push_back({{"name", entry.name}, {"description", entry.description}});
+  }
+  for (const RefusedFamily& family : refused_families()) {
+    all["does_not_load"].push_back({{"name", family.architecture},
+                                    {"description", family.description},
+                                    {"needs", missing_parts_text(family.lacks)}});
+  }
+  return all;
 }
 
 ordered_json inspect_registries() {
@@ -231,12 +248,21 @@ std::string plain_text(const ordered_json& object, const std::string& indent) {
   return text;
 }
 
+void print(const ordered_json& all, bool as_json) {
+  const std::string text = as_json ? all.dump(2) + "\n" : plain_text(all, "");
+  std::fputs(text.c_str(), stdout);
+}
+
 int inspect(const InspectOptions& options) {
   if (options.matrix) {
     std::fputs(support_matrix().c_str(), stdout);
     return 0;
   }
   catch_interrupts();
+  if (options.families) {
+    print(inspect_families(), options.json);
+    return 0;
+  }
   const EngineConfig& config = options.engine.config;
   ordered_json all = ordered_json::object();
   // What was asked for stands first.
@@ -253,8 +279,7 @@ int inspect(const InspectOptions& options) {
   all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
                     inspect_device("cuda", DeviceType::kCuda, config)};
   all.update(inspect_registries());
-  const std::string text = options.json ? all.dump(2) + "\n" : plain_text(all, "");
-  std::fputs(text.c_str(), stdout);
+  print(all, options.json);
   return 0;
 }
 
@@ -272,6 +297,8 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
                     "tokenizer, no memory taken");
   command->add_flag("--matrix", options->matrix,
                     "What goes together in this build, as tables in Markdown, and nothing else");
+  command->add_flag("--families", options->families,
+                    "The families of models that load, and those that do not and what they need");
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return inspect(*options); }; });

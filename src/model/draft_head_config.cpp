@@ -146,8 +146,9 @@ Status read_mtp(const ConfigFields& fields, const ModelConfig& target, DraftHead
                             "no MTP module; set 'model' to a folder with one or change 'method'");
   }
   head->num_modules = head->layer.num_mtp_modules;
-  head->first_layer = head->layer.num_layers;
-  return check_size(fields, "num_hidden_layers", head->first_layer, target.num_layers);
+  head->mtp = find_architecture(head->layer.architecture)->mtp;
+  head->first_layer = head->mtp.counts_on ? head->layer.num_layers : 0;
+  return check_size(fields, "num_hidden_layers", head->layer.num_layers, target.num_layers);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/config/architecture.h"
 #include "model/config/config.h"
 
 namespace foretoken {
@@ -17,12 +18,14 @@ enum class HeadKind : uint8_t {
 };
 
 // What config.json of a head says. Layouts: SafeAILab EAGLE, SpecForge, speculators (nested
-// transformer_layer_config, `layers.0.` instead of `midlayer.`), DeepSeek's model.layers.N for MTP.
+// transformer_layer_config, `layers.0.` instead of `midlayer.`), for MTP DeepSeek's model.layers.N
+// or what the architecture has instead.
 struct DraftHeadConfig {
   HeadKind kind = HeadKind::kEagle;
   ModelConfig layer;                // sizes and rope of one layer
   int32_t num_modules = 1;          // MTP: num_nextn_predict_layers
-  int32_t first_layer = 0;          // MTP: number in tensor names, the target's num_hidden_layers
+  MtpForm mtp;                      // MTP
+  int32_t first_layer = 0;          // MTP: number of the first module in tensor names
   std::vector<int32_t> tap_layers;  // as of TapSink
   int32_t draft_vocab_size = 0;     // rows of its own output matrix; 0: the target's is used
   bool norm_before_residual = false;

@@ -162,12 +162,13 @@ Status HeadLoader::load_tap_norms(int32_t num_taps, DraftModuleWeights* out) {
 
 Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const std::string number = std::to_string(config_.first_layer + module);
-  const std::string base = layer_base({"layers." + number + "."});
-  FT_RETURN_IF_ERROR(load_fc(base + "eh_proj", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_norm(base + "enorm", &out->embed_norm));
-  FT_RETURN_IF_ERROR(load_norm(base + "hnorm", &out->state_norm));
+  const MtpForm& form = config_.mtp;
+  const std::string base = layer_base({form.layers + number + "."});
+  FT_RETURN_IF_ERROR(load_fc(base + form.projection, 2 * layer_.hidden_size, out));
+  FT_RETURN_IF_ERROR(load_norm(base + form.embed_norm, &out->embed_norm));
+  FT_RETURN_IF_ERROR(load_norm(base + form.state_norm, &out->state_norm));
   FT_RETURN_IF_ERROR(load_own_layer(base, [](LayerSpec&) {}, out));
-  FT_RETURN_IF_ERROR(load_norm(base + "shared_head.norm", &out->output_norm));
+  FT_RETURN_IF_ERROR(load_norm(base + form.output_norm, &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
 }
@@ -338,11 +339,12 @@ Status HeadLoader::upload_ids(const std::vector<int32_t>& ids, const int32_t** o
 // those only the wanted ones are loaded.
 Status HeadLoader::ignore_other_tensors() {
   if (config_.kind != HeadKind::kMtp || source_.checkpoint == nullptr) return {};
+  const std::string_view layers = config_.mtp.layers;
   for (const auto& [name, tensor] : source_.checkpoint->tensors()) {
     const size_t begin = name.starts_with("model.") ? 6 : 0;
-    const bool is_layer = name.compare(begin, 7, "layers.") == 0;
-    const int layer = is_layer ? std::atoi(name.c_str() + begin + 7) : -1;
-    const int module = layer - config_.first_layer;
+    const bool is_layer = name.compare(begin, layers.size(), layers) == 0;
+    const int layer = is_layer ? std::atoi(name.c_str() + begin + layers.size()) : -1;
+    const int module = is_layer ? layer - config_.first_layer : -1;
     const bool unwanted = module >= config_.num_modules && module < layer_.num_mtp_modules;
     if (module < 0 || unwanted) loader_.ignore(name);
   }

@@ -1,6 +1,8 @@
 #include <foretoken/version.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "apps/command_run.h"
 
 namespace foretoken {
@@ -329,6 +331,24 @@ TEST(Inspect, ListsWhatIsBuilt) {
   EXPECT_FALSE(all["drafters"].empty());
   EXPECT_FALSE(all["attention_backends"].empty());
   EXPECT_FALSE(all.contains("model"));
+}
+
+TEST(Inspect, ListsFamiliesAndWhatOthersNeed) {
+  const CommandResult result = run_command({"inspect", "--families", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json all = nlohmann::json::parse(result.out);
+  EXPECT_EQ(all["loads"][0]["name"], "LlamaForCausalLM");
+  const auto& refused = all["does_not_load"];
+  const auto mixtral = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
+    return family["name"] == "MixtralForCausalLM";
+  });
+  ASSERT_NE(mixtral, refused.end());
+  EXPECT_EQ((*mixtral)["needs"], "a mixture of experts");
+  const CommandResult text = run_command({"inspect", "--families"});
+  EXPECT_NE(
+      text.out.find("name MixtralForCausalLM; description Mixtral; needs a mixture of experts"),
+      std::string::npos)
+      << text.out;
 }
 
 TEST(Inspect, DraftersAndStepTimes) {

@@ -129,15 +129,15 @@ TEST(IdentityCombinations, ThirtyRandomOnes) {
 // The same for random models of every architecture: half of the requests greedy, half sampled.
 class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
  protected:
-  static std::vector<Request> make_requests() {
+  static std::vector<Request> make_requests(int num_requests, int max_tokens) {
     std::vector<Request> requests;
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < num_requests; ++i) {
       const auto& ids = GetParam().prompts[static_cast<size_t>(i) % 2].at("ids");
       Request request;
       request.prompt_token_ids = ids.get<std::vector<int32_t>>();
       // A repeated text, so that n-gram drafts are made.
       for (int j = 0; j < 12 * (i / 2); ++j) request.prompt_token_ids.push_back(30 + j % 4);
-      request.sampling.max_tokens = 80;
+      request.sampling.max_tokens = max_tokens;
       request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.8f;
       request.sampling.seed = static_cast<uint64_t>(i);
       request.sampling.ignore_eos = true;
@@ -146,7 +146,7 @@ class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
     return requests;
   }
 
-  static RunResult run(const Variant& variant) {
+  static RunResult run(const Variant& variant, int num_requests = 6, int max_tokens = 80) {
     EngineConfig config = config_of(variant, GetParam().folder);
     config.max_model_len = GetParam().max_model_len;
     config.hf_overrides = GetParam().hf_overrides;
@@ -157,7 +157,7 @@ class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
     RunResult result;
     for (int round = 0; made.ok() && round < (variant.warm ? 2 : 1); ++round) {
       result = {};
-      std::vector<Request> requests = make_requests();
+      std::vector<Request> requests = make_requests(num_requests, max_tokens);
       for (size_t begin = 0; begin < requests.size(); begin += static_cast<size_t>(variant.batch)) {
         const size_t end = std::min(requests.size(), begin + static_cast<size_t>(variant.batch));
         const auto first = requests.begin() + static_cast<ptrdiff_t>(begin);
@@ -165,6 +165,7 @@ class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
                  std::vector<Request>(first, first + static_cast<ptrdiff_t>(end - begin)))) {
           EXPECT_TRUE(output.status.ok()) << output.status.message();
           result.stats.num_draft_tokens += output.stats.num_draft_tokens;
+          result.stats.num_accepted_tokens += output.stats.num_accepted_tokens;
           result.stats.num_preemptions += output.stats.num_preemptions;
           result.ids.push_back(std::move(output.token_ids));
         }
@@ -202,12 +203,38 @@ TEST_P(ArchitectureIdentity, SameIdsHoweverTheyAreMade) {
   }
 }
 
+std::string case_name(const testing::TestParamInfo<test::GoldenCase>& param) {
+  std::string name = param.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ArchitectureIdentity, ::testing::ValuesIn(test::architecture_cases()),
-                         [](const auto& param) {
-                           std::string name = param.param.name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         case_name);
+
+// The families beside them, which differ in what their layers are made of and not in how steps are
+// cut: a few requests alone, and together with drafts.
+class FamilyIdentity : public ArchitectureIdentity {};
+
+TEST_P(FamilyIdentity, SameIdsAndCountsWithDraftsAndBesideOthers) {
+  const int num_requests = num_test_prompts(4), max_tokens = 40;
+  const RunResult base = run({}, num_requests, max_tokens);
+  std::vector<RunResult> speculative;
+  for (const int steps_in_flight : {1, 2}) {
+    const Variant variant = {.name = "speculative",
+                             .num_drafts = 4,
+                             .steps_in_flight = steps_in_flight,
+                             .batch = num_requests,
+                             .max_batched_tokens = 37};
+    const RunResult& other = speculative.emplace_back(run(variant, num_requests, max_tokens));
+    EXPECT_EQ(count_differences(base, other, variant.describe()), 0);
+    EXPECT_GT(other.stats.num_draft_tokens, 0);
+  }
+  EXPECT_EQ(speculative[0].stats.num_draft_tokens, speculative[1].stats.num_draft_tokens);
+  EXPECT_EQ(speculative[0].stats.num_accepted_tokens, speculative[1].stats.num_accepted_tokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyIdentity, ::testing::ValuesIn(test::family_cases()), case_name);
 
 }  // namespace
 }  // namespace foretoken

@@ -6,5 +6,5 @@ set(slow
   "DrafterIdentity\\.(Alone|Adaptive|Probabilistic|Reduced)" "Identity.*Sampled" "Math500" "/Bonus"
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
   "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
-  "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "Layouts\\.IdsAre"
+  "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
   "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv")

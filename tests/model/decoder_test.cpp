@@ -107,12 +107,16 @@ TEST_P(DecoderGolden, Bfloat16LogitsMatchTheReference) {
 
 TEST_P(DecoderGolden, GreedyTokensMatchTheReference) { expect_greedy(GetParam()); }
 
+std::string case_name(const testing::TestParamInfo<GoldenCase>& test) {
+  std::string name = test.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DecoderGolden, testing::ValuesIn(test::architecture_cases()),
-                         [](const auto& test) {
-                           std::string name = test.param.name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Families, DecoderGolden, testing::ValuesIn(test::family_cases()),
+                         case_name);
 
 }  // namespace
 }  // namespace foretoken

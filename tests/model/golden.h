@@ -47,11 +47,10 @@ inline GoldenCase read_golden_case(const std::string& name, const std::string& f
           read_json_file(golden + "/golden.json").value().at(kind)};
 }
 
-// Every variant of every model in tests/golden/architectures.
-inline std::vector<GoldenCase> architecture_cases() {
+// Every variant of these models in tests/golden/architectures.
+inline std::vector<GoldenCase> golden_cases(std::initializer_list<const char*> models) {
   std::vector<GoldenCase> cases;
-  for (const char* model : {"gemma2", "gemma3", "gemma3-vision", "llama", "mistral", "phi3",
-                            "qwen2", "qwen3", "smollm3"}) {
+  for (const char* model : models) {
     const std::string folder = golden_folder() + "architectures/" + model;
     const auto json = read_json_file(folder + "/golden.json").value();
     for (const auto& variant : json.at("variants")) {
@@ -62,6 +61,26 @@ inline std::vector<GoldenCase> architecture_cases() {
     }
   }
   return cases;
+}
+
+// Those with many variants, that show every kind of position and window.
+inline std::vector<GoldenCase> architecture_cases() {
+  return golden_cases({"gemma2", "gemma3", "gemma3-vision", "llama", "mistral", "phi3", "qwen2",
+                       "qwen3", "smollm3"});
+}
+
+// The other families, which differ in what layers are made of.
+inline std::vector<GoldenCase> family_cases() {
+  return golden_cases({"apertus",    "arcee",      "cohere",
+                       "cohere2",    "deci",       "ernie4_5",
+                       "exaone4",    "gemma",      "glm",
+                       "glm4",       "granite",    "helium",
+                       "hunyuan",    "internlm3",  "llama4",
+                       "mimo",       "ministral3", "mistral3",
+                       "nemotron",   "olmo2",      "olmo3",
+                       "qwen2-vl",   "qwen2_5-vl", "qwen3-vl",
+                       "seed-oss",   "stablelm",   "stablelm-parallel",
+                       "starcoder2", "vaultgemma"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

@@ -18,7 +18,8 @@ Json special_fields(const DialledShape& shape) {
             {"max_window_layers", shape.num_layers / 2}};
   }
   if (name == kGemma2Architecture.name) return {{"sliding_window", kDialledWindow}};
-  if (name == kGemma3Architecture.name || name == kGemma3ConditionalArchitecture.name) {
+  if (name == kGemma3Architecture.name || name == kGemma3ConditionalArchitecture.name ||
+      name == kVaultGemmaArchitecture.name || name == kExaone4Architecture.name) {
     return {{"sliding_window", kDialledWindow}, {"sliding_window_pattern", 2}};
   }
   if (name == kPhi3Architecture.name) return {{"partial_rotary_factor", 0.5}};
@@ -59,8 +60,10 @@ Json dialled_config(const DialledShape& shape) {
   decoder.update(special_fields(shape));
   if (shape.num_mtp_modules > 0) decoder["num_nextn_predict_layers"] = shape.num_mtp_modules;
   Json config = {{"architectures", {shape.architecture}}};
-  if (shape.architecture == kGemma3ConditionalArchitecture.name) {
-    config["model_type"] = "gemma3";
+  if (find_architecture(shape.architecture)->text_config) {
+    config["model_type"] = shape.architecture == kGemma3ConditionalArchitecture.name
+                               ? "gemma3"
+                               : model_type(shape.architecture);
     config["text_config"] = decoder;
   } else {
     config.update(decoder);

@@ -34,7 +34,7 @@ struct DialledShape {
   int32_t id_shift = 0;
 };
 
-// Every architecture that Foretoken knows.
+// Architectures with every kind of window, position and norm that steps and drafters meet.
 std::vector<std::string> dialled_architectures();
 
 // The order of tokens that a dialled target produces: one cycle over ids 2 .. vocab_size - 1.

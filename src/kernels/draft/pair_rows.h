@@ -8,7 +8,8 @@ namespace foretoken {
 
 // Input of a draft head: out[r] = [ embedding(token_ids[r]) * scale | states[from(r)] ] of the live
 // token rows, from(r) = from[r], or r without, each half root-mean-square normed with its weight
-// where one is given. An id outside [0, vocab) reads row 0.
+// where one is given; the halves change places where state_first is set. An id outside [0, vocab)
+// reads row 0.
 struct PairRowsArgs {
   static constexpr Op kOp = Op::kPairRows;
   const StepCounts* counts;
@@ -26,6 +27,7 @@ struct PairRowsArgs {
   DType states_dtype;
   DType dtype;                    // kF32 or kBF16
   const int32_t* from = nullptr;  // [max_rows] or null
+  int32_t state_first = 0;
 };
 
 void pair_rows(Queue& queue, const PairRowsArgs& args);

@@ -4,9 +4,9 @@ namespace foretoken {
 
 std::span<const Architecture> architectures() {
   static const Architecture all[] = {
-      kLlamaArchitecture, kMistralArchitecture, kQwen2Architecture,
-      kQwen3Architecture, kGemma2Architecture,  kGemma3Architecture,
-      kPhi3Architecture,  kSmolLm3Architecture, kGemma3ConditionalArchitecture,
+#define FT_ARCHITECTURE(name) k##name##Architecture,
+#include "model/config/architectures.def"
+#undef FT_ARCHITECTURE
   };
   return all;
 }

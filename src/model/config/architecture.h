@@ -47,6 +47,19 @@ struct DecoderTraits {
   bool scaled_embedding = false;  // times sqrt(hidden_size)
 };
 
+// How draft modules (MTP) in the files of an architecture are named, and what they pair. The
+// defaults are those of DeepSeek V3.
+struct MtpForm {
+  const char* layers = "layers.";  // before a module's number
+  bool counts_on = true;           // numbers go on from the target's layers
+  const char* projection = "eh_proj";
+  const char* embed_norm = "enorm";
+  const char* state_norm = "hnorm";
+  const char* output_norm = "shared_head.norm";
+  bool state_first = false;    // the projection reads [state, embedding]
+  bool chains_normed = false;  // the next draft pairs with what leaves output_norm
+};
+
 // A supported architecture, as plain data: one row of architecture.cpp.
 struct Architecture {
   const char* name;         // in the `architectures` of a config.json
@@ -55,7 +68,10 @@ struct Architecture {
   const char* defaults = "{}";
   WindowRule window_rule = WindowRule::kNever;
   DecoderTraits decoder = {};
-  bool text_config = false;  // the fields of the decoder lie in `text_config`
+  bool text_config = false;  // the fields of the decoder lie in `text_config`, if there is one
+  MtpForm mtp = {};
+  // Some layers have a window: those without one know no positions (NoPE).
+  bool only_windows_turn = false;
   // Translates fields of a config.json that have other names than Llama's, before anything is read
   // and behind `defaults`; null: there are none.
   Status (*translate)(const ConfigFields& fields, nlohmann::json* json) = nullptr;
@@ -63,16 +79,10 @@ struct Architecture {
   Status (*read)(const ConfigFields& fields, ModelConfig* config) = nullptr;
 };
 
-// Defined in arch/, each in the file of its name.
-extern const Architecture kGemma2Architecture;
-extern const Architecture kGemma3Architecture;
-extern const Architecture kGemma3ConditionalArchitecture;
-extern const Architecture kLlamaArchitecture;
-extern const Architecture kMistralArchitecture;
-extern const Architecture kPhi3Architecture;
-extern const Architecture kQwen2Architecture;
-extern const Architecture kQwen3Architecture;
-extern const Architecture kSmolLm3Architecture;
+// Defined in arch/, in the file of its family.
+#define FT_ARCHITECTURE(name) extern const Architecture k##name##Architecture;
+#include "model/config/architectures.def"
+#undef FT_ARCHITECTURE
 
 // Every one that is read.
 std::span<const Architecture> architectures();

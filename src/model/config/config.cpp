@@ -8,7 +8,11 @@
 #include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
+<<<<<<< HEAD
 #include "model/config/model_types.h"
+=======
+#include "model/config/families.h"
+>>>>>>> 46cd201e7fed3cb2f26f1e13d1abe4a576f0b902
 #include "model/files/json_file.h"
 #include "model/files/quantization.h"
 
@@ -20,7 +24,7 @@ using Json = nlohmann::json;
 // Keeps every row count of a fused matrix within 32 bits.
 constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
-Status read_architecture(const ConfigFields& fields, const Architecture** out) {
+Status read_architecture(const Json& file, const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
   const Json* type = fields.find("model_type");
   Json of_type;
@@ -42,19 +46,22 @@ Status read_architecture(const ConfigFields& fields, const Architecture** out) {
   }
   const auto name = (*names)[0].get<std::string>();
   *out = find_architecture(name);
-  if (*out == nullptr) {
-    return unsupported(fields.where() + ": architecture '" + name +
-                       "' is not supported; supported: " + architecture_names());
-  }
-  return {};
+  return *out != nullptr ? Status() : refuse_architecture(name, file, fields.where());
+}
+
+// Files of transformers before 4.52 have some models' decoder fields beside text_config's place.
+bool has_text_inside(const Json& file, const Architecture& architecture) {
+  return architecture.text_config &&
+         (file.contains("text_config") || !file.contains("hidden_size"));
 }
 
 // The fields of the decoder: those of text_config where the architecture keeps them there, with
-// what only the whole file has, and the architecture's defaults for what is nowhere.
+// what only the whole file has, under their common names, and the architecture's defaults for what
+// is nowhere.
 Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
                             const std::string& where) {
   Json json = file;
-  if (architecture.text_config) {
+  if (has_text_inside(file, architecture)) {
     const ConfigFields fields(file, where);
     const Json* text = fields.find("text_config");
     if (text == nullptr) return fields.missing("text_config");
@@ -111,9 +118,9 @@ Status read_activation(const ConfigFields& fields, Activation* out) {
 
 Status check_only_supported_parts(const Json& json, const ConfigFields& fields) {
   FT_RETURN_IF_ERROR(read_quantization(json, fields.where()).status());
-  bool bidirectional = false;
-  FT_RETURN_IF_ERROR(fields.read_flag("use_bidirectional_attention", &bidirectional));
-  if (bidirectional) {
+  // "vision": among the tokens of an image, which prompts here do not have.
+  const Json* bidirectional = fields.find("use_bidirectional_attention");
+  if (bidirectional != nullptr && *bidirectional != false && *bidirectional != "vision") {
     return unsupported(fields.where() +
                        ": use_bidirectional_attention is not supported; use a model that writes "
                        "text from left to right");
@@ -246,6 +253,8 @@ Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
   out->logits_softcap = static_cast<float>(logits_cap);
   FT_RETURN_IF_ERROR(fields.read_flag("tie_word_embeddings", &out->tie_word_embeddings));
   FT_RETURN_IF_ERROR(fields.read_flag("attention_bias", &out->attention_bias));
+  out->attention_out_bias = out->attention_bias;
+  FT_RETURN_IF_ERROR(fields.read_flag("attention_out_bias", &out->attention_out_bias));
   return fields.read_flag("mlp_bias", &out->mlp_bias);
 }
 
@@ -273,9 +282,10 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_RETURN_IF_ERROR(check_sizes(config, where));
   FT_RETURN_IF_ERROR(read_numbers(fields, &config));
   FT_ASSIGN_OR_RETURN(config.layers,
-                      read_layer_configs(fields, architecture.window_rule, config.num_layers));
-  FT_ASSIGN_OR_RETURN(config.rope,
-                      read_rope_configs(fields, config.head_dim, config.max_position_embeddings));
+                      read_layer_configs(fields, architecture.window_rule, config.num_layers,
+                                         architecture.only_windows_turn));
+  FT_ASSIGN_OR_RETURN(config.rope, read_rope_configs(fields, {config.head_dim, config.head_dim},
+                                                     config.max_position_embeddings));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));
@@ -303,7 +313,7 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
     json.update(overrides.value(), true);
   }
   const Architecture* architecture = nullptr;
-  FT_RETURN_IF_ERROR(read_architecture(ConfigFields(json, where), &architecture));
+  FT_RETURN_IF_ERROR(read_architecture(json, ConfigFields(json, where), &architecture));
   FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }

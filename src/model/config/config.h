@@ -13,6 +13,13 @@
 
 namespace foretoken {
 
+// Queries at position p are multiplied by 1 + beta log(1 + floor(p / context)), so that attention
+// stays sharp over long contexts (llama_4_scaling_beta).
+struct QueryGrowth {
+  float beta = 0;  // 0: they are not
+  int32_t context = 1;
+};
+
 // What config.json and generation_config.json say about a decoder-only model.
 struct ModelConfig {
   std::string architecture;  // for example "LlamaForCausalLM"
@@ -35,8 +42,13 @@ struct ModelConfig {
   float residual_scale = 1;  // of what a part adds to the residual
   Activation activation = Activation::kSilu;
   bool tie_word_embeddings = false;
-  bool attention_bias = false;
+  bool attention_bias = false;      // of q, k and v
+  bool attention_out_bias = false;  // of what attention adds; as attention_bias unless said
   bool mlp_bias = false;
+  bool qk_norm = false;          // q and k are normed, where architectures leave it to the file
+  bool parallel_blocks = false;  // attention and MLP read the same rows, where left to the file
+  int32_t attention_chunk = 0;   // of layers with rotary positions, as of GqaSpec
+  QueryGrowth query_growth;
   DType dtype = DType::kF32;        // of weights, activations and KV
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;

@@ -83,7 +83,7 @@ Status mark_by_rule(const ConfigFields& fields, WindowRule rule,
 }  // namespace
 
 Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
-                                                    int32_t num_layers) {
+                                                    int32_t num_layers, bool only_windows_turn) {
   std::vector<LayerConfig> layers(static_cast<size_t>(num_layers));
   FT_RETURN_IF_ERROR(read_rope_layers(fields, &layers));
   std::vector<bool> windowed(layers.size(), false);
@@ -99,7 +99,11 @@ Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, 
   int32_t window = 0;
   FT_RETURN_IF_ERROR(fields.need_count("sliding_window", &window));
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (windowed[i]) layers[i].window = window;
+    if (windowed[i]) {
+      layers[i].window = window;
+    } else if (only_windows_turn) {
+      layers[i].rope = false;
+    }
   }
   return layers;
 }

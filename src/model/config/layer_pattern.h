@@ -16,7 +16,7 @@ enum class WindowRule : uint8_t {
   kWithoutRope,  // with use_sliding_window, those without rotary positions
 };
 
-// What sets the attention of one layer apart from that of others.
+// What sets one layer apart from others. Sizes of 0 are those of the model.
 struct LayerConfig {
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
   bool rope = true;    // false: no positions at all (NoPE)
@@ -31,8 +31,10 @@ struct LayerConfig {
 };
 
 // One entry a layer, from layer_types or the rule, sliding_window, and no_rope_layers or
-// no_rope_layer_interval. InvalidArgument names the field at fault.
+// no_rope_layer_interval. only_windows_turn as of Architecture. InvalidArgument names the field at
+// fault.
 Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
-                                                    int32_t num_layers);
+                                                    int32_t num_layers,
+                                                    bool only_windows_turn = false);
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <tuple>
 
 namespace foretoken {
 namespace {
@@ -14,16 +15,12 @@ struct RopeName {
   RopeType type;
 };
 
-// "su" is the name that early Phi-3 models have for longrope.
+// "su" is the name that early Phi-3 models have for longrope; "mrope" is about images alone.
 constexpr RopeName kRopeNames[] = {
-    {"default", RopeType::kDefault},
-    {"linear", RopeType::kLinear},
-    {"dynamic", RopeType::kDynamic},
-    {"llama3", RopeType::kLlama3},
-    {"yarn", RopeType::kYarn},
-    {"longrope", RopeType::kLongrope},
-    {"su", RopeType::kLongrope},
-    // Positions of text alone are the same in all sections.
+    {"default", RopeType::kDefault}, {"linear", RopeType::kLinear},
+    {"dynamic", RopeType::kDynamic}, {"llama3", RopeType::kLlama3},
+    {"yarn", RopeType::kYarn},       {"longrope", RopeType::kLongrope},
+    {"su", RopeType::kLongrope},     {"proportional", RopeType::kProportional},
     {"mrope", RopeType::kDefault},
 };
 
@@ -45,7 +42,7 @@ Status read_type(const ConfigFields& rope, RopeType* out) {
   if (known == std::end(kRopeNames)) {
     return unsupported(rope.where() + ": rope type " + name->dump() +
                        " is not supported; supported: default, linear, dynamic, llama3, yarn, "
-                       "longrope");
+                       "longrope, proportional, mrope");
   }
   *out = known->type;
   return {};
@@ -124,11 +121,31 @@ Status read_longrope(const ConfigFields& rope, const Surroundings& around, RopeC
   return rope.read_positive("attention_factor", &out->attention_factor);
 }
 
+// Hunyuan's models name this dynamic, but its theta does not depend on the length.
+Status read_alpha(const ConfigFields& rope, RopeConfig* out) {
+  if (out->type != RopeType::kDynamic || rope.find("alpha") == nullptr) return {};
+  double alpha = 1;
+  FT_RETURN_IF_ERROR(rope.read_positive("alpha", &alpha));
+  const double dim = out->rotary_dim;
+  if (dim < 4) return rope.wrong("alpha", "left out where heads turn by one pair only");
+  out->theta *= std::pow(alpha, dim / (dim - 2));
+  out->type = RopeType::kDefault;
+  return {};
+}
+
+// The factor says which part of the pairs turns; frequencies are those of the whole head.
+Status read_proportional(const ConfigFields& rope, const Surroundings& around, RopeConfig* out) {
+  out->turning_pairs = out->rotary_dim / 2;
+  out->rotary_dim = around.head_dim;
+  return rope.read_positive("factor", &out->factor);
+}
+
 // `out` holds the theta of the surroundings.
 Status read_rope(const ConfigFields& rope, const Surroundings& around, RopeConfig* out) {
   FT_RETURN_IF_ERROR(read_type(rope, &out->type));
   FT_RETURN_IF_ERROR(rope.read_positive("rope_theta", &out->theta));
   FT_RETURN_IF_ERROR(read_rotary_dim(rope, around, &out->rotary_dim));
+  FT_RETURN_IF_ERROR(read_alpha(rope, out));
   // Phi-3 has the original context beside its rope_scaling.
   out->original_context = around.max_position_embeddings;
   if (out->type != RopeType::kDynamic) {
@@ -153,6 +170,8 @@ Status read_rope(const ConfigFields& rope, const Surroundings& around, RopeConfi
       return read_yarn(rope, around, out);
     case RopeType::kLongrope:
       return read_longrope(rope, around, out);
+    case RopeType::kProportional:
+      return read_proportional(rope, around, out);
   }
   return {};
 }
@@ -180,23 +199,26 @@ Status find_scaling(const ConfigFields& fields, const Json** out) {
 }
 
 // rope_parameters by layer type.
-Status read_by_layer_type(const ConfigFields& types, const Surroundings& around, RopeConfigs* out) {
-  for (const auto& [name, rope] :
-       {std::pair("full_attention", &out->full), std::pair("sliding_attention", &*out->windowed)}) {
+Status read_by_layer_type(const ConfigFields& types, const Surroundings& full,
+                          const Surroundings& windowed, RopeConfigs* out) {
+  for (const auto& [name, rope, around] :
+       {std::tuple("full_attention", &out->full, &full),
+        std::tuple("sliding_attention", &*out->windowed, &windowed)}) {
     static const Json kNone = Json::object();
     const Json* value = types.find(name);
     if (value != nullptr && !value->is_object()) return types.wrong(name, "an object or null");
     const ConfigFields fields(value != nullptr ? *value : kNone, types.where() + " (" + name + ")");
-    FT_RETURN_IF_ERROR(read_rope(fields, around, rope));
+    FT_RETURN_IF_ERROR(read_rope(fields, *around, rope));
   }
   return {};
 }
 
 }  // namespace
 
-Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, int32_t head_dim,
+Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, RopeHeads heads,
                                       int32_t max_position_embeddings) {
-  const Surroundings around{fields, head_dim, max_position_embeddings};
+  const Surroundings around{fields, heads.full, max_position_embeddings};
+  const Surroundings windowed{fields, heads.windowed, max_position_embeddings};
   const Json* scaling = nullptr;
   FT_RETURN_IF_ERROR(find_scaling(fields, &scaling));
   RopeConfigs out;
@@ -214,13 +236,13 @@ Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, int32_t head_d
   out.max_context = max_position_embeddings;
   if (rope.find("full_attention") != nullptr || rope.find("sliding_attention") != nullptr) {
     if (!out.windowed) out.windowed.emplace(out.full);
-    FT_RETURN_IF_ERROR(read_by_layer_type(rope, around, &out));
+    FT_RETURN_IF_ERROR(read_by_layer_type(rope, around, windowed, &out));
     return out;
   }
   FT_RETURN_IF_ERROR(read_rope(rope, around, &out.full));
   if (out.windowed) {
     static const Json kPlain = Json::object();
-    FT_RETURN_IF_ERROR(read_rope(ConfigFields(kPlain, fields.where()), around, &*out.windowed));
+    FT_RETURN_IF_ERROR(read_rope(ConfigFields(kPlain, fields.where()), windowed, &*out.windowed));
   } else {
     out.max_context = scaled_context(out.full, max_position_embeddings);
   }

@@ -8,7 +8,15 @@
 
 namespace foretoken {
 
-enum class RopeType : uint8_t { kDefault, kLinear, kDynamic, kLlama3, kYarn, kLongrope };
+enum class RopeType : uint8_t {
+  kDefault,
+  kLinear,
+  kDynamic,
+  kLlama3,
+  kYarn,
+  kLongrope,
+  kProportional,  // Gemma 4: the first pairs turn by frequencies of the whole head
+};
 
 // One rotary embedding as a config describes it (Su et al. 2021); rope_table.h computes it.
 struct RopeConfig {
@@ -25,6 +33,13 @@ struct RopeConfig {
   bool truncate = true;
   std::vector<double> short_factor;  // longrope: [rotary_dim / 2], up to original_context
   std::vector<double> long_factor;   // beyond it
+  int32_t turning_pairs = 0;         // proportional; the others stand still
+};
+
+// Sizes of heads, which differ where layers with a window have heads of their own.
+struct RopeHeads {
+  int32_t full = 0;
+  int32_t windowed = 0;
 };
 
 struct RopeConfigs {
@@ -37,9 +52,10 @@ struct RopeConfigs {
 
 // Reads rope_theta, partial_rotary_factor and rope_scaling; or rope_parameters (transformers 5),
 // for all layers or by layer type; or rope_local_base_freq beside them (Gemma 3). rope_scaling goes
-// before rope_parameters, so that an override of the older name works on either form.
-// Unsupported names an unknown type and lists the known ones.
-Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, int32_t head_dim,
+// before rope_parameters, so that an override of the older name works on either form. The sections
+// of mrope say how images turn; text turns as without. A dynamic type with a fixed alpha (Hunyuan)
+// only stretches theta. Unsupported names an unknown type and lists the known ones.
+Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, RopeHeads heads,
                                       int32_t max_position_embeddings);
 
 }  // namespace foretoken

@@ -28,7 +28,7 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
           .scale = config.attention_scale,
           .softcap = config.attention_softcap,
           .qkv_bias = config.attention_bias,
-          .o_bias = config.attention_bias};
+          .o_bias = config.attention_out_bias};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {

@@ -90,7 +90,10 @@ RopeTable make_rope_table(const RopeConfig& config, int32_t max_model_len) {
     }
   }
   for (float& value : table.inv_freq) value = 1 / value;
-  if (config.type == RopeType::kLinear) {
+  if (config.type == RopeType::kProportional) {
+    std::fill(table.inv_freq.begin() + config.turning_pairs, table.inv_freq.end(), 0.0f);
+  }
+  if (config.type == RopeType::kLinear || config.type == RopeType::kProportional) {
     for (float& value : table.inv_freq) value /= static_cast<float>(config.factor);
   }
   if (config.type == RopeType::kLlama3) apply_llama3(config, &table.inv_freq);

@@ -82,7 +82,10 @@ Status WeightLoader::check_cancelled(const std::string& name) const {
 Result<const TensorView*> WeightLoader::find(const std::string& name,
                                              std::span<const int64_t> shape) {
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
-  if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+  // A number alone is stored without a shape.
+  const bool is_number = tensor->shape.empty() && shape.size() == 1 && shape[0] == 1;
+  if (!is_number &&
+      !std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
     return invalid_argument(tensor->file + ": tensor '" + tensor->name + "' has shape " +
                             tensor->shape_text() + ", but " + checkpoint_->config_name() +
                             " asks for " + shape_text(shape) +

@@ -111,6 +111,36 @@ TEST_P(PairRowsTest, NormsLikeTheNormOp) {
   }
 }
 
+TEST_P(PairRowsTest, HalvesChangePlaces) {
+  const Case c = GetParam();
+  const std::vector<int32_t> ids = {3, 0, 7};
+  const auto usual = run(states_, ids, 3, 2.0f);
+  uint8_t* out = marked(usual.size());
+  PairRowsArgs args{counts(3),
+                    to_device(ids),
+                    upload_typed(table_),
+                    upload_typed(states_),
+                    c.embed_norm ? to_device(embed_norm_) : nullptr,
+                    c.states_norm ? to_device(states_norm_) : nullptr,
+                    out,
+                    3,
+                    kVocab,
+                    c.hidden,
+                    2.0f,
+                    kEps,
+                    c.states_dtype,
+                    c.dtype};
+  args.state_first = 1;
+  pair_rows(queue(), args);
+  const auto changed = read(out, usual.size());
+  const size_t half_bytes = c.hidden * dtype_size(c.dtype);
+  for (size_t half = 0; half < 2 * ids.size(); ++half) {
+    ASSERT_EQ(std::memcmp(&changed[(half ^ 1) * half_bytes], &usual[half * half_bytes], half_bytes),
+              0)
+        << half;
+  }
+}
+
 TEST_P(PairRowsTest, GathersStates) {
   const Case c = GetParam();
   const std::vector<int32_t> ids = {3, 1, 8}, from = {4, 0, 4};

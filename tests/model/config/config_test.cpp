@@ -87,7 +87,7 @@ std::vector<BadConfig> bad_configs() {
       {"UnknownArchitecture",
        [](Json& j) { j = {{"architectures", {"GPT2LMHeadModel"}}}; },
        kUnsupported,
-       {"'GPT2LMHeadModel'", "supported: LlamaForCausalLM"}},
+       {"'GPT2LMHeadModel'", "learned positions"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,

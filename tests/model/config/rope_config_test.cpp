@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 Result<RopeConfigs> read(const Json& json, int32_t positions = 4096) {
-  return read_rope_configs(ConfigFields(json, "config.json"), 64, positions);
+  return read_rope_configs(ConfigFields(json, "config.json"), {64, 64}, positions);
 }
 
 RopeConfig read_scaling(const Json& scaling) {
@@ -20,6 +20,38 @@ RopeConfig read_scaling(const Json& scaling) {
 std::string complaint(const Json& json) {
   const auto rope = read(json);
   return rope.ok() ? "" : rope.status().message();
+}
+
+TEST(RopeConfig, MropeTurnsTextAsWithout) {
+  const RopeConfig rope = read_scaling({{"type", "mrope"}, {"mrope_section", {16, 24, 24}}});
+  EXPECT_EQ(rope.type, RopeType::kDefault);
+  EXPECT_EQ(rope.rotary_dim, 64);
+}
+
+TEST(RopeConfig, FixedAlphaStretchesTheta) {
+  const RopeConfigs ropes =
+      read({{"rope_scaling", {{"type", "dynamic"}, {"alpha", 1000}, {"factor", 1}}}}).value();
+  EXPECT_EQ(ropes.full.type, RopeType::kDefault);
+  EXPECT_NEAR(ropes.full.theta, 1e4 * std::pow(1000.0, 64.0 / 62), 1e-3);
+  EXPECT_EQ(ropes.max_context, 4096);
+  EXPECT_NE(complaint({{"rope_scaling", {{"type", "dynamic"}, {"alpha", -1}}}}).find("'alpha'"),
+            std::string::npos);
+}
+
+// Gemma 4: layers without a window have larger heads, of which a part turns.
+TEST(RopeConfig, ProportionalByLayerTypeWithHeadsOfTheirOwn) {
+  const Json json = {
+      {"rope_parameters",
+       {{"full_attention",
+         {{"rope_type", "proportional"}, {"partial_rotary_factor", 0.25}, {"rope_theta", 1e6}}},
+        {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}}}};
+  const RopeConfigs ropes =
+      read_rope_configs(ConfigFields(json, "config.json"), {128, 64}, 4096).value();
+  EXPECT_EQ(ropes.full.type, RopeType::kProportional);
+  EXPECT_EQ(ropes.full.rotary_dim, 128);
+  EXPECT_EQ(ropes.full.turning_pairs, 16);
+  ASSERT_TRUE(ropes.windowed.has_value());
+  EXPECT_EQ(ropes.windowed->rotary_dim, 64);
 }
 
 TEST(RopeConfig, DefaultsAndBothForms) {

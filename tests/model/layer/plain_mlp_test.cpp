@@ -58,7 +58,7 @@ TEST_F(PlainMlpTest, XieluHasParametersOfTheLayer) {
   add("layers.0.mlp.act_fn.alpha_p", {1}).values = {0.3f};
   add("layers.0.mlp.act_fn.alpha_n", {1}).values = {-0.2f};
   add("layers.0.mlp.act_fn.beta", {1}).values = {0.5f};
-  add("layers.0.mlp.act_fn.eps", {1}).values = {-1e-6f};
+  add("layers.0.mlp.act_fn.eps", {}).values = {-1e-6f};
   std::vector<double> x;
   const float* rows = random_rows(2, 8, &x);
   std::vector<double> inner = up.times(x);

@@ -33,6 +33,15 @@ TEST(RopeTable, DefaultIsAPowerOfTheta) {
   EXPECT_EQ(make_rope_table(config_of(RopeType::kDefault), 9).scaling, 1);
 }
 
+TEST(RopeTable, ProportionalLeavesTheRestStanding) {
+  RopeConfig config = config_of(RopeType::kProportional);
+  config.factor = 1;
+  config.turning_pairs = 5;
+  const auto some = frequencies(config);
+  ASSERT_EQ(some.size(), kPlain.size());
+  for (size_t i = 0; i < kPlain.size(); ++i) EXPECT_EQ(some[i], i < 5 ? kPlain[i] : 0) << i;
+}
+
 TEST(RopeTable, LinearSlowsEverything) {
   const auto slowed = frequencies(config_of(RopeType::kLinear));
   for (size_t i = 0; i < kPlain.size(); ++i) EXPECT_EQ(slowed[i], kPlain[i] / 4);

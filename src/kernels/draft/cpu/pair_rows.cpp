@@ -99,9 +99,9 @@ void pair_rows(const void* args, CpuPool& pool) {
   const Source states{a.states, a.states_dtype, a.states_norm, 1.0f};
   for_each_row(pool, rows, 4 * int64_t{a.hidden}, [&](int64_t row) {
     const int32_t id = a.token_ids[row];
-    const int64_t to = row * 2 * a.hidden;
-    write_any(a, embedding, id >= 0 && id < a.vocab ? id : 0, to);
-    write_any(a, states, a.from == nullptr ? row : a.from[row], to + a.hidden);
+    const int64_t first = row * 2 * a.hidden, second = first + a.hidden;
+    write_any(a, embedding, id >= 0 && id < a.vocab ? id : 0, a.state_first ? second : first);
+    write_any(a, states, a.from == nullptr ? row : a.from[row], a.state_first ? first : second);
   });
 }
 

@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(Row::kThreads) pair_rows_kernel(PairRowsArgs a
   let_next_start();
   const int row = blockIdx.x;
   if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
-  T* out = static_cast<T*>(args.out) + (int64_t{row} * 2 + blockIdx.y) * args.hidden;
+  const int half = args.state_first != 0 ? 1 - static_cast<int>(blockIdx.y) : blockIdx.y;
+  T* out = static_cast<T*>(args.out) + (int64_t{row} * 2 + half) * args.hidden;
   if (blockIdx.y == 0) {
     const int id = args.token_ids[row];
     const int64_t at = id >= 0 && id < args.vocab ? id : 0;

@@ -1,0 +1,92 @@
+#include "model/config/missing_parts.h"
+
+#include <iterator>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr MissingPartName kPartNames[] = {
+    {kLatentAttention, "latent attention"},
+    {kSparseAttention, "sparse attention"},
+    {kLinearAttention, "linear attention"},
+    {kStateSpaceLayers, "state-space layers"},
+    {kConvolutionLayers, "convolution layers"},
+    {kAttentionSinks, "attention sinks"},
+    {kAlibiPositions, "ALiBi positions"},
+    {kLearnedPositions, "learned positions"},
+    {kDifferentialAttention, "differential attention"},
+    {kDynamicMasks, "dynamic attention masks"},
+    {kEncoder, "an encoder"},
+    {kBitLinear, "ternary matrices with norms inside of blocks"},
+    {kOwnProjections, "projections that are fused by head"},
+    {kLayerHeads, "heads of another size in some layers"},
+    {kSharedKv, "layers that share keys and values"},
+    {kPerLayerEmbeddings, "embeddings for each layer"},
+    {kResidualStreams, "several residual streams"},
+    {kMixtureOfExperts, "a mixture of experts"},
+};
+
+// A field that asks for a part where it is true, a number above `over` or a list or object that is
+// not empty.
+struct TellingField {
+  const char* name;
+  MissingPart part;
+  double over = 0;
+};
+constexpr TellingField kTellingFields[] = {
+    {"num_experts", kMixtureOfExperts, 1},
+    {"num_local_experts", kMixtureOfExperts, 1},
+    {"n_routed_experts", kMixtureOfExperts, 1},
+    {"moe_num_experts", kMixtureOfExperts, 1},
+    {"kv_lora_rank", kLatentAttention},
+    {"index_topk", kSparseAttention},
+    {"compress_ratios", kSparseAttention},
+    {"sparse_attention_config", kSparseAttention},
+    {"linear_num_value_heads", kLinearAttention},
+    {"linear_attn_config", kLinearAttention},
+    {"mamba_d_state", kStateSpaceLayers},
+    {"ssm_state_size", kStateSpaceLayers},
+    {"num_kv_shared_layers", kSharedKv},
+    {"hidden_size_per_layer_input", kPerLayerEmbeddings},
+    {"altup_num_inputs", kResidualStreams},
+    {"enable_moe_block", kMixtureOfExperts},
+    {"conv_L_cache", kConvolutionLayers},
+    {"alibi", kAlibiPositions},
+    {"is_encoder_decoder", kEncoder},
+};
+
+bool tells(const Json& value, double over) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value.get<double>() > over;
+  return value.is_structured() && !value.empty();
+}
+
+}  // namespace
+
+std::span<const MissingPartName> missing_part_names() { return kPartNames; }
+
+std::string missing_parts_text(uint32_t parts) {
+  std::string text;
+  for (auto entry = std::rbegin(kPartNames); entry != std::rend(kPartNames); ++entry) {
+    if ((parts & entry->part) == 0) continue;
+    const bool is_last = text.empty();
+    const bool is_second_last = text.find(" and ") == std::string::npos && !is_last;
+    text = entry->name + std::string(is_last ? "" : is_second_last ? " and " : ", ") + text;
+  }
+  return text;
+}
+
+uint32_t parts_asked_for(const Json& config) {
+  uint32_t parts = kNoMissingPart;
+  if (!config.is_object()) return parts;
+  for (const TellingField& field : kTellingFields) {
+    const auto found = config.find(field.name);
+    if (found != config.end() && tells(*found, field.over)) parts |= field.part;
+  }
+  const auto text = config.find("text_config");
+  return text == config.end() ? parts : parts | parts_asked_for(*text);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+namespace foretoken {
+
+// What published models are made of and this engine has not. Sets are sums of bits.
+enum MissingPart : uint32_t {
+  kNoMissingPart = 0,
+  kMixtureOfExperts = 1u << 0,
+  kLatentAttention = 1u << 1,
+  kSparseAttention = 1u << 2,
+  kLinearAttention = 1u << 3,
+  kStateSpaceLayers = 1u << 4,
+  kConvolutionLayers = 1u << 5,
+  kAttentionSinks = 1u << 6,
+  kAlibiPositions = 1u << 7,
+  kLearnedPositions = 1u << 8,
+  kDifferentialAttention = 1u << 9,
+  kDynamicMasks = 1u << 10,
+  kEncoder = 1u << 11,
+  kBitLinear = 1u << 12,
+  kOwnProjections = 1u << 13,
+  kSharedKv = 1u << 14,
+  kPerLayerEmbeddings = 1u << 15,
+  kResidualStreams = 1u << 16,
+  kLayerHeads = 1u << 17,
+};
+
+struct MissingPartName {
+  MissingPart part;
+  const char* name;  // a noun, for sentences
+};
+std::span<const MissingPartName> missing_part_names();
+
+// "latent attention and a mixture of experts"; empty for none.
+std::string missing_parts_text(uint32_t parts);
+
+// What the fields of a config.json ask for, whatever its architecture: those of its text_config
+// where it has one. Fields of any type; unknown ones count for nothing.
+uint32_t parts_asked_for(const nlohmann::json& config);
+
+}  // namespace foretoken

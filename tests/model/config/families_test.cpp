@@ -1,0 +1,126 @@
+#include "model/config/families.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "model/config/architecture.h"
+#include "model/config/config.h"
+#include "model/config/missing_parts.h"
+#include "model/files/json_file.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kSource = FORETOKEN_SOURCE_DIR;
+const std::string kPage = kSource + "/docs/models.md";
+
+Json configs_of(const char* file) {
+  return read_json_file(kSource + "/tests/golden/configs/" + file).value();
+}
+
+std::string name_in(const Json& config) {
+  const auto names = config.find("architectures");
+  if (names == config.end() || !names->is_array() || names->empty()) return "";
+  return (*names)[0].get<std::string>();
+}
+
+// What becomes of a config.json, as the page of models says it.
+std::string outcome_of(const Json& config) {
+  const auto parsed = parse_model_config(config, Json::object(), {}, "config.json");
+  if (parsed.ok()) return "loads";
+  const std::string& message = parsed.status().message();
+  const size_t begin = std::string("config.json: ").size();
+  return message.substr(begin, message.find(';') - begin);
+}
+
+// The lines of the page that are made of the tables in the code.
+std::vector<std::string> made_lines() {
+  std::vector<std::string> lines;
+  for (const Architecture& entry : architectures()) {
+    lines.push_back("| " + std::string(entry.description) + " | `" + entry.name + "` | loads |");
+  }
+  for (const RefusedFamily& family : refused_families()) {
+    lines.push_back("| " + std::string(family.description) + " | `" + family.architecture +
+                    "` | needs " + missing_parts_text(family.lacks) + " |");
+  }
+  for (const char* file : {"published.json", "defaults.json"}) {
+    for (const auto& [name, config] : configs_of(file).items()) {
+      lines.push_back("| " + name + " | " + outcome_of(config) + " |");
+    }
+  }
+  return lines;
+}
+
+std::string page() {
+  std::ifstream file(kPage);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(Families, RefusedOnesHaveNamesOfTheirOwnAndLackSomething) {
+  std::set<std::string> names;
+  for (const RefusedFamily& family : refused_families()) {
+    EXPECT_TRUE(names.insert(family.architecture).second) << family.architecture;
+    EXPECT_EQ(find_architecture(family.architecture), nullptr) << family.architecture;
+    EXPECT_EQ(find_refused_family(family.architecture), &family);
+    EXPECT_NE(missing_parts_text(family.lacks), "") << family.architecture;
+  }
+  EXPECT_EQ(find_refused_family("LlamaForCausalLM"), nullptr);
+}
+
+TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
+  const Status known =
+      refuse_architecture("NemotronHForCausalLM", {{"n_routed_experts", 128}}, "f");
+  EXPECT_EQ(known.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(known.message(),
+            "f: architecture 'NemotronHForCausalLM' (Nemotron H and Nemotron 3) is not supported: "
+            "it needs state-space layers and a mixture of experts; foretoken inspect --families "
+            "lists what loads");
+  EXPECT_EQ(refuse_architecture("NewForCausalLM", {{"kv_lora_rank", 512}}, "f").message(),
+            "f: architecture 'NewForCausalLM' is not supported: it needs latent attention; "
+            "foretoken inspect --families lists what loads");
+  EXPECT_EQ(refuse_architecture("NewForCausalLM", Json::object(), "f").message(),
+            "f: architecture 'NewForCausalLM' is not supported; foretoken inspect --families lists "
+            "what loads");
+}
+
+TEST(Families, ARefusalNamesTheQuantisationToo) {
+  const Json config = {{"quantization_config", {{"quant_method", "fp8"}}}};
+  const std::string text = refuse_architecture("MixtralForCausalLM", config, "f").message();
+  EXPECT_NE(text.find("a mixture of experts and matrices of quant_method \"fp8\";"),
+            std::string::npos)
+      << text;
+}
+
+// Published and default configurations of current families: each loads or is refused for what the
+// page says, and no sentence is about a field that a reader ought to know.
+TEST(Families, ThePageOfModelsIsTrue) {
+  const std::string text = page();
+  for (const std::string& line : made_lines()) {
+    EXPECT_NE(text.find(line + "\n"), std::string::npos) << "docs/models.md lacks: " << line;
+  }
+}
+
+TEST(Families, EveryRefusalIsForAMissingPart) {
+  for (const char* file : {"published.json", "defaults.json"}) {
+    for (const auto& [name, config] : configs_of(file).items()) {
+      const auto parsed = parse_model_config(config, Json::object(), {}, "config.json");
+      if (parsed.ok()) continue;
+      EXPECT_EQ(parsed.status().code(), StatusCode::kUnsupported)
+          << name << ": " << parsed.status().message();
+    }
+  }
+}
+
+// Writes the made lines, for docs/models.md.
+TEST(Families, DISABLED_PrintThePage) {
+  for (const std::string& line : made_lines()) std::printf("%s\n", line.c_str());
+}
+
+}  // namespace
+}  // namespace foretoken

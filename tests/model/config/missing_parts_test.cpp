@@ -1,0 +1,46 @@
+#include "model/config/missing_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace foretoken {
+namespace {
+
+TEST(MissingParts, TextIsAListOfNouns) {
+  EXPECT_EQ(missing_parts_text(kNoMissingPart), "");
+  EXPECT_EQ(missing_parts_text(kMixtureOfExperts), "a mixture of experts");
+  EXPECT_EQ(missing_parts_text(kMixtureOfExperts | kLatentAttention),
+            "latent attention and a mixture of experts");
+  EXPECT_EQ(missing_parts_text(kMixtureOfExperts | kSparseAttention | kLatentAttention),
+            "latent attention, sparse attention and a mixture of experts");
+}
+
+TEST(MissingParts, EachHasOneName) {
+  std::set<uint32_t> parts;
+  for (const MissingPartName& entry : missing_part_names()) {
+    EXPECT_TRUE(parts.insert(entry.part).second) << entry.name;
+    EXPECT_EQ(missing_parts_text(entry.part), entry.name);
+  }
+}
+
+TEST(MissingParts, FieldsTellThem) {
+  EXPECT_EQ(parts_asked_for({{"num_local_experts", 8}}), kMixtureOfExperts);
+  EXPECT_EQ(parts_asked_for({{"num_experts", 1}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"num_experts", nullptr}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"alibi", true}}), kAlibiPositions);
+  EXPECT_EQ(parts_asked_for({{"alibi", false}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"compress_ratios", {0, 4}}}), kSparseAttention);
+  EXPECT_EQ(parts_asked_for({{"compress_ratios", nlohmann::json::array()}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"ssm_state_size", "large"}}), kNoMissingPart);
+}
+
+TEST(MissingParts, LooksIntoTheTextConfig) {
+  EXPECT_EQ(parts_asked_for({{"text_config", {{"kv_lora_rank", 512}, {"num_experts", 64}}}}),
+            kLatentAttention | kMixtureOfExperts);
+  EXPECT_EQ(parts_asked_for({{"text_config", 3}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for(nlohmann::json::array()), kNoMissingPart);
+}
+
+}  // namespace
+}  // namespace foretoken
