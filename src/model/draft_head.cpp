@@ -190,15 +190,14 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   const float* delta = layers_.run(pass.rows, kv, weights.layer, x);
   // Completes the residual, and what the output matrix reads of each row.
   layers_.add_and_norm(pass.rows, delta, weights.output_norm);
-<<<<<<< HEAD
-  if (!config_.norm_output) return;
-  norm_rows(pass.rows, layers_.residual(), nullptr, weights.output_norm, layers_.norm_size(),
-            {normed_states_, DType::kF32});
-=======
-  if (!config_.mtp.chains_normed) return;
-  move(pass, {layers_.normed(), nullptr, config_.layer.dtype, config_.layer.hidden_size},
-       {layers_.residual(), DType::kF32});
->>>>>>> 46cd201e7fed3cb2f26f1e13d1abe4a576f0b902
+  if (config_.norm_output) {
+    norm_rows(pass.rows, layers_.residual(), nullptr, weights.output_norm, layers_.norm_size(),
+              {normed_states_, DType::kF32});
+  }
+  if (config_.mtp.chains_normed) {
+    move(pass, {layers_.normed(), nullptr, config_.layer.dtype, config_.layer.hidden_size},
+         {layers_.residual(), DType::kF32});
+  }
 }
 
 const void* Head::enter(const Pass& pass) {

@@ -24,7 +24,6 @@ struct HeadCase {
   HeadKind kind;
 };
 constexpr HeadCase kCases[] = {
-<<<<<<< HEAD
     {"eagle", HeadKind::kEagle},
     {"eagle3", HeadKind::kEagle3},
     {"mtp", HeadKind::kMtp},
@@ -32,11 +31,7 @@ constexpr HeadCase kCases[] = {
     {"mtp-2", HeadKind::kMtp},
     {"eagle3-1", HeadKind::kEagle3},
     {"eagle3-1-speculators", HeadKind::kEagle3},
-=======
-    {"eagle", HeadKind::kEagle}, {"eagle3", HeadKind::kEagle3},
-    {"mtp", HeadKind::kMtp},     {"eagle3-speculators", HeadKind::kEagle3},
-    {"mtp-2", HeadKind::kMtp},   {"mimo", HeadKind::kMtp},
->>>>>>> 46cd201e7fed3cb2f26f1e13d1abe4a576f0b902
+    {"mimo", HeadKind::kMtp},
 };
 
 // A target of the golden files with one of their heads.

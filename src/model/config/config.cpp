@@ -8,11 +8,8 @@
 #include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
-<<<<<<< HEAD
-#include "model/config/model_types.h"
-=======
 #include "model/config/families.h"
->>>>>>> 46cd201e7fed3cb2f26f1e13d1abe4a576f0b902
+#include "model/config/model_types.h"
 #include "model/files/json_file.h"
 #include "model/files/quantization.h"
 

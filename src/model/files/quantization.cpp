@@ -136,15 +136,9 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
   } else if (method == "compressed-tensors") {
     FT_RETURN_IF_ERROR(read_compressed(reader, where, &quantization));
   } else {
-<<<<<<< HEAD
     const std::string algorithm = reader.text("quant_algo", "");
     reader.want(false, "quant_method '" + method + "'" +
                            (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
-=======
-    reader.want(false, method.empty() && reader.find("quant_algo") != nullptr
-                           ? "quant_algo " + reader.text("quant_algo", "")
-                           : "quant_method '" + method + "'");
->>>>>>> 46cd201e7fed3cb2f26f1e13d1abe4a576f0b902
   }
   if (!reader.failed()) check_sizes(reader, quantization);
   if (reader.failed()) return reader.status();
