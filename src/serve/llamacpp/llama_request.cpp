@@ -29,6 +29,7 @@ constexpr const char* kSame[] = {"model",
                                  "response_format",
                                  "speculative",
                                  "priority",
+                                 "lora",
                                  "request_id",
                                  "stream",
                                  "stream_interval",
@@ -52,7 +53,6 @@ const std::vector<Foreign>& foreign_fields() {
                                               {"t_max_predict_ms", 0},
                                               {"post_sampling_probs", false},
                                               {"return_progress", false},
-                                              {"lora", json::array()},
                                               {"image_data", json::array()}};
   return fields;
 }
