@@ -90,6 +90,7 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   options.engine.config.measure_when_idle = true;
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
   FT_RETURN_IF_ERROR(options.finish(config));
+  options.serve.runtime_adapters = allows_runtime_adapters(vllm_variables());
   // A port in use is known before a large model is loaded.
   FT_RETURN_IF_ERROR(http::Server::probe(options.http));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, start_engine(options.engine));

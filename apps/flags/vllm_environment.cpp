@@ -28,7 +28,7 @@ constexpr Hint kHints[] = {
 
 // Asked for silence that is kept anyway: nothing is sent anywhere.
 constexpr const char* kKept[] = {"VLLM_API_KEY", "VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK",
-                                 "VLLM_USAGE_SOURCE"};
+                                 "VLLM_USAGE_SOURCE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"};
 
 Result<int64_t> whole_number(const std::string& name, const std::string& text) {
   int64_t value = 0;
@@ -90,6 +90,14 @@ std::map<std::string, std::string> vllm_variables() {
     variables[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return variables;
+}
+
+bool allows_runtime_adapters(const std::map<std::string, std::string>& variables) {
+  const auto found = variables.find("VLLM_ALLOW_RUNTIME_LORA_UPDATING");
+  if (found == variables.end()) return false;
+  std::string lower = found->second;
+  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
+  return lower == "1" || lower == "true";
 }
 
 Status apply_vllm_variables(const std::map<std::string, std::string>& variables,

@@ -13,6 +13,9 @@ namespace foretoken {
 // The variables of this process whose names begin with VLLM_.
 std::map<std::string, std::string> vllm_variables();
 
+// Whether clients may load and unload adapters: VLLM_ALLOW_RUNTIME_LORA_UPDATING is 1 or true.
+bool allows_runtime_adapters(const std::map<std::string, std::string>& variables);
+
 // What they ask for, as far as nothing else was said: VLLM_LOGGING_LEVEL, VLLM_CPU_KVCACHE_SPACE
 // (GiB) and VLLM_HTTP_TIMEOUT_KEEP_ALIVE (seconds). VLLM_API_KEY is read with the other keys. Each
 // further one becomes a sentence in `warnings`. InvalidArgument for a value that makes no sense.

@@ -13,7 +13,6 @@ constexpr const char* kNoContextRanks = "contexts are not divided among ranks; l
 constexpr const char* kOneServer =
     "one process serves all data parallel engines of a host; use --data-parallel-size";
 constexpr const char* kNoExperts = "there are no expert-parallel layers here; remove it";
-constexpr const char* kNoLora = "LoRA adapters are not supported; remove it";
 constexpr const char* kNoImages = "only texts are served";
 constexpr const char* kNoTransfer = "KV blocks are not moved between servers; remove it";
 constexpr const char* kNoUvicorn = "the server is not uvicorn; use --log-level";
@@ -75,14 +74,9 @@ constexpr VllmFlag kTable[] = {
     {"--allowed-media-domains", kValues, "", kWarned, kNoImages},
     {"--media-io-kwargs", kValue, "", kWarned, kNoImages},
     {"--interleave-mm-strings", kFlag, "", kWarned, kNoImages},
-    {"--enable-lora", kFlag, "false", kRefused, kNoLora},
-    {"--lora-modules", kValues, "", kRefused, kNoLora},
-    {"--max-loras", kValue, "", kRefused, kNoLora},
-    {"--max-lora-rank", kValue, "", kRefused, kNoLora},
-    {"--max-cpu-loras", kValue, "", kRefused, kNoLora},
-    {"--lora-dtype", kValue, "auto", kRefused, kNoLora},
-    {"--fully-sharded-loras", kFlag, "false", kRefused, kNoLora},
-    {"--default-mm-loras", kValue, "", kRefused, kNoLora},
+    {"--fully-sharded-loras", kFlag, "false", kWarned,
+     "adapters are cut as the model's matrices are"},
+    {"--default-mm-loras", kValue, "", kRefused, kNoImages},
 
     // Parallel layouts.
     {"--data-parallel-size-local", kValue, "", kRefused, kOneServer},

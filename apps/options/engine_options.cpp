@@ -159,6 +159,7 @@ void EngineOptions::add_to(CLI::App& app, bool positional_model) {
   add_step_flags(app, config);
   add_parallel_flags(app, config.parallel);
   app.parse_complete_callback([this] { note_engine_options(*this); });
+  adapters.add_to(app, config);
   graphs.add_to(app);
   speculative.add_to(app);
   app.add_option(
@@ -199,6 +200,7 @@ Result<EngineConfig> EngineOptions::resolve() const {
     if (!text->empty()) FT_RETURN_IF_ERROR(parse_json_object(*text, flag).status());
   }
   FT_RETURN_IF_ERROR(graphs.apply_to(resolved));
+  FT_RETURN_IF_ERROR(adapters.apply_to(resolved));
   resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {
     return not_found("the bundled model models/" + bundled_model_name() +

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/flags/vllm_flags.h"
+#include "apps/options/adapter_options.h"
 #include "apps/options/graph_options.h"
 #include "apps/options/speculative_option.h"
 #include "base/result.h"
@@ -17,6 +18,7 @@ struct EngineOptions {
   EngineConfig config;
   SpeculativeFlags speculative;
   GraphFlags graphs;
+  AdapterFlags adapters;
   VllmFlags vllm;               // those that have no effect here
   std::string step_time_cache;  // a folder, or off; empty: the default folder
   std::string log_level = "info";

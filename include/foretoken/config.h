@@ -56,6 +56,13 @@ struct ParallelConfig {
   int master_port = 0;      // 0: 29500 between hosts, any free one on one host
 };
 
+// A low-rank adapter (LoRA) that an engine has from the start.
+struct LoraModule {
+  std::string name;             // as requests name it
+  std::string path;             // PEFT folder with adapter_config.json
+  std::string base_model_name;  // told beside the name; empty: the served model's
+};
+
 // Everything that shapes an engine. Names and defaults follow vLLM where it has them.
 struct EngineConfig {
   std::string model;           // folder with config.json, *.safetensors, tokenizer.json; or Hub id
@@ -99,6 +106,12 @@ struct EngineConfig {
   int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;
   ParallelConfig parallel;
+  bool enable_lora = false;  // requests may name adapters
+  std::vector<LoraModule> lora_modules;
+  int max_loras = 1;                // adapters that the sequences of a step may have together
+  int max_lora_rank = 16;           // of any adapter
+  int max_cpu_loras = 0;            // adapters that are kept in all; 0: any number
+  std::string lora_dtype = "auto";  // auto | the model's own type
   // The drafters; the first serves requests that name none. Empty: no speculation.
   std::vector<SpeculativeConfig> speculative;
   // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise

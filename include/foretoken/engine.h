@@ -116,6 +116,13 @@ struct EngineInfo {
   std::vector<StartPhase> start_phases;  // in order; together from the call to the engine
 };
 
+// An adapter that requests may name.
+struct AdapterInfo {
+  std::string name;
+  std::string path;
+  std::string base_model_name;  // empty: that of the served model
+};
+
 // An engine that runs requests on one device. Thread-safe. Several engines can live in one process.
 class Engine {
  public:
@@ -165,6 +172,17 @@ class Engine {
   // The bytes that one token stands for, which may be a part of a character. InvalidArgument for an
   // id that the vocabulary does not have.
   virtual Status token_bytes(int32_t id, std::string* bytes) const = 0;
+
+  // Reads a PEFT folder, after which requests may name the adapter; others run on meanwhile. With
+  // `replace` one of that name may be there: requests that have it keep it to their end, and
+  // nothing cached under it is found again. InvalidArgument when the name is taken; NotFound
+  // without the folder; Unsupported without EngineConfig::enable_lora, or for what is no plain
+  // LoRA.
+  virtual Status load_adapter(const LoraModule& adapter, bool replace = false);
+  // Forgets an adapter; requests that have it keep it to their end. NotFound for an unknown name.
+  virtual Status unload_adapter(const std::string& name);
+  // In the order in which they were loaded.
+  virtual std::vector<AdapterInfo> adapters() const { return {}; }
 
   virtual EngineStats stats() const = 0;
   virtual const EngineInfo& info() const = 0;

@@ -118,6 +118,7 @@ struct Request {
   double queue_timeout_seconds = 0;  // most time before its first step; 0: any
   double timeout_seconds = 0;        // most time from submit to its end; 0: any
   std::string cache_salt;            // prefix-cache entries are shared only within one salt
+  std::string adapter;               // name of the engine's adapter that it runs with; empty: none
 };
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };

@@ -7,6 +7,7 @@ from foretoken.engine_args import AsyncEngineArgs, EngineArgs
 from foretoken.inputs import PromptType, TextPrompt, TokensPrompt
 from foretoken.llm import LLM
 from foretoken.llm_engine import LLMEngine
+from foretoken.lora_request import LoRARequest
 from foretoken.outputs import (
     CompletionOutput,
     EmbeddingOutput,
@@ -38,6 +39,7 @@ __all__ = [
     "EngineArgs",
     "GuidedDecodingParams",
     "LLMEngine",
+    "LoRARequest",
     "Logprob",
     "PoolingOutput",
     "PoolingParams",

@@ -6,6 +6,7 @@ import atexit
 import itertools
 import json
 import os
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from foretoken._logits import wrap_processor
 from foretoken._tracker import RequestTracker
 from foretoken.engine_args import EngineArgs
 from foretoken.inputs import Prompt, parse_prompt
+from foretoken.lora_request import LoRARequest
 from foretoken.pooling_params import PoolingParams
 from foretoken.sampling_params import RequestOutputKind, SamplingParams
 from foretoken.tokenizer import Tokenizer
@@ -65,6 +67,8 @@ class EngineClient:
         self.core = _core.Engine.make(json.dumps(args.core_fields()))
         self.info = self.core.info()
         self.pooling = args.default_pooling()
+        self._adapters: dict[str, str] = {}  # paths by name
+        self._adapter_lock = threading.Lock()
         _open.add(self)
 
     def close(self) -> None:
@@ -107,8 +111,9 @@ class EngineClient:
         params: SamplingParams | PoolingParams,
         priority: int = 0,
         request_id: str = "",
+        lora_request: LoRARequest | None = None,
     ) -> Prepared:
-        """Checks and tokenises; raises what is wrong."""
+        """Checks and tokenises, and reads an adapter that is new; raises what is wrong."""
         parsed = parse_prompt(prompt)
         if isinstance(params, PoolingParams):
             fields = self._pooling_fields(params)
@@ -122,10 +127,23 @@ class EngineClient:
         fields["priority"] = priority
         fields["cache_salt"] = parsed.cache_salt
         fields["request_id"] = request_id
+        if lora_request is not None:
+            fields["adapter"] = self.adapter(lora_request)
         ids = parsed.token_ids
         if ids is None:
             ids = self.core.encode(parsed.text or "", True)
         return Prepared(fields, parsed.text, ids, params, processors)
+
+    def adapter(self, wish: LoRARequest) -> str:
+        """The name of an adapter that the engine has from now on."""
+        with self._adapter_lock:
+            known = self._adapters.get(wish.lora_name)
+            if known != wish.lora_path or wish.load_inplace:
+                self.core.load_adapter(
+                    wish.lora_name, wish.lora_path, wish.base_model_name or "", known is not None
+                )
+                self._adapters[wish.lora_name] = wish.lora_path
+        return wish.lora_name
 
     def _pooling_fields(self, params: PoolingParams) -> dict[str, Any]:
         fields: dict[str, Any] = {

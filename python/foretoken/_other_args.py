@@ -7,7 +7,6 @@ from typing import Any
 _NO_CONTEXT_RANKS = "contexts are not divided among ranks; leave it out, or use 1"
 _THREADS = "ranks are threads of this process; leave it out"
 _NO_IMAGES = "prompts are text"
-_NO_LORA = "adapters are not built; leave it out"
 _NO_MOE = "mixtures of experts are not built; leave it out"
 _NO_TRANSFER = "transfer of KV blocks is not built; leave it out"
 _ALWAYS = "it always is so here"
@@ -25,8 +24,8 @@ NOT_BUILT: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "cpu_offload_gb": ((None, 0), "weights stay on the device; leave it out"),
     "kv_offloading_size": ((None, 0), "offloading is not built; leave it out"),
-    "enable_lora": ((None, False), _NO_LORA),
-    "lora_modules": ((None,), _NO_LORA),
+    "lora_modules": ((None,), "give lora_request=LoRARequest(...) with the prompts instead"),
+    "fully_sharded_loras": ((None, False, True), "adapters are cut as the model's matrices are"),
     "tokenizer_revision": ((None,), "the tokenizer is the model's own; leave it out"),
     "tokenizer_mode": (
         (None, "auto", "hf", "slow", "fast"),

@@ -13,6 +13,7 @@ from foretoken._client import EngineClient, Prepared
 from foretoken._tracker import Output, RequestError, RequestTracker
 from foretoken.engine_args import AsyncEngineArgs, EngineArgs
 from foretoken.llm_engine import ModelConfig
+from foretoken.lora_request import LoRARequest, check_lora
 from foretoken.metrics import Metric, snapshot
 from foretoken.outputs import PoolingOutput, PoolingRequestOutput, RequestOutput
 from foretoken.pooling_params import PoolingParams
@@ -91,7 +92,7 @@ class AsyncLLM:
         sampling_params: SamplingParams | None = None,
         request_id: str = "",
         *,
-        lora_request: None = None,
+        lora_request: LoRARequest | None = None,
         priority: int = 0,
     ) -> AsyncGenerator[RequestOutput, None]:
         """The outputs of a request as they come, each as `output_kind` says.
@@ -99,10 +100,8 @@ class AsyncLLM:
         A consumer that is slow gets fewer, larger outputs. Leaving the loop, closing the generator
         or cancelling its task ends the request. Raises RequestError when the engine gives it up.
         """
-        if lora_request is not None:
-            raise NotImplementedError("adapters are not built; leave lora_request out")
         params = sampling_params or self._client.default_sampling_params()
-        prepared = await self._prepare(prompt, params, priority, request_id)
+        prepared = await self._prepare(prompt, params, priority, request_id, lora_request)
         async with aclosing(self._stream(prepared, params.output_kind)) as outputs:
             async for output in outputs:
                 if isinstance(output, RequestOutput):
@@ -114,28 +113,38 @@ class AsyncLLM:
         pooling_params: PoolingParams | None = None,
         request_id: str = "",
         *,
-        lora_request: None = None,
+        lora_request: LoRARequest | None = None,
         priority: int = 0,
     ) -> AsyncGenerator[PoolingRequestOutput[PoolingOutput], None]:
         """The pooled state of a prompt: one output."""
-        if lora_request is not None:
-            raise NotImplementedError("adapters are not built; leave lora_request out")
         params = pooling_params or PoolingParams()
-        prepared = await self._prepare(prompt, params, priority, request_id)
+        prepared = await self._prepare(prompt, params, priority, request_id, lora_request)
         async with aclosing(self._stream(prepared, RequestOutputKind.FINAL_ONLY)) as outputs:
             async for output in outputs:
                 if isinstance(output, PoolingRequestOutput):
                     yield output
 
     async def _prepare(
-        self, prompt: object, params: SamplingParams | PoolingParams, priority: int, request_id: str
+        self,
+        prompt: object,
+        params: SamplingParams | PoolingParams,
+        priority: int,
+        request_id: str,
+        lora_request: LoRARequest | None,
     ) -> Prepared:
+        """An adapter may have to be read; that takes long, too."""
+        adapter = check_lora(lora_request)
         text = prompt.get("prompt") if isinstance(prompt, dict) else prompt
-        if isinstance(text, str) and len(text) > _LONG_TEXT:
+        if adapter is not None or (isinstance(text, str) and len(text) > _LONG_TEXT):
             return await asyncio.to_thread(
-                self._client.prepare, prompt, params, priority, request_id
+                self._client.prepare, prompt, params, priority, request_id, adapter
             )
         return self._client.prepare(prompt, params, priority, request_id)
+
+    async def add_lora(self, lora_request: LoRARequest) -> bool:
+        """Reads an adapter before a request has it."""
+        await asyncio.to_thread(self._client.adapter, lora_request)
+        return True
 
     async def _stream(
         self, prepared: Prepared, kind: RequestOutputKind

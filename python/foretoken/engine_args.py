@@ -62,6 +62,11 @@ class EngineArgs:
     max_logprobs: int | None = None
     max_processor_rows: int | None = None
     speculative_config: Any = None
+    enable_lora: bool = False
+    max_loras: int | None = None
+    max_lora_rank: int | None = None
+    max_cpu_loras: int | None = None
+    lora_dtype: Any = "auto"
     step_time_table: str | None = None
     profile: str | None = None
     pooler_config: Any = None
@@ -134,6 +139,7 @@ class EngineArgs:
         fields: dict[str, Any] = {name: getattr(self, name) for name in _SENT}
         fields["device"] = self.device or os.environ.get("FORETOKEN_DEVICE", "cpu")
         fields["dtype"] = _dtype_name(self.dtype)
+        fields["lora_dtype"] = _dtype_name(self.lora_dtype)
         fields["max_model_len"] = _model_len(self.max_model_len)
         for name in ("hf_overrides", "override_generation_config"):
             value = getattr(self, name)
@@ -182,6 +188,10 @@ _SENT = (
     "scheduling_policy",
     "max_logprobs",
     "max_processor_rows",
+    "enable_lora",
+    "max_loras",
+    "max_lora_rank",
+    "max_cpu_loras",
     "step_time_table",
     "disable_log_stats",
     "profile",

@@ -12,6 +12,7 @@ from foretoken._tracker import Output, RequestError, RequestTracker
 from foretoken.engine_args import EngineArgs
 from foretoken.inputs import Prompt, parse_prompts
 from foretoken.llm_engine import LLMEngine
+from foretoken.lora_request import LoRARequest, LoRARequests, check_lora
 from foretoken.metrics import Metric
 from foretoken.outputs import (
     EmbeddingOutput,
@@ -47,7 +48,7 @@ class LLM:
         *,
         prompt_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
         use_tqdm: UseTqdm = True,
-        lora_request: None = None,
+        lora_request: LoRARequests = None,
         priority: Sequence[int] | None = None,
     ) -> list[RequestOutput]:
         """Answers in the order of the prompts.
@@ -59,10 +60,9 @@ class LLM:
             if prompts is not None:
                 raise ValueError("give prompts or prompt_token_ids, not both")
             prompts = prompt_token_ids
-        _refuse_lora(lora_request)
         parsed = parse_prompts(prompts)
         params = _each(sampling_params or self.get_default_sampling_params(), len(parsed))
-        outputs = self._run(parsed, params, priority, use_tqdm)
+        outputs = self._run(parsed, params, priority, use_tqdm, lora_request)
         return [output for output in outputs if isinstance(output, RequestOutput)]
 
     def chat(
@@ -70,7 +70,7 @@ class LLM:
         messages: Sequence[Message] | Sequence[Sequence[Message]],
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         use_tqdm: UseTqdm = True,
-        lora_request: None = None,
+        lora_request: LoRARequests = None,
         chat_template: str | None = None,
         chat_template_content_format: str = "auto",
         add_generation_prompt: bool = True,
@@ -80,7 +80,6 @@ class LLM:
         priority: Sequence[int] | None = None,
     ) -> list[RequestOutput]:
         """The answers to one conversation, or to each of a list of them."""
-        _refuse_lora(lora_request)
         if not messages:
             raise ValueError("chat needs at least one message")
         arguments: dict[str, Any] = {
@@ -94,7 +93,13 @@ class LLM:
             self._client.render(conversation, arguments, chat_template)
             for conversation in _conversations(messages)
         ]
-        return self.generate(prompts, sampling_params, use_tqdm=use_tqdm, priority=priority)
+        return self.generate(
+            prompts,
+            sampling_params,
+            use_tqdm=use_tqdm,
+            lora_request=lora_request,
+            priority=priority,
+        )
 
     def encode(
         self,
@@ -102,12 +107,11 @@ class LLM:
         pooling_params: PoolingParams | Sequence[PoolingParams] | None = None,
         *,
         use_tqdm: UseTqdm = True,
-        lora_request: None = None,
+        lora_request: LoRARequests = None,
         pooling_task: str | None = None,
         truncate_prompt_tokens: int | None = None,
     ) -> list[PoolingRequestOutput[PoolingOutput]]:
         """The pooled state of each prompt. Raises RequestError where one fails."""
-        _refuse_lora(lora_request)
         parsed = parse_prompts(prompts)
         params = _each(pooling_params or PoolingParams(task=pooling_task), len(parsed))
         if truncate_prompt_tokens is not None:
@@ -115,7 +119,7 @@ class LLM:
                 dataclasses.replace(p, truncate_prompt_tokens=truncate_prompt_tokens)
                 for p in params
             ]
-        outputs = self._run(parsed, params, None, use_tqdm)
+        outputs = self._run(parsed, params, None, use_tqdm, lora_request)
         return [output for output in outputs if isinstance(output, PoolingRequestOutput)]
 
     def embed(
@@ -124,7 +128,7 @@ class LLM:
         *,
         pooling_params: PoolingParams | Sequence[PoolingParams] | None = None,
         use_tqdm: UseTqdm = True,
-        lora_request: None = None,
+        lora_request: LoRARequests = None,
         truncate_prompt_tokens: int | None = None,
     ) -> list[EmbeddingRequestOutput]:
         """The embedding of each prompt."""
@@ -203,11 +207,13 @@ class LLM:
         params: Sequence[SamplingParams | PoolingParams],
         priority: Sequence[int] | None,
         use_tqdm: UseTqdm,
+        lora_request: LoRARequests,
     ) -> list[Output]:
         ranks = _priorities(priority, len(prompts))
+        adapters = _adapters(lora_request, len(prompts))
         prepared = [
-            self._client.prepare(prompt, chosen, rank)
-            for prompt, chosen, rank in zip(prompts, params, ranks)
+            self._client.prepare(prompt, chosen, rank, lora_request=adapter)
+            for prompt, chosen, rank, adapter in zip(prompts, params, ranks, adapters)
         ]
         inbox = _core.OutputInbox()
         trackers: list[RequestTracker] = []
@@ -241,9 +247,12 @@ class LLM:
                 raise RequestError(tracker.error)
 
 
-def _refuse_lora(lora_request: object) -> None:
-    if lora_request is not None:
-        raise NotImplementedError("adapters are not built; leave lora_request out")
+def _adapters(lora_request: LoRARequests, count: int) -> list[LoRARequest | None]:
+    if not isinstance(lora_request, Sequence):
+        return [check_lora(lora_request)] * count
+    if len(lora_request) != count:
+        raise ValueError(f"{len(lora_request)} lora_request for {count} prompts; give one for each")
+    return [check_lora(each) for each in lora_request]
 
 
 def _each(params: Any, count: int) -> list[Any]:

@@ -10,6 +10,7 @@ from foretoken import _core
 from foretoken._client import EngineClient
 from foretoken._tracker import Output, RequestTracker
 from foretoken.engine_args import EngineArgs
+from foretoken.lora_request import LoRARequest, check_lora
 from foretoken.metrics import Metric, snapshot
 from foretoken.pooling_params import PoolingParams
 from foretoken.sampling_params import RequestOutputKind, SamplingParams
@@ -48,11 +49,13 @@ class LLMEngine:
         prompt: object,
         params: SamplingParams | PoolingParams,
         arrival_time: float | None = None,
-        lora_request: None = None,
+        lora_request: LoRARequest | None = None,
         priority: int = 0,
     ) -> None:
         """Starts a request; raises what is wrong with it."""
-        prepared = self.client.prepare(prompt, params, priority, str(request_id))
+        prepared = self.client.prepare(
+            prompt, params, priority, str(request_id), check_lora(lora_request)
+        )
         kind = RequestOutputKind.FINAL_ONLY
         if isinstance(params, SamplingParams):
             kind = params.output_kind

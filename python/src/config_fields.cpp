@@ -1,4 +1,4 @@
-#include "config_fields.h"
+#include "model/config/config_fields.h"
 
 #include "apps/options/default_model.h"
 #include "apps/options/speculative_option.h"
@@ -59,6 +59,14 @@ void read_batch_fields(JsonFields& fields, EngineConfig* config) {
   fields.read("enable_layerwise_nvtx_tracing", &config->enable_layerwise_nvtx_tracing);
 }
 
+void read_adapter_fields(JsonFields& fields, EngineConfig* config) {
+  fields.read("enable_lora", &config->enable_lora);
+  fields.read("max_loras", &config->max_loras);
+  fields.read("max_lora_rank", &config->max_lora_rank);
+  fields.read("max_cpu_loras", &config->max_cpu_loras);
+  fields.read("lora_dtype", &config->lora_dtype);
+}
+
 }  // namespace
 
 Result<EngineConfig> read_config(const std::string& text) {
@@ -67,6 +75,7 @@ Result<EngineConfig> read_config(const std::string& text) {
   JsonFields fields(object, "");
   read_model_fields(fields, &config);
   read_batch_fields(fields, &config);
+  read_adapter_fields(fields, &config);
   const json* speculative = fields.raw("speculative_config");
   fields.refuse_unread();
   FT_RETURN_IF_ERROR(fields.status());

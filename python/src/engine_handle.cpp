@@ -9,9 +9,9 @@
 #include <stdexcept>
 
 #include "base/json_object.h"
-#include "config_fields.h"
 #include "engine/request/chat_arguments.h"
 #include "engine/start/locate_model.h"
+#include "model/config/config_fields.h"
 #include "python_processor.h"
 #include "serve/answer/chat_messages.h"
 #include "status_error.h"
@@ -140,6 +140,13 @@ std::string EngineHandle::submit(const std::shared_ptr<OutputInbox>& inbox, uint
 void EngineHandle::abort(const std::string& request_id) {
   const std::shared_ptr<Engine> running = engine();
   without_gil([&] { running->abort(request_id); });
+}
+
+void EngineHandle::load_adapter(const std::string& name, const std::string& path,
+                                const std::string& base_model_name, bool replace) {
+  const std::shared_ptr<Engine> engine = this->engine();
+  raise_if_error(
+      without_gil([&] { return engine->load_adapter({name, path, base_model_name}, replace); }));
 }
 
 std::vector<int32_t> EngineHandle::encode(const std::string& text, bool add_special_tokens) const {

@@ -31,6 +31,9 @@ class EngineHandle {
   void close();
   bool closed() const { return engine_ == nullptr; }
 
+  // As Engine::load_adapter.
+  void load_adapter(const std::string& name, const std::string& path,
+                    const std::string& base_model_name, bool replace);
   std::vector<int32_t> encode(const std::string& text, bool add_special_tokens) const;
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const;
   // As Engine::render_chat, after OpenAI's messages were brought into form. `chat_template`: a file

@@ -72,6 +72,8 @@ void bind_engine(nb::module_& module) {
       .def("submit", &submit, "inbox"_a, "key"_a, "final_only"_a, "fields"_a, "prompt_token_ids"_a,
            "processors"_a)
       .def("abort", &EngineHandle::abort, "request_id"_a)
+      .def("load_adapter", &EngineHandle::load_adapter, "name"_a, "path"_a, "base_model_name"_a,
+           "replace"_a)
       .def("close", &EngineHandle::close)
       .def_prop_ro("closed", &EngineHandle::closed)
       .def("encode", &EngineHandle::encode, "text"_a, "add_special_tokens"_a)

@@ -51,6 +51,7 @@ Result<Request> read_request(const std::string& text) {
   read_structured_outputs(fields, false, &request.sampling.structured_outputs);
   read_request_fields(fields, &request);
   fields.read("request_id", &request.request_id);
+  fields.read("adapter", &request.adapter);
   read_pooling(fields, &request);
   fields.refuse_unread();
   FT_RETURN_IF_ERROR(fields.status());

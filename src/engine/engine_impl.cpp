@@ -207,6 +207,20 @@ Status EngineImpl::token_bytes(int32_t id, std::string* bytes) const {
   return {};
 }
 
+Status EngineImpl::load_adapter(const LoraModule& adapter, bool replace) {
+  if (adapters_ == nullptr) return Engine::load_adapter(adapter, replace);
+  return adapters_->load(adapter, replace);
+}
+
+Status EngineImpl::unload_adapter(const std::string& name) {
+  if (adapters_ == nullptr) return Engine::unload_adapter(name);
+  return adapters_->unload(name);
+}
+
+std::vector<AdapterInfo> EngineImpl::adapters() const {
+  return adapters_ != nullptr ? adapters_->list() : std::vector<AdapterInfo>();
+}
+
 EngineStats EngineImpl::stats() const {
   EngineStats stats;
   stats.num_steps = loop_->num_steps();
@@ -225,6 +239,14 @@ EngineStats EngineImpl::stats() const {
   stats.num_free_slots = loop_->occupancy().free_slots.load();
   stats.num_total_slots = info_.max_num_seqs;
   return stats;
+}
+
+Status Engine::load_adapter(const LoraModule&, bool) {
+  return unsupported("this engine takes no adapters; start it with --enable-lora");
+}
+
+Status Engine::unload_adapter(const std::string& name) {
+  return not_found("the adapter '" + name + "' cannot be found");
 }
 
 }  // namespace foretoken

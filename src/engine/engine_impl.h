@@ -14,6 +14,7 @@
 #include "engine/measure/step_bench.h"
 #include "engine/measure/step_profile.h"
 #include "engine/measure/step_time_cache.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/request/generation_config.h"
 #include "engine/request/grammar_service.h"
 #include "engine/request/output_processor.h"
@@ -62,6 +63,9 @@ class EngineImpl final : public Engine {
   Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                 std::string* text) const override;
   Status token_bytes(int32_t id, std::string* bytes) const override;
+  Status load_adapter(const LoraModule& adapter, bool replace) override;
+  Status unload_adapter(const std::string& name) override;
+  std::vector<AdapterInfo> adapters() const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
   // Of an idle engine, which outlives them.
@@ -77,6 +81,7 @@ class EngineImpl final : public Engine {
   Status open_device(const EngineConfig& config);
   Status load(EngineConfig& config, const ModelFiles& target,
               std::vector<std::string> drafter_folders, StartClock& clock);
+  Status load_adapters(const EngineConfig& config);
   Status load_text(const EngineConfig& config, const ModelFiles& target);
   Status size_kv_cache(EngineConfig& config);
   StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
@@ -135,6 +140,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<Model> model_;
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;
+  std::unique_ptr<AdapterRegistry> adapters_;  // null: without, or not on rank 0
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
   std::unique_ptr<KvCache> kv_cache_;
@@ -155,6 +161,7 @@ class EngineImpl final : public Engine {
   GenerationConfig generation_;
   RequestLimits limits_;
   int64_t free_at_start_ = 0;  // bytes of the device
+  int num_adapter_slots_ = 0;
   int max_blocks_ = 0;
   KvBlockCounts num_blocks_;
   EngineInfo info_;

@@ -50,6 +50,10 @@ int steps_in_flight(const EngineConfig& config) {
   return std::max(config.steps_in_flight, std::min(stages + 1, kStepRingSize - 1));
 }
 
+int num_adapter_slots(const EngineConfig& config) {
+  return config.enable_lora ? config.max_loras : 0;
+}
+
 // Shorter prompts end soon enough.
 int paced_prompt_len(const EngineConfig& config) {
   constexpr int kLeast = 256;
@@ -139,7 +143,11 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
 
 Status EngineImpl::run_rank() {
   FT_CHECK(!ranks_.is_first());
-  RankLoop loop({.queue = *queue_, .runner = *runner_, .memory = *memory_, .ranks = ranks_});
+  RankLoop loop({.queue = *queue_,
+                 .runner = *runner_,
+                 .memory = *memory_,
+                 .ranks = ranks_,
+                 .num_adapter_slots = num_adapter_slots_});
   const Status status = loop.run();
   ended_ = status.ok();
   return status;
@@ -172,6 +180,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
+  FT_RETURN_IF_ERROR(load_adapters(config));
   FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config, target));
   clock.end_phase("tokenizer");
   FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
@@ -193,6 +202,22 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fill_info(config, *options.attention);
   clock.end_phase("drafters");
+  return {};
+}
+
+// Rank 0 has their names and files; the others get what it brings to the device.
+Status EngineImpl::load_adapters(const EngineConfig& config) {
+  if (!config.enable_lora) return {};
+  num_adapter_slots_ = num_adapter_slots(config);
+  FT_RETURN_IF_ERROR(model_->take_adapter_slots(num_adapter_slots_, config.max_lora_rank));
+  if (!ranks_.is_first()) return {};
+  adapters_ = std::make_unique<AdapterRegistry>(
+      *model_->adapters(), AdapterRegistry::Options{.max_rank = config.max_lora_rank,
+                                                    .max_adapters = config.max_cpu_loras,
+                                                    .for_ranks = !ranks_.is_alone()});
+  for (const LoraModule& module : config.lora_modules) {
+    FT_RETURN_IF_ERROR(adapters_->load(module, false));
+  }
   return {};
 }
 
@@ -226,6 +251,7 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
       .max_block_assignments = memory_->limits().max_block_updates,
       .prefix_caching = config.enable_prefix_caching,
       .num_stages = config.parallel.pipeline_parallel_size,
+      .num_adapter_slots = num_adapter_slots_,
       .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
                                                        : SchedulingPolicy::kFcfs};
   for (const auto& drafter : drafters_) {
@@ -335,7 +361,8 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
 
 void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
   const ModelConfig& model = model_->config();
-  limits_ = {.max_model_len = config.max_model_len,
+  limits_ = {.adapters = adapters_.get(),
+             .max_model_len = config.max_model_len,
              .max_blocks = max_blocks_,
              .vocab_size = model.vocab_size,
              .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
@@ -368,6 +395,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                         .trace = trace_.get(),
                         .grammars = grammars_ != nullptr ? &grammars_->thread() : nullptr,
                         .feed = feed_.get(),
+                        .num_adapter_slots = num_adapter_slots_,
                         .num_stages = ranks_.stages().count},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(

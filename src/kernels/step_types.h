@@ -39,6 +39,7 @@ struct SlotParams {
   int32_t max_len;            // prompt length + max_tokens, at most max_model_len
   int32_t max_draft_tokens;   // the request's own bound; 0: no speculation
   int32_t drafter;            // which of the engine's drafters proposes for it
+  int32_t adapter;            // 1 + its adapter's place on the device; 0: it has none
   int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
   int32_t num_logit_bias;     // entries of SlotLists::logit_bias
   int32_t num_bad_word_ints;  // of SlotLists::bad_words

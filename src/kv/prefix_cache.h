@@ -7,12 +7,16 @@
 
 namespace foretoken {
 
-// Where a chain of cached blocks has come to: the last block and its epoch, or the root, which
-// holds a salt so that separate users never share blocks.
+// Where a chain of cached blocks has come to: the last block and its epoch, or a root, which holds
+// a salt so that separate users never share blocks.
 struct PrefixLink {
-  BlockId block = kNullBlock;  // null: the root
+  BlockId block = kNullBlock;  // not positive: a root
   uint64_t stamp = 0;          // the block's epoch, or the root's salt
   bool operator==(const PrefixLink&) const = default;
+
+  // Keys and values depend on the adapter that they were computed with: each load of one has a
+  // number and a root of its own; 0: none.
+  static PrefixLink root(int adapter, uint64_t salt) { return {-adapter, salt}; }
 };
 
 // Finds full blocks again by (link to the block before, token ids). Keys are compared in full, so

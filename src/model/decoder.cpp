@@ -19,6 +19,7 @@
 #include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/layer/layer_runner.h"
+#include "model/layer/lora_pool.h"
 
 namespace foretoken {
 namespace {
@@ -65,7 +66,10 @@ class Decoder final : public Model {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-               const KvCaches& caches, int32_t max_rows, RunLengths runs) override;
+               const KvCaches& caches, int32_t max_rows, RunLengths runs,
+               AdapterUse adapters) override;
+  Status take_adapter_slots(int32_t num_slots, int32_t max_rank) override;
+  LoraPool* adapters() const override { return adapters_.get(); }
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
   void add_tap(const TapSink& sink) override;
   const std::vector<int32_t>& tapped_layers() const override { return tapped_layers_; }
@@ -122,7 +126,8 @@ class Decoder final : public Model {
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
   LayerRunner layers_;
-  void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
+  std::unique_ptr<LoraPool> adapters_;  // null: there is no room for any
+  void* head_input_ = nullptr;          // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   std::vector<TapSink> taps_;
   std::vector<int32_t> tapped_layers_;  // by this stage or the last one; ascending
@@ -186,17 +191,47 @@ void Decoder::check_caches(const Pass& pass) const {
 }
 
 void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                      const KvCaches& caches, int32_t max_rows, RunLengths runs) {
+                      const KvCaches& caches, int32_t max_rows, RunLengths runs,
+                      AdapterUse adapters) {
+  LoraPass lora;
+  if (adapters != AdapterUse::kNone) {
+    FT_CHECK(adapters_ != nullptr);
+    lora =
+        adapters_->begin(queue, tensors, batch.params, max_rows, adapters == AdapterUse::kLayers);
+  }
   const Pass pass{tensors,
                   batch,
                   caches,
-                  {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows, runs}};
+                  {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows, runs,
+                   adapters != AdapterUse::kNone ? &lora : nullptr}};
   check_caches(pass);
   last_delta_ = nullptr;
   run_stage(pass);
   if (!taps_final_norm()) return;
   hidden_states(queue, tensors, max_rows);
   tap(pass, TapSink::kFinalNorm);
+}
+
+// The matrices of this stage's layers.
+Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
+  FT_CHECK(adapters_ == nullptr);
+  std::vector<AdaptedLinear> linears;
+  const auto add = [&](auto& part, bool feed_forward) {
+    const auto one = [&](Linear& linear) {
+      if (linear.weight.get() != nullptr) linears.push_back({&linear, feed_forward});
+    };
+    if constexpr (requires { part.for_each_linear(one); }) part.for_each_linear(one);
+  };
+  for (DecoderLayer& layer : weights_.layers) {
+    std::visit([&](auto& mixer) { add(mixer, false); }, layer.mixer);
+    std::visit([&](auto& part) { add(part, true); }, layer.feed_forward);
+  }
+  FT_ASSIGN_OR_RETURN(adapters_, LoraPool::create(device_, linears, config_.dtype,
+                                                  {.num_slots = num_slots,
+                                                   .max_rank = max_rank,
+                                                   .max_rows = max_rows_,
+                                                   .has_all_layers = !stages_.is_cut()}));
+  return {};
 }
 
 // Whether nothing looks at the residual between this layer of the stage and the one before it.

@@ -28,6 +28,15 @@ struct SharedHead {
   Sharding sharding = {};        // that it is cut by
 };
 
+class LoraPool;
+
+// Whether rows of a forward pass have adapters, and what these change.
+enum class AdapterUse : uint8_t {
+  kNone,
+  kMixers,  // attention's products alone
+  kLayers,  // feed-forward parts, too
+};
+
 // A loaded target or draft model. Its weights and scratch are taken at load time; the functions
 // below only enqueue ops and may be captured into a graph. One queue at a time uses a model, since
 // consecutive calls share its scratch.
@@ -48,10 +57,17 @@ class Model {
   // tensors.kv_slot and tensors.window_slot. Leaves the residual stream of each live row inside the
   // model, for the functions below. A stage runs its layers between what it receives and sends; the
   // functions below are the last one's. max_rows: upper bound of the live rows, at most
-  // LoadOptions::max_rows. runs: as of AttentionArgs.
+  // LoadOptions::max_rows. runs: as of AttentionArgs. adapters: those of the rows' slots are
+  // applied.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                        const KvCaches& caches, int32_t max_rows,
-                       RunLengths runs = RunLengths::kUnknown) = 0;
+                       RunLengths runs = RunLengths::kUnknown,
+                       AdapterUse adapters = AdapterUse::kNone) = 0;
+
+  // Takes room for `num_slots` adapters of at most `max_rank`. Start-up only, once.
+  virtual Status take_adapter_slots(int32_t num_slots, int32_t max_rank) = 0;
+  // Null: there is no room.
+  virtual LoraPool* adapters() const = 0;
 
   // Enqueues the final norm of the live token rows of the forward before and returns where it
   // leaves them: [max_rows, hidden_size] of config().dtype in device memory, valid until the next

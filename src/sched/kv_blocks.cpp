@@ -98,7 +98,7 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
 
 // The last known token always runs, so hits stop before its block.
 void KvBlocks::find_chain(Sequence& sequence) const {
-  sequence.cache_tail = {kNullBlock, sequence.cache_salt};
+  sequence.cache_tail = PrefixLink::root(sequence.adapter, sequence.cache_salt);
   sequence.num_cached_blocks = 0;
   if (!config_.prefix_caching || sequence.bypasses_prefix_cache) return;
   const int most = (sequence.known_len() - 1) / config_.block_size;
@@ -140,7 +140,7 @@ void KvBlocks::retain_hits(Sequence& sequence, int num_hits) {
   sequence.num_cached_blocks = num_hits;
   sequence.num_scheduled = sequence.num_computed = num_hits * config_.block_size;
   sequence.cache_tail = num_hits > 0 ? cache_.link_to(sequence.blocks.back())
-                                     : PrefixLink{kNullBlock, sequence.cache_salt};
+                                     : PrefixLink::root(sequence.adapter, sequence.cache_salt);
   if (!windowed_) return;
   const int first = std::min(num_hits, first_seen_block(sequence.num_computed));
   sequence.num_freed_window_blocks = first;

@@ -1,6 +1,7 @@
 #include "sched/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -33,7 +34,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
            .window = config.window,
            .block_size = config.block_size,
            .prefix_caching = config.prefix_caching}),
-      drafts_(config.drafters) {
+      drafts_(config.drafters),
+      adapters_(config.num_adapter_slots) {
   running_.reserve(config.max_num_seqs);
   for (int slot = config.max_num_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
@@ -42,6 +44,7 @@ void Scheduler::add(Sequence& sequence) {
   FT_CHECK(sequence.known_len() > 0 &&
            sequence.known_len() < sequence.max_len + (sequence.pools ? 1 : 0));
   FT_CHECK(sequence.num_init_words <= config_.max_init_words);
+  FT_CHECK(sequence.adapter == 0 || adapters_.num_slots() > 0);
   sequence.state = SequenceState::kWaiting;
   sequence.rank = config_.policy == SchedulingPolicy::kPriority ? sequence.priority : 0;
   sequence.arrival = num_added_++;
@@ -314,7 +317,9 @@ void Scheduler::make_way_for_waiting() {
   const Sequence& first = *waiting_.front();
   if (first.rank >= running_.back()->rank) return;
   const bool rows_are_left = num_running() < config_.max_num_batched_tokens;
-  if (rows_are_left && !free_slots_.empty() && kv_.worth_a_look(first)) return;
+  if (rows_are_left && !free_slots_.empty() && finds_adapter(first) && kv_.worth_a_look(first)) {
+    return;
+  }
   (void)make_room();
   preempted_ = false;
 }
@@ -322,6 +327,7 @@ void Scheduler::make_way_for_waiting() {
 void Scheduler::preempt(Sequence& sequence) {
   std::erase(running_, &sequence);
   kv_.release(sequence);
+  give_back_adapter(sequence);
   free_slots_.push_back(sequence.slot);
   sequence.slot = -1;
   sequence.draining = false;
@@ -335,9 +341,35 @@ void Scheduler::preempt(Sequence& sequence) {
 }
 
 void Scheduler::plan_waiting(StepPlan& plan) {
+  bool passes_adapted = false;
   while (!waiting_.empty() && !preempted_ && has_room(*waiting_.front(), plan)) {
-    if (!admit(*waiting_.front(), plan)) return;
+    Sequence& first = *waiting_.front();
+    passes_adapted = passes_adapted || !finds_adapter(first);
+    if (passes_adapted && first.adapter != 0) {
+      waiting_.remove(first);
+      first.next_aside = set_aside_;
+      set_aside_ = &first;
+      continue;
+    }
+    if (!admit(first, plan)) break;
   }
+  while (set_aside_ != nullptr) {
+    Sequence& sequence = *std::exchange(set_aside_, set_aside_->next_aside);
+    waiting_.push(sequence);
+  }
+}
+
+void Scheduler::take_adapter(Sequence& sequence, StepPlan& plan) {
+  if (sequence.adapter == 0) return;
+  const AdapterSlots::Place place = adapters_.acquire(sequence.adapter);
+  sequence.adapter_slot = place.slot;
+  if (place.fresh) plan.adapter_loads.push_back({place.slot, &sequence});
+}
+
+void Scheduler::give_back_adapter(Sequence& sequence) {
+  if (sequence.adapter_slot < 0) return;
+  adapters_.release(sequence.adapter_slot);
+  sequence.adapter_slot = -1;
 }
 
 // Whether the step can hold one more sequence's first span. A sequence's words alone always fit.
@@ -363,6 +395,7 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   }
   sequence.slot = free_slots_.back();
   free_slots_.pop_back();
+  take_adapter(sequence, plan);
   waiting_.remove(sequence);
   running_.insert(
       std::upper_bound(running_.begin(), running_.end(), &sequence,
@@ -424,6 +457,7 @@ void Scheduler::note_drafter(const Span& span, int missing) {
 void Scheduler::release(Sequence& sequence) {
   FT_CHECK(sequence.num_inflight == 0);
   kv_.release(sequence);
+  give_back_adapter(sequence);
   free_slots_.push_back(sequence.slot);
   sequence.slot = -1;
   --num_finished_;

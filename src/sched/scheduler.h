@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/adapter_slots.h"
 #include "sched/draft_ledger.h"
 #include "sched/kv_blocks.h"
 #include "sched/sequence.h"
@@ -37,6 +38,7 @@ struct SchedulerConfig {
   // many steps that follow each other, unless none of its steps is in flight, and every step gets
   // its share of the sequences.
   int num_stages = 1;
+  int num_adapter_slots = 0;  // adapters that the sequences of a step may have together
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   std::vector<SchedulerDrafter> drafters = {};  // by Sequence::drafter
 };
@@ -59,7 +61,8 @@ struct SchedulerStats {
 // the order of runs_before, and preempted from its end. Under the priority policy a waiting one
 // that finds no slot or blocks also preempts a running one of worse priority, so that a steady
 // stream of better ones keeps the worse waiting for ever. The same calls give the same plans.
-// Engine thread only; allocates nothing after construction.
+// A waiting sequence whose adapter finds no place lets those without an adapter pass, and no
+// others, so that its turn comes. Engine thread only; allocates nothing after construction.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerConfig& config);
@@ -114,6 +117,11 @@ class Scheduler {
   void plan_running(StepPlan& plan);
   void plan_waiting(StepPlan& plan);
   bool has_room(const Sequence& sequence, const StepPlan& plan) const;
+  bool finds_adapter(const Sequence& sequence) const {
+    return sequence.adapter == 0 || adapters_.has_room(sequence.adapter);
+  }
+  void take_adapter(Sequence& sequence, StepPlan& plan);
+  void give_back_adapter(Sequence& sequence);
   bool admit(Sequence& sequence, StepPlan& plan);
   void make_way_for_waiting();
   bool make_room();
@@ -136,9 +144,12 @@ class Scheduler {
   const SchedulerConfig config_;
   KvBlocks kv_;
   DraftLedger drafts_;
+  AdapterSlots adapters_;
   WaitingQueue waiting_;
   std::vector<Sequence*> running_;  // in the order of runs_before
   std::vector<int> free_slots_;
+  Sequence* set_aside_ =
+      nullptr;  // waiting ones that the plan being made passes over, by next_aside
   uint64_t num_added_ = 0;
   uint64_t num_plans_ = 0;  // with spans
   int most_spans_ = 0;      // of the plan being made

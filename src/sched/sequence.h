@@ -28,6 +28,7 @@ struct Sequence {
   int drafter = 0;            // index of the drafter that serves it
   bool is_predicted = false;  // that drafter looks up a prediction of its output
   uint64_t cache_salt = 0;
+  int adapter = 0;                     // the engine's number of its adapter; 0: it has none
   int priority = 0;                    // lower runs first under the priority policy
   int num_init_words = 0;              // variable parameters that its first span uploads
   uint32_t features = 0;               // StepFeature bits that its spans need
@@ -45,6 +46,7 @@ struct Sequence {
   // and its drafts.
   bool caught_up = false;
   int slot = -1;
+  int adapter_slot = -1;   // while it runs, its adapter's place on the device
   int num_scheduled = 0;   // known tokens whose KV entries are computed or in flight
   int num_computed = 0;    // reconciled: no row of a step in flight or to come lies before it
   int num_scored = 0;      // leading prompt rows whose logits were wanted in reconciled steps
@@ -73,6 +75,7 @@ struct Sequence {
   Sequence* child = nullptr;
   Sequence* next = nullptr;
   Sequence* prev = nullptr;
+  Sequence* next_aside = nullptr;  // link of those that a plan passes over
 
   int known_len() const { return static_cast<int>(tokens.size()); }
   // Length at the start of the next step: at most this, and at least len_floor() unless it paused.

@@ -19,8 +19,11 @@ enum StepFeature : uint32_t {
   kScoresPrompt = 8,   // prompt rows want logits
   kPools = 16,         // hidden states are pooled
   kHasGrammar = 32,    // masks of grammars
+  kHasAdapters = 64,   // adapters change products of attention,
+  kAdaptsMlp = 128,    // and of MLPs; only with kHasAdapters
 };
-inline constexpr int kNumStepFeatureSets = 64;
+inline constexpr uint32_t kForwardFeatures = kHasAdapters | kAdaptsMlp;  // of every stage
+inline constexpr int kNumStepFeatureSets = 256;
 
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {
@@ -55,6 +58,12 @@ struct BlockAssignment {
   bool windowed = false;  // of the windowed group, which has no token pages
 };
 
+// An adapter whose bytes must be in a place on the device before the step.
+struct AdapterLoad {
+  int slot = 0;
+  const Sequence* sequence = nullptr;  // one that uses it
+};
+
 // Rows of all paced prompts together in a step (SchedulerConfig::paced_prompt_len); 0: any.
 struct PacedRows {
   int beside = 0;  // others, if the prompts are no more than those
@@ -67,6 +76,7 @@ struct StepPlan {
   uint64_t step = 0;
   std::vector<Span> spans;
   std::vector<BlockAssignment> blocks;
+  std::vector<AdapterLoad> adapter_loads;
   int num_rows = 0;         // bound on the token rows
   int num_logits_rows = 0;  // bound on the logits rows
   int num_new_ids = 0;      // ids to upload
@@ -88,6 +98,7 @@ struct StepPlan {
   void clear() {
     spans.clear();
     blocks.clear();
+    adapter_loads.clear();
     num_rows = 0;
     num_logits_rows = 0;
     num_new_ids = 0;

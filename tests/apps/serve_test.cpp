@@ -174,7 +174,7 @@ TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
       {{"--nnodes", "2", "-tp", "2"}, "--master-addr"},
       {{"--nnodes", "2", "--node-rank", "2", "-tp", "2"}, "--node-rank 2"},
       {{"-dp", "2", "--nnodes", "2", "-tp", "2", "--master-addr", "x"}, "balancer"},
-      {{"--enable-lora"}, "--enable-lora: LoRA adapters are not supported"},
+      {{"--lora-modules", "a"}, "--lora-modules 'a' is no adapter"},
       {{"--tool-call-parser", "hermse"}, "there is no tool-call parser 'hermse'"},
       {{"--allowed-origins", "x"}, "--allowed-origins"},
       {{"--per-request-spec-decode-metrics", "detailed"}, "use summary"},

@@ -99,6 +99,11 @@ class ForwardHarness {
     }
   }
 
+  // The rows of the slot have the adapter in this place of the model's pool from now on; -1: none.
+  void adapt(int32_t slot, int32_t place) { batch_.params[slot].adapter = place + 1; }
+  // What later steps say about the adapters of their rows.
+  void use_adapters(AdapterUse use) { adapters_ = use; }
+
   // One step; returns the logits of every row in span order and counts the rows as computed.
   std::vector<std::vector<float>> step(std::span<const SpanWish> wishes) {
     const PlanView plan = plan_view(plan_, limits_);
@@ -119,7 +124,7 @@ class ForwardHarness {
     for (int32_t i = 0; i < rows; ++i) tensors_.logits_rows[i] = i;
     place_in_window(rows);
     const KvCaches caches{caches_[0].get(), caches_.size() > 1 ? caches_[1].get() : nullptr};
-    model_.forward(*queue_, tensors_, batch_, caches, max_rows_);
+    model_.forward(*queue_, tensors_, batch_, caches, max_rows_, RunLengths::kUnknown, adapters_);
     const size_t vocab = static_cast<size_t>(model_.config().vocab_size);
     // Two tiles, as a step with many logits rows has.
     const int32_t half = (max_rows_ + 1) / 2;
@@ -185,6 +190,7 @@ class ForwardHarness {
 
   Model& model_;
   int32_t max_rows_;
+  AdapterUse adapters_ = AdapterUse::kNone;
   Arena pinned_;
   std::unique_ptr<Queue> queue_;
   std::vector<std::unique_ptr<KvCache>> caches_;  // by group

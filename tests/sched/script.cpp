@@ -104,6 +104,7 @@ void SchedulerScript::submit(std::istringstream& words) {
     if (starts_with(word, "max")) sequence->max_len = value;
     if (starts_with(word, "drafts")) sequence->max_draft_tokens = value;
     if (starts_with(word, "drafter=")) sequence->drafter = value;
+    if (starts_with(word, "adapter")) sequence->adapter = value;
     if (starts_with(word, "base")) base = value;
     if (starts_with(word, "salt")) sequence->cache_salt = static_cast<uint64_t>(value);
   }
@@ -161,7 +162,8 @@ std::string SchedulerScript::state(std::istringstream& words) {
       {"ready", demand.drafters[0].num_ready},
       {"coming", demand.drafters[0].num_coming},
       {"fewest", demand.drafters[0].fewest_missing},
-      {"features", static_cast<int>(last_.features)}};
+      {"features", static_cast<int>(last_.features)},
+      {"loads", static_cast<int>(last_.adapter_loads.size())}};
   for (std::string word; words >> word;) {
     const std::string key = word.substr(0, word.find('='));
     if (values.at(key) != value_of(word)) {
@@ -183,6 +185,9 @@ std::string SchedulerScript::describe(const Span& span) const {
   if (span.num_hit_tokens > 0) text += " hits=" + std::to_string(span.num_hit_tokens);
   if (span.samples) text += " samples";
   if (span.is_first) text += " first";
+  if (span.is_first && span.sequence->adapter != 0) {
+    text += " place=" + std::to_string(span.sequence->adapter_slot);
+  }
   if (span.wants_all) text += " all";
   return text;
 }

@@ -10,21 +10,21 @@
 namespace foretoken {
 
 // Runs a scheduler against a plain-text script and says where they differ. One command a line:
-//   submit NAME prompt=N max=N [drafts=K] [drafter=D] [base=B] [salt=S] [priority=P] [words=N]
-//     [features=F] [scores] [pools] [bypass]                prompt ids are B, B+1, ...
+//   submit NAME prompt=N max=N [drafts=K] [drafter=D] [base=B] [salt=S] [adapter=A] [priority=P]
+//     [words=N] [features=F] [scores] [pools] [bypass]                prompt ids are B, B+1, ...
 //   plan [limit=N] [rows=N] [spans=N] [missing=N] [class=N]  plans one step with this grant; keys
 //     with the number of a drafter behind them grant to that; the lines "span ..." that follow must
 //     equal its spans
-//   span NAME tokens=N [drafts=K] [limit=N] [rows=N] [hits=N] [samples] [first] [all]
+//   span NAME tokens=N [drafts=K] [limit=N] [rows=N] [hits=N] [samples] [first] [place=N] [all]
 //   done NAME=N[!][:M] ...  results of the oldest step: ids committed by each span; ! = it ended;
 //     M = entries that the drafter lacks, as reported, otherwise as many as there can be
 //   finish NAME     ends it on the host's side
 //   pace N M        the rows that paced prompts may have from now on beside others and alone
 //   hold NAME, let NAME    sets and clears is_held
 //   state free=N window_free=N running=N waiting=N slots=N preemptions=N lookups=N    checks (any
-//     subset); of the last plan: rows=N logits=N words=N features=F passes=N catch_up=N drafting=N
-//     (and passes1=N ... of drafter 1); what drafter 0 could use next: decoding=N ready=N coming=N
-//     fewest=N
+//     subset); of the last plan: rows=N logits=N words=N features=F loads=N passes=N catch_up=N
+//     drafting=N (and passes1=N ... of drafter 1); what drafter 0 could use next: decoding=N
+//     ready=N coming=N fewest=N
 class SchedulerScript {
  public:
   explicit SchedulerScript(const SchedulerConfig& config) : scheduler_(config) {}

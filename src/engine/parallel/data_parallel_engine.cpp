@@ -120,7 +120,8 @@ Status DataParallelEngine::submit(Request request, OutputCallback callback,
     auto live = std::make_shared<Live>();
     live->id = id;
     live->num_sequences = std::max(request.sampling.n, 1);
-    live->route = router_.choose(request.prompt_token_ids, request.cache_salt, live->num_sequences);
+    live->route =
+        router_.choose(request.prompt_token_ids, router_salt(request), live->num_sequences);
     const Status status = submit_to(live, request, callback);
     if (status.ok() && request_id != nullptr) *request_id = id;
     if (status.code() != StatusCode::kInternal) return status;
@@ -185,7 +186,7 @@ std::vector<RequestOutput> DataParallelEngine::generate(std::vector<Request> req
     prepare(requests[i]);
     const int choices = std::max(requests[i].sampling.n, 1);
     const auto route =
-        router_.choose(requests[i].prompt_token_ids, requests[i].cache_salt, choices);
+        router_.choose(requests[i].prompt_token_ids, router_salt(requests[i]), choices);
     Share& share = shares[static_cast<size_t>(route.engine)];
     share.parts.push_back({i, route, choices});
     share.requests.push_back(std::move(requests[i]));
@@ -260,6 +261,34 @@ Status DataParallelEngine::decode(const std::vector<int32_t>& ids, bool skip_spe
 
 Status DataParallelEngine::token_bytes(int32_t id, std::string* bytes) const {
   return engines_.front()->token_bytes(id, bytes);
+}
+
+// On all or on none: what one engine refuses, those before it forget again.
+Status DataParallelEngine::load_adapter(const LoraModule& adapter, bool replace) {
+  const std::lock_guard lock(adapters_mutex_);
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    const Status status = engines_[i]->load_adapter(adapter, replace);
+    if (status.ok()) continue;
+    for (size_t before = 0; before < i; ++before) {
+      (void)engines_[before]->unload_adapter(adapter.name);
+    }
+    return status;
+  }
+  return {};
+}
+
+Status DataParallelEngine::unload_adapter(const std::string& name) {
+  const std::lock_guard lock(adapters_mutex_);
+  Status status;
+  for (const auto& engine : engines_) {
+    const Status own = engine->unload_adapter(name);
+    if (status.ok()) status = own;
+  }
+  return status;
+}
+
+std::vector<AdapterInfo> DataParallelEngine::adapters() const {
+  return engines_.front()->adapters();
 }
 
 EngineStats DataParallelEngine::stats() const {

@@ -40,6 +40,9 @@ class DataParallelEngine final : public Engine {
   Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                 std::string* text) const override;
   Status token_bytes(int32_t id, std::string* bytes) const override;
+  Status load_adapter(const LoraModule& adapter, bool replace) override;
+  Status unload_adapter(const std::string& name) override;
+  std::vector<AdapterInfo> adapters() const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
 
@@ -72,6 +75,11 @@ class DataParallelEngine final : public Engine {
   void note(Live& live, const RequestOutput& output);
   void end(Live& live);
   Status health();
+  // Where the request's blocks may be found again.
+  static std::string router_salt(const Request& request) {
+    return request.adapter.empty() ? request.cache_salt
+                                   : request.cache_salt + '\n' + request.adapter;
+  }
 
   std::vector<std::unique_ptr<Engine>> engines_;
   const uint64_t seed_;
@@ -79,6 +87,7 @@ class DataParallelEngine final : public Engine {
   PrefixRouter router_;
   std::atomic<uint64_t> next_number_{0};
   std::mutex callback_mutex_;  // one output at a time, as of one engine
+  std::mutex adapters_mutex_;  // all engines have the same ones
   std::mutex live_mutex_;
   std::unordered_map<std::string, int> engine_of_;  // by id of a request that runs
 };

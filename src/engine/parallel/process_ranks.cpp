@@ -50,6 +50,11 @@ class ProcessRanksEngine final : public Engine {
   Status token_bytes(int32_t id, std::string* bytes) const override {
     return engine_->token_bytes(id, bytes);
   }
+  Status load_adapter(const LoraModule& adapter, bool replace) override {
+    return engine_->load_adapter(adapter, replace);
+  }
+  Status unload_adapter(const std::string& name) override { return engine_->unload_adapter(name); }
+  std::vector<AdapterInfo> adapters() const override { return engine_->adapters(); }
   EngineStats stats() const override { return engine_->stats(); }
   const EngineInfo& info() const override { return engine_->info(); }
 

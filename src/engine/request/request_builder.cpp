@@ -228,6 +228,26 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   }
 }
 
+Result<std::shared_ptr<const EngineAdapter>> adapter_of(const Request& request,
+                                                        const RequestLimits& limits) {
+  if (request.adapter.empty()) return std::shared_ptr<const EngineAdapter>();
+  if (limits.adapters == nullptr) {
+    return invalid_argument("the request names the adapter '" + request.adapter +
+                            "', but the engine has none; start it with --enable-lora");
+  }
+  std::shared_ptr<const EngineAdapter> adapter = limits.adapters->find(request.adapter);
+  if (adapter != nullptr) return adapter;
+  return not_found("the adapter '" + request.adapter + "' is not loaded");
+}
+
+void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter, RequestState& state) {
+  if (adapter == nullptr) return;
+  state.adapter = adapter;
+  state.sequence.adapter = adapter->number;
+  state.sequence.features |= kHasAdapters;
+  if (adapter->image->changes_feed_forward()) state.sequence.features |= kAdaptsMlp;
+}
+
 SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice& draft,
                        const RequestLimits& limits) {
   const int64_t max_tokens =
@@ -262,6 +282,8 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
   FT_RETURN_IF_ERROR(check_request(request, limits, tokenizer != nullptr));
   FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, prompt_ids(request, limits, tokenizer));
   FT_ASSIGN_OR_RETURN(const DraftChoice draft, drafter_for(request, limits));
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<const EngineAdapter> adapter,
+                      adapter_of(request, limits));
   const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
   SlotIds slot_ids;
   FT_ASSIGN_OR_RETURN(slot_ids.prediction, prediction_ids(request, lengths, limits, tokenizer));
@@ -279,6 +301,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
     state.sequence.id = number + static_cast<uint64_t>(choice);
     fill_sequence(ids, lengths, limits, group->request, state.sequence);
     fill_choice(wishes, choice, state);
+    set_adapter(adapter, state);
     set_times(group->request, state);
     state.output.request_id = group->request.request_id;
     state.output.index = choice;

@@ -5,6 +5,8 @@
 
 namespace foretoken {
 
+class AdapterRegistry;
+
 inline constexpr int kMaxChoices = 128;  // SamplingParams::n
 
 // One of the engine's drafters, as requests name it.
@@ -16,6 +18,7 @@ struct DrafterLimits {
 
 // What an engine can do for a request; requests are checked against it.
 struct RequestLimits {
+  const AdapterRegistry* adapters = nullptr;  // null: requests cannot name any
   int max_model_len = 0;
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;

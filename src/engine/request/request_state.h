@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/grammar/grammar_sequence.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/request/host_processors.h"
 #include "engine/request/logprob_record.h"
 #include "kernels/step_types.h"
@@ -39,10 +40,11 @@ struct RequestState {
   // The variable parts of `params`, as SlotInit::word_offset lays them out; sequence.num_init_words
   // is their number.
   std::vector<uint32_t> init_words;
-  std::unique_ptr<ProcessorChain> processors;  // SlotParams::processors points to it
-  std::shared_ptr<GrammarSequence> grammar;    // SlotParams::grammar is its number; null: none
-  std::unique_ptr<LogprobRecord> logprobs;     // null: none are wanted
-  Status refused;                              // why it ends before it runs; ok: it runs
+  std::unique_ptr<ProcessorChain> processors;    // SlotParams::processors points to it
+  std::shared_ptr<GrammarSequence> grammar;      // SlotParams::grammar is its number; null: none
+  std::unique_ptr<LogprobRecord> logprobs;       // null: none are wanted
+  std::shared_ptr<const EngineAdapter> adapter;  // null: none
+  Status refused;                                // why it ends before it runs; ok: it runs
   // The pooled state: written by the engine thread before it announces the end. Empty: no pooling.
   std::vector<float> embedding;
   std::shared_ptr<RequestGroup> group = std::make_shared<RequestGroup>();

@@ -68,6 +68,9 @@ group::AgreedParts agreed_parts(const EngineConfig& config) {
   add("--max-num-batched-tokens", config.max_num_batched_tokens);
   add("--long-prefill-token-threshold", config.long_prefill_token_threshold);
   add("--block-size", config.block_size);
+  add("--enable-lora", config.enable_lora ? 1 : 0);
+  add("--max-loras", config.max_loras);
+  add("--max-lora-rank", config.max_lora_rank);
   add("--num-gpu-blocks-override", config.num_gpu_blocks_override);
   add("--kv-cache-memory-bytes", config.kv_cache_memory_bytes);
   add("--enable-prefix-caching", config.enable_prefix_caching ? 1 : 0);

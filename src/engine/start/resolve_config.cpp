@@ -1,12 +1,14 @@
 #include "engine/start/resolve_config.h"
 
 #include <algorithm>
+#include <climits>
 #include <string>
 
 #include "engine/compat/kv_format.h"
 #include "engine/start/resolve_attention.h"
 #include "engine/step/graph_mode.h"
 #include "kernels/devices/open_device.h"
+#include "kernels/lora/lora.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -59,6 +61,23 @@ Status resolve_batch(EngineConfig& config, DeviceType type) {
   return {};
 }
 
+Status resolve_adapters(const EngineConfig& config, const ModelConfig& model) {
+  if (!config.enable_lora) {
+    if (config.lora_modules.empty()) return {};
+    return invalid_argument("--lora-modules names adapters; add --enable-lora");
+  }
+  FT_RETURN_IF_ERROR(check_range("--max-loras", config.max_loras, 1, kMaxAdapters));
+  FT_RETURN_IF_ERROR(check_range("--max-lora-rank", config.max_lora_rank, 1, 512));
+  if (config.max_cpu_loras != 0) {
+    FT_RETURN_IF_ERROR(
+        check_range("--max-cpu-loras", config.max_cpu_loras, config.max_loras, INT_MAX));
+  }
+  const std::string own = dtype_name(model.dtype);
+  if (config.lora_dtype == "auto" || config.lora_dtype == own) return {};
+  return unsupported("--lora-dtype " + config.lora_dtype +
+                     ": adapters are kept in the model's type, " + own + "; leave it out");
+}
+
 Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
   FT_RETURN_IF_ERROR(check_range("--max-logprobs", config.max_logprobs, -1, kMaxLogprobs));
   if (config.max_logprobs == -1) {
@@ -92,6 +111,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
+  FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
   FT_ASSIGN_OR_RETURN(const KvFormat kv_format,
                       choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype));
   resolved.kv_cache_dtype = kv_format == KvFormat::kInt8 ? "int8" : "auto";

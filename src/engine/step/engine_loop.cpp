@@ -65,11 +65,13 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       steps_in_flight_(steps_in_flight),
       num_stages_(static_cast<uint64_t>(parts.num_stages)),
       step_timeout_(step_timeout),
-      hooks_(hooks) {
+      hooks_(hooks),
+      adapters_(parts.num_adapter_slots) {
   FT_CHECK(steps_in_flight >= 1 && steps_in_flight < kStepRingSize);
   for (StepPlan& plan : plans_) {
     plan.spans.reserve(limits_.max_spans);
     plan.blocks.reserve(limits_.max_block_updates);
+    plan.adapter_loads.reserve(static_cast<size_t>(parts.num_adapter_slots));
   }
   live_.reserve(kLiveReserve);
   note_occupancy();
@@ -247,6 +249,7 @@ bool EngineLoop::plan_and_submit() {
     encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
   }
   const StepShape& shape = shapes_[plan.step % kStepRingSize] = runner_.shape_of(plan);
+  if (!load_adapters(plan)) return false;
   if (feed_ != nullptr && !feed(plan)) return false;
   if (num_stages_ == 1) expect_masks(plan);
   {
@@ -284,11 +287,25 @@ void EngineLoop::expect_masks(const StepPlan& plan) {
 // one of those that nobody waits for.
 bool EngineLoop::feed(const StepPlan& plan) {
   const StepShape& shape = shapes_[plan.step % kStepRingSize];
-  const Status status = feed_->begin(plan.step, shape, runner_.entry(plan.step));
+  return feeds(feed_->begin(plan.step, shape, runner_.entry(plan.step)));
+}
+
+bool EngineLoop::feeds(const Status& status) {
   if (status.ok()) return true;
   ++num_submitted_;
   fail_everything(status);
   return false;
+}
+
+// No step in flight uses their places, whose bytes are replaced in the order of the queue.
+bool EngineLoop::load_adapters(const StepPlan& plan) {
+  for (const AdapterLoad& load : plan.adapter_loads) {
+    const auto& adapter = static_cast<const RequestState*>(load.sequence->owner)->adapter;
+    if (feed_ != nullptr && !feeds(feed_->adapter(load.slot, adapter->packed))) return false;
+    runner_.load_adapter(load.slot, *adapter->image);
+    adapters_.put(load.slot, adapter);
+  }
+  return true;
 }
 
 void EngineLoop::note_starts(const StepPlan& plan) {

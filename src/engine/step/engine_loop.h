@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/grammar/grammar_thread.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/request/intake.h"
 #include "engine/request/output_ring.h"
 #include "engine/step/model_runner.h"
@@ -38,6 +39,7 @@ class EngineLoop {
     StepTrace* trace = nullptr;         // null: none is kept
     GrammarThread* grammars = nullptr;  // null: no request has a grammar
     PlanFeed* feed = nullptr;           // to the other ranks; null: there are none
+    int num_adapter_slots = 0;          // places of adapters on the device
     int num_stages = 1;                 // that steps go through, the last one here
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
@@ -92,6 +94,8 @@ class EngineLoop {
   void hold_awaited();
   bool plan_next(StepPlan& plan);
   bool feed(const StepPlan& plan);
+  bool load_adapters(const StepPlan& plan);
+  bool feeds(const Status& status);
   void finish_before(uint64_t end_step);
   void expect_masks(const StepPlan& plan);
   void note_starts(const StepPlan& plan);
@@ -125,6 +129,7 @@ class EngineLoop {
   const uint64_t num_stages_;
   const std::chrono::milliseconds step_timeout_;
   const TestHooks hooks_;
+  ResidentAdapters adapters_;
   Intake intake_;
   std::array<StepPlan, kStepRingSize> plans_;
   std::array<StepShape, kStepRingSize> shapes_{};

@@ -147,7 +147,7 @@ void ModelRunner::submit(const StepPlan& plan) {
 StepShape ModelRunner::begun(StepShape shape) const {
   shape.part = StepPart::kBegin;
   shape.drafts = {};
-  shape.features &= kScoresPrompt;
+  shape.features &= kScoresPrompt | kForwardFeatures;
   return shape;
 }
 
@@ -233,6 +233,15 @@ void ModelRunner::enqueue_begin(Queue& queue, const StepShape& shape) {
                     .counter = memory_.begun_counter});
 }
 
+void ModelRunner::enqueue_forward(Queue& queue, const StepShape& shape) {
+  const uint32_t features = shape.features;
+  const AdapterUse adapters = (features & kHasAdapters) == 0 ? AdapterUse::kNone
+                              : (features & kAdaptsMlp) == 0 ? AdapterUse::kMixers
+                                                             : AdapterUse::kLayers;
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs,
+                 adapters);
+}
+
 // Of the plan only the block tables matter here; the rows come from the stage that samples.
 void ModelRunner::enqueue_stage(Queue& queue, const StepShape& shape) {
   enqueue_upload(queue, shape.part);
@@ -248,7 +257,7 @@ void ModelRunner::enqueue_stage(Queue& queue, const StepShape& shape) {
                       .max_rows = shape.max_rows,
                       .counter = nullptr});
   }
-  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
+  enqueue_forward(queue, shape);
   enqueue_publish(queue, 0);
 }
 
@@ -256,7 +265,7 @@ void ModelRunner::enqueue_rest(Queue& queue, const StepShape& shape) {
   if ((shape.features & kHasGrammar) != 0) {
     enqueue_mask_post(queue, kVerifying, 0);
   }
-  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs);
+  enqueue_forward(queue, shape);
   if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
   if ((shape.features & kHasGrammar) != 0) {
     if (config_.has_masks) enqueue_mask_wait(queue, kVerifying, config_.mask_budget_ns, false);

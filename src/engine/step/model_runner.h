@@ -12,6 +12,7 @@
 #include "engine/step/step_scratch.h"
 #include "engine/step/step_shape.h"
 #include "engine/step/test_hooks.h"
+#include "model/layer/lora_pool.h"
 #include "model/model.h"
 #include "model/weights/stages.h"
 #include "sched/step_plan.h"
@@ -81,6 +82,13 @@ class ModelRunner {
   // one is finished; everywhere else it is the whole step.
   void begin(uint64_t step, StepShape shape);
   void finish(StepShape shape);
+  // Enqueues what brings an adapter into a place that no step in flight uses. The image outlives
+  // the copies.
+  void load_adapter(int slot, const LoraImage& image) {
+    model_.adapters()->load(queue_, slot, image);
+  }
+  // Null: the model takes none.
+  const LoraPool* adapters() const { return model_.adapters(); }
   StepShape shape_of(const StepPlan& plan) const { return shapes_.of(plan); }
   // For measuring: the first two parts of the step of `plan`, its part 9, and that part recorded as
   // it would be in a step; none where such a step runs op by op.
@@ -111,6 +119,7 @@ class ModelRunner {
   void enqueue_prepare(Queue& queue, const StepShape& shape);
   void enqueue_begin(Queue& queue, const StepShape& shape);
   void enqueue_stage(Queue& queue, const StepShape& shape);
+  void enqueue_forward(Queue& queue, const StepShape& shape);
   void enqueue_rest(Queue& queue, const StepShape& shape);
   void enqueue_publish(Queue& queue, uint32_t features);
   void enqueue_pooling(Queue& queue, int max_rows);

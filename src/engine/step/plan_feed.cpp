@@ -87,6 +87,13 @@ Status PlanFeed::finish(uint64_t step, const StepShape& shape) {
   return send_to(ranks_.num_last_stage(), std::as_bytes(std::span(&message, 1)));
 }
 
+Status PlanFeed::adapter(int slot, std::span<const std::byte> packed) {
+  const PlanMessage message{static_cast<uint64_t>(slot), packed.size(), PlanMessage::Kind::kAdapter,
+                            StepShape{}, PlanHeader{}};
+  FT_RETURN_IF_ERROR(send_to(ranks_.size(), std::as_bytes(std::span(&message, 1))));
+  return send_to(ranks_.size(), packed);
+}
+
 Status PlanFeed::end() {
   PlanMessage last;
   last.kind = PlanMessage::Kind::kEnd;
@@ -110,6 +117,10 @@ Status receive_plan(group::RankLink& link, ReceivedPlan* out) {
   FT_RETURN_IF_ERROR(
       link.receive(0, std::as_writable_bytes(std::span(&out->message, 1)), "waiting for a plan"));
   const uint64_t num_bytes = out->message.num_bytes;
+  if (out->message.kind == PlanMessage::Kind::kAdapter) {
+    out->adapter.resize(num_bytes);
+    return link.receive(0, out->adapter, "receiving an adapter");
+  }
   if (num_bytes > out->packed.size()) {
     return internal_error(text_of(out->message.step) +
                           " exceeds this rank's limits; start all ranks with one configuration");

@@ -15,7 +15,8 @@ namespace foretoken {
 // The plan of a step on its way to the other ranks: a header, then the live parts of the plan's
 // ring entry one after the other. All ranks run one build, so that structs travel as they are.
 struct PlanMessage {
-  enum class Kind : uint8_t { kBegin, kFinish, kEnd };  // of a step; of all steps
+  // Of a step; of all steps; an adapter for place `step`, packed by pack_adapter.
+  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter };
 
   uint64_t step = 0;
   uint64_t num_bytes = 0;  // that follow
@@ -44,6 +45,8 @@ class PlanFeed {
   Status begin(uint64_t step, const StepShape& shape, const PlanView& entry);
   // Of a step that the other ranks of the last stage have begun.
   Status finish(uint64_t step, const StepShape& shape);
+  // An adapter that is in a place of the device from the next step on.
+  Status adapter(int slot, std::span<const std::byte> packed);
   // There will be no more steps.
   Status end();
   // Ends the others with an error. The group's first one, which may be another rank's.
@@ -59,7 +62,8 @@ class PlanFeed {
 // The other ranks' side.
 struct ReceivedPlan {
   PlanMessage message;
-  std::vector<std::byte> packed;  // room for the largest plan; message.num_bytes of it are used
+  std::vector<std::byte> packed;   // room for the largest plan; message.num_bytes of it are used
+  std::vector<std::byte> adapter;  // of a message of that kind
 };
 
 // Blocks until the next plan is there.

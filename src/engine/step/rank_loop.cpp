@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kLookEvery{50};
 
 }  // namespace
 
-RankLoop::RankLoop(const Parts& parts) : parts_(parts) {
+RankLoop::RankLoop(const Parts& parts) : parts_(parts), adapters_(parts.num_adapter_slots) {
   for (ReceivedPlan& plan : plans_) plan.packed.resize(most_plan_bytes(parts.memory.limits()));
 }
 
@@ -55,9 +55,10 @@ void RankLoop::receive_main() {
 
 Status RankLoop::run_steps() {
   for (;;) {
-    FT_ASSIGN_OR_RETURN(const ReceivedPlan* plan, next());
+    FT_ASSIGN_OR_RETURN(ReceivedPlan * plan, next());
     const PlanMessage::Kind kind = plan->message.kind;
     if (kind == PlanMessage::Kind::kBegin) FT_RETURN_IF_ERROR(begin_step(*plan));
+    if (kind == PlanMessage::Kind::kAdapter) FT_RETURN_IF_ERROR(load_adapter(plan));
     if (kind == PlanMessage::Kind::kFinish) parts_.runner.finish(plan->message.shape);
     {
       std::lock_guard lock(mutex_);
@@ -121,6 +122,24 @@ Status RankLoop::begin_step(const ReceivedPlan& plan) {
                                  parts_.memory.limits(), parts_.runner.entry(message.step)));
   parts_.runner.begin(message.step, message.shape);
   num_begun_ = message.step + 1;
+  return {};
+}
+
+// Rank 0 has read it without errors, for layers and sizes that are the same here but for the cut.
+Status RankLoop::load_adapter(ReceivedPlan* plan) {
+  const LoraPool* pool = parts_.runner.adapters();
+  if (pool == nullptr || static_cast<int>(plan->message.step) >= parts_.num_adapter_slots) {
+    return internal_error(
+        "rank 0 sends an adapter that this rank has no place for; start all ranks with one "
+        "configuration");
+  }
+  FT_ASSIGN_OR_RETURN(const LoraAdapter adapter, unpack_adapter(plan->adapter));
+  plan->adapter = {};
+  auto made = std::make_shared<EngineAdapter>();
+  FT_ASSIGN_OR_RETURN(made->image, pool->make_image(adapter));
+  const auto slot = static_cast<int>(plan->message.step);
+  parts_.runner.load_adapter(slot, *made->image);
+  adapters_.put(slot, std::move(made));
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "device/queue.h"
+#include "engine/request/adapter_registry.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/plan_feed.h"
 #include "engine/step/ranks.h"
@@ -25,6 +26,7 @@ class RankLoop {
     ModelRunner& runner;
     const StepMemory& memory;
     Ranks& ranks;
+    int num_adapter_slots = 0;  // places of adapters on the device
   };
   explicit RankLoop(const Parts& parts);
   ~RankLoop();
@@ -40,6 +42,7 @@ class RankLoop {
   Result<ReceivedPlan*> next();
   Status end();
   Status begin_step(const ReceivedPlan& plan);
+  Status load_adapter(ReceivedPlan* plan);
   Status look_at_queue();
   void note_stages(uint64_t end_step);
 
@@ -51,6 +54,7 @@ class RankLoop {
   uint64_t num_taken_ = 0;
   uint64_t num_begun_ = 0;
   StageClock stage_clock_;
+  ResidentAdapters adapters_;
   Status receive_error_;
   bool stops_ = false;
   std::thread receiver_;

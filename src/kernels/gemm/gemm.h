@@ -1,4 +1,5 @@
 #pragma once
+#include "base/host_device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/activation.h"
@@ -13,10 +14,13 @@ namespace foretoken {
 // With add = 1 (y then of kF32) the products and the bias are added to what y holds.
 // With gated = 1 the weight is [gate; up], n / 2 rows each, packed as WeightOrder::kGateUp, and
 // y = activation(gate) * up [max_rows, n / 2] of these products, which are not rounded before.
-// Live rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows).
-// Rows of y beyond the live ones may be overwritten; rows of x beyond them are readable memory.
+// With gated = kRawGates y holds the products of such a weight as gated_act finds them again:
+// floats [max_rows, raw_gates_stride(n)], without a bias. Live rows: counts->num_rows, or
+// clamp(counts->num_logits_rows - row_offset, 0, max_rows). Rows of y beyond the live ones may be
+// overwritten; rows of x beyond them are readable memory.
 struct GemmArgs {
   static constexpr Op kOp = Op::kGemm;
+  static constexpr int32_t kRawGates = 2;
   const StepCounts* counts;
   const void* x;       // [max_rows, k] of dtype
   const void* weight;  // handle of Device::pack_weight, [n, k] of dtype
@@ -33,6 +37,9 @@ struct GemmArgs {
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
 };
+
+// Floats of a row of products as GemmArgs::kRawGates leaves them.
+FT_HD inline int32_t raw_gates_stride(int32_t n) { return (n / 2 + 7) / 8 * 16; }
 
 void gemm(Queue& queue, const GemmArgs& args);
 

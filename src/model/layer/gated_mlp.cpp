@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/gemm/gated_act.h"
+
 namespace foretoken {
 namespace {
 
@@ -19,6 +21,32 @@ std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpe
   if (!sharding.is_cut()) return {{fused, 2 * inner}};
   return {{fused, 2 * inner, own.begin, own.count},
           {fused, 2 * inner, inner + own.begin, own.count}};
+}
+
+// Adapters change gates and ups before these meet.
+void expand_adapted(const GatedMlp& mlp, const LayerRows& rows, const void* x, void* gated) {
+  float* raw = rows.lora->raw_gates;
+  GemmArgs product = product_of(rows, x, mlp.gate_up, raw, mlp.dtype);
+  product.bias = nullptr;
+  product.gated = GemmArgs::kRawGates;
+  gemm(rows.queue, product);
+  add_lora(rows.queue, *rows.lora, mlp.gate_up.lora,
+           {.x = x,
+            .y = raw,
+            .inputs = mlp.gate_up.inputs,
+            .y_stride = raw_gates_stride(mlp.gate_up.outputs),
+            .dtype = mlp.dtype,
+            .gate_up = mlp.gate_up.weight.get()},
+           rows.max_rows);
+  gated_act(rows.queue, {.counts = rows.counts,
+                         .gate_up = raw,
+                         .out = gated,
+                         .max_rows = rows.max_rows,
+                         .size = mlp.spec.inner,
+                         .activation = mlp.spec.activation,
+                         .out_dtype = mlp.dtype,
+                         .weight = mlp.gate_up.weight.get(),
+                         .bias = mlp.gate_up.bias});
 }
 
 }  // namespace
@@ -47,6 +75,9 @@ Status GatedMlp::Scratch::take(const ScratchSource& source) {
 }
 
 void GatedMlp::expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+  if (rows.lora != nullptr && gate_up.lora.matrices != nullptr) {
+    return expand_adapted(*this, rows, x, scratch.gated);
+  }
   GemmArgs product = product_of(rows, x, gate_up, scratch.gated, dtype);
   product.out_dtype = dtype;
   product.gated = 1;

@@ -33,6 +33,13 @@ struct GatedMlp {
   // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const GatedMlpSpec& whole);
 
+  // Calls f for each matrix that adapters may change.
+  template <class F>
+  void for_each_linear(const F& f) {
+    f(gate_up);
+    f(down);
+  }
+
   // Enqueues activation(gate) * up of x [max_rows, hidden] act;
   void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then what is added to the residual.

@@ -47,6 +47,13 @@ struct Gqa {
   // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const GqaSpec& whole);
 
+  // Calls f for each matrix that adapters may change.
+  template <class F>
+  void for_each_linear(const F& f) {
+    f(qkv);
+    f(o);
+  }
+
   // Enqueues queries, keys and values of x [max_rows, spec.inputs] act;
   void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then keys and values into the cache, and attention;

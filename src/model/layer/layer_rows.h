@@ -8,6 +8,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/kv_layer.h"
 #include "kernels/step_types.h"
+#include "model/layer/lora.h"
 
 namespace foretoken {
 
@@ -26,6 +27,7 @@ struct LayerRows {
   const int32_t* row_slot;   // [max_rows]
   int32_t max_rows;
   RunLengths runs = RunLengths::kUnknown;
+  const LoraPass* lora = nullptr;  // null: no row has an adapter that changes what follows
 };
 
 // Where a layer keeps the keys and values of the rows, and what it sees of them.

@@ -24,6 +24,13 @@ void with_part(const Parts& parts, const Use& use) {
       parts);
 }
 
+// Without the adapters where none of them changes these parts.
+LayerRows rows_of_feed_forward(const LayerRows& rows) {
+  LayerRows own = rows;
+  if (rows.lora != nullptr && !rows.lora->feed_forward) own.lora = nullptr;
+  return own;
+}
+
 }  // namespace
 
 Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Arena& arena,
@@ -80,10 +87,11 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
   const float* delta = nullptr;
   with_part(layer.mixer,
             [&](const auto& mixer) { delta = add_output(rows, mixer, layer.mixer_post_norm); });
+  const LayerRows own = rows_of_feed_forward(rows);
   with_part(layer.feed_forward, [&](const auto& part) {
     add_and_norm(rows, delta, layer.feed_forward_norm);
-    part.expand(rows, normed_, scratch_of(part));
-    delta = add_output(rows, part, layer.feed_forward_post_norm);
+    part.expand(own, normed_, scratch_of(part));
+    delta = add_output(own, part, layer.feed_forward_post_norm);
   });
   return delta;
 }
@@ -98,9 +106,10 @@ const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer
     mixer.output(rows, scratch_of(mixer), {delta_, adds});
     adds = true;
   });
+  const LayerRows own = rows_of_feed_forward(rows);
   with_part(layer.feed_forward, [&](const auto& part) {
-    part.expand(rows, normed_, scratch_of(part));
-    part.output(rows, scratch_of(part), {delta_, adds});
+    part.expand(own, normed_, scratch_of(part));
+    part.output(own, scratch_of(part), {delta_, adds});
     adds = true;
   });
   if (!adds) return nullptr;
@@ -117,7 +126,7 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
-  if (rows.max_rows > kTailRows || sharding_.is_cut()) return {};
+  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr) return {};
   return {mixer, feed_forward};
 }
 
@@ -177,12 +186,13 @@ void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, cons
 // Adds what a part leaves to the residual, normed where the layer wants that, or returns what is to
 // be added with the next norm. The sums have the same bits either way: with many rows the product
 // saves the memory traffic, with few the norm reads both while the product's last blocks end. What
-// only ranks together know is summed before anything reads it.
+// only ranks together know is summed before anything reads it, and so is what adapters add.
 template <class Part>
 const float* LayerRunner::add_output(const LayerRows& rows, const Part& part,
                                      const Norm& post_norm) {
   const bool normed = post_norm.weight != nullptr;
-  const bool as_it_is = !normed && !sharding_.is_cut() && config_.residual_scale == 1;
+  const bool as_it_is =
+      !normed && !sharding_.is_cut() && config_.residual_scale == 1 && rows.lora == nullptr;
   if (as_it_is && rows.max_rows > kFewRows) {
     part.output(rows, scratch_of(part), {residual_, true});
     return nullptr;

@@ -1,11 +1,21 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "kernels/gemm/gemm.h"
 #include "model/layer/layer_rows.h"
+#include "model/layer/lora.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {
+
+// Which tensors of a checkpoint a matrix was made of: parts that are stacked (their names without
+// ".weight"), and the columns of them that a rank has.
+struct LinearSource {
+  std::vector<TensorPart> parts;
+  ColumnRange columns{};
+  WeightOrder order = WeightOrder::kPlain;
+};
 
 // A matrix [outputs, inputs] and its bias in device memory.
 struct Linear {
@@ -13,6 +23,8 @@ struct Linear {
   const float* bias = nullptr;  // [outputs] or null
   int32_t outputs = 0;
   int32_t inputs = 0;
+  LinearSource source;
+  LoraProduct lora;  // what adapters change of it
 };
 
 // Where a product goes: rows of floats, which it replaces or is added to.
@@ -38,12 +50,18 @@ inline GemmArgs product_of(const LayerRows& rows, const void* x, const Linear& l
           .out_dtype = DType::kF32};
 }
 
-// Enqueues y = x weight^T + bias, or adds it: y [max_rows, outputs], x [max_rows, inputs] of dtype.
+// Enqueues y = x weight^T + bias, or adds it: y [max_rows, outputs], x [max_rows, inputs] of dtype;
+// then, for rows with adapters, what those add.
 inline void multiply(const LayerRows& rows, const void* x, const Linear& linear, Sum y,
                      DType dtype) {
   GemmArgs product = product_of(rows, x, linear, y.rows, dtype);
   product.add = y.adds ? 1 : 0;
   gemm(rows.queue, product);
+  if (rows.lora == nullptr) return;
+  add_lora(
+      rows.queue, *rows.lora, linear.lora,
+      {.x = x, .y = y.rows, .inputs = linear.inputs, .y_stride = linear.outputs, .dtype = dtype},
+      rows.max_rows);
 }
 
 }  // namespace foretoken

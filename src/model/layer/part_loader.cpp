@@ -46,6 +46,7 @@ Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const Colu
   for (const TensorPart& part : parts) rows += part.wanted();
   out->outputs = static_cast<int32_t>(rows);
   out->inputs = static_cast<int32_t>(cols.count);
+  out->source = {parts, cols, order};
   FT_ASSIGN_OR_RETURN(out->weight, loader_.matrix(named(".weight"), cols, order));
   if (!has_bias) return {};
   FT_ASSIGN_OR_RETURN(out->bias, loader_.vector(arena_, named(".bias"), 0));

@@ -35,6 +35,13 @@ struct PlainMlp {
   // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& layer, const PlainMlpSpec& whole);
 
+  // Calls f for each matrix that adapters may change.
+  template <class F>
+  void for_each_linear(const F& f) {
+    f(up);
+    f(down);
+  }
+
   // Enqueues the activation of up x, x [max_rows, hidden] act;
   void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then what is added to the residual.

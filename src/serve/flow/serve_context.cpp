@@ -19,6 +19,11 @@ std::vector<std::string> all_names(const ServeConfig& config) {
   return names;
 }
 
+OpenAiDefaults with_adapters(OpenAiDefaults defaults, const ServedAdapters& adapters) {
+  defaults.default_adapter = [&adapters] { return adapters.by_default(); };
+  return defaults;
+}
+
 GateLimits with_seqs(GateLimits limits, const Engine& engine) {
   limits.max_num_seqs = engine.info().max_num_seqs;
   return limits;
@@ -52,7 +57,9 @@ bool is_id_character(unsigned char c) {
 ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
     : engine(engine_of),
       config(std::move(config_of)),
-      defaults(make_openai_defaults(engine, config.answers, all_names(config))),
+      adapters(engine),
+      defaults(
+          with_adapters(make_openai_defaults(engine, config.answers, all_names(config)), adapters)),
       gate(with_seqs(config.limits, engine)),
       keep_alive(generations, config.keep_alive),
       responses(config.max_stored_responses),

@@ -20,6 +20,7 @@
 #include "serve/metrics/serve_observer.h"
 #include "serve/openai/openai_request.h"
 #include "serve/openai/openai_response.h"
+#include "serve/openai/served_adapters.h"
 
 namespace foretoken {
 
@@ -35,6 +36,7 @@ struct ServeConfig {
   size_t max_stored_responses = 1024;  // of /v1/responses
   bool speculation_metrics = false;    // of each request
   bool tokenizer_info = false;         // serve /tokenizer_info
+  bool runtime_adapters = false;       // clients may load and unload adapters
   bool needs_key = false;              // the server has API keys; for /openapi.json
   // Streams that are silent for so long get a comment; 0: never.
   std::chrono::milliseconds keep_alive{0};
@@ -51,7 +53,8 @@ class ServeContext {
 
   Engine& engine;
   const ServeConfig config;
-  const OpenAiDefaults defaults;  // of `config` and `engine`
+  ServedAdapters adapters;
+  const OpenAiDefaults defaults;  // of `config`, `engine` and its adapters
   RequestGate gate;
   GenerationList generations;
   KeepAlive keep_alive;

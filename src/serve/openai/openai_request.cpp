@@ -14,6 +14,7 @@
 #include "serve/fields/structured_fields.h"
 #include "serve/openai/foreign_chat.h"
 #include "serve/openai/foreign_fields.h"
+#include "serve/openai/served_adapters.h"
 
 namespace foretoken {
 namespace {
@@ -361,6 +362,11 @@ OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& 
   defaults.embedding_size = info.hidden_size;
   defaults.max_new_tokens = info.max_new_tokens;
   defaults.model_names = std::move(model_names);
+  defaults.adapters = [&engine] {
+    std::vector<std::string> names;
+    for (AdapterInfo& adapter : engine.adapters()) names.push_back(std::move(adapter.name));
+    return names;
+  };
   return defaults;
 }
 
@@ -375,6 +381,36 @@ Status check_model_name(const std::string& model, const std::vector<std::string>
                    nearest_name_hint(model, names, ""));
 }
 
+Status check_model_name(const std::string& model, const OpenAiDefaults& defaults) {
+  std::vector<std::string> names = defaults.model_names;
+  const Status status = check_model_name(model, names);
+  if (status.ok() || !defaults.adapters) return status;
+  for (std::string& adapter : defaults.adapters()) names.push_back(std::move(adapter));
+  return check_model_name(model, names);
+}
+
+namespace {
+
+// The adapter that a body asks for: by its "model", by llama.cpp's "lora", or as the server says
+// for requests that name neither; "": none.
+Result<std::string> adapter_of(const std::string& model, const json* lora,
+                               const OpenAiDefaults& defaults) {
+  FT_RETURN_IF_ERROR(check_model_name(model, defaults));
+  const bool of_engine = !model.empty() && !check_model_name(model, defaults.model_names).ok();
+  const bool has_list = lora != nullptr && !(lora->is_array() && lora->empty());
+  if (has_list && !of_engine) {
+    const auto names = defaults.adapters ? defaults.adapters() : std::vector<std::string>();
+    Result<std::string> listed = adapter_of_list(*lora, names);
+    if (listed.ok()) return listed;
+    return invalid_argument("'lora': " + listed.status().message());
+  }
+  if (has_list) return invalid_argument("'lora' and 'model' both name an adapter; remove one");
+  if (of_engine) return model;
+  return model.empty() && defaults.default_adapter ? defaults.default_adapter() : std::string();
+}
+
+}  // namespace
+
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
                                            const OpenAiDefaults& defaults) {
   if (!body.is_object()) return invalid_argument("the body must be a JSON object");
@@ -382,6 +418,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   request.kind = kind;
   JsonFields fields(body, "", field_notes(defaults, &request.warnings));
   fields.read("model", &request.model);
+  const json* lora = fields.raw("lora");
   if (kind != OpenAiKind::kEmbedding) {
     const bool chat = kind == OpenAiKind::kChat;
     ForeignWishes wishes = read_foreign_fields(fields, chat, defaults.max_model_len);
@@ -395,7 +432,8 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   if (kind == OpenAiKind::kCompletion) read_completion(fields, body, defaults, &request);
   if (kind == OpenAiKind::kEmbedding) read_embedding(fields, body, defaults, &request);
   FT_RETURN_IF_ERROR(fields.status());
-  FT_RETURN_IF_ERROR(check_model_name(request.model, defaults.model_names));
+  FT_ASSIGN_OR_RETURN(const std::string adapter, adapter_of(request.model, lora, defaults));
+  for (Request& one : request.requests) one.adapter = adapter;
   if (kind != OpenAiKind::kEmbedding) {
     FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));
     limit_length(defaults, &request);

@@ -42,9 +42,14 @@ struct OpenAiDefaults : AnswerSettings {
   int max_new_tokens = 0;  // max_tokens of every request, at most; 0: any number
   // Names that "model" may have; empty: any.
   std::vector<std::string> model_names;
+  // Names of the engine's adapters, which "model" may have too, and the one of requests that name
+  // no model ("": none). Null: there are none.
+  std::function<std::vector<std::string>()> adapters;
+  std::function<std::string()> default_adapter;
 };
 
-// The only way by which the engine's part of the defaults comes about in a program.
+// The only way by which the engine's part of the defaults comes about in a program. The engine
+// outlives them.
 OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
                                     std::vector<std::string> model_names);
 
@@ -92,6 +97,9 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::orde
 
 // kNotFound when `model`, unless empty, is none of `names`, unless there are none.
 Status check_model_name(const std::string& model, const std::vector<std::string>& names);
+
+// The same for a model's name or an adapter's.
+Status check_model_name(const std::string& model, const OpenAiDefaults& defaults);
 
 // The prompt of a chat by the model's template, which also settles the parsers of the answer and
 // how tools are shown.

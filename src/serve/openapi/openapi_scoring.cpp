@@ -127,6 +127,30 @@ constexpr const char* kLlama = R"json({
   "properties": {"is_sleeping": {"type": "boolean"}}}
 })json";
 
+constexpr const char* kAdapters = R"json({
+"LoadAdapterRequest": {
+  "type": "object", "required": ["lora_name", "lora_path"], "additionalProperties": false,
+  "properties": {
+    "lora_name": {"type": "string", "minLength": 1},
+    "lora_path": {"type": "string", "minLength": 1, "description": "A PEFT folder"},
+    "load_inplace": {"type": ["boolean", "null"], "description": "One of that name may be there"},
+    "is_3d_lora_weight": {"description": "Has no effect."}}},
+"UnloadAdapterRequest": {
+  "type": "object", "required": ["lora_name"], "additionalProperties": false,
+  "properties": {"lora_name": {"type": "string", "minLength": 1},
+    "lora_int_id": {"description": "Has no effect."}}},
+"AdapterScales": {
+  "type": "array", "description": "At most one scale is 1, all others are 0.",
+  "items": {"type": "object", "required": ["id"],
+    "properties": {"id": {"type": "integer", "minimum": 0}, "scale": {"enum": [0, 1]}}}},
+"Adapters": {
+  "type": "array", "items": {"type": "object", "required": ["id", "path", "scale"],
+    "properties": {"id": {"type": "integer"}, "path": {"type": "string"},
+      "scale": {"type": "number"}, "name": {"type": "string"}}}},
+"AdaptersChosen": {"type": "object", "required": ["success"],
+  "properties": {"success": {"const": true}}}
+})json";
+
 // What /completion and /infill share, and their own `required` fields.
 json llama_body(const OpenApiFacts& facts, const char* required) {
   json body = openapi_body(kLlamaBody, facts);
@@ -143,6 +167,7 @@ json llama_body(const OpenApiFacts& facts, const char* required) {
 json openapi_more_parts(const OpenApiFacts& facts) {
   json parts = json::parse(kScoring);
   parts.update(json::parse(kLlama));
+  parts.update(json::parse(kAdapters));
   if (!facts.strict_fields) allow_more_properties(&parts);
   parts["Prompts"] = openapi_body(kEmbeddingBody, facts)["properties"]["input"]["anyOf"][0];
   parts["NumProbs"] = {{"type", "integer"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "serve/openapi/openapi.h"
+#include "serve/routes/adapter_handlers.h"
 #include "serve/routes/chat_batch.h"
 #include "serve/routes/infill_prompt.h"
 #include "serve/routes/info_handlers.h"
@@ -93,6 +94,9 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   facts.strict_fields = context.defaults.strict_fields;
   facts.finds_tool_calls = !context.defaults.tool_parser.empty();
   facts.model_names = context.config.model_names;
+  for (std::string& adapter : context.adapters.names()) {
+    facts.model_names.push_back(std::move(adapter));
+  }
   for (const DrafterInfo& drafter : info.drafters) {
     facts.drafters.push_back(drafter.name);
     facts.max_draft_tokens = std::max(facts.max_draft_tokens, drafter.num_speculative_tokens);
@@ -157,6 +161,18 @@ void add_llama_routes(ServeContext& context, std::vector<Route>* routes) {
       return respond_error(exchange, openai_error, ServeError(503, full, 1));
     }
     respond_json(exchange, 200, slots_body(context));
+  }));
+}
+
+// The two of vLLM are there where clients may use them, and say how to where they may not.
+void add_adapter_routes(ServeContext& context, std::vector<Route>* routes) {
+  routes->push_back(post(context, "/v1/load_lora_adapter", handle_load_adapter));
+  routes->push_back(post(context, "/v1/unload_lora_adapter", handle_unload_adapter));
+  routes->push_back(get("/lora-adapters", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, context.adapters.list());
+  }));
+  routes->push_back(at_once("POST", "/lora-adapters", [&context](Exchange& exchange) {
+    answer_choose_adapters(context, exchange);
   }));
 }
 
@@ -255,6 +271,7 @@ std::vector<Route> api_routes(ServeContext& context) {
   };
   add_scoring_routes(context, &routes);
   add_llama_routes(context, &routes);
+  add_adapter_routes(context, &routes);
   add_cache_routes(context, &routes);
   add_response_routes(context, &routes);
   add_model_routes(context, &routes);

@@ -39,6 +39,15 @@ json one_model(const ServeContext& context, const std::string& name) {
             {"size", info.weight_bytes}}}};
 }
 
+// As vLLM has it: `root` is where the adapter lies, `parent` the model that it changes.
+json one_adapter(const ServeContext& context, const AdapterInfo& adapter) {
+  json model = one_model(context, adapter.name);
+  model["root"] = adapter.path;
+  model["parent"] =
+      adapter.base_model_name.empty() ? context.model_name() : adapter.base_model_name;
+  return model;
+}
+
 }  // namespace
 
 json models_body(const ServeContext& context) {
@@ -46,12 +55,19 @@ json models_body(const ServeContext& context) {
   for (const std::string& name : context.config.model_names) {
     data.push_back(one_model(context, name));
   }
+  for (const AdapterInfo& adapter : context.engine.adapters()) {
+    data.push_back(one_adapter(context, adapter));
+  }
   return {{"object", "list"}, {"data", std::move(data)}};
 }
 
 Result<json> model_body(const ServeContext& context, const std::string& id) {
   if (id.empty()) return not_found("there is no model without a name");
-  FT_RETURN_IF_ERROR(check_model_name(id, context.defaults.model_names));
+  FT_RETURN_IF_ERROR(check_model_name(id, context.defaults));
+  const bool of_engine = !check_model_name(id, context.defaults.model_names).ok();
+  for (const AdapterInfo& adapter : context.engine.adapters()) {
+    if (of_engine && adapter.name == id) return one_adapter(context, adapter);
+  }
   return one_model(context, id);
 }
 

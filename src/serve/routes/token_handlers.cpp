@@ -52,7 +52,7 @@ Status read_prompt(const json& body, const OpenAiDefaults& defaults, TokenizeBod
   fields.ignore({"messages", "content", "add_special", "with_pieces"});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
-  return check_model_name(model, defaults.model_names);
+  return check_model_name(model, defaults);
 }
 
 // The prompt that the messages of a chat make.
@@ -98,7 +98,7 @@ Status answer_content(ServeContext& context, http::Exchange& exchange, const Bod
     fields.fail("'parse_special' must be true: names of special tokens become their ids here");
   }
   FT_RETURN_IF_ERROR(fields.status());
-  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults.model_names));
+  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults));
   std::vector<int32_t> ids;
   FT_RETURN_IF_ERROR(context.engine.encode(content, add_special, &ids));
   json tokens = json::array();
@@ -148,7 +148,7 @@ Status handle_detokenize(ServeContext& context, const std::shared_ptr<http::Exch
   fields.read("tokens", &ids);
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
-  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults.model_names));
+  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults));
   FT_RETURN_IF_ERROR(check_tokens(ids, context.engine.info().vocab_size));
   std::string text;
   FT_RETURN_IF_ERROR(context.engine.decode(ids, false, &text));

@@ -76,6 +76,16 @@ void write_gated_tile(const GemmArgs& a, const PackedWeight& weight, int slice, 
   }
 }
 
+// The products of such a weight in packing order.
+void write_raw_tile(const GemmArgs& a, const PackedWeight& weight, int slice, int64_t first,
+                    int rows, const float* tile) {
+  const int cols = weight.cols(slice);
+  for (int r = 0; r < rows; ++r) {
+    const int64_t to = (first + r) * raw_gates_stride(a.n) + 2 * int64_t{weight.first_col(slice)};
+    write_row_f32(tile + int64_t{r} * cols, nullptr, static_cast<float*>(a.y) + to, cols);
+  }
+}
+
 }  // namespace
 
 void gemm(const void* args, CpuPool& pool) {
@@ -83,7 +93,9 @@ void gemm(const void* args, CpuPool& pool) {
   const auto& weight = *static_cast<const PackedWeight*>(a.weight);
   FT_CHECK(weight.n() == a.n && weight.k() == a.k && weight.dtype() == a.dtype);
   FT_CHECK((weight.order() == WeightOrder::kGateUp) == (a.gated != 0));
-  const auto write = a.gated != 0 ? write_gated_tile : write_tile;
+  const auto write = a.gated == 0                     ? write_tile
+                     : a.gated == GemmArgs::kRawGates ? write_raw_tile
+                                                      : write_gated_tile;
   const int rows = live_rows(*a.counts, a.row_kind, a.row_offset, a.max_rows);
   for_each_product_tile(pool, weight, a.x, rows, a.max_rows,
                         [&](int slice, int64_t first, int count, const float* products) {

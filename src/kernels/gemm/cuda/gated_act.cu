@@ -3,6 +3,7 @@
 #include "kernels/activation_math.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/gemm/gemm.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -16,15 +17,22 @@ __global__ void gated_act_kernel(GatedActArgs args) {
   let_next_start();
   const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
-  const float* gate = args.gate_up + int64_t{row} * 2 * args.size;
-  const float* up = gate + args.size;
+  const bool raw = args.weight != nullptr;  // 8 gates, their 8 ups, the next 8 gates, ...
+  const int stride = raw ? raw_gates_stride(2 * args.size) : 2 * args.size;
+  const float* gates = args.gate_up + int64_t{row} * stride;
   T* out = static_cast<T*>(args.out) + int64_t{row} * args.size;
   const int begin = blockIdx.y * kThreads * kPerThread + threadIdx.x;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
     const int i = begin + j * kThreads;
     if (i >= args.size) break;
-    out[i] = from_float<T>(activation_math::gated<kActivation>(gate[i], up[i]));
+    float gate = gates[raw ? i / 8 * 16 + i % 8 : i];
+    float up = gates[raw ? i / 8 * 16 + 8 + i % 8 : args.size + i];
+    if (args.bias != nullptr) {
+      gate += args.bias[i];
+      up += args.bias[args.size + i];
+    }
+    out[i] = from_float<T>(activation_math::gated<kActivation>(gate, up));
   }
 }
 

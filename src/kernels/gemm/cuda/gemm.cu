@@ -1,12 +1,19 @@
 #include "kernels/gemm/gemm.h"
 
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/weight_layout.cuh"
 #include "kernels/gemm/cuda/gemm_common.cuh"
 
 namespace foretoken::cuda {
 
 void launch_gemm(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GemmArgs>(packed);
+  if (args.gated == GemmArgs::kRawGates) {
+    GemmArgs plain = args;
+    plain.n = static_cast<int32_t>(packed_rows(args.n, WeightOrder::kGateUp));
+    plain.gated = 0;
+    return launch_gemm(&plain, stream);
+  }
   if (args.dtype == DType::kF32) {
     launch_gemm_float(args, stream);
   } else if (uses_skinny(args)) {

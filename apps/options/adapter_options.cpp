@@ -1,0 +1,87 @@
+#include "apps/options/adapter_options.h"
+
+#include <algorithm>
+
+#include "apps/flags/flag_table.h"
+#include "apps/options/engine_options.h"
+#include "base/json_object.h"
+
+namespace foretoken {
+namespace {
+
+constexpr const char* kFlag = "--lora-modules";
+
+Status wrong_module(const std::string& text) {
+  return invalid_argument(std::string(kFlag) + " '" + text +
+                          "' is no adapter; give NAME=FOLDER, or {\"name\": \"NAME\", \"path\": "
+                          "\"FOLDER\"}");
+}
+
+Result<LoraModule> read_module(const std::string& text) {
+  LoraModule module;
+  if (!text.starts_with('{')) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return wrong_module(text);
+    module.name = text.substr(0, equals);
+    module.path = text.substr(equals + 1);
+  } else {
+    FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_json_object(text, kFlag));
+    for (const auto& [key, value] : json.items()) {
+      std::string* place = key == "name"              ? &module.name
+                           : key == "path"            ? &module.path
+                           : key == "base_model_name" ? &module.base_model_name
+                                                      : nullptr;
+      if (place == nullptr || !value.is_string()) return wrong_module(text);
+      *place = value.get<std::string>();
+    }
+  }
+  if (module.name.empty() || module.path.empty()) return wrong_module(text);
+  return module;
+}
+
+}  // namespace
+
+void AdapterFlags::add_to(CLI::App& app, EngineConfig& config) {
+  const char* group = "Adapters";
+  app.add_flag("--enable-lora,!--no-enable-lora", config.enable_lora,
+               "Requests may name adapters (LoRA) beside the model")
+      ->group(group);
+  app.add_option(kFlag, modules,
+                 "Adapters by the names that requests use: NAME=FOLDER (PEFT), or a JSON object "
+                 "with name, path and base_model_name")
+      ->group(group)
+      ->type_name("NAME=FOLDER");
+  app.add_option("--max-loras", config.max_loras,
+                 "Adapters that the sequences of a step may have together")
+      ->group(group)
+      ->capture_default_str()
+      ->check(at_least(1));
+  app.add_option("--max-lora-rank", config.max_lora_rank, "Largest rank of an adapter")
+      ->group(group)
+      ->capture_default_str()
+      ->check(at_least(1));
+  app.add_option("--max-cpu-loras", config.max_cpu_loras,
+                 "Adapters that are kept in the host's memory (default: any number)")
+      ->group(group)
+      ->check(at_least(1));
+  app.add_option("--lora-dtype", config.lora_dtype,
+                 "Type that adapters are kept in: auto, or the model's own")
+      ->group(group)
+      ->capture_default_str()
+      ->type_name(choices_type({"auto", "float32", "bfloat16"}));
+}
+
+Status AdapterFlags::apply_to(EngineConfig& config) const {
+  for (const std::string& text : modules) {
+    FT_ASSIGN_OR_RETURN(LoraModule module, read_module(text));
+    const bool twice = std::ranges::any_of(
+        config.lora_modules, [&](const LoraModule& known) { return known.name == module.name; });
+    if (twice) {
+      return invalid_argument(std::string(kFlag) + " names '" + module.name + "' twice");
+    }
+    config.lora_modules.push_back(std::move(module));
+  }
+  return {};
+}
+
+}  // namespace foretoken

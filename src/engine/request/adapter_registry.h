@@ -1,0 +1,73 @@
+#pragma once
+#include <foretoken/config.h>
+#include <foretoken/engine.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/layer/lora_pool.h"
+
+namespace foretoken {
+
+// An adapter that an engine has read.
+struct EngineAdapter {
+  AdapterInfo info;
+  int number = 0;  // no other load has had it, so that cached blocks never outlive what they mean
+  std::unique_ptr<const LoraImage> image;
+  std::vector<std::byte> packed;  // for other ranks (pack_adapter); empty where there are none
+};
+
+// The adapters of an engine by name. Thread-safe.
+class AdapterRegistry {
+ public:
+  struct Options {
+    int max_rank = 16;
+    int max_adapters = 0;    // 0: any number
+    bool for_ranks = false;  // other ranks want them, too
+  };
+  // `pool` outlives the registry and what it gave out.
+  AdapterRegistry(const LoraPool& pool, Options options)
+      : pool_(pool), options_(std::move(options)) {}
+
+  // As of Engine. Reading happens outside of the lock.
+  Status load(const LoraModule& adapter, bool replace);
+  Status unload(const std::string& name);
+  std::vector<AdapterInfo> list() const;
+  // Null: unknown.
+  std::shared_ptr<const EngineAdapter> find(const std::string& name) const;
+
+ private:
+  using Adapters = std::vector<std::shared_ptr<const EngineAdapter>>;
+
+  Status check_name(const std::string& name, bool replace) const;
+  Adapters::const_iterator place_of(const std::string& name) const;
+
+  const LoraPool& pool_;
+  const Options options_;
+  mutable std::mutex mutex_;
+  Adapters adapters_;
+  int num_loads_ = 0;
+};
+
+// Keeps the adapters whose bytes are in a place of the device, for as long as copies may read them.
+// One thread.
+class ResidentAdapters {
+ public:
+  explicit ResidentAdapters(int num_slots) : slots_(static_cast<size_t>(num_slots)) {}
+
+  // Whose bytes the place gets now; the one before stays until the place changes once more.
+  void put(int slot, std::shared_ptr<const EngineAdapter> adapter);
+
+ private:
+  struct Slot {
+    std::shared_ptr<const EngineAdapter> now;
+    std::shared_ptr<const EngineAdapter> before;
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace foretoken

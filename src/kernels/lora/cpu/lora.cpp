@@ -1,0 +1,195 @@
+#include "kernels/lora/lora.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/hot.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/gemm/cpu/packed_weight.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr int kDotsAtOnce = 4;  // rows of a that share what is read of x
+constexpr int kExpandCols = 512;
+static_assert(kLoraRankStep % kDotsAtOnce == 0);
+
+// Sums of products of four rows of a, k apart, with x.
+template <class T>
+FT_INLINE void multiply_four(const T* a, const T* x, int64_t k, float* sums) {
+  Lanes sum[kDotsAtOnce] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= k; i += kLanes) {
+    Lanes right;
+    load(right, x + i);
+    for (int j = 0; j < kDotsAtOnce; ++j) {
+      Lanes left;
+      load(left, a + j * k + i);
+      sum[j] += left * right;
+    }
+  }
+  for (int j = 0; j < kDotsAtOnce; ++j) {
+    sums[j] = sum_lanes(sum[j]);
+    for (int64_t at = i; at < k; ++at) sums[j] += load_one(a + j * k + at) * load_one(x + at);
+  }
+}
+
+FT_HOT void multiply_four_f32(const float* a, const float* x, int64_t k, float* sums) {
+  multiply_four(a, x, k, sums);
+}
+FT_HOT void multiply_four_bf16(const uint16_t* a, const uint16_t* x, int64_t k, float* sums) {
+  multiply_four(a, x, k, sums);
+}
+
+// y[c] += sum over j of b[j, c] t[j], each one chain over j.
+template <class T>
+FT_INLINE void add_columns(const T* b, int64_t stride, const float* t, int rank, float* y,
+                           int cols) {
+  int c = 0;
+  for (; c + kLanes <= cols; c += kLanes) {
+    Lanes sum = {}, into;
+    for (int j = 0; j < rank; ++j) {
+      Lanes column;
+      load(column, b + j * stride + c);
+      sum += column * t[j];
+    }
+    load(into, y + c);
+    into += sum;
+    store(y + c, into);
+  }
+  for (; c < cols; ++c) {
+    float sum = 0;
+    for (int j = 0; j < rank; ++j) sum += load_one(b + j * stride + c) * t[j];
+    y[c] += sum;
+  }
+}
+
+FT_HOT void add_columns_f32(const float* b, int64_t stride, const float* t, int rank, float* y,
+                            int cols) {
+  add_columns(b, stride, t, rank, y, cols);
+}
+FT_HOT void add_columns_bf16(const uint16_t* b, int64_t stride, const float* t, int rank, float* y,
+                             int cols) {
+  add_columns(b, stride, t, rank, y, cols);
+}
+
+// Columns [first, first + count) of a product, and where they lie in a row of y.
+struct LoraSegment {
+  int first;
+  int count;
+  int64_t place;
+};
+
+// Segment `index` of a product in a weight of gates and ups: its side of a slice.
+LoraSegment gate_up_segment(const PackedWeight& weight, int part, int index) {
+  const int side = weight.cols(index) / 2;
+  const int first = weight.first_col(index);
+  return {first, side, 2 * int64_t{first} + int64_t{part} * side};
+}
+
+LoraSegment plain_segment(const LoraExpandArgs& a, int part, int index) {
+  int64_t before = 0;
+  for (int i = 0; i < part; ++i) before += a.part_cols[i];
+  const int first = index * kExpandCols;
+  return {first, std::min(kExpandCols, a.part_cols[part] - first), before + first};
+}
+
+int num_segments(const LoraExpandArgs& a, int part) {
+  if (a.weight != nullptr) return static_cast<const PackedWeight*>(a.weight)->num_slices();
+  return (a.part_cols[part] + kExpandCols - 1) / kExpandCols;
+}
+
+void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
+                    const LoraSegment& segment) {
+  const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
+  const int64_t stride = lora_stride(a.part_cols[part]);
+  for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
+    const float* t = a.t + (int64_t{i} * a.num_parts + part) * a.max_rank;
+    float* y = a.y + int64_t{a.rows.rows[i]} * a.y_stride + segment.place;
+    if (a.dtype == DType::kF32) {
+      add_columns_f32(static_cast<const float*>(matrix.b) + segment.first, stride, t, matrix.rank,
+                      y, segment.count);
+    } else {
+      add_columns_bf16(static_cast<const uint16_t*>(matrix.b) + segment.first, stride, t,
+                       matrix.rank, y, segment.count);
+    }
+  }
+}
+
+void shrink_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int first_rank) {
+  const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
+  if (first_rank >= matrix.rank) return;
+  for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
+    float sums[kDotsAtOnce];
+    const int64_t at = int64_t{first_rank} * a.k, row = int64_t{a.rows.rows[i]} * a.k;
+    if (a.dtype == DType::kF32) {
+      multiply_four_f32(static_cast<const float*>(matrix.a) + at,
+                        static_cast<const float*>(a.x) + row, a.k, sums);
+    } else {
+      multiply_four_bf16(static_cast<const uint16_t*>(matrix.a) + at,
+                         static_cast<const uint16_t*>(a.x) + row, a.k, sums);
+    }
+    float* t = a.t + (int64_t{i} * a.num_parts + part) * a.max_rank + first_rank;
+    for (int j = 0; j < kDotsAtOnce; ++j) t[j] = matrix.scale * sums[j];
+  }
+}
+
+}  // namespace
+
+void group_lora(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const GroupLoraArgs*>(args);
+  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  int counts[kMaxAdapters] = {};
+  for (int row = 0; row < rows; ++row) {
+    const int32_t adapter = a.params[a.row_slot[row]].adapter - 1;
+    const bool has_one = adapter >= 0 && adapter < a.max_adapters;
+    a.rows.row_adapter[row] = has_one ? adapter : -1;
+    if (has_one) ++counts[adapter];
+  }
+  int begins[kMaxAdapters];
+  int num_tiles = 0, begin = 0;
+  for (int adapter = 0; adapter < a.max_adapters; ++adapter) {
+    begins[adapter] = begin;
+    for (int done = 0; done < counts[adapter]; done += kLoraTileRows) {
+      a.rows.tiles[num_tiles++] = {adapter, begin + done,
+                                   std::min(kLoraTileRows, counts[adapter] - done)};
+    }
+    begin += counts[adapter];
+  }
+  for (int row = 0; row < rows; ++row) {
+    const int32_t adapter = a.rows.row_adapter[row];
+    if (adapter >= 0) a.rows.rows[begins[adapter]++] = row;
+  }
+  *a.rows.num_tiles = num_tiles;
+}
+
+void lora_shrink(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const LoraShrinkArgs*>(args);
+  const int groups = a.max_rank / kDotsAtOnce;
+  const int64_t each = int64_t{a.num_parts} * groups;
+  pool.parallel_for(*a.rows.num_tiles * each, [&](int64_t index, int) {
+    const LoraTile& tile = a.rows.tiles[index / each];
+    const auto at = static_cast<int>(index % each);
+    shrink_rows(a, tile, at / groups, at % groups * kDotsAtOnce);
+  });
+}
+
+void lora_expand(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const LoraExpandArgs*>(args);
+  int ends[kMaxLoraParts];
+  int each = 0;
+  for (int part = 0; part < a.num_parts; ++part) ends[part] = each += num_segments(a, part);
+  pool.parallel_for(int64_t{*a.rows.num_tiles} * each, [&](int64_t index, int) {
+    const LoraTile& tile = a.rows.tiles[index / each];
+    const auto at = static_cast<int>(index % each);
+    int part = 0;
+    while (at >= ends[part]) ++part;
+    const int segment = at - (part == 0 ? 0 : ends[part - 1]);
+    expand_segment(a, tile, part,
+                   a.weight != nullptr
+                       ? gate_up_segment(*static_cast<const PackedWeight*>(a.weight), part, segment)
+                       : plain_segment(a, part, segment));
+  });
+}
+
+}  // namespace foretoken::cpu

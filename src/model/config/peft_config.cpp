@@ -1,0 +1,237 @@
+#include "model/config/peft_config.h"
+
+#include <algorithm>
+#include <boost/regex.hpp>
+#include <cmath>
+#include <cstdlib>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr size_t kLongestPattern = 4096;
+constexpr double kLargestRank = 1 << 20;
+
+bool is_set(const json& config, const char* field) {
+  const auto found = config.find(field);
+  if (found == config.end() || found->is_null()) return false;
+  if (found->is_boolean()) return found->get<bool>();
+  return !(found->is_structured() || found->is_string()) || !found->empty();
+}
+
+// What an adapter may not have, and what it would mean.
+struct RefusedPart {
+  const char* field;
+  const char* why;
+};
+constexpr RefusedPart kRefusedParts[] = {
+    {"use_dora", "DoRA scales the model's own matrices; train the adapter without it"},
+    {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
+    {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
+    {"fan_in_fan_out", "its matrices are transposed, as for Conv1D layers"},
+    {"modules_to_save", "whole modules beside the adapter are not applied; train without them"},
+    {"trainable_token_indices", "changed rows of the embedding are not applied"},
+    {"target_parameters", "adapters of bare parameters (experts) are not applied"},
+    {"layer_replication", "it makes another model with more layers"},
+    {"alora_invocation_tokens", "activated LoRA begins in the middle of a prompt"},
+    {"use_bdlora", "block-diagonal adapters are not applied"},
+    {"kasa_config", "KaSA changes the model's own matrices"},
+    {"arrow_config", "a router among adapters is not applied"},
+};
+
+Status refused_part(const json& config, const std::string& where) {
+  const std::string type = config.value("peft_type", json("LORA")).is_string()
+                               ? config.value("peft_type", std::string("LORA"))
+                               : std::string("?");
+  if (type != "LORA") {
+    return unsupported(where + ": peft_type is '" + type + "'; only LORA adapters can be loaded");
+  }
+  for (const RefusedPart& part : kRefusedParts) {
+    if (is_set(config, part.field)) {
+      return unsupported(where + ": " + part.field + " is set: " + part.why);
+    }
+  }
+  const auto bias = config.find("bias");
+  if (bias != config.end() && !bias->is_null() && *bias != "none") {
+    return unsupported(where + ": bias is " + bias->dump() +
+                       ": trained biases are not applied; train with bias \"none\"");
+  }
+  const auto init = config.find("init_lora_weights");
+  if (init == config.end() || !init->is_string()) return {};
+  const auto name = init->get<std::string>();
+  for (const char* changes : {"pissa", "olora", "corda", "loftq", "lora_ga"}) {
+    if (!name.starts_with(changes)) continue;
+    return unsupported(where + ": init_lora_weights is '" + name +
+                       "', which changes the model's own matrices; save the adapter converted to a "
+                       "plain one (path_initial_model_for_weight_conversion)");
+  }
+  return {};
+}
+
+// The whole of `text`, as Python's re.fullmatch; matching is bounded.
+Result<bool> matches_whole(const std::string& pattern, const std::string& text,
+                           boost::smatch* groups, const std::string& where) {
+  try {
+    const boost::regex expression(pattern, boost::regex::perl);
+    return boost::regex_match(text, *groups, expression);
+  } catch (const std::exception&) {
+    return invalid_argument(where + ": '" + pattern +
+                            "' is no regular expression that can be matched");
+  }
+}
+
+Status wrong_type(const std::string& where, const char* field, const char* wanted) {
+  return invalid_argument(where + ": " + field + " must be " + wanted);
+}
+
+}  // namespace
+
+Result<PeftConfig> PeftConfig::parse(const json& config, const std::string& where) {
+  PeftConfig out;
+  out.where_ = where;
+  FT_RETURN_IF_ERROR(refused_part(config, where));
+  FT_RETURN_IF_ERROR(out.read_numbers(config));
+  FT_RETURN_IF_ERROR(out.read_modules(config, "target_modules", &out.target_modules_));
+  FT_RETURN_IF_ERROR(out.read_modules(config, "exclude_modules", &out.exclude_modules_));
+  FT_RETURN_IF_ERROR(out.read_pattern(config, "rank_pattern", &out.rank_pattern_));
+  FT_RETURN_IF_ERROR(out.read_pattern(config, "alpha_pattern", &out.alpha_pattern_));
+  FT_RETURN_IF_ERROR(out.read_layers(config));
+  return out;
+}
+
+Status PeftConfig::read_numbers(const json& config) {
+  const auto number = [&](const char* field, double* out) -> Status {
+    const auto found = config.find(field);
+    if (found == config.end() || found->is_null()) return {};
+    if (!found->is_number()) return wrong_type(where_, field, "a number");
+    *out = found->get<double>();
+    return {};
+  };
+  double rank = rank_;
+  FT_RETURN_IF_ERROR(number("r", &rank));
+  FT_RETURN_IF_ERROR(number("lora_alpha", &alpha_));
+  if (!(rank >= 1 && rank <= kLargestRank)) {
+    return wrong_type(where_, "r", "a whole number from 1 on");
+  }
+  rank_ = static_cast<int32_t>(rank);
+  if (!std::isfinite(alpha_)) return wrong_type(where_, "lora_alpha", "a finite number");
+  rank_stabilized_ = is_set(config, "use_rslora");
+  const auto base = config.find("base_model_name_or_path");
+  if (base != config.end() && base->is_string()) base_model_ = base->get<std::string>();
+  return {};
+}
+
+Status PeftConfig::read_modules(const json& config, const char* field, Modules* out) const {
+  const auto found = config.find(field);
+  if (found == config.end() || found->is_null()) return {};
+  if (found->is_string()) {
+    *out = found->get<std::string>();
+    if (std::get<std::string>(*out).size() <= kLongestPattern) return {};
+    return wrong_type(where_, field, "shorter");
+  }
+  std::vector<std::string> names;
+  for (const json& name : *found) {
+    if (!found->is_array() || !name.is_string()) {
+      return wrong_type(where_, field, "a text or a list of texts");
+    }
+    names.push_back(name.get<std::string>());
+  }
+  *out = std::move(names);
+  return {};
+}
+
+Status PeftConfig::read_pattern(const json& config, const char* field, Pattern* out) const {
+  const auto found = config.find(field);
+  if (found == config.end() || found->is_null()) return {};
+  if (!found->is_object()) return wrong_type(where_, field, "an object");
+  for (const auto& [pattern, value] : found->items()) {
+    if (!value.is_number() || pattern.size() > kLongestPattern) {
+      return wrong_type(where_, field, "an object of numbers");
+    }
+    out->emplace_back(pattern, value.get<double>());
+  }
+  return {};
+}
+
+Status PeftConfig::read_layers(const json& config) {
+  const auto layers = config.find("layers_to_transform");
+  if (layers == config.end() || layers->is_null()) return {};
+  const json list = layers->is_array() ? *layers : json::array({*layers});
+  for (const json& layer : list) {
+    if (!layer.is_number_integer()) {
+      return wrong_type(where_, "layers_to_transform", "whole numbers");
+    }
+    layers_.push_back(layer.get<int64_t>());
+  }
+  Modules patterns;
+  FT_RETURN_IF_ERROR(read_modules(config, "layers_pattern", &patterns));
+  if (const auto* one = std::get_if<std::string>(&patterns)) layers_pattern_ = {*one};
+  if (const auto* all = std::get_if<std::vector<std::string>>(&patterns)) layers_pattern_ = *all;
+  return {};
+}
+
+Result<bool> PeftConfig::targets(const std::string& module) const {
+  FT_ASSIGN_OR_RETURN(const bool excluded, matches(exclude_modules_, module));
+  if (excluded) return false;
+  const auto* pattern = std::get_if<std::string>(&target_modules_);
+  if (pattern != nullptr && *pattern == "all-linear") return true;
+  FT_ASSIGN_OR_RETURN(const bool named, matches(target_modules_, module));
+  if (!named || pattern != nullptr) return named;
+  return is_in_layers(module);
+}
+
+Result<bool> PeftConfig::matches(const Modules& modules, const std::string& module) const {
+  if (const auto* pattern = std::get_if<std::string>(&modules)) {
+    boost::smatch groups;
+    return matches_whole(*pattern, module, &groups, where_);
+  }
+  const auto* names = std::get_if<std::vector<std::string>>(&modules);
+  if (names == nullptr) return false;
+  return std::ranges::any_of(*names, [&](const std::string& name) {
+    return module == name || module.ends_with("." + name);
+  });
+}
+
+// The number behind the last name of `layers_pattern`, or behind the last name at all.
+Result<bool> PeftConfig::is_in_layers(const std::string& module) const {
+  if (layers_.empty()) return true;
+  std::vector<std::string> patterns = layers_pattern_;
+  if (patterns.empty()) patterns.emplace_back("[^.]*");
+  for (const std::string& pattern : patterns) {
+    boost::smatch groups;
+    FT_ASSIGN_OR_RETURN(const bool found, matches_whole(".*\\." + pattern + "\\.(\\d+)\\..*",
+                                                        module, &groups, where_));
+    if (!found) continue;
+    const int64_t layer = std::strtoll(groups[groups.size() - 1].str().c_str(), nullptr, 10);
+    return std::ranges::count(layers_, layer) > 0;
+  }
+  return false;
+}
+
+Result<std::optional<double>> PeftConfig::look_up(const Pattern& pattern,
+                                                  const std::string& module) const {
+  for (const auto& [key, value] : pattern) {
+    boost::smatch groups;
+    FT_ASSIGN_OR_RETURN(const bool found,
+                        matches_whole("(.*\\.)?(" + key + ")", module, &groups, where_));
+    if (found) return std::optional<double>(value);
+  }
+  return std::optional<double>();
+}
+
+Result<int32_t> PeftConfig::rank(const std::string& module) const {
+  FT_ASSIGN_OR_RETURN(const std::optional<double> own, look_up(rank_pattern_, module));
+  if (!own) return rank_;
+  if (*own >= 1 && *own <= kLargestRank) return static_cast<int32_t>(*own);
+  return wrong_type(where_, "rank_pattern", "an object of ranks from 1 on");
+}
+
+Result<float> PeftConfig::scale(const std::string& module) const {
+  FT_ASSIGN_OR_RETURN(const int32_t own_rank, rank(module));
+  FT_ASSIGN_OR_RETURN(const std::optional<double> own, look_up(alpha_pattern_, module));
+  const double divisor = rank_stabilized_ ? std::sqrt(double(own_rank)) : double(own_rank);
+  return static_cast<float>(own.value_or(alpha_) / divisor);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// What the adapter_config.json of a PEFT folder says about a LoRA adapter (Hu et al. 2021) that can
+// be applied beside a model's own weights.
+class PeftConfig {
+ public:
+  // Unsupported, naming the field, for what is no plain LoRA of linear layers: another peft_type,
+  // DoRA, biases, modules_to_save and the like. InvalidArgument for an ill-typed field.
+  static Result<PeftConfig> parse(const nlohmann::ordered_json& config, const std::string& where);
+
+  // Of a module by its full name, as "model.layers.3.self_attn.q_proj". Errors: a pattern that is
+  // no regular expression, or whose matching takes too long.
+  Result<bool> targets(const std::string& module) const;
+  Result<int32_t> rank(const std::string& module) const;
+  // What the adapter's products are multiplied with.
+  Result<float> scale(const std::string& module) const;
+
+  const std::string& base_model() const { return base_model_; }  // as trained on; may be empty
+
+ private:
+  // A regular expression, or endings of names; none of both: no module.
+  using Modules = std::variant<std::monostate, std::string, std::vector<std::string>>;
+  using Pattern = std::vector<std::pair<std::string, double>>;  // by regular expression
+
+  Status read_numbers(const nlohmann::ordered_json& config);
+  Status read_modules(const nlohmann::ordered_json& config, const char* field, Modules* out) const;
+  Status read_pattern(const nlohmann::ordered_json& config, const char* field, Pattern* out) const;
+  Status read_layers(const nlohmann::ordered_json& config);
+  Result<bool> matches(const Modules& modules, const std::string& module) const;
+  Result<bool> is_in_layers(const std::string& module) const;
+  Result<std::optional<double>> look_up(const Pattern& pattern, const std::string& module) const;
+
+  std::string where_;
+  std::string base_model_;
+  int32_t rank_ = 8;
+  double alpha_ = 8;
+  bool rank_stabilized_ = false;
+  Modules target_modules_;
+  Modules exclude_modules_;
+  Pattern rank_pattern_;
+  Pattern alpha_pattern_;
+  std::vector<int64_t> layers_;  // empty: all
+  std::vector<std::string> layers_pattern_;
+};
+
+}  // namespace foretoken

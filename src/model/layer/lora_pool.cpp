@@ -1,0 +1,238 @@
+#include "model/layer/lora_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/check.h"
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kLayers = "layers.";
+// What may stand before that in the names of a text decoder's modules.
+constexpr std::string_view kBodies[] = {"", "model.", "language_model.", "language_model.model.",
+                                        "model.language_model."};
+constexpr const char* kWhat = "the adapters (lower --max-loras or --max-lora-rank)";
+
+int32_t padded_rank(int32_t rank) {
+  return (rank + kLoraRankStep - 1) / kLoraRankStep * kLoraRankStep;
+}
+
+// The name from "layers." on; empty where it names no module of a decoder's layer.
+std::string in_layers(const std::string& module) {
+  for (const std::string_view body : kBodies) {
+    if (!module.starts_with(body)) continue;
+    std::string rest = module.substr(body.size());
+    if (rest.starts_with(kLayers)) return rest;
+  }
+  return "";
+}
+
+// Behind the layer's number: "self_attn.q_proj".
+std::string behind_number(const std::string& name) {
+  const size_t at = name.find('.', kLayers.size());
+  return at == std::string::npos ? "" : name.substr(at + 1);
+}
+
+}  // namespace
+
+LoraImage::LoraImage(Device& device, size_t bytes)
+    : device_(device),
+      data_(static_cast<std::byte*>(
+          device.allocate(std::max<size_t>(bytes, 1), MemoryKind::kPinned))),
+      bytes_(bytes) {}
+
+LoraImage::~LoraImage() {
+  if (data_ != nullptr) device_.deallocate(data_, MemoryKind::kPinned);
+}
+
+Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
+                                                   const std::vector<AdaptedLinear>& linears,
+                                                   DType dtype, const Limits& limits) {
+  Limits padded = limits;
+  padded.max_rank = padded_rank(limits.max_rank);
+  std::unique_ptr<LoraPool> pool(new LoraPool(device, dtype, padded));
+  for (const AdaptedLinear& linear : linears) pool->add_linear(linear);
+  FT_RETURN_IF_ERROR(pool->take());
+  for (size_t i = 0; i < linears.size(); ++i) {
+    linears[i].linear->lora.matrices = pool->table_ + pool->first_parts_[i];
+  }
+  return pool;
+}
+
+// The fused matrix of gates and ups is two products to those who change it.
+void LoraPool::add_linear(const AdaptedLinear& adapted) {
+  Linear& linear = *adapted.linear;
+  const LinearSource& source = linear.source;
+  first_parts_.push_back(parts_.size());
+  std::vector<TensorPart> parts = source.parts;
+  if (source.order == WeightOrder::kGateUp) {
+    widest_gates_ = std::max(widest_gates_, raw_gates_stride(linear.outputs));
+    if (parts.size() == 1) {
+      parts[0].num_rows = parts[0].rows / 2;
+      parts.push_back(parts[0]);
+      parts[1].first_row = parts[0].rows / 2;
+    }
+  }
+  FT_CHECK(parts.size() <= kMaxLoraParts);
+  linear.lora.num_parts = static_cast<int32_t>(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    linear.lora.part_cols[i] = static_cast<int32_t>(parts[i].wanted());
+    parts_.push_back({in_layers(parts[i].name), parts[i].first_row, parts[i].wanted(),
+                      parts[i].rows, source.columns, adapted.feed_forward, parts[i].paired});
+  }
+}
+
+size_t LoraPool::part_bytes(const Part& part, int32_t rank) const {
+  return static_cast<size_t>(rank) *
+         static_cast<size_t>(lora_stride(part.inputs.count) + lora_stride(part.num_rows)) *
+         dtype_size(dtype_);
+}
+
+Status LoraPool::take() {
+  for (const Part& part : parts_) slot_bytes_ += part_bytes(part, limits_.max_rank);
+  const auto slots = static_cast<size_t>(limits_.num_slots);
+  const auto rows = static_cast<size_t>(limits_.max_rows);
+  FT_ASSIGN_OR_RETURN(slots_, arena_.take_array<std::byte>(slots * slot_bytes_, kWhat));
+  FT_ASSIGN_OR_RETURN(table_, arena_.take_array<LoraMatrix>(slots * parts_.size(), kWhat));
+  FT_ASSIGN_OR_RETURN(table_pinned_, pinned_.take_array<LoraMatrix>(slots * parts_.size(), kWhat));
+  FT_ASSIGN_OR_RETURN(rows_.num_tiles, arena_.take_array<int32_t>(1, kWhat));
+  const int32_t tiles = max_lora_tiles(limits_.max_rows, limits_.num_slots);
+  FT_ASSIGN_OR_RETURN(rows_.tiles, arena_.take_array<LoraTile>(static_cast<size_t>(tiles), kWhat));
+  FT_ASSIGN_OR_RETURN(rows_.rows, arena_.take_array<int32_t>(rows, kWhat));
+  FT_ASSIGN_OR_RETURN(rows_.row_adapter, arena_.take_array<int32_t>(rows, kWhat));
+  const auto ranks = static_cast<size_t>(limits_.max_rank);
+  FT_ASSIGN_OR_RETURN(t_, arena_.take_array<float>(rows * kMaxLoraParts * ranks, kWhat));
+  FT_ASSIGN_OR_RETURN(
+      raw_gates_,
+      arena_.take_array<float>(rows * static_cast<size_t>(std::max(widest_gates_, 1)), kWhat));
+  return {};
+}
+
+std::string LoraPool::module_names() const {
+  std::set<std::string> names;
+  for (const Part& part : parts_) names.insert(behind_number(part.module));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+Status LoraPool::check_sizes(const Part& part, const LoraLinear& linear) const {
+  if (linear.inputs == part.inputs.total && linear.outputs == part.outputs) return {};
+  return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
+                          std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
+                          "], but the model's is [" + std::to_string(part.outputs) + ", " +
+                          std::to_string(part.inputs.total) + "]; it was trained on another model");
+}
+
+// By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
+// this stage's layers have, too.
+Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter) const {
+  std::map<std::string, const LoraLinear*> by_name;
+  for (const LoraLinear& linear : adapter.linears) by_name[in_layers(linear.module)] = &linear;
+  std::vector<const LoraLinear*> found(parts_.size());
+  std::set<const LoraLinear*> used;
+  std::set<std::string> kinds;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    kinds.insert(behind_number(parts_[i].module));
+    const auto at = by_name.find(parts_[i].module);
+    if (at == by_name.end()) continue;
+    FT_RETURN_IF_ERROR(check_sizes(parts_[i], *at->second));
+    found[i] = at->second;
+    used.insert(at->second);
+  }
+  for (const LoraLinear& linear : adapter.linears) {
+    const std::string name = in_layers(linear.module);
+    const bool elsewhere = !limits_.has_all_layers && kinds.contains(behind_number(name));
+    if (used.contains(&linear) || elsewhere) continue;
+    return unsupported("the adapter changes '" + linear.module +
+                       "'; this model takes adapters of " + module_names() + " in its layers");
+  }
+  return found;
+}
+
+Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapter) const {
+  FT_CHECK(adapter.dtype == dtype_);
+  FT_ASSIGN_OR_RETURN(const std::vector<const LoraLinear*> found, match(adapter));
+  size_t bytes = 0;
+  std::vector<LoraImage::Entry> entries;
+  bool feed_forward = false;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (found[i] == nullptr) continue;
+    const int32_t rank = padded_rank(found[i]->rank);
+    FT_CHECK(rank <= limits_.max_rank);
+    const size_t a_bytes = static_cast<size_t>(rank) * dtype_size(dtype_) *
+                           static_cast<size_t>(lora_stride(parts_[i].inputs.count));
+    entries.push_back({i, bytes, bytes + a_bytes, found[i]->scale, rank});
+    bytes += part_bytes(parts_[i], rank);
+    feed_forward = feed_forward || parts_[i].feed_forward;
+  }
+  auto image = std::make_unique<LoraImage>(device_, bytes);
+  if (image->data_ == nullptr) {
+    return resource_exhausted("no memory of the host is left for an adapter of " +
+                              std::to_string(bytes) + " bytes; lower --max-cpu-loras");
+  }
+  std::memset(image->data_, 0, bytes);
+  for (const LoraImage::Entry& entry : entries) {
+    fill(parts_[entry.part], *found[entry.part], image->data_ + entry.a_offset,
+         image->data_ + entry.b_offset);
+  }
+  image->entries_ = std::move(entries);
+  image->changes_feed_forward_ = feed_forward;
+  return image;
+}
+
+// Rows of a as they are, b with its columns side by side; zeros behind the adapter's own rank.
+void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, std::byte* b) const {
+  const size_t size = dtype_size(dtype_);
+  const auto inputs = static_cast<size_t>(linear.inputs);
+  const auto first = static_cast<size_t>(part.inputs.first);
+  const auto count = static_cast<size_t>(part.inputs.count);
+  const auto rank = static_cast<size_t>(linear.rank);
+  for (size_t j = 0; j < rank; ++j) {
+    std::memcpy(a + j * count * size, linear.a.data() + (j * inputs + first) * size, count * size);
+  }
+  const auto stride = static_cast<size_t>(lora_stride(part.num_rows));
+  for (size_t row = 0; row < static_cast<size_t>(part.num_rows); ++row) {
+    const int64_t source = part.paired.source_of(part.first_row + static_cast<int64_t>(row));
+    const std::byte* from = linear.b.data() + static_cast<size_t>(source) * rank * size;
+    for (size_t j = 0; j < rank; ++j) {
+      std::memcpy(b + (j * stride + row) * size, from + j * size, size);
+    }
+  }
+}
+
+void LoraPool::load(Queue& queue, int32_t slot, const LoraImage& image) {
+  FT_CHECK(slot >= 0 && slot < limits_.num_slots && image.bytes_ <= slot_bytes_);
+  std::byte* base = slots_ + static_cast<size_t>(slot) * slot_bytes_;
+  const size_t first = static_cast<size_t>(slot) * parts_.size();
+  LoraMatrix* table = table_pinned_ + first;
+  std::fill_n(table, parts_.size(), LoraMatrix{});
+  for (const LoraImage::Entry& entry : image.entries_) {
+    table[entry.part] = {base + entry.a_offset, base + entry.b_offset, entry.scale, entry.rank};
+  }
+  if (image.bytes_ > 0) queue.copy(base, image.data_, image.bytes_);
+  queue.copy(table_ + first, table, parts_.size() * sizeof(LoraMatrix));
+}
+
+LoraPass LoraPool::begin(Queue& queue, const StepTensors& tensors, const SlotParams* params,
+                         int32_t max_rows, bool feed_forward) const {
+  group_lora(queue, {.counts = tensors.counts,
+                     .row_slot = tensors.row_slot,
+                     .params = params,
+                     .rows = rows_,
+                     .max_rows = max_rows,
+                     .max_adapters = limits_.num_slots});
+  return {.rows = rows_,
+          .t = t_,
+          .raw_gates = raw_gates_,
+          .adapter_stride = static_cast<int32_t>(parts_.size()),
+          .max_rank = limits_.max_rank,
+          .max_adapters = limits_.num_slots,
+          .feed_forward = feed_forward};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,130 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "device/queue.h"
+#include "kernels/step_types.h"
+#include "model/layer/linear.h"
+#include "model/layer/lora.h"
+#include "model/weights/lora_adapter.h"
+
+namespace foretoken {
+
+// A linear layer that adapters may change, of a rank's part of a model.
+struct AdaptedLinear {
+  Linear* linear;
+  bool feed_forward;  // it belongs to a layer's feed-forward part
+};
+
+// An adapter as a place of a pool takes it, in pinned memory. Made by any thread; outlives the
+// copies that read it.
+class LoraImage {
+ public:
+  LoraImage(Device& device, size_t bytes);
+  ~LoraImage();
+  LoraImage(const LoraImage&) = delete;
+  LoraImage& operator=(const LoraImage&) = delete;
+
+  // It changes feed-forward parts.
+  bool changes_feed_forward() const { return changes_feed_forward_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  friend class LoraPool;
+  struct Entry {
+    size_t part = 0;
+    size_t a_offset = 0;
+    size_t b_offset = 0;
+    float scale = 0;
+    int32_t rank = 0;
+  };
+
+  Device& device_;
+  std::byte* data_;  // null: memory was short
+  size_t bytes_;
+  std::vector<Entry> entries_;
+  bool changes_feed_forward_ = false;
+};
+
+// Room for adapters on a device, or for a rank's part of them: `num_slots` places of one size, each
+// for an adapter of at most `max_rank`.
+class LoraPool {
+ public:
+  struct Limits {
+    int32_t num_slots = 0;
+    int32_t max_rank = 0;
+    int32_t max_rows = 0;        // of a forward pass
+    bool has_all_layers = true;  // false: other stages have some
+  };
+  // Takes the memory and tells the linear layers where their adapters will be; they outlive the
+  // pool. ResourceExhausted when memory is short.
+  static Result<std::unique_ptr<LoraPool>> create(Device& device,
+                                                  const std::vector<AdaptedLinear>& linears,
+                                                  DType dtype, const Limits& limits);
+
+  // Unsupported names a module that no adapter can change here, and those that one can;
+  // InvalidArgument a matrix of another size. Any thread.
+  Result<std::unique_ptr<LoraImage>> make_image(const LoraAdapter& adapter) const;
+
+  // Enqueues the copies that bring an adapter into a place, which no step in flight uses.
+  void load(Queue& queue, int32_t slot, const LoraImage& image);
+
+  // Enqueues what finds the rows of a pass that have adapters (SlotParams::adapter), before all
+  // others of its ops that use the answer. `feed_forward`: some adapter changes those parts.
+  LoraPass begin(Queue& queue, const StepTensors& tensors, const SlotParams* params,
+                 int32_t max_rows, bool feed_forward) const;
+
+  int64_t device_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
+  DType dtype() const { return dtype_; }
+  int32_t max_rank() const { return limits_.max_rank; }
+
+ private:
+  // Outputs of a linear layer that have adapters of their own.
+  struct Part {
+    std::string module;  // from "layers." on
+    int64_t first_row;   // of the module's outputs
+    int64_t num_rows;
+    int64_t outputs;  // of the whole module
+    ColumnRange inputs;
+    bool feed_forward;
+    PairedHeads paired;  // how the matrix's rows were put in order
+  };
+
+  LoraPool(Device& device, DType dtype, const Limits& limits)
+      : device_(device),
+        dtype_(dtype),
+        limits_(limits),
+        arena_(device, MemoryKind::kDevice),
+        pinned_(device, MemoryKind::kPinned) {}
+  void add_linear(const AdaptedLinear& adapted);
+  Status take();
+  Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter) const;
+  Status check_sizes(const Part& part, const LoraLinear& linear) const;
+  std::string module_names() const;
+  size_t part_bytes(const Part& part, int32_t rank) const;
+  void fill(const Part& part, const LoraLinear& linear, std::byte* a, std::byte* b) const;
+
+  Device& device_;
+  const DType dtype_;
+  const Limits limits_;
+  Arena arena_;
+  Arena pinned_;
+  std::vector<Part> parts_;
+  std::vector<size_t> first_parts_;  // by linear layer
+  int32_t widest_gates_ = 0;
+  size_t slot_bytes_ = 0;
+  std::byte* slots_ = nullptr;          // [num_slots, slot_bytes]
+  LoraMatrix* table_ = nullptr;         // [num_slots, parts]
+  LoraMatrix* table_pinned_ = nullptr;  // the same, as it was last copied
+  LoraRows rows_;
+  float* t_ = nullptr;
+  float* raw_gates_ = nullptr;
+};
+
+}  // namespace foretoken

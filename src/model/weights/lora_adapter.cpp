@@ -1,0 +1,240 @@
+#include "model/weights/lora_adapter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+#include "base/json_object.h"
+#include "base/text_file.h"
+#include "model/config/peft_config.h"
+#include "model/files/convert.h"
+#include "model/files/safetensors.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "base_model.model.";
+
+// The two matrices of a module.
+struct LoraPair {
+  const TensorView* a = nullptr;
+  const TensorView* b = nullptr;
+};
+using LoraPairs = std::map<std::string, LoraPair>;
+
+// The ending of a tensor's name that says which matrix it is; PEFT once wrote the adapter's own
+// name, too.
+struct LoraEnding {
+  const char* text;
+  bool is_a;
+};
+constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
+                                       {".lora_B.weight", false},
+                                       {".lora_A.default.weight", true},
+                                       {".lora_B.default.weight", false}};
+
+std::string why_not_applied(const std::string& name) {
+  if (name.find("lora_magnitude_vector") != std::string::npos) return "it belongs to DoRA";
+  if (name.find("lora_embedding_") != std::string::npos) {
+    return "adapters of embeddings are not applied; train without embed_tokens";
+  }
+  if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
+    return "whole modules beside the adapter are not applied; train without modules_to_save";
+  }
+  return "it is no matrix of a LoRA adapter";
+}
+
+Result<LoraPairs> find_pairs(const SafetensorsFile& file, const std::string& path) {
+  LoraPairs pairs;
+  for (const auto& [name, tensor] : file.tensors()) {
+    const auto* ending = std::ranges::find_if(
+        kLoraEndings, [&](const LoraEnding& each) { return name.ends_with(each.text); });
+    if (ending == std::end(kLoraEndings)) {
+      return unsupported(path + ": tensor '" + name + "': " + why_not_applied(name));
+    }
+    std::string module = name.substr(0, name.size() - std::strlen(ending->text));
+    if (module.starts_with(kPrefix)) module.erase(0, kPrefix.size());
+    LoraPair& pair = pairs[module];
+    const TensorView*& place = ending->is_a ? pair.a : pair.b;
+    if (place != nullptr) {
+      return invalid_argument(path + ": the adapter of '" + module + "' is there twice");
+    }
+    place = &tensor;
+  }
+  for (const auto& [module, pair] : pairs) {
+    if (pair.a != nullptr && pair.b != nullptr) continue;
+    return invalid_argument(path + ": the adapter of '" + module + "' lacks lora_" +
+                            (pair.a == nullptr ? "A" : "B"));
+  }
+  if (pairs.empty()) return invalid_argument(path + ": it holds no adapter");
+  return pairs;
+}
+
+Status check_shapes(const std::string& module, const LoraPair& pair, int32_t rank) {
+  for (const TensorView* tensor : {pair.a, pair.b}) {
+    const bool is_a = tensor == pair.a;
+    const bool fits = tensor->shape.size() == 2 && tensor->shape[is_a ? 0 : 1] == rank &&
+                      tensor->num_elements() > 0;
+    if (fits) continue;
+    return invalid_argument(tensor->file + ": tensor '" + tensor->name + "' has shape " +
+                            tensor->shape_text() + ", but adapter_config.json says rank " +
+                            std::to_string(rank) + " for '" + module + "'");
+  }
+  return {};
+}
+
+Result<std::vector<std::byte>> read_matrix(const TensorView& tensor, DType dtype) {
+  FT_RETURN_IF_ERROR(check_convertible(tensor));
+  std::vector<std::byte> out(static_cast<size_t>(tensor.num_elements()) * dtype_size(dtype));
+  std::vector<std::byte> raw;
+  FT_RETURN_IF_ERROR(read_elements(tensor, 0, tensor.num_elements(), dtype, out.data(), raw));
+  return out;
+}
+
+Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
+                               const PeftConfig& config, DType dtype, int32_t max_rank) {
+  LoraLinear linear;
+  linear.module = module;
+  FT_ASSIGN_OR_RETURN(const bool wanted, config.targets(module));
+  if (!wanted) {
+    return invalid_argument(pair.a->file + ": it holds an adapter of '" + module +
+                            "', which adapter_config.json does not target");
+  }
+  FT_ASSIGN_OR_RETURN(linear.rank, config.rank(module));
+  FT_ASSIGN_OR_RETURN(linear.scale, config.scale(module));
+  FT_RETURN_IF_ERROR(check_shapes(module, pair, linear.rank));
+  if (linear.rank > max_rank) {
+    return invalid_argument("the adapter of '" + module + "' has rank " +
+                            std::to_string(linear.rank) + ", but --max-lora-rank is " +
+                            std::to_string(max_rank) + "; raise it");
+  }
+  linear.inputs = pair.a->shape[1];
+  linear.outputs = pair.b->shape[0];
+  FT_ASSIGN_OR_RETURN(linear.a, read_matrix(*pair.a, dtype));
+  FT_ASSIGN_OR_RETURN(linear.b, read_matrix(*pair.b, dtype));
+  return linear;
+}
+
+Result<std::string> find_weights(const fs::path& folder) {
+  std::error_code error;
+  const fs::path path = folder / "adapter_model.safetensors";
+  if (fs::exists(path, error)) return path.string();
+  if (fs::exists(folder / "adapter_model.bin", error)) {
+    return unsupported((folder / "adapter_model.bin").string() +
+                       ": adapters are read from adapter_model.safetensors; save it again with "
+                       "safe_serialization=True");
+  }
+  return not_found(path.string() +
+                   " cannot be found; an adapter is a PEFT folder with "
+                   "adapter_config.json and adapter_model.safetensors");
+}
+
+class AdapterWriter {
+ public:
+  void add(const void* data, size_t bytes) {
+    const auto* from = static_cast<const std::byte*>(data);
+    out.insert(out.end(), from, from + bytes);
+  }
+  template <class T>
+  void add(const T& value) {
+    add(&value, sizeof value);
+  }
+  template <class List>
+  void add_list(const List& list) {
+    add(static_cast<uint64_t>(list.size()));
+    add(list.data(), list.size());
+  }
+
+  std::vector<std::byte> out;
+};
+
+class AdapterReader {
+ public:
+  explicit AdapterReader(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
+
+  template <class T>
+  bool read(T* out) {
+    return read_bytes(out, sizeof *out);
+  }
+  template <class List>
+  bool read_list(List* out) {
+    uint64_t count = 0;
+    if (!read(&count) || count > bytes_.size() - at_) return false;
+    out->resize(count);
+    return read_bytes(out->data(), count);
+  }
+
+ private:
+  bool read_bytes(void* out, size_t count) {
+    if (count > bytes_.size() - at_) return false;
+    if (count > 0) std::memcpy(out, bytes_.data() + at_, count);
+    at_ += count;
+    return true;
+  }
+
+  const std::vector<std::byte>& bytes_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+int32_t LoraAdapter::max_rank() const {
+  int32_t most = 0;
+  for (const LoraLinear& linear : linears) most = std::max(most, linear.rank);
+  return most;
+}
+
+Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank) {
+  const std::string config_path = (fs::path(folder) / "adapter_config.json").string();
+  FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(config_path));
+  FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_json_object(text, config_path));
+  FT_ASSIGN_OR_RETURN(const PeftConfig config, PeftConfig::parse(json, config_path));
+  FT_ASSIGN_OR_RETURN(const std::string path, find_weights(folder));
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsFile> file, SafetensorsFile::open(path));
+  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(*file, path));
+  LoraAdapter adapter;
+  adapter.dtype = dtype;
+  for (const auto& [module, pair] : pairs) {
+    FT_ASSIGN_OR_RETURN(LoraLinear linear, read_linear(module, pair, config, dtype, max_rank));
+    adapter.linears.push_back(std::move(linear));
+  }
+  return adapter;
+}
+
+std::vector<std::byte> pack_adapter(const LoraAdapter& adapter) {
+  AdapterWriter writer;
+  writer.add(adapter.dtype);
+  writer.add(static_cast<uint64_t>(adapter.linears.size()));
+  for (const LoraLinear& linear : adapter.linears) {
+    writer.add_list(linear.module);
+    writer.add(linear.rank);
+    writer.add(linear.inputs);
+    writer.add(linear.outputs);
+    writer.add(linear.scale);
+    writer.add_list(linear.a);
+    writer.add_list(linear.b);
+  }
+  return std::move(writer.out);
+}
+
+Result<LoraAdapter> unpack_adapter(const std::vector<std::byte>& packed) {
+  AdapterReader reader(packed);
+  LoraAdapter adapter;
+  uint64_t count = 0;
+  bool whole = reader.read(&adapter.dtype) && reader.read(&count);
+  for (uint64_t i = 0; whole && i < count; ++i) {
+    LoraLinear& linear = adapter.linears.emplace_back();
+    whole = reader.read_list(&linear.module) && reader.read(&linear.rank) &&
+            reader.read(&linear.inputs) && reader.read(&linear.outputs) &&
+            reader.read(&linear.scale) && reader.read_list(&linear.a) &&
+            reader.read_list(&linear.b);
+  }
+  if (whole) return adapter;
+  return internal_error("an adapter from another rank is cut short");
+}
+
+}  // namespace foretoken

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/dtype.h"
+
+namespace foretoken {
+
+// What an adapter adds to one linear layer of a model: y += scale * b (a x).
+struct LoraLinear {
+  std::string module;  // for example "model.layers.3.self_attn.q_proj"
+  int32_t rank = 0;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  float scale = 0;
+  std::vector<std::byte> a;  // [rank, inputs] of the adapter's type
+  std::vector<std::byte> b;  // [outputs, rank]
+};
+
+// A low-rank adapter in host memory, whole.
+struct LoraAdapter {
+  DType dtype = DType::kF32;
+  std::vector<LoraLinear> linears;
+
+  int32_t max_rank() const;
+};
+
+// Reads a PEFT folder: adapter_config.json and adapter_model.safetensors. `dtype`: what matrices
+// are converted to. NotFound when the folder or a file of it is missing; Unsupported names what
+// cannot be applied; InvalidArgument a file, field or tensor at fault, or a rank above `max_rank`.
+Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank);
+
+// One adapter as bytes and back, for other ranks.
+std::vector<std::byte> pack_adapter(const LoraAdapter& adapter);
+Result<LoraAdapter> unpack_adapter(const std::vector<std::byte>& packed);
+
+}  // namespace foretoken

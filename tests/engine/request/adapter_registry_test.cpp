@@ -1,0 +1,261 @@
+#include "engine/request/adapter_registry.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "engine/dialled_engine.h"
+#include "support/random_adapter.h"
+#include "support/test_device.h"
+
+// Adapters through whole engines on the bundled model.
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A prompt, and the adapter that it is answered with.
+struct AdaptedPrompt {
+  std::string adapter;
+  int begin = 0;
+  int length = 0;
+};
+
+const std::vector<AdaptedPrompt> kPrompts = {{"", 40, 20},      {"few", 40, 20},  {"all", 40, 20},
+                                             {"few", 90, 33},   {"all", 300, 70}, {"", 7, 5},
+                                             {"third", 40, 20}, {"all", 11, 3}};
+
+class Adapters : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<test::ScratchFolder>();
+    const ModelConfig model = read_model_config(bundled_model_folder(), {}).value();
+    const auto write = [&](const char* name, const test::AdapterWish& wish) {
+      fs::create_directory(folder_->file(name));
+      test::write_random_adapter(folder_->file(name), model, wish);
+    };
+    write("few", {.modules = {"q_proj", "v_proj"}, .rank = 5, .seed = 1});
+    write("all", {.rank = 8, .seed = 2, .strength = 0.2f});
+    write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3});
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static EngineConfig config(int max_loras = 3) {
+    EngineConfig config;
+    config.model = bundled_model_folder();
+    config.device = engine_test_device();
+    config.max_model_len = 512;
+    config.max_num_seqs = 8;
+    config.max_num_batched_tokens = 48;
+    config.num_gpu_blocks_override = 8 * 32;
+    config.enable_lora = true;
+    config.max_loras = max_loras;
+    for (const char* name : {"few", "all", "third"}) {
+      config.lora_modules.push_back({name, folder_->file(name), ""});
+    }
+    return config;
+  }
+  static EngineConfig drafting(const std::string& method, EngineConfig config) {
+    SpeculativeConfig drafter = ngram_config(3);
+    if (method != "ngram") {
+      drafter = {};
+      drafter.method = method;
+      drafter.model = bundled_model_folder() + "-" + (method == "draft_model" ? "draft" : method);
+      drafter.num_speculative_tokens = 3;
+    }
+    drafter.length_policy = "fixed";
+    config.speculative = {drafter};
+    return config;
+  }
+  static std::unique_ptr<Engine> make(const EngineConfig& config) {
+    std::unique_ptr<Engine> engine;
+    const Status status = make_engine(config, &engine);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return engine;
+  }
+
+  static Request request(const AdaptedPrompt& prompt, float temperature, int max_tokens = 48) {
+    Request request;
+    for (int i = prompt.begin; i < prompt.begin + prompt.length; ++i) {
+      request.prompt_token_ids.push_back(5 + i * 37 % 3000);
+    }
+    request.adapter = prompt.adapter;
+    request.sampling.max_tokens = max_tokens;
+    request.sampling.temperature = temperature;
+    request.sampling.seed = 17;
+    request.sampling.ignore_eos = true;
+    return request;
+  }
+  using Texts = std::vector<std::vector<int32_t>>;
+  static Texts run(Engine& engine, const std::vector<AdaptedPrompt>& prompts, float temperature,
+                   bool together = true) {
+    std::vector<Request> requests;
+    for (const AdaptedPrompt& prompt : prompts) requests.push_back(request(prompt, temperature));
+    Texts texts;
+    const auto take = [&](std::vector<RequestOutput> outputs) {
+      for (RequestOutput& output : outputs) {
+        EXPECT_TRUE(output.status.ok()) << output.status.message();
+        texts.push_back(std::move(output.token_ids));
+      }
+    };
+    if (together) {
+      take(engine.generate(std::move(requests)));
+    } else {
+      for (Request& one : requests) take(engine.generate({std::move(one)}));
+    }
+    return texts;
+  }
+  // Each by itself, without drafts; greedy, then sampled.
+  static const Texts& alone(float temperature) {
+    static std::map<float, Texts> known;
+    Texts& texts = known[temperature];
+    if (texts.empty()) texts = run(*make(config()), kPrompts, temperature, false);
+    return texts;
+  }
+  static void expect_alone(Engine& engine, const std::string& what) {
+    for (const float temperature : {0.0f, 0.8f}) {
+      EXPECT_EQ(run(engine, kPrompts, temperature), alone(temperature)) << what;
+    }
+  }
+
+  static std::unique_ptr<test::ScratchFolder> folder_;
+};
+
+std::unique_ptr<test::ScratchFolder> Adapters::folder_;
+
+TEST_F(Adapters, ChangeTheTextAndLeaveOthersAlone) {
+  const Texts& texts = alone(0);
+  EXPECT_NE(texts[0], texts[1]) << "the same prompt";
+  EXPECT_NE(texts[0], texts[2]);
+  EXPECT_NE(texts[1], texts[2]);
+  EXPECT_NE(texts[0], texts[6]);
+  EngineConfig without = config();
+  without.enable_lora = false;
+  without.lora_modules.clear();
+  const auto engine = make(without);
+  EXPECT_EQ(run(*engine, {kPrompts[0], kPrompts[5]}, 0), (Texts{texts[0], texts[5]}));
+}
+
+TEST_F(Adapters, TextsAreTheSameAloneAndBesideOthers) {
+  expect_alone(*make(config()), "together");
+  EngineConfig sync = config();
+  sync.steps_in_flight = 1;
+  sync.enforce_eager = true;
+  sync.max_num_batched_tokens = 512;
+  expect_alone(*make(sync), "in large steps without graphs");
+}
+
+TEST_F(Adapters, TextsAreTheSameWithEveryDrafter) {
+  for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp"}) {
+    const auto engine = make(drafting(method, config()));
+    ASSERT_NE(engine, nullptr);
+    expect_alone(*engine, method);
+    EXPECT_GT(engine->stats().requests.num_draft_tokens, 0) << method;
+  }
+}
+
+TEST_F(Adapters, MoreOfThemThanPlacesTakeTurns) {
+  for (const int places : {1, 2}) {
+    const auto engine = make(drafting("ngram", config(places)));
+    expect_alone(*engine, std::to_string(places) + " places");
+  }
+}
+
+TEST_F(Adapters, PreemptionAndChunksKeepTheText) {
+  EngineConfig small = config(2);
+  small.num_gpu_blocks_override = 20;
+  small.max_model_len = 256;
+  small.max_num_batched_tokens = 16;
+  const auto engine = make(drafting("eagle3", small));
+  expect_alone(*engine, "few blocks");
+  EXPECT_GT(engine->stats().requests.num_preemptions, 0);
+}
+
+TEST_F(Adapters, StagesAndRanksHaveTheirParts) {
+  if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
+  EngineConfig stages = config(2);
+  stages.parallel.pipeline_parallel_size = 2;
+  expect_alone(*make(stages), "two stages");
+  // Sums over ranks round otherwise than one rank's.
+  EngineConfig ranks = config(2);
+  ranks.parallel.tensor_parallel_size = 2;
+  const auto plain = make(ranks);
+  const Texts own = run(*plain, kPrompts, 0, false);
+  EXPECT_EQ(run(*plain, kPrompts, 0), own);
+  EXPECT_EQ(run(*make(drafting("eagle3", ranks)), kPrompts, 0), own);
+  size_t same = 0;
+  for (size_t i = 0; i < own.size(); ++i) same += own[i][0] == alone(0)[i][0] ? 1 : 0;
+  EXPECT_GE(same, own.size() - 1);
+}
+
+// What was cached under an adapter is no other's, nor that of one which has its name later.
+TEST_F(Adapters, CachedBlocksBelongToOneLoad) {
+  const auto engine = make(config());
+  const AdaptedPrompt few = {"few", 300, 70};
+  const auto cached = [&](const AdaptedPrompt& prompt, std::vector<int32_t>* text = nullptr) {
+    const auto outputs = engine->generate({request(prompt, 0)});
+    EXPECT_TRUE(outputs[0].status.ok()) << outputs[0].status.message();
+    if (text != nullptr) *text = outputs[0].token_ids;
+    return outputs[0].stats.num_cached_tokens;
+  };
+  std::vector<int32_t> first, second;
+  EXPECT_EQ(cached(few, &first), 0);
+  EXPECT_EQ(cached(few, &second), 64);
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(cached({"", 300, 70}), 0);
+  EXPECT_EQ(cached({"all", 300, 70}), 0);
+  ASSERT_TRUE(engine->unload_adapter("few").ok());
+  ASSERT_TRUE(engine->load_adapter({"few", folder_->file("all"), ""}).ok());
+  std::vector<int32_t> third;
+  EXPECT_EQ(cached(few, &third), 0);
+  EXPECT_EQ(third, alone(0)[4]) << "it is the adapter 'all' now";
+  ASSERT_TRUE(engine->load_adapter({"few", folder_->file("few"), ""}, true).ok());
+  EXPECT_EQ(cached(few, &third), 0);
+  EXPECT_EQ(third, first);
+}
+
+TEST_F(Adapters, ARunningRequestKeepsTheAdapterThatIsUnloaded) {
+  const auto engine = make(config(1));
+  const auto outputs = engine->generate_async(request({"all", 40, 20}, 0));
+  auto pending = engine->generate_async(request({"few", 40, 20}, 0));
+  ASSERT_TRUE(engine->unload_adapter("few").ok());
+  ASSERT_TRUE(engine->unload_adapter("all").ok());
+  EXPECT_EQ(pending.get()[0].token_ids, alone(0)[1]);
+  const auto refused = engine->generate({request({"few", 40, 20}, 0)});
+  EXPECT_EQ(refused[0].status.code(), StatusCode::kNotFound);
+}
+
+TEST_F(Adapters, NamesAndLimitsAreChecked) {
+  EngineConfig few = config(2);
+  few.max_cpu_loras = 3;
+  const auto engine = make(few);
+  EXPECT_EQ(engine->adapters().size(), 3u);
+  EXPECT_EQ(engine->adapters()[1].name, "all");
+  const auto load = [&](const char* name, const std::string& folder) {
+    return engine->load_adapter({name, folder, ""});
+  };
+  EXPECT_EQ(load("few", folder_->file("few")).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(load("fourth", folder_->file("few")).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(engine->unload_adapter("nobody").code(), StatusCode::kNotFound);
+  ASSERT_TRUE(engine->unload_adapter("third").ok());
+  EXPECT_EQ(load("fourth", "/nowhere").code(), StatusCode::kNotFound);
+  EXPECT_TRUE(load("fourth", folder_->file("few")).ok());
+  few.max_lora_rank = 4;
+  std::unique_ptr<Engine> none;
+  const Status status = make_engine(few, &none);
+  EXPECT_NE(status.message().find("--max-lora-rank is 4"), std::string::npos) << status.message();
+  EngineConfig without = config();
+  without.enable_lora = false;
+  EXPECT_NE(make_engine(without, &none).message().find("add --enable-lora"), std::string::npos);
+  without.lora_modules.clear();
+  const auto plain = make(without);
+  EXPECT_EQ(plain->load_adapter({"few", folder_->file("few"), ""}).code(),
+            StatusCode::kUnsupported);
+  EXPECT_EQ(plain->generate({request({"few", 1, 3}, 0)})[0].status.code(),
+            StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,261 @@
+#include "kernels/lora/lora.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "kernels/gemm/gated_act.h"
+#include "kernels/gemm/gemm.h"
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kAdapters = 5, kMaxRank = 16, kSlots = 40;
+
+// What an adapter adds to one product, as the reference has it.
+struct HostMatrix {
+  int rank = 0;
+  float scale = 0;
+  std::vector<float> a;  // [rank, k]
+  std::vector<float> b;  // [rank, n]
+};
+
+// Two products of one x, and adapters of several ranks for them; the first has none for the second.
+class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple<int, DType>> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped()) return;
+    std::tie(k_, dtype_) = GetParam();
+    std::vector<LoraMatrix> table;
+    for (int adapter = 0; adapter < kAdapters; ++adapter) {
+      for (int part = 0; part < 2; ++part) {
+        const int rank = adapter == 0 && part == 1 ? 0 : adapter % 2 == 0 ? 16 : 8;
+        table.push_back(make_matrix(adapter, part, rank));
+      }
+    }
+    matrices_ = to_device(table);
+  }
+
+  LoraMatrix make_matrix(int adapter, int part, int rank) {
+    HostMatrix host{rank, 0.5f + 0.25f * float(adapter), {}, {}};
+    const auto seed = static_cast<uint64_t>(10 * adapter + part);
+    const int64_t stride = lora_stride(n_[part]);
+    const TypedData a =
+        typed_data(random_floats(size_t(rank) * k_, seed, 1 / std::sqrt(float(k_))), dtype_);
+    std::vector<float> columns(size_t(rank) * stride);
+    const auto values = random_floats(size_t(rank) * n_[part], seed + 5, 0.3f);
+    for (int j = 0; j < rank; ++j) {
+      std::copy_n(values.begin() + j * n_[part], n_[part], columns.begin() + j * stride);
+    }
+    const TypedData b = typed_data(columns, dtype_);
+    host.a = a.values;
+    host.b = b.values;
+    hosts_.push_back(host);
+    return {upload_typed(a), upload_typed(b), host.scale, rank};
+  }
+
+  // Row r has slot r of `slots`, whose adapters are those of `adapters`; 0: none.
+  LoraRows group(const std::vector<int32_t>& adapters) {
+    std::vector<SlotParams> params(kSlots + 1);
+    std::vector<int32_t> slots(adapters.size());
+    for (size_t r = 0; r < adapters.size(); ++r) {
+      slots[r] = static_cast<int32_t>(r) % kSlots;
+      params[static_cast<size_t>(slots[r])].adapter = adapters[r];
+    }
+    return group(slots, params);
+  }
+  LoraRows group(const std::vector<int32_t>& slots, const std::vector<SlotParams>& params) {
+    const auto rows = static_cast<int32_t>(slots.size());
+    max_rows_ = rows;
+    LoraRows out{allocate<int32_t>(1), allocate<LoraTile>(max_lora_tiles(rows, kAdapters)),
+                 allocate<int32_t>(rows), allocate<int32_t>(rows)};
+    group_lora(queue(), {counts(rows), to_device(slots), to_device(params), out, rows, kAdapters});
+    return out;
+  }
+
+  std::vector<float> run(const LoraRows& rows, const void* x, const std::vector<float>& before) {
+    float* t = allocate<float>(size_t(max_rows_) * 2 * kMaxRank);
+    float* y = to_device(before);
+    lora_shrink(queue(), {rows, matrices_, x, t, 2, 2, kMaxRank, k_, max_rows_, kAdapters, dtype_});
+    lora_expand(queue(), {rows,
+                          matrices_,
+                          t,
+                          y,
+                          nullptr,
+                          2,
+                          2,
+                          kMaxRank,
+                          {n_[0], n_[1]},
+                          n_[0] + n_[1],
+                          max_rows_,
+                          kAdapters,
+                          dtype_});
+    return read(y, before.size());
+  }
+
+  // In double, of one row.
+  std::vector<double> reference(const float* x, int adapter, const float* before) const {
+    std::vector<double> y(before, before + n_[0] + n_[1]);
+    for (int part = 0; part < 2 && adapter > 0; ++part) {
+      const HostMatrix& host = hosts_[static_cast<size_t>(2 * (adapter - 1) + part)];
+      for (int j = 0; j < host.rank; ++j) {
+        double t = 0;
+        for (int i = 0; i < k_; ++i) t += double(host.a[size_t(j) * k_ + i]) * x[i];
+        for (int c = 0; c < n_[part]; ++c) {
+          y[size_t(part * n_[0] + c)] +=
+              host.scale * t * host.b[size_t(j) * lora_stride(n_[part]) + c];
+        }
+      }
+    }
+    return y;
+  }
+
+  const int n_[2] = {70, 1036};
+  int k_ = 0;
+  DType dtype_ = DType::kF32;
+  int max_rows_ = 0;
+  std::vector<HostMatrix> hosts_;
+  const LoraMatrix* matrices_ = nullptr;
+};
+
+TEST_P(LoraTest, MatchesDoubleForRowsOfAllAdapters) {
+  const std::vector<int32_t> adapters = {3, 0, 1, 1, 5, 0, 3, 2, 4, 3, 5, 5, 0};
+  const TypedData x = typed_data(random_floats(adapters.size() * k_, 1), dtype_);
+  const std::vector<float> before = random_floats(adapters.size() * (n_[0] + n_[1]), 2);
+  const auto y = run(group(adapters), upload_typed(x), before);
+  const size_t cols = static_cast<size_t>(n_[0] + n_[1]);
+  for (size_t r = 0; r < adapters.size(); ++r) {
+    const auto want = reference(&x.values[r * k_], adapters[r], &before[r * cols]);
+    for (size_t c = 0; c < cols; ++c) {
+      if (adapters[r] == 0) {
+        ASSERT_EQ(y[r * cols + c], before[r * cols + c]) << "row " << r << " has no adapter";
+      } else {
+        ASSERT_NEAR(y[r * cols + c], want[c], 2e-5) << "row " << r << " column " << c;
+      }
+    }
+  }
+}
+
+TEST_P(LoraTest, RowsAreBitEqualAloneAndBesideOthers) {
+  const size_t cols = static_cast<size_t>(n_[0] + n_[1]);
+  std::vector<int32_t> adapters(39);
+  for (size_t r = 0; r < adapters.size(); ++r) adapters[r] = r < 21 ? 2 : static_cast<int>(r % 6);
+  const TypedData x = typed_data(random_floats(adapters.size() * k_, 3), dtype_);
+  const std::vector<float> before = random_floats(adapters.size() * cols, 4);
+  const auto together = run(group(adapters), upload_typed(x), before);
+  const size_t row_bytes = k_ * dtype_size(dtype_);
+  for (const size_t r : {0, 7, 15, 16, 20, 25, 38}) {
+    const std::vector<uint8_t> own(x.bytes.begin() + r * row_bytes,
+                                   x.bytes.begin() + (r + 1) * row_bytes);
+    const std::vector<float> own_before(before.begin() + r * cols, before.begin() + (r + 1) * cols);
+    const auto alone = run(group({adapters[r]}), to_device(own), own_before);
+    ASSERT_EQ(std::memcmp(alone.data(), &together[r * cols], cols * sizeof(float)), 0) << r;
+  }
+}
+
+// The spans of a step lie side by side, and its sequences have their adapters in no order.
+TEST_P(LoraTest, GroupsRowsByTheAdapterOfTheirSlot) {
+  std::vector<SlotParams> params(kSlots + 1);
+  params[4].adapter = 2;
+  params[7].adapter = 1;
+  params[9].adapter = 2;
+  std::vector<int32_t> slots;
+  for (const auto& [slot, count] : {std::pair{4, 18}, std::pair{1, 3}, std::pair{7, 1},
+                                    std::pair{9, 20}, std::pair{kSlots, 2}}) {
+    slots.insert(slots.end(), static_cast<size_t>(count), slot);
+  }
+  const LoraRows grouped = group(slots, params);
+  const auto num_tiles = read(grouped.num_tiles, 1)[0];
+  const auto tiles = read(grouped.tiles, static_cast<size_t>(num_tiles));
+  const auto rows = read(grouped.rows, 39);
+  ASSERT_EQ(num_tiles, 4);
+  EXPECT_EQ(tiles[0].adapter, 0);
+  EXPECT_EQ(tiles[0].count, 1);
+  EXPECT_EQ(rows[0], 21);
+  int done = 1;
+  for (int tile = 1; tile < 4; ++tile) {
+    EXPECT_EQ(tiles[static_cast<size_t>(tile)].adapter, 1);
+    EXPECT_EQ(tiles[static_cast<size_t>(tile)].begin, done);
+    done += tiles[static_cast<size_t>(tile)].count;
+  }
+  EXPECT_EQ(done, 39);
+  for (int i = 0; i < 38; ++i) {
+    EXPECT_EQ(rows[static_cast<size_t>(i) + 1], i < 18 ? i : 22 + i - 18);
+  }
+}
+
+// Products of a weight of gates and ups that are left as they are, changed and then gated.
+TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
+  constexpr int kRows = 11, kSize = 203;
+  const TypedData w =
+      typed_data(random_floats(size_t(2) * kSize * k_, 5, 1 / std::sqrt(float(k_))), dtype_);
+  const void* pairs = pack(w.data(), 2 * kSize, k_, dtype_, WeightOrder::kGateUp);
+  const void* plain = pack(w.data(), 2 * kSize, k_, dtype_);
+  const void* x = upload_typed(typed_data(random_floats(size_t(kRows) * k_, 6), dtype_));
+  const float* bias = to_device(random_floats(size_t(2) * kSize, 7));
+  const StepCounts* live = counts(kRows);
+  std::vector<LoraMatrix> table;
+  for (int part = 0; part < 2; ++part) {
+    const int64_t size = 8 * lora_stride(kSize);
+    table.push_back({upload_typed(typed_data(random_floats(size_t(8) * k_, 8 + part), dtype_)),
+                     upload_typed(typed_data(random_floats(size_t(size), 18 + part), dtype_)), 0.5f,
+                     8});
+  }
+  const LoraMatrix* matrices = to_device(table);
+  const LoraRows rows = group({1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1});
+  float* t = allocate<float>(size_t(kRows) * 2 * kMaxRank);
+  lora_shrink(queue(), {rows, matrices, x, t, 2, 2, kMaxRank, k_, kRows, 1, dtype_});
+  const auto expand = [&](float* y, const void* weight, int stride) {
+    lora_expand(
+        queue(),
+        {rows, matrices, t, y, weight, 2, 2, kMaxRank, {kSize, kSize}, stride, kRows, 1, dtype_});
+  };
+  GemmArgs args{live,      x,
+                plain,     allocate<float>(size_t(kRows) * 2 * kSize),
+                bias,      RowKind::kToken,
+                0,         kRows,
+                2 * kSize, k_,
+                dtype_,    DType::kF32};
+  gemm(queue(), args);
+  expand(static_cast<float*>(args.y), nullptr, 2 * kSize);
+  const size_t bytes = size_t(kRows) * kSize * dtype_size(dtype_);
+  uint8_t* want = marked(bytes);
+  gated_act(queue(),
+            {live, static_cast<float*>(args.y), want, kRows, kSize, Activation::kSilu, dtype_});
+  const int stride = raw_gates_stride(2 * kSize);
+  GemmArgs raw = args;
+  raw.weight = pairs;
+  raw.bias = nullptr;
+  raw.gated = GemmArgs::kRawGates;
+  raw.y = allocate<float>(size_t(kRows) * stride);
+  gemm(queue(), raw);
+  expand(static_cast<float*>(raw.y), pairs, stride);
+  uint8_t* got = marked(bytes);
+  gated_act(queue(), {live, static_cast<float*>(raw.y), got, kRows, kSize, Activation::kSilu,
+                      dtype_, pairs, bias});
+  const auto a = read_typed(want, size_t(kRows) * kSize, dtype_);
+  const auto b = read_typed(got, size_t(kRows) * kSize, dtype_);
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_NEAR(a[i], b[i], (1 + std::abs(a[i])) * storage_error(dtype_) * 2) << i;
+  }
+  // Rows without an adapter have the bits of the gated product.
+  uint8_t* gated = marked(bytes);
+  args.weight = pairs;
+  args.gated = 1;
+  args.y = gated;
+  args.out_dtype = dtype_;
+  gemm(queue(), args);
+  const auto fused = read(gated, bytes), parts = read(got, bytes);
+  const size_t row_bytes = kSize * dtype_size(dtype_);
+  for (const size_t r : {1, 3, 4, 9}) {
+    ASSERT_EQ(std::memcmp(&fused[r * row_bytes], &parts[r * row_bytes], row_bytes), 0) << r;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, LoraTest,
+                         testing::Combine(testing::Values(64, 333, 1024),
+                                          testing::Values(DType::kF32, DType::kBF16)));
+
+}  // namespace
+}  // namespace foretoken

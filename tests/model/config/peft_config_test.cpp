@@ -1,0 +1,110 @@
+#include "model/config/peft_config.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json plain() {
+  return {{"peft_type", "LORA"}, {"r", 8}, {"lora_alpha", 16}, {"target_modules", {"q_proj"}}};
+}
+
+PeftConfig config_with(const json& more) {
+  json config = plain();
+  if (!more.is_null()) config.update(more);
+  return PeftConfig::parse(config, "adapter_config.json").value();
+}
+
+Status refusal_of(const json& more) {
+  json config = plain();
+  if (!more.is_null()) config.update(more);
+  return PeftConfig::parse(config, "adapter_config.json").status();
+}
+
+TEST(PeftConfig, TargetsAreEndingsARegularExpressionOrAllLinearLayers) {
+  const std::string q = "model.layers.3.self_attn.q_proj", up = "model.layers.3.mlp.up_proj";
+  EXPECT_TRUE(config_with({}).targets(q).value());
+  EXPECT_FALSE(config_with({}).targets(up).value());
+  EXPECT_FALSE(config_with({{"target_modules", {"proj"}}}).targets(q).value()) << "whole names";
+  EXPECT_TRUE(config_with({{"target_modules", {"self_attn.q_proj"}}}).targets(q).value());
+  const PeftConfig pattern = config_with({{"target_modules", R"(.*\.(q|up)_proj)"}});
+  EXPECT_TRUE(pattern.targets(q).value() && pattern.targets(up).value());
+  EXPECT_FALSE(config_with({{"target_modules", "q_proj"}}).targets(q).value()) << "the whole name";
+  EXPECT_TRUE(config_with({{"target_modules", "all-linear"}}).targets(up).value());
+  EXPECT_FALSE(config_with({{"target_modules", "all-linear"}, {"exclude_modules", {"up_proj"}}})
+                   .targets(up)
+                   .value());
+}
+
+TEST(PeftConfig, LayersAreFoundByTheNumberInTheName) {
+  const auto in_layers = [](const json& more, const char* module) {
+    return config_with(more).targets(module).value();
+  };
+  const json some = {{"layers_to_transform", {1, 12}}};
+  EXPECT_TRUE(in_layers(some, "model.layers.12.self_attn.q_proj"));
+  EXPECT_FALSE(in_layers(some, "model.layers.2.self_attn.q_proj"));
+  EXPECT_FALSE(in_layers({{"layers_to_transform", 1}}, "model.layers.12.self_attn.q_proj"));
+  const json named = {{"layers_to_transform", {1}}, {"layers_pattern", "blocks"}};
+  EXPECT_TRUE(in_layers(named, "model.blocks.1.q_proj"));
+  EXPECT_FALSE(in_layers(named, "model.layers.1.q_proj"));
+}
+
+TEST(PeftConfig, RanksAndScalesFollowTheirPatterns) {
+  const std::string q = "model.layers.3.self_attn.q_proj";
+  EXPECT_FLOAT_EQ(config_with({}).scale(q).value(), 2.0f);
+  EXPECT_FLOAT_EQ(config_with({{"use_rslora", true}, {"r", 16}}).scale(q).value(), 4.0f);
+  const PeftConfig ranks =
+      config_with({{"rank_pattern", {{"q_proj", 4}, {"self_attn.q_proj", 2}}}});
+  EXPECT_EQ(ranks.rank(q).value(), 4) << "the first that fits";
+  EXPECT_EQ(ranks.rank("model.layers.3.self_attn.v_proj").value(), 8);
+  EXPECT_FLOAT_EQ(ranks.scale(q).value(), 4.0f);
+  const PeftConfig alphas = config_with({{"alpha_pattern", {{R"(layers\.[0-3]\..*)", 4}}}});
+  EXPECT_FLOAT_EQ(alphas.scale(q).value(), 0.5f);
+  EXPECT_FLOAT_EQ(alphas.scale("model.layers.4.self_attn.q_proj").value(), 2.0f);
+}
+
+TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
+  const std::vector<json> refused = {{{"peft_type", "IA3"}},
+                                     {{"use_dora", true}},
+                                     {{"bias", "all"}},
+                                     {{"modules_to_save", {"lm_head"}}},
+                                     {{"fan_in_fan_out", true}},
+                                     {{"layer_replication", {{0, 1}}}},
+                                     {{"trainable_token_indices", {1, 2}}},
+                                     {{"init_lora_weights", "pissa_niter_4"}}};
+  for (const json& more : refused) {
+    const Status status = refusal_of(more);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << more;
+    EXPECT_NE(status.message().find(more.begin().key()), std::string::npos) << status.message();
+  }
+  EXPECT_TRUE(refusal_of({{"modules_to_save", nullptr}, {"use_dora", false}}).ok());
+  EXPECT_TRUE(refusal_of({{"modules_to_save", json::array()}, {"bias", "none"}}).ok());
+  EXPECT_TRUE(
+      refusal_of({{"init_lora_weights", "gaussian"}, {"loftq_config", json::object()}}).ok());
+}
+
+TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {
+  const std::vector<json> wrong = {{{"r", "8"}},
+                                   {{"r", 0}},
+                                   {{"r", 1e300}},
+                                   {{"lora_alpha", "x"}},
+                                   {{"target_modules", 3}},
+                                   {{"target_modules", {1}}},
+                                   {{"rank_pattern", {{"q", "x"}}}},
+                                   {{"alpha_pattern", 3}},
+                                   {{"layers_to_transform", "x"}},
+                                   {{"layers_to_transform", {1.5}}}};
+  for (const json& more : wrong) {
+    EXPECT_EQ(refusal_of(more).code(), StatusCode::kInvalidArgument) << more;
+  }
+  EXPECT_FALSE(config_with({{"target_modules", "(q_proj"}}).targets("x").ok());
+  EXPECT_FALSE(config_with({{"rank_pattern", {{"*", 3}}}}).rank("x").ok());
+  // Matching is bounded.
+  const std::string long_name(64, 'a');
+  (void)config_with({{"target_modules", "(a*)*(a*)*(a*)*(a*)*b"}}).targets(long_name);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,192 @@
+#include "model/layer/lora_pool.h"
+
+#include <cmath>
+
+#include "model/files/convert.h"
+#include "model/forward_harness.h"
+#include "model/golden.h"
+
+namespace foretoken {
+namespace {
+
+using test::ForwardHarness;
+using Rows = std::vector<std::vector<float>>;
+
+// What PEFT made of an adapter and a model (tools/golden/gen_lora.py).
+struct LoraGolden {
+  std::string folder;
+  std::string model;
+  std::vector<int32_t> ids;
+  Rows logits;
+  Rows base;
+};
+
+Rows read_rows(const SafetensorsFile& file, const std::string& name) {
+  const TensorView& tensor = file.tensors().at(name);
+  std::vector<float> all(static_cast<size_t>(tensor.num_elements()));
+  FT_CHECK(convert_tensor(tensor, DType::kF32, all.data()).ok());
+  const auto cols = static_cast<size_t>(tensor.shape[1]);
+  Rows rows;
+  for (size_t at = 0; at < all.size(); at += cols) {
+    rows.emplace_back(all.begin() + static_cast<int64_t>(at),
+                      all.begin() + static_cast<int64_t>(at + cols));
+  }
+  return rows;
+}
+
+LoraGolden read_golden(const std::string& name) {
+  LoraGolden golden;
+  golden.folder = test::golden_folder() + "lora/" + name;
+  golden.model = test::golden_folder() + read_json_file(golden.folder + "/adapter_config.json")
+                                             .value()
+                                             .at("base_model_name_or_path")
+                                             .get<std::string>();
+  const auto file = SafetensorsFile::open(golden.folder + "/golden.safetensors").value();
+  for (const int64_t id : read_integers(file->tensors().at("ids")).value()) {
+    golden.ids.push_back(static_cast<int32_t>(id));
+  }
+  golden.logits = read_rows(*file, "logits");
+  golden.base = read_rows(*file, "base");
+  return golden;
+}
+
+double worst_error(const Rows& got, const Rows& want) {
+  double worst = 0;
+  for (size_t r = 0; r < want.size(); ++r) {
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < want[r].size(); ++i) {
+      difference += std::pow(double(got[r][i]) - want[r][i], 2);
+      norm += std::pow(double(want[r][i]), 2);
+    }
+    worst = std::max(worst, std::sqrt(difference / norm));
+  }
+  return worst;
+}
+
+// Brings the adapter of a folder into a place of the model's pool.
+void put(Model& model, ForwardHarness& harness, int32_t place, const std::string& folder) {
+  LoraPool& pool = *model.adapters();
+  const LoraAdapter adapter = read_peft_adapter(folder, pool.dtype(), pool.max_rank()).value();
+  const auto image = pool.make_image(unpack_adapter(pack_adapter(adapter)).value()).value();
+  pool.load(harness.queue(), place, *image);
+  ASSERT_TRUE(harness.queue().drain().ok());
+}
+
+std::unique_ptr<Model> adaptable_model(const std::string& folder, const std::string& dtype,
+                                       int32_t places) {
+  auto model = test::load_test_model(folder, {dtype, ""}, 96);
+  FT_CHECK(model->take_adapter_slots(places, 8).ok());
+  return model;
+}
+
+class LoraPoolGolden : public testing::TestWithParam<std::string> {
+ protected:
+  void check(const std::string& dtype, double limit) {
+    const LoraGolden golden = read_golden(GetParam());
+    const auto model = adaptable_model(golden.model, dtype, 2);
+    for (const int chunk : {7, 64, 70}) {
+      ForwardHarness harness(test::model_device(), *model, 96, 16);
+      put(*model, harness, 1, golden.folder);
+      harness.use_adapters(AdapterUse::kLayers);
+      harness.adapt(0, 1);
+      const double error = worst_error(harness.run(golden.ids, chunk), golden.logits);
+      std::printf("%s %s, chunks of %d: worst row error %.3g\n", GetParam().c_str(), dtype.c_str(),
+                  chunk, error);
+      EXPECT_LT(error, limit) << "chunks of " << chunk;
+      harness.adapt(0, -1);
+      EXPECT_LT(worst_error(harness.run(golden.ids, chunk), golden.base), limit) << "without";
+    }
+  }
+};
+
+TEST_P(LoraPoolGolden, Float32LogitsMatchPeft) { check("float32", 1e-5); }
+TEST_P(LoraPoolGolden, Bfloat16LogitsAreNearPeft) { check("bfloat16", 2e-2); }
+
+INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
+                         testing::Values("all-seven", "queries-and-values", "one-layer", "fused"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Rows with two adapters and without one, alone and together, whatever the rest of the step is.
+TEST(LoraPool, BitsOfARowDoNotDependOnTheOthers) {
+  const LoraGolden golden = read_golden("all-seven");
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const auto model = adaptable_model(golden.model, dtype, 3);
+    const std::span<const int32_t> ids(golden.ids);
+    const std::string other = test::golden_folder() + "lora/queries-and-values";
+    const auto run = [&](const std::vector<int>& places, int rows, AdapterUse use) {
+      ForwardHarness harness(test::model_device(), *model, 96, 16);
+      put(*model, harness, 0, golden.folder);
+      put(*model, harness, 2, other);
+      harness.use_adapters(use);
+      std::vector<test::SpanWish> wishes;
+      for (size_t slot = 0; slot < places.size(); ++slot) {
+        harness.start(static_cast<int32_t>(slot), ids);
+        harness.adapt(static_cast<int32_t>(slot), places[slot]);
+        wishes.push_back({static_cast<int32_t>(slot), rows});
+      }
+      Rows all = harness.step(wishes);
+      for (test::SpanWish& wish : wishes) wish.num_tokens = 1;
+      for (auto& row : harness.step(wishes)) all.push_back(std::move(row));
+      return all;
+    };
+    for (const int rows : {2, 5, 23}) {
+      const auto count = static_cast<size_t>(rows);
+      const Rows together = run({0, -1, 2, 0}, rows, AdapterUse::kLayers);
+      const Rows plain = run({-1}, rows, AdapterUse::kNone);
+      const Rows first = run({0}, rows, AdapterUse::kLayers);
+      const Rows second = run({2}, rows, AdapterUse::kMixers);
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(together[i], first[i]) << dtype << " row " << i;
+        EXPECT_EQ(together[count + i], plain[i]) << dtype << " row " << i << " has no adapter";
+        EXPECT_EQ(together[2 * count + i], second[i]) << dtype << " row " << i;
+        EXPECT_EQ(together[3 * count + i], first[i]) << dtype << " row " << i;
+      }
+      EXPECT_EQ(together[4 * count], first[count]);
+      EXPECT_EQ(together[4 * count + 1], plain[count]);
+      EXPECT_NE(first[count], plain[count]);
+    }
+  }
+}
+
+// A place that gets another adapter has nothing of the one before.
+TEST(LoraPool, APlaceCanBeGivenToAnotherAdapter) {
+  const LoraGolden all = read_golden("all-seven"), few = read_golden("queries-and-values");
+  const auto model = adaptable_model(all.model, "float32", 1);
+  ForwardHarness harness(test::model_device(), *model, 96, 16);
+  harness.use_adapters(AdapterUse::kLayers);
+  harness.adapt(0, 0);
+  for (const LoraGolden* golden : {&all, &few, &all}) {
+    put(*model, harness, 0, golden->folder);
+    EXPECT_LT(worst_error(harness.run(golden->ids, 70), golden->logits), 1e-5);
+  }
+}
+
+TEST(LoraPool, AdaptersOfOtherModelsAreRefusedByName) {
+  const auto model = adaptable_model(test::golden_folder() + "tiny-llama", "float32", 1);
+  LoraPool& pool = *model->adapters();
+  const auto message = [&](const LoraLinear& linear) {
+    const auto image = pool.make_image({DType::kF32, {linear}});
+    return image.ok() ? "" : image.status().message();
+  };
+  LoraLinear linear{"model.layers.1.self_attn.q_proj", 1, 64, 64, 1, {}, {}};
+  linear.a.resize(64 * sizeof(float));
+  linear.b.resize(64 * sizeof(float));
+  EXPECT_EQ(message(linear), "");
+  linear.inputs = 32;
+  EXPECT_NE(message(linear).find("[64, 32], but the model's is [64, 64]"), std::string::npos);
+  for (const char* name : {"model.layers.2.self_attn.q_proj", "model.layers.1.self_attn.qkv_proj",
+                           "vision_tower.layers.1.self_attn.q_proj", "lm_head"}) {
+    linear = {name, 1, 64, 64, 1, {}, {}};
+    EXPECT_NE(message(linear).find("the adapter changes '" + std::string(name) + "'; this model"),
+              std::string::npos)
+        << message(linear);
+  }
+  EXPECT_NE(message(linear).find("mlp.down_proj, mlp.gate_proj"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken

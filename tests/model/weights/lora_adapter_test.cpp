@@ -1,0 +1,115 @@
+#include "model/weights/lora_adapter.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "dialled/safetensors_writer.h"
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr const char* kModule = "base_model.model.model.layers.0.self_attn.q_proj";
+
+TensorToWrite tensor(const std::string& name, std::vector<int64_t> shape) {
+  return {name, FileDType::kF32, shape, [shape](std::byte* to) {
+            for (int64_t i = 0; i < shape[0] * shape[1]; ++i) {
+              const auto value = static_cast<float>(i);
+              std::memcpy(to + 4 * i, &value, sizeof value);
+            }
+          }};
+}
+
+class LoraAdapterFolder : public testing::Test {
+ protected:
+  void write(const json& more, const std::vector<TensorToWrite>& tensors) {
+    json config = {
+        {"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 4}, {"target_modules", {"q_proj"}}};
+    if (!more.is_null()) config.update(more);
+    folder_.write("adapter_config.json", config.dump());
+    ASSERT_TRUE(write_safetensors(folder_.file("adapter_model.safetensors"), tensors).ok());
+  }
+  Result<LoraAdapter> read(int32_t max_rank = 16) {
+    return read_peft_adapter(folder_.path(), DType::kF32, max_rank);
+  }
+  void expect_error(StatusCode code, const std::string& part, int32_t max_rank = 16) {
+    const auto adapter = read(max_rank);
+    ASSERT_FALSE(adapter.ok()) << part;
+    EXPECT_EQ(adapter.status().code(), code) << adapter.status().message();
+    EXPECT_NE(adapter.status().message().find(part), std::string::npos)
+        << adapter.status().message();
+  }
+
+  const std::string a_ = std::string(kModule) + ".lora_A.weight";
+  const std::string b_ = std::string(kModule) + ".lora_B.weight";
+  test::ScratchFolder folder_;
+};
+
+TEST_F(LoraAdapterFolder, HoldsTheMatricesAndTheirScale) {
+  write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
+  const LoraAdapter adapter = read().value();
+  ASSERT_EQ(adapter.linears.size(), 1u);
+  const LoraLinear& linear = adapter.linears.front();
+  EXPECT_EQ(linear.module, "model.layers.0.self_attn.q_proj");
+  EXPECT_EQ(linear.rank, 2);
+  EXPECT_EQ(linear.inputs, 3);
+  EXPECT_EQ(linear.outputs, 5);
+  EXPECT_EQ(linear.scale, 2.0f);
+  float last = 0;
+  std::memcpy(&last, linear.b.data() + 9 * sizeof last, sizeof last);
+  EXPECT_EQ(last, 9.0f);
+  const LoraAdapter again = unpack_adapter(pack_adapter(adapter)).value();
+  EXPECT_EQ(again.linears.front().a, linear.a);
+  EXPECT_EQ(again.linears.front().module, linear.module);
+  std::vector<std::byte> cut = pack_adapter(adapter);
+  for (const size_t bytes : {0, 3, 11, 40, 90}) {
+    cut.resize(bytes);
+    EXPECT_FALSE(unpack_adapter(cut).ok()) << bytes;
+  }
+}
+
+TEST_F(LoraAdapterFolder, MissingFilesAreNamed) {
+  expect_error(StatusCode::kNotFound, "adapter_config.json");
+  folder_.write("adapter_config.json", R"({"peft_type": "LORA"})");
+  expect_error(StatusCode::kNotFound, "adapter_model.safetensors");
+  folder_.write("adapter_model.bin", "");
+  expect_error(StatusCode::kUnsupported, "safe_serialization=True");
+  folder_.write("adapter_model.safetensors", "short");
+  expect_error(StatusCode::kInvalidArgument, "adapter_model.safetensors");
+  folder_.write("adapter_config.json", "{");
+  expect_error(StatusCode::kInvalidArgument, "adapter_config.json");
+}
+
+TEST_F(LoraAdapterFolder, WhatDoesNotFitTogetherIsNamed) {
+  write({}, {tensor(a_, {2, 3})});
+  expect_error(StatusCode::kInvalidArgument, "q_proj' lacks lora_B");
+  write({}, {tensor(a_, {3, 3}), tensor(b_, {5, 3})});
+  expect_error(StatusCode::kInvalidArgument,
+               "has shape [3, 3], but adapter_config.json says rank 2");
+  write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
+  expect_error(StatusCode::kInvalidArgument, "--max-lora-rank is 1", 1);
+  write({{"target_modules", {"v_proj"}}}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
+  expect_error(StatusCode::kInvalidArgument, "which adapter_config.json does not target");
+  write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}),
+             tensor(std::string(kModule) + ".lora_A.default.weight", {2, 3})});
+  expect_error(StatusCode::kInvalidArgument, "is there twice");
+}
+
+TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
+  for (const auto& [name, why] :
+       {std::pair{"base_model.model.model.embed_tokens.lora_embedding_A", "embed_tokens"},
+        std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
+        std::pair{"base_model.model.lm_head.weight", "modules_to_save"},
+        std::pair{"other", "no matrix of a LoRA adapter"}}) {
+    write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(name, {2, 2})});
+    expect_error(StatusCode::kUnsupported, name);
+    expect_error(StatusCode::kUnsupported, why);
+  }
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,75 @@
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "dialled/safetensors_writer.h"
+#include "model/config/config.h"
+#include "support/scratch_folder.h"
+
+namespace foretoken::test {
+
+// What a made-up PEFT adapter changes.
+struct AdapterWish {
+  std::vector<std::string> modules = {"q_proj",  "k_proj",    "v_proj",   "o_proj",
+                                      "up_proj", "gate_proj", "down_proj"};
+  int rank = 4;
+  uint64_t seed = 1;
+  float strength = 0.5f;  // of what it adds, relative to a matrix of about 1
+};
+
+namespace adapter_parts {
+
+inline TensorToWrite random_tensor(const std::string& name, int64_t rows, int64_t cols,
+                                   float deviation, uint64_t seed) {
+  return {name, FileDType::kF32, {rows, cols}, [=](std::byte* to) {
+            std::mt19937_64 generator(seed);
+            std::normal_distribution<float> normal(0, deviation);
+            for (int64_t i = 0; i < rows * cols; ++i) {
+              const float value = normal(generator);
+              std::memcpy(to + 4 * i, &value, sizeof value);
+            }
+          }};
+}
+
+}  // namespace adapter_parts
+
+// Writes an adapter for a model of Llama's names into a folder, which exists.
+inline void write_random_adapter(const std::string& folder, const ModelConfig& model,
+                                 const AdapterWish& wish) {
+  const int64_t hidden = model.hidden_size, inner = model.intermediate_size;
+  const int64_t q = int64_t{model.num_heads} * model.head_dim;
+  const int64_t kv = int64_t{model.num_kv_heads} * model.head_dim;
+  std::vector<TensorToWrite> tensors;
+  uint64_t seed = 1000 * wish.seed;
+  for (int layer = 0; layer < model.num_layers; ++layer) {
+    for (const std::string& module : wish.modules) {
+      const bool attends =
+          module[0] == 'q' || module[0] == 'k' || module[0] == 'v' || module[0] == 'o';
+      const int64_t inputs = module == "o_proj" ? q : module == "down_proj" ? inner : hidden;
+      const int64_t outputs = module == "q_proj"                         ? q
+                              : module == "k_proj" || module == "v_proj" ? kv
+                              : module[0] == 'g' || module[0] == 'u'     ? inner
+                                                                         : hidden;
+      const std::string base = "base_model.model.model.layers." + std::to_string(layer) +
+                               (attends ? ".self_attn." : ".mlp.") + module;
+      const auto each = 1 / std::sqrt(static_cast<float>(inputs));
+      tensors.push_back(
+          adapter_parts::random_tensor(base + ".lora_A.weight", wish.rank, inputs, each, ++seed));
+      tensors.push_back(adapter_parts::random_tensor(base + ".lora_B.weight", outputs, wish.rank,
+                                                     wish.strength, ++seed));
+    }
+  }
+  FT_CHECK(write_safetensors(folder + "/adapter_model.safetensors", tensors).ok());
+  const nlohmann::json config = {{"peft_type", "LORA"},
+                                 {"r", wish.rank},
+                                 {"lora_alpha", wish.rank},
+                                 {"target_modules", wish.modules}};
+  std::ofstream(folder + "/adapter_config.json") << config;
+}
+
+}  // namespace foretoken::test

@@ -1,0 +1,79 @@
+"""Writes tests/golden/lora: PEFT adapters of the tiny golden models, and what PEFT makes of them.
+
+A case is a folder with adapter_config.json and adapter_model.safetensors, as save_pretrained writes
+them, and golden.safetensors: "ids" of a prompt, and in float32 "logits" of the model with the
+adapter and "base" of the model without it.
+
+    python tools/golden/gen_lora.py
+"""
+
+import json
+import pathlib
+import shutil
+
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
+LENGTH = 70  # more than the rows of a step in the test
+
+SEVEN = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+# Name: the model, the type of the file, and what LoraConfig is given.
+CASES = {
+    "all-seven": ("tiny-llama", torch.float32,
+                  dict(r=6, lora_alpha=9, target_modules=SEVEN, rank_pattern={"k_proj": 3},
+                       alpha_pattern={r"layers\.0\.mlp\.down_proj": 30})),
+    "queries-and-values": ("tiny-llama", torch.bfloat16,
+                           dict(r=8, lora_alpha=16, use_rslora=True,
+                                target_modules=r"model\.layers\.[01]\.self_attn\.(q|v)_proj")),
+    "one-layer": ("tiny-llama", torch.float16,
+                  dict(r=2, lora_alpha=8, target_modules=["o_proj", "up_proj"],
+                       layers_to_transform=[1])),
+    "fused": ("architectures/phi3", torch.float32,
+              dict(r=4, lora_alpha=8, target_modules="all-linear")),
+}
+
+
+def fill(model, scale, generator):
+    """PEFT begins with b = 0, which changes nothing."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_" in name:
+                weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
+
+
+def write_case(name, folder, dtype, fields):
+    out = GOLDEN / "lora" / name
+    shutil.rmtree(out, ignore_errors=True)
+    generator = torch.Generator().manual_seed(7)
+    base = AutoModelForCausalLM.from_pretrained(
+        GOLDEN / folder, torch_dtype=torch.float32, attn_implementation="eager")
+    ids = torch.randint(3, 250, (1, LENGTH), generator=generator)
+    with torch.no_grad():
+        plain = base(ids).logits[0]
+    model = get_peft_model(base, LoraConfig(bias="none", task_type="CAUSAL_LM", **fields)).eval()
+    fill(model, 0.3, generator)
+    model.save_pretrained(out)
+    weights = {key: value.to(dtype) for key, value in
+               load_file(out / "adapter_model.safetensors").items()}
+    save_file(weights, out / "adapter_model.safetensors", metadata={"format": "pt"})
+    # What the file holds is what counts, in its own type.
+    with torch.no_grad():
+        for key, weight in model.named_parameters():
+            if "lora_" in key:
+                weight.copy_(weights[key.replace(".default", "")].float())
+        logits = model(ids).logits[0]
+    config = json.loads((out / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = folder
+    (out / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    (out / "README.md").unlink(missing_ok=True)
+    save_file({"ids": ids[0].to(torch.int64), "logits": logits.float().contiguous(),
+               "base": plain.float().contiguous()}, out / "golden.safetensors")
+    print(name, "moves logits by", (logits - plain).abs().mean().item(), "of",
+          plain.abs().mean().item())
+
+
+for case, (model_folder, file_type, lora) in CASES.items():
+    write_case(case, model_folder, file_type, lora)
