@@ -36,11 +36,10 @@ ALLOWED = {
 # lie in the folder itself.
 ROOMS = {
     "device": ["", "cpu", "cuda"],
-    "gguf": ["blocks", ""],
     "group": ["", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
                 "experts", "draft", "step", "comm", "devices"],
-    "gguf": ["vocabulary", ""],
+    "gguf": ["blocks", "vocabulary", ""],
     "model": ["files", "config", "weights", "layer", "arch", ""],
     "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
     "http": ["message", "client", "server"],
