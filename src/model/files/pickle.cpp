@@ -18,7 +18,7 @@ constexpr size_t kMaxValues = size_t{8} << 20;
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 
 // Opcodes, as Python's pickletools names them.
-enum Op : uint8_t {
+enum PickleOp : uint8_t {
   kMark = '(',
   kStop = '.',
   kPop = '0',

@@ -16,22 +16,22 @@ bool only_known(std::string_view global) {
   return global == "collections.OrderedDict" || global == "a.known";
 }
 
-Result<Pickle> read(std::string_view bytes) {
+Result<Pickle> read_pickle(std::string_view bytes) {
   return Pickle::read(std::as_bytes(std::span(bytes)), only_known, "x.bin");
 }
 
 // pickle.dumps({"a": [1, -2, 300, None, True], "b": 0.5}, protocol=2)
-constexpr std::string_view kPlain =
+constexpr std::string_view kPlainPickle =
     "\x80\x02}q\x00(X\x01\x00\x00\x00"
     "aq\x01]q\x02(K\x01J\xfe\xff\xff\xffM\x2c\x01N\x88"
     "eX\x01\x00\x00\x00"
     "bq\x03G?\xe0\x00\x00\x00\x00\x00\x00u."sv;
 
 TEST(Pickle, PlainValues) {
-  const auto pickle = read(kPlain);
+  const auto pickle = read_pickle(kPlainPickle);
   ASSERT_TRUE(pickle.ok()) << pickle.status().message();
   const Pickle& p = pickle.value();
-  EXPECT_EQ(p.num_bytes(), kPlain.size());
+  EXPECT_EQ(p.num_bytes(), kPlainPickle.size());
   ASSERT_EQ(p.root().kind, Kind::kDict);
   ASSERT_EQ(p.root().items.size(), 4u);
   EXPECT_EQ(p.at(p.root().items[0]).text, "a");
@@ -44,7 +44,7 @@ TEST(Pickle, PlainValues) {
 }
 
 TEST(Pickle, CallsAreDescribedAndNotMade) {
-  const auto pickle = read(
+  const auto pickle = read_pickle(
       "\x80\x02"
       "ca\nknown\nK\x07\x85R."sv);
   ASSERT_TRUE(pickle.ok()) << pickle.status().message();
@@ -59,7 +59,7 @@ TEST(Pickle, RefusesEveryOtherGlobalByName) {
        {"cos\nsystem\n."sv, "\x80\x04\x8c\x02os\x8c\x06system\x93."sv,
         "cbuiltins\neval\n(X\x01\x00\x00\x00"
         "1tR."sv}) {
-    const auto pickle = read(bytes);
+    const auto pickle = read_pickle(bytes);
     ASSERT_FALSE(pickle.ok());
     EXPECT_EQ(pickle.status().code(), StatusCode::kUnsupported);
     const bool named = pickle.status().message().find("'os.system'") != std::string::npos ||
@@ -82,24 +82,24 @@ TEST(Pickle, BrokenOnesAreErrors) {
         "X\xff\xff\xff\xff"
         "a."sv,
         "\x8d\xff\xff\xff\xff\xff\xff\xff\xff."sv, "I1\n."sv, "cos"sv}) {
-    const auto pickle = read(bytes);
+    const auto pickle = read_pickle(bytes);
     ASSERT_FALSE(pickle.ok()) << bytes;
     EXPECT_EQ(pickle.status().code(), StatusCode::kInvalidArgument) << pickle.status().message();
     EXPECT_NE(pickle.status().message().find("fetch it again"), std::string::npos);
   }
-  for (size_t cut = 0; cut < kPlain.size(); ++cut) {
-    EXPECT_FALSE(read(kPlain.substr(0, cut)).ok()) << cut;
+  for (size_t cut = 0; cut < kPlainPickle.size(); ++cut) {
+    EXPECT_FALSE(read_pickle(kPlainPickle.substr(0, cut)).ok()) << cut;
   }
 }
 
 TEST(Pickle, RandomBytesNeverCrash) {
   std::mt19937 rng(7);
   for (int i = 0; i < 20000; ++i) {
-    std::string bytes(kPlain);
+    std::string bytes(kPlainPickle);
     for (int change = 0; change < 3; ++change) {
       bytes[rng() % bytes.size()] = static_cast<char>(rng());
     }
-    const auto pickle = read(bytes);
+    const auto pickle = read_pickle(bytes);
     if (!pickle.ok()) {
       EXPECT_TRUE(pickle.status().message().starts_with("x.bin"));
     }

@@ -12,7 +12,7 @@ namespace {
 
 using test::ScratchFolder;
 
-constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kShardIndex = "model.safetensors.index.json";
 
 // The files that are found beside `names`, without their folder.
 std::vector<std::string> found_in(const ScratchFolder& folder) {
@@ -38,7 +38,7 @@ TEST(WeightFiles, OneFileGoesBeforeAllElse) {
   for (const char* name : {"model.safetensors", "other.safetensors", "pytorch_model.bin"}) {
     folder.write(name, "x");
   }
-  folder.write(kIndex, R"({"weight_map":{"a":"other.safetensors"}})");
+  folder.write(kShardIndex, R"({"weight_map":{"a":"other.safetensors"}})");
   EXPECT_EQ(found_in(folder), Names{"model.safetensors"});
 }
 
@@ -63,7 +63,7 @@ TEST(WeightFiles, WithoutAnIndexAndNumbersAllFiles) {
 
 TEST(WeightFiles, StaleIndexes) {
   const ScratchFolder folder;
-  folder.write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
+  folder.write(kShardIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
   expect_refusal(folder, StatusCode::kNotFound, "one.safetensors");
   folder.write("quantised.safetensors", "x");
   EXPECT_EQ(found_in(folder), Names{"quantised.safetensors"});
@@ -72,7 +72,7 @@ TEST(WeightFiles, StaleIndexes) {
   expect_refusal(folder, StatusCode::kNotFound, "one.safetensors is missing");
   folder.write("one.safetensors", "x");
   EXPECT_EQ(found_in(folder), (Names{"one.safetensors", "two.safetensors"}));
-  EXPECT_EQ(find_weight_files(folder.path()).value().index, folder.file(kIndex));
+  EXPECT_EQ(find_weight_files(folder.path()).value().index, folder.file(kShardIndex));
 }
 
 TEST(WeightFiles, TorchFiles) {
@@ -88,7 +88,7 @@ TEST(WeightFiles, TorchFiles) {
                R"({"weight_map":{"a":"pytorch_model-00001-of-00002.bin",)"
                R"("b":"pytorch_model-00002-of-00002.bin"}})");
   EXPECT_EQ(found_in(folder), shards);
-  folder.write(kIndex, R"({"weight_map":{"a":"gone.safetensors"}})");
+  folder.write(kShardIndex, R"({"weight_map":{"a":"gone.safetensors"}})");
   EXPECT_EQ(found_in(folder), shards);
   folder.write("pytorch_model.bin", "x");
   EXPECT_EQ(found_in(folder), Names{"pytorch_model.bin"});
@@ -119,7 +119,7 @@ TEST(WeightFiles, BrokenIndexes) {
       {R"({"weight_map":{"a":7}})", "same folder"},
   };
   for (const auto& [text, part] : cases) {
-    folder.write(kIndex, text);
+    folder.write(kShardIndex, text);
     expect_refusal(folder, StatusCode::kInvalidArgument, part);
   }
 }
