@@ -42,8 +42,8 @@ TEST(SentencePieceFile, BrokenOnesAreErrors) {
   const std::string bytes = golden_pieces("bpe");
   EXPECT_FALSE(is_sentencepiece_file(""));
   EXPECT_FALSE(is_sentencepiece_file("version https://git-lfs.github.com/spec/v1\n"));
-  for (const std::string broken : {std::string(), bytes.substr(0, bytes.size() - 3),
-                                   std::string("\x0a\x7f"), std::string("\x0f")}) {
+  for (const std::string& broken : {std::string(), bytes.substr(0, bytes.size() - 3),
+                                    std::string("\x0a\x7f"), std::string("\x0f")}) {
     const auto read = parse_sentencepiece_file(broken, "x.model");
     ASSERT_FALSE(read.ok());
     EXPECT_TRUE(read.status().message().starts_with("x.model is no whole SentencePiece model"));
