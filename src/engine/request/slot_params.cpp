@@ -114,6 +114,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .max_len = lengths.max_len,
                    .max_draft_tokens = lengths.max_draft_tokens,
                    .drafter = lengths.drafter,
+                   .adapter = 0,
                    .num_logprobs = device_logprobs(sampling, limits),
                    .num_logit_bias = static_cast<int32_t>(sampling.logit_bias.size()),
                    .num_bad_word_ints = static_cast<int32_t>(ids.bad_words.size()),
