@@ -155,7 +155,8 @@ constexpr const char* kAdapters = R"json({
 json llama_body(const OpenApiFacts& facts, const char* required) {
   json body = openapi_body(kLlamaBody, facts);
   body["required"] = json::array();
-  for (const auto& [name, schema] : json::parse(required).items()) {
+  const json fields = json::parse(required);
+  for (const auto& [name, schema] : fields.items()) {
     body["properties"][name] = schema;
     body["required"].push_back(name);
   }
