@@ -209,7 +209,7 @@ void WeightLoader::note_widened(std::span<const RowRun> runs) {
   for (const RowRun& run : runs) {
     const TensorView* tensor = run.tensor;
     if (tensor == nullptr || (tensor->block == nullptr && tensor->packed == nullptr)) continue;
-    widened_[tensor->dtype_name].insert(run.name);
+    widened_[tensor->dtype_name].insert(std::string(run.name));
   }
 }
 

@@ -62,7 +62,7 @@ TEST(Architecture, FieldsOfAnotherNameAreRead) {
   Json file = file_of("InternLM3ForCausalLM");
   file["qkv_bias"] = true;
   file["bias"] = false;
-  const ModelConfig config = parse(file);
+  const ModelConfig config = parsed_config(file);
   EXPECT_TRUE(config.attention_bias);
   EXPECT_FALSE(config.attention_out_bias);
   EXPECT_FALSE(config.mlp_bias);
@@ -72,13 +72,13 @@ TEST(Architecture, Exaone4TurnsByWindows) {
   Json file = file_of("Exaone4ForCausalLM");
   file["sliding_window"] = 64;
   file["sliding_window_pattern"] = "LLLG";
-  const ModelConfig hybrid = parse(file);
+  const ModelConfig hybrid = parsed_config(file);
   EXPECT_EQ(hybrid.layers[2].window, 64);
   EXPECT_TRUE(hybrid.layers[2].rope);
   EXPECT_EQ(hybrid.layers[3].window, 0);
   EXPECT_FALSE(hybrid.layers[3].rope);
   file["sliding_window"] = nullptr;
-  const ModelConfig full = parse(file);
+  const ModelConfig full = parsed_config(file);
   EXPECT_EQ(full.layers[2].window, 0);
   EXPECT_TRUE(full.layers[3].rope);
 }
@@ -87,10 +87,10 @@ TEST(Architecture, Exaone4TurnsByWindows) {
 TEST(Architecture, Qwen2VlMayHaveItsTextBesideTheVision) {
   Json file = file_of("Qwen2VLForConditionalGeneration");
   file["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {16, 24, 24}}};
-  EXPECT_EQ(parse(file).hidden_size, 1024);
+  EXPECT_EQ(parsed_config(file).hidden_size, 1024);
   const Json inside = {{"architectures", {"Qwen2VLForConditionalGeneration"}},
                        {"text_config", file}};
-  EXPECT_EQ(parse(inside).hidden_size, 1024);
+  EXPECT_EQ(parsed_config(inside).hidden_size, 1024);
 }
 
 // The fields that google/gemma-3-4b-it has, and no more.
