@@ -9,10 +9,10 @@
 namespace foretoken {
 namespace {
 
-constexpr const char* kFlag = "--lora-modules";
+constexpr const char* kAdapterFlag = "--lora-modules";
 
 Status wrong_module(const std::string& text) {
-  return invalid_argument(std::string(kFlag) + " '" + text +
+  return invalid_argument(std::string(kAdapterFlag) + " '" + text +
                           "' is no adapter; give NAME=FOLDER, or {\"name\": \"NAME\", \"path\": "
                           "\"FOLDER\"}");
 }
@@ -25,7 +25,7 @@ Result<LoraModule> read_module(const std::string& text) {
     module.name = text.substr(0, equals);
     module.path = text.substr(equals + 1);
   } else {
-    FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_json_object(text, kFlag));
+    FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_json_object(text, kAdapterFlag));
     for (const auto& [key, value] : json.items()) {
       std::string* place = key == "name"              ? &module.name
                            : key == "path"            ? &module.path
@@ -46,7 +46,7 @@ void AdapterFlags::add_to(CLI::App& app, EngineConfig& config) {
   app.add_flag("--enable-lora,!--no-enable-lora", config.enable_lora,
                "Requests may name adapters (LoRA) beside the model")
       ->group(group);
-  app.add_option(kFlag, modules,
+  app.add_option(kAdapterFlag, modules,
                  "Adapters by the names that requests use: NAME=FOLDER (PEFT), or a JSON object "
                  "with name, path and base_model_name")
       ->group(group)
@@ -77,7 +77,7 @@ Status AdapterFlags::apply_to(EngineConfig& config) const {
     const bool twice = std::ranges::any_of(
         config.lora_modules, [&](const LoraModule& known) { return known.name == module.name; });
     if (twice) {
-      return invalid_argument(std::string(kFlag) + " names '" + module.name + "' twice");
+      return invalid_argument(std::string(kAdapterFlag) + " names '" + module.name + "' twice");
     }
     config.lora_modules.push_back(std::move(module));
   }

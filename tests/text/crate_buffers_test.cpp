@@ -17,8 +17,9 @@ TEST(CrateBuffers, EmptyBuffersReadAsEmpty) {
 TEST(CrateBuffers, TakesTheErrorTextOfACall) {
   FtTokenizer* tokenizer = nullptr;
   CrateText error;
-  const std::string json = "{";
-  EXPECT_EQ(ft_tokenizer_new(json.data(), json.size(), &tokenizer, error.out()), FT_TEXT_FAILED);
+  const std::string file_text = "{";
+  EXPECT_EQ(ft_tokenizer_new(file_text.data(), file_text.size(), &tokenizer, error.out()),
+            FT_TEXT_FAILED);
   EXPECT_EQ(tokenizer, nullptr);
   EXPECT_FALSE(error.str().empty());
 }

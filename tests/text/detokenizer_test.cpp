@@ -39,13 +39,13 @@ std::string streamed(const Tokenizer& tokenizer, const Ids& ids, bool skip_speci
 
 // The sentencepiece fixture with the other common decoder.
 std::unique_ptr<Tokenizer> metaspace_tokenizer(const test::ScratchFolder& folder) {
-  std::string json = read_text_file(data_folder("sentencepiece") / "tokenizer.json").value();
-  const size_t begin = json.find(R"("decoder")");
-  const size_t end = json.find(R"("model")");
-  json.replace(begin, end - begin,
-               R"("decoder":{"type":"Metaspace","replacement":"▁","prepend_scheme":"always",)"
-               R"("split":false},)");
-  folder.write("tokenizer.json", json);
+  std::string file_text = read_text_file(data_folder("sentencepiece") / "tokenizer.json").value();
+  const size_t begin = file_text.find(R"("decoder")");
+  const size_t end = file_text.find(R"("model")");
+  file_text.replace(begin, end - begin,
+                    R"("decoder":{"type":"Metaspace","replacement":"▁","prepend_scheme":"always",)"
+                    R"("split":false},)");
+  folder.write("tokenizer.json", file_text);
   return load_fixture(folder.path());
 }
 

@@ -87,10 +87,10 @@ TEST(Tokenizer, BadInputIsAnErrorWithWords) {
 
 TEST(Tokenizer, TruncationAndPaddingOfTheFileAreIgnored) {
   test::ScratchFolder folder;
-  std::string json = read_text_file(data_folder("byte_level") / "tokenizer.json").value();
+  std::string file_text = read_text_file(data_folder("byte_level") / "tokenizer.json").value();
   const auto swap = [&](const std::string& from, const std::string& to) {
-    ASSERT_NE(json.find(from), std::string::npos);
-    json.replace(json.find(from), from.size(), to);
+    ASSERT_NE(file_text.find(from), std::string::npos);
+    file_text.replace(file_text.find(from), from.size(), to);
   };
   swap(
       R"("truncation": null)",
@@ -98,7 +98,7 @@ TEST(Tokenizer, TruncationAndPaddingOfTheFileAreIgnored) {
   swap(R"("padding": null)",
        R"("padding": {"strategy":{"Fixed":8},"direction":"Left","pad_to_multiple_of":null,)"
        R"("pad_id":0,"pad_type_id":0,"pad_token":"!"})");
-  folder.write("tokenizer.json", json);
+  folder.write("tokenizer.json", file_text);
   auto tokenizer = load_fixture(folder.path());
   EXPECT_EQ(tokenizer->encode("a b c d e f", false).value().size(), 11u);
   EXPECT_EQ(tokenizer->encode("a", false).value().size(), 1u);
