@@ -24,7 +24,7 @@ TEST(BlockSearch, FindsTheScaleThatWasThere) {
   EXPECT_NEAR(affine.min, 1.5F, 1e-5F);
   for (float& value : values) value += 4;
   EXPECT_NEAR(best_affine_scale(values, kOnes, {15, true}).min, -2.5F, 1e-4F);
-  EXPECT_EQ(best_affine_scale(values, kOnes, {15, false}).min, 0);
+  EXPECT_GE(best_affine_scale(values, kOnes, {15, false}).min, 0);
   for (size_t i = 0; i < 32; ++i) values[i] = 0.5F * (static_cast<float>(i % 16) - 8);
   EXPECT_NEAR(best_code_scale(values, kOnes, -8, 7), 0.5F, 1e-5F);
 }
