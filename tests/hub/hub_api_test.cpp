@@ -7,7 +7,7 @@ namespace {
 
 const std::string kCommit(40, 'b');
 
-std::string listing(const std::string& siblings) {
+std::string api_listing(const std::string& siblings) {
   return "{\"sha\": \"" + kCommit + "\", \"siblings\": " + siblings + "}";
 }
 
@@ -19,10 +19,11 @@ void expect_refused(const std::string& body, const std::string& part) {
 
 TEST(HubListing, SizesAndEtags) {
   const auto result = parse_listing(
-      listing("[{\"rfilename\": \"a.json\", \"size\": 3, \"blobId\": \"" + std::string(40, 'c') +
-              "\"}, {\"rfilename\": \"w.safetensors\", \"size\": 9, \"blobId\": \"" +
-              std::string(40, 'd') + "\", \"lfs\": {\"sha256\": \"" + std::string(64, 'e') +
-              "\", \"size\": 9}}, {\"rfilename\": \"plain\"}]"),
+      api_listing("[{\"rfilename\": \"a.json\", \"size\": 3, \"blobId\": \"" +
+                  std::string(40, 'c') +
+                  "\"}, {\"rfilename\": \"w.safetensors\", \"size\": 9, \"blobId\": \"" +
+                  std::string(40, 'd') + "\", \"lfs\": {\"sha256\": \"" + std::string(64, 'e') +
+                  "\", \"size\": 9}}, {\"rfilename\": \"plain\"}]"),
       "http://hub");
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result.value().commit, kCommit);
@@ -44,11 +45,11 @@ TEST(HubListing, HostileAnswers) {
   expect_refused("{\"sha\": \"../../x\", \"siblings\": []}", "no commit");
   expect_refused("{\"sha\": \"" + kCommit + "\"}", "no files");
   for (const char* name : {"../evil", "/etc/passwd", "a/../../b", "a\\\\b", "a\\u0000b", ""}) {
-    expect_refused(listing("[{\"rfilename\": \"" + std::string(name) + "\"}]"), "unsafe name");
+    expect_refused(api_listing("[{\"rfilename\": \"" + std::string(name) + "\"}]"), "unsafe name");
   }
-  expect_refused(listing("[7]"), "unsafe name");
+  expect_refused(api_listing("[7]"), "unsafe name");
   const auto odd = parse_listing(
-      listing("[{\"rfilename\": \"a\", \"size\": -5, \"blobId\": \"../../x\"}]"), "http://hub");
+      api_listing("[{\"rfilename\": \"a\", \"size\": -5, \"blobId\": \"../../x\"}]"), "http://hub");
   ASSERT_TRUE(odd.ok());
   EXPECT_EQ(odd.value().files[0].etag, "");
 }

@@ -12,6 +12,14 @@
 #include "model/files/zip_entries.h"
 
 namespace foretoken {
+// The reader keeps pointers to these, so that the type has a name for the linker.
+struct StorageType {
+  std::string_view name;  // in torch
+  int64_t size;
+  FileDType dtype;
+  const char* dtype_name;  // as safetensors calls it
+};
+
 namespace {
 
 using Bytes = std::span<const std::byte>;
@@ -19,13 +27,6 @@ using Kind = PickleValue::Kind;
 
 constexpr const char* kSaveAgain = "; save the weights as safetensors";
 constexpr const char* kDamaged = "; the file is damaged or incomplete, fetch it again";
-
-struct StorageType {
-  std::string_view name;  // in torch
-  int64_t size;
-  FileDType dtype;
-  const char* dtype_name;  // as safetensors calls it
-};
 
 constexpr StorageType kStorageTypes[] = {
     {"torch.FloatStorage", 4, FileDType::kF32, "F32"},

@@ -5,20 +5,20 @@
 namespace foretoken {
 namespace {
 
-using json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-json plain() {
+OrderedJson plain() {
   return {{"peft_type", "LORA"}, {"r", 8}, {"lora_alpha", 16}, {"target_modules", {"q_proj"}}};
 }
 
-PeftConfig config_with(const json& more) {
-  json config = plain();
+PeftConfig config_with(const OrderedJson& more) {
+  OrderedJson config = plain();
   if (!more.is_null()) config.update(more);
   return PeftConfig::parse(config, "adapter_config.json").value();
 }
 
-Status refusal_of(const json& more) {
-  json config = plain();
+Status refusal_of(const OrderedJson& more) {
+  OrderedJson config = plain();
   if (!more.is_null()) config.update(more);
   return PeftConfig::parse(config, "adapter_config.json").status();
 }
@@ -39,14 +39,14 @@ TEST(PeftConfig, TargetsAreEndingsARegularExpressionOrAllLinearLayers) {
 }
 
 TEST(PeftConfig, LayersAreFoundByTheNumberInTheName) {
-  const auto in_layers = [](const json& more, const char* module) {
+  const auto in_layers = [](const OrderedJson& more, const char* module) {
     return config_with(more).targets(module).value();
   };
-  const json some = {{"layers_to_transform", {1, 12}}};
+  const OrderedJson some = {{"layers_to_transform", {1, 12}}};
   EXPECT_TRUE(in_layers(some, "model.layers.12.self_attn.q_proj"));
   EXPECT_FALSE(in_layers(some, "model.layers.2.self_attn.q_proj"));
   EXPECT_FALSE(in_layers({{"layers_to_transform", 1}}, "model.layers.12.self_attn.q_proj"));
-  const json named = {{"layers_to_transform", {1}}, {"layers_pattern", "blocks"}};
+  const OrderedJson named = {{"layers_to_transform", {1}}, {"layers_pattern", "blocks"}};
   EXPECT_TRUE(in_layers(named, "model.blocks.1.q_proj"));
   EXPECT_FALSE(in_layers(named, "model.layers.1.q_proj"));
 }
@@ -66,37 +66,38 @@ TEST(PeftConfig, RanksAndScalesFollowTheirPatterns) {
 }
 
 TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
-  const std::vector<json> refused = {{{"peft_type", "IA3"}},
-                                     {{"use_dora", true}},
-                                     {{"bias", "all"}},
-                                     {{"modules_to_save", {"lm_head"}}},
-                                     {{"fan_in_fan_out", true}},
-                                     {{"layer_replication", {{0, 1}}}},
-                                     {{"trainable_token_indices", {1, 2}}},
-                                     {{"init_lora_weights", "pissa_niter_4"}}};
-  for (const json& more : refused) {
+  const std::vector<OrderedJson> refused = {{{"peft_type", "IA3"}},
+                                            {{"use_dora", true}},
+                                            {{"bias", "all"}},
+                                            {{"modules_to_save", {"lm_head"}}},
+                                            {{"fan_in_fan_out", true}},
+                                            {{"layer_replication", {{0, 1}}}},
+                                            {{"trainable_token_indices", {1, 2}}},
+                                            {{"init_lora_weights", "pissa_niter_4"}}};
+  for (const OrderedJson& more : refused) {
     const Status status = refusal_of(more);
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << more;
     EXPECT_NE(status.message().find(more.begin().key()), std::string::npos) << status.message();
   }
   EXPECT_TRUE(refusal_of({{"modules_to_save", nullptr}, {"use_dora", false}}).ok());
-  EXPECT_TRUE(refusal_of({{"modules_to_save", json::array()}, {"bias", "none"}}).ok());
+  EXPECT_TRUE(refusal_of({{"modules_to_save", OrderedJson::array()}, {"bias", "none"}}).ok());
   EXPECT_TRUE(
-      refusal_of({{"init_lora_weights", "gaussian"}, {"loftq_config", json::object()}}).ok());
+      refusal_of({{"init_lora_weights", "gaussian"}, {"loftq_config", OrderedJson::object()}})
+          .ok());
 }
 
 TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {
-  const std::vector<json> wrong = {{{"r", "8"}},
-                                   {{"r", 0}},
-                                   {{"r", 1e300}},
-                                   {{"lora_alpha", "x"}},
-                                   {{"target_modules", 3}},
-                                   {{"target_modules", {1}}},
-                                   {{"rank_pattern", {{"q", "x"}}}},
-                                   {{"alpha_pattern", 3}},
-                                   {{"layers_to_transform", "x"}},
-                                   {{"layers_to_transform", {1.5}}}};
-  for (const json& more : wrong) {
+  const std::vector<OrderedJson> wrong = {{{"r", "8"}},
+                                          {{"r", 0}},
+                                          {{"r", 1e300}},
+                                          {{"lora_alpha", "x"}},
+                                          {{"target_modules", 3}},
+                                          {{"target_modules", {1}}},
+                                          {{"rank_pattern", {{"q", "x"}}}},
+                                          {{"alpha_pattern", 3}},
+                                          {{"layers_to_transform", "x"}},
+                                          {{"layers_to_transform", {1.5}}}};
+  for (const OrderedJson& more : wrong) {
     EXPECT_EQ(refusal_of(more).code(), StatusCode::kInvalidArgument) << more;
   }
   EXPECT_FALSE(config_with({{"target_modules", "(q_proj"}}).targets("x").ok());
