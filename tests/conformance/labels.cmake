@@ -7,4 +7,4 @@ set(slow
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
   "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
   "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
-  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "FamilyIdentity")
+  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv")
