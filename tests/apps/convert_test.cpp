@@ -91,10 +91,13 @@ TEST(Convert, AQuantisedFolderLoads) {
 }
 
 TEST(Convert, BadFlagsAreNamed) {
-  EXPECT_EQ(run_command({"convert", kModel, "--type", "q5_k", "-o", "x"}).exit_code, 2);
+  EXPECT_EQ(run_command({"convert", kModel, "--type", "q9_k", "-o", "x"}).exit_code, 2);
   EXPECT_EQ(run_command({"convert", kModel, "--type", "f32"}).exit_code, 2);
   expect_error(run_command({"convert", kModel, "--type", "q8_0", "--group-size", "128", "-o", "x"}),
                {"--group-size is for --type gptq-int4", "q8_0", "remove --group-size"});
+  expect_error(
+      run_command({"convert", kModel, "--type", "gptq-int4", "--imatrix", "m.dat", "-o", "x"}),
+      {"--imatrix is for GGUF files", "gptq-int4", "remove --imatrix"});
 }
 
 }  // namespace

@@ -121,13 +121,20 @@ TEST(TokenizerKeys, TemplatesKeepTheirNames) {
 TEST(TokenizerKeys, WhatGgufFilesCannotSay) {
   const ScratchFolder folder;
   for (const auto& [name, wanted] :
-       {std::pair("deepseek", "no name for its pre_tokenizer"), std::pair("gemma", "normalizer"),
-        std::pair("wordpiece", "type BPE"), std::pair("unigram", "type BPE")}) {
+       {std::pair("gemma", "normalizer"), std::pair("wordpiece", "type BPE"),
+        std::pair("unigram", "type BPE")}) {
     folder.write("tokenizer.json", family(name).dump());
     const Status status = written(folder, 2000).status();
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
     EXPECT_NE(status.message().find(wanted), std::string::npos) << status.message();
   }
+  Json odd = family("gpt2");
+  odd["pre_tokenizer"] = {{"type", "Whitespace"}};
+  folder.write("tokenizer.json", odd.dump());
+  const Status unnamed = written(folder, 600).status();
+  EXPECT_EQ(unnamed.code(), StatusCode::kUnsupported);
+  EXPECT_NE(unnamed.message().find("no name for its pre_tokenizer"), std::string::npos)
+      << unnamed.message();
   Json bert = family("gpt2");
   bert["post_processor"] = {{"type", "BertProcessing"}};
   folder.write("tokenizer.json", bert.dump());

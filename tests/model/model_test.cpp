@@ -237,7 +237,7 @@ TEST(Model, QuantisedDummyWeightsNeedWholeBlocks) {
   const auto model = load_model(test::model_device(), folder.path(), options);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::kUnsupported);
-  EXPECT_NE(model.status().message().find("--load-format dummy-q4_k: rows of 32 elements"),
+  EXPECT_NE(model.status().message().find("--load-format dummy-q4_k: rows of 48 elements"),
             std::string::npos)
       << model.status().message();
 }

@@ -132,7 +132,8 @@ TEST(PackedWeight, KeepsFormsWithKernelsAndWholeGroups) {
   EXPECT_TRUE(keeps_quantized({8, GroupScale::kHalf, 32}, 96));
   EXPECT_FALSE(keeps_quantized({8, GroupScale::kHalf, 32}, 100));
   EXPECT_FALSE(keeps_quantized({4, GroupScale::kSuper, 32}, 128));
-  EXPECT_FALSE(keeps_quantized({5, GroupScale::kHalf, 32}, 96));
+  EXPECT_FALSE(keeps_quantized({7, GroupScale::kHalf, 32}, 96));
+  EXPECT_EQ(keeps_quantized({16, GroupScale::kNone, 1}, 100), has_half_products());
   const QuantizedWeight made =
       make_quantized_weight(kMixedParts, kMixedCols, DType::kBF16, WeightOrder::kGateUp);
   ASSERT_NE(made.handle, nullptr);
