@@ -238,8 +238,8 @@ TEST_F(DraftHeadConfigTest, VariantsThatWouldDraftBadly) {
   json["eagle_config"] = {{"use_aux_hidden_state", false}};
   expect_error(HeadKind::kEagle3, json, {"use_aux_hidden_state"});
   json = eagle3_json();
-  json["rope_scaling"] = {{"type", "mrope"}};
-  expect_error(HeadKind::kEagle3, json, {"mrope"});
+  json["rope_scaling"] = {{"type", "spiral"}};
+  expect_error(HeadKind::kEagle3, json, {"spiral"});
 }
 
 }  // namespace

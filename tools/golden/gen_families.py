@@ -87,7 +87,7 @@ def write_family(name, folder):
     config = families.MODELS[name]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    torch.manual_seed(SEED + 100 + list(families.MODELS).index(name))
+    torch.manual_seed(SEED + families.OTHER_SEEDS.get(name, 100) + list(families.MODELS).index(name))
     model = new_model(name, config)
     state = dict(model.state_dict())
     if name == "mimo":
@@ -95,7 +95,7 @@ def write_family(name, folder):
     tied = families.is_tied(config)
     weights = {}
     for key, weight in state.items():
-        if key == "lm_head.weight" and tied:
+        if (key == "lm_head.weight" and tied) or key.endswith(families.LEFT_OUT.get(name, "nothing")):
             continue
         stored = families.checkpoint_name(name, key)
         weights[stored] = families.random_weight(stored, weight, config).to(torch.bfloat16).contiguous()
@@ -111,6 +111,7 @@ def load_family(name, folder, changes, max_model_len, dtype=torch.float32):
              if families.checkpoint_name(name, key) in stored}
     missing, unexpected = model.load_state_dict(state, strict=False)
     tied = families.is_tied(config)
+    missing = [key for key in missing if not key.endswith(families.LEFT_OUT.get(name, "nothing"))]
     assert not unexpected and set(missing) <= ({"lm_head.weight"} if tied else set()), missing
     model.tie_weights()
     for module in model.modules():

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -7,6 +9,18 @@ LayerSpec olmo2_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kWidth;
   return post_norm_layer(attention, gated_mlp_of(config, layer));
+}
+
+// A scaling is for the layers without a window alone.
+Status translate_olmo3(const ConfigFields& fields, nlohmann::json* json) {
+  const nlohmann::json* scaling = fields.find("rope_scaling");
+  if (scaling == nullptr || !scaling->is_object() || fields.find("rope_parameters") != nullptr) {
+    return {};
+  }
+  (*json)["rope_parameters"] = {{"full_attention", *scaling},
+                                {"sliding_attention", {{"rope_type", "default"}}}};
+  json->erase("rope_scaling");
+  return {};
 }
 
 }  // namespace
@@ -28,6 +42,7 @@ constinit const Architecture kOlmo3Architecture = {
                     "sliding_window": 4096, "sliding_window_pattern": 4})",
     .window_rule = WindowRule::kPattern,
     .decoder = {.layer = olmo2_layer},
+    .translate = translate_olmo3,
 };
 
 }  // namespace foretoken

@@ -14,7 +14,7 @@ ModelConfig small_config() {
   config.num_heads = 4;
   config.num_kv_heads = 2;
   config.head_dim = 16;
-  config.attention_bias = true;
+  config.attention_bias = config.attention_out_bias = true;
   config.layers = {{0, true}, {9, false}};
   return config;
 }

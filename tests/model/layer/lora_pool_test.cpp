@@ -42,7 +42,8 @@ LoraGolden read_golden(const std::string& name) {
                                              .at("base_model_name_or_path")
                                              .get<std::string>();
   const auto file = SafetensorsFile::open(golden.folder + "/golden.safetensors").value();
-  for (const int64_t id : read_integers(file->tensors().at("ids")).value()) {
+  const std::vector<int64_t> ids = read_integers(file->tensors().at("ids")).value();
+  for (const int64_t id : ids) {
     golden.ids.push_back(static_cast<int32_t>(id));
   }
   golden.logits = read_rows(*file, "logits");
