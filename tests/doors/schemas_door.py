@@ -165,8 +165,9 @@ def harmony_model():
     names["."] = "<|end|>"
     for text, name in names.items():
         tokenizer["added_tokens"].append({
-            "id": vocab.pop(text), "content": name, "single_word": False, "lstrip": False,
+            "id": vocab[text], "content": name, "single_word": False, "lstrip": False,
             "rstrip": False, "normalized": False, "special": True})
+        vocab[name] = vocab.pop(text)
     pairs = [merge.split(" ") if isinstance(merge, str) else merge
              for merge in tokenizer["model"]["merges"]]
     tokenizer["model"]["merges"] = [pair for pair in pairs if "".join(pair) not in names

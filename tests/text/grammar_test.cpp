@@ -270,22 +270,16 @@ TEST_F(GrammarTest, FormsBeginBehindReasoning) {
   EXPECT_FALSE(accepts(behind(tag, false), "x</think>so <f>a</f>."));
 }
 
-// gpt-oss's: reasoning in messages of its own, the form in the last one.
+// gpt-oss's; with a model whose markers are tokens, tests/doors/schemas_door.py.
 TEST_F(GrammarTest, FormsBeginInTheFinalChannel) {
   StructuredOutputs digits = regex("[0-9]+");
   digits.reasoning_ends = {"<|channel|>final<|message|>"};
-  const std::string thought = "<|channel|>analysis<|message|>It is\n4.<|end|><|start|>assistant";
   EXPECT_TRUE(accepts(digits, "<|channel|>final<|message|>42"));
-  EXPECT_TRUE(accepts(digits, thought + "<|channel|>final<|message|>42"));
-  EXPECT_TRUE(
-      accepts(digits, thought + thought + "<|channel|>final <|constrain|>json<|message|>4"));
-  EXPECT_FALSE(accepts(digits, thought + "<|channel|>final<|message|>four"));
-  EXPECT_FALSE(accepts(digits, "42"));
-  EXPECT_FALSE(accepts(digits, thought));
+  EXPECT_TRUE(accepts(digits, "<|channel|>final <|constrain|>json<|message|>4"));
+  EXPECT_FALSE(accepts(digits, "<|channel|>final<|message|>four"));
+  EXPECT_FALSE(accepts(digits, "<|channel|>analysis<|message|>42"));
   EXPECT_FALSE(accepts(digits, "<|channel|>commentary<|message|>42"));
-  EXPECT_TRUE(accepts(digits,
-                      "<|channel|>analysis<|message|><|end|><|start|>assistant"
-                      "<|channel|>final<|message|>1"));
+  EXPECT_FALSE(accepts(digits, "42"));
 }
 
 TEST_F(GrammarTest, FollowsStructuralTags) {

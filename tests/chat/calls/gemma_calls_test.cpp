@@ -29,7 +29,9 @@ TEST(GemmaCalls, Gemma4) {
                   {"a bracket is missing",
                    "<|tool_call>call:f{a:[1<tool_call|> So.",
                    {"", "", {{"f", R"({"a": []})"}}}},
-                  {"no call", "<|tool_call>hello{}<tool_call|>", {"", "hello{}", {}}},
+                  {"no call",
+                   "<|tool_call>hello{}<tool_call|>",
+                   {"", "<|tool_call>hello{}<tool_call|>", {}}},
               });
 }
 

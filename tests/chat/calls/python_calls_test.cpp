@@ -49,7 +49,9 @@ TEST(PythonCalls, Llama4) {
                    "Hm.<|python_start|>[f(a=1)]<|python_end|>",
                    {"", "Hm.", {{"f", R"({"a": 1})"}}}},
                   {"bare", "[now()]", {"", "", {{"now", "{}"}}}},
-                  {"broken", "<|python_start|>print(1)<|python_end|>", {"", "print(1)", {}}},
+                  {"broken",
+                   "<|python_start|>print(1)<|python_end|>",
+                   {"", "<|python_start|>print(1)<|python_end|>", {}}},
               });
 }
 

@@ -34,7 +34,7 @@ TEST(XmlCalls, Qwen3Coder) {
           {"an unknown function's values are texts",
            "<function=f><parameter=a>1</parameter></function>",
            {"", "", {{"f", R"({"a": "1"})"}}}},
-          {"no call", "<tool_call>hello <function", {"", "hello <function", {}}},
+          {"no call", "<tool_call>hello <function", {"", "<tool_call>hello <function", {}}},
           {"broken within", "<function=now>oops</function>", {"", "", {{"now", "{}"}}}},
           {"cut off",
            "<function=get_weather><parameter=city>\nPar",

@@ -5,8 +5,9 @@ use super::vocabulary::FtGrammarEnv;
 /// The header of the answer, which ends the reasoning.
 pub const FINAL: &str = "<|channel|>final<|message|>";
 
-/// The rules of what stands before a form, where the prompt ends with the role: messages of
-/// reasoning, then the header, whose type of content may be named. `start` ends with the form.
+/// The rules of what stands before a form, where the prompt ends with the role: perhaps a message of
+/// reasoning, then the header, whose type of content may be named. What a model could repeat without
+/// end is bounded, so that it comes to the form. `start` ends with the form.
 pub fn rules(env: &FtGrammarEnv, form: &str) -> String {
     let marker = |name: &str| match env.special(name) {
         Some(id) => format!("<[{id}]>"),
@@ -23,8 +24,8 @@ pub fn rules(env: &FtGrammarEnv, form: &str) -> String {
         None => "thought[lazy]: /(?s:.*)<\\|end\\|>/\n".to_string(),
     };
     format!(
-        "start: reasoning* {channel} \"final\" (BLANK? {constrain} TYPE)? {message} @{form}\n\
+        "start: reasoning? {channel} \"final\" (BLANK? {constrain} TYPE)? {message} @{form}\n\
          reasoning: {channel} \"analysis\" {message} thought {start} \"assistant\"\n\
-         BLANK: \" \"\nTYPE: /[A-Za-z]+/\n{body}"
+         BLANK: \" \"\nTYPE: /[A-Za-z]{{1,12}}/\n{body}"
     )
 }
