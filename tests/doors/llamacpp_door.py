@@ -113,7 +113,7 @@ class Completion(door.DoorCase):
             tokens = self.complete(return_tokens=True, logit_bias=bias)["tokens"]
             self.assertNotIn(first, tokens, bias)
         word = self.complete()["content"].split()[0]
-        without = self.complete(logit_bias=[[" " + word, False], [word, False]])["content"]
+        without = self.complete(logit_bias=[[" " + word, False], [word, False], [word, -50]])["content"]
         self.assertNotEqual(without.split()[0], word)
         told = self.complete(grammar='root ::= "yes" | "no"', ignore_eos=False)
         self.assertIn(told["content"], ("yes", "no"))

@@ -1,6 +1,7 @@
 #include "serve/openai/foreign_fields.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "serve/openai/foreign_chat.h"
 
@@ -176,6 +177,9 @@ class ForeignFields {
                                   entry);
       }
       const json bias = entry[1] == false ? json(-100) : entry[1];
+      if (std::abs(bias.get<double>()) > 100) {
+        return fields_.fail("'logit_bias' must be in [-100, 100], not " + bias.dump());
+      }
       if (entry[0].is_string()) {
         wishes_.text_biases.emplace_back(entry[0].get<std::string>(), bias.get<float>());
       } else {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "chat/tool_choice.h"
 #include "serve/openai/openai_request.h"
 #include "serve/openai/tool_prompt.h"
@@ -7,12 +9,24 @@
 namespace foretoken {
 namespace {
 
+// The last one that is said of a token counts.
+void set_bias(int32_t id, float bias, SamplingParams* sampling) {
+  auto& all = sampling->logit_bias;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == id; });
+  if (found != all.end()) {
+    found->second = bias;
+  } else {
+    all.emplace_back(id, bias);
+  }
+}
+
 Status bias_texts(const Engine& engine, OpenAiRequest* request) {
   for (const auto& [text, bias] : request->text_biases) {
     std::vector<int32_t> ids;
     FT_RETURN_IF_ERROR(engine.encode(text, false, &ids));
     for (Request& one : request->requests) {
-      for (const int32_t id : ids) one.sampling.logit_bias.emplace_back(id, bias);
+      for (const int32_t id : ids) set_bias(id, bias, &one.sampling);
     }
   }
   request->text_biases.clear();
