@@ -21,7 +21,7 @@ DRAFTS = ("--speculative-config", json.dumps({"method": "ngram", "num_speculativ
                                               "prompt_lookup_max": 4, "prompt_lookup_min": 1}))
 LENGTH = ("--max-model-len", "1024")
 # Texts that repeat themselves, so that drafts are accepted, and others.
-QUESTIONS = ["What is the capital of France?",
+QUESTIONS = ["What is 2 + 2?",
              "Repeat this sentence three times: The quick brown fox jumps over the lazy dog.",
              "Write the numbers from one to twenty as words.",
              "List five fruits and say for each of them what colour it has.",
@@ -77,11 +77,12 @@ class RealCase(door.DoorCase):
 class Chat(RealCase):
     flags = (*LENGTH, *DRAFTS)
 
-    def test_it_knows_the_capital_of_france(self):
+    def test_it_can_add(self):
         answer = self.ask(QUESTIONS[0])
-        self.assertIn("Paris", answer.choices[0].message.content)
+        self.assertIn("4", answer.choices[0].message.content)
         self.assertEqual(answer.choices[0].finish_reason, "stop")
-        self.assertEqual(answer.usage.prompt_tokens, 37)
+        # The template puts a system prompt before the question.
+        self.assertEqual(answer.usage.prompt_tokens, 38)
 
     def test_a_stream_has_the_same_words(self):
         whole = self.ask(QUESTIONS[2]).choices[0].message.content
@@ -141,7 +142,8 @@ class CommandLine(unittest.TestCase):
         done = door.run_program("generate", "--model", MODEL, *LENGTH, "--chat", "--prompt",
                                 QUESTIONS[0], "--max-tokens", "32", "--temperature", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("Paris", done.stdout)
+        self.assertIn("4", done.stdout)
+        self.assertEqual(done.stdout.split("\n")[0], "The answer to this classic math problem is 4.")
 
 
 if __name__ == "__main__":

@@ -33,8 +33,11 @@ nlohmann::json piece_merges(const std::vector<std::string>& pieces,
       merges.push_back({scores[i], left->second, right->second});
     }
   }
-  std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
-    return std::tuple(-a.score, a.left, a.right) < std::tuple(-b.score, b.left, b.right);
+  // SentencePiece takes the leftmost of pairs with equal scores, which lets the piece there grow: a
+  // longer left part goes before.
+  std::stable_sort(merges.begin(), merges.end(), [&](const Merge& a, const Merge& b) {
+    return std::tuple(-a.score, pieces[b.left].size(), a.left, a.right) <
+           std::tuple(-b.score, pieces[a.left].size(), b.left, b.right);
   });
   auto list = nlohmann::json::array();
   for (const Merge& merge : merges) {
