@@ -23,6 +23,12 @@ constexpr Word kWords[] = {
 // Stands before a word that was put into a string; no text of a configuration begins with it.
 constexpr char kMark = '\x01';
 
+// Whether what stands before `rest` is the key of an object.
+bool is_key(std::string_view rest) {
+  const size_t next = rest.find_first_not_of(" \t\r\n");
+  return next != std::string_view::npos && rest[next] == ':';
+}
+
 // The text with the words outside of its strings made strings; none where there are none.
 std::optional<std::string> quote_words(std::string_view text) {
   std::string quoted;
@@ -34,7 +40,7 @@ std::optional<std::string> quote_words(std::string_view text) {
         word = &candidate;
       }
     }
-    if (word != nullptr) {
+    if (word != nullptr && !is_key(text.substr(i + word->text.size()))) {
       quoted += "\"\\u0001" + std::string(word->text) + '"';
       i += word->text.size();
       found = true;

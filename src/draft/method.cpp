@@ -36,7 +36,7 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     fc |= name.ends_with("fc.weight");
     eagle3 |= name == "d2t" || contains(name, "midlayer.") || name.ends_with("hidden_norm.weight");
-    mtp |= name.ends_with("eh_proj.weight");
+    mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.");
     embedding |= name.ends_with("embed_tokens.weight");
     first_layer |= contains(name, "layers.0.self_attn.");
   }

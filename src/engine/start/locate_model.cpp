@@ -25,8 +25,10 @@ Result<EngineConfig> locate_model(const EngineConfig& config) {
     FT_RETURN_IF_ERROR(choose_load_format(config.load_format, config.model).status());
   }
   EngineConfig located = config;
-  FT_ASSIGN_OR_RETURN(located.model,
-                      resolve_model_folder(config.model, hub_options(config, config.revision)));
+  HubOptions options = hub_options(config, config.revision);
+  // A GGUF file has its weights in itself; a repository without one is refused.
+  options.weights = options.weights && !wants_gguf;
+  FT_ASSIGN_OR_RETURN(located.model, resolve_model_folder(config.model, options));
   FT_RETURN_IF_ERROR(choose_load_format(config.load_format, located.model).status());
   return located;
 }

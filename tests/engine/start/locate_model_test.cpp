@@ -78,7 +78,7 @@ TEST_F(LocateModel, DummyWeightsAreNotFetched) {
 TEST_F(LocateModel, OtherFilesAreNotFetched) {
   config.load_format = "gguf";
   EXPECT_EQ(locate_model(config).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(server.requests().size(), 0u);
+  EXPECT_EQ(server.count("", "safetensors"), 0);
 }
 
 TEST_F(LocateModel, CancelledBeforeItBegan) {
