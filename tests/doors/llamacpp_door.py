@@ -100,7 +100,8 @@ class Completion(door.DoorCase):
     def test_prompts_of_every_form(self):
         ids = self.post("/tokenize", {"content": PROMPT}).json["tokens"]
         content = self.complete()["content"]
-        for prompt in (ids, [*ids[:-1], " little"], {"prompt_string": PROMPT}):
+        for prompt in (ids, [*ids[:-1], " little"], [float(ids[0]), *ids[1:-1], " little"],
+                       {"prompt_string": PROMPT}):
             self.assertEqual(self.complete(prompt=prompt)["content"], content, prompt)
         several = self.complete(prompt=[PROMPT, "The dog"])
         self.assertEqual([one["index"] for one in several], [0, 1])

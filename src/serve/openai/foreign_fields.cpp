@@ -107,11 +107,24 @@ class ForeignFields {
 
   void read_sampling(JsonFields& from) {
     for (const auto& [name, ours] : kSame) {
-      if (const json* value = from.raw(name); value != nullptr) set(ours, *value);
+      std::optional<double> factor;
+      from.read(name, &factor);
+      if (!factor) continue;
+      if (!(*factor >= 1e-6 && *factor <= 1e6)) {
+        return from.fail(quoted(name) + " must be in [1e-6, 1e6]");
+      }
+      set(ours, *from.raw(name));
     }
     for (const char* name : {"n_predict", "num_predict"}) {
       if (&from == &fields_ && name == std::string("num_predict")) continue;
-      if (const json* value = from.raw(name); value != nullptr) set("max_tokens", *value);
+      std::optional<int> length;
+      from.read(name, &length);
+      if (!length) continue;
+      const bool counts = *length >= 1 || *length == -1 || *length == -2;
+      if (!counts && fields_.has("max_tokens")) {
+        return from.fail(quoted(name) + " must be at least 1, or -1: as many as fit");
+      }
+      set("max_tokens", *length);
     }
     for (const Missing& missing : kMissing) {
       const json* value = from.raw(missing.name);

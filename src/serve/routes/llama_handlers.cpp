@@ -22,7 +22,7 @@ bool is_mixed(const json& prompt) {
     return std::count_if(prompt.begin(), prompt.end(), fits);
   };
   const auto texts = count([](const json& item) { return item.is_string(); });
-  const auto ids = count([](const json& item) { return item.is_number_integer(); });
+  const auto ids = count([](const json& item) { return JsonFields::is_count(item); });
   return texts > 0 && ids > 0 && static_cast<size_t>(texts + ids) == prompt.size();
 }
 
