@@ -1,3 +1,3 @@
 # See tests/labels.cmake.
 set(sanitizers asan tsan)
-set(slow "DraftRecovery.*_4$")
+set(slow "DraftRecovery.*_4$" "Adapters.(TextsAreTheSameWithEveryDrafter|StagesAndRanks.*|MoreOfThem.*)$")

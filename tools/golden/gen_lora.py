@@ -54,7 +54,7 @@ def write_case(name, folder, dtype, fields):
     with torch.no_grad():
         plain = base(ids).logits[0]
     model = get_peft_model(base, LoraConfig(bias="none", task_type="CAUSAL_LM", **fields)).eval()
-    fill(model, 0.3, generator)
+    fill(model, 0.12, generator)
     model.save_pretrained(out)
     weights = {key: value.to(dtype) for key, value in
                load_file(out / "adapter_model.safetensors").items()}

@@ -76,7 +76,7 @@ class Adapters : public testing::Test {
     return engine;
   }
 
-  static Request request(const AdaptedPrompt& prompt, float temperature, int max_tokens = 48) {
+  static Request request(const AdaptedPrompt& prompt, float temperature, int max_tokens = 16) {
     Request request;
     for (int i = prompt.begin; i < prompt.begin + prompt.length; ++i) {
       request.prompt_token_ids.push_back(5 + i * 37 % 3000);
@@ -165,7 +165,7 @@ TEST_F(Adapters, MoreOfThemThanPlacesTakeTurns) {
 
 TEST_F(Adapters, PreemptionAndChunksKeepTheText) {
   EngineConfig small = config(2);
-  small.num_gpu_blocks_override = 20;
+  small.num_gpu_blocks_override = 13;
   small.max_model_len = 256;
   small.max_num_batched_tokens = 16;
   const auto engine = make(drafting("eagle3", small));
