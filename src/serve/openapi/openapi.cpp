@@ -2,6 +2,7 @@
 
 #include <foretoken/version.h>
 
+#include <span>
 #include <string>
 
 #include "serve/openapi/openapi_fields.h"
@@ -67,14 +68,6 @@ constexpr Operation kOperations[] = {
      "ChatCompletionRequest", "Prompt"},
     {"get", "/props", "getProps", "What the server is, in llama.cpp's form", "", "Props"},
     {"get", "/slots", "getSlots", "Sequences that may run at once", "", "Slots"},
-    {"post", "/v1/load_lora_adapter", "loadAdapter",
-     "Reads an adapter (LoRA), whose name is a model's from then on, where this is allowed",
-     "LoadAdapterRequest", ""},
-    {"post", "/v1/unload_lora_adapter", "unloadAdapter", "Forgets an adapter, likewise",
-     "UnloadAdapterRequest", ""},
-    {"get", "/lora-adapters", "listAdapters", "The adapters, in llama.cpp's form", "", "Adapters"},
-    {"post", "/lora-adapters", "chooseAdapters", "Sets the adapter of requests that name no model",
-     "AdapterScales", "AdaptersChosen"},
     {"post", "/reset_prefix_cache", "resetPrefixCache",
      "Requests from now on find nothing that was cached before", "", ""},
     {"get", "/server_info", "getServerInfo", "What the engine runs with", "", "ServerInfo"},
@@ -86,6 +79,20 @@ constexpr Operation kOperations[] = {
     {"get", "/health", "getHealth", "200 while the engine works", "", "", false, false, true},
     {"get", "/ping", "ping", "The same", "", "", false, false, true},
     {"get", "/ready", "getReady", "200 while requests are taken", "", "", false, false, true},
+};
+
+// Where there are adapters, or clients may load some.
+constexpr Operation kAdapterOperations[] = {
+    {"get", "/lora-adapters", "listAdapters", "The adapters, in llama.cpp's form", "", "Adapters"},
+    {"post", "/lora-adapters", "chooseAdapters", "Sets the adapter of requests that name no model",
+     "AdapterScales", "AdaptersChosen"},
+};
+// Where clients may.
+constexpr Operation kRuntimeOperations[] = {
+    {"post", "/v1/load_lora_adapter", "loadAdapter",
+     "Reads an adapter (LoRA), whose name is a model's from then on", "LoadAdapterRequest", ""},
+    {"post", "/v1/unload_lora_adapter", "unloadAdapter", "Forgets an adapter",
+     "UnloadAdapterRequest", ""},
 };
 
 json reference(const std::string& name) { return {{"$ref", "#/components/schemas/" + name}}; }
@@ -185,9 +192,14 @@ json schemas(const OpenApiFacts& facts) {
 
 json openapi_document(const OpenApiFacts& facts) {
   json paths = json::object();
-  for (const Operation& operation : kOperations) {
-    paths[operation.path][operation.method] = operation_json(operation, facts.needs_key);
-  }
+  const auto add = [&](std::span<const Operation> operations) {
+    for (const Operation& operation : operations) {
+      paths[operation.path][operation.method] = operation_json(operation, facts.needs_key);
+    }
+  };
+  add(kOperations);
+  if (facts.has_adapters) add(kAdapterOperations);
+  if (facts.loads_adapters) add(kRuntimeOperations);
   paths["/props"]["post"] = {
       {"operationId", "setProps"},
       {"summary", "Of llama.cpp's form; the flags of 'foretoken serve' set the properties"},

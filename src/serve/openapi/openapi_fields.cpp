@@ -44,6 +44,7 @@ json openapi_body(ApiBody body, const OpenApiFacts& facts) {
   json properties = json::object();
   for (const ApiField& field : api_fields()) {
     if ((field.bodies & body) == 0) continue;
+    if (field.name == std::string("lora") && !facts.has_adapters) continue;
     const bool is_required = field.name == required ||
                              (body == kMessagesBody && field.name == std::string("max_tokens"));
     properties[field.name] = is_required ? json::parse(field.schema) : nullable(field.schema);

@@ -15,6 +15,8 @@ struct OpenApiFacts {
   bool strict_fields = false;     // unknown fields are refused
   bool finds_tool_calls = false;  // with tool_choice "auto"
   bool fills_gaps = false;        // /infill does more than say that it cannot
+  bool has_adapters = false;      // or clients may load some
+  bool loads_adapters = false;    // clients may
   std::vector<std::string> model_names = {};
   std::vector<std::string> drafters = {};  // as requests name them
   int max_draft_tokens = 0;                // of any of them

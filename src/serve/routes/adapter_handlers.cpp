@@ -8,13 +8,6 @@
 namespace foretoken {
 namespace {
 
-Status check_allowed(const ServeContext& context) {
-  if (context.config.runtime_adapters) return {};
-  return not_found(
-      "adapters are not loaded or unloaded while this server runs; start it with "
-      "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, which lets every client do so");
-}
-
 void respond_done(http::Exchange& exchange, const std::string& name, const char* what) {
   exchange.respond(200, "text/plain; charset=utf-8",
                    "Success: LoRA adapter '" + name + "' " + what + " successfully.");
@@ -24,7 +17,6 @@ void respond_done(http::Exchange& exchange, const std::string& name, const char*
 
 Status handle_load_adapter(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                            const Body& body) {
-  FT_RETURN_IF_ERROR(check_allowed(context));
   LoraModule adapter;
   bool replace = false;
   JsonFields fields(body, "");
@@ -48,7 +40,6 @@ Status handle_load_adapter(ServeContext& context, const std::shared_ptr<http::Ex
 
 Status handle_unload_adapter(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                              const Body& body) {
-  FT_RETURN_IF_ERROR(check_allowed(context));
   std::string name;
   JsonFields fields(body, "");
   fields.read("lora_name", &name);

@@ -6,8 +6,8 @@
 namespace foretoken {
 
 // POST /v1/load_lora_adapter: {"lora_name", "lora_path", "load_inplace"} reads a PEFT folder, after
-// which its name is a model's. 404 without the folder, 400 for a name that is taken. As in vLLM
-// only where whoever started the server allows it (ServeConfig::runtime_adapters), else 404.
+// which its name is a model's. 404 without the folder, 400 for a name that is taken. Served as
+// in vLLM only where whoever started the server allows it (ServeConfig::runtime_adapters).
 Status handle_load_adapter(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                            const Body& body);
 

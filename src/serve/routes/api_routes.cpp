@@ -86,6 +86,11 @@ const std::string& first_path_value(const Exchange& exchange) {
   return exchange.request().path_values.front();
 }
 
+// Or clients may load some.
+bool has_adapters(const ServeContext& context) {
+  return context.config.runtime_adapters || !context.engine.adapters().empty();
+}
+
 OpenApiFacts openapi_facts(const ServeContext& context) {
   const EngineInfo& info = context.engine.info();
   OpenApiFacts facts;
@@ -106,6 +111,8 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   facts.embedding_size = info.hidden_size;
   facts.fills_gaps = find_infill_tokens(context.engine).ok();
   facts.max_logprobs = info.max_logprobs;
+  facts.has_adapters = has_adapters(context);
+  facts.loads_adapters = context.config.runtime_adapters;
   return facts;
 }
 
@@ -164,16 +171,17 @@ void add_llama_routes(ServeContext& context, std::vector<Route>* routes) {
   }));
 }
 
-// The two of vLLM are there where clients may use them, and say how to where they may not.
 void add_adapter_routes(ServeContext& context, std::vector<Route>* routes) {
-  routes->push_back(post(context, "/v1/load_lora_adapter", handle_load_adapter));
-  routes->push_back(post(context, "/v1/unload_lora_adapter", handle_unload_adapter));
+  if (!has_adapters(context)) return;
   routes->push_back(get("/lora-adapters", [&context](Exchange& exchange) {
     respond_json(exchange, 200, context.adapters.list());
   }));
   routes->push_back(at_once("POST", "/lora-adapters", [&context](Exchange& exchange) {
     answer_choose_adapters(context, exchange);
   }));
+  if (!context.config.runtime_adapters) return;
+  routes->push_back(post(context, "/v1/load_lora_adapter", handle_load_adapter));
+  routes->push_back(post(context, "/v1/unload_lora_adapter", handle_unload_adapter));
 }
 
 void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
@@ -237,6 +245,32 @@ Route refused(const char* method, const char* pattern, const char* why) {
   });
 }
 
+Route missing(const char* method, const char* pattern, const char* why) {
+  return at_once(method, pattern, [why](Exchange& exchange) {
+    respond_error(exchange, openai_error, not_found(why));
+  });
+}
+
+// What servers without them answer where others serve adapters.
+void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* others) {
+  constexpr const char* kNotAllowed =
+      "adapters are not loaded or unloaded while this server runs; start it with "
+      "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, which lets every client do so";
+  constexpr const char* kNone =
+      "this server has no adapters; start it with --enable-lora --lora-modules NAME=FOLDER";
+  const auto serves = [&](const std::string& pattern) {
+    return std::ranges::any_of(routes,
+                               [&](const Route& route) { return route.pattern == pattern; });
+  };
+  for (const char* pattern : {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}) {
+    if (!serves(pattern)) others->push_back(missing("POST", pattern, kNotAllowed));
+  }
+  if (serves("/lora-adapters")) return;
+  others->push_back(get("/lora-adapters",
+                        [](Exchange& exchange) { respond_json(exchange, 200, json::array()); }));
+  others->push_back(missing("POST", "/lora-adapters", kNone));
+}
+
 }  // namespace
 
 std::vector<Route> other_routes(const std::vector<Route>& routes) {
@@ -247,6 +281,7 @@ std::vector<Route> other_routes(const std::vector<Route>& routes) {
   std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
                                refused("POST", "/wake_up", kNoSleep),
                                refused("POST", "/props", kNoProps)};
+  add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {
       if (route.pattern != alias.known) continue;
