@@ -167,7 +167,7 @@ TEST_F(Adapters, MoreOfThemThanPlacesTakeTurns) {
 
 TEST_F(Adapters, PreemptionAndChunksKeepTheText) {
   EngineConfig small = config(2);
-  small.num_gpu_blocks_override = 20;
+  small.num_gpu_blocks_override = 12;
   small.max_model_len = 256;
   small.max_num_batched_tokens = 16;
   const auto engine = make(drafting("eagle3", small));
