@@ -67,14 +67,14 @@ constexpr const char* kBodyParts = R"json({
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "user"},
       "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
-        {"$ref": "#/components/schemas/TextBlock"},
+        {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/DocumentBlock"},
         {"$ref": "#/components/schemas/SearchResultBlock"},
         {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "assistant"},
       "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
-        {"$ref": "#/components/schemas/TextBlock"},
+        {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/ToolUseBlock"},
         {"$ref": "#/components/schemas/ThinkingBlock"}]}}}},
     {"type": "object", "required": ["role"], "properties": {
