@@ -102,7 +102,8 @@ constexpr const char* kBodyParts = R"json({
 "SearchResultBlock": {
   "type": "object", "required": ["type", "title", "source", "content"], "properties": {
     "type": {"const": "search_result"}, "title": {"type": "string"}, "source": {"type": "string"},
-    "content": {"type": "array", "items": {"$ref": "#/components/schemas/TextBlock"}}}},
+    "content": {"anyOf": [{"type": "string"}, {"type": "array", "items":
+      {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]}}},
 "AnthropicTool": {
   "anyOf": [
     {"type": "object", "required": ["name", "input_schema"],
