@@ -100,9 +100,10 @@ constexpr const char* kBodyParts = R"json({
     "source": {"type": "object", "required": ["type", "data"], "properties": {
       "type": {"const": "text"}, "data": {"type": "string"}}}}},
 "SearchResultBlock": {
-  "type": "object", "required": ["type", "title", "source", "content"], "properties": {
-    "type": {"const": "search_result"}, "title": {"type": "string"}, "source": {"type": "string"},
-    "content": {"anyOf": [{"type": "string"}, {"type": "array", "items":
+  "type": "object", "required": ["type"], "properties": {
+    "type": {"const": "search_result"}, "title": {"description": "A text"},
+    "source": {"description": "A text"},
+    "content": {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items":
       {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]}}},
 "AnthropicTool": {
   "anyOf": [
