@@ -91,6 +91,7 @@ class Decoder final : public Model {
   };
 
   Status upload_ropes(WeightLoader& loader);
+  Status load_inputs(WeightLoader& loader);
   void check_caches(const Pass& pass) const;
   void embed_tokens(const Pass& pass);
   bool taps_final_norm() const;
@@ -127,7 +128,8 @@ class Decoder final : public Model {
   DecoderWeights weights_;
   LayerRunner layers_;
   std::unique_ptr<LoraPool> adapters_;  // null: there is no room for any
-  void* head_input_ = nullptr;          // [max_logits_rows, hidden] of the model's type
+  LayerInputs inputs_;
+  void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   std::vector<TapSink> taps_;
   std::vector<int32_t> tapped_layers_;  // by this stage or the last one; ascending
@@ -139,8 +141,24 @@ Status Decoder::load(WeightLoader& loader) {
   FT_RETURN_IF_ERROR(upload_ropes(loader));
   FT_ASSIGN_OR_RETURN(
       weights_, load_decoder_weights(weight_arena_, config_, traits_, loader, sharding_, stages_));
+  FT_RETURN_IF_ERROR(load_inputs(loader));
   weight_bytes_ = loader.bytes_loaded();
   return guard.finish();
+}
+
+// Layers that read what other layers keep, or the token itself, stay on one rank's stage.
+Status Decoder::load_inputs(WeightLoader& loader) {
+  const bool shares = std::any_of(config_.layers.begin(), config_.layers.end(),
+                                  [](const LayerConfig& layer) { return layer.kv_of >= 0; });
+  if (stages_.is_cut() && (shares || config_.layer_input_size > 0)) {
+    return unsupported(config_.architecture +
+                       ": layers read tokens and other layers' keys, which stages do not have; use "
+                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
+  }
+  if (config_.layer_input_size == 0) return {};
+  PartLoader parts(weight_arena_, config_, traits_.norms, loader, sharding_);
+  layers_.set_inputs(&inputs_);
+  return inputs_.load(parts, weight_arena_, find_place(traits_, loader).body, max_rows_);
 }
 
 Result<const void*> Decoder::shared_embedding() {
@@ -169,6 +187,8 @@ Status Decoder::upload_ropes(WeightLoader& loader) {
 Status Decoder::take_scratch() {
   for (const DecoderLayer& layer : weights_.layers) layers_.fit(layer);
   FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_));
+  FT_RETURN_IF_ERROR(inputs_.take_scratch(
+      {device_, layers_.attention(), scratch_arena_, config_.dtype, max_rows_}));
   if (!stages_.is_last()) return {};
   const auto elements =
       static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(config_.hidden_size);
@@ -432,6 +452,7 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .normed = norm.is_rms() ? layers_.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
   if (!norm.is_rms()) layers_.add_and_norm(pass.rows, nullptr, norm);
+  if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers_.residual());
 }
 
 }  // namespace

@@ -12,9 +12,12 @@ struct Sight {
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t chunk = 0;
+  int32_t head_dim = 0;
+  int32_t kv_of = -1;
 };
 Sight sight_of(const GqaSpec& spec) {
-  return {spec.window, spec.rope, spec.num_heads, spec.num_kv_heads, spec.chunk};
+  return {spec.window, spec.rope,     spec.num_heads, spec.num_kv_heads,
+          spec.chunk,  spec.head_dim, spec.kv_of};
 }
 Sight sight_of(const Absent&) { return {}; }
 
@@ -23,24 +26,22 @@ LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {
   return sight.window > 0 && ropes.windowed ? LayerRope::kWindowed : LayerRope::kFull;
 }
 
-// Layers of a group have one layout, that of the most heads.
-KvGroupSpec widest_layout(const ModelConfig& config, std::span<const LayerSpec> layers,
-                          KvFormat format) {
-  KvGroupSpec widest{0, 0, config.head_dim, config.dtype, 0, format};
-  for (const LayerSpec& layer : layers) {
-    const KvGroupSpec own = kv_layout(layer.mixer, config.dtype, format);
-    if (own.num_layers == 0) continue;
-    widest.num_kv_heads = std::max(widest.num_kv_heads, own.num_kv_heads);
-    widest.head_dim = own.head_dim;
-  }
-  return widest;
+int64_t bytes_of(const KvGroupSpec& layout) {
+  return layout.num_kv_heads * kv_entry_bytes(layout.format, layout.dtype, layout.head_dim);
+}
+
+// Layers of a group have one layout, that of the largest entries.
+void widen(const KvGroupSpec& own, KvGroupSpec* group) {
+  if (bytes_of(own) <= bytes_of(*group)) return;
+  group->num_kv_heads = own.num_kv_heads;
+  group->head_dim = own.head_dim;
 }
 
 }  // namespace
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
-  KvGroupSpec full = widest_layout(config, layers, options.format);
+  KvGroupSpec full{0, 0, config.head_dim, config.dtype, 0, options.format};
   KvGroupSpec windowed = full;
   DecoderPlan plan;
   bool has_full = false, has_windowed = false;
@@ -50,6 +51,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     LayerPlan out;
     out.num_heads = sight.num_heads;
     out.num_kv_heads = sight.num_kv_heads;
+    out.head_dim = sight.head_dim;
     out.chunk = sight.chunk;
     out.window = sight.window < options.max_model_len ? sight.window : 0;
     out.rope = rope_of(sight, config.rope);
@@ -57,8 +59,12 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     KvGroupSpec& group = out.windowed_group ? windowed : full;
     if (out.windowed_group) group.window = out.window;
     if (mixes) (out.windowed_group ? has_windowed : has_full) = true;
+    const KvGroupSpec own = kv_layout(layer.mixer, config.dtype, options.format);
+    if (mixes) widen(own, &group);
     const auto index = static_cast<int32_t>(plan.layers.size());
-    if (mixes && stages.owns(index, static_cast<int32_t>(layers.size()))) {
+    if (sight.kv_of >= 0) {
+      out.group_index = plan.layers.at(static_cast<size_t>(sight.kv_of)).group_index;
+    } else if (mixes && stages.owns(index, static_cast<int32_t>(layers.size()))) {
       out.group_index = group.num_layers++;
     }
     plan.layers.push_back(out);

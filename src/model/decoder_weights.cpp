@@ -107,7 +107,8 @@ int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& trai
   const double matrix = double(config.vocab_size) * hidden;
   const double outside =
       (config.tie_word_embeddings ? 1 : 2) * matrix + final_norm_weights(config, traits);
-  return whole_number(outside + layer_weights(config, traits, {0, config.num_layers}));
+  return whole_number(outside + LayerInputs::num_weights(config) +
+                      layer_weights(config, traits, {0, config.num_layers}));
 }
 
 int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits,
@@ -115,7 +116,9 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   const double hidden = config.hidden_size;
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
   double count = layer_weights(config, traits, stages.layers(config.num_layers));
-  if (stages.is_first()) count += double(config.vocab_size) * hidden;
+  if (stages.is_first()) {
+    count += double(config.vocab_size) * hidden + LayerInputs::num_weights(config);
+  }
   // A tied head is packed beside the table.
   if (stages.is_last()) count += double(own.count) * hidden + final_norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
@@ -162,6 +165,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     }
     FT_RETURN_IF_ERROR(
         load_layer(parts, base, traits.layer(config, config.layers[i]), &weights.layers[i]));
+    weights.layers[i].input.index = static_cast<int32_t>(i);
   }
   const std::string norm = body + "norm", head = output_matrix_name(config, place);
   if (stages.is_last()) {

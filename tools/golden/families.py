@@ -194,7 +194,7 @@ REFERENCES = {
 }
 
 # Families whose first draw is too badly conditioned for bf16.
-OTHER_SEEDS = {"olmo2": 1100}
+OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100}
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}
@@ -237,6 +237,8 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) + 0.5
     if name.endswith(".bias"):
         return torch.randn_like(weight) * 0.3
+    if kind == "gemma4_text" and ("q_norm" in name or "k_norm" in name):
+        return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
         center = 0.0 if kind in OFFSET_NORMS else 1.0
         if tied and name.endswith("model.norm.weight"):

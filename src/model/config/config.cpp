@@ -220,7 +220,9 @@ Status check_sizes(const ModelConfig& config, const std::string& where) {
 Status check_layer_sizes(const ModelConfig& config, const std::string& where) {
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const LayerConfig& layer = config.layers[i];
-    if (layer.num_heads + layer.num_kv_heads + layer.intermediate_size == 0) continue;
+    if (layer.num_heads + layer.num_kv_heads + layer.head_dim + layer.intermediate_size == 0) {
+      continue;
+    }
     ModelConfig one;
     one.num_heads = config.num_heads;
     one.num_kv_heads = config.num_kv_heads;
@@ -228,6 +230,7 @@ Status check_layer_sizes(const ModelConfig& config, const std::string& where) {
     one.intermediate_size = config.intermediate_size;
     if (layer.num_heads > 0) one.num_heads = layer.num_heads;
     if (layer.num_kv_heads > 0) one.num_kv_heads = layer.num_kv_heads;
+    if (layer.head_dim > 0) one.head_dim = layer.head_dim;
     if (layer.intermediate_size > 0) one.intermediate_size = layer.intermediate_size;
     FT_RETURN_IF_ERROR(check_sizes(one, where + " (layer " + std::to_string(i) + ")"));
   }
@@ -281,8 +284,10 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_ASSIGN_OR_RETURN(config.layers,
                       read_layer_configs(fields, architecture.window_rule, config.num_layers,
                                          architecture.only_windows_turn));
-  FT_ASSIGN_OR_RETURN(config.rope, read_rope_configs(fields, {config.head_dim, config.head_dim},
-                                                     config.max_position_embeddings));
+  RopeHeads heads{config.head_dim, config.head_dim};
+  FT_RETURN_IF_ERROR(fields.read_count("global_head_dim", &heads.full));
+  FT_ASSIGN_OR_RETURN(config.rope,
+                      read_rope_configs(fields, heads, config.max_position_embeddings));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));

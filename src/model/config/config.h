@@ -49,6 +49,9 @@ struct ModelConfig {
   bool parallel_blocks = false;  // attention and MLP read the same rows, where left to the file
   int32_t attention_chunk = 0;   // of layers with rotary positions, as of GqaSpec
   QueryGrowth query_growth;
+  bool keys_are_values = false;     // of layers without a window (Gemma 4)
+  int32_t layer_input_size = 0;     // width of an embedding for each layer; 0: there is none
+  int32_t layer_input_vocab = 0;    // rows of its table
   DType dtype = DType::kF32;        // of weights, activations and KV
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;

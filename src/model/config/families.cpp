@@ -29,8 +29,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Gemma3nForCausalLM", "Gemma 3n, text", kSharedKv | kPerLayerEmbeddings | kResidualStreams},
     {"Gemma3nForConditionalGeneration", "Gemma 3n",
      kSharedKv | kPerLayerEmbeddings | kResidualStreams},
-    {"Gemma4ForCausalLM", "Gemma 4, text", kLayerHeads},
-    {"Gemma4ForConditionalGeneration", "Gemma 4", kLayerHeads},
     {"GPT2LMHeadModel", "GPT-2", kLearnedPositions},
     {"GPTNeoXForCausalLM", "GPT-NeoX and Pythia", kOwnProjections},
     {"Glm4MoeForCausalLM", "GLM 4.5 and 4.6", kMixtureOfExperts},

@@ -23,7 +23,10 @@ struct LayerConfig {
   // Sizes of this layer alone; 0: as ModelConfig has them.
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
   int32_t intermediate_size = 0;
+  // The layer whose keys and values this one reads (Gemma 4), below it; -1: it has its own.
+  int32_t kv_of = -1;
   // Parts that a layer may lack (DeciLM).
   bool attention = true;
   bool feed_forward = true;

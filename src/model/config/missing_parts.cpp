@@ -21,7 +21,6 @@ constexpr MissingPartName kPartNames[] = {
     {kEncoder, "an encoder"},
     {kBitLinear, "ternary matrices with norms inside of blocks"},
     {kOwnProjections, "projections that are fused by head"},
-    {kLayerHeads, "heads of another size in some layers"},
     {kSharedKv, "layers that share keys and values"},
     {kPerLayerEmbeddings, "embeddings for each layer"},
     {kResidualStreams, "several residual streams"},

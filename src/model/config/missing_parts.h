@@ -26,7 +26,6 @@ enum MissingPart : uint32_t {
   kSharedKv = 1u << 14,
   kPerLayerEmbeddings = 1u << 15,
   kResidualStreams = 1u << 16,
-  kLayerHeads = 1u << 17,
 };
 
 struct MissingPartName {

@@ -34,6 +34,12 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
   out->parallel = spec.parallel;
+  if (spec.input_size > 0) {
+    FT_RETURN_IF_ERROR(out->input.load(loader, base, spec.input_size));
+  }
+  if (spec.scaled) {
+    FT_ASSIGN_OR_RETURN(out->scale, loader.weights().number(base + "layer_scalar"));
+  }
   FT_RETURN_IF_ERROR(std::visit(
       [&](const auto& mixer) { return load_part(loader, base, mixer, &out->mixer); }, spec.mixer));
   return std::visit(

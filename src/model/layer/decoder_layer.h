@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "model/layer/gated_mlp.h"
 #include "model/layer/gqa.h"
+#include "model/layer/layer_inputs.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
@@ -26,6 +27,8 @@ struct DecoderLayer {
   FeedForward feed_forward;
   Norm feed_forward_post_norm;
   bool parallel = false;  // as of LayerSpec
+  LayerInput input;
+  float scale = 1;  // of the residual behind the layer
 };
 
 // Loads the layer whose tensors begin with `base`, for example "model.layers.3.". `spec` is of the

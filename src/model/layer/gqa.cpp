@@ -18,10 +18,11 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   const int64_t first = heads.begin * dim, rows = heads.count * dim;
   const int64_t kv_first = kv_heads.begin * dim, kv_rows = kv_heads.count * dim;
   const PairedHeads paired{whole.head_dim, whole.paired};
+  if (whole.kv_of >= 0) return {{base + "q_proj", q, first, rows, paired}};
   if (!whole.fused) {
     return {{base + "q_proj", q, first, rows, paired},
             {base + "k_proj", kv, kv_first, kv_rows, paired},
-            {base + "v_proj", kv, kv_first, kv_rows}};
+            {base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows}};
   }
   const std::string name = base + "qkv_proj";
   const int64_t all = whole.qkv_size();
@@ -78,8 +79,16 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
     const ShardRange kv_heads = shard_of_kv_heads(whole.num_kv_heads, sharding);
     FT_RETURN_IF_ERROR(loader.load_norm_weights(
         norm_parts(base + whole.q_norm, whole, whole.num_heads, heads), &q_norm));
-    FT_RETURN_IF_ERROR(loader.load_norm_weights(
-        norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
+    if (whole.kv_of < 0) {
+      FT_RETURN_IF_ERROR(loader.load_norm_weights(
+          norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
+    }
+  }
+  // Files may have what nothing reads.
+  if (whole.kv_of >= 0) {
+    for (const char* name : {"k_proj.", "v_proj.", "k_norm.", "v_norm."}) {
+      loader.weights().ignore_all(base + name);
+    }
   }
   FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", whole.q_size(), whole.o_bias, &o));
   // Older exports store this buffer; it follows from the config.
@@ -135,10 +144,26 @@ void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch) const {
   norm(k_norm, spec.q_size(), spec.num_kv_heads);
 }
 
+void Gqa::norm_values(const LayerRows& rows, const Scratch& scratch) const {
+  norm_columns(rows.queue, {.counts = rows.counts,
+                            .x = scratch.qkv,
+                            .weight = nullptr,
+                            .max_rows = rows.max_rows,
+                            .stride = spec.qkv_size(),
+                            .column = spec.q_size() + spec.kv_size(),
+                            .groups = spec.num_kv_heads,
+                            .size = spec.head_dim,
+                            .eps = eps});
+}
+
 void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratch) const {
-  // Layers with fewer heads than their group use the front of what they have.
+  // Layers with fewer or smaller heads than their group use the front of what they have.
   LayerKv kv = at;
   kv.kv.num_kv_heads = spec.num_kv_heads;
+  kv.kv.head_dim = spec.head_dim;
+  KvLayer written = kv.kv;
+  written.num_kv_heads = spec.own_kv_heads();
+  if (spec.values_normed && spec.kv_of < 0) norm_values(rows, scratch);
   const bool in_rope = is_of_rope_kv(spec.qk_norm);
   if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch);
   rope_kv(rows.queue, {.counts = rows.counts,
@@ -147,7 +172,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
                        .positions = rows.positions,
                        .kv_slot = kv.kv_slot,
                        .inv_freq = kv.rope.inv_freq,
-                       .kv = kv.kv,
+                       .kv = written,
                        .max_rows = rows.max_rows,
                        .num_heads = spec.num_heads,
                        .rotary_dim = kv.rope.rotary_dim,

@@ -65,6 +65,7 @@ struct Gqa {
 
  private:
   void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_values(const LayerRows& rows, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "kernels/comm/collectives.h"
 #include "kernels/gemm/layer_tail.h"
+#include "kernels/rows/softcap.h"
 #include "model/layer/rope_table.h"
 
 namespace foretoken {
@@ -47,7 +48,7 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   with_part(layer.mixer, make_room);
   with_part(layer.feed_forward, make_room);
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
-                    layer.feed_forward_post_norm.weight != nullptr;
+                    layer.feed_forward_post_norm.weight != nullptr || layer.input.exists();
 }
 
 Status LayerRunner::take_scratch(Arena& arena) {
@@ -76,6 +77,10 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
     return run_tail(rows, tail, layer, next);
   }
   const float* delta = layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer);
+  if (layer.input.exists() || layer.scale != 1) {
+    finish(rows, layer, delta);
+    delta = nullptr;
+  }
   if (next == nullptr) return delta;
   add_and_norm(rows, delta, next->mixer_norm);
   project(rows, *next, normed_);
@@ -94,6 +99,25 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
     delta = add_output(own, part, layer.feed_forward_post_norm);
   });
   return delta;
+}
+
+// What stands behind both parts of a layer, on the whole residual.
+void LayerRunner::finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta) {
+  add_and_norm(rows, delta, {});
+  if (layer.input.exists()) {
+    inputs_->mix(rows, layer.input, normed_, delta_);
+    norm_rows(rows, delta_, nullptr, layer.input.post_norm, norm_size(), {added_, DType::kF32});
+    add_and_norm(rows, added_, {});
+  }
+  if (layer.scale == 1) return;
+  softcap(rows.queue, {.counts = rows.counts,
+                       .x = residual_,
+                       .row_kind = RowKind::kToken,
+                       .row_offset = 0,
+                       .max_rows = rows.max_rows,
+                       .size = config_.hidden_size,
+                       .cap = 0,
+                       .scale = layer.scale});
 }
 
 // Both parts read the residual as it entered the layer, so that it waits for their sum.
@@ -124,7 +148,7 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
   const auto* feed_forward = std::get_if<GatedMlp>(&layer.feed_forward);
   const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
-                     config_.residual_scale == 1;
+                     !layer.input.exists() && layer.scale == 1 && config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr) return {};
   return {mixer, feed_forward};

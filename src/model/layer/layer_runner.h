@@ -31,6 +31,8 @@ class LayerRunner {
         max_rows_(max_rows),
         sharding_(sharding) {}
 
+  // What layers take their own embeddings from, where they have some; outlives the runner.
+  void set_inputs(LayerInputs* inputs) { inputs_ = inputs; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
   // Takes the buffers from `arena`.
@@ -39,6 +41,7 @@ class LayerRunner {
   float* residual() const { return residual_; }  // [max_rows, hidden]
   void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
 
+  const AttentionBackend& attention() const { return attention_; }
   // What the norms of hidden states have in common.
   NormSize norm_size() const {
     return {config_.hidden_size, config_.rms_norm_eps, config_.residual_scale};
@@ -64,6 +67,7 @@ class LayerRunner {
   const float* run_tail(const LayerRows& rows, const TailLayer& tail, const DecoderLayer& layer,
                         const DecoderLayer* next);
   const float* run_parts(const LayerRows& rows, const DecoderLayer& layer);
+  void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
@@ -80,6 +84,7 @@ class LayerRunner {
   const int32_t max_rows_;
   const Sharding sharding_;
   bool has_post_norms_ = false;
+  LayerInputs* inputs_ = nullptr;
   // "act" stands for the type of the config.
   float* residual_ = nullptr;  // [max_rows, hidden]
   void* normed_ = nullptr;     // [max_rows, hidden] act

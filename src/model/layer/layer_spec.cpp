@@ -4,7 +4,7 @@ namespace foretoken {
 namespace {
 
 KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
-  return {.num_layers = 1,
+  return {.num_layers = mixer.kv_of < 0 ? 1 : 0,
           .num_kv_heads = mixer.num_kv_heads,
           .head_dim = mixer.head_dim,
           .dtype = dtype,
@@ -21,14 +21,15 @@ int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_confi
 GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
   return {.num_heads = own_or(layer.num_heads, config.num_heads),
           .num_kv_heads = own_or(layer.num_kv_heads, config.num_kv_heads),
-          .head_dim = config.head_dim,
+          .head_dim = own_or(layer.head_dim, config.head_dim),
           .inputs = config.hidden_size,
           .window = layer.window,
           .rope = layer.rope,
           .scale = config.attention_scale,
           .softcap = config.attention_softcap,
           .qkv_bias = config.attention_bias,
-          .o_bias = config.attention_out_bias};
+          .o_bias = config.attention_out_bias,
+          .kv_of = layer.kv_of};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {

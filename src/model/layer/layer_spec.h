@@ -48,8 +48,12 @@ struct GqaSpec {
   // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
   // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
   int32_t paired = 0;
-  int32_t chunk = 0;            // positions before its own multiple are not seen; 0: all are
-  float clip = 0;               // of q, k and v; 0: none
+  int32_t chunk = 0;             // positions before its own multiple are not seen; 0: all are
+  float clip = 0;                // of q, k and v; 0: none
+  bool values_normed = false;    // each head of v by root mean squares, without weights (Gemma 4)
+  bool keys_are_values = false;  // v is k before its norm, and there is no v_proj
+  // The layer whose keys and values are read; then only queries are made. -1: its own.
+  int32_t kv_of = -1;
   QueryScale query_scale = {};  // as of RopeKvArgs
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
@@ -58,7 +62,9 @@ struct GqaSpec {
 
   int32_t q_size() const { return num_heads * head_dim; }
   int32_t kv_size() const { return num_kv_heads * head_dim; }
-  int32_t qkv_size() const { return q_size() + 2 * kv_size(); }
+  // Heads of keys and values that the layer makes.
+  int32_t own_kv_heads() const { return kv_of < 0 ? num_kv_heads : 0; }
+  int32_t qkv_size() const { return q_size() + 2 * own_kv_heads() * head_dim; }
 };
 
 // down(activation(gate x) * (up x)) (Shazeer 2020).
@@ -99,6 +105,10 @@ struct LayerSpec {
   FeedForwardSpec feed_forward;
   const char* feed_forward_post_norm = nullptr;
   bool parallel = false;
+  // Behind both parts: width of the layer's own embedding of each token, which is mixed in (0:
+  // there is none), and whether a stored number multiplies the residual (Gemma 4).
+  int32_t input_size = 0;
+  bool scaled = false;
 };
 
 // The parts that most architectures begin with: sizes, biases and scales of the config.

@@ -21,12 +21,16 @@ class LayerTensorList {
       add_linear(base + "qkv_proj", mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
     } else {
       add_linear(base + "q_proj", mixer.q_size(), mixer.inputs, mixer.qkv_bias, turned);
-      add_linear(base + "k_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias, turned);
-      add_linear(base + "v_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias);
+      if (mixer.kv_of < 0) {
+        add_linear(base + "k_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias, turned);
+      }
+      if (mixer.kv_of < 0 && !mixer.keys_are_values) {
+        add_linear(base + "v_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias);
+      }
     }
     add_linear(base + "o_proj", hidden_, mixer.q_size(), mixer.o_bias);
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
-    add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
+    if (mixer.kv_of < 0) add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
   }
 
   void add(const GatedMlpSpec& mlp) {
@@ -51,6 +55,15 @@ class LayerTensorList {
   }
 
   void add(const Absent&) {}
+
+  void add_behind(const LayerSpec& layer) {
+    if (layer.input_size > 0) {
+      add_linear("per_layer_input_gate", layer.input_size, hidden_, false);
+      add_linear("per_layer_projection", hidden_, layer.input_size, false);
+      add_layer_norm("post_per_layer_input_norm");
+    }
+    if (layer.scaled) all_.push_back({"layer_scalar", 1});
+  }
 
   std::vector<LayerTensor> take() { return std::move(all_); }
 
@@ -101,6 +114,7 @@ std::vector<LayerTensor> layer_tensors(const LayerSpec& layer, const NormForm& n
   list.add_layer_norm(layer.feed_forward_norm);
   std::visit([&](const auto& part) { list.add(part); }, layer.feed_forward);
   list.add_layer_norm(layer.feed_forward_post_norm);
+  list.add_behind(layer);
   return list.take();
 }
 

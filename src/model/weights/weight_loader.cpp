@@ -317,6 +317,16 @@ Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int
   return read_integers(*tensor);
 }
 
+Result<float> WeightLoader::number(const std::string& name) {
+  const int64_t one = 1;
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, {&one, 1}));
+  float value = 1;
+  if (tensor != nullptr) {
+    FT_RETURN_IF_ERROR(convert_tensor(*tensor, DType::kF32, &value));
+  }
+  return value;
+}
+
 Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,
                                           float dummy_value, float offset) {
   WeightPiece piece;

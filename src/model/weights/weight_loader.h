@@ -91,6 +91,8 @@ class WeightLoader {
                               float offset = 0);
   // A row-major table [rows, cols] of `dtype`.
   Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
+  // A tensor of one element, in host memory; 1 for random weights.
+  Result<float> number(const std::string& name);
   // A tensor of `count` integers, in host memory; not for random weights.
   Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
   // The error that loading a tensor of this shape would begin with; it is not loaded, and counts as

@@ -93,6 +93,40 @@ TEST(Architecture, Qwen2VlMayHaveItsTextBesideTheVision) {
   EXPECT_EQ(parsed_config(inside).hidden_size, 1024);
 }
 
+// As the small models: layers without a window have larger heads, the last layers read the keys and
+// values of the last layer of their kind before them.
+TEST(Architecture, Gemma4HasHeadsByWindowAndSharesKeys) {
+  Json file = file_of("Gemma4ForCausalLM");
+  file["num_kv_shared_layers"] = 4;
+  file["use_double_wide_mlp"] = true;
+  const ModelConfig config = parsed_config(file);
+  EXPECT_EQ(config.attention_scale, 1);
+  EXPECT_EQ(config.layer_input_size, 256);
+  EXPECT_EQ(config.layers[0].window, 512);
+  EXPECT_EQ(config.layers[0].head_dim, 0);
+  EXPECT_EQ(config.layers[5].window, 0);
+  EXPECT_EQ(config.layers[5].head_dim, 512);
+  EXPECT_EQ(config.rope.full.rotary_dim, 512);
+  EXPECT_EQ(config.rope.full.turning_pairs, 64);
+  EXPECT_EQ(config.rope.windowed->rotary_dim, 256);
+  EXPECT_EQ(config.layers[7].kv_of, -1);
+  EXPECT_EQ(config.layers[8].kv_of, 7);
+  EXPECT_EQ(config.layers[8].intermediate_size, 256);
+  EXPECT_EQ(config.layers[11].kv_of, 5);
+
+  file["attention_k_eq_v"] = true;
+  file["num_global_key_value_heads"] = 2;
+  file["hidden_size_per_layer_input"] = 0;
+  const ModelConfig large = parsed_config(file);
+  EXPECT_EQ(large.layers[5].num_kv_heads, 2);
+  EXPECT_EQ(large.layer_input_size, 0);
+
+  file["enable_moe_block"] = true;
+  const auto mixture = parse_model_config(file, Json::object(), {}, "config.json");
+  ASSERT_FALSE(mixture.ok());
+  EXPECT_NE(mixture.status().message().find("a mixture of experts"), std::string::npos);
+}
+
 // The fields that google/gemma-3-4b-it has, and no more.
 TEST(Architecture, Gemma3WithVisionHasItsTextInside) {
   const ModelConfig config =
