@@ -111,7 +111,8 @@ Result<std::string> read_tool_choice(const json& choice, const json& tools) {
   FT_RETURN_IF_ERROR(check_tools(tools));
   const bool has_tools = tools.is_array() && !tools.empty();
   if (choice.is_null()) return std::string(has_tools ? "auto" : "none");
-  if (choice == "none") return std::string("none");
+  // Clients whose tools are all turned off still send "auto": without tools it asks for nothing.
+  if (choice == "none" || (choice == "auto" && !has_tools)) return std::string("none");
   if (!has_tools) return invalid_argument("'tool_choice' needs 'tools'; give some or remove it");
   if (choice == "auto" || choice == "required") return choice.get<std::string>();
   const bool object = choice.is_object() && choice.value("type", json("function")) == "function" &&

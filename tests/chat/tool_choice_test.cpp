@@ -24,7 +24,8 @@ TEST(ToolChoice, Reads) {
 
 TEST(ToolChoice, Errors) {
   const char* tools = R"([{"type": "function", "function": {"name": "f"}}])";
-  EXPECT_NE(error("\"auto\"", "null").find("needs 'tools'"), std::string::npos);
+  EXPECT_NE(error("\"required\"", "null").find("needs 'tools'"), std::string::npos);
+  EXPECT_EQ(read_tool_choice("auto", json::array()).value(), "none");
   EXPECT_NE(error("\"any\"", tools).find("must be"), std::string::npos);
   EXPECT_NE(error("{}", tools).find("must be"), std::string::npos);
   EXPECT_NE(error(R"({"type": "function", "function": {"name": "g"}})", tools).find("'g'"),
