@@ -1,4 +1,4 @@
-#include "model/config/config_fields.h"
+#include "config_fields.h"
 
 #include "apps/options/default_model.h"
 #include "apps/options/speculative_option.h"

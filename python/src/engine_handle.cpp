@@ -9,9 +9,9 @@
 #include <stdexcept>
 
 #include "base/json_object.h"
+#include "config_fields.h"
 #include "engine/request/chat_arguments.h"
 #include "engine/start/locate_model.h"
-#include "model/config/config_fields.h"
 #include "python_processor.h"
 #include "serve/answer/chat_messages.h"
 #include "status_error.h"
