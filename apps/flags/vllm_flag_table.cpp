@@ -21,7 +21,8 @@ constexpr VllmFlag kTable[] = {
     // The model.
     {"--tokenizer", kValue, "", kRefused,
      "the tokenizer is the model folder's own; put tokenizer.json there"},
-    {"--tokenizer-mode", kValue, "auto|hf", kWarned, "the form of the tokenizer is found from its files"},
+    {"--tokenizer-mode", kValue, "auto|hf", kWarned,
+     "the form of the tokenizer is found from its files"},
     {"--tokenizer-revision", kValue, "", kRefused,
      "the tokenizer comes with the model; use --revision"},
     {"--code-revision", kValue, "", kWarned, "no code of a model's repository is run"},

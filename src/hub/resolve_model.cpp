@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "gguf/gguf_file.h"
-#include "hub/gguf_choice.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
+#include "hub/gguf_choice.h"
 #include "hub/hub_api.h"
 #include "hub/repo_cache.h"
 #include "hub/snapshot_download.h"

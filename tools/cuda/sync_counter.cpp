@@ -1,7 +1,7 @@
 // Counts the CUDA calls that make the host wait, through CUPTI callbacks. Built as a library and
 // named in CUDA_INJECTION64_PATH, it is loaded by the driver itself and prints its counts at exit:
-//   g++ -shared -fPIC -I$CUDA/include -I$CUPTI/include sync_counter.cpp -o libsync_counter.so -lcupti
-//   CUDA_INJECTION64_PATH=./libsync_counter.so foretoken bench latency --device cuda ...
+//   g++ -shared -fPIC -I$CUDA/include -I$CUPTI/include sync_counter.cpp -o libsync_counter.so
+//   -lcupti CUDA_INJECTION64_PATH=./libsync_counter.so foretoken bench latency --device cuda ...
 // Equal counts for runs of different length show that no step waits.
 #include <cupti.h>
 
