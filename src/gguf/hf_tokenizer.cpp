@@ -8,6 +8,7 @@
 
 #include "gguf/pre_tokenizer.h"
 #include "gguf/vocabulary/piece_merges.h"
+#include "gguf/vocabulary/tokenizer_build.h"
 
 namespace foretoken {
 namespace {
@@ -51,19 +52,15 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
 }
 
 Json added_tokens(const Vocabulary& vocabulary) {
-  Json added = Json::array();
+  std::vector<AddedToken> added;
   for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const int64_t type = vocabulary.types[i];
     if (type != kControl && type != kUserDefined && type != kUnknown) continue;
-    added.push_back({{"id", i},
-                     {"content", vocabulary.tokens[i]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", type != kUserDefined}});
+    added.push_back({.id = static_cast<int64_t>(i),
+                     .content = vocabulary.tokens[i],
+                     .special = type != kUserDefined});
   }
-  return added;
+  return added_tokens_json(std::move(added));
 }
 
 Json ids_of(const Vocabulary& vocabulary) {
@@ -86,38 +83,18 @@ Result<std::string> token_of(const GgufFile& file, const Vocabulary& vocabulary,
 Result<Json> post_processor(const GgufFile& file, const Vocabulary& vocabulary, bool adds_bos) {
   FT_ASSIGN_OR_RETURN(const auto bos_flag, file.flag("tokenizer.ggml.add_bos_token"));
   FT_ASSIGN_OR_RETURN(const auto eos_flag, file.flag("tokenizer.ggml.add_eos_token"));
-  Json single = Json::array(), pair = Json::array(), special = Json::object();
-  const auto add = [&](const std::string& key) -> Status {
-    FT_ASSIGN_OR_RETURN(const std::string token, token_of(file, vocabulary, key));
+  TokenNames before, after;
+  const auto add = [&](const char* key, TokenNames* to) -> Status {
+    FT_ASSIGN_OR_RETURN(std::string token, token_of(file, vocabulary, key));
     FT_ASSIGN_OR_RETURN(const auto id, file.integer(key));
-    if (token.empty()) return {};
-    single.push_back({{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
-    special[token] = {{"id", token}, {"ids", Json::array({*id})}, {"tokens", Json::array({token})}};
+    if (!token.empty()) to->emplace_back(std::move(token), *id);
     return {};
   };
-  if (bos_flag.value_or(adds_bos)) FT_RETURN_IF_ERROR(add("tokenizer.ggml.bos_token_id"));
-  single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
-  if (eos_flag.value_or(false)) FT_RETURN_IF_ERROR(add("tokenizer.ggml.eos_token_id"));
-  if (special.empty()) return Json();
-  pair = single;
-  pair.push_back({{"Sequence", {{"id", "B"}, {"type_id", 1}}}});
-  return Json{{"type", "TemplateProcessing"},
-              {"single", single},
-              {"pair", pair},
-              {"special_tokens", special}};
-}
-
-Json bpe(const Vocabulary& vocabulary, Json merges) {
-  return {{"type", "BPE"},
-          {"dropout", nullptr},
-          {"unk_token", nullptr},
-          {"continuing_subword_prefix", nullptr},
-          {"end_of_word_suffix", nullptr},
-          {"fuse_unk", false},
-          {"byte_fallback", false},
-          {"ignore_merges", false},
-          {"vocab", ids_of(vocabulary)},
-          {"merges", std::move(merges)}};
+  if (bos_flag.value_or(adds_bos)) {
+    FT_RETURN_IF_ERROR(add("tokenizer.ggml.bos_token_id", &before));
+  }
+  if (eos_flag.value_or(false)) FT_RETURN_IF_ERROR(add("tokenizer.ggml.eos_token_id", &after));
+  return around_text_json(before, after);
 }
 
 Result<Json> byte_level_tokenizer(const GgufFile& file, const Vocabulary& vocabulary) {
@@ -126,15 +103,15 @@ Result<Json> byte_level_tokenizer(const GgufFile& file, const Vocabulary& vocabu
   if (merges == nullptr) {
     return file.error("it holds no merges (tokenizer.ggml.merges); convert the model again");
   }
-  Json model = bpe(vocabulary, *merges);
+  Json model = bpe_model_json(ids_of(vocabulary), *merges);
   model["ignore_merges"] = pre->ignores_merges;
   FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, pre->adds_bos));
   return Json{{"version", "1.0"},
               {"added_tokens", added_tokens(vocabulary)},
               {"normalizer", normalizer_json(*pre)},
               {"pre_tokenizer", pre_tokenizer_json(*pre)},
-              {"post_processor", post.is_null() ? byte_level_json(true) : std::move(post)},
-              {"decoder", byte_level_json(true)},
+              {"post_processor", post.is_null() ? byte_level_step(true) : std::move(post)},
+              {"decoder", byte_level_step(true)},
               {"model", std::move(model)}};
 }
 
@@ -153,7 +130,7 @@ Result<Json> piece_tokenizer(const GgufFile& file, const Vocabulary& vocabulary)
   FT_ASSIGN_OR_RETURN(const std::string unknown,
                       token_of(file, vocabulary, "tokenizer.ggml.unknown_token_id"));
   FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, true));
-  Json model = bpe(vocabulary, piece_merges(vocabulary.tokens, scores));
+  Json model = bpe_model_json(ids_of(vocabulary), piece_merges(vocabulary.tokens, scores));
   model["byte_fallback"] = true;
   model["fuse_unk"] = true;
   if (!unknown.empty()) model["unk_token"] = unknown;

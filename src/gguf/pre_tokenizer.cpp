@@ -1,5 +1,7 @@
 #include "gguf/pre_tokenizer.h"
 
+#include "gguf/vocabulary/tokenizer_build.h"
+
 namespace foretoken {
 namespace {
 
@@ -10,21 +12,15 @@ using Kind = PreTokenizerStep::Kind;
 
 constexpr Step kGpt2[] = {{Kind::kGpt2}};
 constexpr Step kDigitsAndGpt2[] = {{Kind::kDigits}, {Kind::kGpt2}};
-constexpr Step kLlama3[] = {
-    {Kind::kRegex,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
-constexpr Step kQwen2[] = {
-    {Kind::kRegex,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kLlama3[] = {{Kind::kRegex, kThreeDigitsPattern}};
+constexpr Step kQwen2[] = {{Kind::kRegex, kOneDigitPattern}};
 constexpr Step kQwen35[] = {
     {Kind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 constexpr Step kTekken[] = {
     {Kind::kRegex,
      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
-constexpr Step kGpt4o[] = {
-    {Kind::kRegex,
-     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr Step kGpt4o[] = {{Kind::kRegex, kO200kPattern}};
 constexpr Step kSeedCoder[] = {
     {Kind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
@@ -165,26 +161,16 @@ std::string pre_tokenizer_names() {
   return names;
 }
 
-Json byte_level_json(bool use_regex) {
-  return {{"type", "ByteLevel"},
-          {"add_prefix_space", false},
-          {"trim_offsets", true},
-          {"use_regex", use_regex}};
-}
-
 Json pre_tokenizer_json(const PreTokenizer& pre) {
   Json steps = Json::array();
   bool maps_bytes = false;
   for (const Step& step : pre.steps) {
     switch (step.kind) {
       case Kind::kRegex:
-        steps.push_back({{"type", "Split"},
-                         {"pattern", {{"Regex", step.regex}}},
-                         {"behavior", "Isolated"},
-                         {"invert", false}});
+        steps.push_back(split_step(step.regex));
         break;
       case Kind::kGpt2:
-        steps.push_back(byte_level_json(true));
+        steps.push_back(byte_level_step(true));
         maps_bytes = true;
         break;
       case Kind::kDigits:
@@ -195,7 +181,7 @@ Json pre_tokenizer_json(const PreTokenizer& pre) {
         break;
     }
   }
-  if (!maps_bytes) steps.push_back(byte_level_json(false));
+  if (!maps_bytes) steps.push_back(byte_level_step(false));
   if (steps.size() == 1) return steps[0];
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }

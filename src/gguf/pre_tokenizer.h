@@ -38,7 +38,4 @@ nlohmann::json normalizer_json(const PreTokenizer& pre);
 // The one that a tokenizer.json describes; null where GGUF files have no name for it.
 const PreTokenizer* match_pre_tokenizer(const nlohmann::json& tokenizer);
 
-// A step of ByteLevel, which stands in several fields of tokenizer.json.
-nlohmann::json byte_level_json(bool use_regex);
-
 }  // namespace foretoken

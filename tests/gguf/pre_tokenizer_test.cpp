@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text_file.h"
+#include "gguf/vocabulary/tokenizer_build.h"
 
 namespace foretoken {
 namespace {
@@ -56,7 +57,7 @@ TEST(PreTokenizer, OddFilesHaveNone) {
   EXPECT_STREQ(match(Json::object()), "");
   EXPECT_STREQ(match({{"pre_tokenizer", 7}, {"model", 8}}), "");
   EXPECT_STREQ(
-      match({{"pre_tokenizer", byte_level_json(true)}, {"normalizer", {{"type", "NFKC"}}}}), "");
+      match({{"pre_tokenizer", byte_level_step(true)}, {"normalizer", {{"type", "NFKC"}}}}), "");
 }
 
 }  // namespace

@@ -7,8 +7,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kQwen2Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 bool is_qwen(const TokenizerSettings& settings) {
@@ -37,9 +35,9 @@ std::optional<Json> parse_merges(std::string_view text) {
 Json pre_tokenizer_of(const TokenizerSettings& settings) {
   const bool prefix = settings.add_prefix_space.value_or(false);
   if (!is_qwen(settings)) return byte_level_step(true, prefix);
-  return {
-      {"type", "Sequence"},
-      {"pretokenizers", Json::array({split_step(kQwen2Pattern), byte_level_step(false, prefix)})}};
+  return {{"type", "Sequence"},
+          {"pretokenizers",
+           Json::array({split_step(kOneDigitPattern), byte_level_step(false, prefix)})}};
 }
 
 }  // namespace

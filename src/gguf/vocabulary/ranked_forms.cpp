@@ -3,6 +3,7 @@
 #include <span>
 
 #include "gguf/vocabulary/ranked_tokenizer.h"
+#include "gguf/vocabulary/tokenizer_build.h"
 
 namespace foretoken {
 namespace {
@@ -10,13 +11,6 @@ namespace {
 // tiktoken's cl100k_base: blanks at a text's end are one piece.
 constexpr std::string_view kCl100k =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+$|\s*[\r\n]|\s+(?!\S)|\s)";
-// What Llama 3 and GLM-4 made of it; Qwen takes single digits.
-constexpr std::string_view kThreeDigits =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kOneDigit =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kO200k =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 // Kimi's: runs of Han are pieces of their own.
 constexpr std::string_view kHanRuns =
     R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -91,12 +85,12 @@ struct RankedFamily {
 constexpr RankedFamily kFamilies[] = {
     {"gpt2", 50256, "r50k", "", kGpt2, kGpt2Special},
     {"cl100k_base", 100256, "cl100k", "", kCl100k, kCl100kSpecial},
-    {"o200k_base", 199998, "o200k", "", kO200k, kO200kSpecial},
+    {"o200k_base", 199998, "o200k", "", kO200kPattern, kO200kSpecial},
     {"Qwen",
      151643,
      "qwen",
      "QWenTokenizer",
-     kOneDigit,
+     kOneDigitPattern,
      kQwenSpecial,
      {"<|extra_", "|>", 0, 3, 205},
      {},
@@ -107,7 +101,7 @@ constexpr RankedFamily kFamilies[] = {
      128000,
      "",
      "",
-     kThreeDigits,
+     kThreeDigitsPattern,
      kLlama3Special,
      {"<|reserved_special_token_", "|>", 3, 11, 245},
      {"<|begin_of_text|>"},
@@ -117,7 +111,7 @@ constexpr RankedFamily kFamilies[] = {
      151329,
      "",
      "ChatGLM4Tokenizer",
-     kThreeDigits,
+     kThreeDigitsPattern,
      kGlm4Special,
      {},
      {"[gMASK]", "<sop>"}},
