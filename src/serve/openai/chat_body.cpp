@@ -1,6 +1,7 @@
 #include "serve/openai/chat_body.h"
 
-#include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/foreign_fields.h"
@@ -10,11 +11,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-bool is_field_of(ApiBody body, const std::string& name) {
-  const auto fields = api_fields();
-  return std::any_of(fields.begin(), fields.end(), [&](const ApiField& field) {
-    return (field.bodies & body) != 0 && field.name == name;
-  });
+std::set<std::string_view> names_of(ApiBody body) {
+  std::set<std::string_view> names;
+  for (const ApiField& field : api_fields()) {
+    if ((field.bodies & body) != 0) names.insert(field.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -27,8 +29,9 @@ void copy_field(JsonFields& fields, const char* from, const char* to, json* chat
 void copy_shared_fields(JsonFields& fields, ApiBody from, ApiBody to, json* body) {
   for (const char* name : shared_fields(from, to)) copy_field(fields, name, name, body);
   // A foreign name that the body has as its own is shared, or means something else there.
+  const std::set<std::string_view> own = names_of(from);
   for (const char* name : foreign_names()) {
-    if (!is_field_of(from, name)) copy_field(fields, name, name, body);
+    if (!own.contains(name)) copy_field(fields, name, name, body);
   }
 }
 

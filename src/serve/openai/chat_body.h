@@ -11,8 +11,7 @@ namespace foretoken {
 // Other protocols are read by writing the body of /v1/chat/completions that means the same.
 
 // Copies fields that mean the same in a body of `from` and in one of `to` (seed, min_p,
-// speculative,
-// ...), and other servers' names (repeat_penalty, ...), as far as they are there.
+// speculative, ...), and other servers' names (repeat_penalty, ...), as far as they are there.
 void copy_shared_fields(JsonFields& fields, ApiBody from, ApiBody to, nlohmann::ordered_json* body);
 
 // Copies one field under another name, if it is there.
