@@ -136,9 +136,13 @@ def table(records, args):
     return "\n".join(lines) + "\n"
 
 
-def main():
-    numbers = lambda text: [int(part) for part in text.split(",")]
-    parser = argparse.ArgumentParser(description=__doc__,
+def numbers(text):
+    return [int(part) for part in text.split(",")]
+
+
+def load_parser(description, **defaults):
+    """A parser of what both benches of servers take; `defaults` replaces defaults."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="the foretoken command")
     parser.add_argument("--out", required=True, help="folder for the results")
@@ -152,9 +156,19 @@ def main():
     parser.add_argument("--output-len", type=int, default=128)
     parser.add_argument("--timeout", type=float, default=120, help="seconds of a run")
     parser.add_argument("engine", nargs="*", help="after --: flags of both engines")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def parse_load(parser):
     args = parser.parse_args()
     if len(args.clients) != len(args.requests):
         parser.error("--clients and --requests must be equally many")
+    return args
+
+
+def main():
+    args = parse_load(load_parser(__doc__))
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     # So that the server ends with this program.

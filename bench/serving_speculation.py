@@ -16,7 +16,8 @@ import pathlib
 import statistics
 import tempfile
 
-from serving_overhead import ROOT, served, shared_flags, start_server, write_prompts
+from serving_overhead import (ROOT, load_parser, parse_load, served, shared_flags, start_server,
+                              write_prompts)
 
 MODELS = ROOT / "models"
 DRAFTERS = {
@@ -73,25 +74,9 @@ def measure(args, drafter, folder, out):
 
 
 def main():
-    numbers = lambda text: [int(part) for part in text.split(",")]
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True, help="the foretoken command")
-    parser.add_argument("--out", required=True, help="folder for the results")
-    parser.add_argument("--model", default=str(MODELS / "foretoken-7m"))
+    parser = load_parser(__doc__, clients=[1, 4, 16], requests=[6, 16, 48], rounds=3, words=[40, 160])
     parser.add_argument("--drafters", type=lambda text: text.split(","), default=list(DRAFTERS))
-    parser.add_argument("--clients", type=numbers, default=[1, 4, 16])
-    parser.add_argument("--requests", type=numbers, default=[6, 16, 48],
-                        help="of a load, for each number of clients")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--words", type=numbers, default=[40, 160],
-                        help="least and most words of a prompt")
-    parser.add_argument("--output-len", type=int, default=128)
-    parser.add_argument("--timeout", type=float, default=120, help="seconds of a load")
-    parser.add_argument("engine", nargs="*", help="after --: flags of both servers")
-    args = parser.parse_args()
-    if len(args.clients) != len(args.requests):
-        parser.error("--clients and --requests must be equally many")
+    args = parse_load(parser)
     folder = pathlib.Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "serving_speculation.jsonl", "w", encoding="utf-8") as out, \
