@@ -72,7 +72,7 @@ class WireReader {
   uint64_t word(size_t count) {
     const std::string_view bytes = take(count);
     uint64_t value = 0;
-    std::memcpy(&value, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), bytes.size());
     return value;
   }
 

@@ -210,7 +210,7 @@ class PickleMachine {
     }
     const bool negative = !raw.empty() && (static_cast<uint8_t>(raw.back()) & 0x80) != 0;
     uint64_t value = negative ? ~uint64_t{0} : 0;
-    std::memcpy(&value, raw.data(), raw.size());
+    if (!raw.empty()) std::memcpy(&value, raw.data(), raw.size());
     push_integer(std::bit_cast<int64_t>(value));
   }
   void push_float() {
