@@ -18,6 +18,7 @@ struct KvGroupSpec {
   DType dtype = DType::kF32;
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
   KvFormat format = KvFormat::kPlain;
+  int32_t value_dim = 0;  // as of KvLayer
   bool operator==(const KvGroupSpec&) const = default;
 };
 

@@ -21,13 +21,14 @@ struct LayerPlan {
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t chunk = 0;  // as of AttentionArgs
+  int32_t chunk = 0;      // as of AttentionArgs
+  int32_t value_dim = 0;  // as of KvLayer
 
   // Whether the same rows see the same positions with as many heads, through the same block tables.
   bool sees_as(const LayerPlan& other) const {
     return window == other.window && windowed_group == other.windowed_group &&
            num_heads == other.num_heads && num_kv_heads == other.num_kv_heads &&
-           head_dim == other.head_dim && chunk == other.chunk;
+           head_dim == other.head_dim && chunk == other.chunk && value_dim == other.value_dim;
   }
 };
 

@@ -35,7 +35,7 @@ struct AttentionArgs {
   static constexpr int kSyncRows = 1024;
   const StepCounts* counts;
   const void* q;                // [max_rows, num_heads * head_dim] of kv.dtype
-  void* out;                    // the same shape and type
+  void* out;                    // [max_rows, num_heads * kv.value_size()] of the same type
   const int32_t* positions;     // [max_rows]
   const int32_t* row_slot;      // [max_rows]
   const int32_t* block_tables;  // [slots, max_blocks]

@@ -6,7 +6,7 @@
 namespace foretoken {
 
 // Largest head_dim of any op.
-inline constexpr int kMaxHeadDim = 512;
+inline constexpr int kMaxHeadDim = 576;
 
 // How the key or value of one position and KV head is stored. Its bytes depend on nothing else.
 enum class KvFormat : uint8_t {
@@ -23,6 +23,12 @@ struct KvLayer {
   int32_t head_dim;
   DType dtype;  // kF32 or kBF16; of queries and of attention's output in either format
   KvFormat format = KvFormat::kPlain;
+  // 0: values lie apart. Otherwise (latent attention) the first value_dim elements of a key are the
+  // value too, and v == k.
+  int32_t value_dim = 0;
+
+  // Elements of a value.
+  constexpr int32_t value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 constexpr int64_t kv_entry_bytes(KvFormat format, DType dtype, int64_t head_dim) {

@@ -8,6 +8,8 @@
 #include "device/dtype.h"
 #include "gguf/model_files.h"
 #include "kernels/activation.h"
+#include "model/config/expert_config.h"
+#include "model/config/latent_config.h"
 #include "model/config/layer_pattern.h"
 #include "model/config/rope_config.h"
 
@@ -53,6 +55,8 @@ struct ModelConfig {
   int32_t layer_input_size = 0;     // width of an embedding for each layer; 0: there is none
   int32_t layer_input_vocab = 0;    // rows of its table
   DType dtype = DType::kF32;        // of weights, activations and KV
+  ExpertConfig experts;             // of the layers that have some
+  LatentConfig latent;              // of attention
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;
   std::vector<int32_t> eos_token_ids;

@@ -30,6 +30,7 @@ struct LayerConfig {
   // Parts that a layer may lack (DeciLM).
   bool attention = true;
   bool feed_forward = true;
+  bool experts = false;  // its feed-forward part is the mixture that ModelConfig::experts tells of
   bool operator==(const LayerConfig&) const = default;
 };
 

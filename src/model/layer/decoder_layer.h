@@ -4,8 +4,10 @@
 #include <variant>
 
 #include "base/result.h"
+#include "model/layer/experts.h"
 #include "model/layer/gated_mlp.h"
 #include "model/layer/gqa.h"
+#include "model/layer/latent.h"
 #include "model/layer/layer_inputs.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/norm.h"
@@ -15,8 +17,8 @@
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa, Absent>;
-using FeedForward = std::variant<GatedMlp, PlainMlp, Absent>;
+using Mixer = std::variant<Gqa, Latent, Absent>;
+using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
 // A decoder layer in device memory, or a rank's part of it.
 struct DecoderLayer {

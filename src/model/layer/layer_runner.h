@@ -71,6 +71,8 @@ class LayerRunner {
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
+  Latent::Scratch& scratch_of(const Latent&) { return latent_; }
+  Experts::Scratch& scratch_of(const Experts&) { return experts_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
   PlainMlp::Scratch& scratch_of(const PlainMlp&) { return plain_mlp_; }
   // The output of a mixer or a feed-forward part.
@@ -92,8 +94,10 @@ class LayerRunner {
   float* added_ = nullptr;     // [max_rows, hidden] the same after its own norm, where it has one
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   Gqa::Scratch gqa_;
+  Latent::Scratch latent_;
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;
+  Experts::Scratch experts_;
 };
 
 }  // namespace foretoken

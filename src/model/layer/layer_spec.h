@@ -6,6 +6,7 @@
 #include "attention/kv_cache.h"
 #include "kernels/activation.h"
 #include "kernels/attention/rope_kv.h"
+#include "kernels/experts/route_experts.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/weights/sharding.h"
@@ -67,6 +68,30 @@ struct GqaSpec {
   int32_t qkv_size() const { return q_size() + 2 * own_kv_heads() * head_dim; }
 };
 
+// Latent attention (DeepSeek-AI 2024, V2): all heads read one compressed key and value of a
+// position. Runs absorbed for every row: queries are multiplied into the latents' space.
+struct LatentSpec {
+  int32_t num_heads = 0;
+  int32_t q_rank = 0;  // width that queries are compressed to; 0: they are not (q_proj)
+  int32_t kv_rank = 0;
+  int32_t nope_dim = 0;   // of a head's queries and keys, without positions
+  int32_t rope_dim = 0;   // and with
+  int32_t value_dim = 0;  // of a head's values
+  int32_t inputs = 0;     // width of the rows that all are made of
+  float scale = 1;        // of scores
+  bool bias = false;      // of q_a_proj (or q_proj) and kv_a_proj_with_mqa
+  bool o_bias = false;
+  bool paired = true;  // the turning pairs lie side by side in the checkpoint
+  QueryScale query_scale = {};
+  const char* base = "self_attn.";
+
+  int32_t head_dim() const { return nope_dim + rope_dim; }
+  int32_t q_size() const { return num_heads * head_dim(); }
+  int32_t entry_dim() const { return kv_rank + rope_dim; }  // of a position in the KV cache
+  // What the first product makes: compressed or whole queries, then what goes to the cache.
+  int32_t first_size() const { return (q_rank > 0 ? q_rank : q_size()) + entry_dim(); }
+};
+
 // down(activation(gate x) * (up x)) (Shazeer 2020).
 struct GatedMlpSpec {
   int32_t inner = 0;
@@ -86,11 +111,48 @@ struct PlainMlpSpec {
   const char* down = "down_proj";
 };
 
+// How a checkpoint keeps the matrices of experts.
+enum class ExpertFiles : uint8_t {
+  kEach,        // <base>experts.<e>.{gate_proj,up_proj,down_proj}.weight [rows, cols]
+  kFused,       // gate_up [E, 2 * inner, hidden] and down [E, hidden, inner]
+  kFusedTurned  // the same, transposed: gate_up [E, hidden, 2 * inner] and down [E, inner, hidden]
+};
+
+// A mixture of experts (Shazeer et al. 2017): each row goes through top_k of `count` gated MLPs,
+// and through one that all rows share.
+struct ExpertsSpec {
+  int32_t count = 0;
+  int32_t top_k = 0;
+  int32_t inner = 0;         // of an expert
+  int32_t shared_inner = 0;  // of the shared one; 0: there is none
+  Activation activation = Activation::kSilu;
+  ExpertScore score = ExpertScore::kSoftmax;
+  int32_t num_groups = 1;
+  int32_t top_groups = 1;
+  ExpertGroups groups = ExpertGroups::kBest;
+  bool normalised = false;
+  float scale = 1;
+  float jitter = 0;           // as of RouteExpertsArgs
+  bool weighs_input = false;  // weights multiply what enters experts instead of what leaves them
+  ExpertFiles files = ExpertFiles::kEach;
+  // Names in the checkpoint, behind the layer's and behind `base`.
+  const char* base = "mlp.";
+  const char* router = "gate";       // [count, hidden]
+  const char* correction = nullptr;  // [count]; null: there is none
+  const char* experts = "experts.";  // before an expert's number, or the fused tensors' names
+  const char* gate = "gate_proj";
+  const char* up = "up_proj";
+  const char* down = "down_proj";
+  const char* gate_up = "gate_up_proj";  // fused
+  const char* shared = "shared_experts.";
+  const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one
+};
+
 // What a layer lacks.
 struct Absent {};
 
-using MixerSpec = std::variant<GqaSpec, Absent>;
-using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, Absent>;
+using MixerSpec = std::variant<GqaSpec, LatentSpec, Absent>;
+using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Absent>;
 
 // residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
 // they are parallel, both read the residual that enters the layer, through one norm or two, and
@@ -115,6 +177,8 @@ struct LayerSpec {
 GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer);
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
+LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
+ExpertsSpec experts_of(const ModelConfig& config);
 // Norms before both parts, under Llama's names: the most frequent layer.
 LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
 // Norms behind both parts alone (OLMo 2, EXAONE 4).
@@ -134,6 +198,8 @@ std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTr
 GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
+LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
+ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
 // How a mixer keeps what later rows read: a group of one layer.
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format);

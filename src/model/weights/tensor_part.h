@@ -18,6 +18,13 @@ struct PairedHeads {
   }
 };
 
+// Columns [first, first + count) of a tensor of `total` columns that are wanted as rows.
+struct Transposed {
+  int64_t total = 0;  // 0: rows are rows
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 // A tensor of the checkpoint by name, the rows it must have, and those of them that are wanted.
 struct TensorPart {
   std::string name;
@@ -27,7 +34,14 @@ struct TensorPart {
   PairedHeads paired = {};
   int64_t row_size = 0;  // of a vector that the file has as rows of so many elements; 0: it has not
 
-  int64_t wanted() const { return num_rows < 0 ? rows - first_row : num_rows; }
+  // Where columns are wanted as rows: the rows named above are the columns of what is made, a
+  // matrix [transposed.count, num_rows].
+  Transposed transposed = {};
+
+  int64_t wanted() const {
+    if (transposed.total > 0) return transposed.count;
+    return num_rows < 0 ? rows - first_row : num_rows;
+  }
 };
 
 // Columns [first, first + count) of a matrix of `total`.

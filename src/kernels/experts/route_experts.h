@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+
+#include "device/queue.h"
+#include "kernels/experts/expert_lists.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// What a router makes of its logits.
+enum class ExpertScore : int32_t {
+  kSoftmax,          // over all experts (Mixtral, Qwen, DeepSeek V2)
+  kSigmoid,          // each by itself (DeepSeek V3, Llama 4)
+  kSoftmaxOfChosen,  // experts are chosen by their logits, then softmax over those (gpt-oss)
+  kSparseMixer,      // Phi 3.5 (Liu et al. 2023) at inference: one after the other, each weighed
+                     // among the experts whose logits lie near the largest that is left
+};
+
+// How a group of experts is judged, where only some groups may give experts.
+enum class ExpertGroups : int32_t {
+  kBest,     // by its best expert (DeepSeek V2)
+  kBestTwo,  // by the sum of its two best (DeepSeek V3)
+};
+
+// Chooses top_k of the experts for each live token row and lists the rows of each expert. A row's
+// choice depends on its own logits alone.
+//   score = softmax(logits) or sigmoid(logits), in float;
+//   experts are ranked by score + correction, the lower id first where these are equal; with
+//   groups, only those of the top_groups best groups (ranked the same way) count; weight = score of
+//   the chosen (without the correction), divided by their sum where normalised (plus 1e-20 with
+//   sigmoids), times `scale`.
+// Slots of a row are in the order of their rank. Which expert is chosen never depends on rounding
+// that differs between devices except through the logits themselves.
+struct RouteExpertsArgs {
+  static constexpr Op kOp = Op::kRouteExperts;
+  const StepCounts* counts;
+  const float* logits;      // [max_rows, num_experts]
+  const float* correction;  // [num_experts] or null
+  int32_t* ids;             // [max_rows, top_k]: the chosen experts, of all ranks
+  float* weights;           // [max_rows, top_k]
+  ExpertLists lists;        // of experts [first_expert, first_expert + lists.count)
+  int32_t first_expert;
+  int32_t num_experts;  // <= kMaxExperts
+  int32_t max_rows;
+  ExpertScore score;
+  int32_t num_groups = 1;  // divides num_experts
+  int32_t top_groups = 1;
+  ExpertGroups groups = ExpertGroups::kBest;
+  int32_t normalised = 0;
+  float scale = 1;
+  float jitter = 0;  // of kSparseMixer: how near, as a share of the logit
+};
+
+void route_experts(Queue& queue, const RouteExpertsArgs& args);
+
+}  // namespace foretoken

@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+
+#include "base/result.h"
+#include "model/config/config_fields.h"
+
+namespace foretoken {
+
+// The sizes of latent attention, as of LatentSpec.
+struct LatentConfig {
+  int32_t q_rank = 0;   // 0: queries are not compressed
+  int32_t kv_rank = 0;  // 0: the model has no latent attention
+  int32_t nope_dim = 0;
+  int32_t rope_dim = 0;
+  int32_t value_dim = 0;
+
+  bool exists() const { return kv_rank > 0; }
+};
+
+// Reads q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim; all zero
+// where kv_lora_rank is not there. InvalidArgument names the field at fault.
+Result<LatentConfig> read_latent_config(const ConfigFields& fields);
+
+}  // namespace foretoken

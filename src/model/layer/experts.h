@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "kernels/experts/expert_lists.h"
+#include "model/layer/gated_mlp.h"
+#include "model/layer/layer_rows.h"
+#include "model/layer/layer_spec.h"
+#include "model/layer/linear.h"
+#include "model/layer/part_loader.h"
+
+namespace foretoken {
+
+// A mixture of experts with its weights, or a rank's part of it: each rank has a part of the inner
+// columns of every expert.
+struct Experts {
+  ExpertsSpec spec;  // of the part
+  DType dtype = DType::kF32;
+  int32_t hidden = 0;
+  Linear router;                      // [count, hidden]
+  const float* correction = nullptr;  // [count] or null
+  PackedWeight gate_up;               // [count * 2 * inner, hidden] as kGateUp
+  PackedWeight down;                  // [count * hidden, inner]
+  GatedMlp shared;                    // where spec.shared_inner > 0
+  Linear shared_gate;                 // [1, hidden]; without outputs: there is none
+
+  // Buffers that layers share, wide enough for the widest of them.
+  struct Scratch {
+    float* logits = nullptr;   // [max_rows, count]
+    int32_t* ids = nullptr;    // [max_rows, top_k]
+    float* weights = nullptr;  // [max_rows, top_k]
+    int32_t* begins = nullptr;
+    int32_t* entries = nullptr;
+    void* gated = nullptr;          // [max_rows * top_k, inner] act
+    void* products = nullptr;       // [max_rows * top_k, hidden] act
+    float* shared_out = nullptr;    // [max_rows, hidden]
+    float* shared_logit = nullptr;  // [max_rows]
+    GatedMlp::Scratch shared;
+
+    // Makes room for a layer; before `take`.
+    void fit(const ExpertsSpec& part);
+    Status take(const ScratchSource& source);
+
+   private:
+    int32_t count_ = 0;
+    int32_t top_k_ = 0;
+    int32_t inner_ = 0;
+    bool has_shared_ = false;
+  };
+
+  // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
+  // until the loader has finished or stopped. Errors as of WeightLoader; Unsupported where experts
+  // cannot be divided or packed.
+  Status load(PartLoader& loader, const std::string& base, const ExpertsSpec& whole);
+
+  // Calls f for each matrix that adapters may change; those of experts are not among them.
+  template <class F>
+  void for_each_linear(const F&) {}
+
+  // Enqueues the routing of x [max_rows, hidden] act, and what experts make of it before `down`;
+  void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // then what is added to the residual.
+  void output(const LayerRows& rows, const Scratch& scratch, Sum to) const;
+
+ private:
+  ExpertLists lists(const Scratch& scratch) const;
+};
+
+}  // namespace foretoken
