@@ -37,6 +37,7 @@ struct TensorPart {
   // Where columns are wanted as rows: the rows named above are the columns of what is made, a
   // matrix [transposed.count, num_rows].
   Transposed transposed = {};
+  bool widened = false;  // not kept quantised
 
   int64_t wanted() const {
     if (transposed.total > 0) return transposed.count;

@@ -129,6 +129,7 @@ Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange&
   const int64_t shape[] = {part.rows, cols.total};
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
+  if (part.widened) return run;
   if (tensor != nullptr) {
     run.form = quantized_form(*tensor, dtype_);
   } else {
