@@ -90,14 +90,18 @@ class Device {
 
   // Room for a weight matrix [n, k] of type `dtype` in the layout that the gemm op of this device
   // reads; ops pack_rows fill it. The handle goes into GemmArgs::weight and is released with
-  // free_weight. Start-up only; nullptr when memory is short.
-  virtual void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) = 0;
+  // free_weight. Start-up only; nullptr when memory is short. With unit_rows > 0 the matrix is made
+  // of matrices of so many rows each, those of experts (by kGateUp of as many gates and as many
+  // ups), a multiple of 16: rows of two are never packed together.
+  virtual void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                            int64_t unit_rows = 0) = 0;
   // Rows that are packed together, even by kGateUp (kernels/gemm/pack_rows.h).
-  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const = 0;
+  virtual int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                                    int64_t unit_rows = 0) const = 0;
   // make_weight, filled from a matrix in host memory (n = sum of the parts' rows). Blocks until
   // done.
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
-                            WeightOrder order = WeightOrder::kPlain) = 0;
+                            WeightOrder order = WeightOrder::kPlain, int64_t unit_rows = 0) = 0;
   virtual void free_weight(void* weight) = 0;
   // Bytes that a weight takes where they are not those of its elements: it stays quantised. 0: they
   // are.
@@ -109,7 +113,7 @@ class Device {
   // As make_weight, of stacked parts that are quantised in forms that the device keeps; x is of
   // type `dtype`. pack_rows fills it from rows as base/quantized_rows.h lays them out.
   virtual QuantizedWeight make_quantized_weight(std::span<const QuantizedPart>, int64_t, DType,
-                                                WeightOrder) {
+                                                WeightOrder, int64_t /*unit_rows*/ = 0) {
     return {nullptr, 0};
   }
 };

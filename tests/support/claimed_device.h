@@ -20,9 +20,11 @@ class ClaimedDevice final : public Device {
   void deallocate(void*, MemoryKind) override {}
   Result<std::unique_ptr<Queue>> make_queue() override { return unsupported("no queue"); }
   bool has_any_order_attention() const override { return any_order_attention_; }
-  void* make_weight(int64_t, int64_t, DType, WeightOrder) override { return nullptr; }
-  int64_t weight_slice_rows(int64_t, int64_t, DType, WeightOrder) const override { return 1; }
-  void* pack_weight(std::span<const WeightPart>, int64_t, DType, WeightOrder) override {
+  void* make_weight(int64_t, int64_t, DType, WeightOrder, int64_t) override { return nullptr; }
+  int64_t weight_slice_rows(int64_t, int64_t, DType, WeightOrder, int64_t) const override {
+    return 1;
+  }
+  void* pack_weight(std::span<const WeightPart>, int64_t, DType, WeightOrder, int64_t) override {
     return nullptr;
   }
   void free_weight(void*) override {}

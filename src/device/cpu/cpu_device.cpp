@@ -57,15 +57,17 @@ class CpuDevice final : public Device {
     return std::unique_ptr<Communicator>(
         std::make_unique<CpuCommunicator>(link, options.most_row_bytes));
   }
-  void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override {
-    return kernels_.make_weight(n, k, dtype, order);
+  void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                    int64_t unit_rows) override {
+    return kernels_.make_weight(n, k, dtype, order, unit_rows);
   }
-  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
-    return kernels_.weight_slice_rows(n, k, dtype, order);
+  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                            int64_t unit_rows) const override {
+    return kernels_.weight_slice_rows(n, k, dtype, order, unit_rows);
   }
-  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
-                    WeightOrder order) override {
-    return kernels_.pack_weight(parts, k, dtype, order);
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
+                    int64_t unit_rows) override {
+    return kernels_.pack_weight(parts, k, dtype, order, unit_rows);
   }
   void free_weight(void* weight) override { kernels_.free_weight(weight); }
   int64_t quantized_weight_bytes(const void* weight) const override {
@@ -75,8 +77,9 @@ class CpuDevice final : public Device {
     return kernels_.keeps_quantized(form, k);
   }
   QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
-                                        DType dtype, WeightOrder order) override {
-    return kernels_.make_quantized_weight(parts, k, dtype, order);
+                                        DType dtype, WeightOrder order,
+                                        int64_t unit_rows) override {
+    return kernels_.make_quantized_weight(parts, k, dtype, order, unit_rows);
   }
 
  private:

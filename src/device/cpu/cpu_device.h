@@ -18,14 +18,17 @@ inline constexpr size_t kMaxOps = 64;
 struct CpuKernels {
   std::array<OpFn, kMaxOps> ops{};
   std::array<bool, kMaxOps> stores_event{};  // ops after which a waiting host must be looked for
-  void* (*make_weight)(int64_t n, int64_t k, DType dtype, WeightOrder order) = nullptr;
-  int64_t (*weight_slice_rows)(int64_t n, int64_t k, DType dtype, WeightOrder order) = nullptr;
-  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
-                       WeightOrder order) = nullptr;
+  void* (*make_weight)(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                       int64_t unit_rows) = nullptr;
+  int64_t (*weight_slice_rows)(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                               int64_t unit_rows) = nullptr;
+  void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
+                       int64_t unit_rows) = nullptr;
   void (*free_weight)(void* weight) = nullptr;
   bool (*keeps_quantized)(const QuantForm& form, int64_t k) = nullptr;
   QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,
-                                           DType dtype, WeightOrder order) = nullptr;
+                                           DType dtype, WeightOrder order,
+                                           int64_t unit_rows) = nullptr;
   int64_t (*quantized_weight_bytes)(const void* weight) = nullptr;
 };
 

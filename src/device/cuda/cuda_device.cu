@@ -37,12 +37,15 @@ class CudaDevice final : public Device {
   }
   bool has_any_order_attention() const override;
   ProfilerRanges use_profiler_ranges(bool always) override;
-  void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) override;
-  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) const override {
+  // Any row can be found by itself; groups of 8 are never of two units.
+  void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                    int64_t unit_rows) override;
+  int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                            int64_t /*unit_rows*/) const override {
     return kernels_.weight_slice_rows(n, k, dtype, order);
   }
-  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
-                    WeightOrder order) override;
+  void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
+                    int64_t unit_rows) override;
   void free_weight(void* weight) override;
 
  private:
@@ -125,13 +128,14 @@ ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {
   return ranges_;
 }
 
-void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
+void* CudaDevice::make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
+                              int64_t /*unit_rows*/) {
   cudaSetDevice(ordinal_);
   return kernels_.make_weight(n, k, dtype, order);
 }
 
 void* CudaDevice::pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
-                              WeightOrder order) {
+                              WeightOrder order, int64_t /*unit_rows*/) {
   std::lock_guard lock(mutex_);
   cudaSetDevice(ordinal_);
   return kernels_.pack_weight(parts, k, dtype, order);

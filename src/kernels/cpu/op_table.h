@@ -13,13 +13,14 @@ CpuKernels cpu_kernels();
 #undef FT_OP
 
 // The weight functions of Device for the CPU.
-void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order);
-int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order);
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order, int64_t unit_rows);
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order, int64_t unit_rows);
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
+                  int64_t unit_rows);
 void free_weight(void* weight);
 bool keeps_quantized(const QuantForm& form, int64_t k);
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
-                                      WeightOrder order);
+                                      WeightOrder order, int64_t unit_rows = 0);
 int64_t quantized_weight_bytes(const void* weight);
 
 }  // namespace foretoken::cpu

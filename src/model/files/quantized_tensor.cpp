@@ -24,9 +24,9 @@ const QuantForm* quantized_form(const TensorView& tensor, DType dtype) {
 Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,
                            std::vector<std::byte>& raw) {
   const QuantForm* form = quantized_form(tensor);
-  FT_CHECK(form != nullptr && tensor.shape.size() == 2);
+  FT_CHECK(form != nullptr && tensor.shape.size() >= 2);
   if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
-  const int64_t k = tensor.shape[1];
+  const int64_t k = tensor.shape.back();
   const bool is_half = tensor.block == nullptr;
   const int64_t file_bytes = is_half ? 2 * k : k / tensor.block->elements * tensor.block->bytes;
   const int64_t at_once = tensor.interleaved_rows > 0 ? 1 : count;

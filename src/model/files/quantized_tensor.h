@@ -18,7 +18,8 @@ const QuantForm* quantized_form(const TensorView& tensor);
 // for which it is to be rounded.
 const QuantForm* quantized_form(const TensorView& tensor, DType dtype);
 
-// Reads rows [first, first + count) of a matrix, whose rows have whole blocks, as
+// Reads rows [first, first + count) of a matrix (or of a stack of them), whose rows have whole
+// blocks, as
 // base/quantized_rows.h lays them out; interleaved rows are put in order. `raw` is scratch. Errors
 // as of TensorView::read. Any thread with its own scratch.
 Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,

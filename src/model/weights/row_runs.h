@@ -10,7 +10,8 @@
 
 namespace foretoken {
 
-// Rows of a tensor that follow one another; random ones without a tensor.
+// Rows of a tensor that follow one another; random ones without a tensor. With turned_from > 0 they
+// are columns of a tensor of so many, and `cols` are rows of it.
 struct RowRun {
   std::string_view name;  // of the tensor
   const TensorView* tensor;
@@ -18,6 +19,7 @@ struct RowRun {
   int64_t num_rows;
   ColumnRange cols;
   const QuantForm* form;  // null: not quantised
+  int64_t turned_from = 0;
 };
 
 // Runs that make up a matrix, one after the other. Which of them hold a row is found by bisection:

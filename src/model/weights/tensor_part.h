@@ -35,14 +35,19 @@ struct TensorPart {
   int64_t row_size = 0;  // of a vector that the file has as rows of so many elements; 0: it has not
 
   // Where columns are wanted as rows: the rows named above are the columns of what is made, a
-  // matrix [transposed.count, num_rows].
+  // matrix [transposed.count, wanted_of_file()].
   Transposed transposed = {};
   bool widened = false;  // not kept quantised
+  // Matrices that the file has as one tensor of three dimensions, `rows` being those of all; 0: the
+  // tensor is a matrix.
+  int64_t stacked = 0;
 
   int64_t wanted() const {
     if (transposed.total > 0) return transposed.count;
-    return num_rows < 0 ? rows - first_row : num_rows;
+    return wanted_of_file();
   }
+  // Rows of the file that are wanted, as rows or as columns.
+  int64_t wanted_of_file() const { return num_rows < 0 ? rows - first_row : num_rows; }
 };
 
 // Columns [first, first + count) of a matrix of `total`.

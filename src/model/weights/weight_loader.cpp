@@ -63,11 +63,12 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const QuantForm* form = quantized_form(*tensor, dtype);
-    if (form == nullptr || tensor->shape.size() != 2 || !counts(name)) continue;
-    const int64_t k = tensor->shape[1];
+    const bool is_stack = tensor->shape.size() == 3 && tensor->block != nullptr;
+    if (form == nullptr || (tensor->shape.size() != 2 && !is_stack) || !counts(name)) continue;
+    const int64_t k = tensor->shape.back();
     if (!device.keeps_quantized(*form, k)) continue;
     if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
-    saved += tensor->shape[0] *
+    saved += tensor->shape[0] * (is_stack ? tensor->shape[1] : 1) *
              (k * static_cast<int64_t>(dtype_size(dtype)) - packed_row_bytes(*form, k));
   }
   return saved;
@@ -125,9 +126,35 @@ Status WeightLoader::finish() {
   return {};
 }
 
+namespace {
+
+// That a part's tensor must have, with so many columns in the file.
+std::vector<int64_t> shape_of(const TensorPart& part, int64_t cols) {
+  if (part.stacked == 0) return {part.rows, cols};
+  return {part.stacked, part.rows / part.stacked, cols};
+}
+
+}  // namespace
+
+// Random ones are rows of a tensor that has each of its matrices as it is wanted.
+Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const ColumnRange& cols) {
+  const Transposed& turned = part.transposed;
+  FT_CHECK(cols.total == part.wanted_of_file());
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor,
+                      find_weights(part.name, shape_of(part, turned.total)));
+  if (tensor != nullptr) {
+    const ColumnRange of_file = {part.rows, part.first_row + cols.first, cols.count};
+    return RowRun{part.name, tensor, turned.first, turned.count, of_file, nullptr, turned.total};
+  }
+  const int64_t first = part.first_row / cols.total * turned.total + turned.first;
+  FT_ASSIGN_OR_RETURN(const QuantForm* form, random_form(part.name, cols));
+  return RowRun{part.name, nullptr, first, turned.count, cols, form};
+}
+
 Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange& cols) {
-  const int64_t shape[] = {part.rows, cols.total};
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  if (part.transposed.total > 0) return find_turned_run(part, cols);
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor,
+                      find_weights(part.name, shape_of(part, cols.total)));
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
   if (part.widened) return run;
   if (tensor != nullptr) {
@@ -154,11 +181,12 @@ Status WeightLoader::add_runs(const TensorPart& part, const ColumnRange& cols,
 }
 
 Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
-                                          const ColumnRange& cols, WeightOrder order) {
+                                          const ColumnRange& cols, WeightOrder order,
+                                          int64_t unit_rows) {
   std::vector<RowRun> runs;
   for (const TensorPart& part : parts) FT_RETURN_IF_ERROR(add_runs(part, cols, &runs));
   FT_RETURN_IF_ERROR(check_cut(runs));
-  return load_rows(runs, cols.count, order);
+  return load_rows(runs, cols.count, order, unit_rows);
 }
 
 // Codes share their scales in groups, which cannot be divided.
@@ -232,20 +260,22 @@ int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
 }
 
 // Completes `pack`, of which n, k and the order are known. Null: memory is short.
-void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack) {
+void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, int64_t unit_rows,
+                                PackRowsArgs& pack) {
   if (!quantized) {
-    pack.slice_rows = device_.weight_slice_rows(pack.n, pack.k, dtype_, pack.order);
-    return device_.make_weight(pack.n, pack.k, dtype_, pack.order);
+    pack.slice_rows = device_.weight_slice_rows(pack.n, pack.k, dtype_, pack.order, unit_rows);
+    return device_.make_weight(pack.n, pack.k, dtype_, pack.order, unit_rows);
   }
   std::vector<QuantizedPart> parts;
   for (const RowRun& run : runs) parts.push_back({*run.form, run.num_rows});
-  const QuantizedWeight made = device_.make_quantized_weight(parts, pack.k, dtype_, pack.order);
+  const QuantizedWeight made =
+      device_.make_quantized_weight(parts, pack.k, dtype_, pack.order, unit_rows);
   pack.slice_rows = made.slice_rows;
   return made.handle;
 }
 
 Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
-                                             WeightOrder order) {
+                                             WeightOrder order, int64_t unit_rows) {
   PackRowsArgs pack;
   const RowRuns all(runs);
   pack.n = all.num_rows();
@@ -255,7 +285,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   const bool quantized = keeps_quantized(runs, cols);
   if (!quantized) note_widened(runs);
   const int64_t bytes = bytes_of_rows(runs, cols, quantized);
-  pack.weight = make_weight(runs, quantized, pack);
+  pack.weight = make_weight(runs, quantized, unit_rows, pack);
   if (pack.weight == nullptr) {
     stream_->stop();
     return out_of_memory(device_, "tensor '" + std::string(runs[0].name) + "'", bytes);
@@ -304,6 +334,15 @@ Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArg
   for (const RowRun& run : runs) {
     const ColumnRange& cols = run.cols;
     TensorRun& out = piece.runs.emplace_back();
+    if (run.turned_from > 0) {
+      out = {run.tensor,
+             cols.first * run.turned_from + run.first_row,
+             run.num_rows * cols.count,
+             cols.count,
+             run.turned_from,
+             true};
+      continue;
+    }
     out = {run.tensor, run.first_row * cols.total + cols.first, run.num_rows * cols.count};
     if (cols.count == cols.total) continue;
     out.row_elements = cols.count;

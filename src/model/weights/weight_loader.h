@@ -80,8 +80,9 @@ class WeightLoader {
     return matrix(parts, ColumnRange{cols, 0, cols}, order);
   }
   // The same of some of the columns. Unsupported where quantised rows cannot be cut there.
+  // unit_rows as of Device::make_weight.
   Result<PackedWeight> matrix(std::span<const TensorPart> parts, const ColumnRange& cols,
-                              WeightOrder order = WeightOrder::kPlain);
+                              WeightOrder order = WeightOrder::kPlain, int64_t unit_rows = 0);
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
   Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
                                    std::span<const int32_t> ids);
@@ -146,6 +147,7 @@ class WeightLoader {
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
+  Result<RowRun> find_turned_run(const TensorPart& part, const ColumnRange& cols);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
   Status add_runs(const TensorPart& part, const ColumnRange& cols, std::vector<RowRun>* runs);
@@ -157,9 +159,11 @@ class WeightLoader {
   void note_widened(std::span<const RowRun> runs);
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
-  void* make_weight(std::span<const RowRun> runs, bool quantized, PackRowsArgs& pack);
+  void* make_weight(std::span<const RowRun> runs, bool quantized, int64_t unit_rows,
+                    PackRowsArgs& pack);
   Status check_cut(std::span<const RowRun> runs) const;
-  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order);
+  Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order,
+                                 int64_t unit_rows = 0);
   Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
   Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
   Status make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack);

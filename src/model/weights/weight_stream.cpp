@@ -47,6 +47,34 @@ Status read_columns(const TensorRun& run, DType dtype, std::byte* to, std::vecto
   return {};
 }
 
+// Some rows of the tensor at a time, so that what is read and what is written stay in the caches.
+template <class T>
+Status read_turned(const TensorRun& run, DType dtype, T* to, std::vector<std::byte>& raw) {
+  constexpr int64_t kAtOnce = 64;
+  const int64_t cols = run.row_elements, rows = run.count / cols;
+  std::vector<T> lines(static_cast<size_t>(kAtOnce * rows));
+  for (int64_t first = 0; first < cols; first += kAtOnce) {
+    const int64_t here = std::min(kAtOnce, cols - first);
+    for (int64_t i = 0; i < here; ++i) {
+      FT_RETURN_IF_ERROR(read_elements(*run.tensor, run.first + (first + i) * run.stride, rows,
+                                       dtype, lines.data() + i * rows, raw));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < here; ++i) {
+        to[row * cols + first + i] = lines[static_cast<size_t>(i * rows + row)];
+      }
+    }
+  }
+  return {};
+}
+
+Status read_any_run(const TensorRun& run, DType dtype, std::byte* to, std::vector<std::byte>& raw) {
+  if (run.stride == 0) return read_elements(*run.tensor, run.first, run.count, dtype, to, raw);
+  if (!run.turned) return read_columns(run, dtype, to, raw);
+  return dtype == DType::kF32 ? read_turned(run, dtype, reinterpret_cast<float*>(to), raw)
+                              : read_turned(run, dtype, reinterpret_cast<uint16_t*>(to), raw);
+}
+
 Status read_quantized_columns(const TensorRun& run, std::byte* to, std::vector<std::byte>& raw) {
   const QuantForm& form = *quantized_form(*run.tensor);
   const int64_t rows = run.count / run.row_elements;
@@ -216,9 +244,7 @@ Status WeightStream::read(const WeightPiece& piece, std::byte* to, std::vector<s
       to += count * quantized_row_bytes(*quantized_form(*run.tensor), k);
       continue;
     }
-    FT_RETURN_IF_ERROR(run.stride == 0
-                           ? read_elements(*run.tensor, run.first, run.count, piece.dtype, to, raw)
-                           : read_columns(run, piece.dtype, to, raw));
+    FT_RETURN_IF_ERROR(read_any_run(run, piece.dtype, to, raw));
     if (piece.offset != 0) {
       auto* values = reinterpret_cast<float*>(to);
       for (int64_t i = 0; i < run.count; ++i) values[i] += piece.offset;

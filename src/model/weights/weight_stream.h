@@ -20,12 +20,15 @@ namespace foretoken {
 
 // Elements of a tensor of a file that follow one another.
 // A run of columns: rows of `row_elements` elements, whose beginnings lie `stride` apart.
+// A turned run: columns of a tensor whose rows lie `stride` apart, each column a row of
+// `row_elements` elements.
 struct TensorRun {
   const TensorView* tensor;
   int64_t first;
   int64_t count;
   int64_t row_elements = 0;  // 0: all follow one another
   int64_t stride = 0;
+  bool turned = false;
 };
 
 // What is read at once: runs, one after the other, as `dtype` plus `offset`, and where they go.

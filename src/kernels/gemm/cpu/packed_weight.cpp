@@ -17,6 +17,7 @@ constexpr int64_t kBytesPerSlice = 512 << 10;  // fits a core's own cache beside
 constexpr int64_t kBytesPerBf16Slice = 256 << 10;
 constexpr int64_t kBytesTogether = 1 << 20;             // of slices, beside as many rows
 constexpr int64_t kBytesPerQuantizedSlice = 256 << 10;  // shorter ones begin too often
+constexpr int64_t kUnitRows = 16;                       // that units are multiples of
 
 // The same for Bf16Matrix: blocks of 64 columns where there are some, whole vectors on each side.
 int bf16_slice_width(int64_t n, int64_t k, int sides) {
@@ -40,8 +41,25 @@ int slice_width(int64_t n, int64_t k, DType dtype, int sides) {
   return static_cast<int>(std::min<int64_t>(width, kMaxSliceCols));
 }
 
+// The widest slice of whole vectors that units of `unit` columns can be cut into, at most `width`
+// of them; blocks of 64 columns where that is possible.
+int width_within_unit(int width, int64_t unit) {
+  for (const int step : {64, 32, 16}) {
+    for (int cols = width / step * step; cols >= step; cols -= step) {
+      if (unit % cols == 0) return cols;
+    }
+  }
+  return 16;
+}
+
 // Equal parts of a matrix whose rows a slice has side by side.
 int sides_of(WeightOrder order) { return order == WeightOrder::kGateUp ? 2 : 1; }
+
+// Columns that a slice has of each side.
+int side_width(int64_t n, int64_t k, DType dtype, int sides, int64_t unit) {
+  const int width = slice_width(n, k, dtype, sides) / sides;
+  return unit > 0 ? width_within_unit(width, unit) : width;
+}
 
 template <class Part>
 int64_t total_rows(std::span<const Part> parts) {
@@ -110,13 +128,14 @@ std::vector<float> pack_plain(const void* rows, int cols, int64_t k, DType dtype
 
 }  // namespace
 
-PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order)
+PackedWeight::PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order, int64_t unit_rows)
     : n_(n), k_(k), dtype_(dtype), order_(order) {
   FT_CHECK(n > 0 && k > 0 && (dtype == DType::kF32 || dtype == DType::kBF16));
   // Equal parts of the matrix whose rows a slice has side by side.
   const int sides = num_sides();
   FT_CHECK(n % sides == 0);
-  const int width = slice_width(n, k, dtype, sides) / sides;
+  FT_CHECK(unit_rows % kUnitRows == 0);
+  const int width = side_width(n, k, dtype, sides, unit_rows);
   for (int64_t first = 0; first < n / sides; first += width) {
     const int cols = static_cast<int>(std::min<int64_t>(width, n / sides - first)) * sides;
     slices_.push_back({static_cast<int>(first), cols, nullptr, {}});
@@ -147,8 +166,8 @@ void PackedWeight::take_onednn_memory() {
 }
 
 PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
-                           WeightOrder order)
-    : PackedWeight(total_rows(parts), k, dtype, order) {
+                           WeightOrder order, int64_t unit_rows)
+    : PackedWeight(total_rows(parts), k, dtype, order, unit_rows) {
   const size_t row_bytes = static_cast<size_t>(k) * dtype_size(dtype);
   for (int i = 0; i < num_slices(); ++i) {
     std::vector<std::byte> rows(static_cast<size_t>(cols(i)) * row_bytes);
@@ -162,12 +181,14 @@ PackedWeight::PackedWeight(std::span<const WeightPart> parts, int64_t k, DType d
 }
 
 PackedWeight::PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
-                           WeightOrder order)
+                           WeightOrder order, int64_t unit_rows)
     : n_(total_rows(parts)), k_(k), dtype_(dtype), order_(order) {
   FT_CHECK(n_ > 0 && n_ % num_sides() == 0);
   FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
   const int64_t side = n_ / num_sides();
-  const int width = quantized_slice_width(parts, k, num_sides()) / num_sides();
+  FT_CHECK(unit_rows % kUnitRows == 0);
+  int width = quantized_slice_width(parts, k, num_sides()) / num_sides();
+  if (unit_rows > 0) width = width_within_unit(width, unit_rows);
   std::vector<QuantizedPart> ordered;
   for (int64_t first = 0; first < side; first += width) {
     const int64_t cols = std::min<int64_t>(width, side - first);
@@ -258,22 +279,23 @@ void PackedWeight::multiply_plain_slice(const Slice& slice, const void* x, float
   }
 }
 
-void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
+void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order, int64_t unit_rows) {
   try {
-    return new PackedWeight(n, k, dtype, order);
+    return new PackedWeight(n, k, dtype, order, unit_rows);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order) {
+int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order, int64_t unit_rows) {
   const int sides = sides_of(order);
-  return slice_width(n, k, dtype, sides) / sides * sides;
+  return int64_t{side_width(n, k, dtype, sides, unit_rows)} * sides;
 }
 
-void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order) {
+void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
+                  int64_t unit_rows) {
   try {
-    return new PackedWeight(parts, k, dtype, order);
+    return new PackedWeight(parts, k, dtype, order, unit_rows);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -285,9 +307,9 @@ bool keeps_quantized(const QuantForm& form, int64_t k) {
 }
 
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
-                                      WeightOrder order) {
+                                      WeightOrder order, int64_t unit_rows) {
   try {
-    auto weight = std::make_unique<PackedWeight>(parts, k, dtype, order);
+    auto weight = std::make_unique<PackedWeight>(parts, k, dtype, order, unit_rows);
     const int64_t slice_rows = weight->cols(0);
     return {weight.release(), slice_rows};
   } catch (const std::bad_alloc&) {

@@ -17,17 +17,19 @@
 namespace foretoken::cpu {
 
 // A weight matrix [n, k] cut into slices of columns of y, the units of parallel work. The cut
-// depends on n, k and the type alone. What a pack_weight handle points to.
+// depends on n, k, the type and the unit alone. What a pack_weight handle points to.
 class PackedWeight {
  public:
-  // Room; each slice is to be packed before it is multiplied with.
-  PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order);
+  // Room; each slice is to be packed before it is multiplied with. unit_rows as of
+  // Device::make_weight.
+  PackedWeight(int64_t n, int64_t k, DType dtype, WeightOrder order, int64_t unit_rows = 0);
   // Copies the stacked parts. Throws std::bad_alloc or oneDNN's exceptions.
   PackedWeight(std::span<const WeightPart> parts, int64_t k, DType dtype,
-               WeightOrder order = WeightOrder::kPlain);
+               WeightOrder order = WeightOrder::kPlain, int64_t unit_rows = 0);
   // Room for stacked parts that stay quantised, or halves, all of them; x is of type `dtype`, of
   // halves kF32. Throws std::bad_alloc.
-  PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DType dtype, WeightOrder order);
+  PackedWeight(std::span<const QuantizedPart> parts, int64_t k, DType dtype, WeightOrder order,
+               int64_t unit_rows = 0);
 
   // Packs slice i from its rows, row-major [cols(i), k], or as base/quantized_rows.h lays them out.
   // Slices may be packed by several threads at once. Throws std::bad_alloc or oneDNN's exceptions.
