@@ -5,15 +5,17 @@
 namespace foretoken {
 
 // Heads whose pairs of rows that turn together lie side by side in the file, while they are wanted
-// half of the turning rows apart. Behind the turning rows follow those that stay.
+// half of the turning rows apart. Before and behind the turning rows may be some that stay.
 struct PairedHeads {
   int32_t rows = 0;     // of a head
-  int32_t turning = 0;  // leading ones, even; 0: the rows are as they are wanted
+  int32_t turning = 0;  // even; 0: the rows are as they are wanted
+  int32_t first = 0;    // the first one that turns
 
   // Which row of the file is wanted at `row`.
   int64_t source_of(int64_t row) const {
-    if (turning == 0 || row % rows >= turning) return row;
-    const int64_t at = row % rows, half = turning / 2;
+    if (turning == 0) return row;
+    const int64_t at = row % rows - first, half = turning / 2;
+    if (at < 0 || at >= turning) return row;
     return row - at + (at < half ? 2 * at : 2 * (at - half) + 1);
   }
 };
