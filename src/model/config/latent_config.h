@@ -13,12 +13,14 @@ struct LatentConfig {
   int32_t nope_dim = 0;
   int32_t rope_dim = 0;
   int32_t value_dim = 0;
+  bool paired = true;  // rope_interleave
 
   bool exists() const { return kv_rank > 0; }
 };
 
-// Reads q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim; all zero
-// where kv_lora_rank is not there. InvalidArgument names the field at fault.
+// Reads q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim and
+// rope_interleave; all zero where kv_lora_rank is not there. InvalidArgument names the field at
+// fault, Unsupported the size that no kernel takes.
 Result<LatentConfig> read_latent_config(const ConfigFields& fields);
 
 }  // namespace foretoken
