@@ -9,6 +9,9 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 
+// Keys and values, or keys that are both.
+int64_t num_parts(const KvGroupSpec& spec) { return spec.value_dim > 0 ? 1 : 2; }
+
 int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
   return int64_t{spec.num_kv_heads} * block_size *
          kv_entry_bytes(spec.format, spec.dtype, spec.head_dim);
@@ -17,7 +20,7 @@ int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
 }  // namespace
 
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size) {
-  return 2 * int64_t{spec.num_layers} * bytes_of_one_part(spec, block_size);
+  return num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size);
 }
 
 KvCache::KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size)
@@ -33,13 +36,14 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
   if (spec.num_layers == 0) return cache;
   const int64_t part =
       (bytes_of_one_part(spec, block_size) * num_blocks + kAlignment - 1) / kAlignment * kAlignment;
+  const int64_t parts = num_parts(spec);
   FT_ASSIGN_OR_RETURN(
       void* memory,
-      cache->arena_.take(static_cast<size_t>(2 * spec.num_layers * part), "the KV cache"));
+      cache->arena_.take(static_cast<size_t>(parts * spec.num_layers * part), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
-  for (int32_t i = 0; i < spec.num_layers; ++i, at += 2 * part) {
-    cache->layers_.push_back(KvLayer{at, at + part, spec.num_kv_heads, block_size, spec.head_dim,
-                                     spec.dtype, spec.format});
+  for (int32_t i = 0; i < spec.num_layers; ++i, at += parts * part) {
+    cache->layers_.push_back(KvLayer{at, at + (parts - 1) * part, spec.num_kv_heads, block_size,
+                                     spec.head_dim, spec.dtype, spec.format, spec.value_dim});
   }
   return cache;
 }

@@ -14,10 +14,18 @@ struct Sight {
   int32_t chunk = 0;
   int32_t head_dim = 0;
   int32_t kv_of = -1;
+  int32_t value_dim = 0;
 };
 Sight sight_of(const GqaSpec& spec) {
   return {spec.window, spec.rope,     spec.num_heads, spec.num_kv_heads,
           spec.chunk,  spec.head_dim, spec.kv_of};
+}
+Sight sight_of(const LatentSpec& spec) {
+  return {.rope = true,
+          .num_heads = spec.num_heads,
+          .num_kv_heads = 1,
+          .head_dim = spec.entry_dim(),
+          .value_dim = spec.kv_rank};
 }
 Sight sight_of(const Absent&) { return {}; }
 
@@ -35,6 +43,7 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
   if (bytes_of(own) <= bytes_of(*group)) return;
   group->num_kv_heads = own.num_kv_heads;
   group->head_dim = own.head_dim;
+  group->value_dim = own.value_dim;
 }
 
 }  // namespace
@@ -53,6 +62,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     out.num_kv_heads = sight.num_kv_heads;
     out.head_dim = sight.head_dim;
     out.chunk = sight.chunk;
+    out.value_dim = sight.value_dim;
     out.window = sight.window < options.max_model_len ? sight.window : 0;
     out.rope = rope_of(sight, config.rope);
     out.windowed_group = out.window > 0 && !options.one_kv_group;

@@ -9,6 +9,9 @@
 
 namespace foretoken {
 
+// Its integer sums keep within 32 bits.
+constexpr int kMaxInt8HeadDim = 512;
+
 void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.counts != nullptr && args.q != nullptr && args.out != nullptr);
   FT_CHECK(args.positions != nullptr && args.row_slot != nullptr);
@@ -17,6 +20,10 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.head_dim > 0 && args.kv.head_dim <= kMaxHeadDim);
   FT_CHECK(args.kv.num_kv_heads > 0 && args.num_heads > 0);
   FT_CHECK(args.num_heads % args.kv.num_kv_heads == 0 && args.window >= 0 && args.chunk >= 0);
+  FT_CHECK(args.kv.value_dim >= 0 && args.kv.value_dim <= args.kv.head_dim);
+  FT_CHECK(args.kv.value_dim == 0 ||
+           (args.kv.v == args.kv.k && args.kv.format == KvFormat::kPlain));
+  FT_CHECK(args.kv.format != KvFormat::kInt8 || args.kv.head_dim <= kMaxInt8HeadDim);
   FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
   queue.launch(args);
@@ -55,10 +62,11 @@ struct Costs<AttentionArgs> {
     }
     int64_t entries = 0;
     for (const auto& [slot, seen] : of_slot) entries += seen.count();
-    const int64_t q = int64_t{a.num_heads} * a.kv.head_dim;
-    return {.kv_bytes = entries * 2 * a.kv.num_kv_heads * kv_entry_bytes(a.kv),
-            .row_bytes = 2 * num_rows * q * size_of(a.kv.dtype),
-            .flops = 4 * products * q};
+    const int64_t q_and_out = int64_t{a.num_heads} * (a.kv.head_dim + a.kv.value_size());
+    const int64_t parts = a.kv.value_dim > 0 ? 1 : 2;
+    return {.kv_bytes = entries * parts * a.kv.num_kv_heads * kv_entry_bytes(a.kv),
+            .row_bytes = num_rows * q_and_out * size_of(a.kv.dtype),
+            .flops = 2 * products * q_and_out};
   }
   static std::string shape(const AttentionArgs& a) {
     return sizes_text(a.num_heads, a.kv.head_dim) + " over " + std::to_string(a.kv.num_kv_heads) +

@@ -9,7 +9,8 @@
 namespace foretoken {
 
 // A product for each head of the live token rows, accumulated in float: y[r, h] = x[r, h] *
-// weight[h]^T. The heads' matrices lie one below the other in one packed weight [num_heads * n, k].
+// weight[h]^T. The heads' matrices lie one below the other in one packed weight [num_heads * n, k],
+// made with unit_rows = n and not quantised.
 // Batch-invariant as gemm is. Between the heads of a row there may be elements that belong to
 // others: strides are in elements.
 struct HeadGemmArgs {

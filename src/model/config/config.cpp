@@ -18,6 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Of attention whose keys and values lie apart.
+constexpr int32_t kMaxPlainHeadDim = 512;
 // Keeps every row count of a fused matrix within 32 bits.
 constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
@@ -175,6 +177,12 @@ Status read_sizes(const ConfigFields& fields, ModelConfig* out) {
   FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &out->num_layers));
   FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &out->num_heads));
   FT_RETURN_IF_ERROR(fields.need_count("max_position_embeddings", &out->max_position_embeddings));
+  FT_ASSIGN_OR_RETURN(out->latent, read_latent_config(fields));
+  if (out->latent.exists()) {  // all heads share one entry of a position
+    out->num_kv_heads = 1;
+    out->head_dim = out->latent.entry_dim();
+    return {};
+  }
   out->num_kv_heads = out->num_heads;
   FT_RETURN_IF_ERROR(fields.read_count("num_key_value_heads", &out->num_kv_heads));
   if (fields.find("head_dim") == nullptr && out->hidden_size % out->num_heads != 0) {
@@ -203,9 +211,9 @@ Status check_sizes(const ModelConfig& config, const std::string& where) {
     return invalid_argument(where + ": head_dim " + std::to_string(config.head_dim) +
                             " is odd, but rotary embeddings need an even one; correct the file");
   }
-  if (config.head_dim > kMaxHeadDim) {
+  if (!config.latent.exists() && config.head_dim > kMaxPlainHeadDim) {
     return unsupported(where + ": head_dim " + std::to_string(config.head_dim) +
-                       " is not supported; the largest is " + std::to_string(kMaxHeadDim));
+                       " is not supported; the largest is " + std::to_string(kMaxPlainHeadDim));
   }
   const int64_t qkv_rows =
       (int64_t{config.num_heads} + 2 * int64_t{config.num_kv_heads}) * config.head_dim;
@@ -228,6 +236,7 @@ Status check_layer_sizes(const ModelConfig& config, const std::string& where) {
     one.num_kv_heads = config.num_kv_heads;
     one.head_dim = config.head_dim;
     one.intermediate_size = config.intermediate_size;
+    one.latent = config.latent;
     if (layer.num_heads > 0) one.num_heads = layer.num_heads;
     if (layer.num_kv_heads > 0) one.num_kv_heads = layer.num_kv_heads;
     if (layer.head_dim > 0) one.head_dim = layer.head_dim;
@@ -269,6 +278,17 @@ Status check_eos(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
+Status read_rope(const ConfigFields& fields, ModelConfig* out) {
+  const LatentConfig& latent = out->latent;
+  const int32_t turning = latent.exists() ? latent.rope_dim : out->head_dim;
+  RopeHeads heads{turning, turning};
+  FT_RETURN_IF_ERROR(fields.read_count("global_head_dim", &heads.full));
+  FT_ASSIGN_OR_RETURN(out->rope, read_rope_configs(fields, heads, out->max_position_embeddings));
+  if (!latent.exists()) return {};
+  FT_ASSIGN_OR_RETURN(out->attention_scale, read_latent_scale(fields, latent, out->rope.full));
+  return {};
+}
+
 Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
                                   const Json& generation_json, const ConfigOptions& options,
                                   const std::string& where) {
@@ -284,10 +304,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_ASSIGN_OR_RETURN(config.layers,
                       read_layer_configs(fields, architecture.window_rule, config.num_layers,
                                          architecture.only_windows_turn));
-  RopeHeads heads{config.head_dim, config.head_dim};
-  FT_RETURN_IF_ERROR(fields.read_count("global_head_dim", &heads.full));
-  FT_ASSIGN_OR_RETURN(config.rope,
-                      read_rope_configs(fields, heads, config.max_position_embeddings));
+  FT_RETURN_IF_ERROR(read_rope(fields, &config));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));

@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "model/config/config_fields.h"
+#include "model/config/rope_config.h"
 
 namespace foretoken {
 
@@ -16,11 +17,16 @@ struct LatentConfig {
   bool paired = true;  // rope_interleave
 
   bool exists() const { return kv_rank > 0; }
+  int32_t entry_dim() const { return kv_rank + rope_dim; }  // of a position in the KV cache
 };
 
 // Reads q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim and
 // rope_interleave; all zero where kv_lora_rank is not there. InvalidArgument names the field at
 // fault, Unsupported the size that no kernel takes.
 Result<LatentConfig> read_latent_config(const ConfigFields& fields);
+
+// Of scores: 1 / sqrt(nope_dim + rope_dim), times the square of YaRN's scale for mscale_all_dim.
+Result<float> read_latent_scale(const ConfigFields& fields, const LatentConfig& latent,
+                                const RopeConfig& rope);
 
 }  // namespace foretoken

@@ -7,6 +7,9 @@ namespace {
 Status load_part(PartLoader& loader, const std::string& base, const GqaSpec& spec, Mixer* out) {
   return out->emplace<Gqa>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const LatentSpec& spec, Mixer* out) {
+  return out->emplace<Latent>().load(loader, base, spec);
+}
 Status load_part(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
                  FeedForward* out) {
   return out->emplace<GatedMlp>().load(loader, base, spec);

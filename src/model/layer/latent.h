@@ -66,6 +66,9 @@ struct Latent {
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
     multiply(rows, scratch.attended, o, to, dtype);
   }
+
+ private:
+  void make_queries(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

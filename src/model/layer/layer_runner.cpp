@@ -57,6 +57,7 @@ Status LayerRunner::take_scratch(Arena& arena) {
   FT_ASSIGN_OR_RETURN(residual_, source.floats(hidden));
   FT_ASSIGN_OR_RETURN(normed_, source.act(hidden));
   FT_RETURN_IF_ERROR(gqa_.take(source));
+  FT_RETURN_IF_ERROR(latent_.take(source));
   FT_ASSIGN_OR_RETURN(delta_, source.floats(hidden));
   if (has_post_norms_) {
     FT_ASSIGN_OR_RETURN(added_, source.floats(hidden));

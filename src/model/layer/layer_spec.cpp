@@ -12,6 +12,16 @@ KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
           .format = format};
 }
 
+KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
+  return {.num_layers = 1,
+          .num_kv_heads = 1,
+          .head_dim = mixer.entry_dim(),
+          .dtype = dtype,
+          .window = 0,
+          .format = format,
+          .value_dim = mixer.kv_rank};
+}
+
 KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
 
 int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_config; }
@@ -30,6 +40,21 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
           .qkv_bias = config.attention_bias,
           .o_bias = config.attention_out_bias,
           .kv_of = layer.kv_of};
+}
+
+LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
+  const LatentConfig& latent = config.latent;
+  return {.num_heads = own_or(layer.num_heads, config.num_heads),
+          .q_rank = latent.q_rank,
+          .kv_rank = latent.kv_rank,
+          .nope_dim = latent.nope_dim,
+          .rope_dim = latent.rope_dim,
+          .value_dim = latent.value_dim,
+          .inputs = config.hidden_size,
+          .scale = config.attention_scale,
+          .bias = config.attention_bias,
+          .o_bias = config.attention_out_bias,
+          .paired = latent.paired};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
@@ -85,6 +110,12 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
   GqaSpec part = whole;
   part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(whole.num_kv_heads, sharding).count);
+  return part;
+}
+
+LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding) {
+  LatentSpec part = whole;
+  part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
   return part;
 }
 

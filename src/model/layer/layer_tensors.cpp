@@ -33,6 +33,23 @@ class LayerTensorList {
     if (mixer.kv_of < 0) add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
   }
 
+  void add(const LatentSpec& mixer) {
+    const std::string base = mixer.base;
+    const int64_t q_size = mixer.q_size(), kv_rank = mixer.kv_rank;
+    if (mixer.q_rank > 0) {
+      add_linear(base + "q_a_proj", mixer.q_rank, mixer.inputs, mixer.bias);
+      all_.push_back({base + "q_a_layernorm.weight", mixer.q_rank});
+      add_linear(base + "q_b_proj", q_size, mixer.q_rank, false);
+    } else {
+      add_linear(base + "q_proj", q_size, mixer.inputs, mixer.bias);
+    }
+    add_linear(base + "kv_a_proj_with_mqa", mixer.entry_dim(), mixer.inputs, mixer.bias);
+    all_.push_back({base + "kv_a_layernorm.weight", kv_rank});
+    add_linear(base + "kv_b_proj", mixer.num_heads * int64_t{mixer.nope_dim + mixer.value_dim},
+               kv_rank, false);
+    add_linear(base + "o_proj", hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
+  }
+
   void add(const GatedMlpSpec& mlp) {
     const std::string base = mlp.base;
     if (mlp.fused) {

@@ -147,7 +147,10 @@ Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const Colum
     return RowRun{part.name, tensor, turned.first, turned.count, of_file, nullptr, turned.total};
   }
   const int64_t first = part.first_row / cols.total * turned.total + turned.first;
-  FT_ASSIGN_OR_RETURN(const QuantForm* form, random_form(part.name, cols));
+  const QuantForm* form = nullptr;
+  if (!part.widened) {
+    FT_ASSIGN_OR_RETURN(form, random_form(part.name, cols));
+  }
   return RowRun{part.name, nullptr, first, turned.count, cols, form};
 }
 

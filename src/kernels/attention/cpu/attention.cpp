@@ -132,7 +132,7 @@ FT_INLINE void weigh_column(const AttentionArgs& a, const Split& split, const fl
 template <class T>
 FT_INLINE void weigh_values(const AttentionArgs& a, const Split& split, const float* weights,
                             float* out) {
-  const int dim = a.kv.head_dim;
+  const int dim = a.kv.value_size();
   int d = 0;
   for (; d + 4 * kLanes <= dim; d += 4 * kLanes) weigh_columns<4, T>(a, split, weights, d, out);
   for (; d + kLanes <= dim; d += kLanes) weigh_columns<1, T>(a, split, weights, d, out);
@@ -149,7 +149,7 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, int h, He
   const float new_max = max > s.max[h] ? max : s.max[h];
   const float keep = sample_math::exp_nonpositive(s.max[h] - new_max);
   const float take = sample_math::exp_nonpositive(max - new_max);
-  for (int d = 0; d < a.kv.head_dim; ++d) s.acc[h][d] = s.acc[h][d] * keep + part[d] * take;
+  for (int d = 0; d < a.kv.value_size(); ++d) s.acc[h][d] = s.acc[h][d] * keep + part[d] * take;
   s.sum[h] = s.sum[h] * keep + sum * take;
   s.max[h] = new_max;
 }
@@ -157,12 +157,12 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, int h, He
 template <class T>
 FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
   HeadState s;
-  const int dim = a.kv.head_dim;
-  const int64_t at = (row * a.num_heads + first) * dim;
+  const int dim = a.kv.head_dim, value_dim = a.kv.value_size();
+  const int64_t at = row * a.num_heads + first;
   for (int h = 0; h < heads; ++h) {
-    const T* q = static_cast<const T*>(a.q) + at + h * dim;
+    const T* q = static_cast<const T*>(a.q) + (at + h) * dim;
     for (int d = 0; d < dim; ++d) s.q[h][d] = load_one(q + d);
-    for (int d = 0; d < dim; ++d) s.acc[h][d] = 0;
+    for (int d = 0; d < value_dim; ++d) s.acc[h][d] = 0;
     s.max[h] = -std::numeric_limits<float>::infinity();
     s.sum[h] = 0;
   }
@@ -177,8 +177,8 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     pos = split.end;
   }
   for (int h = 0; h < heads; ++h) {
-    T* out = static_cast<T*>(a.out) + at + h * dim;
-    for (int d = 0; d < dim; ++d) store_one(out + d, s.acc[h][d] / s.sum[h]);
+    T* out = static_cast<T*>(a.out) + (at + h) * value_dim;
+    for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / s.sum[h]);
   }
 }
 
@@ -197,20 +197,35 @@ bool continues_tile(const AttentionArgs& a, int64_t row, int most) {
          a.positions[row] == a.positions[row - 1] + 1;
 }
 
+// Heads of latent attention share one KV head: what one tile cannot take, other threads do.
 template <class Attend>
 void attend_tiles(const AttentionArgs& a, int rows, CpuPool& pool, Attend&& attend_one) {
   const int group = a.num_heads / a.kv.num_kv_heads;
   const int heads = std::min(group, kMostTileQueries);
+  const int parts = (group + heads - 1) / heads;
   const int most = kMostTileQueries / heads;
-  pool.parallel_for(int64_t{rows} * a.kv.num_kv_heads, [&](int64_t index, int) {
-    const int64_t row = index / a.kv.num_kv_heads;
+  const int columns = a.kv.num_kv_heads * parts;
+  pool.parallel_for(int64_t{rows} * columns, [&](int64_t index, int) {
+    const int64_t row = index / columns;
     if (continues_tile(a, row, most)) return;
     int count = 1;
     while (row + count < rows && continues_tile(a, row + count, most)) ++count;
-    const auto kv_head = static_cast<int32_t>(index % a.kv.num_kv_heads);
-    for (int h = 0; h < group; h += heads) {
-      attend_one({row, count, kv_head, kv_head * group + h, std::min(heads, group - h)});
-    }
+    const auto kv_head = static_cast<int32_t>(index % columns / parts);
+    const int h = static_cast<int>(index % parts) * heads;
+    attend_one({row, count, kv_head, kv_head * group + h, std::min(heads, group - h)});
+  });
+}
+
+// The heads of a row and KV head, kHeadsAtOnce in a task.
+void attend_rows(const AttentionArgs& a, int rows, CpuPool& pool) {
+  const int group = a.num_heads / a.kv.num_kv_heads;
+  const int parts = (group + kHeadsAtOnce - 1) / kHeadsAtOnce;
+  const int columns = a.kv.num_kv_heads * parts;
+  const auto run = a.kv.dtype == DType::kF32 ? attend_f32 : attend_bf16;
+  pool.parallel_for(int64_t{rows} * columns, [&](int64_t index, int) {
+    const auto kv_head = static_cast<int32_t>(index % columns / parts);
+    const int h = static_cast<int>(index % parts) * kHeadsAtOnce;
+    run(a, index / columns, kv_head, kv_head * group + h, std::min(kHeadsAtOnce, group - h));
   });
 }
 
@@ -227,15 +242,7 @@ void attention(const void* args, CpuPool& pool) {
   if (has_attention_tiles(a.kv)) {
     return attend_tiles(a, rows, pool, [&](const AttentionTile& tile) { attend_tile(a, tile); });
   }
-  const int group = a.num_heads / a.kv.num_kv_heads;
-  const auto run = a.kv.dtype == DType::kF32 ? attend_f32 : attend_bf16;
-  pool.parallel_for(int64_t{rows} * a.kv.num_kv_heads, [&](int64_t index, int) {
-    const int64_t row = index / a.kv.num_kv_heads;
-    const auto kv_head = static_cast<int32_t>(index % a.kv.num_kv_heads);
-    for (int h = 0; h < group; h += kHeadsAtOnce) {
-      run(a, row, kv_head, kv_head * group + h, std::min(kHeadsAtOnce, group - h));
-    }
-  });
+  attend_rows(a, rows, pool);
 }
 
 }  // namespace foretoken::cpu

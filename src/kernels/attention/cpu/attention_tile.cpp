@@ -77,8 +77,8 @@ bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, S
   for (int pos = split.begin / kBf16Step * kBf16Step; pos < end; pos += 2) {
     const uint16_t* first = entry_at(kv, kv.v, split, kv_head, pos);
     const uint16_t* second = entry_at(kv, kv.v, split, kv_head, pos + 1);
-    for (int d = 0; d < kv.head_dim; d += kBlockCols) {
-      const int cols = std::min(kBlockCols, kv.head_dim - d);
+    for (int d = 0; d < kv.value_size(); d += kBlockCols) {
+      const int cols = std::min(kBlockCols, kv.value_size() - d);
       uint16_t* to = s.values + d * kAttentionSplit + pos / kBf16Step * kBf16Step * cols +
                      pos % kBf16Step * kBf16Lanes;
       finite &= pack_value_pair(first != nullptr ? first + d : nullptr,
@@ -98,11 +98,12 @@ void score_split(const KvLayer& kv, const Split& split, int queries, Scratch& s)
 
 void weigh_split(const KvLayer& kv, const Split& split, int queries, Scratch& s) {
   const int first = split.begin / kBf16Step, end = (split.end + kBf16Step - 1) / kBf16Step;
-  for (int d = 0; d < kv.head_dim; d += kBlockCols) {
-    const int cols = std::min(kBlockCols, kv.head_dim - d);
+  const int dim = kv.value_size();
+  for (int d = 0; d < dim; d += kBlockCols) {
+    const int cols = std::min(kBlockCols, dim - d);
     bf16_kernels().front().multiply(
         {s.values + d * kAttentionSplit + first * kBf16Step * cols, cols, end - first},
-        {s.weights + first * kBf16Step, kAttentionSplit, s.part + d, kv.head_dim, queries});
+        {s.weights + first * kBf16Step, kAttentionSplit, s.part + d, dim, queries});
   }
 }
 
@@ -164,7 +165,7 @@ void begin_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
     std::copy_n(q + from, tile.heads * dim, s.queries + r * tile.heads * dim);
   }
   const int queries = tile.rows * tile.heads;
-  std::fill_n(s.acc, queries * dim, 0.0f);
+  std::fill_n(s.acc, queries * a.kv.value_size(), 0.0f);
   std::fill_n(s.max, queries, -std::numeric_limits<float>::infinity());
   std::fill_n(s.sum, queries, 0.0f);
 }
@@ -184,7 +185,7 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
     score_split(a.kv, split, queries, s);
     soften_split(a, tile, split, soft, s);
     weigh_split(a.kv, split, queries, s);
-    merge_split(soft, queries, a.kv.head_dim, s);
+    merge_split(soft, queries, a.kv.value_size(), s);
   }
   return true;
 }
@@ -193,7 +194,8 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
 
 bool has_attention_tiles(const KvLayer& kv) {
   return kv.format == KvFormat::kPlain && kv.dtype == DType::kBF16 &&
-         kv.head_dim % kBf16Step == 0 && cpu_isa() >= CpuIsa::kAvx512;
+         kv.head_dim % kBf16Step == 0 && kv.value_size() % kBf16Step == 0 &&
+         cpu_isa() >= CpuIsa::kAvx512;
 }
 
 void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
@@ -205,7 +207,7 @@ void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
     }
     return;
   }
-  const int dim = a.kv.head_dim;
+  const int dim = a.kv.value_size();
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
     const int64_t at = (row * a.num_heads + tile.first_head + q % tile.heads) * dim;

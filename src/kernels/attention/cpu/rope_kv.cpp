@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/attention/cpu/int8_entry.h"
+#include "kernels/attention/cpu/rotation.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
@@ -12,26 +13,8 @@
 namespace foretoken::cpu {
 namespace {
 
-// cos and sin of one position, shared by all heads of the row.
-struct Rotation {
-  float cos[kMaxHeadDim / 2];
-  float sin[kMaxHeadDim / 2];
-  float query_scale;
-};
-
 FT_INLINE int rotated_pairs(const RopeKvArgs& a) {
   return a.inv_freq == nullptr ? 0 : a.rotary_dim / 2;
-}
-
-template <class Out>
-FT_INLINE void rotate(const float* x, const Rotation& r, int half, int head_dim, Out* out) {
-  for (int i = 0; i < half; ++i) {
-    const float a = x[i];
-    const float b = x[half + i];
-    store_one(out + i, a * r.cos[i] - b * r.sin[i]);
-    store_one(out + half + i, b * r.cos[i] + a * r.sin[i]);
-  }
-  for (int i = 2 * half; i < head_dim; ++i) store_one(out + i, x[i]);
 }
 
 // The head x, or its norm in `buffer`.
@@ -125,11 +108,6 @@ FT_HOT void rope_row_bf16_int8(const RopeKvArgs& a, const Rotation& rotation, in
   rope_row<uint16_t, int8_t>(a, rotation, row);
 }
 
-float scale_at(const QueryScale& scale, float position) {
-  if (scale.beta == 0) return 1;
-  return 1 + scale.beta * std::log1p(std::floor((position + scale.offset) / scale.period));
-}
-
 auto row_function(const KvLayer& kv) {
   const bool is_int8 = kv.format == KvFormat::kInt8;
   if (kv.dtype == DType::kF32) return is_int8 ? rope_row_f32_int8 : rope_row_f32;
@@ -143,15 +121,10 @@ void rope_kv(const void* args, CpuPool& pool) {
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
   const int64_t cost = int64_t{a.num_heads + 2 * a.kv.num_kv_heads} * a.kv.head_dim;
   const auto run = row_function(a.kv);
+  const Turning turning{a.inv_freq, rotated_pairs(a), a.scaling, a.position_shift, a.query_scale};
   for_each_row(pool, rows, cost, [&](int64_t row) {
     Rotation rotation;
-    const auto position = static_cast<float>(std::max(0, a.positions[row] + a.position_shift));
-    rotation.query_scale = scale_at(a.query_scale, position);
-    for (int i = 0; i < rotated_pairs(a); ++i) {
-      const float angle = position * a.inv_freq[i];
-      rotation.cos[i] = std::cos(angle) * a.scaling;
-      rotation.sin[i] = std::sin(angle) * a.scaling;
-    }
+    make_rotation(turning, a.positions[row], &rotation);
     run(a, rotation, row);
   });
 }
