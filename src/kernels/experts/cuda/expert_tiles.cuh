@@ -1,0 +1,97 @@
+#pragma once
+#include "kernels/activation_math.h"
+#include "kernels/cuda/common.cuh"
+#include "kernels/experts/expert_gemm.h"
+
+namespace foretoken::cuda {
+
+// Some entries of an expert times some columns of its matrix: what a block computes at once.
+struct ExpertTile {
+  int expert;
+  int column_tile;
+  int first_entry;  // in ExpertLists::entries
+  int num_entries;
+};
+
+// The work of a step, from the counts that the device has. Tiles of the same columns follow one
+// another, so that the weight is read from memory once.
+struct ExpertTiles {
+  const int32_t* begins;  // as of ExpertLists
+  const int* first;       // [count + 1] in shared memory: tiles of rows before each expert
+  int count;
+  int tile_rows;
+  int column_tiles;
+
+  // Fills `first`; every thread of the block calls it.
+  __device__ static void count_tiles(const ExpertLists& lists, int tile_rows, int* first) {
+    if (threadIdx.x < 32) {
+      const int lane = static_cast<int>(threadIdx.x);
+      int before = 0;
+      for (int base = 0; base < lists.count; base += 32) {
+        const int expert = base + lane;
+        int sum = 0;
+        if (expert < lists.count) {
+          sum = ceil_div(lists.begins[expert + 1] - lists.begins[expert], tile_rows);
+        }
+        const int own = sum;
+        for (int offset = 1; offset < 32; offset *= 2) {
+          const int other = __shfl_up_sync(0xffffffffu, sum, offset);
+          if (lane >= offset) sum += other;
+        }
+        if (expert < lists.count) first[expert] = before + sum - own;
+        before += __shfl_sync(0xffffffffu, sum, 31);
+      }
+      if (lane == 0) first[lists.count] = before;
+    }
+    __syncthreads();
+  }
+
+  __device__ int64_t size() const { return int64_t{first[count]} * column_tiles; }
+
+  __device__ ExpertTile at(int64_t index) const {
+    int low = 0, high = count;  // the expert is in [low, high)
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (int64_t{first[middle]} * column_tiles <= index ? low : high) = middle;
+    }
+    const int tiles = first[low + 1] - first[low];
+    const auto unit = static_cast<int>(index - int64_t{first[low]} * column_tiles);
+    const int entry = begins[low] + unit % tiles * tile_rows;
+    return {low, unit / tiles, entry, min(tile_rows, begins[low + 1] - entry)};
+  }
+};
+
+// Blocks that have something to do at most, of tiles of so many rows and columns.
+inline int most_tiles(const ExpertGemmArgs& args, int tile_rows, int column_tiles) {
+  const int64_t entries = int64_t{args.max_rows} * args.lists.top_k;
+  const int64_t experts = entries < args.lists.count ? entries : args.lists.count;
+  return static_cast<int>((experts + entries / tile_rows) * column_tiles);
+}
+
+// The row of x of an entry.
+__device__ inline int64_t source_row(const ExpertGemmArgs& args, int entry) {
+  return args.by_entry != 0 ? entry : entry / args.lists.top_k;
+}
+
+// Stores a product (with its gate: the gated product) of a column of an expert.
+template <class T>
+struct ExpertStore {
+  const ExpertGemmArgs& args;
+
+  __device__ void plain(int expert, int entry, int column, float sum) const {
+    if (args.bias != nullptr) sum = __fadd_rn(sum, args.bias[int64_t{expert} * args.n + column]);
+    static_cast<T*>(args.y)[int64_t{entry} * args.n + column] = from_float<T>(sum);
+  }
+  __device__ void gated(int expert, int entry, int column, float gate, float up) const {
+    const int64_t size = args.n / 2;
+    if (args.bias != nullptr) {
+      const int64_t at = expert * size + column;
+      gate = __fadd_rn(gate, args.bias[at]);
+      up = __fadd_rn(up, args.bias[args.lists.count * size + at]);
+    }
+    static_cast<T*>(args.y)[entry * size + column] =
+        from_float<T>(activation_math::gated(args.activation, gate, up));
+  }
+};
+
+}  // namespace foretoken::cuda

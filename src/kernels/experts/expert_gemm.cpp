@@ -1,0 +1,63 @@
+#include "kernels/experts/expert_gemm.h"
+
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+#include "kernels/op_view.h"
+
+namespace foretoken {
+
+void expert_gemm(Queue& queue, const ExpertGemmArgs& args) {
+  const ExpertLists& lists = args.lists;
+  FT_CHECK(args.counts != nullptr && args.x != nullptr && args.weight != nullptr);
+  FT_CHECK(args.y != nullptr && args.max_rows > 0);
+  FT_CHECK(lists.begins != nullptr && lists.entries != nullptr);
+  FT_CHECK(lists.count > 0 && lists.count <= kMaxExperts);
+  FT_CHECK(lists.top_k > 0 && lists.top_k <= kMaxTopExperts);
+  FT_CHECK(args.n > 0 && args.n % (args.gated != 0 ? 2 * kExpertColumns : kExpertColumns) == 0);
+  FT_CHECK(args.k > 0 && args.k % 8 == 0);
+  FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.gated == 0 || has_gated_form(args.activation));
+  queue.launch(args);
+}
+
+namespace {
+
+// How many of the experts `rows` rows touch that choose evenly: counts of what they chose stay on
+// the device.
+double touched_experts(const ExpertLists& lists, int64_t rows) {
+  const double missed = 1 - static_cast<double>(lists.top_k) / lists.count;
+  if (missed <= 0) return rows > 0 ? lists.count : 0;
+  return lists.count * (1 - std::pow(missed, static_cast<double>(rows)));
+}
+
+}  // namespace
+
+template <>
+struct Costs<ExpertGemmArgs> {
+  static LiveRowsPlace place(const ExpertGemmArgs& a) { return {a.counts}; }
+  static OpCost cost(const ExpertGemmArgs& a, const LiveRows& live) {
+    const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
+    const int64_t entries = rows * a.lists.top_k;
+    const int64_t expert = int64_t{a.n} * a.k;
+    const auto all = static_cast<double>(packed_bytes(a.lists.count * expert, a.dtype, live));
+    const double share = touched_experts(a.lists, rows) / a.lists.count;
+    const int64_t out = a.gated != 0 ? a.n / 2 : a.n;
+    return {
+        .weight_bytes = static_cast<int64_t>(all * share),
+        .row_bytes = ((a.by_entry != 0 ? entries : rows) * a.k + entries * out) * size_of(a.dtype),
+        .flops = 2 * entries * expert};
+  }
+  static std::string shape(const ExpertGemmArgs& a) {
+    return std::to_string(a.lists.count) + " x " + sizes_text(a.n, a.k) +
+           (a.gated != 0 ? ", gated" : "");
+  }
+  static Weights weights(const ExpertGemmArgs& a) {
+    return {{a.weight}, int64_t{a.lists.count} * a.n * a.k};
+  }
+};
+
+OpView expert_gemm_view() { return counted_view<ExpertGemmArgs>(); }
+
+}  // namespace foretoken
