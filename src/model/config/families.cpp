@@ -13,8 +13,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"BitNetForCausalLM", "BitNet b1.58", kBitLinear},
     {"BloomForCausalLM", "BLOOM", kAlibiPositions},
     {"DbrxForCausalLM", "DBRX", kMixtureOfExperts},
-    {"DeepseekV2ForCausalLM", "DeepSeek V2", kLatentAttention},
-    {"DeepseekV3ForCausalLM", "DeepSeek V3, R1 and Kimi K2", kLatentAttention | kMixtureOfExperts},
     {"DeepseekV32ForCausalLM", "DeepSeek V3.2",
      kLatentAttention | kSparseAttention | kMixtureOfExperts},
     {"DeepseekV4ForCausalLM", "DeepSeek V4",
@@ -32,7 +30,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"GPT2LMHeadModel", "GPT-2", kLearnedPositions},
     {"GPTNeoXForCausalLM", "GPT-NeoX and Pythia", kOwnProjections},
     {"Glm4MoeForCausalLM", "GLM 4.5 and 4.6", kMixtureOfExperts},
-    {"Glm4MoeLiteForCausalLM", "GLM 4.7 Flash", kLatentAttention | kMixtureOfExperts},
     {"GlmMoeDsaForCausalLM", "GLM 5", kLatentAttention | kSparseAttention | kMixtureOfExperts},
     {"GptOssForCausalLM", "gpt-oss", kAttentionSinks | kMixtureOfExperts},
     {"GraniteMoeForCausalLM", "Granite 3, mixtures", kMixtureOfExperts},
@@ -68,7 +65,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
      kLinearAttention | kMixtureOfExperts},
     {"Step3p7FlashForCausalLM", "Step 3.7 Flash", kMixtureOfExperts},
     {"T5GemmaForConditionalGeneration", "T5Gemma", kEncoder},
-    {"YoutuForCausalLM", "Youtu", kLatentAttention},
     {"Zamba2ForCausalLM", "Zamba 2", kStateSpaceLayers},
 };
 

@@ -33,6 +33,7 @@ constexpr ModelType kModelTypes[] = {
     {"glm", "GlmForCausalLM"},
     {"glm4", "Glm4ForCausalLM"},
     {"glm4_moe", "Glm4MoeForCausalLM"},
+    {"glm4_moe_lite", "Glm4MoeLiteForCausalLM"},
     {"gpt2", "GPT2LMHeadModel"},
     {"gpt_bigcode", "GPTBigCodeForCausalLM"},
     {"gpt_neox", "GPTNeoXForCausalLM"},
@@ -45,6 +46,7 @@ constexpr ModelType kModelTypes[] = {
     {"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM"},
     {"internlm2", "InternLM2ForCausalLM"},
     {"internlm3", "InternLM3ForCausalLM"},
+    {"kimi_k2", "DeepseekV3ForCausalLM"},
     {"llama", "LlamaForCausalLM"},
     {"llama4", "Llama4ForConditionalGeneration"},
     {"llama4_text", "Llama4ForCausalLM"},
@@ -76,6 +78,7 @@ constexpr ModelType kModelTypes[] = {
     {"smollm3", "SmolLM3ForCausalLM"},
     {"stablelm", "StableLmForCausalLM"},
     {"starcoder2", "Starcoder2ForCausalLM"},
+    {"youtu", "YoutuForCausalLM"},
 };
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include <nlohmann/json.hpp>
+
+#include "model/config/families.h"
+#include "model/config/missing_parts.h"
+#include "model/layer/layer_spec.h"
+
+namespace foretoken {
+namespace {
+
+// Latent attention, then a dense MLP in the first layers and a mixture in the others.
+LayerSpec deepseek_layer(const ModelConfig& config, const LayerConfig& layer) {
+  const LatentSpec attention = latent_of(config, layer);
+  if (!layer.experts) return pre_norm_layer(attention, gated_mlp_of(config, layer));
+  ExpertsSpec experts = experts_of(config);
+  if (config.experts.correction) experts.correction = "gate.e_score_correction_bias";
+  return pre_norm_layer(attention, experts);
+}
+
+// V3.2 and GLM 5 attend to positions that an indexer chooses; some files have V3's name.
+Status refuse_sparse(const ConfigFields& fields, nlohmann::json* json) {
+  if (json->contains("index_topk")) return refuse_parts(kSparseAttention, fields.where());
+  return json->contains("kv_lora_rank") ? Status() : fields.missing("kv_lora_rank");
+}
+
+Status read_mixture(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_expert_config(fields, &config->experts));
+  if (config->experts.count == 0) return {};
+  return mark_expert_layers(fields, &config->layers);
+}
+
+Status read_deepseek_v2(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_mixture(fields, config));
+  // Files have groups that this way of choosing does not look at.
+  const nlohmann::json* method = fields.find("topk_method");
+  if (method != nullptr && *method != "greedy") return {};
+  config->experts.num_groups = config->experts.top_groups = 1;
+  return {};
+}
+
+Status read_deepseek_v3(const ConfigFields& fields, ModelConfig* config) {
+  ExpertConfig& experts = config->experts;
+  experts.score = ExpertScore::kSigmoid;
+  experts.groups = ExpertGroups::kBestTwo;
+  experts.correction = true;
+  experts.normalised = true;
+  return read_mixture(fields, config);
+}
+
+}  // namespace
+
+// DeepSeek-AI 2024.
+constinit const Architecture kDeepseekV2Architecture = {
+    .name = "DeepseekV2ForCausalLM",
+    .description = "DeepSeek V2, V2 Lite and Coder V2",
+    .defaults = R"({"max_position_embeddings": 2048, "first_k_dense_replace": 0,
+                    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                    "norm_topk_prob": false, "n_shared_experts": 2})",
+    .decoder = {.layer = deepseek_layer},
+    .translate = refuse_sparse,
+    .read = read_deepseek_v2,
+};
+
+// DeepSeek-AI 2024 and 2025. Files of V3 and R1 bring a module that predicts the token after next.
+constinit const Architecture kDeepseekV3Architecture = {
+    .name = "DeepseekV3ForCausalLM",
+    .description = "DeepSeek V3 and R1, Kimi K2, with their MTP modules as drafters",
+    .defaults = R"({"max_position_embeddings": 4096, "first_k_dense_replace": 3,
+                    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                    "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8,
+                    "routed_scaling_factor": 2.5, "norm_topk_prob": true,
+                    "n_shared_experts": 1})",
+    .decoder = {.layer = deepseek_layer},
+    .translate = refuse_sparse,
+    .read = read_deepseek_v3,
+};
+
+// Z.ai 2026: V3's blocks.
+constinit const Architecture kGlm4MoeLiteArchitecture = {
+    .name = "Glm4MoeLiteForCausalLM",
+    .description = "GLM 4.7 Flash, with its MTP module as a drafter",
+    .defaults = R"({"max_position_embeddings": 202752, "first_k_dense_replace": 1,
+                    "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+                    "n_group": 1, "topk_group": 1, "num_experts_per_tok": 4,
+                    "routed_scaling_factor": 1.8, "norm_topk_prob": true,
+                    "n_shared_experts": 1, "rms_norm_eps": 1e-5})",
+    .decoder = {.layer = deepseek_layer},
+    .translate = refuse_sparse,
+    .read = read_deepseek_v3,
+};
+
+// Tencent 2025: V3's attention in a dense model.
+constinit const Architecture kYoutuArchitecture = {
+    .name = "YoutuForCausalLM",
+    .description = "Youtu LLM 2B",
+    .defaults = R"({"max_position_embeddings": 131072, "qk_nope_head_dim": 128,
+                    "qk_rope_head_dim": 64, "v_head_dim": 128, "tie_word_embeddings": true})",
+    .decoder = {.layer = deepseek_layer},
+    .translate = refuse_sparse,
+};
+
+}  // namespace foretoken
