@@ -178,11 +178,18 @@ MODELS = {
                      attention_chunk_size=32, attn_temperature_tuning=True, floor_scale=16,
                      attn_scale=0.3, attention_bias=False, router_jitter_noise=0.0,
                      output_router_logits=False, router_aux_loss_coef=0.001),
+    "youtu": family("YoutuForCausalLM", "youtu", hidden_size=64, num_key_value_heads=4, q_lora_rank=32,
+                    kv_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=32,
+                    rms_norm_eps=1e-6, attention_bias=True, rope_interleave=True,
+                    rope_scaling={"type": "yarn", "factor": 8.0, "beta_fast": 32, "beta_slow": 1,
+                                  "original_max_position_embeddings": 64, "mscale": 1.0,
+                                  "mscale_all_dim": 0.7}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
                                LENGTH)
+VARIANTS["youtu"]["halves"] = ({"rope_interleave": False, "rope_scaling": None}, LENGTH)
 
 # What computes the same where transformers has no class of the name.
 REFERENCES = {

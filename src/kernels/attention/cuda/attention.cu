@@ -16,6 +16,7 @@ constexpr int kLoadsAtOnce = 16;
 constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
 bool uses_tensor_cores(const KvLayer& kv) {
+  if (kv.value_dim > 0) return false;
   switch (kv.head_dim) {
     case 64:
     case 80:
@@ -33,7 +34,7 @@ bool uses_tensor_cores(const KvLayer& kv) {
 AttentionSchedule choose_schedule(const AttentionArgs& args) {
   const int max_splits = most_splits(args);
   const int64_t floats =
-      int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.head_dim + 2);
+      int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.value_size() + 2);
   // Rows of one sequence share blocks; the host does not know how many there are of each.
   const int tokens = uses_tensor_cores(args.kv) ? attention_short_tokens(args) : 1;
   const int blocks = ceil_div(args.max_rows, tokens) * args.kv.num_kv_heads;
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int position = args.positions[row];
   const int first = AttentionSplits::of(first_visible(args, position));
   const int last = AttentionSplits::of(position);
-  const int dim = args.kv.head_dim;
+  const int dim = args.kv.value_size();
   float highest = -INFINITY;
   float weights = 0;
   float values[PerThread] = {};
@@ -116,10 +117,10 @@ void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
 
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream) {
-  if (args.kv.head_dim <= 2 * kMergeThreads) {
+  if (args.kv.value_size() <= 2 * kMergeThreads) {
     launch_merge<2>(args, schedule, stream);
   } else {
-    launch_merge<kMaxHeadDim / kMergeThreads>(args, schedule, stream);
+    launch_merge<ceil_div(kMaxHeadDim, kMergeThreads)>(args, schedule, stream);
   }
 }
 

@@ -5,7 +5,7 @@
 namespace foretoken::cuda {
 
 // Kernels by type and head size: tensor cores for bfloat16 with the head sizes of
-// `uses_tensor_cores`, plain float arithmetic for the rest.
+// `uses_tensor_cores`, plain float arithmetic for the rest, and where values are the front of keys.
 //
 // All reduce the KV positions of a split (AttentionSplits) to a partial result (highest score, sum
 // of weights, weighted sum of values) and merge the partial results in ascending order with
@@ -107,18 +107,18 @@ __device__ inline float normalized(float sum_of_values, float sum_of_weights) {
   return __fmul_rn(sum_of_values, inverse_of(sum_of_weights));
 }
 
-// Workspace: values [row, head, split, head_dim], then {highest, sum of weights} [row, head,
+// Workspace: values [row, head, split, value size], then {highest, sum of weights} [row, head,
 // split].
 __device__ inline int64_t partial_index(const AttentionArgs& args, int max_splits, int row,
                                         int head, int split) {
   return (int64_t{row} * args.num_heads + head) * max_splits + split;
 }
 __device__ inline float* partial_values(const AttentionArgs& args, int64_t index) {
-  return args.workspace + index * args.kv.head_dim;
+  return args.workspace + index * args.kv.value_size();
 }
 __device__ inline float2* partial_state(const AttentionArgs& args, int max_splits, int64_t index) {
   const int64_t all = int64_t{args.max_rows} * args.num_heads * max_splits;
-  return reinterpret_cast<float2*>(args.workspace + all * args.kv.head_dim) + index;
+  return reinterpret_cast<float2*>(args.workspace + all * args.kv.value_size()) + index;
 }
 
 // Index of the KV entry of `position` for one KV head, in units of head_dim.

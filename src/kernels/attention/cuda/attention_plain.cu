@@ -37,6 +37,7 @@ struct WarpAttention {
   __device__ void add_positions(Partial<PerLane>& part, int begin, int first, int last) const {
     const int lane = threadIdx.x % 32;
     const int dim = args.kv.head_dim;
+    const int value_dim = args.kv.value_size();
     const int mine = begin + lane;
     const bool visible = mine >= first && mine <= last;
     const float my_score = visible ? score(mine) : -INFINITY;
@@ -62,7 +63,7 @@ struct WarpAttention {
 #pragma unroll
       for (int i = 0; i < PerLane; ++i) {
         const int d = lane + i * 32;
-        if (d < dim) part.values[i] = fmaf(weight, to_float(value[d]), part.values[i]);
+        if (d < value_dim) part.values[i] = fmaf(weight, to_float(value[d]), part.values[i]);
       }
     }
   }
@@ -103,9 +104,10 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int head = blockIdx.y * kWarps + warp;
   if (row >= args.counts->num_rows || head >= args.num_heads) return;
   const int dim = args.kv.head_dim;
-  const int64_t at = (int64_t{row} * args.num_heads + head) * dim;
+  const int value_dim = args.kv.value_size();
+  const int64_t at = int64_t{row} * args.num_heads + head;
   for (int d = lane; d < dim; d += 32) {
-    q_shared[warp][d] = to_float(static_cast<const T*>(args.q)[at + d]);
+    q_shared[warp][d] = to_float(static_cast<const T*>(args.q)[at * dim + d]);
   }
   __syncwarp();
   const int position = args.positions[row];
@@ -131,15 +133,15 @@ __global__ void __launch_bounds__(kWarps * 32)
     }
 #pragma unroll
     for (int i = 0; i < PerLane; ++i) {
-      if (lane + i * 32 < dim) partial_values(args, index)[lane + i * 32] = partial.values[i];
+      if (lane + i * 32 < value_dim) partial_values(args, index)[lane + i * 32] = partial.values[i];
     }
   }
   if (schedule.num_parts > 1) return;
 #pragma unroll
   for (int i = 0; i < PerLane; ++i) {
     const int d = lane + i * 32;
-    if (d >= dim) break;
-    static_cast<T*>(args.out)[at + d] =
+    if (d >= value_dim) break;
+    static_cast<T*>(args.out)[at * value_dim + d] =
         from_float<T>(normalized(running.values[i], running.weights));
   }
 }

@@ -1,0 +1,67 @@
+#include "kernels/latent/latent_kv.h"
+
+#include "kernels/cuda/block_sum.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+// out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], by the whole block.
+template <class T>
+__device__ void norm_part(const float* x, const float* weight, int size, float eps, T* out) {
+  float squares = 0;
+  for (int i = threadIdx.x; i < size; i += kThreads) squares = fmaf(x[i], x[i], squares);
+  const float mean = block_sum<kThreads>(squares) / static_cast<float>(size);
+  const float factor = 1.0f / sqrtf(mean + eps);
+  for (int i = threadIdx.x; i < size; i += kThreads) {
+    out[i] = from_float<T>(x[i] * factor * weight[i]);
+  }
+}
+
+// One block: one row.
+template <class T>
+__global__ void __launch_bounds__(kThreads) latent_kv_kernel(LatentKvArgs args) {
+  wait_for_all_before();
+  let_next_start();
+  const int row = blockIdx.x;
+  if (row >= args.counts->num_rows) return;
+  const int width = args.q_size + args.kv_rank + args.rope_dim;
+  const float* x = args.x + int64_t{row} * width;
+  if (args.q_norm != nullptr) {
+    T* q = static_cast<T*>(args.q_out) + int64_t{row} * args.q_size;
+    norm_part(x, args.q_norm, args.q_size, args.norm_eps, q);
+    __syncthreads();  // block_sum has one buffer
+  }
+  // The cache has one head: the entry of a slot is number `slot`.
+  const float* latent = x + args.q_size;
+  T* entry = static_cast<T*>(args.kv.k) + int64_t{args.kv_slot[row]} * args.kv.head_dim;
+  norm_part(latent, args.kv_norm, args.kv_rank, args.norm_eps, entry);
+  const float* key = latent + args.kv_rank;
+  const int half = args.rope_dim / 2;
+  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  for (int i = threadIdx.x; i < half; i += kThreads) {
+    float sine = 0, cosine = 1;
+    if (args.inv_freq != nullptr) {
+      sincosf(__fmul_rn(position, args.inv_freq[i]), &sine, &cosine);
+      sine *= args.scaling;
+      cosine *= args.scaling;
+    }
+    const float a = key[i], b = key[half + i];
+    entry[args.kv_rank + i] = from_float<T>(a * cosine - b * sine);
+    entry[args.kv_rank + half + i] = from_float<T>(b * cosine + a * sine);
+  }
+}
+
+}  // namespace
+
+void launch_latent_kv(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<LatentKvArgs>(packed);
+  const auto kernel =
+      args.kv.dtype == DType::kBF16 ? latent_kv_kernel<__nv_bfloat16> : latent_kv_kernel<float>;
+  launch_kernel(kernel, args.max_rows, kThreads, 0, stream, args);
+}
+
+}  // namespace foretoken::cuda
