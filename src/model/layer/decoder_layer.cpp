@@ -18,6 +18,10 @@ Status load_part(PartLoader& loader, const std::string& base, const PlainMlpSpec
                  FeedForward* out) {
   return out->emplace<PlainMlp>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const ExpertsSpec& spec,
+                 FeedForward* out) {
+  return out->emplace<Experts>().load(loader, base, spec);
+}
 template <class Parts>
 Status load_part(PartLoader&, const std::string&, const Absent& spec, Parts* out) {
   *out = spec;

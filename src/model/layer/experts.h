@@ -17,7 +17,6 @@ namespace foretoken {
 struct Experts {
   ExpertsSpec spec;  // of the part
   DType dtype = DType::kF32;
-  int32_t hidden = 0;
   Linear router;                      // [count, hidden]
   const float* correction = nullptr;  // [count] or null
   PackedWeight gate_up;               // [count * 2 * inner, hidden] as kGateUp
@@ -45,6 +44,7 @@ struct Experts {
    private:
     int32_t count_ = 0;
     int32_t top_k_ = 0;
+    int32_t inputs_ = 0;
     int32_t inner_ = 0;
     bool has_shared_ = false;
   };

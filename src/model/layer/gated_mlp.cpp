@@ -17,7 +17,7 @@ std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpe
     return {{base + "gate_proj", inner, own.begin, own.count},
             {base + "up_proj", inner, own.begin, own.count}};
   }
-  const std::string fused = base + "gate_up_proj";
+  const std::string fused = base + whole.gate_up;
   if (!sharding.is_cut()) return {{fused, 2 * inner}};
   return {{fused, 2 * inner, own.begin, own.count},
           {fused, 2 * inner, inner + own.begin, own.count}};
@@ -63,7 +63,7 @@ Status GatedMlp::load(PartLoader& loader, const std::string& layer, const GatedM
   FT_RETURN_IF_ERROR(loader.load_linear(gate_up_parts(base, whole, loader.sharding()),
                                         loader.config().hidden_size, whole.bias, &gate_up,
                                         WeightOrder::kGateUp));
-  return loader.load_summed(base + "down_proj", whole.inner, whole.bias, &down);
+  return loader.load_summed(base + whole.down, whole.inner, whole.bias, &down);
 }
 
 void GatedMlp::Scratch::fit(const GatedMlpSpec& part) { inner_ = std::max(inner_, part.inner); }

@@ -64,6 +64,7 @@ Status LayerRunner::take_scratch(Arena& arena) {
   }
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
+  FT_RETURN_IF_ERROR(experts_.take(source));
   FT_ASSIGN_OR_RETURN(sync_,
                       arena.take_array<uint32_t>(LayerTailArgs::kSyncWords, ScratchSource::kWhat));
   return {};

@@ -63,6 +63,39 @@ GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
           .bias = config.mlp_bias};
 }
 
+ExpertsSpec experts_of(const ModelConfig& config) {
+  const ExpertConfig& experts = config.experts;
+  return {.count = experts.count,
+          .top_k = experts.top_k,
+          .inputs = config.hidden_size,
+          .inner = experts.inner,
+          .shared_inner = experts.shared_inner,
+          .activation = config.activation,
+          .score = experts.score,
+          .num_groups = experts.num_groups,
+          .top_groups = experts.top_groups,
+          .groups = experts.groups,
+          .normalised = experts.normalised,
+          .scale = experts.scale,
+          .jitter = experts.jitter,
+          .correction = experts.correction ? "gate.e_score_correction_bias" : nullptr};
+}
+
+GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
+  return {.inner = experts.shared_inner,
+          .activation = experts.activation,
+          .fused = experts.shared_fused,
+          .base = "",
+          .gate_up = experts.shared_gate_up,
+          .down = experts.shared_down};
+}
+
+FeedForwardSpec experts_or_mlp(const ModelConfig& config, const LayerConfig& layer,
+                               const ExpertsSpec& experts) {
+  if (layer.experts) return experts;
+  return gated_mlp_of(config, layer);
+}
+
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
   return {.inner = own_or(layer.intermediate_size, config.intermediate_size),
           .activation = config.activation,
@@ -128,6 +161,13 @@ GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding) {
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding) {
   PlainMlpSpec part = whole;
   part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
+  return part;
+}
+
+ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding) {
+  ExpertsSpec part = whole;
+  part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
+  part.shared_inner = static_cast<int32_t>(shard_of(whole.shared_inner, sharding).count);
   return part;
 }
 

@@ -99,6 +99,8 @@ struct GatedMlpSpec {
   bool bias = false;
   bool fused = false;  // the tensor gate_up_proj instead of gate_proj and up_proj
   const char* base = "mlp.";
+  const char* gate_up = "gate_up_proj";
+  const char* down = "down_proj";
 };
 
 // down(activation(up x)).
@@ -123,6 +125,7 @@ enum class ExpertFiles : uint8_t {
 struct ExpertsSpec {
   int32_t count = 0;
   int32_t top_k = 0;
+  int32_t inputs = 0;        // width of the rows, which is that of what comes out
   int32_t inner = 0;         // of an expert
   int32_t shared_inner = 0;  // of the shared one; 0: there is none
   Activation activation = Activation::kSilu;
@@ -139,12 +142,16 @@ struct ExpertsSpec {
   const char* base = "mlp.";
   const char* router = "gate";       // [count, hidden]
   const char* correction = nullptr;  // [count]; null: there is none
+  bool correction_is_row = false;    // [1, count]
   const char* experts = "experts.";  // before an expert's number, or the fused tensors' names
   const char* gate = "gate_proj";
   const char* up = "up_proj";
   const char* down = "down_proj";
-  const char* gate_up = "gate_up_proj";  // fused
+  const char* gate_up = "gate_up_proj";  // fused; these and `down` are then whole names
   const char* shared = "shared_experts.";
+  bool shared_fused = false;  // the shared one has gates and ups in one tensor
+  const char* shared_gate_up = "gate_up_proj";
+  const char* shared_down = "down_proj";
   const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one
 };
 
@@ -179,6 +186,11 @@ GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
 ExpertsSpec experts_of(const ModelConfig& config);
+// The expert that all rows share, as a part of its own; without a base.
+GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts);
+// `experts` in the layers that have some, the gated MLP of the config in the others.
+FeedForwardSpec experts_or_mlp(const ModelConfig& config, const LayerConfig& layer,
+                               const ExpertsSpec& experts);
 // Norms before both parts, under Llama's names: the most frequent layer.
 LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
 // Norms behind both parts alone (OLMo 2, EXAONE 4).

@@ -50,15 +50,29 @@ class LayerTensorList {
     add_linear(base + "o_proj", hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
   }
 
-  void add(const GatedMlpSpec& mlp) {
-    const std::string base = mlp.base;
+  void add(const GatedMlpSpec& mlp, const std::string& before = {}) {
+    const std::string base = before + mlp.base;
     if (mlp.fused) {
-      add_linear(base + "gate_up_proj", 2 * int64_t{mlp.inner}, hidden_, mlp.bias);
+      add_linear(base + mlp.gate_up, 2 * int64_t{mlp.inner}, hidden_, mlp.bias);
     } else {
       add_linear(base + "gate_proj", mlp.inner, hidden_, mlp.bias);
       add_linear(base + "up_proj", mlp.inner, hidden_, mlp.bias);
     }
-    add_linear(base + "down_proj", hidden_, mlp.inner, mlp.bias);
+    add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias);
+  }
+
+  void add(const ExpertsSpec& experts) {
+    const std::string base = experts.base;
+    add_linear(base + experts.router, experts.count, hidden_, false);
+    if (experts.correction != nullptr) {
+      LayerTensor correction{base + experts.correction, experts.count};
+      if (experts.correction_is_row) correction = {correction.name, 1, experts.count};
+      all_.push_back(correction);
+    }
+    add_matrices(base + experts.experts, experts);
+    if (experts.shared_inner == 0) return;
+    add(shared_mlp_of(experts), base + experts.shared);
+    if (experts.shared_gate != nullptr) add_linear(base + experts.shared_gate, 1, hidden_, false);
   }
 
   void add(const PlainMlpSpec& mlp) {
@@ -85,6 +99,24 @@ class LayerTensorList {
   std::vector<LayerTensor> take() { return std::move(all_); }
 
  private:
+  // The matrices of all experts.
+  void add_matrices(const std::string& base, const ExpertsSpec& experts) {
+    const int64_t count = experts.count, inner = experts.inner;
+    if (experts.files == ExpertFiles::kFused) {
+      all_.push_back({base + experts.gate_up, count * 2 * inner, hidden_, 0, count});
+      all_.push_back({base + experts.down, count * hidden_, inner, 0, count});
+    } else if (experts.files == ExpertFiles::kFusedTurned) {
+      all_.push_back({base + experts.gate_up, count * hidden_, 2 * inner, 0, count});
+      all_.push_back({base + experts.down, count * inner, hidden_, 0, count});
+    }
+    for (int64_t e = 0; experts.files == ExpertFiles::kEach && e < count; ++e) {
+      const std::string one = base + std::to_string(e) + ".";
+      add_linear(one + experts.gate, inner, hidden_, false);
+      add_linear(one + experts.up, inner, hidden_, false);
+      add_linear(one + experts.down, hidden_, inner, false);
+    }
+  }
+
   void add_linear(const std::string& name, int64_t rows, int64_t cols, bool bias,
                   int32_t turned_rows = 0) {
     all_.push_back({name + ".weight", rows, cols, turned_rows});

@@ -1,0 +1,254 @@
+#include "model/layer/experts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/experts/combine_experts.h"
+#include "kernels/experts/expert_gemm.h"
+#include "kernels/experts/route_experts.h"
+
+namespace foretoken {
+namespace {
+
+// The rows of all experts in the order in which they are packed, and the columns of all of them.
+struct ExpertParts {
+  std::vector<TensorPart> rows;
+  ColumnRange columns;
+};
+
+// What is known about a mixture's tensors while it is loaded.
+struct ExpertSource {
+  std::string base;  // before their names
+  ExpertsSpec whole;
+  ExpertFiles files;
+  bool one_gate_tensor = false;  // gates and ups of kFused are tensors of their own
+  int64_t hidden;
+  ShardRange own;  // of the inner columns
+};
+
+std::string tensor_of(const ExpertSource& from, int32_t expert, const char* name) {
+  return from.base + std::to_string(expert) + "." + name + ".weight";
+}
+
+// Gates, or ups, of an expert in a tensor [experts, 2 * inner, hidden] or its transpose.
+TensorPart fused_part(const ExpertSource& from, int32_t expert, bool is_up) {
+  const int64_t inner = from.whole.inner, count = from.whole.count;
+  const int64_t first = from.own.begin + (is_up ? inner : 0);
+  TensorPart part{from.base + from.whole.gate_up, 0};
+  part.stacked = count;
+  if (from.files == ExpertFiles::kFused) {
+    part.rows = count * 2 * inner;
+    part.first_row = expert * 2 * inner + first;
+    part.num_rows = from.own.count;
+  } else {
+    part.rows = count * from.hidden;
+    part.first_row = expert * from.hidden;
+    part.num_rows = from.hidden;
+    part.transposed = {2 * inner, first, from.own.count};
+  }
+  return part;
+}
+
+// The same where a tensor [experts, inner, hidden] has the gates of all, and another the ups.
+TensorPart stacked_part(const ExpertSource& from, int32_t expert, bool is_up) {
+  const int64_t inner = from.whole.inner;
+  TensorPart part{from.base + (is_up ? from.whole.up : from.whole.gate) + ".weight",
+                  from.whole.count * inner, expert * inner + from.own.begin, from.own.count};
+  part.stacked = from.whole.count;
+  return part;
+}
+
+// All gates, then all ups.
+ExpertParts gate_up_parts(const ExpertSource& from) {
+  ExpertParts parts{{}, {from.hidden, 0, from.hidden}};
+  for (const bool is_up : {false, true}) {
+    for (int32_t e = 0; e < from.whole.count; ++e) {
+      if (from.one_gate_tensor) {
+        parts.rows.push_back(stacked_part(from, e, is_up));
+      } else if (from.files == ExpertFiles::kEach) {
+        parts.rows.push_back({tensor_of(from, e, is_up ? from.whole.up : from.whole.gate),
+                              from.whole.inner, from.own.begin, from.own.count});
+      } else {
+        parts.rows.push_back(fused_part(from, e, is_up));
+      }
+    }
+  }
+  return parts;
+}
+
+ExpertParts down_parts(const ExpertSource& from) {
+  const int64_t inner = from.whole.inner, count = from.whole.count, hidden = from.hidden;
+  ExpertParts parts{{}, {inner, from.own.begin, from.own.count}};
+  std::string fused = from.base + from.whole.down;
+  if (from.one_gate_tensor) fused += ".weight";
+  for (int32_t e = 0; e < count; ++e) {
+    if (from.files == ExpertFiles::kEach) {
+      parts.rows.push_back({tensor_of(from, e, from.whole.down), hidden});
+      continue;
+    }
+    const bool turned = from.files == ExpertFiles::kFusedTurned;
+    const int64_t rows = turned ? inner : hidden;  // of an expert in the file
+    TensorPart& part = parts.rows.emplace_back(TensorPart{fused, count * rows, e * rows, rows});
+    part.stacked = count;
+    if (turned) part.transposed = {hidden, 0, hidden};
+  }
+  return parts;
+}
+
+// How this checkpoint keeps the experts: as the architecture's files do, or stacked, as GGUF files
+// and newer versions of transformers keep all.
+ExpertSource find_source(PartLoader& loader, const std::string& base, const ExpertsSpec& whole) {
+  ExpertSource from{base + whole.experts, whole,
+                    whole.files,          false,
+                    whole.inputs,         shard_of(whole.inner, loader.sharding())};
+  if (whole.files != ExpertFiles::kEach) return from;
+  if (loader.weights().has_optional(from.base + whole.gate + ".weight")) {
+    from.files = ExpertFiles::kFused;
+    from.one_gate_tensor = true;
+  } else if (loader.weights().has_optional(from.base + whole.gate_up)) {
+    from.files = ExpertFiles::kFused;
+  }
+  return from;
+}
+
+Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
+  if (part.inner % kExpertColumns == 0 && part.inputs % kExpertColumns == 0) return {};
+  return unsupported(loader.config().architecture + ": experts of " + std::to_string(part.inner) +
+                     " x " + std::to_string(part.inputs) +
+                     " (of a rank) are not supported; both must " + "be multiples of " +
+                     std::to_string(kExpertColumns) +
+                     (loader.sharding().is_cut() ? "; lower --tensor-parallel-size" : ""));
+}
+
+}  // namespace
+
+Status Experts::load(PartLoader& loader, const std::string& layer, const ExpertsSpec& whole) {
+  const std::string base = layer + whole.base;
+  if (!has_gated_form(whole.activation)) {
+    return unsupported(loader.config().architecture +
+                       ": experts with a gate cannot have the activation that config.json names; "
+                       "set hidden_act to silu, gelu or gelu_pytorch_tanh");
+  }
+  spec = part_of(whole, loader.sharding());
+  dtype = loader.config().dtype;
+  const int32_t hidden = spec.inputs;
+  FT_RETURN_IF_ERROR(check_packable(loader, spec));
+  FT_RETURN_IF_ERROR(
+      loader.load_linear({{base + whole.router, whole.count}}, hidden, false, &router));
+  if (whole.correction != nullptr) {
+    TensorPart part{base + whole.correction, whole.count};
+    if (whole.correction_is_row) part.row_size = whole.count;
+    FT_RETURN_IF_ERROR(loader.load_vector({part}, &correction));
+  }
+  const ExpertSource from = find_source(loader, base, whole);
+  const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
+  FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
+                                                       WeightOrder::kGateUp, spec.inner));
+  FT_ASSIGN_OR_RETURN(
+      down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, hidden));
+  if (whole.shared_inner == 0) return {};
+  FT_RETURN_IF_ERROR(shared.load(loader, base + whole.shared, shared_mlp_of(whole)));
+  if (whole.shared_gate == nullptr) return {};
+  return loader.load_linear({{base + whole.shared_gate, 1}}, hidden, false, &shared_gate);
+}
+
+void Experts::Scratch::fit(const ExpertsSpec& part) {
+  count_ = std::max(count_, part.count);
+  top_k_ = std::max(top_k_, part.top_k);
+  inputs_ = std::max(inputs_, part.inputs);
+  inner_ = std::max(inner_, part.inner);
+  has_shared_ = has_shared_ || part.shared_inner > 0;
+  if (part.shared_inner > 0) shared.fit(shared_mlp_of(part));
+}
+
+Status Experts::Scratch::take(const ScratchSource& source) {
+  if (count_ == 0) return {};
+  const char* what = ScratchSource::kWhat;
+  const auto choices = static_cast<size_t>(source.max_rows) * static_cast<size_t>(top_k_);
+  FT_ASSIGN_OR_RETURN(logits, source.floats(count_));
+  FT_ASSIGN_OR_RETURN(weights, source.floats(top_k_));
+  FT_ASSIGN_OR_RETURN(ids, source.arena.take_array<int32_t>(choices, what));
+  FT_ASSIGN_OR_RETURN(entries, source.arena.take_array<int32_t>(choices, what));
+  FT_ASSIGN_OR_RETURN(begins,
+                      source.arena.take_array<int32_t>(static_cast<size_t>(count_) + 1, what));
+  FT_ASSIGN_OR_RETURN(gated, source.act(int64_t{top_k_} * inner_));
+  FT_ASSIGN_OR_RETURN(products, source.act(int64_t{top_k_} * inputs_));
+  if (!has_shared_) return {};
+  FT_ASSIGN_OR_RETURN(shared_out, source.floats(inputs_));
+  FT_ASSIGN_OR_RETURN(shared_logit, source.floats(1));
+  return shared.take(source);
+}
+
+ExpertLists Experts::lists(const Scratch& scratch) const {
+  return {scratch.begins, scratch.entries, spec.count, spec.top_k};
+}
+
+void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+  multiply(rows, x, router, {scratch.logits}, dtype);
+  route_experts(rows.queue, {.counts = rows.counts,
+                             .logits = scratch.logits,
+                             .correction = correction,
+                             .ids = scratch.ids,
+                             .weights = scratch.weights,
+                             .lists = lists(scratch),
+                             .first_expert = 0,
+                             .num_experts = spec.count,
+                             .max_rows = rows.max_rows,
+                             .score = spec.score,
+                             .num_groups = spec.num_groups,
+                             .top_groups = spec.top_groups,
+                             .groups = spec.groups,
+                             .normalised = spec.normalised ? 1 : 0,
+                             .scale = spec.scale,
+                             .jitter = spec.jitter});
+  expert_gemm(rows.queue, {.counts = rows.counts,
+                           .x = x,
+                           .weight = gate_up.get(),
+                           .y = scratch.gated,
+                           .bias = nullptr,
+                           .x_scales = spec.weighs_input ? scratch.weights : nullptr,
+                           .lists = lists(scratch),
+                           .max_rows = rows.max_rows,
+                           .n = 2 * spec.inner,
+                           .k = spec.inputs,
+                           .dtype = dtype,
+                           .gated = 1,
+                           .activation = spec.activation});
+  if (spec.shared_inner == 0) return;
+  shared.expand(rows, x, scratch.shared);
+  if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);
+}
+
+void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+  const bool has_shared = spec.shared_inner > 0;
+  if (has_shared) shared.output(rows, scratch.shared, {scratch.shared_out});
+  expert_gemm(rows.queue, {.counts = rows.counts,
+                           .x = scratch.gated,
+                           .weight = down.get(),
+                           .y = scratch.products,
+                           .bias = nullptr,
+                           .x_scales = nullptr,
+                           .lists = lists(scratch),
+                           .max_rows = rows.max_rows,
+                           .n = spec.inputs,
+                           .k = spec.inner,
+                           .dtype = dtype,
+                           .by_entry = 1});
+  combine_experts(rows.queue,
+                  {.counts = rows.counts,
+                   .y = scratch.products,
+                   .ids = scratch.ids,
+                   .weights = spec.weighs_input ? nullptr : scratch.weights,
+                   .shared = has_shared ? scratch.shared_out : nullptr,
+                   .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
+                   .out = to.rows,
+                   .first_expert = 0,
+                   .num_own = spec.count,
+                   .top_k = spec.top_k,
+                   .max_rows = rows.max_rows,
+                   .hidden = spec.inputs,
+                   .dtype = dtype,
+                   .add = to.adds ? 1 : 0});
+}
+
+}  // namespace foretoken
