@@ -37,6 +37,7 @@ class Tensors {
     const LayerSpec layer = traits_.layer(config_, config_.layers.at(static_cast<size_t>(index)));
     for (const LayerTensor& tensor : layer_tensors(layer, traits_.norms, config_.hidden_size)) {
       std::vector<int64_t> shape = {tensor.rows};
+      if (tensor.stacked > 0) shape = {tensor.stacked, tensor.rows / tensor.stacked};
       if (tensor.cols > 0) shape.push_back(tensor.cols);
       add(prefix + tensor.name, std::move(shape));
       all_.back().turned_head_dim = tensor.turned_rows;

@@ -19,6 +19,30 @@ Status translate_ernie4_5(const ConfigFields& fields, nlohmann::json* json) {
   return {};
 }
 
+LayerSpec ernie4_5_moe_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.paired = config.rope.full.rotary_dim;
+  ExpertsSpec experts = experts_of(config);
+  experts.correction = "moe_statics.e_score_correction_bias";
+  experts.correction_is_row = true;
+  return pre_norm_layer(attention, experts_or_mlp(config, layer, experts));
+}
+
+Status translate_ernie4_5_moe(const ConfigFields& fields, nlohmann::json* json) {
+  const auto* bias = fields.find("use_bias");
+  if (bias != nullptr && *bias != false) {
+    return unsupported(fields.where() + ": use_bias is not supported in mixtures; set it false");
+  }
+  (*json)["attention_bias"] = false;
+  return {};
+}
+
+Status read_ernie4_5_moe(const ConfigFields& fields, ModelConfig* config) {
+  config->experts.correction = true;
+  config->experts.normalised = true;
+  return read_mixture(fields, &config->experts, &config->layers);
+}
+
 }  // namespace
 
 // Baidu 2025, the dense models: Llama's blocks, where pairs of a head lie side by side and use_bias
@@ -30,6 +54,19 @@ constinit const Architecture kErnie4_5Architecture = {
                     "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true})",
     .decoder = {.layer = ernie4_5_layer},
     .translate = translate_ernie4_5,
+};
+
+// Baidu 2025, the text models: the same with mixtures and shared experts behind the first layer.
+constinit const Architecture kErnie4_5MoeArchitecture = {
+    .name = "Ernie4_5_MoeForCausalLM",
+    .description = "ERNIE 4.5, mixtures",
+    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4,
+                    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true,
+                    "moe_num_experts": 64, "moe_k": 6, "moe_num_shared_experts": 2,
+                    "moe_intermediate_size": 1536, "moe_layer_start_index": 1})",
+    .decoder = {.layer = ernie4_5_moe_layer},
+    .translate = translate_ernie4_5_moe,
+    .read = read_ernie4_5_moe,
 };
 
 }  // namespace foretoken

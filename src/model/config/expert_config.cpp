@@ -232,4 +232,10 @@ Status mark_expert_layers(const ConfigFields& fields, std::vector<LayerConfig>* 
   return keep_each(fields, rule);
 }
 
+Status read_mixture(const ConfigFields& fields, ExpertConfig* out,
+                    std::vector<LayerConfig>* layers) {
+  FT_RETURN_IF_ERROR(read_expert_config(fields, out));
+  return out->count > 0 ? mark_expert_layers(fields, layers) : Status();
+}
+
 }  // namespace foretoken

@@ -36,4 +36,8 @@ Status read_expert_config(const ConfigFields& fields, ExpertConfig* out);
 // all of them where none of these is there.
 Status mark_expert_layers(const ConfigFields& fields, std::vector<LayerConfig>* layers);
 
+// Both; no layer is marked where there are no experts.
+Status read_mixture(const ConfigFields& fields, ExpertConfig* out,
+                    std::vector<LayerConfig>* layers);
+
 }  // namespace foretoken

@@ -1,5 +1,7 @@
 #include "model/weights/sharding.h"
 
+#include "kernels/experts/expert_gemm.h"
+
 namespace foretoken {
 namespace {
 
@@ -8,7 +10,13 @@ bool divides(int32_t num_heads, int32_t num_kv_heads, int32_t inner, int32_t siz
   return num_heads % size == 0 && kv_fits && inner % size == 0;
 }
 
+// Parts of an expert are whole slices of packed columns.
+bool divides(const ExpertConfig& experts, int32_t size) {
+  return experts.inner % (size * kExpertColumns) == 0 && experts.shared_inner % size == 0;
+}
+
 bool divides(const ModelConfig& config, int32_t size) {
+  if (config.experts.count > 0 && !divides(config.experts, size)) return false;
   const auto or_of_config = [](int32_t own, int32_t of_config) {
     return own > 0 ? own : of_config;
   };
@@ -20,6 +28,18 @@ bool divides(const ModelConfig& config, int32_t size) {
     }
   }
   return divides(config.num_heads, config.num_kv_heads, config.intermediate_size, size);
+}
+
+// ", and 64 inner columns of each expert, a multiple of 32 for each rank".
+std::string expert_text(const ExpertConfig& experts) {
+  if (experts.count == 0) return "";
+  std::string text = ", and " + std::to_string(experts.inner) +
+                     " inner columns of each expert, of which a rank must have a multiple of " +
+                     std::to_string(kExpertColumns);
+  if (experts.shared_inner > 0) {
+    text += ", and " + std::to_string(experts.shared_inner) + " of the shared one";
+  }
+  return text;
 }
 
 // "1, 2 or 4".
@@ -44,12 +64,15 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
                             config.architecture + " with " + std::to_string(config.num_heads) +
                             " heads, " + std::to_string(config.num_kv_heads) +
                             " of keys and values, and " + std::to_string(config.intermediate_size) +
-                            " inner columns; use " + possible_sizes(config));
+                            " inner columns" + expert_text(config.experts) + "; use " +
+                            possible_sizes(config));
   }
   ModelConfig part = config;
   part.num_heads = config.num_heads / sharding.size;
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(config.num_kv_heads, sharding).count);
   part.intermediate_size = config.intermediate_size / sharding.size;
+  part.experts.inner /= sharding.size;
+  part.experts.shared_inner /= sharding.size;
   for (LayerConfig& layer : part.layers) {
     layer.num_heads /= sharding.size;
     if (layer.num_kv_heads > 0) {

@@ -1,0 +1,36 @@
+#include "model/layer/layer_spec.h"
+
+namespace foretoken {
+namespace {
+
+LayerSpec glm4_moe_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  if (config.qk_norm) attention.qk_norm = QkNorm::kHead;
+  return pre_norm_layer(attention, experts_or_mlp(config, layer, experts_of(config)));
+}
+
+Status read_glm4_moe(const ConfigFields& fields, ModelConfig* config) {
+  ExpertConfig& experts = config->experts;
+  experts.score = ExpertScore::kSigmoid;
+  experts.groups = ExpertGroups::kBestTwo;
+  experts.correction = true;
+  experts.normalised = true;
+  FT_RETURN_IF_ERROR(fields.read_flag("use_qk_norm", &config->qk_norm));
+  return read_mixture(fields, &experts, &config->layers);
+}
+
+}  // namespace
+
+// Team GLM 2025: the first half of a head turns, DeepSeek V3's mixtures behind the first layers.
+constinit const Architecture kGlm4MoeArchitecture = {
+    .name = "Glm4MoeForCausalLM",
+    .description = "GLM 4.5, 4.5 Air, 4.6 and 4.7",
+    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "head_dim": 128,
+                    "rms_norm_eps": 1e-5, "partial_rotary_factor": 0.5,
+                    "attention_out_bias": false, "first_k_dense_replace": 1, "n_group": 1,
+                    "topk_group": 1})",
+    .decoder = {.layer = glm4_moe_layer},
+    .read = read_glm4_moe,
+};
+
+}  // namespace foretoken
