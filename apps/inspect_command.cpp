@@ -161,7 +161,9 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   FT_ASSIGN_OR_RETURN(const int64_t weight_bytes,
                       count_weights(engine, files, config, architecture->decoder));
   const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
-  const int64_t kv_bytes = 2 * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
+  const int64_t parts = config.latent.exists() ? 1 : 2;  // keys and values, or what is both
+  const int64_t kv_bytes =
+      parts * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
   return ordered_json{{"architecture", config.architecture},
                       {"dtype", bytes == 4 ? "float32" : "bfloat16"},
                       {"vocab_size", config.vocab_size},

@@ -44,6 +44,25 @@ TEST(KvCache, Int8TakesAByteAnElementAndAFloatAnEntry) {
   EXPECT_EQ(made.value()->layer(2).format, KvFormat::kInt8);
 }
 
+TEST(KvCache, LatentsHaveOneEntryForKeysAndValues) {
+  const KvGroupSpec spec{
+      .num_layers = 3, .num_kv_heads = 1, .head_dim = 576, .dtype = DType::kBF16, .value_dim = 512};
+  const auto made = KvCache::create(*test_device(), spec, 5, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const KvCache& cache = *made.value();
+  EXPECT_EQ(cache.bytes_per_block(), 3 * 16 * 576 * 2);
+  const char* end = nullptr;
+  for (int32_t i = 0; i < 3; ++i) {
+    const KvLayer& layer = cache.layer(i);
+    EXPECT_EQ(layer.k, layer.v);
+    EXPECT_EQ(layer.value_dim, 512);
+    EXPECT_EQ(layer.value_size(), 512);
+    EXPECT_TRUE(end == nullptr || layer.k == end);
+    end = static_cast<char*>(layer.k) + cache.bytes_per_block() / 3 * 5;
+  }
+  EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
+}
+
 TEST(KvCache, AGroupWithoutLayersTakesNoMemory) {
   const KvGroupSpec spec{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
   const auto cache = KvCache::create(*test_device(), spec, 1 << 20, 16);

@@ -145,6 +145,16 @@ TEST(OpCost, AWindowLimitsWhatIsRead) {
   EXPECT_EQ(cost.flops, int64_t{4} * (4 * 3) * 8 * 16);
 }
 
+TEST(OpCost, LatentsAreReadOnce) {
+  AttentionArgs args = attention_args();
+  args.kv.num_kv_heads = 1;
+  args.kv.value_dim = 12;
+  const OpCost cost = op_cost(Op::kAttention, &args, four_rows());
+  EXPECT_EQ(cost.kv_bytes, (10 + 7) * 16 * 2);
+  EXPECT_EQ(cost.row_bytes, 4 * 8 * (16 + 12) * 2);
+  EXPECT_EQ(cost.flops, int64_t{2} * (10 + 5 + 6 + 7) * 8 * (16 + 12));
+}
+
 TEST(OpCost, SumsAndOpsWithoutCost) {
   RmsNormArgs norm{};
   norm.max_rows = 4;

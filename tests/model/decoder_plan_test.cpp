@@ -99,5 +99,22 @@ TEST(DecoderPlan, LayersMayLackAttentionOrHaveFewerHeads) {
   EXPECT_FALSE(plan.layers[2].sees_as(plan.layers[0]));
 }
 
+TEST(DecoderPlan, LatentsAreOneGroupOfOneHead) {
+  ModelConfig config = config_of({{}, {}, {}});
+  config.latent = {.q_rank = 0, .kv_rank = 32, .nope_dim = 12, .rope_dim = 8, .value_dim = 16};
+  config.num_kv_heads = 1;
+  config.head_dim = 40;
+  const LayerSpec layer =
+      pre_norm_layer(latent_of(config, config.layers[0]), gated_mlp_of(config, config.layers[0]));
+  const DecoderPlan plan = plan_decoder(config, std::vector<LayerSpec>(3, layer), {100, false});
+  ASSERT_EQ(plan.groups.size(), 1u);
+  KvGroupSpec group{3, 1, 40, DType::kF32};
+  group.value_dim = 32;
+  EXPECT_EQ(plan.groups[0], group);
+  EXPECT_EQ(plan.layers[2].value_dim, 32);
+  EXPECT_EQ(plan.layers[2].rope, LayerRope::kFull);
+  EXPECT_TRUE(plan.layers[2].sees_as(plan.layers[1]));
+}
+
 }  // namespace
 }  // namespace foretoken

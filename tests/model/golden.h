@@ -101,7 +101,8 @@ inline std::vector<GoldenCase> family_cases() {
                        "stablelm",
                        "stablelm-parallel",
                        "starcoder2",
-                       "vaultgemma"});
+                       "vaultgemma",
+                       "youtu"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

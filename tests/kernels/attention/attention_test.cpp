@@ -21,6 +21,9 @@ struct Case {
   int kv_begin = 0;
   KvFormat format = KvFormat::kPlain;
   int chunk = 0;
+  int value_dim = 0;  // as of KvLayer
+
+  int value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
@@ -43,8 +46,16 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     tables_.assign((kSlots + 1) * kMaxBlocks, 0);
     std::iota(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, 1);
     std::shuffle(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, std::mt19937(3));
-    kv_ = {upload_typed(k_), upload_typed(v_), c.num_kv_heads, kBlockSize,
-           c.head_dim,       c.dtype,          c.format};
+    if (c.value_dim > 0) v_ = k_;
+    void* k = upload_typed(k_);
+    kv_ = {k,
+           c.value_dim > 0 ? k : upload_typed(v_),
+           c.num_kv_heads,
+           kBlockSize,
+           c.head_dim,
+           c.dtype,
+           c.format,
+           c.value_dim};
   }
 
   // The tables with ids that no memory has wherever none of the rows sees a position.
@@ -75,7 +86,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     const int64_t floats = workspace ? 1 << 22 : 0;
     AttentionArgs args{counts(rows),
                        upload_typed(q),
-                       marked(q.bytes.size()),
+                       marked(out_bytes(q)),
                        to_device(positions),
                        to_device(slots),
                        to_device(visible_tables(positions, slots, rows)),
@@ -100,7 +111,10 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   }
   std::vector<uint8_t> run(const TypedData& q, const std::vector<int32_t>& positions,
                            const std::vector<int32_t>& slots, int rows, bool workspace = true) {
-    return run(args_of(q, positions, slots, rows, workspace), q.bytes.size());
+    return run(args_of(q, positions, slots, rows, workspace), out_bytes(q));
+  }
+  static size_t out_bytes(const TypedData& q) {
+    return q.bytes.size() / GetParam().head_dim * GetParam().value_size();
   }
 
   float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
@@ -108,7 +122,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   std::vector<double> reference(const float* q, int head, int slot, int position) const {
     const Case c = GetParam();
     const int kv_head = head / (c.num_heads / c.num_kv_heads);
-    std::vector<double> out(c.head_dim, 0.0);
+    std::vector<double> out(c.value_size(), 0.0);
     double sum = 0;
     for (int p = first_visible(position); p <= position; ++p) {
       const size_t block = tables_[slot * kMaxBlocks + p / kBlockSize];
@@ -120,7 +134,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
       if (c.softcap > 0) score = c.softcap * std::tanh(score / c.softcap);
       const double weight = std::exp(score);
       sum += weight;
-      for (int d = 0; d < c.head_dim; ++d) out[d] += weight * v_.values[at + d];
+      for (int d = 0; d < c.value_size(); ++d) out[d] += weight * v_.values[at + d];
     }
     for (double& x : out) x /= sum;
     return out;
@@ -141,9 +155,9 @@ TEST_P(AttentionTest, MatchesDouble) {
   const auto y = to_floats(bytes, c.dtype);
   for (int r = 0; r < rows; ++r) {
     for (int h = 0; h < c.num_heads; ++h) {
-      const size_t at = r * width + h * c.head_dim;
-      const auto want = reference(&q.values[at], h, slots[r], positions[r]);
-      for (int d = 0; d < c.head_dim; ++d) {
+      const size_t at = (size_t(r) * c.num_heads + h) * c.value_size();
+      const auto want = reference(&q.values[r * width + h * c.head_dim], h, slots[r], positions[r]);
+      for (int d = 0; d < c.value_size(); ++d) {
         // Tensor cores take the softmax weights in bfloat16 too: 2^-9 of sum(w |v|).
         // Queries of 16 bits move scores by about 1e-5.
         const double weights_error = c.dtype == DType::kBF16       ? 3e-3
@@ -154,7 +168,7 @@ TEST_P(AttentionTest, MatchesDouble) {
       }
     }
   }
-  expect_marked(bytes, size_t(rows) * width * dtype_size(c.dtype));
+  expect_marked(bytes, size_t(rows) * c.num_heads * c.value_size() * dtype_size(c.dtype));
 }
 
 TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
@@ -163,7 +177,7 @@ TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
   const std::vector<int32_t> positions = {3, 600, 601, 602, 255, 256, 17};
   const std::vector<int32_t> slots = {0, 1, 1, 1, 0, 0, 1};
   const auto values = random_floats(positions.size() * width, 5);
-  const size_t row_bytes = width * dtype_size(c.dtype);
+  const size_t row_bytes = size_t(c.num_heads) * c.value_size() * dtype_size(c.dtype);
   const auto together = run(typed_data(values, c.dtype), positions, slots, 7);
   for (size_t r = 0; r < positions.size(); ++r) {
     const std::vector<float> row(values.begin() + r * width, values.begin() + (r + 1) * width);
@@ -185,11 +199,11 @@ TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
     const TypedData q = typed_data(random_floats(positions.size() * width, 8), GetParam().dtype);
     AttentionArgs args = args_of(q, positions, slots, rows);
     std::swap(args.kv.k, args.kv.v);
-    run(args, q.bytes.size());
+    run(args, out_bytes(q));
     args.kv = kv_;
     args.repeats = true;
-    args.out = marked(q.bytes.size());
-    EXPECT_EQ(run(args, q.bytes.size()), run(q, positions, slots, rows)) << rows << " rows";
+    args.out = marked(out_bytes(q));
+    EXPECT_EQ(run(args, out_bytes(q)), run(q, positions, slots, rows)) << rows << " rows";
   }
 }
 
@@ -197,7 +211,8 @@ TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
 TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
   const Case c = GetParam();
   constexpr int kLive = 24, kBucket = 140;
-  const size_t width = size_t(c.num_heads) * c.head_dim, row_bytes = width * dtype_size(c.dtype);
+  const size_t width = size_t(c.num_heads) * c.head_dim;
+  const size_t row_bytes = size_t(c.num_heads) * c.value_size() * dtype_size(c.dtype);
   auto values = random_floats(kBucket * width, 6);
   std::vector<int32_t> positions(kBucket, 0), slots(kBucket, kSlots);
   for (int r = 0; r < kLive; ++r) {
@@ -246,7 +261,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 100},
                     Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 256},
                     Case{8, 2, 128, 300, DType::kBF16, 0, 0, KvFormat::kPlain, 330},
-                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 100}));
+                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 100},
+                    // Latents: values are the front of keys.
+                    Case{4, 1, 48, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 32},
+                    Case{9, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kPlain, 0, 512},
+                    Case{16, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 512},
+                    Case{130, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 32},
+                    Case{4, 1, 128, 40, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 64},
+                    Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32}));
 
 }  // namespace
 }  // namespace foretoken

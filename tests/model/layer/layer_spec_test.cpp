@@ -61,5 +61,23 @@ TEST(LayerSpec, TheMixerKnowsItsKv) {
   EXPECT_EQ(kv, (KvGroupSpec{1, 2, 16, DType::kBF16, 0, KvFormat::kInt8}));
 }
 
+TEST(LayerSpec, LatentsAreWholeOnEveryRank) {
+  ModelConfig config = small_config();
+  config.latent = {.q_rank = 24, .kv_rank = 32, .nope_dim = 12, .rope_dim = 8, .value_dim = 16};
+  config.attention_scale = 0.25f;
+  const LatentSpec whole = latent_of(config, config.layers[0]);
+  EXPECT_EQ(whole.q_size(), 4 * 20);
+  EXPECT_EQ(whole.entry_dim(), 40);
+  EXPECT_EQ(whole.first_size(), 24 + 40);
+  EXPECT_EQ(whole.scale, 0.25f);
+  EXPECT_TRUE(whole.paired && whole.bias && whole.o_bias);
+  const LatentSpec part = part_of(whole, {1, 2});
+  EXPECT_EQ(part.num_heads, 2);
+  EXPECT_EQ(part.first_size(), whole.first_size());
+  KvGroupSpec kv{1, 1, 40, DType::kBF16};
+  kv.value_dim = 32;
+  EXPECT_EQ(kv_layout(part, DType::kBF16, KvFormat::kPlain), kv);
+}
+
 }  // namespace
 }  // namespace foretoken

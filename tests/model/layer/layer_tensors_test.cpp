@@ -40,7 +40,7 @@ TEST_P(LayerTensors, AreThoseOfTheCheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(Architectures, LayerTensors,
                          testing::Values("gemma2", "gemma3", "llama", "mistral", "phi3", "qwen2",
-                                         "qwen3", "smollm3"));
+                                         "qwen3", "smollm3", "youtu"));
 
 }  // namespace
 }  // namespace foretoken

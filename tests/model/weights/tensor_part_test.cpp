@@ -16,6 +16,14 @@ TEST(TensorPart, PairedRowsAreWantedInHalves) {
   EXPECT_EQ(PairedHeads().source_of(7), 7);
 }
 
+// As in latent attention, whose rotary part is the last one.
+TEST(TensorPart, PairedRowsMayStandBehindOthers) {
+  const PairedHeads paired{7, 4, 2};
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < 14; ++row) rows.push_back(paired.source_of(row));
+  EXPECT_EQ(rows, (std::vector<int64_t>{0, 1, 2, 4, 3, 5, 6, 7, 8, 9, 11, 10, 12, 13}));
+}
+
 TEST(TensorPart, AllThatFollowsIsWanted) {
   EXPECT_EQ((TensorPart{"a", 10, 4}.wanted()), 6);
   EXPECT_EQ((TensorPart{"a", 10, 4, 2}.wanted()), 2);
