@@ -63,6 +63,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
+  FT_RETURN_IF_ERROR(checkpoint.add_fp8());
   return checkpoint;
 }
 
@@ -108,26 +109,30 @@ Status Checkpoint::add_tensors(const std::map<std::string, TensorView>& tensors,
   return {};
 }
 
-// The matrices that several tensors make up take the place of those.
-Status Checkpoint::add_packed() {
-  if (!has_packed(tensors_)) return {};
+// What the folder's config.json says, which must say something.
+Result<Quantization> Checkpoint::read_own_quantization() const {
   const std::string path = (fs::path(folder_) / "config.json").string();
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
   FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(config, path));
-  if (!quantization) {
-    return invalid_argument(path +
-                            ": the weights are quantised, but 'quantization_config' is missing; "
-                            "fetch the quantize_config.json or quant_config.json of the model");
-  }
-  FT_ASSIGN_OR_RETURN(const auto found, find_packed(tensors_, quantization->layout));
+  if (quantization) return *quantization;
+  return invalid_argument(path +
+                          ": the weights are quantised, but 'quantization_config' is missing; "
+                          "fetch the quantize_config.json or quant_config.json of the model");
+}
+
+// The matrices that several tensors make up take the place of those.
+Status Checkpoint::add_packed() {
+  if (!has_packed(tensors_)) return {};
+  FT_ASSIGN_OR_RETURN(const Quantization quantization, read_own_quantization());
+  FT_ASSIGN_OR_RETURN(const auto found, find_packed(tensors_, quantization.layout));
   for (const NamedParts& named : found) {
-    FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(*quantization, named.parts));
+    FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(quantization, named.parts));
     packed_.push_back(std::make_unique<PackedTensor>(std::move(packed)));
     auto view = std::make_unique<TensorView>();
     view->name = named.base + ".weight";
     view->file = named.parts.codes->file;
     view->dtype = FileDType::kOther;
-    view->dtype_name = std::to_string(quantization->bits) + " bits";
+    view->dtype_name = std::to_string(quantization.bits) + " bits";
     view->shape = {packed_.back()->rows(), packed_.back()->cols()};
     view->packed = packed_.back().get();
     for (const std::string& name : named.names) tensors_.erase(name);
@@ -135,6 +140,35 @@ Status Checkpoint::add_packed() {
       return invalid_argument(view->file + ": the matrix '" + view->name +
                               "' is there quantised and plain; remove one of them");
     }
+    made_tensors_.push_back(std::move(view));
+  }
+  return {};
+}
+
+// Codes of FP8 take their scales along; those of activations go, since these are not rounded.
+Status Checkpoint::add_fp8() {
+  std::vector<std::string> codes;
+  for (const auto& [name, tensor] : tensors_) {
+    if (has_fp8_codes(*tensor)) codes.push_back(name);
+  }
+  if (codes.empty()) return {};
+  FT_ASSIGN_OR_RETURN(const Quantization quantization, read_own_quantization());
+  std::erase_if(tensors_, [](const auto& entry) { return is_fp8_activation_scale(entry.first); });
+  for (const std::string& name : codes) {
+    const TensorView& plain = *tensors_.at(name);
+    const std::string scales = find_fp8_scales(tensors_, name);
+    if (scales.empty()) {
+      return invalid_argument(plain.file + ": the FP8 tensor '" + name +
+                              "' lacks its scales (weight_scale_inv or weight_scale); fetch the "
+                              "checkpoint again");
+    }
+    FT_ASSIGN_OR_RETURN(Fp8Tensor fp8,
+                        Fp8Tensor::create(quantization, plain, *tensors_.at(scales)));
+    fp8_.push_back(std::make_unique<Fp8Tensor>(std::move(fp8)));
+    auto view = std::make_unique<TensorView>(plain);
+    view->fp8 = fp8_.back().get();
+    tensors_.erase(scales);
+    tensors_[name] = view.get();
     made_tensors_.push_back(std::move(view));
   }
   return {};

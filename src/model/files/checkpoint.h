@@ -8,6 +8,7 @@
 #include "gguf/gguf_file.h"
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
+#include "model/files/fp8_tensor.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/safetensors.h"
 #include "model/files/torch_file.h"
@@ -21,7 +22,8 @@ TensorView gguf_tensor_view(const GgufTensor& tensor);
 // The weights of a model folder: model.safetensors, or the shards that
 // model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
 // such a folder. Quantised matrices of several tensors (model/files/quantization.h) are one,
-// X.weight. Tensors stay mapped, not read, until they are used.
+// X.weight, and so are codes of FP8 with their scales. Tensors stay mapped, not read, until they
+// are used.
 class Checkpoint {
  public:
   // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
@@ -40,6 +42,8 @@ class Checkpoint {
 
  private:
   Status add_packed();
+  Status add_fp8();
+  Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
@@ -52,6 +56,7 @@ class Checkpoint {
   const GgufArchitecture* architecture_ = nullptr;  // of gguf_
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
+  std::vector<std::unique_ptr<Fp8Tensor>> fp8_;
   std::map<std::string, const TensorView*> tensors_;
 };
 

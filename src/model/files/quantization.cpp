@@ -1,5 +1,7 @@
 #include "model/files/quantization.h"
 
+#include <algorithm>
+
 #include "gguf/model_texts.h"
 #include "model/files/json_file.h"
 
@@ -10,7 +12,8 @@ using Json = nlohmann::json;
 
 constexpr const char* kRemedy =
     "; use a checkpoint in the layout of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or "
-    "compressed-tensors (pack-quantized) of 4 or 8 bits, the unquantised model, or a GGUF file";
+    "compressed-tensors (pack-quantized) of 4 or 8 bits, one of FP8 (e4m3), the unquantised model, "
+    "or a GGUF file";
 
 // One quantization_config; the first error stays.
 class Reader {
@@ -66,6 +69,7 @@ class Reader {
 std::string bits_text(int64_t bits) { return std::to_string(bits) + " bits"; }
 
 void check_sizes(Reader& reader, const Quantization& found) {
+  if (found.layout == PackLayout::kFp8) return;
   reader.want(found.bits == 4 || found.bits == 8, bits_text(found.bits));
   reader.want(found.group == -1 || (found.group > 0 && found.group % 8 == 0),
               "group_size " + std::to_string(found.group));
@@ -92,9 +96,44 @@ void read_awq(Reader& reader, Quantization* out) {
   reader.want(out->bits == 4, bits_text(out->bits));
 }
 
+// [rows, columns] that share a scale.
+void read_block(Reader& reader, const char* name, Quantization* out) {
+  const Json* block = reader.find(name);
+  if (block == nullptr) return;
+  const bool fits = block->is_array() && block->size() == 2 &&
+                    std::all_of(block->begin(), block->end(), [](const Json& size) {
+                      return size.is_number_integer() && size >= 1 && size <= 1 << 20;
+                    });
+  if (!fits) return reader.want(false, std::string(name) + " " + block->dump().substr(0, 80));
+  out->block_rows = (*block)[0].get<int64_t>();
+  out->block_cols = (*block)[1].get<int64_t>();
+}
+
+// DeepSeek's blocks, and scales of rows or tensors as vLLM writes them.
+void read_fp8(Reader& reader, Quantization* out) {
+  const std::string format = reader.text("fmt", "e4m3");
+  reader.want(format == "e4m3" || format == "float8_e4m3fn", "fmt " + format);
+  out->layout = PackLayout::kFp8;
+  out->bits = 8;
+  read_block(reader, "weight_block_size", out);
+}
+
+// compressed-tensors' floats; how activations are rounded is not looked at: they are not.
+void read_compressed_fp8(Reader& weights, Quantization* out) {
+  const std::string strategy = weights.text("strategy", "tensor");
+  weights.want(weights.text("type", "float") == "float" && weights.integer("num_bits", "", 8) == 8,
+               "weights other than floats of 8 bits");
+  weights.want(strategy == "tensor" || strategy == "channel" || strategy == "block",
+               "strategy " + strategy);
+  out->layout = PackLayout::kFp8;
+  out->bits = 8;
+  read_block(weights, "block_structure", out);
+}
+
 Status read_compressed(Reader& reader, const std::string& where, Quantization* out) {
   const std::string format = reader.text("format", "");
-  reader.want(format == "pack-quantized", "format '" + format + "'");
+  const bool is_fp8 = format == "float-quantized";
+  reader.want(is_fp8 || format == "pack-quantized", "format '" + format + "'");
   const Json* groups = reader.find("config_groups");
   const bool one = groups != nullptr && groups->is_object() && groups->size() == 1 &&
                    groups->front().is_object();
@@ -103,9 +142,14 @@ Status read_compressed(Reader& reader, const std::string& where, Quantization* o
   const Json& group = groups->front();
   const Json weights = group.value("weights", Json());
   reader.want(weights.is_object(), "config_groups without weights");
-  reader.want(group.value("input_activations", Json()).is_null(), "quantised activations");
+  reader.want(is_fp8 || group.value("input_activations", Json()).is_null(),
+              "quantised activations");
   if (reader.failed()) return reader.status();
   Reader inner(weights, where);
+  if (is_fp8) {
+    read_compressed_fp8(inner, out);
+    return inner.status();
+  }
   const std::string type = inner.text("type", "int");
   const std::string strategy = inner.text("strategy", "group");
   inner.want(type == "int", "weights of the type " + type);
@@ -115,6 +159,12 @@ Status read_compressed(Reader& reader, const std::string& where, Quantization* o
   out->bits = static_cast<int32_t>(inner.integer("num_bits", "num_bits", 4));
   out->group = strategy == "channel" ? -1 : inner.integer("group_size", "group_size", -1);
   return inner.status();
+}
+
+bool is_fp8_method(const std::string& method, Reader& reader) {
+  if (method == "fp8") return true;
+  const bool of_modelopt = method.empty() || method == "modelopt";
+  return of_modelopt && reader.text("quant_algo", "") == "FP8";
 }
 
 }  // namespace
@@ -135,6 +185,8 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
     read_awq(reader, &quantization);
   } else if (method == "compressed-tensors") {
     FT_RETURN_IF_ERROR(read_compressed(reader, where, &quantization));
+  } else if (is_fp8_method(method, reader)) {
+    read_fp8(reader, &quantization);
   } else {
     const std::string algorithm = reader.text("quant_algo", "");
     reader.want(false, "quant_method '" + method + "'" +

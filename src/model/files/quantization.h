@@ -15,6 +15,7 @@ enum class PackLayout : uint8_t {
   kGptq,        // AutoGPTQ, GPTQModel: words of codes that follow along k, [k / 8, n] for 4 bits
   kAwq,         // AutoAWQ "gemm": words of 8 interleaved rows, [k, n / 8]
   kCompressed,  // compressed-tensors "pack-quantized": [n, k / 8]
+  kFp8,         // a float of eight bits each (model/files/fp8_tensor.h), [n, k]
 };
 
 // What quantization_config of a config.json says.
@@ -23,6 +24,9 @@ struct Quantization {
   int32_t bits = 4;                   // 4 or 8
   int64_t group = 128;                // columns that share a scale; -1: all
   bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
+  // Of FP8: rows and columns that share a scale; 0: whole rows or tensors do.
+  int64_t block_rows = 0;
+  int64_t block_cols = 0;
 };
 
 // None where the config names none. Unsupported names a method, layout or number of bits that is

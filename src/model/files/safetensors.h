@@ -12,6 +12,7 @@
 
 namespace foretoken {
 
+class Fp8Tensor;
 class PackedTensor;
 
 // Element types of the safetensors format that models are made of: weights, and the id lists of
@@ -34,6 +35,8 @@ struct TensorView {
   // Of a matrix whose codes, scales and zeros are tensors of their own
   // (model/files/packed_tensor.h): `dtype` is kOther and there are no `data`.
   const PackedTensor* packed = nullptr;
+  // Of a tensor of FP8 codes, whose scales are a tensor of their own: `dtype` is kOther.
+  const Fp8Tensor* fp8 = nullptr;
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;

@@ -240,7 +240,10 @@ bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) c
 void WeightLoader::note_widened(std::span<const RowRun> runs) {
   for (const RowRun& run : runs) {
     const TensorView* tensor = run.tensor;
-    if (tensor == nullptr || (tensor->block == nullptr && tensor->packed == nullptr)) continue;
+    const bool is_quantized =
+        tensor != nullptr &&
+        (tensor->block != nullptr || tensor->packed != nullptr || tensor->fp8 != nullptr);
+    if (!is_quantized) continue;
     widened_[tensor->dtype_name].insert(std::string(run.name));
   }
 }

@@ -36,6 +36,29 @@ TEST(Quantization, Layouts) {
   EXPECT_EQ(compressed->group, -1);
 }
 
+TEST(Quantization, Fp8) {
+  const auto blocks = read(R"({"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+                               "weight_block_size": [128, 64]})")
+                          .value();
+  EXPECT_EQ(blocks->layout, PackLayout::kFp8);
+  EXPECT_EQ(blocks->block_rows, 128);
+  EXPECT_EQ(blocks->block_cols, 64);
+  const char* const others[] = {
+      R"({"quant_method": "fp8", "activation_scheme": "static"})",
+      R"({"quant_algo": "FP8", "kv_cache_scheme": "FP8"})",
+      R"({"quant_method": "modelopt", "quant_algo": "FP8"})",
+      R"({"quant_method": "compressed-tensors", "format": "float-quantized",
+          "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float",
+                                              "strategy": "channel"},
+                                  "input_activations": {"num_bits": 8, "dynamic": true}}}})"};
+  for (const char* json : others) {
+    const auto found = read(json);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found.value()->layout, PackLayout::kFp8) << json;
+    EXPECT_EQ(found.value()->block_rows, 0);
+  }
+}
+
 TEST(Quantization, OthersAreNamedWithARemedy) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"quant_method": "gptq", "bits": 3})", "3 bits"},
@@ -47,12 +70,19 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": "awq", "bits": 8})", "8 bits"},
       {R"({"quant_method": "awq", "version": "gemv"})", "version gemv"},
       {R"({"quant_method": "awq", "version": "exllama"})", "version exllama"},
-      {R"({"quant_method": "compressed-tensors", "format": "float-quantized"})", "float-quantized"},
+      {R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"})",
+       "nvfp4-pack-quantized"},
+      {R"({"quant_method": "compressed-tensors", "format": "float-quantized",
+           "config_groups": {"g": {"weights": {"num_bits": 4, "type": "float"}}}})",
+       "weights other than floats of 8 bits"},
+      {R"({"quant_method": "fp8", "fmt": "e5m2"})", "fmt e5m2"},
+      {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
+      {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})", "config_groups"},
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
            "config_groups": {"g": {"weights": {"actorder": "group"}}}})",
        "actorder"},
-      {R"({"quant_method": "fp8"})", "quant_method 'fp8'"},
+      {R"({"quant_method": "mxfp4"})", "quant_method 'mxfp4'"},
       {R"({"quant_method": 4})", "quant_method 4"},
       {R"({})", "quant_method ''"}};
   for (const auto& [json, wanted] : cases) {
