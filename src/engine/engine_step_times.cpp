@@ -163,6 +163,7 @@ Status EngineImpl::share_step_times() {
 
 StepProfileConfig EngineImpl::profile_config(const EngineConfig& config) const {
   return {.drafter_names = drafter_names_,
+          .vocab_size = model_->config().vocab_size,
           .max_len = config.max_model_len,
           .max_rows = config.max_num_batched_tokens,
           .max_catch_up_rows = max_catch_up_rows(config),

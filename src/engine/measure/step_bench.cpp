@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 #include "kernels/step/mark_time.h"
@@ -59,6 +60,7 @@ Status StepBench::take_memory() {
                       pinned_.take_array<int32_t>(static_cast<size_t>(parts_.max_rows), what));
   FT_ASSIGN_OR_RETURN(logits_, arena_.take_array<float>(
                                    static_cast<size_t>(parts_.max_logits_rows) * vocab, "logits"));
+  FT_RETURN_IF_ERROR(ids_.draw(pinned_, parts_.model.config().vocab_size));
   FT_ASSIGN_OR_RETURN(states_, pinned_.take_array<SlotState>(slots, what));
   return {};
 }
@@ -110,6 +112,7 @@ void StepBench::write_states(const std::vector<MadeUpSequence>& sequences) {
     state.len = sequence.context + (is_prompt(sequence) ? sequence.rows : 1);
     state.num_drafts = is_prompt(sequence) ? 0 : sequence.rows - 1;
     state.draft.computed = sequence.context;
+    ids_.write_drafts(i, state);
     params_[i] = greedy_params(parts_.max_len);
   }
 }
@@ -142,6 +145,15 @@ void StepBench::write_plan(uint64_t step) {
   }
 }
 
+// Into the pages of all blocks of write_tables.
+void StepBench::copy_ids() {
+  int64_t num_blocks = 0;
+  for (const MadeUpSequence& sequence : sequences_) num_blocks += blocks_of(sequence);
+  std::vector<int32_t> blocks(static_cast<size_t>(num_blocks));
+  std::iota(blocks.begin(), blocks.end(), 1);
+  ids_.copy_to_pages(parts_.queue, parts_.memory.batch, blocks);
+}
+
 void StepBench::copy_states() {
   parts_.queue.copy(parts_.memory.batch.slots, states_, sequences_.size() * sizeof(SlotState));
 }
@@ -159,6 +171,7 @@ Status StepBench::stage(const std::vector<MadeUpSequence>& sequences) {
   const size_t count = sequences.size();
   const size_t table_bytes = count * static_cast<size_t>(batch.max_blocks) * sizeof(int32_t);
   copy_states();
+  copy_ids();
   parts_.queue.copy(batch.params, params_, count * sizeof(SlotParams));
   parts_.queue.copy(batch.block_tables, tables_, table_bytes);
   if (batch.window_tables != nullptr) {

@@ -8,6 +8,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "device/op_list.h"
+#include "engine/measure/made_up_ids.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/step_memory.h"
 #include "kernels/op_cost.h"
@@ -53,8 +54,8 @@ class StepBench {
  public:
   explicit StepBench(const StepBenchParts& parts);
 
-  // Brings the rows of these sequences onto the device, each with blocks of its own. What follows
-  // is about them.
+  // Brings the rows of these sequences onto the device, each with blocks of its own and random ids,
+  // as of StepProfile. What follows is about them.
   Status stage(const std::vector<MadeUpSequence>& sequences);
 
   // The ops of the target's forward, and of the logits of all rows that have some.
@@ -89,6 +90,7 @@ class StepBench {
   void write_tables(const std::vector<MadeUpSequence>& sequences);
   void write_plan(uint64_t step);
   void copy_states();
+  void copy_ids();
   // Runs the recorded ops of a step on fresh states.
   Status run_step(Graph& graph);
   // For each op that does not repeat, in their order: nanoseconds inside of steps.
@@ -103,6 +105,7 @@ class StepBench {
   const StepBenchParts parts_;
   Arena pinned_;
   Arena arena_;
+  MadeUpIds ids_;
   SlotState* states_ = nullptr;   // [num_slots]
   SlotParams* params_ = nullptr;  // [num_slots]
   int32_t* tables_ = nullptr;     // [num_slots, max_blocks]

@@ -3,12 +3,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
+#include "engine/measure/made_up_ids.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/step_memory.h"
 #include "spec/cost_table.h"
@@ -17,6 +19,7 @@ namespace foretoken {
 
 struct StepProfileConfig {
   std::vector<std::string> drafter_names;
+  int32_t vocab_size = 0;     // of the target
   int max_len = 0;            // of the longest sequence
   int max_rows = 0;           // of a step
   int max_catch_up_rows = 0;  // of a drafter in a step
@@ -41,8 +44,9 @@ struct StepProfileConfig {
 // Measures what steps cost, by running them on made-up sequences: at start, before the first
 // request, or between requests. Sizes 1, 2, 4, ... up to every sequence with all its drafts, and
 // 72, 144 and 288 rows, but only as many as the time is enough for; CostTable tells what lies
-// between and beyond. Afterwards all device state is as it was, but for the bytes of KV that
-// nothing refers to.
+// between and beyond. The sequences have random ids, as many different ones as a text has, so that
+// a mixture of experts is measured with the experts that such rows would touch. Afterwards all
+// device state is as it was, but for the bytes of KV that nothing refers to.
 class StepProfile {
  public:
   // The drafters are those of the runner, in its order. References outlive the profile.
@@ -122,6 +126,7 @@ class StepProfile {
   void write_states(const Batch& batch, bool committed);
   void copy_states(const Batch& batch);
   void copy_tables(const Batch& batch);
+  std::span<const int32_t> own_blocks(const Batch& batch) const;
   StepPlan encode(const Batch& batch);
 
   Queue& queue_;
@@ -130,6 +135,7 @@ class StepProfile {
   const std::vector<Drafter*> drafters_;
   const StepProfileConfig config_;
   Arena pinned_;
+  MadeUpIds ids_;
   SlotState* states_ = nullptr;   // [num_slots] as the next step finds them
   SlotParams* params_ = nullptr;  // [num_slots]
   int32_t* tables_ = nullptr;     // [num_slots, max_blocks] parts of block tables

@@ -40,7 +40,7 @@ Status StepProfile::take_memory() {
   FT_ASSIGN_OR_RETURN(params_, pinned_.take_array<SlotParams>(slots, "made-up sequences"));
   FT_ASSIGN_OR_RETURN(priors_, pinned_.take_array<DraftRates>(kMaxDrafters, "draft rates"));
   FT_ASSIGN_OR_RETURN(tables_, pinned_.take_array<int32_t>(slots * blocks, "made-up sequences"));
-  return {};
+  return ids_.draw(pinned_, config_.vocab_size);
 }
 
 // The positions that a step of the batch writes, and where the sequences know much those before, as
@@ -86,20 +86,26 @@ void StepProfile::write_states(const Batch& batch, bool committed) {
     state.computed = state.len - 1;
     state.num_drafts = committed || batch.idle ? 0 : batch.num_drafts;
     state.draft.computed = std::max(state.len - batch.catch_up, 1);
+    ids_.write_drafts(static_cast<size_t>(i), state);
     params_[i] = plain_params(batch.drafter, config_.max_len);
   }
+}
+
+// Those that the batch's sequences write.
+std::span<const int32_t> StepProfile::own_blocks(const Batch& batch) const {
+  const size_t wanted =
+      static_cast<size_t>(batch.num_seqs) * static_cast<size_t>(written(batch).count());
+  return std::span(turn_.blocks).first(std::min(wanted, turn_.blocks.size()));
 }
 
 // Page headers too: they tell which entries a drafter has.
 void StepProfile::copy_states(const Batch& batch) {
   const auto seqs = static_cast<size_t>(batch.num_seqs);
   queue_.copy(memory_.batch.slots, states_, seqs * sizeof(SlotState));
-  const auto num_blocks = std::min(seqs * static_cast<size_t>(written(batch).count()),
-                                   static_cast<size_t>(config_.num_blocks - 1));
   // In runs: the blocks are nearly always one.
-  const std::vector<int32_t>& blocks = turn_.blocks;
-  for (size_t begin = 0, end = 0; begin < std::min(num_blocks, blocks.size()); begin = end) {
-    for (end = begin + 1; end < std::min(num_blocks, blocks.size()); ++end) {
+  const std::span<const int32_t> blocks = own_blocks(batch);
+  for (size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
+    for (end = begin + 1; end < blocks.size(); ++end) {
       if (blocks[end] != blocks[end - 1] + 1) break;
     }
     queue_.fill(memory_.batch.page_headers + blocks[begin], 0, (end - begin) * sizeof(PageHeader));
@@ -126,6 +132,7 @@ void StepProfile::copy_tables(const Batch& batch) {
   if (memory_.batch.window_tables != nullptr) {
     queue_.copy(memory_.batch.window_tables, tables_, bytes);
   }
+  ids_.copy_to_pages(queue_, memory_.batch, own_blocks(batch));
 }
 
 StepPlan StepProfile::encode(const Batch& batch) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <set>
 
 #include "base/clock.h"
 #include "engine/dialled_engine.h"
@@ -63,6 +64,19 @@ TEST_F(StepBenchTest, StagesTheRowsThatWereAskedFor) {
   const auto prompt = cost_of_first(Op::kAttention, false);
   ASSERT_TRUE(prompt.ok()) << prompt.status().message();
   EXPECT_EQ(prompt.value().kv_bytes, 48 * kv);
+}
+
+// A mixture takes rows that are equal to the same experts.
+TEST_F(StepBenchTest, RowsHaveIdsOfTheirOwn) {
+  const auto num_different = [&](const std::vector<MadeUpSequence>& sequences, size_t num_rows) {
+    EXPECT_TRUE(bench_->stage(sequences).ok());
+    std::vector<int32_t> ids(num_rows);
+    parts_->queue->copy(ids.data(), parts_->memory->tensors.token_ids, num_rows * sizeof(int32_t));
+    EXPECT_TRUE(parts_->queue->drain().ok());
+    return std::set<int32_t>(ids.begin(), ids.end()).size();
+  };
+  EXPECT_EQ(num_different({{100, 3}, {40, 1}}, 4), 4u) << "known tokens and drafts";
+  EXPECT_GE(num_different({{16, 32}}, 32), 30u) << "a prompt's chunk";
 }
 
 TEST_F(StepBenchTest, LogitsAreOfRowsThatSample) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "engine/dialled_engine.h"
@@ -22,6 +23,7 @@ class StepProfileTest : public DialledEngine {
     if (parts.drafter != nullptr) names.emplace_back(parts.drafter->name());
     return {
         .drafter_names = names,
+        .vocab_size = parts.model->config().vocab_size,
         .max_len = EngineParts::kMaxLen,
         .max_rows = EngineParts::kMaxRows,
         .num_blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1,
@@ -161,6 +163,44 @@ void expect_zero(Queue& queue, const T* at, size_t count, const char* what) {
   ASSERT_TRUE(queue.drain().ok());
   const auto* bytes = reinterpret_cast<const char*>(copy.data());
   EXPECT_TRUE(std::all_of(bytes, bytes + count * sizeof(T), [](char c) { return c == 0; })) << what;
+}
+
+// Equal ids would send all rows of a mixture to the same experts.
+TEST_F(StepProfileTest, RowsHaveIdsOfTheirOwn) {
+  const auto made = EngineParts::make(folder(), 3);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EngineParts& parts = *made.value();
+  StepProfileConfig config = profile_config(parts, 600);
+  uint64_t next = 0;
+  int num_turns = 0;
+  int most_rows = 0;
+  const StepTensors& tensors = parts.memory->tensors;
+  // Looks at the rows of each sample's last step.
+  config.begin_turn = [&](StepProfileConfig::Turn* turn) {
+    turn->step = next;
+    turn->blocks.clear();
+    for (int32_t block = 40; block > 1; --block) turn->blocks.push_back(block);
+    return Status();
+  };
+  config.end_turn = [&](uint64_t step) {
+    StepCounts counts;
+    std::vector<int32_t> ids(EngineParts::kMaxRows);
+    parts.queue->copy(&counts, tensors.counts, sizeof counts);
+    parts.queue->copy(ids.data(), tensors.token_ids, ids.size() * sizeof(int32_t));
+    ASSERT_TRUE(parts.queue->drain().ok());
+    if (step != next) {
+      const std::set<int32_t> different(ids.begin(), ids.begin() + counts.num_rows);
+      EXPECT_GE(different.size(), static_cast<size_t>(counts.num_rows) - 2);
+      most_rows = std::max(most_rows, counts.num_rows);
+      ++num_turns;
+    }
+    next = step;
+  };
+  StepProfile profile(*parts.device, *parts.queue, *parts.runner, *parts.memory,
+                      {parts.drafter.get()}, config);
+  ASSERT_TRUE(profile.measure().ok());
+  EXPECT_GT(num_turns, 5);
+  EXPECT_EQ(most_rows, 16) << "four sequences with three drafts each";
 }
 
 TEST_F(StepProfileTest, LeavesNoTrace) {
