@@ -1,5 +1,6 @@
 #include <foretoken/version.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -19,6 +20,19 @@ constexpr size_t kMostProfileBlocks = 8192;
 // That a device reads weights with, at least.
 int64_t bytes_per_second(DeviceType type) {
   return type == DeviceType::kCpu ? 10'000'000'000 : 1'000'000'000'000;
+}
+
+// The experts' part of what the model's weights take.
+CostsToGuess::Experts experts_to_guess(const Model& model) {
+  const ExpertConfig& experts = model.config().experts;
+  if (experts.count == 0) return {};
+  double weights = 0;
+  for (const LayerConfig& layer : model.config().layers) {
+    if (layer.experts) weights += 3.0 * experts.count * experts.inner * model.config().hidden_size;
+  }
+  const double share = std::min(weights / static_cast<double>(model.num_weights()), 1.0);
+  return {static_cast<int64_t>(share * static_cast<double>(model.weight_bytes())), experts.count,
+          experts.top_k};
 }
 
 }  // namespace
@@ -84,7 +98,8 @@ Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
 // The runner has no times meanwhile: slots get the few drafts that the policy grants.
 void EngineImpl::guess_step_times() {
   CostsToGuess what{.weight_bytes = model_->weight_bytes(),
-                    .bytes_per_second = bytes_per_second(device_->type())};
+                    .bytes_per_second = bytes_per_second(device_->type()),
+                    .experts = experts_to_guess(*model_)};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
     what.drafters.push_back(

@@ -3,24 +3,42 @@
 #include <algorithm>
 #include <bit>
 #include <iomanip>
-#include <iterator>
 #include <limits>
 #include <sstream>
-#include <utility>
 
 #include "base/check.h"
 
 namespace foretoken {
 namespace {
 
-// The two points around `size`, or the last two where it lies beyond; of two at least, the first
-// of which is smaller than `size`.
-std::pair<TimeCurve::Point, TimeCurve::Point> neighbours(std::span<const TimeCurve::Point> points,
-                                                         int size) {
+// The first of the two points around `size`, or of the last two where it lies beyond; of two at
+// least, the first of which is smaller than `size`.
+size_t point_before(std::span<const TimeCurve::Point> points, int size) {
   const auto high = std::lower_bound(
       points.begin() + 1, points.end() - 1, size,
       [](const TimeCurve::Point& point, int wanted) { return point.size < wanted; });
-  return {*std::prev(high), *high};
+  return static_cast<size_t>(high - points.begin()) - 1;
+}
+
+// What the point lacks to the bounds that a concave curve has between two points: the lines through
+// the two points before and through those behind. 0 where slopes do not fall.
+int64_t room_above(std::span<const TimeCurve::Point> points, size_t low, int size) {
+  if (low == 0 || low + 2 >= points.size()) return 0;
+  struct Segment {
+    int64_t size, ns;
+    int64_t rise(int64_t over) const { return ns * over / size; }
+    bool is_steeper(const Segment& than) const { return ns * than.size > than.ns * size; }
+  };
+  const auto ending_at = [&](size_t i) {
+    return Segment{points[i].size - points[i - 1].size, points[i].ns - points[i - 1].ns};
+  };
+  const Segment before = ending_at(low), here = ending_at(low + 1), behind = ending_at(low + 2);
+  if (!before.is_steeper(here) || !here.is_steeper(behind)) return 0;
+  const int64_t from_low = size - points[low].size;
+  const int64_t to_high = points[low + 1].size - size;
+  return std::max<int64_t>(std::min(before.rise(from_low) - here.rise(from_low),
+                                    here.rise(to_high) - behind.rise(to_high)),
+                           0);
 }
 
 // The value at `at` on the line from (0, a) to (length, b). b - a and length are up to 2^40.
@@ -52,9 +70,10 @@ void TimeCurve::add(int size, int64_t ns) {
 int64_t TimeCurve::at(int size) const {
   if (size <= 0 || points_.empty()) return 0;
   if (size <= points_.front().size || points_.size() == 1) return points_.front().ns;
-  const auto [low, high] = neighbours(points_, size);
+  const size_t before = point_before(points_, size);
+  const Point &low = points_[before], &high = points_[before + 1];
   const int64_t ns = low.ns + (high.ns - low.ns) * (size - low.size) / (high.size - low.size);
-  return std::min(ns, CostLimits::kMaxNs);
+  return std::min(ns + room_above(points_, before, size) / 3, CostLimits::kMaxNs);
 }
 
 int64_t CostTable::draft_ns(int index, const DraftUse& use) const {
@@ -84,7 +103,8 @@ int64_t CostTable::step_ns(int num_seqs, int64_t granted, int64_t live) const {
                                       verify_ns(above.idle, num_seqs, above.drafts));
   const int64_t full = between_drafts(verify_ns(below.full, num_seqs, below.drafts),
                                       verify_ns(above.full, num_seqs, above.drafts));
-  return between(idle, std::max(idle, full), std::min(live, granted), granted);
+  return between_rows({num_seqs, idle}, {num_seqs + granted, std::max(idle, full)},
+                      num_seqs + std::min(live, granted));
 }
 
 int64_t CostTable::between_rows(RowTime low, RowTime high, int64_t rows) const {
@@ -102,7 +122,8 @@ int64_t CostTable::verify_ns(const TimeCurve& curve, int num_seqs, int drafts) c
   const bool between_points =
       !points.empty() && num_seqs > points.front().size && num_seqs <= points.back().size;
   if (!between_points) return curve.at(num_seqs);
-  const auto [low, high] = neighbours(points, num_seqs);
+  const size_t before = point_before(points, num_seqs);
+  const TimeCurve::Point &low = points[before], &high = points[before + 1];
   const int64_t each = drafts + 1;
   return between_rows({low.size * each, low.ns}, {high.size * each, high.ns}, num_seqs * each);
 }
@@ -126,8 +147,9 @@ std::vector<int32_t> CostTable::row_ns(int num_seqs, int drafts, int max_rows) c
   const int64_t idle = step_ns(num_seqs, room, 0);
   const int64_t full = step_ns(num_seqs, room, room);
   for (int rows = 1; rows <= max_rows; ++rows) {
-    const int64_t ns =
-        verify.empty() ? target.at(rows) : between(idle, full, rows - num_seqs, room);
+    const int64_t ns = verify.empty()
+                           ? target.at(rows)
+                           : between_rows({num_seqs, idle}, {num_seqs + room, full}, rows);
     all[static_cast<size_t>(rows)] =
         static_cast<int32_t>(std::clamp<int64_t>(ns, 0, std::numeric_limits<int32_t>::max()));
   }

@@ -20,9 +20,12 @@ struct CostLimits {
   static constexpr int64_t kMaxPicoseconds = 1'000'000'000;
 };
 
-// Nanoseconds by size (rows or sequences): linear between the measured points, from the first one
-// down constant, beyond the last one with the slope of the last two. Times never fall as sizes
-// grow.
+// Nanoseconds by size (rows or sequences): from the first measured point down constant, beyond the
+// last one with the slope of the last two, and between two of them linear; but above the line where
+// slopes fall from the segment before it to the one behind it. Such times are concave, as those of
+// rows that touch more and more of a mixture's experts (E (1 - (1 - k / E)^rows) of them), and lie
+// between that line and what both outer slopes allow; a third of the way up, which is exact for a
+// parabola halfway between points that double. Times never fall as sizes grow.
 class TimeCurve {
  public:
   struct Point {

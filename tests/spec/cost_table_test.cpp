@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "spec/touched_experts.h"
 #include "support/time_curve.h"
 
 namespace foretoken {
@@ -36,6 +37,25 @@ TEST(CostTable, CurvesAreLinearBetweenPointsAndBeyondTheLast) {
   EXPECT_EQ(times.at(16), 420);
   EXPECT_EQ(TimeCurve().at(5), 0);
   EXPECT_EQ(curve({{4, 50}}).at(400), 50);
+}
+
+// What rows touch of 64 experts, six each: the lines between measured points lie up to 4 % below.
+TEST(CostTable, CurvesWhoseSlopesFallAreConcaveBetweenPoints) {
+  const auto touched = [](int rows) {
+    return static_cast<int64_t>(64e6 * touched_share(64, 6, rows));
+  };
+  TimeCurve times;
+  for (int rows = 1; rows <= 256; rows *= 2) times.add(rows, touched(rows));
+  int64_t last = 0;
+  for (int rows = 1; rows <= 128; ++rows) {
+    const auto expected = static_cast<double>(touched(rows));
+    EXPECT_NEAR(static_cast<double>(times.at(rows)), expected, expected * 0.02) << rows;
+    EXPECT_GE(times.at(rows), last);
+    last = times.at(rows);
+  }
+  // Neither above what the slopes around allow, nor raised where they do not fall.
+  EXPECT_LE(curve({{1, 100}, {2, 200}, {4, 210}, {8, 215}}).at(3), 207);
+  EXPECT_EQ(curve({{1, 100}, {2, 110}, {4, 210}, {8, 230}}).at(3), 160);
 }
 
 TEST(CostTable, CurvesNeverFall) {
@@ -156,11 +176,23 @@ TEST(CostTable, ContextCostsWhatIsBeyondThatOfTheOtherTimes) {
   EXPECT_EQ(some_times().context_ns(8, 2, 1 << 20), 0) << "not measured";
 }
 
-TEST(CostTable, TheDevicesArrayIsTheLineBetweenNoDraftsAndAll) {
+TEST(CostTable, TheDevicesArrayGoesFromNoDraftsToAllAsRowsDo) {
   const std::vector<int32_t> row_ns = verify_times().row_ns(8, 3, 40);
   EXPECT_EQ(row_ns[8], 2600);
   EXPECT_EQ(row_ns[20], 3300);
   EXPECT_EQ(row_ns[32], 4000);
+  // Half of the drafts touch more than half of what all touch.
+  CostTable mixture;
+  const TimeCurve rows = curve({{1, 1000}, {2, 1900}, {4, 3400}, {8, 5000}, {16, 5600}});
+  mixture.target = rows;
+  const TimeCurve all = curve({{1, 3400}, {2, 5000}, {4, 5600}});
+  const TimeCurve none = curve({{1, 1000}, {2, 1900}, {4, 3400}});
+  mixture.verify = {{.drafts = 0, .idle = none, .full = none},
+                    {.drafts = 3, .idle = none, .full = all}};
+  for (const int live : {8, 12, 16}) {
+    EXPECT_EQ(mixture.row_ns(4, 3, 16)[static_cast<size_t>(live)], rows.at(live)) << live;
+    EXPECT_EQ(mixture.step_ns(4, 12, live - 4), rows.at(live)) << live;
+  }
 }
 
 TEST(CostTable, TheTextHasALineForEachPoint) {

@@ -4,6 +4,7 @@
 
 #include "spec/length_controller.h"
 #include "spec/policy_tables.h"
+#include "spec/touched_experts.h"
 
 namespace foretoken {
 namespace {
@@ -24,6 +25,24 @@ TEST(GuessedTimes, RowsCostAsMuchAsTheFirst) {
   EXPECT_TRUE(times.drafters[1].covers(false, true, 5));
   EXPECT_GT(guess(1'000'000'000'000).target.at(1), 0) << "a fast device";
   EXPECT_GT(guess(1).target.at(1 << 20), 0) << "a slow one overflows nothing";
+}
+
+// Rows of a mixture read the experts that they touch: 6, 11.4, 20.8, ... of 64.
+TEST(GuessedTimes, ExpertsCostWhatRowsTouchOfThem) {
+  const CostTable times = guessed_cost_table({.weight_bytes = 16'500'000'000,
+                                              .bytes_per_second = 1'000'000'000'000,
+                                              .experts = {14'500'000'000, 64, 6},
+                                              .drafters = {}});
+  const double own = 2'000'000, all = 14'500'000;
+  for (const int rows : {1, 2, 4, 16, 64, 256}) {
+    EXPECT_NEAR(static_cast<double>(times.target.at(rows)),
+                own * rows + all * touched_share(64, 6, rows), 100)
+        << rows;
+  }
+  for (const int rows : {3, 6, 11, 24, 50, 100}) {
+    const double expected = own * rows + all * touched_share(64, 6, rows);
+    EXPECT_NEAR(static_cast<double>(times.target.at(rows)), expected, expected / 100) << rows;
+  }
 }
 
 // Even drafts that are all accepted: what is not known to pay is only probed.

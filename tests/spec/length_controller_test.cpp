@@ -367,6 +367,14 @@ std::vector<Case> cases() {
       all.push_back({"tiled, partly", tiled_times(), batch, 64, always(0.9), true, drafting});
     }
   }
+  for (const int batch : {1, 2, 4, 16, 64, 256}) {
+    for (const double chance : {0.4, 0.6, 0.8}) {
+      all.push_back({"mixture", mixture_times(), batch, 64, always(chance)});
+    }
+  }
+  for (const int batch : {1, 16}) {
+    all.push_back({"mixture, partly", mixture_times(), batch, 64, always(0.8), true, 4});
+  }
   // The device drafts for few sequences, or for none.
   for (const int batch : {1, 8, 64}) {
     const CostTable times = batch < 16 ? cpu_times() : gpu_times();
@@ -394,6 +402,26 @@ TEST(LengthController, AdaptiveIsNeverBelowOffAndCloseToTheBestFixedLength) {
     EXPECT_GE(adaptive, 0.98 * off) << name;
     EXPECT_TRUE(one.changes || adaptive >= 0.95 * best) << name;
   }
+}
+
+// One sequence's drafts touch experts of their own, which a mixture's step is nearly all made of;
+// those of 16 find theirs touched already.
+TEST(LengthController, AMixtureIsDraftedForWhereRowsShareItsExperts) {
+  const auto last_limits = [](int batch) {
+    const Case one{"mixture", mixture_times(), batch, 64, [](int, int) { return 0.6; }};
+    std::vector<int> limits = simulate(one, LengthMode::kAdaptive, 3).limits;
+    // While all of them run.
+    const size_t begin = limits.size() / 4;
+    return std::vector<int>(limits.begin() + static_cast<std::ptrdiff_t>(begin),
+                            limits.begin() + static_cast<std::ptrdiff_t>(limits.size() / 2));
+  };
+  const auto share_of = [](const std::vector<int>& limits, int limit) {
+    return static_cast<double>(std::count(limits.begin(), limits.end(), limit)) /
+           static_cast<double>(limits.size());
+  };
+  // All but a probe every 64 steps.
+  EXPECT_GT(share_of(last_limits(1), 0), 0.97);
+  for (const int batch : {16, 64}) EXPECT_GT(share_of(last_limits(batch), 3), 0.9) << batch;
 }
 
 // A drafter that was useless and becomes good is noticed, and the other way round.

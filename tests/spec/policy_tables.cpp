@@ -1,5 +1,6 @@
 #include "spec/policy_tables.h"
 
+#include "spec/touched_experts.h"
 #include "support/time_curve.h"
 
 namespace foretoken {
@@ -54,6 +55,23 @@ CostTable tiled_times() {
                   {.drafts = 3,
                    .idle = curve({{1, 4600000}, {16, 5300000}, {64, 8800000}, {256, 26000000}}),
                    .full = curve({{1, 4600000}, {16, 5300000}, {64, 9100000}, {256, 27600000}})}};
+  return times;
+}
+
+CostTable mixture_times() {
+  const auto touched_ns = [](int rows, double all_ns) {
+    return static_cast<int64_t>(all_ns * touched_share(64, 6, rows));
+  };
+  CostTable times;
+  DrafterTimes module;
+  module.name = "mtp";
+  for (int rows = 1; rows <= 2048; rows *= 2) {
+    times.target.add(rows, 530'000 + touched_ns(rows, 6'850'000) + 2'000 * rows);
+    const int64_t pass = 100'000 + touched_ns(rows, 260'000) + 200 * rows;
+    module.catch_up.add(rows, pass);
+    if (rows <= 256) module.pass.add(rows, pass);
+  }
+  times.drafters = {module};
   return times;
 }
 
