@@ -3,7 +3,9 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "device/arena.h"
@@ -15,6 +17,19 @@
 
 namespace foretoken {
 namespace {
+
+// What a mixer was loaded as.
+MixerSpec spec_of(const Mixer& mixer) {
+  return std::visit(
+      [](const auto& part) -> MixerSpec {
+        if constexpr (std::is_same_v<std::decay_t<decltype(part)>, Absent>) {
+          return part;
+        } else {
+          return part.spec;
+        }
+      },
+      mixer);
+}
 
 class Head final : public DraftHead {
  public:
@@ -41,8 +56,7 @@ class Head final : public DraftHead {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   KvGroupSpec kv_group() const override {
-    const auto& mixer = std::get<Gqa>(weights_of(0).layer.mixer);
-    KvGroupSpec group = kv_layout(mixer.spec, part_.dtype, kv_format_);
+    KvGroupSpec group = kv_layout(spec_of(weights_of(0).layer.mixer), part_.dtype, kv_format_);
     group.num_layers = config_.num_modules;
     return group;
   }

@@ -1,6 +1,7 @@
 #include "model/draft_head_config.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
@@ -139,6 +140,42 @@ Status read_eagle3(const ConfigFields& fields, const ModelConfig& target, DraftH
                           "in one way only; remove the one that the head was trained without");
 }
 
+// Lists with an entry for each layer end with the target's; for the modules behind them they go on
+// as they end.
+void continue_lists(int32_t num_layers, int32_t num_modules, Json* json) {
+  for (const char* name : {"layer_types", "mlp_layer_types", "moe_layer_freq", "no_rope_layers"}) {
+    const auto list = json->find(name);
+    if (list == json->end() || !list->is_array()) continue;
+    if (list->size() != static_cast<size_t>(num_layers)) continue;
+    for (int32_t i = 0; i < num_modules; ++i) list->push_back(list->back());
+  }
+  (*json)["num_hidden_layers"] = num_layers + num_modules;
+}
+
+// The modules' layers: each is a mixture of experts or dense as the pattern of the files says about
+// the layer of its number, behind the target's; all see all positions.
+Result<std::vector<LayerConfig>> module_layers(const Json& file, const ConfigOptions& options,
+                                               const std::string& where,
+                                               const DraftHeadConfig& head) {
+  std::vector<LayerConfig> modules(static_cast<size_t>(head.num_modules));
+  if (head.layer.experts.count == 0) return modules;
+  Json longer = file;
+  ConfigOptions without_overrides = options;
+  if (!options.hf_overrides.empty()) longer.update(Json::parse(options.hf_overrides), true);
+  without_overrides.hf_overrides.clear();
+  continue_lists(head.layer.num_layers, head.num_modules, &longer);
+  const auto text = longer.find("text_config");
+  if (text != longer.end() && text->is_object()) {
+    continue_lists(head.layer.num_layers, head.num_modules, &*text);
+  }
+  FT_ASSIGN_OR_RETURN(const ModelConfig all,
+                      parse_model_config(longer, Json::object(), without_overrides, where));
+  for (size_t i = 0; i < modules.size(); ++i) {
+    modules[i].experts = all.layers.at(static_cast<size_t>(head.layer.num_layers) + i).experts;
+  }
+  return modules;
+}
+
 Status read_mtp(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
   if (head->layer.num_mtp_modules == 0) {
     return invalid_argument(fields.where() +
@@ -186,8 +223,12 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
     return unsupported(where + ": num_hidden_layers " + std::to_string(head.layer.num_layers) +
                        " of an " + kind_name(kind) + " head is not supported; use a head of one");
   }
+  std::vector<LayerConfig> layers = {LayerConfig{}};
+  if (kind == HeadKind::kMtp) {
+    FT_ASSIGN_OR_RETURN(layers, module_layers(layer, layer_options, where, head));
+  }
+  head.layer.layers = std::move(layers);
   head.layer.num_layers = head.num_modules;
-  head.layer.layers.assign(static_cast<size_t>(head.num_modules), LayerConfig{});
   return head;
 }
 

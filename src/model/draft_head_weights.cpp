@@ -10,6 +10,7 @@
 #include "kernels/comm/collectives.h"
 #include "model/config/architecture.h"
 #include "model/decoder_weights.h"
+#include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 
 namespace foretoken {
@@ -24,6 +25,17 @@ std::span<const int32_t> part_of(const std::vector<int32_t>& rows, const Shardin
 
 std::string without_weight(const std::string& name) {
   return name.substr(0, name.size() - std::string_view(".weight").size());
+}
+
+// The decoder's layer as a module of the head has it.
+LayerSpec spec_of_module(const DraftHeadConfig& config, const DecoderTraits& traits,
+                         int32_t module) {
+  LayerSpec layer = traits.layer(config.layer, config.layer.layers.at(static_cast<size_t>(module)));
+  if (config.kind == HeadKind::kEagle) layer.mixer_norm = nullptr;
+  if (config.kind == HeadKind::kEagle3) {
+    std::get<GqaSpec>(layer.mixer).inputs = 2 * config.layer.hidden_size;
+  }
+  return layer;
 }
 
 // Loads one head.
@@ -46,9 +58,7 @@ class HeadLoader {
   Status load_tap_norms(int32_t num_taps, DraftModuleWeights* out);
   Status load_mtp(int32_t module, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
-  // `change` makes the decoder's layer the head's.
-  template <class Change>
-  Status load_own_layer(const std::string& base, const Change& change, DraftModuleWeights* out);
+  Status load_own_layer(const std::string& base, int32_t module, DraftModuleWeights* out);
   Status load_embedding(const std::string& name, DraftModuleWeights* out);
   Status load_head(const std::string& name, int32_t rows, DraftModuleWeights* out);
   Status load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out);
@@ -117,8 +127,7 @@ Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
 
 Status HeadLoader::load_eagle(DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc("fc", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_own_layer(
-      layer_base({"layers.0."}), [](LayerSpec& layer) { layer.mixer_norm = nullptr; }, out));
+  FT_RETURN_IF_ERROR(load_own_layer(layer_base({"layers.0."}), 0, out));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
   return load_head(named("lm_head.weight"), layer_.vocab_size, out);
 }
@@ -128,10 +137,7 @@ Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
   FT_RETURN_IF_ERROR(load_tap_norms(num_taps, out));
   const std::string base = layer_base({"midlayer.", "layers.0."});
-  FT_RETURN_IF_ERROR(load_own_layer(
-      base,
-      [&](LayerSpec& layer) { std::get<GqaSpec>(layer.mixer).inputs = 2 * layer_.hidden_size; },
-      out));
+  FT_RETURN_IF_ERROR(load_own_layer(base, 0, out));
   // The layer's input norm is that of the embedding alone.
   out->embed_norm = out->layer.mixer_norm;
   FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm", &out->state_norm));
@@ -167,7 +173,7 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc(base + form.projection, 2 * layer_.hidden_size, out));
   FT_RETURN_IF_ERROR(load_norm(base + form.embed_norm, &out->embed_norm));
   FT_RETURN_IF_ERROR(load_norm(base + form.state_norm, &out->state_norm));
-  FT_RETURN_IF_ERROR(load_own_layer(base, [](LayerSpec&) {}, out));
+  FT_RETURN_IF_ERROR(load_own_layer(base, module, out));
   FT_RETURN_IF_ERROR(load_norm(base + form.output_norm, &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
@@ -189,17 +195,15 @@ Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleW
                    &out->fc);
 }
 
-template <class Change>
-Status HeadLoader::load_own_layer(const std::string& base, const Change& change,
+Status HeadLoader::load_own_layer(const std::string& base, int32_t module,
                                   DraftModuleWeights* out) {
-  LayerSpec layer = traits_.layer(layer_, layer_.layers.front());
+  LayerSpec layer = spec_of_module(config_, traits_, module);
   if (config_.kind != HeadKind::kMtp) {
     // Heads for Qwen targets have these without a field that says so.
     auto& attention = std::get<GqaSpec>(layer.mixer);
     if (loader_.has_optional(base + "self_attn.q_proj.bias")) attention.qkv_bias = true;
     if (loader_.has_optional(base + "self_attn.q_norm.weight")) attention.qk_norm = QkNorm::kHead;
   }
-  change(layer);
   PartLoader parts(arena_, layer_, traits_.norms, loader_, source_.options.sharding);
   return load_layer(parts, base, layer, &out->layer);
 }
@@ -355,15 +359,19 @@ Status HeadLoader::ignore_other_tensors() {
 
 int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig& target) {
   const ModelConfig& layer = config.layer;
-  const double hidden = layer.hidden_size, inner = layer.intermediate_size;
-  const double q = double(layer.num_heads) * layer.head_dim;
-  const double kv = double(layer.num_kv_heads) * layer.head_dim;
+  const DecoderTraits& traits = find_architecture(layer.architecture)->decoder;
+  const double hidden = layer.hidden_size;
   const bool eagle3 = config.kind == HeadKind::kEagle3;
   const double fc = eagle3 ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
-  const double inputs = eagle3 ? 2 * hidden : hidden;
-  const double module = fc * hidden + (q + 2 * kv) * inputs + q * hidden + 3 * inner * hidden;
   const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
-  const double count = config.num_modules * module + head * hidden;
+  double count = head * hidden;
+  for (int32_t i = 0; i < config.num_modules; ++i) {
+    count += fc * hidden;
+    const LayerSpec spec = spec_of_module(config, traits, i);
+    for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, layer.hidden_size)) {
+      count += tensor.size();
+    }
+  }
   const double bytes = count * static_cast<double>(dtype_size(layer.dtype));
   return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
 }
