@@ -7,6 +7,44 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// One dense layer before mixtures, where there are several.
+int32_t num_dense(const DialledShape& shape) { return shape.num_layers > 1 ? 1 : 0; }
+
+Json mixture_fields(const DialledShape& shape) {
+  const std::string& name = shape.architecture;
+  if (name == "MixtralForCausalLM") {
+    return {{"num_local_experts", shape.num_experts},
+            {"num_experts_per_tok", shape.experts_per_token}};
+  }
+  if (name == "Qwen3MoeForCausalLM") {
+    return {{"num_experts", shape.num_experts},
+            {"num_experts_per_tok", shape.experts_per_token},
+            {"moe_intermediate_size", shape.expert_inner},
+            {"norm_topk_prob", true},
+            {"decoder_sparse_step", 1},
+            {"mlp_only_layers", num_dense(shape) > 0 ? Json::array({0}) : Json::array()}};
+  }
+  // DeepSeek V3: latents, sigmoids with corrections, half of the groups, a shared expert.
+  return {{"q_lora_rank", shape.q_rank},
+          {"kv_lora_rank", shape.kv_rank},
+          {"qk_nope_head_dim", shape.head_dim},
+          {"qk_rope_head_dim", shape.rope_dim},
+          {"v_head_dim", shape.head_dim},
+          {"num_key_value_heads", shape.num_heads},
+          {"n_routed_experts", shape.num_experts},
+          {"num_experts_per_tok", shape.experts_per_token},
+          {"moe_intermediate_size", shape.expert_inner},
+          {"n_shared_experts", 1},
+          {"n_group", shape.num_experts / 2},
+          {"topk_group", shape.num_experts / 4},
+          {"scoring_func", "sigmoid"},
+          {"topk_method", "noaux_tc"},
+          {"norm_topk_prob", true},
+          {"routed_scaling_factor", 1.5},
+          {"first_k_dense_replace", num_dense(shape)},
+          {"moe_layer_freq", 1}};
+}
+
 // What each architecture adds to the common fields. Layers alternate where that is possible, so
 // that two of them show everything.
 Json special_fields(const DialledShape& shape) {
@@ -26,17 +64,25 @@ Json special_fields(const DialledShape& shape) {
   if (name == kSmolLm3Architecture.name) {
     return {{"no_rope_layer_interval", 2}, {"attention_bias", true}, {"mlp_bias", true}};
   }
-  return Json::object();
+  return is_dialled_mixture(shape) ? mixture_fields(shape) : Json::object();
 }
 
 // As Hugging Face names what the architecture's decoder is: "LlamaForCausalLM" is of type "llama".
 std::string model_type(const std::string& architecture) {
   std::string type = architecture.substr(0, architecture.find("For"));
   for (char& letter : type) letter = static_cast<char>(std::tolower(letter));
-  return type == "gemma3" ? "gemma3_text" : type;
+  if (type == "gemma3") return "gemma3_text";
+  if (type == "qwen3moe") return "qwen3_moe";
+  return type == "deepseekv3" ? "deepseek_v3" : type;
 }
 
 }  // namespace
+
+bool is_dialled_mixture(const DialledShape& shape) {
+  const std::string& name = shape.architecture;
+  return name == "MixtralForCausalLM" || name == "Qwen3MoeForCausalLM" ||
+         name == "DeepseekV3ForCausalLM";
+}
 
 Json dialled_config(const DialledShape& shape) {
   Json decoder = {{"model_type", model_type(shape.architecture)},

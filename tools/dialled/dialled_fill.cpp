@@ -14,6 +14,7 @@ namespace foretoken {
 namespace {
 
 constexpr float kBiasDeviation = 0.3f;
+constexpr float kCorrectionDeviation = 0.1f;
 constexpr int32_t kFirstWord = 2;
 
 void store(DType dtype, std::byte* out, int64_t index, float value) {
@@ -37,7 +38,9 @@ LayerSpec spec_of(const DialledLayer& layer) {
   config.num_heads = layer.shape.num_heads;
   config.num_kv_heads = layer.shape.num_kv_heads;
   config.head_dim = layer.shape.head_dim;
-  LayerSpec spec = layer.traits.layer(config, LayerConfig{});
+  LayerConfig pattern;
+  pattern.experts = layer.experts;
+  LayerSpec spec = layer.traits.layer(config, pattern);
   if (!layer.input_norm) spec.mixer_norm = nullptr;
   return spec;
 }
@@ -46,12 +49,28 @@ bool is_norm(const LayerTensor& tensor, const char* name) {
   return name != nullptr && tensor.name == std::string(name) + ".weight";
 }
 
+// The matrix that adds to the residual, or one of those of experts.
+bool is_last_of_feed_forward(const LayerSpec& spec, const std::string& name) {
+  const auto* experts = std::get_if<ExpertsSpec>(&spec.feed_forward);
+  if (experts == nullptr) return name == "mlp.down_proj.weight";
+  return name.starts_with(experts->base) &&
+         (name.ends_with("." + std::string(experts->down) + ".weight") ||
+          name.ends_with(".down_proj.weight"));
+}
+
+// What is added to the scores by which experts are chosen.
+bool is_correction(const LayerSpec& spec, const std::string& name) {
+  const auto* experts = std::get_if<ExpertsSpec>(&spec.feed_forward);
+  return experts != nullptr && experts->correction != nullptr &&
+         name == experts->base + std::string(experts->correction);
+}
+
 // A norm behind a part undoes any scale of its matrices, so that it alone sets the noise.
 float deviation_of(const DialledLayer& layer, const LayerSpec& spec, const LayerTensor& tensor) {
   if (tensor.name == "self_attn.o_proj.weight") {
     return spec.mixer_post_norm != nullptr ? 1 : layer.deviation;
   }
-  if (tensor.name == "mlp.down_proj.weight") {
+  if (is_last_of_feed_forward(spec, tensor.name)) {
     return spec.feed_forward_post_norm != nullptr ? 1 : layer.deviation;
   }
   const bool after =
@@ -69,6 +88,10 @@ void add_tensors(const DialledLayer& layer, const std::string& base, bool with_m
     const bool of_mixer = tensor.name.starts_with("self_attn.") || is_norm(tensor, spec.mixer_norm);
     if (tensor.name.ends_with(kBias) || (of_mixer && !with_mixer)) continue;
     const float deviation = deviation_of(layer, spec, tensor);
+    if (is_correction(spec, tensor.name)) {
+      out->add_vector(base + tensor.name, tensor.rows, kCorrectionDeviation);
+      continue;
+    }
     if (tensor.cols == 0) {
       out->add_constant(base + tensor.name, tensor.rows, deviation - layer.traits.norms.offset);
       continue;
@@ -105,6 +128,12 @@ void DialledTensors::add_weights(const std::string& name, std::vector<int64_t> s
 void DialledTensors::add_constant(const std::string& name, int64_t size, float value) {
   add_weights(name, {size}, [dtype = dtype_, size, value](std::byte* out) {
     for (int64_t i = 0; i < size; ++i) store(dtype, out, i, value);
+  });
+}
+
+void DialledTensors::add_vector(const std::string& name, int64_t size, float deviation) {
+  add_weights(name, {size}, [dtype = dtype_, name, size, deviation](std::byte* out) {
+    fill_random(name, size, deviation, dtype, out);
   });
 }
 

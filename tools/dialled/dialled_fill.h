@@ -24,6 +24,8 @@ class DialledTensors {
   DialledTensors(DType dtype, int32_t hidden_size) : dtype_(dtype), hidden_size_(hidden_size) {}
 
   void add_constant(const std::string& name, int64_t size, float value);
+  // Random numbers of the given deviation.
+  void add_vector(const std::string& name, int64_t size, float deviation);
   // A matrix whose outputs have the given deviation for inputs of deviation 1, and its bias.
   void add_linear(const std::string& name, int64_t rows, int64_t cols, float deviation, bool bias);
   // A matrix of square blocks side by side, each a multiple of the identity, plus random numbers
@@ -63,6 +65,7 @@ struct DialledLayer {
   const DecoderTraits& traits;
   float deviation;
   bool input_norm = true;
+  bool experts = false;  // it is a mixture
 };
 void add_dialled_layer(const DialledLayer& layer, const std::string& base, DialledTensors* out);
 // Its second half alone.

@@ -131,7 +131,8 @@ void add_modules(const DialledShape& target, const ModelConfig& config, const De
     out->add_constant(base + "enorm.weight", target.hidden_size, norm);
     out->add_constant(base + "hnorm.weight", target.hidden_size, norm);
     out->add_blocks(base + "eh_proj.weight", target.hidden_size, {1, 0}, kDialledPerturbation);
-    add_dialled_layer({target, config, traits, kDeviation}, base, out);
+    const bool experts = config.layers.back().experts;
+    add_dialled_layer({target, config, traits, kDeviation, true, experts}, base, out);
     out->add_constant(base + "shared_head.norm.weight", target.hidden_size, norm);
     out->add_codes(base + "shared_head.head.weight",
                    dialled_head_words(target, head_successors(target, modules.agreement)),

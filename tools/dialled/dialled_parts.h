@@ -16,6 +16,9 @@ nlohmann::ordered_json dialled_config(const DialledShape& shape);
 
 inline constexpr int32_t kDialledWindow = 40;
 
+// Whether its layers, but for a dense one before them, are mixtures of experts.
+bool is_dialled_mixture(const DialledShape& shape);
+
 // Its tensors, under the names of the architecture. `config` is dialled_config, parsed.
 std::vector<TensorToWrite> dialled_tensors(const DialledShape& shape, const ModelConfig& config,
                                            const DecoderTraits& traits);

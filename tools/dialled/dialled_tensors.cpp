@@ -22,7 +22,8 @@ std::vector<TensorToWrite> dialled_tensors(const DialledShape& shape, const Mode
   // Two blocks a layer add independent noise.
   const float deviation = kDialledPerturbation / std::sqrt(2 * float(shape.num_layers));
   for (int32_t i = 0; i < shape.num_layers; ++i) {
-    add_dialled_layer({shape, config, traits, deviation},
+    const bool experts = config.layers.at(static_cast<size_t>(i)).experts;
+    add_dialled_layer({shape, config, traits, deviation, true, experts},
                       body + "layers." + std::to_string(i) + ".", &out);
   }
   out.add_constant(body + "norm.weight", shape.hidden_size, 1 - traits.norms.offset);

@@ -60,6 +60,20 @@ Json make_tokenizer(const DialledShape& shape) {
           {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "<unk>"}}}};
 }
 
+Status check_mixture(const DialledShape& shape) {
+  const bool latent = shape.architecture == "DeepseekV3ForCausalLM";
+  // Half of the groups, which are pairs, have half of the experts.
+  const int32_t most = latent ? shape.num_experts / 2 : shape.num_experts;
+  const bool grouped = !latent || shape.num_experts % 4 == 0;
+  if (shape.experts_per_token < 1 || shape.experts_per_token > most || !grouped) {
+    return invalid_argument(
+        "a dialled checkpoint cannot have " + std::to_string(shape.num_experts) +
+        " experts of which each row takes " + std::to_string(shape.experts_per_token) +
+        "; DeepSeek's are a multiple of 4, and a row takes half at most");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_dialled_shape(const DialledShape& shape) {
@@ -82,6 +96,7 @@ Status check_dialled_shape(const DialledShape& shape) {
         "a dialled checkpoint needs an even head_dim and a num_heads that is a multiple of "
         "num_kv_heads");
   }
+  if (is_dialled_mixture(shape)) FT_RETURN_IF_ERROR(check_mixture(shape));
   for (const double agreement : {shape.agreement, shape.mtp_agreement}) {
     if (agreement < 0 || agreement > 1) {
       return invalid_argument("agreement must lie between 0 and 1");
@@ -127,7 +142,8 @@ DialledCycle::DialledCycle(int32_t vocab_size, uint64_t seed)
 std::vector<std::string> dialled_architectures() {
   return {kLlamaArchitecture.name, kMistralArchitecture.name, kQwen2Architecture.name,
           kQwen3Architecture.name, kGemma2Architecture.name,  kGemma3Architecture.name,
-          kPhi3Architecture.name,  kSmolLm3Architecture.name, kGemma3ConditionalArchitecture.name};
+          kPhi3Architecture.name,  kSmolLm3Architecture.name, kGemma3ConditionalArchitecture.name,
+          "MixtralForCausalLM",    "Qwen3MoeForCausalLM",     "DeepseekV3ForCausalLM"};
 }
 
 std::vector<int32_t> dialled_successors(const DialledShape& shape) {

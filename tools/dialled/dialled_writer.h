@@ -32,9 +32,20 @@ struct DialledShape {
   // The words stand at ids that are shifted by so many, and the tokenizer spells them as
   // SentencePiece does: a draft model with another vocabulary.
   int32_t id_shift = 0;
+  // Of architectures that are mixtures of experts: the experts of a layer, how many of them a row
+  // goes through, and their width (Mixtral's is intermediate_size). DeepSeek's lie in groups of
+  // two.
+  int32_t num_experts = 8;
+  int32_t experts_per_token = 3;
+  int32_t expert_inner = 128;
+  // Of latent attention: head_dim is that of keys without positions, and of values.
+  int32_t q_rank = 48;
+  int32_t kv_rank = 32;
+  int32_t rope_dim = 8;
 };
 
-// Architectures with every kind of window, position and norm that steps and drafters meet.
+// Architectures with every kind of window, position, norm, mixture and attention that steps and
+// drafters meet.
 std::vector<std::string> dialled_architectures();
 
 // The order of tokens that a dialled target produces: one cycle over ids 2 .. vocab_size - 1.

@@ -85,6 +85,18 @@ void add_shape_options(CLI::App* app, foretoken::DialledShape* shape, std::strin
   app->add_option("--head-dim", shape->head_dim, "Size of a head")->capture_default_str();
   app->add_option("--vocab", shape->vocab_size, "Vocabulary size")->capture_default_str();
   app->add_option("--intermediate", shape->intermediate_size, "MLP size")->capture_default_str();
+  app->add_option("--experts", shape->num_experts, "Experts of a mixture's layer")
+      ->capture_default_str();
+  app->add_option("--experts-per-token", shape->experts_per_token, "Experts of a row")
+      ->capture_default_str();
+  app->add_option("--expert-size", shape->expert_inner, "Width of an expert")
+      ->capture_default_str();
+  app->add_option("--q-rank", shape->q_rank, "Width of compressed queries (DeepSeek)")
+      ->capture_default_str();
+  app->add_option("--kv-rank", shape->kv_rank, "Width of compressed keys and values (DeepSeek)")
+      ->capture_default_str();
+  app->add_option("--rope-dim", shape->rope_dim, "Turning elements of a head (DeepSeek)")
+      ->capture_default_str();
   app->add_option("--max-positions", shape->max_position_embeddings, "Longest context")
       ->capture_default_str();
   app->add_option("--seed", shape->seed, "Seed of the permutation")->capture_default_str();
@@ -130,7 +142,7 @@ void add_prompt_options(CLI::App* app, PromptOptions* options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Writes a Llama checkpoint whose greedy output is a fixed permutation of tokens");
+  CLI::App app("Writes a checkpoint whose greedy output is a fixed permutation of tokens");
   std::string folder;
   std::string dtype = "float32";
   foretoken::DialledShape shape;

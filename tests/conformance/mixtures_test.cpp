@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+#include <tuple>
+
+#include "conformance/layouts.h"
+
+// Mixtures of experts, with keys and values apart and with latent attention: every drafter leaves
+// the ids as they are without, in whatever company rows are routed, and counts do not depend on the
+// steps in flight. Which experts a row finds itself at with others changes from step to step.
+
+namespace foretoken {
+namespace {
+
+constexpr int kMixtureTokens = 48;
+constexpr int kMixtureDrafts = 4;
+constexpr int kFewMixtureBlocks = 14;  // hardly more than one sequence at full length
+
+bool runs_all() { return num_test_prompts(200) == 200; }
+
+struct MixtureCase {
+  std::string architecture;
+  std::string kind;  // of test::DialledSet
+  bool sampled = false;
+
+  std::string name() const {
+    return architecture.substr(0, architecture.find("For")) + "_" + kind +
+           (sampled ? "_Sampled" : "_Greedy");
+  }
+};
+void PrintTo(const MixtureCase& one, std::ostream* out) { *out << one.name(); }
+
+// Every kind on the mixture that has latents too; the kinds whose layers are the target's own also
+// on the others.
+std::vector<MixtureCase> mixture_cases() {
+  std::vector<MixtureCase> all;
+  for (const bool sampled : {false, true}) {
+    for (const std::string& kind : test::DialledSet::kinds()) {
+      all.push_back({"DeepseekV3ForCausalLM", kind, sampled});
+    }
+    for (const char* kind : {"draft_model", "mtp", "mtp_chained"}) {
+      all.push_back({"Qwen3MoeForCausalLM", kind, sampled});
+    }
+  }
+  all.push_back({"MixtralForCausalLM", "draft_model", false});
+  return all;
+}
+
+// Where they are sampled, hot enough that the dialled successor is often not what comes.
+std::vector<Request> mixture_requests(const MixtureCase& one) {
+  auto requests = dialled_requests(test::DialledSet::of(one.architecture), one.kind,
+                                   runs_all() ? 24 : 6, kMixtureTokens);
+  for (size_t i = 0; one.sampled && i < requests.size(); ++i) {
+    requests[i].sampling.temperature = 4;
+    requests[i].sampling.top_k = 40;
+    requests[i].sampling.seed = 500 + i;
+  }
+  return requests;
+}
+
+class MixtureIdentity : public testing::TestWithParam<MixtureCase> {
+ protected:
+  const test::DialledSet& set() const { return test::DialledSet::of(GetParam().architecture); }
+
+  RunResult run(Variant variant) const {
+    variant.drafter = GetParam().kind;
+    return run_dialled(variant, set(), requests_);
+  }
+  RunResult drafting(Variant variant) const {
+    variant.num_drafts = kMixtureDrafts;
+    return run(variant);
+  }
+  // Alone and without drafts.
+  const RunResult& plain() {
+    if (plain_.ids.empty()) plain_ = run({.name = "plain"});
+    return plain_;
+  }
+  RunResult expect_same(const Variant& variant) {
+    const RunResult other = drafting(variant);
+    EXPECT_EQ(count_differences(plain(), other, GetParam().name() + ", " + variant.name), 0);
+    EXPECT_GT(other.stats.num_accepted_tokens, 0) << variant.name;
+    EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens) << variant.name;
+    return other;
+  }
+
+ private:
+  const std::vector<Request> requests_ = mixture_requests(GetParam());
+  RunResult plain_;
+};
+
+TEST_P(MixtureIdentity, IdsAndCountsAreTheSameForAnyStepsInFlightAndAlone) {
+  const RunResult base = expect_same({.name = "alone"});
+  const double acceptance = static_cast<double>(base.stats.num_accepted_tokens) /
+                            static_cast<double>(base.stats.num_draft_tokens);
+  std::cout << "device=" << test_device_name() << " " << GetParam().name() << ": drafted "
+            << base.stats.num_draft_tokens << ", accepted " << base.stats.num_accepted_tokens
+            << "\n";
+  EXPECT_LT(acceptance, 0.95);
+  EXPECT_GT(acceptance, GetParam().sampled ? 0.0 : 0.3);
+  for (const int in_flight : {1, 2, 3}) {
+    const RunResult run =
+        expect_same({.name = "batched", .steps_in_flight = in_flight, .batch = 32});
+    EXPECT_EQ(run.stats.num_draft_tokens, base.stats.num_draft_tokens) << in_flight;
+    EXPECT_EQ(run.stats.num_accepted_tokens, base.stats.num_accepted_tokens) << in_flight;
+  }
+}
+
+TEST_P(MixtureIdentity, ChunkedPreemptedAndBehindPrefixHits) {
+  expect_same({.name = "chunked",
+               .steps_in_flight = 2,
+               .batch = 32,
+               .max_batched_tokens = 23,
+               .eager = true});
+  const RunResult preempted = expect_same({.name = "preempted",
+                                           .steps_in_flight = 2,
+                                           .batch = 32,
+                                           .num_blocks = kFewMixtureBlocks,
+                                           .prefix_caching = true});
+  EXPECT_GT(preempted.stats.num_preemptions, 0);
+  const RunResult hits = expect_same(
+      {.name = "hits", .steps_in_flight = 2, .batch = 32, .prefix_caching = true, .warm = true});
+  EXPECT_GT(hits.stats.num_cached_tokens, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MixtureIdentity, testing::ValuesIn(mixture_cases()),
+                         [](const auto& test) { return test.param.name(); });
+
+// Ranks divide the columns of every expert, or the layers; drafters are mixtures too.
+class MixtureLayouts : public testing::TestWithParam<std::tuple<Layout, std::string>> {
+ protected:
+  void SetUp() override {
+    const std::string missing = missing_devices(std::get<0>(GetParam()).num_ranks());
+    if (!missing.empty()) GTEST_SKIP() << missing;
+  }
+  RunResult run(const Layout& layout, const std::string& kind, int steps_in_flight,
+                const std::vector<Request>& requests) const {
+    EngineConfig config = config_of({.num_drafts = kind.empty() ? 0 : 3,
+                                     .drafter = kind,
+                                     .steps_in_flight = steps_in_flight,
+                                     .max_batched_tokens = 64},
+                                    set());
+    layout.apply(config);
+    RunResult result;
+    const auto engine = start_engine(config);
+    if (engine == nullptr) return result;
+    for (const RequestOutput& output : engine->generate(requests)) {
+      EXPECT_TRUE(output.status.ok()) << output.status.message();
+      result.ids.push_back(output.token_ids);
+      result.stats += output.stats;
+    }
+    expect_all_free(*engine);
+    return result;
+  }
+  const test::DialledSet& set() const { return test::DialledSet::of(std::get<1>(GetParam())); }
+};
+
+TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
+  for (const char* kind : {"", "ngram", "draft_model", "eagle3", "mtp", "mtp_chained"}) {
+    const std::vector<Request> requests = dialled_requests(set(), kind, 6, 32);
+    const RunResult base = run({}, kind, 1, requests);
+    for (const int in_flight : {1, 2}) {
+      const std::string what = kind + std::string(", in flight ") + std::to_string(in_flight);
+      const RunResult several = run(std::get<0>(GetParam()), kind, in_flight, requests);
+      EXPECT_EQ(count_differences(base, several, what), 0);
+      EXPECT_EQ(several.stats.num_draft_tokens, base.stats.num_draft_tokens) << what;
+      EXPECT_EQ(several.stats.num_accepted_tokens, base.stats.num_accepted_tokens) << what;
+    }
+    EXPECT_EQ(base.stats.num_accepted_tokens > 0, *kind != '\0') << kind;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MixtureLayouts,
+                         testing::Combine(testing::Values(Layout{.tp = 2}, Layout{.pp = 2}),
+                                          testing::Values("Qwen3MoeForCausalLM",
+                                                          "DeepseekV3ForCausalLM")),
+                         [](const auto& test) {
+                           const std::string& architecture = std::get<1>(test.param);
+                           return architecture.substr(0, architecture.find("For")) + "_" +
+                                  std::get<0>(test.param).name();
+                         });
+
+}  // namespace
+}  // namespace foretoken
