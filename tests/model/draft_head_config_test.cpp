@@ -141,6 +141,55 @@ TEST_F(DraftHeadConfigTest, EagleAndMtpTapTheFinalNorm) {
   EXPECT_EQ(read(HeadKind::kMtp, named).value().layer.architecture, "Qwen3ForCausalLM");
 }
 
+// Whose layers are mixtures from the third on.
+Json mixture_json() {
+  return {{"architectures", {"DeepseekV3ForCausalLM"}},
+          {"vocab_size", 1024},
+          {"hidden_size", 512},
+          {"intermediate_size", 512},
+          {"moe_intermediate_size", 128},
+          {"num_attention_heads", 8},
+          {"num_hidden_layers", 5},
+          {"num_nextn_predict_layers", 2},
+          {"q_lora_rank", 64},
+          {"kv_lora_rank", 128},
+          {"n_routed_experts", 16},
+          {"n_group", 4},
+          {"topk_group", 2},
+          {"num_experts_per_tok", 4},
+          {"rope_theta", 10000.0},
+          {"rms_norm_eps", 1e-6}};
+}
+
+// Modules stand behind the target's layers, and are what the pattern makes of their numbers.
+TEST_F(DraftHeadConfigTest, ModulesAreMixturesWhereThePatternSaysSo) {
+  target_.architecture = "DeepseekV3ForCausalLM";
+  target_.vocab_size = 1024;
+  target_.hidden_size = 512;
+  target_.num_layers = 5;
+  const auto mixtures = [&](const Json& json) {
+    const auto config = read(HeadKind::kMtp, json);
+    EXPECT_TRUE(config.ok()) << config.status().message();
+    std::vector<bool> all;
+    if (!config.ok()) return all;
+    EXPECT_EQ(config.value().first_layer, 5);
+    EXPECT_EQ(config.value().layer.num_layers, 2);
+    EXPECT_EQ(config.value().layer.head_dim, 128 + 64) << "a latent and what turns";
+    for (const LayerConfig& layer : config.value().layer.layers) all.push_back(layer.experts);
+    return all;
+  };
+  Json json = mixture_json();
+  EXPECT_EQ(mixtures(json), (std::vector<bool>{true, true}));
+  json["moe_layer_freq"] = 2;
+  EXPECT_EQ(mixtures(json), (std::vector<bool>{false, true})) << "layers 5 and 6";
+  json["moe_layer_freq"] = {0, 0, 0, 1, 1};
+  EXPECT_EQ(mixtures(json), (std::vector<bool>{true, true})) << "a list goes on as it ends";
+  json["moe_layer_freq"] = {0, 0, 0, 1, 0};
+  EXPECT_EQ(mixtures(json), (std::vector<bool>{false, false}));
+  json.erase("n_routed_experts");
+  EXPECT_EQ(mixtures(json), (std::vector<bool>{false, false})) << "dense";
+}
+
 TEST_F(DraftHeadConfigTest, OverridesReachTheLayer) {
   folder_.write("config.json", speculators_json().dump());
   const auto config = read_draft_head_config(folder_.path(), HeadKind::kEagle3, target_,
