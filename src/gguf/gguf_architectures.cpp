@@ -42,6 +42,43 @@ constexpr GgufKey kStableLmKeys[] = {{"attention.layer_norm_epsilon", "layer_nor
 
 constexpr GgufKey kNemotronKeys[] = {{"attention.layer_norm_epsilon", "norm_eps"}};
 
+// Latent attention and mixtures of experts.
+constexpr GgufName kDeepseekTensors[] = {{"attn_q_a", "self_attn.q_a_proj"},
+                                         {"attn_q_a_norm", "self_attn.q_a_layernorm"},
+                                         {"attn_q_b", "self_attn.q_b_proj"},
+                                         {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+                                         {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+                                         {"attn_kv_b", "self_attn.kv_b_proj"},
+                                         {"attn_k_b", "self_attn.k_b_proj"},
+                                         {"attn_v_b", "self_attn.v_b_proj"},
+                                         {"ffn_gate_inp", "mlp.gate"},
+                                         {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                                         {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                         {"ffn_up_exps", "mlp.experts.up_proj"},
+                                         {"ffn_down_exps", "mlp.experts.down_proj"},
+                                         {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                         {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                         {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
+
+// Sizes of heads: *_mla of what a head has, the others of what the cache holds, or both in files
+// from before keys were absorbed.
+constexpr GgufKey kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
+                                     {"attention.kv_lora_rank", "kv_lora_rank"},
+                                     {"rope.dimension_count", "qk_rope_head_dim"},
+                                     {"attention.key_length_mla", "qk_head_dim"},
+                                     {"attention.value_length", "value_length"},
+                                     {"attention.value_length_mla", "v_head_dim"},
+                                     {"leading_dense_block_count", "first_k_dense_replace"},
+                                     {"expert_count", "n_routed_experts"},
+                                     {"expert_used_count", "num_experts_per_tok"},
+                                     {"expert_shared_count", "n_shared_experts"},
+                                     {"expert_feed_forward_length", "moe_intermediate_size"},
+                                     {"expert_weights_scale", "routed_scaling_factor"},
+                                     {"expert_weights_norm", "norm_topk_prob", false, true},
+                                     {"expert_gating_func", "gating"},
+                                     {"expert_group_count", "n_group"},
+                                     {"expert_group_used_count", "topk_group"}};
+
 constexpr std::string_view kGemmaFields = R"({"hidden_activation": "gelu_pytorch_tanh"})";
 
 // Scores are scaled by the size of a head, but in the largest model of each generation, which has
@@ -64,6 +101,30 @@ void complete_olmo2(Json& config) {
 }
 
 void complete_stablelm(Json& config) { config["use_qkv_bias"] = config["attention_bias"]; }
+
+// V2's routers are the softmax of their logits, V3's the sigmoid, whose groups are chosen
+// otherwise.
+void complete_deepseek(Json& config) {
+  constexpr int64_t kSigmoid = 2;
+  const int64_t heads = config.value("qk_head_dim", config.value("head_dim", int64_t{0}));
+  config["qk_nope_head_dim"] = heads - config.value("qk_rope_head_dim", int64_t{0});
+  if (!config.contains("v_head_dim")) config["v_head_dim"] = config["value_length"];
+  const bool is_v2 = config.value("gating", int64_t{1}) != kSigmoid;
+  config["architectures"] =
+      Json::array({is_v2 ? "DeepseekV2ForCausalLM" : "DeepseekV3ForCausalLM"});
+  config["model_type"] = is_v2 ? "deepseek_v2" : "deepseek_v3";
+  config["topk_method"] = !is_v2                       ? "noaux_tc"
+                          : config.contains("n_group") ? "group_limited_greedy"
+                                                       : "greedy";
+  for (const auto& [name, value] :
+       {std::pair("first_k_dense_replace", 0), std::pair("n_shared_experts", 0),
+        std::pair("n_group", 1), std::pair("topk_group", 1)}) {
+    if (!config.contains(name)) config[name] = value;
+  }
+  if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
+  config.erase("gating");
+  config.erase("value_length");
+}
 
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
@@ -147,6 +208,12 @@ constexpr GgufArchitecture kArchitectures[] = {
      .whole_norms = true,
      .keys = kNemotronKeys,
      .fields = R"({"hidden_act": "relu2"})"},
+    {.name = "deepseek2",
+     .hf_class = "DeepseekV3ForCausalLM",
+     .model_type = "deepseek_v3",
+     .tensors = kDeepseekTensors,
+     .keys = kDeepseekKeys,
+     .complete = complete_deepseek},
 };
 
 }  // namespace

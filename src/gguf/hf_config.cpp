@@ -40,6 +40,7 @@ class Fields {
   std::optional<std::string> text(const std::string& key) {
     return keep(file_.text(prefix_ + key));
   }
+  std::optional<bool> flag(const std::string& key) { return keep(file_.flag(prefix_ + key)); }
   void note(const Status& status) {
     if (status_.ok()) status_ = status;
   }
@@ -144,12 +145,17 @@ Status add_scaling(const GgufFile& file, Fields& fields, Json& config) {
                                    std::pair("rope.scaling.yarn_beta_slow", "beta_slow")}) {
     if (const auto value = fields.number(key)) rope[field] = *value;
   }
+  // A tenth of what DeepSeek scales angles and scores with.
+  if (const auto scale = fields.number("rope.scaling.yarn_log_multiplier"); scale && *scale > 0) {
+    rope["mscale"] = rope["mscale_all_dim"] = *scale * 10;
+  }
   config["rope_scaling"] = std::move(rope);
   return {};
 }
 
 // A part of each head that turns.
 Status add_rotary_part(const GgufFile& file, Fields& fields, bool interleaved, Json& config) {
+  if (config.contains("qk_rope_head_dim")) return {};
   const auto turned = fields.integer("rope.dimension_count");
   const auto head_dim = config["head_dim"].get<int64_t>();
   if (!turned || *turned == head_dim) return {};
@@ -188,6 +194,10 @@ constexpr GgufKey kSharedKeys[] = {
 
 void add_keys(Fields& fields, std::span<const GgufKey> keys, Json& config) {
   for (const GgufKey& key : keys) {
+    if (key.is_flag) {
+      if (const auto flag = fields.flag(std::string(key.key))) config[key.field] = *flag;
+      continue;
+    }
     const auto value = fields.number(std::string(key.key));
     if (!value || *value == 0) continue;
     const double number = key.inverse ? 1 / *value : *value;

@@ -62,11 +62,15 @@ std::optional<std::string> renamed(const GgufArchitecture& architecture, std::st
   const size_t dot = rest.find('.');
   const size_t last = rest.rfind('.');
   if (dot == std::string_view::npos || last == dot) return std::nullopt;
+  const std::string_view number = rest.substr(0, dot + 1);
+  if (const GgufName* whole = find_name(architecture.tensors, known, rest.substr(dot + 1))) {
+    return std::string(kLayer.*wanted) + std::string(number) + std::string(whole->*wanted);
+  }
   const GgufName* found =
       find_layer_name(architecture, known, wanted, rest.substr(dot + 1, last - dot - 1));
   if (found == nullptr) return std::nullopt;
-  return std::string(kLayer.*wanted) + std::string(rest.substr(0, dot + 1)) +
-         std::string(found->*wanted) + std::string(rest.substr(last));
+  return std::string(kLayer.*wanted) + std::string(number) + std::string(found->*wanted) +
+         std::string(rest.substr(last));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct GgufKey {
   std::string_view field;
   // What the file's number is to the field's: the same, or one divided by it.
   bool inverse = false;
+  bool is_flag = false;  // true or false instead of a number
 };
 
 // An architecture that is read, as data: general.architecture, what config.json calls it, and how
@@ -37,7 +38,7 @@ struct GgufArchitecture {
   // Norm weights are stored as 1 + w, while Hugging Face has w.
   bool whole_norms = false;
   bool is_written = false;  // by foretoken convert
-  // Tensors of layers under other names than Llama's, in front of ".weight" or ".bias".
+  // Tensors of layers under other names than Llama's, in front of ".weight" or ".bias", or whole.
   std::span<const GgufName> tensors = {};
   std::span<const GgufKey> keys = {};
   // JSON object of the fields that files of this architecture do not say.

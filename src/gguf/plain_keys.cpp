@@ -44,14 +44,18 @@ Status check_plain_keys(const GgufFile& file, const GgufArchitecture& architectu
                         int64_t head_dim) {
   FT_RETURN_IF_ERROR(check_file(file));
   const std::string prefix = std::string(architecture.name) + ".";
+  const auto is_read = [&](std::string_view name) {
+    return std::any_of(architecture.keys.begin(), architecture.keys.end(),
+                       [&](const GgufKey& key) { return key.key == name; });
+  };
   for (const PlainNumber& plain : kPlainNumbers) {
-    const bool read = std::any_of(architecture.keys.begin(), architecture.keys.end(),
-                                  [&](const GgufKey& key) { return key.key == plain.key; });
-    if (read) continue;
+    if (is_read(plain.key)) continue;
     FT_RETURN_IF_ERROR(check_number(file, prefix + plain.key, plain.value, plain.same));
   }
   const auto whole = static_cast<double>(head_dim);
-  FT_RETURN_IF_ERROR(check_number(file, prefix + "attention.value_length", whole, whole));
+  if (!is_read("attention.value_length")) {
+    FT_RETURN_IF_ERROR(check_number(file, prefix + "attention.value_length", whole, whole));
+  }
   const std::string causal = prefix + "attention.causal";
   const GgufValue* value = file.find(causal);
   if (value == nullptr || *value == GgufValue(true)) return {};

@@ -12,6 +12,12 @@
 namespace foretoken {
 namespace {
 
+// Whether a matrix is one that latent attention absorbs, which is always widened.
+bool is_absorbed(const std::string& name) {
+  return name.find("v_b_proj.") != std::string::npos ||
+         name.find(".k_b_proj.") != std::string::npos;
+}
+
 // Of what this rank keeps in device memory; exact where nothing is quantised.
 Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
                               const DecoderTraits& traits, const Checkpoint* checkpoint,
@@ -21,7 +27,7 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   const int64_t bytes = decoder_weight_bytes(part, traits, options.sharding, stages);
   if (checkpoint != nullptr) {
     const auto counts = [&](const std::string& name) {
-      return stage_packs(stages, config.num_layers, name);
+      return stage_packs(stages, config.num_layers, name) && !is_absorbed(name);
     };
     return bytes - WeightLoader::quantized_saving(device, *checkpoint, config.dtype, counts) /
                        options.sharding.size;

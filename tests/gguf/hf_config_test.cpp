@@ -68,6 +68,64 @@ Json config_with_embedding(test::GgufBytes& bytes) {
   return config.ok() ? config.value() : Json();
 }
 
+// Files since keys are absorbed have the sizes of heads in fields of their own.
+TEST(HfConfig, Deepseek) {
+  test::GgufBytes bytes = model_of("deepseek2", 19);
+  const auto whole = [&](const char* key, uint32_t value) {
+    bytes.u32_value(std::string("deepseek2.") + key, value);
+  };
+  whole("attention.q_lora_rank", 24);
+  whole("attention.kv_lora_rank", 32);
+  whole("attention.head_count_kv", 1);
+  whole("attention.key_length", 48);
+  whole("attention.value_length", 32);
+  whole("attention.key_length_mla", 28);
+  whole("attention.value_length_mla", 20);
+  whole("rope.dimension_count", 16);
+  whole("leading_dense_block_count", 1);
+  whole("expert_count", 8);
+  whole("expert_used_count", 2);
+  whole("expert_shared_count", 1);
+  whole("expert_feed_forward_length", 40);
+  whole("expert_gating_func", 2);
+  bytes.f32_value("deepseek2.expert_weights_scale", 2.5F);
+  bytes.bool_value("deepseek2.expert_weights_norm", true);
+  bytes.text_value("deepseek2.rope.scaling.type", "yarn");
+  bytes.f32_value("deepseek2.rope.scaling.factor", 40);
+  bytes.f32_value("deepseek2.rope.scaling.yarn_log_multiplier", 0.1F);
+  const Json config = config_with_embedding(bytes);
+  EXPECT_EQ(config["architectures"], Json({"DeepseekV3ForCausalLM"}));
+  for (const auto& [field, value] :
+       {std::pair("q_lora_rank", 24), std::pair("kv_lora_rank", 32),
+        std::pair("qk_nope_head_dim", 12), std::pair("qk_rope_head_dim", 16),
+        std::pair("v_head_dim", 20), std::pair("first_k_dense_replace", 1),
+        std::pair("n_routed_experts", 8), std::pair("num_experts_per_tok", 2),
+        std::pair("moe_intermediate_size", 40), std::pair("n_group", 1)}) {
+    EXPECT_EQ(config[field], value) << field;
+  }
+  EXPECT_EQ(config["norm_topk_prob"], true);
+  EXPECT_EQ(config["topk_method"], "noaux_tc");
+  EXPECT_FALSE(config.contains("partial_rotary_factor"));
+  EXPECT_NEAR(config["rope_scaling"]["mscale_all_dim"].get<double>(), 1, 1e-6);
+  EXPECT_EQ(config["rope_scaling"]["mscale"], config["rope_scaling"]["mscale_all_dim"]);
+}
+
+TEST(HfConfig, OlderFilesOfDeepseekV2) {
+  test::GgufBytes bytes = model_of("deepseek2", 5);
+  bytes.u32_value("deepseek2.attention.kv_lora_rank", 32);
+  bytes.u32_value("deepseek2.attention.key_length", 28);
+  bytes.u32_value("deepseek2.attention.value_length", 20);
+  bytes.u32_value("deepseek2.rope.dimension_count", 16);
+  bytes.u32_value("deepseek2.expert_count", 8);
+  const Json config = config_with_embedding(bytes);
+  EXPECT_EQ(config["architectures"], Json({"DeepseekV2ForCausalLM"}));
+  EXPECT_EQ(config["qk_nope_head_dim"], 12);
+  EXPECT_EQ(config["v_head_dim"], 20);
+  EXPECT_EQ(config["topk_method"], "greedy");
+  EXPECT_EQ(config["first_k_dense_replace"], 0);
+  EXPECT_FALSE(config.contains("q_lora_rank"));
+}
+
 TEST(HfConfig, Gemma) {
   test::GgufBytes bytes = model_of("gemma3", 4);
   bytes.u32_value("gemma3.attention.key_length", 32);

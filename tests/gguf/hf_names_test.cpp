@@ -42,6 +42,23 @@ TEST(HfNames, ArchitecturesHaveNamesOfTheirOwn) {
             "model.layers.0.self_attn.qkv_proj.weight");
 }
 
+TEST(HfNames, LatentsAndExperts) {
+  const GgufArchitecture& deepseek = named("deepseek2");
+  for (const auto& [gguf, hf] :
+       {std::pair("attn_kv_a_mqa.weight", "self_attn.kv_a_proj_with_mqa.weight"),
+        std::pair("attn_kv_a_norm.weight", "self_attn.kv_a_layernorm.weight"),
+        std::pair("attn_k_b.weight", "self_attn.k_b_proj.weight"),
+        std::pair("attn_output.weight", "self_attn.o_proj.weight"),
+        std::pair("exp_probs_b.bias", "mlp.gate.e_score_correction_bias"),
+        std::pair("ffn_down_exps.weight", "mlp.experts.down_proj.weight"),
+        std::pair("ffn_up_shexp.weight", "mlp.shared_experts.up_proj.weight")}) {
+    const std::string theirs = std::string("blk.7.") + gguf;
+    const std::string ours = std::string("model.layers.7.") + hf;
+    EXPECT_EQ(hf_tensor_name(deepseek, theirs), ours);
+    EXPECT_EQ(gguf_tensor_name(deepseek, ours), theirs);
+  }
+}
+
 TEST(HfNames, AndBack) {
   for (const GgufArchitecture& architecture : gguf_architectures()) {
     for (const char* name :

@@ -9,11 +9,8 @@ namespace {
 
 // Latent attention, then a dense MLP in the first layers and a mixture in the others.
 LayerSpec deepseek_layer(const ModelConfig& config, const LayerConfig& layer) {
-  const LatentSpec attention = latent_of(config, layer);
-  if (!layer.experts) return pre_norm_layer(attention, gated_mlp_of(config, layer));
-  ExpertsSpec experts = experts_of(config);
-  if (config.experts.correction) experts.correction = "gate.e_score_correction_bias";
-  return pre_norm_layer(attention, experts);
+  return pre_norm_layer(latent_of(config, layer),
+                        experts_or_mlp(config, layer, experts_of(config)));
 }
 
 // V3.2 and GLM 5 attend to positions that an indexer chooses; some files have V3's name.
@@ -22,14 +19,8 @@ Status refuse_sparse(const ConfigFields& fields, nlohmann::json* json) {
   return json->contains("kv_lora_rank") ? Status() : fields.missing("kv_lora_rank");
 }
 
-Status read_mixture(const ConfigFields& fields, ModelConfig* config) {
-  FT_RETURN_IF_ERROR(read_expert_config(fields, &config->experts));
-  if (config->experts.count == 0) return {};
-  return mark_expert_layers(fields, &config->layers);
-}
-
 Status read_deepseek_v2(const ConfigFields& fields, ModelConfig* config) {
-  FT_RETURN_IF_ERROR(read_mixture(fields, config));
+  FT_RETURN_IF_ERROR(read_mixture(fields, &config->experts, &config->layers));
   // Files have groups that this way of choosing does not look at.
   const nlohmann::json* method = fields.find("topk_method");
   if (method != nullptr && *method != "greedy") return {};
@@ -43,7 +34,7 @@ Status read_deepseek_v3(const ConfigFields& fields, ModelConfig* config) {
   experts.groups = ExpertGroups::kBestTwo;
   experts.correction = true;
   experts.normalised = true;
-  return read_mixture(fields, config);
+  return read_mixture(fields, &experts, &config->layers);
 }
 
 }  // namespace
