@@ -47,7 +47,7 @@ MODELS = {
                             rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0)),
     "kimi_k2": deepseek("DeepseekV3ForCausalLM", "kimi_k2", n_group=1, topk_group=1, **SIGMOID,
                         routed_scaling_factor=2.827, num_nextn_predict_layers=0, kv_lora_rank=64,
-                        qk_nope_head_dim=16, v_head_dim=16, rope_theta=50000.0,
+                        qk_nope_head_dim=64, rope_theta=50000.0,
                         rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0, factor=32.0,
                                           beta_fast=1.0, beta_slow=1.0)),
     "glm4_moe_lite": deepseek("Glm4MoeLiteForCausalLM", "glm4_moe_lite", n_group=1, topk_group=1,
@@ -91,7 +91,7 @@ MODELS = {
                             moe_layer_interval=2, moe_use_aux_free=True, moe_norm_min=1e-12,
                             use_bias=False, rope_theta=500000.0),
     "hunyuan-moe": mixture("HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe", intermediate_size=32,
-                           moe_intermediate_size=[32, 32], num_experts=8, moe_topk=[2, 3],
+                           moe_intermediate_size=[32, 32], num_experts=8, moe_topk=[3, 3],
                            num_shared_expert=[1, 1], use_mixed_mlp_moe=True, norm_topk_prob=True,
                            use_qk_norm=True, use_cla=False, attention_bias=False,
                            rope_scaling={"type": "dynamic", "alpha": 50.0, "factor": 1.0,
@@ -128,7 +128,7 @@ VARIANTS["deepseek_v3"]["half-rope"] = ({"rope_interleave": False}, LENGTH)
 VARIANTS["deepseek_v2"]["greedy"] = ({"topk_method": "greedy", "rope_scaling": None}, LENGTH)
 VARIANTS["qwen2_moe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
 VARIANTS["qwen3_moe"]["as-they-are"] = ({"norm_topk_prob": False, "num_experts_per_tok": 8}, LENGTH)
-VARIANTS["olmoe"]["clipped"] = ({"clip_qkv": 0.7, "norm_topk_prob": True}, LENGTH)
+VARIANTS["olmoe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
 VARIANTS["granitemoeshared"]["not-shared"] = ({"shared_intermediate_size": 0}, LENGTH)
 VARIANTS["llama4-moe"]["two"] = ({"num_experts_per_tok": 2}, LENGTH)
 VARIANTS["phimoe"]["longrope"] = ({"rope_scaling": LONGROPE, "original_max_position_embeddings": 64},
