@@ -118,7 +118,7 @@ def check_file(name, folder, model, config):
         (pathlib.Path(temporary) / "model.safetensors").symlink_to(folder / "model.safetensors")
         loaded, info = getattr(transformers, architecture).from_pretrained(
             temporary, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
-    module = f"model.layers.{config['num_hidden_layers']}."
+    module = f"model.layers.{model.config.get_text_config().num_hidden_layers}."
     assert not info["missing_keys"], info["missing_keys"]
     assert all(key.startswith(module) for key in info["unexpected_keys"]), info["unexpected_keys"]
     ids = list(range(2, 40))

@@ -115,6 +115,15 @@ MODELS = {
                                   attention_chunk_size=32, attn_temperature_tuning=True, floor_scale=16,
                                   attn_scale=0.3, attention_bias=False, router_jitter_noise=0.0,
                                   output_router_logits=False, router_aux_loss_coef=0.001),
+    "qwen3_vl_moe": families.around(
+        "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe",
+        families.inner("qwen3_vl_moe_text", hidden_size=64, intermediate_size=64, head_dim=16,
+                       moe_intermediate_size=32, num_experts=8, num_experts_per_tok=2,
+                       norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[0],
+                       attention_bias=False,
+                       rope_scaling={"rope_type": "default", "mrope_interleaved": True,
+                                     "mrope_section": [4, 2, 2]}),
+        vision_config={**families.QWEN3_VISION, "out_hidden_size": 64}),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
