@@ -45,6 +45,14 @@ class Corpus:
         self.weights = [weight / total * (1 - share) for weight in self.weights] + [share]
         self.prepare_draws()
 
+    def keep(self, names):
+        """Draws from these sources only from now on; their shares keep their proportions."""
+        kept = [index for index, name in enumerate(self.names) if name in names]
+        self.names, self.sources, self.weights = ([part[index] for index in kept]
+                                                  for part in (self.names, self.sources, self.weights))
+        self.evaluation = {name: tokens for name, tokens in self.evaluation.items() if name in names}
+        self.prepare_draws()
+
     def next_source(self):
         if not self.drawn:
             self.drawn = self.generator.choice(len(self.sources), size=4096, p=self.chances).tolist()

@@ -62,8 +62,8 @@ def loss_of(logits, wanted, soft_share, *teacher_logits):
 
 
 def make_optimizer(model, settings):
-    matrices = [weight for weight in model.parameters() if weight.dim() == 2]
-    vectors = [weight for weight in model.parameters() if weight.dim() != 2]
+    matrices = [weight for weight in model.parameters() if weight.dim() >= 2]
+    vectors = [weight for weight in model.parameters() if weight.dim() < 2]
     return torch.optim.AdamW([{"params": matrices, "weight_decay": settings.weight_decay},
                               {"params": vectors, "weight_decay": 0.0}],
                              lr=settings.learning_rate, betas=(0.9, 0.95), fused=settings.device == "cuda")

@@ -1,0 +1,162 @@
+"""The tiny random models of mixtures of experts and of latent attention, beside those of families.py.
+
+Names and fields are those of published checkpoints. Experts are wide enough for the engine's kernels:
+hidden size a multiple of 64, inner sizes of 32. Routers are normal-distributed, biases are not 0.
+"""
+
+import torch
+
+import families
+
+LENGTH = families.LENGTH
+
+
+def mixture(name, kind, without=(), **changes):
+    fields = {"hidden_size": 64, "intermediate_size": 64, "head_dim": 16, **changes}
+    return families.family(name, kind, without=without, **fields)
+
+
+def deepseek(name, kind, **changes):
+    fields = {"q_lora_rank": 32, "kv_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+              "v_head_dim": 32, "num_key_value_heads": 4, "moe_intermediate_size": 32,
+              "n_routed_experts": 8, "num_experts_per_tok": 2, "n_shared_experts": 1,
+              "first_k_dense_replace": 1, "moe_layer_freq": 1, "attention_bias": False,
+              "rms_norm_eps": 1e-6, "ep_size": 1, "seq_aux": True}
+    return families.family(name, kind, hidden_size=64, intermediate_size=64, **{**fields, **changes})
+
+
+def yarn(**fields):
+    return {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_fast": 32,
+            "beta_slow": 1, **fields}
+
+
+SIGMOID = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": True}
+GROUPS = {"n_group": 4, "topk_group": 2}
+
+MODELS = {
+    "deepseek_v2": deepseek("DeepseekV2ForCausalLM", "deepseek_v2", n_shared_experts=2, **GROUPS,
+                            topk_method="group_limited_greedy", scoring_func="softmax",
+                            norm_topk_prob=False, routed_scaling_factor=4.0, num_experts_per_tok=3,
+                            rope_scaling=yarn(mscale=0.707, mscale_all_dim=0.707)),
+    "deepseek_v2-lite": deepseek("DeepseekV2ForCausalLM", "deepseek_v2", q_lora_rank=None, n_group=1,
+                                 topk_group=1, topk_method="greedy", scoring_func="softmax",
+                                 norm_topk_prob=False, routed_scaling_factor=1.0,
+                                 rope_scaling=yarn(mscale=1.0, mscale_all_dim=0.7)),
+    "deepseek_v3": deepseek("DeepseekV3ForCausalLM", "deepseek_v3", **GROUPS, **SIGMOID,
+                            routed_scaling_factor=2.5, num_nextn_predict_layers=1,
+                            rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0)),
+    "kimi_k2": deepseek("DeepseekV3ForCausalLM", "kimi_k2", n_group=1, topk_group=1, **SIGMOID,
+                        routed_scaling_factor=2.827, num_nextn_predict_layers=0, kv_lora_rank=64,
+                        qk_nope_head_dim=64, rope_theta=50000.0,
+                        rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0, factor=32.0,
+                                          beta_fast=1.0, beta_slow=1.0)),
+    "glm4_moe_lite": deepseek("Glm4MoeLiteForCausalLM", "glm4_moe_lite", n_group=1, topk_group=1,
+                              topk_method="noaux_tc", norm_topk_prob=True, routed_scaling_factor=1.8,
+                              n_routed_experts=4, v_head_dim=64, rms_norm_eps=1e-5, num_nextn_predict_layers=1,
+                              partial_rotary_factor=1.0),
+    "glm4_moe": mixture("Glm4MoeForCausalLM", "glm4_moe", moe_intermediate_size=32, n_routed_experts=4,
+                        num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=1, n_group=1,
+                        topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
+                        attention_bias=True, use_qk_norm=True, partial_rotary_factor=0.5,
+                        num_nextn_predict_layers=1),
+    "dots1": mixture("Dots1ForCausalLM", "dots1", moe_intermediate_size=32, n_routed_experts=8,
+                     num_experts_per_tok=3, n_shared_experts=2, first_k_dense_replace=1, n_group=1,
+                     topk_group=1, **SIGMOID, routed_scaling_factor=2.5, attention_bias=False,
+                     sliding_window=None, max_window_layers=2),
+    "qwen2_moe": mixture("Qwen2MoeForCausalLM", "qwen2_moe", moe_intermediate_size=32,
+                         shared_expert_intermediate_size=64, num_experts=8, num_experts_per_tok=3,
+                         norm_topk_prob=False, decoder_sparse_step=2, mlp_only_layers=[],
+                         use_sliding_window=False, sliding_window=512, max_window_layers=2),
+    "qwen3_moe": mixture("Qwen3MoeForCausalLM", "qwen3_moe", moe_intermediate_size=32, num_experts=8,
+                         num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1,
+                         mlp_only_layers=[0], attention_bias=False, use_sliding_window=False,
+                         sliding_window=None, max_window_layers=2),
+    "mixtral": mixture("MixtralForCausalLM", "mixtral", num_local_experts=4, num_experts_per_tok=2,
+                       sliding_window=None, router_jitter_noise=0.0, intermediate_size=32,
+                       rope_theta=1000000.0),
+    "olmoe": mixture("OlmoeForCausalLM", "olmoe", num_experts=8, num_experts_per_tok=3,
+                     norm_topk_prob=False, intermediate_size=32, attention_bias=False, clip_qkv=None),
+    "granitemoe": mixture("GraniteMoeForCausalLM", "granitemoe", num_local_experts=8,
+                          num_experts_per_tok=3, intermediate_size=32, attention_bias=False,
+                          embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.7,
+                          attention_multiplier=0.2),
+    "granitemoeshared": mixture("GraniteMoeSharedForCausalLM", "granitemoeshared", num_local_experts=4,
+                                num_experts_per_tok=2, intermediate_size=32,
+                                shared_intermediate_size=64, attention_bias=False,
+                                embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.7,
+                                attention_multiplier=0.2),
+    "ernie4_5_moe": mixture("Ernie4_5_MoeForCausalLM", "ernie4_5_moe", num_hidden_layers=3,
+                            moe_intermediate_size=32, moe_num_experts=8, moe_k=2,
+                            moe_num_shared_experts=2, moe_layer_start_index=1, moe_layer_end_index=-1,
+                            moe_layer_interval=2, moe_use_aux_free=True, moe_norm_min=1e-12,
+                            use_bias=False, rope_theta=500000.0),
+    "hunyuan-moe": mixture("HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe", intermediate_size=32,
+                           moe_intermediate_size=[32, 32], num_experts=8, moe_topk=[3, 3],
+                           num_shared_expert=[1, 1], use_mixed_mlp_moe=True, norm_topk_prob=True,
+                           use_qk_norm=True, use_cla=False, attention_bias=False,
+                           rope_scaling={"type": "dynamic", "alpha": 50.0, "factor": 1.0,
+                                         "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+                                         "mscale_all_dim": 1.0}),
+    "phimoe": mixture("PhiMoEForCausalLM", "phimoe", without=["head_dim"], intermediate_size=32,
+                      num_local_experts=8,
+                      num_experts_per_tok=2, router_jitter_noise=0.2, input_jitter_noise=0.0,
+                      attention_bias=True, lm_head_bias=True, sliding_window=None),
+    "minimax_m2": mixture("MiniMaxM2ForCausalLM", "minimax_m2", intermediate_size=32,
+                          num_local_experts=8, num_experts_per_tok=3, scoring_func="sigmoid",
+                          use_routing_bias=True, use_qk_norm=True, qk_norm_type="per_layer",
+                          rotary_dim=8, shared_intermediate_size=0, attn_type_list=[1, 1],
+                          use_mtp=True, num_mtp_modules=3, mtp_transformer_layers=1,
+                          rope_theta=5000000.0),
+    "llama4-moe": families.family("Llama4ForCausalLM", "llama4_text", hidden_size=64, head_dim=16,
+                                  intermediate_size=32, intermediate_size_mlp=64, num_hidden_layers=4,
+                                  num_local_experts=4, num_experts_per_tok=1,
+                                  interleave_moe_layer_step=2, use_qk_norm=True,
+                                  no_rope_layers=[1, 0, 1, 0], no_rope_layer_interval=2,
+                                  attention_chunk_size=32, attn_temperature_tuning=True, floor_scale=16,
+                                  attn_scale=0.3, attention_bias=False, router_jitter_noise=0.0,
+                                  output_router_logits=False, router_aux_loss_coef=0.001),
+    "qwen3_vl_moe": families.around(
+        "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe",
+        families.inner("qwen3_vl_moe_text", hidden_size=64, intermediate_size=64, head_dim=16,
+                       moe_intermediate_size=32, num_experts=8, num_experts_per_tok=2,
+                       norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[0],
+                       attention_bias=False,
+                       rope_scaling={"rope_type": "default", "mrope_interleaved": True,
+                                     "mrope_section": [4, 2, 2]}),
+        vision_config={**families.QWEN3_VISION, "out_hidden_size": 64}),
+}
+
+LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
+            "long_factor": [1.0, 1.1, 1.3, 1.8, 2.5, 4.0, 6.0, 8.0], "short_mscale": 1.1,
+            "long_mscale": 1.25, "original_max_position_embeddings": 64}
+
+VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
+VARIANTS["deepseek_v3"]["one-group"] = ({"n_group": 1, "topk_group": 1, "norm_topk_prob": False,
+                                         "rope_scaling": None}, LENGTH)
+VARIANTS["deepseek_v3"]["half-rope"] = ({"rope_interleave": False}, LENGTH)
+VARIANTS["deepseek_v2"]["greedy"] = ({"topk_method": "greedy", "rope_scaling": None}, LENGTH)
+VARIANTS["qwen2_moe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
+VARIANTS["qwen3_moe"]["as-they-are"] = ({"norm_topk_prob": False, "num_experts_per_tok": 8}, LENGTH)
+VARIANTS["olmoe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
+VARIANTS["granitemoeshared"]["not-shared"] = ({"shared_intermediate_size": 0}, LENGTH)
+VARIANTS["llama4-moe"]["two"] = ({"num_experts_per_tok": 2}, LENGTH)
+VARIANTS["phimoe"]["longrope"] = ({"rope_scaling": LONGROPE, "original_max_position_embeddings": 64},
+                                  LENGTH)
+
+# What is read by another class of transformers than the one that the checkpoint names.
+REFERENCES = {
+    "kimi_k2": {"model_type": "deepseek_v3"},
+    "phimoe": {"architectures": ["PhimoeForCausalLM"]},
+}
+
+def random_weight(name, weight, config):
+    """As in families.py, for the names that transformers has in memory."""
+    short = name.removesuffix(".weight").rsplit(".", 1)[-1]
+    if short == "e_score_correction_bias":
+        return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
+    if short in ("gate", "router", "wg"):
+        return torch.randn_like(weight) * 1.5 * weight.shape[-1] ** -0.5
+    if weight.dim() == 3:
+        turned = config["model_type"] == "llama4_text"
+        return torch.randn_like(weight) * weight.shape[-2 if turned else -1] ** -0.5
+    return families.random_weight(name, weight, config)
