@@ -1,0 +1,261 @@
+#include "kernels/experts/expert_gemm.h"
+
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "kernels/gemm/pack_rows.h"
+#include "kernels/op_cost.h"
+#include "support/quant_data.h"
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+struct Case {
+  int experts;
+  int top_k;
+  int n;  // of an expert
+  int k;
+  DType dtype;
+  bool gated = false;
+  bool by_entry = false;
+  bool bias = false;
+  bool scales = false;
+  std::optional<QuantForm> form = {};
+};
+
+// How far products of quantised weights lie from those of doubles: x is rounded to eight bits.
+constexpr double kQuantError = 8e-3;
+
+class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const Case c = GetParam();
+    if (c.form && !device().keeps_quantized(*c.form, c.k)) {
+      GTEST_SKIP() << "the device does not keep this form";
+    }
+    c.form ? pack_quantized(*c.form) : pack_plain();
+    ASSERT_NE(packed_, nullptr);
+    if (c.bias) bias_ = random_floats(size_t(c.experts) * size_t(c.n), 4);
+  }
+  void TearDown() override {
+    if (packed_ != nullptr) {
+      drain();
+      device().free_weight(packed_);
+    }
+    RowOpTest::TearDown();
+  }
+
+  WeightOrder order() const {
+    return GetParam().gated ? WeightOrder::kGateUp : WeightOrder::kPlain;
+  }
+  int64_t unit() const { return GetParam().gated ? GetParam().n / 2 : GetParam().n; }
+  int outputs() const { return static_cast<int>(unit()); }
+
+  void pack_plain() {
+    const Case c = GetParam();
+    const int64_t rows = int64_t{c.experts} * c.n;
+    const TypedData data =
+        typed_data(random_floats(size_t(rows * c.k), 1, 1 / std::sqrt(float(c.k))), c.dtype);
+    weight_ = data.values;
+    const std::array<WeightPart, 1> part = {{{data.data(), rows}}};
+    packed_ = device().pack_weight(part, c.k, c.dtype, order(), unit());
+  }
+
+  void pack_quantized(const QuantForm& form) {
+    const Case c = GetParam();
+    const int64_t rows = int64_t{c.experts} * c.n;
+    const auto bytes = random_quantized_rows(form, rows, c.k, 1);
+    weight_ = dequantized(form, bytes, c.k);
+    const std::array<QuantizedPart, 1> part = {{{form, rows}}};
+    const QuantizedWeight made =
+        device().make_quantized_weight(part, c.k, c.dtype, order(), unit());
+    packed_ = made.handle;
+    ASSERT_EQ(2 * unit() % made.slice_rows, 0);
+    PackRowsArgs pack;
+    pack.weight = packed_;
+    pack.num_rows = pack.n = rows;
+    pack.k = c.k;
+    pack.slice_rows = made.slice_rows;
+    pack.dtype = c.dtype;
+    pack.order = order();
+    const int64_t row_bytes = quantized_row_bytes(form, c.k);
+    std::vector<std::byte> ordered;
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t row = row_in_packing_order(i, rows, made.slice_rows, pack.order);
+      ordered.insert(ordered.end(), bytes.begin() + row * row_bytes,
+                     bytes.begin() + (row + 1) * row_bytes);
+    }
+    pack.rows = to_device(ordered);
+    pack_rows(queue(), pack);
+    drain();
+  }
+
+  // Which experts rows choose: each another few, some experts by nobody.
+  std::vector<int32_t> ids_of(int first_row, int rows) const {
+    const Case c = GetParam();
+    std::vector<int32_t> ids;
+    for (int r = first_row; r < first_row + rows; ++r) {
+      for (int i = 0; i < c.top_k; ++i) ids.push_back((r * r + 2 * i + r / 3) % (c.experts - 1));
+    }
+    return ids;
+  }
+
+  // y of all entries of these rows, which are rows [first, first + rows) of a step.
+  std::vector<uint8_t> multiply(const TypedData& x, const std::vector<float>& scales, int first,
+                                int rows) {
+    const Case c = GetParam();
+    const std::vector<int32_t> ids = ids_of(first, rows);
+    std::vector<int32_t> begins = {0}, entries;
+    for (int e = 0; e < c.experts; ++e) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] == e) entries.push_back(static_cast<int32_t>(i));
+      }
+      begins.push_back(static_cast<int32_t>(entries.size()));
+    }
+    const int x_rows = c.by_entry ? c.top_k : 1;
+    const auto row_bytes = size_t(x_rows * c.k) * dtype_size(c.dtype);
+    const size_t y_bytes = size_t(rows * c.top_k * outputs()) * dtype_size(c.dtype);
+    uint8_t* y = marked(y_bytes);
+    ExpertGemmArgs args{};
+    args.counts = counts(rows);
+    args.x =
+        to_device(std::vector(x.bytes.begin() + std::ptrdiff_t(size_t(first) * row_bytes),
+                              x.bytes.begin() + std::ptrdiff_t(size_t(first + rows) * row_bytes)));
+    args.weight = packed_;
+    args.y = y;
+    args.bias = c.bias ? to_device(bias_) : nullptr;
+    args.x_scales = c.scales ? to_device(std::vector(scales.begin() + first * c.top_k,
+                                                     scales.begin() + (first + rows) * c.top_k))
+                             : nullptr;
+    args.lists = {to_device(begins), to_device(entries), c.experts, c.top_k};
+    args.max_rows = rows;
+    args.n = c.n;
+    args.k = c.k;
+    args.dtype = c.dtype;
+    args.by_entry = c.by_entry ? 1 : 0;
+    args.gated = c.gated ? 1 : 0;
+    expert_gemm(queue(), args);
+    return read(y, y_bytes);
+  }
+
+  TypedData random_x(int rows) const {
+    const Case c = GetParam();
+    return typed_data(random_floats(size_t(rows * (c.by_entry ? c.top_k : 1) * c.k), 2), c.dtype);
+  }
+
+  struct Sum {
+    double value = 0;
+    double size = 0;  // of its terms
+  };
+  // Row `row` of the stacked matrix times the x of an entry.
+  Sum product(const TypedData& x, const std::vector<float>& scales, int entry, int64_t row) const {
+    const Case c = GetParam();
+    const size_t from = size_t(c.by_entry ? entry : entry / c.top_k) * size_t(c.k);
+    Sum sum;
+    for (int j = 0; j < c.k; ++j) {
+      float value = x.values[from + size_t(j)];
+      if (c.scales) value = typed_data({value * scales[size_t(entry)]}, c.dtype).values[0];
+      const double term = double(value) * weight_[size_t(row * c.k + j)];
+      sum.value += term;
+      sum.size += std::abs(term);
+    }
+    if (c.bias) sum.value += bias_[size_t(row)];
+    return sum;
+  }
+
+  std::vector<float> weight_, bias_;
+  void* packed_ = nullptr;
+};
+
+TEST_P(ExpertGemmTest, MatchesDouble) {
+  const Case c = GetParam();
+  const int rows = 9;
+  const TypedData x = random_x(rows);
+  const auto scales = random_floats(size_t(rows * c.top_k), 3);
+  const auto y = to_floats(multiply(x, scales, 0, rows), c.dtype);
+  const auto ids = ids_of(0, rows);
+  for (int entry = 0; entry < rows * c.top_k; ++entry) {
+    for (int i = 0; i < outputs(); i += 3) {
+      const int64_t first = ids[size_t(entry)] * unit() + i;
+      const Sum gate = product(x, scales, entry, first);
+      double want = gate.value, size = gate.size;
+      if (c.gated) {
+        const Sum up = product(x, scales, entry, c.experts * unit() + first);
+        want = gate.value / (1 + std::exp(-gate.value)) * up.value;
+        size = gate.size * (std::abs(up.value) + 1) + up.size * (std::abs(gate.value) + 1);
+      }
+      const double relative = c.form ? kQuantError : 1e-6;
+      const double bound = size * relative + std::abs(want) * storage_error(c.dtype) + 1e-6;
+      ASSERT_NEAR(y[size_t(entry * outputs() + i)], want, bound)
+          << "entry " << entry << " column " << i;
+    }
+  }
+}
+
+// The bits of an entry depend on its row and its expert alone.
+TEST_P(ExpertGemmTest, RowsAreBitEqualForEveryCount) {
+  const Case c = GetParam();
+  const TypedData x = random_x(512);
+  const auto scales = random_floats(size_t(512 * c.top_k), 3);
+  const size_t of_row = size_t(c.top_k * outputs()) * dtype_size(c.dtype);
+  for (const int rows : {1, 2, 7, 17, 64, 65, 512}) {
+    const auto y = multiply(x, scales, 0, rows);
+    for (const int r : {0, rows / 2, rows - 1}) {
+      const auto one = multiply(x, scales, r, 1);
+      ASSERT_EQ(std::memcmp(y.data() + size_t(r) * of_row, one.data(), of_row), 0)
+          << "row " << r << " of " << rows;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, ExpertGemmTest,
+                         testing::Values(Case{5, 2, 64, 64, DType::kF32},
+                                         Case{5, 2, 64, 64, DType::kBF16},
+                                         Case{5, 2, 128, 96, DType::kF32, true},
+                                         Case{5, 2, 192, 96, DType::kBF16, true},
+                                         Case{4, 3, 96, 40, DType::kBF16, false, true},
+                                         Case{4, 3, 96, 64, DType::kF32, false, true, true},
+                                         Case{9, 1, 64, 64, DType::kBF16, true, false, true, true},
+                                         Case{9, 1, 64, 64, DType::kF32, true, false, false, true},
+                                         Case{3, 2, 352, 1024, DType::kBF16, false, true},
+                                         Case{3, 2, 704, 512, DType::kBF16, true},
+                                         Case{17, 4, 32, 32, DType::kBF16, false, true}));
+
+INSTANTIATE_TEST_SUITE_P(Quantized, ExpertGemmTest,
+                         testing::Values(Case{5, 2, 64, 256, DType::kBF16, true, false, false,
+                                              false, QuantForm{4, GroupScale::kHalf, 32}},
+                                         Case{5, 2, 96, 256, DType::kF32, false, true, false, false,
+                                              QuantForm{8, GroupScale::kHalf, 32}},
+                                         Case{4, 3, 192, 512, DType::kBF16, true, false, false,
+                                              true, QuantForm{6, GroupScale::kSuperSigned, 16}},
+                                         Case{4, 3, 320, 256, DType::kBF16, false, true, true,
+                                              false, QuantForm{4, GroupScale::kSuper, 32}}));
+
+TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
+  ExpertGemmArgs args{};
+  args.lists = {nullptr, nullptr, 64, 6};
+  args.max_rows = 512;
+  args.n = 128;
+  args.k = 32;
+  args.dtype = DType::kBF16;
+  args.gated = 1;
+  const auto cost = [&](int rows) {
+    return op_cost(Op::kExpertGemm, &args, {.counts = {rows, 0, 1, 0}});
+  };
+  EXPECT_EQ(cost(1).weight_bytes, 6 * 128 * 32 * 2);
+  EXPECT_EQ(cost(1).flops, 2 * 6 * 128 * 32);
+  EXPECT_EQ(cost(1).row_bytes, (32 + 6 * 64) * 2);
+  EXPECT_NEAR(double(cost(16).weight_bytes) / (128 * 32 * 2), 50.8, 0.1);
+  EXPECT_LE(cost(512).weight_bytes, 64 * 128 * 32 * 2);
+  args.lists.top_k = 64;
+  EXPECT_EQ(cost(1).weight_bytes, 64 * 128 * 32 * 2);
+  EXPECT_EQ(cost(0).weight_bytes, 0);
+  EXPECT_EQ(op_shape(Op::kExpertGemm, &args), "64 x 128 x 32, gated");
+}
+
+}  // namespace
+}  // namespace foretoken
