@@ -40,10 +40,12 @@ std::vector<MixtureCase> mixture_cases() {
       all.push_back({"DeepseekV3ForCausalLM", kind, sampled});
     }
     for (const char* kind : {"draft_model", "mtp", "mtp_chained"}) {
-      all.push_back({"Qwen3MoeForCausalLM", kind, sampled});
+      all.push_back({"Glm4MoeForCausalLM", kind, sampled});
     }
   }
-  all.push_back({"MixtralForCausalLM", "draft_model", false});
+  for (const char* architecture : {"MixtralForCausalLM", "Qwen3MoeForCausalLM"}) {
+    all.push_back({architecture, "draft_model", false});
+  }
   return all;
 }
 
@@ -172,7 +174,7 @@ TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(All, MixtureLayouts,
                          testing::Combine(testing::Values(Layout{.tp = 2}, Layout{.pp = 2}),
-                                          testing::Values("Qwen3MoeForCausalLM",
+                                          testing::Values("Glm4MoeForCausalLM",
                                                           "DeepseekV3ForCausalLM")),
                          [](const auto& test) {
                            const std::string& architecture = std::get<1>(test.param);

@@ -98,7 +98,7 @@ std::vector<DrafterCase> drafter_cases() {
        .draft_architecture = "MistralForCausalLM"},
       {.name = "EagleOnWindows", .method = "eagle", .architecture = "Gemma2ForCausalLM"},
       {.name = "MtpOnWindows", .method = "mtp", .architecture = "Gemma3ForCausalLM"},
-      {.name = "MtpOfMixture", .method = "mtp", .architecture = "Qwen3MoeForCausalLM"},
+      {.name = "MtpOfMixture", .method = "mtp", .architecture = "Glm4MoeForCausalLM"},
       {.name = "MtpOfLatents", .method = "mtp", .architecture = "DeepseekV3ForCausalLM"},
       {.name = "Mtp2OfLatentsBf16",
        .method = "mtp",

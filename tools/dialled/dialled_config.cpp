@@ -24,25 +24,31 @@ Json mixture_fields(const DialledShape& shape) {
             {"decoder_sparse_step", 1},
             {"mlp_only_layers", num_dense(shape) > 0 ? Json::array({0}) : Json::array()}};
   }
-  // DeepSeek V3: latents, sigmoids with corrections, half of the groups, a shared expert.
-  return {{"q_lora_rank", shape.q_rank},
-          {"kv_lora_rank", shape.kv_rank},
-          {"qk_nope_head_dim", shape.head_dim},
-          {"qk_rope_head_dim", shape.rope_dim},
-          {"v_head_dim", shape.head_dim},
-          {"num_key_value_heads", shape.num_heads},
-          {"n_routed_experts", shape.num_experts},
-          {"num_experts_per_tok", shape.experts_per_token},
-          {"moe_intermediate_size", shape.expert_inner},
-          {"n_shared_experts", 1},
-          {"n_group", shape.num_experts / 2},
-          {"topk_group", shape.num_experts / 4},
-          {"scoring_func", "sigmoid"},
-          {"topk_method", "noaux_tc"},
-          {"norm_topk_prob", true},
-          {"routed_scaling_factor", 1.5},
-          {"first_k_dense_replace", num_dense(shape)},
-          {"moe_layer_freq", 1}};
+  // Sigmoids with corrections, and a shared expert.
+  Json fields = {{"n_routed_experts", shape.num_experts},
+                 {"num_experts_per_tok", shape.experts_per_token},
+                 {"moe_intermediate_size", shape.expert_inner},
+                 {"n_shared_experts", 1},
+                 {"norm_topk_prob", true},
+                 {"routed_scaling_factor", 1.5},
+                 {"first_k_dense_replace", num_dense(shape)}};
+  if (name == "Glm4MoeForCausalLM") {
+    fields.update({{"partial_rotary_factor", 0.5}, {"use_qk_norm", true}});
+    return fields;
+  }
+  // DeepSeek V3: latents, and experts of half of the groups.
+  fields.update({{"q_lora_rank", shape.q_rank},
+                 {"kv_lora_rank", shape.kv_rank},
+                 {"qk_nope_head_dim", shape.head_dim},
+                 {"qk_rope_head_dim", shape.rope_dim},
+                 {"v_head_dim", shape.head_dim},
+                 {"num_key_value_heads", shape.num_heads},
+                 {"n_group", shape.num_experts / 2},
+                 {"topk_group", shape.num_experts / 4},
+                 {"scoring_func", "sigmoid"},
+                 {"topk_method", "noaux_tc"},
+                 {"moe_layer_freq", 1}});
+  return fields;
 }
 
 // What each architecture adds to the common fields. Layers alternate where that is possible, so
@@ -73,6 +79,7 @@ std::string model_type(const std::string& architecture) {
   for (char& letter : type) letter = static_cast<char>(std::tolower(letter));
   if (type == "gemma3") return "gemma3_text";
   if (type == "qwen3moe") return "qwen3_moe";
+  if (type == "glm4moe") return "glm4_moe";
   return type == "deepseekv3" ? "deepseek_v3" : type;
 }
 
@@ -81,7 +88,7 @@ std::string model_type(const std::string& architecture) {
 bool is_dialled_mixture(const DialledShape& shape) {
   const std::string& name = shape.architecture;
   return name == "MixtralForCausalLM" || name == "Qwen3MoeForCausalLM" ||
-         name == "DeepseekV3ForCausalLM";
+         name == "Glm4MoeForCausalLM" || name == "DeepseekV3ForCausalLM";
 }
 
 Json dialled_config(const DialledShape& shape) {

@@ -143,7 +143,8 @@ std::vector<std::string> dialled_architectures() {
   return {kLlamaArchitecture.name, kMistralArchitecture.name, kQwen2Architecture.name,
           kQwen3Architecture.name, kGemma2Architecture.name,  kGemma3Architecture.name,
           kPhi3Architecture.name,  kSmolLm3Architecture.name, kGemma3ConditionalArchitecture.name,
-          "MixtralForCausalLM",    "Qwen3MoeForCausalLM",     "DeepseekV3ForCausalLM"};
+          "MixtralForCausalLM",    "Qwen3MoeForCausalLM",     "Glm4MoeForCausalLM",
+          "DeepseekV3ForCausalLM"};
 }
 
 std::vector<int32_t> dialled_successors(const DialledShape& shape) {
