@@ -1,10 +1,11 @@
 #include "kernels/experts/expert_gemm.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 
 #include "base/check.h"
 #include "kernels/op_view.h"
+#include "spec/touched_experts.h"
 
 namespace foretoken {
 
@@ -22,18 +23,7 @@ void expert_gemm(Queue& queue, const ExpertGemmArgs& args) {
   queue.launch(args);
 }
 
-namespace {
-
-// How many of the experts `rows` rows touch that choose evenly: counts of what they chose stay on
-// the device.
-double touched_experts(const ExpertLists& lists, int64_t rows) {
-  const double missed = 1 - static_cast<double>(lists.top_k) / lists.count;
-  if (missed <= 0) return rows > 0 ? lists.count : 0;
-  return lists.count * (1 - std::pow(missed, static_cast<double>(rows)));
-}
-
-}  // namespace
-
+// As if rows chose evenly: counts of what they chose stay on the device.
 template <>
 struct Costs<ExpertGemmArgs> {
   static LiveRowsPlace place(const ExpertGemmArgs& a) { return {a.counts}; }
@@ -42,7 +32,8 @@ struct Costs<ExpertGemmArgs> {
     const int64_t entries = rows * a.lists.top_k;
     const int64_t expert = int64_t{a.n} * a.k;
     const auto all = static_cast<double>(packed_bytes(a.lists.count * expert, a.dtype, live));
-    const double share = touched_experts(a.lists, rows) / a.lists.count;
+    const int32_t top_k = std::min(a.lists.top_k, a.lists.count);
+    const double share = touched_share(a.lists.count, top_k, rows);
     const int64_t out = a.gated != 0 ? a.n / 2 : a.n;
     return {
         .weight_bytes = static_cast<int64_t>(all * share),
