@@ -22,6 +22,14 @@ constexpr int32_t kMaxRows = 24;
 struct HeadCase {
   const char* name;
   HeadKind kind;
+  bool own_target = false;  // it lies in the files of its target, one of the golden architectures
+
+  std::string folder() const {
+    return test::golden_folder() + (own_target ? "architectures/" : "heads/") + name;
+  }
+  std::string target() const {
+    return own_target ? folder() : test::golden_folder() + "architectures/llama";
+  }
 };
 constexpr HeadCase kCases[] = {
     {"eagle", HeadKind::kEagle},
@@ -32,6 +40,9 @@ constexpr HeadCase kCases[] = {
     {"eagle3-1", HeadKind::kEagle3},
     {"eagle3-1-speculators", HeadKind::kEagle3},
     {"mimo", HeadKind::kMtp},
+    {"deepseek_v3", HeadKind::kMtp, true},
+    {"glm4_moe", HeadKind::kMtp, true},
+    {"glm4_moe_lite", HeadKind::kMtp, true},
 };
 
 // A target of the golden files with one of their heads.
@@ -50,9 +61,8 @@ DraftHeadOptions head_options() {
 Pair load_pair(const HeadCase& head, const std::string& dtype, const DraftHeadOptions& options,
                const ConfigOptions& head_config = {}) {
   Pair pair;
-  pair.target = test::load_test_model(test::golden_folder() + "architectures/llama", {dtype, ""},
-                                      kMaxRows, kMaxLen);
-  const std::string folder = test::golden_folder() + "heads/" + head.name;
+  pair.target = test::load_test_model(head.target(), {dtype, ""}, kMaxRows, kMaxLen);
+  const std::string folder = head.folder();
   const auto config = read_draft_head_config(folder, head.kind, pair.target->config(), head_config);
   EXPECT_TRUE(config.ok()) << config.status().message();
   auto loaded =
@@ -62,13 +72,29 @@ Pair load_pair(const HeadCase& head, const std::string& dtype, const DraftHeadOp
   return pair;
 }
 
-nlohmann::json golden_json() {
-  return read_json_file(test::golden_folder() + "heads/golden.json").value();
+std::string golden_file(const HeadCase& head, const char* name) {
+  return (head.own_target ? head.folder() : test::golden_folder() + "heads") + "/" + name;
 }
 
-Rows golden_rows(const std::string& name) {
-  const auto file =
-      SafetensorsFile::open(test::golden_folder() + "heads/golden.safetensors").value();
+// The ids that the reference computed.
+std::vector<int32_t> golden_ids(const HeadCase& head) {
+  const nlohmann::json golden = read_json_file(golden_file(head, "golden.json")).value();
+  return (head.own_target ? golden.at("module") : golden).at("ids");
+}
+
+// What the reference drafts behind prefixes of them.
+nlohmann::json golden_drafts(const HeadCase& head) {
+  const nlohmann::json golden = read_json_file(golden_file(head, "golden.json")).value();
+  if (head.own_target) return golden.at("module").at("drafts");
+  for (const auto& candidate : golden.at("heads")) {
+    if (candidate.at("name") == head.name) return candidate.at("drafts");
+  }
+  ADD_FAILURE() << head.name << " has no drafts";
+  return nlohmann::json::array();
+}
+
+Rows golden_rows(const HeadCase& head, const std::string& name) {
+  const auto file = SafetensorsFile::open(golden_file(head, "golden.safetensors")).value();
   const TensorView& tensor = file->tensors().at(name);
   std::vector<float> values(static_cast<size_t>(tensor.num_elements()));
   EXPECT_TRUE(convert_tensor(tensor, DType::kF32, values.data()).ok());
@@ -108,6 +134,7 @@ class DraftHeadOf : public testing::TestWithParam<HeadCase> {
  protected:
   static std::string tensor(const HeadCase& head, int32_t module, const char* what) {
     const bool several = std::string(head.name) == "mtp-2";
+    if (head.own_target) return std::string("module.") + what;
     return std::string(head.name) + (several ? ".module" + std::to_string(module + 1) : "") + "." +
            what;
   }
@@ -115,14 +142,16 @@ class DraftHeadOf : public testing::TestWithParam<HeadCase> {
   // Every entry from true tokens, in one catch-up a module.
   static void expect_entries(const HeadCase& head, const char* dtype, double limit) {
     const Pair pair = load_pair(head, dtype, head_options());
-    const std::vector<int32_t> ids = golden_json().at("ids");
+    const std::vector<int32_t> ids = golden_ids(head);
     const auto n = static_cast<int32_t>(ids.size());
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
     harness.target().run(ids, kMaxRows);
     for (int32_t m = 0; m < pair.head->config().num_modules; ++m) {
       const auto result = harness.catch_up(m, 0, ids, 1 + m, n);
-      const double states = worst_error(result.states, golden_rows(tensor(head, m, "hidden")));
-      const double logits = worst_error(result.logits, golden_rows(tensor(head, m, "logits")));
+      const double states =
+          worst_error(result.states, golden_rows(head, tensor(head, m, "hidden")));
+      const double logits =
+          worst_error(result.logits, golden_rows(head, tensor(head, m, "logits")));
       std::printf("%s %s module %d: states %.3g, logits %.3g\n", head.name, dtype, m, states,
                   logits);
       EXPECT_LT(states, limit);
@@ -145,16 +174,10 @@ TEST_P(DraftHeadOf, ChainedDraftsMatchTheReference) {
     const Pair pair = load_pair(GetParam(), dtype, head_options());
     const DraftHead& head = *pair.head;
     const std::vector<int32_t> id_map = ids_of_map(head.head(0));
-    const nlohmann::json golden = golden_json();
-    const std::vector<int32_t> ids = golden.at("ids");
+    const std::vector<int32_t> ids = golden_ids(GetParam());
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
     harness.target().run(ids, kMaxRows);
-    const auto& heads = golden.at("heads");
-    const auto entry = std::find_if(heads.begin(), heads.end(), [](const auto& candidate) {
-      return candidate.at("name") == GetParam().name;
-    });
-    ASSERT_NE(entry, heads.end());
-    for (const auto& drafts : entry->at("drafts")) {
+    for (const auto& drafts : golden_drafts(GetParam())) {
       const int32_t prefix = drafts.at("prefix");
       HeadHarness::Result result;
       // The rows of the last catch-up that gives a draft stand alone, last.
@@ -188,7 +211,7 @@ TEST_P(DraftHeadOf, ChainedDraftsMatchTheReference) {
 TEST_P(DraftHeadOf, EntriesDoNotDependOnTheBatchOrTheChunks) {
   for (const char* dtype : {"float32", "bfloat16"}) {
     const Pair pair = load_pair(GetParam(), dtype, head_options());
-    const std::vector<int32_t> a = golden_json().at("ids");
+    const std::vector<int32_t> a = golden_ids(GetParam());
     std::vector<int32_t> b(a.rbegin(), a.rend() - 7);
     const auto n = static_cast<int32_t>(a.size()), in_b = static_cast<int32_t>(b.size());
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
@@ -238,10 +261,11 @@ TEST_P(DraftHeadOf, EntriesDoNotDependOnTheBatchOrTheChunks) {
 TEST_P(DraftHeadOf, AReducedVocabularyKeepsTheLogitsOfItsIds) {
   const Pair full = load_pair(GetParam(), "float32", head_options());
   DraftHeadOptions options = head_options();
-  options.target_folder = test::golden_folder() + "architectures/llama";
-  for (int32_t i = 0; i < 200; ++i) options.vocab_ids.push_back((i * 77 + 30) % 256);
+  options.target_folder = GetParam().target();
+  const int32_t vocab = full.target->config().vocab_size;
+  for (int32_t i = 0; i < vocab * 3 / 4; ++i) options.vocab_ids.push_back((i * 77 + 30) % vocab);
   const Pair cut = load_pair(GetParam(), "float32", options);
-  const std::vector<int32_t> ids = golden_json().at("ids");
+  const std::vector<int32_t> ids = golden_ids(GetParam());
   const auto n = static_cast<int32_t>(ids.size());
   std::vector<int32_t> full_map = ids_of_map(full.head->head(0));
   const auto column = [&](int32_t id) {
@@ -274,7 +298,7 @@ TEST_P(DraftHeadOf, AReducedVocabularyKeepsTheLogitsOfItsIds) {
 // The first entry of a module has rotary position 0, whose angle is 0 at every frequency; the
 // second has not.
 TEST_P(DraftHeadOf, RotaryPositionsBeginAtTheFirstEntry) {
-  const std::vector<int32_t> ids = golden_json().at("ids");
+  const std::vector<int32_t> ids = golden_ids(GetParam());
   std::vector<std::vector<std::byte>> entries[2];
   for (int i = 0; i < 2; ++i) {
     const ConfigOptions changed{"auto", i == 0 ? "" : R"({"rope_theta": 3.0})"};
@@ -308,7 +332,7 @@ TEST_P(DraftHeadOf, SizesAndDummyWeights) {
   const Pair dummy = load_pair(GetParam(), "bfloat16", options);
   EXPECT_EQ(dummy.head->head(0).rows, head.head(0).rows);
   EXPECT_EQ(dummy.head->head(0).id_map != nullptr, head.head(0).id_map != nullptr);
-  const std::vector<int32_t> ids = golden_json().at("ids");
+  const std::vector<int32_t> ids = golden_ids(GetParam());
   HeadHarness harness(*dummy.target, *dummy.head, kMaxRows, 4);
   harness.target().run(ids, kMaxRows);
   const auto result = harness.catch_up(0, 0, ids, 1, 5);
