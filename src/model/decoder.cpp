@@ -408,7 +408,7 @@ void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offse
                .x = head_input(queue, tensors, row_offset, max_rows),
                .weight = weights_.head.get(),
                .y = part_logits_ != nullptr ? part_logits_ : out,
-               .bias = nullptr,
+               .bias = weights_.head_bias,
                .row_kind = RowKind::kLogits,
                .row_offset = row_offset,
                .max_rows = max_rows,

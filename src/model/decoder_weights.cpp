@@ -48,6 +48,12 @@ std::string embedding_name(const DecoderTraits::Place& place) {
   return std::string(place.body) + "embed_tokens.weight";
 }
 
+// Beside "<head>.weight".
+std::string bias_name(const DecoderTraits::Place& place) {
+  const std::string_view head = place.head;
+  return std::string(head.substr(0, head.rfind('.'))) + ".bias";
+}
+
 }  // namespace
 
 namespace {
@@ -105,8 +111,9 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::P
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size;
   const double matrix = double(config.vocab_size) * hidden;
-  const double outside =
-      (config.tie_word_embeddings ? 1 : 2) * matrix + final_norm_weights(config, traits);
+  const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix +
+                         final_norm_weights(config, traits) +
+                         (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
                       layer_weights(config, traits, {0, config.num_layers}));
 }
@@ -173,12 +180,17 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
     const TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
     FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(part, config.hidden_size));
+    if (config.head_bias) {
+      FT_RETURN_IF_ERROR(parts.load_vector(
+          {{bias_name(place), config.vocab_size, own.begin, own.count}}, &weights.head_bias));
+    }
   } else {
     if (traits.norms.weighted) {
       FT_RETURN_IF_ERROR(loader.expect(norm + ".weight", {&table[1], 1}));
     }
     if (traits.norms.bias) FT_RETURN_IF_ERROR(loader.expect(norm + ".bias", {&table[1], 1}));
     FT_RETURN_IF_ERROR(loader.expect(head, table));
+    if (config.head_bias) FT_RETURN_IF_ERROR(loader.expect(bias_name(place), {&table[0], 1}));
   }
   if (config.tie_word_embeddings) loader.ignore(place.head);
   FT_RETURN_IF_ERROR(guard.finish());

@@ -29,6 +29,7 @@ struct DecoderWeights {
   // of the embedding where they are tied.
   Norm final_norm;
   PackedWeight head;
+  const float* head_bias = nullptr;  // [part] or null
 };
 
 // Numbers in the weights of the whole model, those of a tied head once.

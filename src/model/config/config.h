@@ -47,6 +47,7 @@ struct ModelConfig {
   bool attention_bias = false;      // of q, k and v
   bool attention_out_bias = false;  // of what attention adds; as attention_bias unless said
   bool mlp_bias = false;
+  bool head_bias = false;        // of the output matrix
   bool qk_norm = false;          // q and k are normed, where architectures leave it to the file
   bool parallel_blocks = false;  // attention and MLP read the same rows, where left to the file
   int32_t attention_chunk = 0;   // of layers with rotary positions, as of GqaSpec

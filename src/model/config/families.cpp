@@ -45,7 +45,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Mistral4ForCausalLM", "Mistral Small 4", kLatentAttention | kMixtureOfExperts},
     {"NemotronHForCausalLM", "Nemotron H and Nemotron 3", kStateSpaceLayers},
     {"OPTForCausalLM", "OPT", kLearnedPositions},
-    {"PhimoeForCausalLM", "Phi-3.5 MoE", kMixtureOfExperts},
     {"Qwen3NextForCausalLM", "Qwen 3 Next", kLinearAttention | kMixtureOfExperts},
     {"Qwen3_5ForCausalLM", "Qwen 3.5", kLinearAttention},
     {"Qwen3_5ForConditionalGeneration", "Qwen 3.5 with vision", kLinearAttention},

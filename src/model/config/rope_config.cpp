@@ -118,6 +118,8 @@ Status read_longrope(const ConfigFields& rope, const Surroundings& around, RopeC
   if (out->factor > 1 && out->original_context > 1) {
     out->attention_factor = std::sqrt(1 + std::log(out->factor) / std::log(out->original_context));
   }
+  FT_RETURN_IF_ERROR(rope.read_positive("short_mscale", &out->short_scale));
+  FT_RETURN_IF_ERROR(rope.read_positive("long_mscale", &out->long_scale));
   return rope.read_positive("attention_factor", &out->attention_factor);
 }
 

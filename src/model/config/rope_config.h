@@ -26,7 +26,10 @@ struct RopeConfig {
   int32_t original_context = 0;  // positions before the extension
   double factor = 1;
   double attention_factor = 1;  // of cos and sin; yarn and longrope
-  double low_freq_factor = 1;   // llama3
+  // longrope: the same up to original_context and beyond (Phi-3.5 MoE); 0: attention_factor.
+  double short_scale = 0;
+  double long_scale = 0;
+  double low_freq_factor = 1;  // llama3
   double high_freq_factor = 4;
   double beta_fast = 32;  // yarn
   double beta_slow = 1;

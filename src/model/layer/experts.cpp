@@ -95,12 +95,17 @@ ExpertParts down_parts(const ExpertSource& from) {
   return parts;
 }
 
-// How this checkpoint keeps the experts: as the architecture's files do, or stacked, as GGUF files
-// and newer versions of transformers keep all.
+// How this checkpoint keeps the experts: as the architecture's files do, or stacked and as they
+// are, as GGUF files and newer versions of transformers keep all.
 ExpertSource find_source(PartLoader& loader, const std::string& base, const ExpertsSpec& whole) {
   ExpertSource from{base + whole.experts, whole,
                     whole.files,          false,
                     whole.inputs,         shard_of(whole.inner, loader.sharding())};
+  const int64_t unturned[] = {whole.count, whole.inputs, whole.inner};
+  if (whole.files == ExpertFiles::kFusedTurned && whole.inner != whole.inputs &&
+      loader.weights().has_shape(from.base + whole.down, unturned)) {
+    from.files = ExpertFiles::kFused;
+  }
   if (whole.files != ExpertFiles::kEach) return from;
   if (loader.weights().has_optional(from.base + whole.gate + ".weight")) {
     from.files = ExpertFiles::kFused;

@@ -85,6 +85,9 @@ RopeTable make_rope_table(const RopeConfig& config, int32_t max_model_len) {
   if (config.type == RopeType::kLongrope) {
     const auto& factors =
         max_model_len > config.original_context ? config.long_factor : config.short_factor;
+    const double scale =
+        max_model_len > config.original_context ? config.long_scale : config.short_scale;
+    if (scale > 0) table.scaling = static_cast<float>(scale);
     for (size_t i = 0; i < table.inv_freq.size(); ++i) {
       table.inv_freq[i] *= static_cast<float>(factors[i]);
     }

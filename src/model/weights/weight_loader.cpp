@@ -448,6 +448,14 @@ bool WeightLoader::has(const std::string& name) const {
   return checkpoint_ == nullptr || checkpoint_->tensors().contains(name);
 }
 
+bool WeightLoader::has_shape(const std::string& name, std::span<const int64_t> shape) const {
+  if (checkpoint_ == nullptr) return false;
+  const auto found = checkpoint_->tensors().find(name);
+  if (found == checkpoint_->tensors().end()) return false;
+  const std::vector<int64_t>& own = found->second->shape;
+  return std::equal(shape.begin(), shape.end(), own.begin(), own.end());
+}
+
 void WeightLoader::ignore_all(const std::string& beginning) {
   if (checkpoint_ == nullptr) return;
   for (const auto& [name, tensor] : checkpoint_->tensors()) {

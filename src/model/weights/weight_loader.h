@@ -139,6 +139,9 @@ class WeightLoader {
   // The same, but false for random weights: a tensor that may be left out is left out there.
   bool has_optional(const std::string& name) const { return checkpoint_ != nullptr && has(name); }
 
+  // Whether the checkpoint holds a tensor of that shape; false for random weights.
+  bool has_shape(const std::string& name, std::span<const int64_t> shape) const;
+
   // Of all tensors so far, in `dtype` or as they stay quantised.
   int64_t bytes_loaded() const { return bytes_; }
 
