@@ -60,6 +60,7 @@ Status check_variant(const ConfigFields& fields, HeadKind kind) {
                             ", not for \"" + kind_name(kind) + "\"; change 'method'");
   }
   std::vector<const char*> refused = {"layernorms", "parallel_drafting", "ptd_token_id"};
+  if (kind != HeadKind::kMtp) refused.insert(refused.end(), {"kv_lora_rank", "n_routed_experts"});
   if (kind != HeadKind::kEagle3) {
     refused.insert(refused.end(), {"fc_norm", "norm_output", "norm_before_fc"});
   }

@@ -275,6 +275,9 @@ TEST_F(DraftHeadConfigTest, VariantsThatWouldDraftBadly) {
   json["parallel_drafting"] = true;
   expect_error(HeadKind::kEagle3, json, {"'parallel_drafting'", "not supported"});
   json["parallel_drafting"] = false;
+  json["kv_lora_rank"] = 512;
+  expect_error(HeadKind::kEagle3, json, {"'kv_lora_rank'", "not supported"});
+  json.erase("kv_lora_rank");
   EXPECT_TRUE(read(HeadKind::kEagle3, json).ok());
   expect_error(HeadKind::kEagle, speculators_json(), {"\"eagle3\"", "\"eagle\"", "'method'"});
   json = eagle3_json();
