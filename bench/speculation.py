@@ -18,19 +18,27 @@ NGRAM_SIZE = 8
 MOST_REPEATED = 0.2
 
 
-def drafter(method, k, **more):
-    """The config of a drafter of the bundled target, or None where its model is missing."""
+def has_modules(target):
+    """Whether MTP modules lie in the target's own files."""
+    config = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    return bool(config.get("num_nextn_predict_layers"))
+
+
+def drafter(target, method, k, **more):
+    """The config of a drafter of a bundled target, or None where its model is missing."""
     config = {"method": method, "num_speculative_tokens": k, **more}
     if method == "ngram":
         return {**config, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
+    if method == "mtp" and has_modules(target):
+        return config
     suffix = "draft" if method == "draft_model" else method
-    folder = TARGET.with_name(f"{TARGET.name}-{suffix}")
+    folder = target.with_name(f"{target.name}-{suffix}")
     return {**config, "model": str(folder)} if folder.exists() else None
 
 
 def drafters(args, **more):
     for method in args.methods:
-        config = drafter(method, args.num_drafts, **more)
+        config = drafter(args.target, method, args.num_drafts, **more)
         if config is None:
             print(f"{method}: no bundled model, left out", file=sys.stderr)
         else:
@@ -116,7 +124,7 @@ def policy(args):
     for method, config in drafters(args):
         for batch in args.batches:
             result = run_json(
-                args, "bench", "pairs", "--model", TARGET, "--batch-size", batch,
+                args, "bench", "pairs", "--model", args.target, "--batch-size", batch,
                 "--prompts-per-turn", args.turn_prompts * batch, *rounds(args),
                 "--output-len", args.output_len, "--num-gpu-blocks-override", 64 * batch + 64,
                 "--max-model-len", 1024, "-sc", json.dumps(config), *args.layout.split(),
@@ -218,7 +226,7 @@ def generate(args, requests, temperature):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps(request) + "\n" for request in requests)
         file.flush()
-        text = run(args, "generate", "--model", TARGET, "--jsonl", file.name, "--json",
+        text = run(args, "generate", "--model", args.target, "--jsonl", file.name, "--json",
                    "--max-tokens", args.output_len, "--temperature", temperature,
                    "--sampling-seed", 1, "--truncate-prompt-tokens", 512)
     return [json.loads(line) for line in text.splitlines()]
@@ -230,7 +238,7 @@ def measure_drafter(args, requests, temperature, method, config):
         file.writelines(json.dumps(request) + "\n" for request in requests)
         file.flush()
         result = run_json(
-            args, "bench", "pairs", "--model", TARGET, "--dataset-name", "custom",
+            args, "bench", "pairs", "--model", args.target, "--dataset-name", "custom",
             "--dataset-path", file.name, "--input-len", 512, "--output-len", args.output_len,
             "--num-prompts", len(requests), "--prompts-per-turn", len(requests), *rounds(args),
             "--temperature", temperature, "--sampling-seed", 1, "--batch-size", 1, "--num-gpu-blocks-override", 160,
@@ -330,6 +338,9 @@ def main():
     parser.add_argument("part", choices=parts)
     parser.add_argument("--bin", required=True, help="the foretoken command")
     parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--target", type=pathlib.Path, default=TARGET,
+                        help="policy and acceptance: the model's folder, whose drafters lie beside "
+                        "it or in its files")
     parser.add_argument("--methods", type=lambda text: text.split(","), default=list(METHODS))
     parser.add_argument("--batches", type=numbers, default=[1, 4, 16])
     parser.add_argument("--gpu-batches", type=numbers, default=[1, 16, 64, 256])

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <tuple>
@@ -127,6 +128,56 @@ TEST_P(MixtureIdentity, ChunkedPreemptedAndBehindPrefixHits) {
 
 INSTANTIATE_TEST_SUITE_P(All, MixtureIdentity, testing::ValuesIn(mixture_cases()),
                          [](const auto& test) { return test.param.name(); });
+
+// The bundled one, which was trained, with the module of its own files and with looked-up drafts.
+class BundledMixture : public testing::TestWithParam<bool> {
+ protected:
+  static std::string folder() {
+    return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek";
+  }
+  void SetUp() override {
+    if (!std::filesystem::exists(folder() + "/config.json")) GTEST_SKIP() << "no " << folder();
+  }
+  static RunResult run(Variant variant, const std::string& method, int num_drafts) {
+    EngineConfig config = config_of(variant, folder());
+    if (num_drafts > 0) {
+      SpeculativeConfig& drafter = config.speculative.emplace_back();
+      drafter.method = method;
+      drafter.num_speculative_tokens = num_drafts;
+      drafter.length_policy = variant.policy;
+    }
+    return run_config(config, variant, bench_prompts(num_test_prompts(60)), GetParam(), 40);
+  }
+};
+
+TEST_P(BundledMixture, IdsAndCountsAreTheSame) {
+  const RunResult plain = run({.batch = 8}, "", 0);
+  for (const auto& [method, num_drafts] :
+       std::vector<std::pair<std::string, int>>{{"mtp", 1}, {"mtp", 3}, {"ngram", 4}}) {
+    RunResult base;
+    for (const int in_flight : {1, 2, 3}) {
+      const std::string what = method + ", drafts " + std::to_string(num_drafts) + ", in flight " +
+                               std::to_string(in_flight);
+      const RunResult other =
+          run({.name = "bundled", .steps_in_flight = in_flight, .batch = 8}, method, num_drafts);
+      EXPECT_EQ(count_differences(plain, other, what), 0);
+      EXPECT_GT(other.stats.num_accepted_tokens, 0) << what;
+      if (in_flight == 1) base = other;
+      EXPECT_EQ(other.stats.num_draft_tokens, base.stats.num_draft_tokens) << what;
+      EXPECT_EQ(other.stats.num_accepted_tokens, base.stats.num_accepted_tokens) << what;
+    }
+  }
+  const RunResult adaptive = run({.name = "adaptive",
+                                  .policy = "adaptive",
+                                  .steps_in_flight = 2,
+                                  .batch = 8,
+                                  .max_batched_tokens = 40},
+                                 "mtp", 3);
+  EXPECT_EQ(count_differences(plain, adaptive, "adaptive and chunked"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BundledMixture, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Sampled" : "Greedy"; });
 
 // Ranks divide the columns of every expert, or the layers; drafters are mixtures too.
 class MixtureLayouts : public testing::TestWithParam<std::tuple<Layout, std::string>> {
