@@ -50,7 +50,8 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
-  KvGroupSpec full{0, 0, config.head_dim, config.dtype, 0, options.format};
+  const KvFormat format = config.latent.exists() ? KvFormat::kPlain : options.format;
+  KvGroupSpec full{0, 0, config.head_dim, config.dtype, 0, format};
   KvGroupSpec windowed = full;
   DecoderPlan plan;
   bool has_full = false, has_windowed = false;

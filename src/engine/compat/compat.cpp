@@ -71,6 +71,9 @@ Status check_kv_cache(const Combination& c) {
   if (!is_kv_format_built(c.device->type, *format)) {
     return unsupported(flag + " is built for " + places_of(*format) + " only" + use);
   }
+  if (c.latent && *format != KvFormat::kPlain) {
+    return unsupported(flag + " is not built for latent attention; use auto");
+  }
   if (c.attention == nullptr || c.attention->traits().reads(c.device->type, *format)) return {};
   return invalid_argument(flag + " is not read by --attention-backend " +
                           c.attention->traits().name +

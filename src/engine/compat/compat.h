@@ -18,6 +18,7 @@ struct Combination {
   const AttentionDemand* model = nullptr;
   std::string kv_cache_dtype = {};  // as --kv-cache-dtype names it; with a device and a dtype
   std::optional<DType> dtype = {};  // of the model
+  bool latent = false;              // its KV cache keeps latents (model/config/latent_config.h)
   bool batch_invariant = false;     // --batch-invariant on
   std::string drafter = {};         // a name of draft/registry.h
   std::string architecture = {};    // as config.json names it

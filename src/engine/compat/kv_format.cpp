@@ -33,9 +33,12 @@ std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype) {
   return std::nullopt;
 }
 
-Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype) {
-  FT_RETURN_IF_ERROR(
-      compat({.device = &device_traits(device), .kv_cache_dtype = name, .dtype = dtype}));
+Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
+                                  bool latent) {
+  FT_RETURN_IF_ERROR(compat({.device = &device_traits(device),
+                             .kv_cache_dtype = name,
+                             .dtype = dtype,
+                             .latent = latent}));
   return *find_kv_format(name, dtype);
 }
 

@@ -27,7 +27,8 @@ std::optional<DType> find_dtype(std::string_view name);
 // What a name means for a model of type `dtype`: auto and the name of that type are kPlain.
 std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype);
 
-// The same on a device, or what compat says against it.
-Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype);
+// The same on a device, or what compat says against it. latent: as of Combination.
+Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
+                                  bool latent = false);
 
 }  // namespace foretoken

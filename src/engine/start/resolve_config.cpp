@@ -112,8 +112,9 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
-  FT_ASSIGN_OR_RETURN(const KvFormat kv_format,
-                      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype));
+  FT_ASSIGN_OR_RETURN(
+      const KvFormat kv_format,
+      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype, model.latent.exists()));
   resolved.kv_cache_dtype = kv_format == KvFormat::kInt8 ? "int8" : "auto";
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;

@@ -12,13 +12,14 @@ KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
           .format = format};
 }
 
-KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
+// Latents have one format, also where others of the engine have int8.
+KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat) {
   return {.num_layers = 1,
           .num_kv_heads = 1,
           .head_dim = mixer.entry_dim(),
           .dtype = dtype,
           .window = 0,
-          .format = format,
+          .format = KvFormat::kPlain,
           .value_dim = mixer.kv_rank};
 }
 

@@ -30,6 +30,9 @@ TEST(KvFormat, OthersSayWhatToUse) {
   EXPECT_EQ(message("bfloat16", DeviceType::kCpu),
             "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto or int8, or give "
             "--dtype bfloat16");
+  EXPECT_EQ(choose_kv_format("int8", DeviceType::kCpu, DType::kF32, true).status().message(),
+            "--kv-cache-dtype int8 is not built for latent attention; use auto");
+  EXPECT_TRUE(choose_kv_format("auto", DeviceType::kCpu, DType::kF32, true).ok());
   EXPECT_EQ(message("int9", DeviceType::kCpu),
             "--kv-cache-dtype 'int9' is unknown; use auto or int8");
 }
