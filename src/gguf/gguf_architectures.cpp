@@ -79,6 +79,28 @@ constexpr GgufKey kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                      {"expert_group_count", "n_group"},
                                      {"expert_group_used_count", "topk_group"}};
 
+// Mixtures, whose experts lie in one tensor.
+constexpr GgufName kExpertTensors[] = {{"ffn_gate_inp", "mlp.gate"},
+                                       {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                       {"ffn_up_exps", "mlp.experts.up_proj"},
+                                       {"ffn_down_exps", "mlp.experts.down_proj"},
+                                       {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+                                       {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+                                       {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+                                       {"ffn_down_shexp", "mlp.shared_expert.down_proj"}};
+constexpr GgufName kMixtralTensors[] = {{"ffn_gate_inp", "block_sparse_moe.gate"},
+                                        {"ffn_gate_exps", "block_sparse_moe.experts.w1"},
+                                        {"ffn_up_exps", "block_sparse_moe.experts.w3"},
+                                        {"ffn_down_exps", "block_sparse_moe.experts.w2"}};
+
+constexpr GgufKey kExpertKeys[] = {
+    {"expert_count", "num_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+constexpr GgufKey kMixtralKeys[] = {{"expert_count", "num_local_experts"},
+                                    {"expert_used_count", "num_experts_per_tok"}};
+
 constexpr std::string_view kGemmaFields = R"({"hidden_activation": "gelu_pytorch_tanh"})";
 
 // Scores are scaled by the size of a head, but in the largest model of each generation, which has
@@ -126,12 +148,22 @@ void complete_deepseek(Json& config) {
   config.erase("value_length");
 }
 
+// Mixtral has Llama's name.
+void complete_llama(Json& config) {
+  if (!config.contains("num_local_experts")) return;
+  config["architectures"] = Json::array({"MixtralForCausalLM"});
+  config["model_type"] = "mixtral";
+}
+
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
      .hf_class = "LlamaForCausalLM",
      .model_type = "llama",
      .interleaves_heads = true,
-     .is_written = true},
+     .is_written = true,
+     .tensors = kMixtralTensors,
+     .keys = kMixtralKeys,
+     .complete = complete_llama},
     {.name = "qwen2", .hf_class = "Qwen2ForCausalLM", .model_type = "qwen2", .is_written = true},
     {.name = "qwen3", .hf_class = "Qwen3ForCausalLM", .model_type = "qwen3", .is_written = true},
     {.name = "gemma2",
@@ -208,6 +240,22 @@ constexpr GgufArchitecture kArchitectures[] = {
      .whole_norms = true,
      .keys = kNemotronKeys,
      .fields = R"({"hidden_act": "relu2"})"},
+    {.name = "qwen2moe",
+     .hf_class = "Qwen2MoeForCausalLM",
+     .model_type = "qwen2_moe",
+     .tensors = kExpertTensors,
+     .keys = kExpertKeys},
+    {.name = "qwen3moe",
+     .hf_class = "Qwen3MoeForCausalLM",
+     .model_type = "qwen3_moe",
+     .tensors = kExpertTensors,
+     .keys = kExpertKeys,
+     .fields = R"({"norm_topk_prob": true})"},
+    {.name = "olmoe",
+     .hf_class = "OlmoeForCausalLM",
+     .model_type = "olmoe",
+     .tensors = kExpertTensors,
+     .keys = kExpertKeys},
     {.name = "deepseek2",
      .hf_class = "DeepseekV3ForCausalLM",
      .model_type = "deepseek_v3",

@@ -79,14 +79,23 @@ Status WeightLoader::check_cancelled(const std::string& name) const {
   return aborted("loading was cancelled before tensor '" + name + "'");
 }
 
+namespace {
+
+// A number alone is stored without a shape, and a matrix of one row may be a vector.
+bool has_wanted_shape(std::span<const int64_t> own, std::span<const int64_t> wanted) {
+  if (std::equal(wanted.begin(), wanted.end(), own.begin(), own.end())) return true;
+  if (own.empty()) return wanted.size() == 1 && wanted[0] == 1;
+  const bool is_row = wanted.size() == 2 && wanted[0] == 1;
+  return is_row && own.size() == 1 && own[0] == wanted[1];
+}
+
+}  // namespace
+
 // The tensor, which now counts as used.
 Result<const TensorView*> WeightLoader::find(const std::string& name,
                                              std::span<const int64_t> shape) {
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
-  // A number alone is stored without a shape.
-  const bool is_number = tensor->shape.empty() && shape.size() == 1 && shape[0] == 1;
-  if (!is_number &&
-      !std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+  if (!has_wanted_shape(tensor->shape, shape)) {
     return invalid_argument(tensor->file + ": tensor '" + tensor->name + "' has shape " +
                             tensor->shape_text() + ", but " + checkpoint_->config_name() +
                             " asks for " + shape_text(shape) +

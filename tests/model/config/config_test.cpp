@@ -183,7 +183,7 @@ std::vector<BadConfig> bad_configs() {
        kUnsupported,
        {"\"mish\"", "supported: silu, gelu, gelu_pytorch_tanh"}},
       {"Quantised",
-       [](Json& j) { j["quantization_config"] = {{"quant_method", "fp8"}}; },
+       [](Json& j) { j["quantization_config"] = {{"quant_method", "mxfp4"}}; },
        kUnsupported,
        {"quantization_config"}},
       {"Type",

@@ -85,9 +85,9 @@ TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
 }
 
 TEST(Families, ARefusalNamesTheQuantisationToo) {
-  const Json config = {{"quantization_config", {{"quant_method", "fp8"}}}};
-  const std::string text = refuse_architecture("MixtralForCausalLM", config, "f").message();
-  EXPECT_NE(text.find("a mixture of experts and matrices of quant_method \"fp8\";"),
+  const Json config = {{"quantization_config", {{"quant_method", "mxfp4"}}}};
+  const std::string text = refuse_architecture("GptOssForCausalLM", config, "f").message();
+  EXPECT_NE(text.find("a mixture of experts and matrices of quant_method \"mxfp4\";"),
             std::string::npos)
       << text;
 }

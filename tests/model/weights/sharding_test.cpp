@@ -45,6 +45,23 @@ TEST(Sharding, SizesThatDoNotDivideAreNamedWithThoseThatDo) {
   }
 }
 
+TEST(Sharding, ExpertsAreCutInWholeSlices) {
+  ModelConfig config = config_of(8, 8, 512);
+  config.experts.count = 16;
+  config.experts.inner = 192;
+  config.experts.shared_inner = 64;
+  const ModelConfig part = shard_config(config, {.rank = 1, .size = 2}).value();
+  EXPECT_EQ(part.experts.inner, 96);
+  EXPECT_EQ(part.experts.shared_inner, 32);
+  const auto four = shard_config(config, {.rank = 0, .size = 4});
+  ASSERT_FALSE(four.ok());
+  const std::string& message = four.status().message();
+  for (const char* said : {"192 inner columns of each expert", "a multiple of 32",
+                           "64 of the shared one", "use 1 or 2"}) {
+    EXPECT_NE(message.find(said), std::string::npos) << message;
+  }
+}
+
 TEST(Sharding, OneRankHasEverything) {
   EXPECT_EQ(shard_config(config_of(7, 7, 5), {}).value().num_heads, 7);
 }
