@@ -1,5 +1,6 @@
 #include <foretoken/version.h>
 #include <spdlog/fmt/fmt.h>
+#include <algorithm>
 
 #include <cstdio>
 #include <memory>
@@ -151,6 +152,19 @@ Result<int64_t> count_weights(const EngineConfig& engine, const ModelFiles& file
   return gguf_weight_bytes(*device, files, config, traits);
 }
 
+// Of a mixture of experts, under vLLM's names; empty for other models.
+ordered_json inspect_experts(const ModelConfig& config) {
+  const ExpertConfig& experts = config.experts;
+  if (experts.count == 0) return ordered_json::object();
+  const auto layers = std::count_if(config.layers.begin(), config.layers.end(),
+                                    [](const LayerConfig& layer) { return layer.experts; });
+  return {{"num_experts", experts.count},
+          {"num_experts_per_tok", experts.top_k},
+          {"moe_intermediate_size", experts.inner},
+          {"shared_expert_intermediate_size", experts.shared_inner},
+          {"num_expert_layers", layers}};
+}
+
 // What config.json says, without loading anything else.
 Result<ordered_json> inspect_config(const EngineConfig& engine) {
   const ModelFiles files(engine.model);
@@ -164,19 +178,21 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   const int64_t parts = config.latent.exists() ? 1 : 2;  // keys and values, or what is both
   const int64_t kv_bytes =
       parts * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
-  return ordered_json{{"architecture", config.architecture},
-                      {"dtype", bytes == 4 ? "float32" : "bfloat16"},
-                      {"vocab_size", config.vocab_size},
-                      {"hidden_size", config.hidden_size},
-                      {"intermediate_size", config.intermediate_size},
-                      {"num_layers", config.num_layers},
-                      {"num_heads", config.num_heads},
-                      {"num_kv_heads", config.num_kv_heads},
-                      {"head_dim", config.head_dim},
-                      {"max_position_embeddings", config.max_position_embeddings},
-                      {"weights_mib", mebibytes(weight_bytes)},
-                      {"kv_cache_bytes_per_token", kv_bytes},
-                      {"tokenizer", has_model_text(files, "tokenizer.json")}};
+  ordered_json sizes = {{"architecture", config.architecture},
+                        {"dtype", bytes == 4 ? "float32" : "bfloat16"},
+                        {"vocab_size", config.vocab_size},
+                        {"hidden_size", config.hidden_size},
+                        {"intermediate_size", config.intermediate_size},
+                        {"num_layers", config.num_layers},
+                        {"num_heads", config.num_heads},
+                        {"num_kv_heads", config.num_kv_heads},
+                        {"head_dim", config.head_dim},
+                        {"max_position_embeddings", config.max_position_embeddings},
+                        {"weights_mib", mebibytes(weight_bytes)},
+                        {"kv_cache_bytes_per_token", kv_bytes},
+                        {"tokenizer", has_model_text(files, "tokenizer.json")}};
+  sizes.update(inspect_experts(config));
+  return sizes;
 }
 
 std::string name_of(const InspectOptions& options) {
