@@ -1,7 +1,7 @@
 #include <foretoken/version.h>
 #include <spdlog/fmt/fmt.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
