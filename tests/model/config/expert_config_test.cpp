@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json file_of(const char* architecture) {
+Json mixture_file(const char* architecture) {
   return {{"architectures", {architecture}},
           {"vocab_size", 1000},
           {"hidden_size", 1024},
@@ -20,56 +20,58 @@ Json file_of(const char* architecture) {
           {"max_position_embeddings", 4096}};
 }
 
-Result<ModelConfig> parse(const Json& json) { return parse_model_config(json, {}, {}, "the file"); }
+Result<ModelConfig> parse_mixture(const Json& json) {
+  return parse_model_config(json, {}, {}, "the file");
+}
 
-ModelConfig parsed(const Json& json) {
-  auto config = parse(json);
+ModelConfig parsed_mixture(const Json& json) {
+  auto config = parse_mixture(json);
   EXPECT_TRUE(config.ok()) << config.status().message();
   return config.ok() ? std::move(config).value() : ModelConfig{};
 }
 
 // "010101": which layers have experts.
-std::string pattern(const ModelConfig& config) {
+std::string expert_pattern(const ModelConfig& config) {
   std::string text;
   for (const LayerConfig& layer : config.layers) text += layer.experts ? '1' : '0';
   return text;
 }
 
-Json with(Json json, const Json& more) {
+Json with_fields(Json json, const Json& more) {
   json.update(more);
   return json;
 }
 
 TEST(ExpertConfig, FieldsHaveTheNamesOfEachFamily) {
   const ModelConfig mixtral =
-      parsed(with(file_of("MixtralForCausalLM"), {{"num_local_experts", 4}}));
+      parsed_mixture(with_fields(mixture_file("MixtralForCausalLM"), {{"num_local_experts", 4}}));
   EXPECT_EQ(mixtral.experts.count, 4);
   EXPECT_EQ(mixtral.experts.top_k, 2);
   EXPECT_EQ(mixtral.experts.inner, 128);
   EXPECT_TRUE(mixtral.experts.normalised);
-  EXPECT_EQ(pattern(mixtral), "111111");
+  EXPECT_EQ(expert_pattern(mixtral), "111111");
 
-  const ModelConfig glm =
-      parsed(with(file_of("Glm4MoeForCausalLM"), {{"n_routed_experts", 32},
-                                                  {"num_experts_per_tok", 4},
-                                                  {"moe_intermediate_size", 64},
-                                                  {"n_shared_experts", 2},
-                                                  {"routed_scaling_factor", 2.5}}));
+  const ModelConfig glm = parsed_mixture(
+      with_fields(mixture_file("Glm4MoeForCausalLM"), {{"n_routed_experts", 32},
+                                                       {"num_experts_per_tok", 4},
+                                                       {"moe_intermediate_size", 64},
+                                                       {"n_shared_experts", 2},
+                                                       {"routed_scaling_factor", 2.5}}));
   EXPECT_EQ(glm.experts.shared_inner, 128);
   EXPECT_EQ(glm.experts.score, ExpertScore::kSigmoid);
   EXPECT_EQ(glm.experts.groups, ExpertGroups::kBestTwo);
   EXPECT_TRUE(glm.experts.correction);
   EXPECT_EQ(glm.experts.scale, 2.5f);
-  EXPECT_EQ(pattern(glm), "011111");
+  EXPECT_EQ(expert_pattern(glm), "011111");
 
-  const ModelConfig ernie =
-      parsed(with(file_of("Ernie4_5_MoeForCausalLM"), {{"moe_num_experts", 16}, {"moe_k", 3}}));
+  const ModelConfig ernie = parsed_mixture(with_fields(mixture_file("Ernie4_5_MoeForCausalLM"),
+                                                       {{"moe_num_experts", 16}, {"moe_k", 3}}));
   EXPECT_EQ(ernie.experts.top_k, 3);
   EXPECT_EQ(ernie.experts.score, ExpertScore::kSoftmax);
   EXPECT_EQ(ernie.experts.shared_inner, 2 * 1536);
 
-  const ModelConfig hunyuan = parsed(
-      with(file_of("HunYuanMoEV1ForCausalLM"), {{"num_experts", 8},
+  const ModelConfig hunyuan = parsed_mixture(with_fields(
+      mixture_file("HunYuanMoEV1ForCausalLM"), {{"num_experts", 8},
                                                 {"moe_topk", {2, 2, 2, 2, 2, 2}},
                                                 {"moe_intermediate_size", {64, 64, 64, 64, 64, 64}},
                                                 {"num_shared_expert", {1, 1, 1, 1, 1, 1}}}));
@@ -77,20 +79,21 @@ TEST(ExpertConfig, FieldsHaveTheNamesOfEachFamily) {
   EXPECT_EQ(hunyuan.experts.inner, 64);
   EXPECT_EQ(hunyuan.experts.shared_inner, 128);
 
-  const ModelConfig llama =
-      parsed(with(file_of("Llama4ForCausalLM"),
+  const ModelConfig llama = parsed_mixture(
+      with_fields(mixture_file("Llama4ForCausalLM"),
                   {{"intermediate_size_mlp", 256}, {"interleave_moe_layer_step", 2}}));
   EXPECT_EQ(llama.experts.inner, 128);
   EXPECT_EQ(llama.experts.shared_inner, 128);
   EXPECT_EQ(llama.intermediate_size, 256);
-  EXPECT_EQ(pattern(llama), "010101");
+  EXPECT_EQ(expert_pattern(llama), "010101");
 }
 
 // An architecture that may have experts need not have any.
 TEST(ExpertConfig, NoExperts) {
-  const ModelConfig dense = parsed(with(file_of("Qwen3MoeForCausalLM"), {{"num_experts", 0}}));
+  const ModelConfig dense =
+      parsed_mixture(with_fields(mixture_file("Qwen3MoeForCausalLM"), {{"num_experts", 0}}));
   EXPECT_EQ(dense.experts.count, 0);
-  EXPECT_EQ(pattern(dense), "000000");
+  EXPECT_EQ(expert_pattern(dense), "000000");
 }
 
 TEST(ExpertConfig, WhichLayersHaveSome) {
@@ -110,16 +113,19 @@ TEST(ExpertConfig, WhichLayersHaveSome) {
         {"first_k_dense_replace", 4}},
        "011011"}};
   for (const auto& [fields, wanted] : cases) {
-    EXPECT_EQ(pattern(parsed(with(file_of("Qwen3MoeForCausalLM"), fields))), wanted) << fields;
+    EXPECT_EQ(
+        expert_pattern(parsed_mixture(with_fields(mixture_file("Qwen3MoeForCausalLM"), fields))),
+        wanted)
+        << fields;
   }
 }
 
 // Every malformed field: one sentence that names it.
 TEST(ExpertConfig, WhatDoesNotFitIsNamed) {
-  const Json base = with(file_of("Glm4MoeForCausalLM"), {{"n_routed_experts", 32},
-                                                         {"num_experts_per_tok", 4},
-                                                         {"moe_intermediate_size", 64},
-                                                         {"n_shared_experts", 1}});
+  const Json base = with_fields(mixture_file("Glm4MoeForCausalLM"), {{"n_routed_experts", 32},
+                                                                     {"num_experts_per_tok", 4},
+                                                                     {"moe_intermediate_size", 64},
+                                                                     {"n_shared_experts", 1}});
   const std::pair<Json, const char*> cases[] = {
       {{{"n_routed_experts", -1}}, "'n_routed_experts' is -1"},
       {{{"n_routed_experts", "many"}}, "'n_routed_experts' is \"many\""},
@@ -143,14 +149,15 @@ TEST(ExpertConfig, WhatDoesNotFitIsNamed) {
       {{{"mlp_only_layers", {-1}}}, "'mlp_only_layers'"},
       {{{"mlp_layer_types", {"dense"}}}, "'mlp_layer_types'"}};
   for (const auto& [fields, wanted] : cases) {
-    const auto config = parse(with(base, fields));
+    const auto config = parse_mixture(with_fields(base, fields));
     ASSERT_FALSE(config.ok()) << fields;
     const std::string& message = config.status().message();
     EXPECT_NE(message.find(wanted), std::string::npos) << message;
     EXPECT_NE(message.find("the file"), std::string::npos) << message;
   }
-  const auto uneven = parse(with(file_of("HunYuanMoEV1ForCausalLM"),
-                                 {{"num_experts", 8}, {"moe_topk", {1, 2, 1, 1, 1, 1}}}));
+  const auto uneven =
+      parse_mixture(with_fields(mixture_file("HunYuanMoEV1ForCausalLM"),
+                                {{"num_experts", 8}, {"moe_topk", {1, 2, 1, 1, 1, 1}}}));
   ASSERT_FALSE(uneven.ok());
   EXPECT_NE(uneven.status().message().find("'moe_topk' that differs between layers"),
             std::string::npos)

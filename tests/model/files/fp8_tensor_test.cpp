@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 // A safetensors file of tensors by name, added in the order of their bytes.
-class File {
+class Fp8File {
  public:
   void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape,
            const std::string& bytes) {
@@ -47,20 +47,20 @@ class File {
 };
 
 // Codes 0, 1, 2, ... without those of NaN.
-std::string codes(int64_t count) {
+std::string fp8_codes(int64_t count) {
   std::string bytes;
   for (int64_t i = 0; i < count; ++i) bytes += static_cast<char>(i * 7 % 256 % 127);
   return bytes;
 }
 
-Result<Checkpoint> open(const test::ScratchFolder& folder, const File& file,
-                        const Json& quantization) {
+Result<Checkpoint> open_fp8(const test::ScratchFolder& folder, const Fp8File& file,
+                            const Json& quantization) {
   folder.write("config.json", Json{{"quantization_config", quantization}}.dump());
   folder.write("model.safetensors", file.text());
   return Checkpoint::open(folder.path());
 }
 
-std::vector<float> elements(const TensorView& tensor, int64_t first, int64_t count) {
+std::vector<float> fp8_elements(const TensorView& tensor, int64_t first, int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   std::vector<std::byte> raw;
   const Status status = read_elements(tensor, first, count, DType::kF32, values.data(), raw);
@@ -89,9 +89,9 @@ TEST(Fp8Tensor, ScalesOfBlocksRowsAndTensors) {
   std::vector<float> blocks, rows;
   for (int i = 0; i < 9; ++i) blocks.push_back(0.25f * static_cast<float>(i + 1));
   for (int i = 0; i < kRows; ++i) rows.push_back(0.5f * static_cast<float>(i + 1));
-  File file;
+  Fp8File file;
   for (const char* name : {"a", "b", "c", "d"}) {
-    file.add(std::string(name) + ".weight", "F8_E4M3", {kRows, kCols}, codes(kRows * kCols));
+    file.add(std::string(name) + ".weight", "F8_E4M3", {kRows, kCols}, fp8_codes(kRows * kCols));
   }
   file.add_floats("a.weight_scale_inv", {3, 3}, blocks);
   file.add_floats("b.weight_scale", {kRows, 1}, rows);
@@ -101,10 +101,10 @@ TEST(Fp8Tensor, ScalesOfBlocksRowsAndTensors) {
   file.add_floats("norm.weight", {2}, {1, 2});
   const test::ScratchFolder folder;
   const auto checkpoint =
-      open(folder, file, {{"quant_method", "fp8"}, {"weight_block_size", {4, 8}}});
+      open_fp8(folder, file, {{"quant_method", "fp8"}, {"weight_block_size", {4, 8}}});
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   EXPECT_EQ(checkpoint.value().tensors().size(), 5u);
-  const std::string raw = codes(kRows * kCols);
+  const std::string raw = fp8_codes(kRows * kCols);
   for (const std::string name : {"a", "b", "c", "d"}) {
     const TensorView& tensor = *checkpoint.value().find(name + ".weight").value();
     std::vector<float> wanted;
@@ -115,10 +115,10 @@ TEST(Fp8Tensor, ScalesOfBlocksRowsAndTensors) {
                                         : rows[size_t(row)];
       wanted.push_back(fp8_value(static_cast<uint8_t>(raw[size_t(i)])) * scale);
     }
-    EXPECT_EQ(elements(tensor, 0, kRows * kCols), wanted) << name;
+    EXPECT_EQ(fp8_elements(tensor, 0, kRows * kCols), wanted) << name;
     for (int64_t first = 0; first < kRows * kCols; first += 37) {
       const int64_t count = std::min<int64_t>(37, kRows * kCols - first);
-      ASSERT_EQ(elements(tensor, first, count),
+      ASSERT_EQ(fp8_elements(tensor, first, count),
                 std::vector<float>(wanted.begin() + first, wanted.begin() + first + count))
           << name << " from " << first;
     }
@@ -131,15 +131,15 @@ TEST(Fp8Tensor, ScalesOfBlocksRowsAndTensors) {
 
 // Experts in one tensor, whose blocks end with each.
 TEST(Fp8Tensor, StacksOfMatrices) {
-  File file;
-  file.add("x.weight", "F8_E4M3", {2, 4, 8}, codes(64));
+  Fp8File file;
+  file.add("x.weight", "F8_E4M3", {2, 4, 8}, fp8_codes(64));
   file.add_floats("x.weight_scale_inv", {2, 1, 2}, {1, 2, 3, 4});
   const test::ScratchFolder folder;
   const auto checkpoint =
-      open(folder, file, {{"quant_method", "fp8"}, {"weight_block_size", {4, 4}}});
+      open_fp8(folder, file, {{"quant_method", "fp8"}, {"weight_block_size", {4, 4}}});
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  const auto values = elements(*checkpoint.value().find("x.weight").value(), 0, 64);
-  const std::string raw = codes(64);
+  const auto values = fp8_elements(*checkpoint.value().find("x.weight").value(), 0, 64);
+  const std::string raw = fp8_codes(64);
   for (size_t i = 0; i < 64; ++i) {
     const float scale = static_cast<float>(i / 32 * 2 + i % 8 / 4 + 1);
     EXPECT_EQ(values[i], fp8_value(static_cast<uint8_t>(raw[i])) * scale) << i;
@@ -148,15 +148,15 @@ TEST(Fp8Tensor, StacksOfMatrices) {
 
 TEST(Fp8Tensor, WhatDoesNotFitIsNamed) {
   const auto message = [](const std::vector<int64_t>& shape, const Json& quantization) {
-    File file;
-    file.add("x.weight", "F8_E4M3", {8, 8}, codes(64));
+    Fp8File file;
+    file.add("x.weight", "F8_E4M3", {8, 8}, fp8_codes(64));
     if (!shape.empty()) {
       int64_t count = 1;
       for (const int64_t size : shape) count *= size;
       file.add_floats("x.weight_scale_inv", shape, std::vector<float>(size_t(count), 1));
     }
     const test::ScratchFolder folder;
-    const auto checkpoint = open(folder, file, quantization);
+    const auto checkpoint = open_fp8(folder, file, quantization);
     EXPECT_FALSE(checkpoint.ok());
     return checkpoint.status().message();
   };

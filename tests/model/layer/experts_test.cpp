@@ -10,13 +10,13 @@ namespace {
 
 using test::RigTensor;
 
-constexpr int32_t kHidden = 32, kInner = 64, kExperts = 4, kTop = 2;
+constexpr int32_t kExpertHidden = 32, kExpertInner = 64, kExperts = 4, kTop = 2;
 
 class ExpertsTest : public test::PartTest {
  protected:
   void SetUp() override {
     PartTest::SetUp();
-    config_.hidden_size = kHidden;
+    config_.hidden_size = kExpertHidden;
     config_.architecture = "TestForCausalLM";
   }
 
@@ -24,26 +24,26 @@ class ExpertsTest : public test::PartTest {
     ExpertsSpec spec;
     spec.count = kExperts;
     spec.top_k = kTop;
-    spec.inputs = kHidden;
-    spec.inner = kInner;
+    spec.inputs = kExpertHidden;
+    spec.inner = kExpertInner;
     spec.normalised = true;
     spec.files = files;
     return spec;
   }
 
   void add_each(const ExpertsSpec& spec) {
-    add("layers.0.mlp.gate.weight", {kExperts, kHidden});
+    add("layers.0.mlp.gate.weight", {kExperts, kExpertHidden});
     for (int e = 0; e < kExperts; ++e) {
       const std::string base = "layers.0.mlp.experts." + std::to_string(e) + ".";
-      add(base + "gate_proj.weight", {kInner, kHidden});
-      add(base + "up_proj.weight", {kInner, kHidden});
-      add(base + "down_proj.weight", {kHidden, kInner});
+      add(base + "gate_proj.weight", {kExpertInner, kExpertHidden});
+      add(base + "up_proj.weight", {kExpertInner, kExpertHidden});
+      add(base + "down_proj.weight", {kExpertHidden, kExpertInner});
     }
     if (spec.shared_inner == 0) return;
-    add("layers.0.mlp.shared_experts.gate_proj.weight", {spec.shared_inner, kHidden});
-    add("layers.0.mlp.shared_experts.up_proj.weight", {spec.shared_inner, kHidden});
-    add("layers.0.mlp.shared_experts.down_proj.weight", {kHidden, spec.shared_inner});
-    if (spec.shared_gate != nullptr) add("layers.0.mlp.shared_gate.weight", {1, kHidden});
+    add("layers.0.mlp.shared_experts.gate_proj.weight", {spec.shared_inner, kExpertHidden});
+    add("layers.0.mlp.shared_experts.up_proj.weight", {spec.shared_inner, kExpertHidden});
+    add("layers.0.mlp.shared_experts.down_proj.weight", {kExpertHidden, spec.shared_inner});
+    if (spec.shared_gate != nullptr) add("layers.0.mlp.shared_gate.weight", {1, kExpertHidden});
   }
 
   // The same matrices as stacks: with gates above ups and as they are, transposed, or apart.
@@ -57,8 +57,8 @@ class ExpertsTest : public test::PartTest {
       append(gate, up);
       RigTensor one = take(base + "down_proj.weight");
       if (files == ExpertFiles::kFusedTurned) {
-        gate = transposed(gate, 2 * kInner, kHidden);
-        one = transposed(one, kHidden, kInner);
+        gate = transposed(gate, 2 * kExpertInner, kExpertHidden);
+        one = transposed(one, kExpertHidden, kExpertInner);
       }
       append(gate_up, gate);
       append(down, one);
@@ -66,16 +66,16 @@ class ExpertsTest : public test::PartTest {
     const bool turned = files == ExpertFiles::kFusedTurned;
     const std::string base = "layers.0.mlp.experts.";
     if (apart) {
-      gates.shape = ups.shape = {kExperts, kInner, kHidden};
+      gates.shape = ups.shape = {kExperts, kExpertInner, kExpertHidden};
       tensors_[base + "gate_proj.weight"] = gates;
       tensors_[base + "up_proj.weight"] = ups;
     } else {
-      gate_up.shape = turned ? std::vector<int64_t>{kExperts, kHidden, 2 * kInner}
-                             : std::vector<int64_t>{kExperts, 2 * kInner, kHidden};
+      gate_up.shape = turned ? std::vector<int64_t>{kExperts, kExpertHidden, 2 * kExpertInner}
+                             : std::vector<int64_t>{kExperts, 2 * kExpertInner, kExpertHidden};
       tensors_[base + "gate_up_proj"] = gate_up;
     }
-    down.shape = turned ? std::vector<int64_t>{kExperts, kInner, kHidden}
-                        : std::vector<int64_t>{kExperts, kHidden, kInner};
+    down.shape = turned ? std::vector<int64_t>{kExperts, kExpertInner, kExpertHidden}
+                        : std::vector<int64_t>{kExperts, kExpertHidden, kExpertInner};
     tensors_[base + (apart ? "down_proj.weight" : "down_proj")] = down;
   }
   RigTensor take(const std::string& name) {
@@ -112,7 +112,7 @@ class ExpertsTest : public test::PartTest {
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return logits[a] > logits[b]; });
     const double second = 1 / (1 + std::exp(logits[order[0]] - logits[order[1]]));
-    std::vector<double> sum(kHidden, 0.0);
+    std::vector<double> sum(kExpertHidden, 0.0);
     for (const size_t slot : {size_t{0}, size_t{1}}) {
       const std::string base = "layers.0.mlp.experts." + std::to_string(order[slot]) + ".";
       double weight = slot == 0 ? 1 - second : second;
@@ -156,12 +156,12 @@ class ExpertsTest : public test::PartTest {
   // What ranks add up to for the first of three rows.
   void expect_sum(const ExpertsSpec& spec, const std::vector<double>& wanted, const float* x) {
     for (const int32_t ranks : {1, 2}) {
-      float* y = to_device(std::vector<float>(3 * kHidden, 0.0f));
+      float* y = to_device(std::vector<float>(3 * kExpertHidden, 0.0f));
       for (int32_t rank = 0; rank < ranks; ++rank) run(load(spec, {rank, ranks}), x, {y, true});
       EXPECT_EQ(unused_, "");
       expect_near(y, wanted, 3e-5);
     }
-    float* y = allocate<float>(3 * kHidden);
+    float* y = allocate<float>(3 * kExpertHidden);
     run(load(spec), x, {y});
     expect_near(y, wanted, 3e-5);
   }
@@ -170,7 +170,7 @@ class ExpertsTest : public test::PartTest {
 TEST_F(ExpertsTest, PartsOfRanksAddUp) {
   ExpertsSpec spec = spec_of();
   std::vector<double> x;
-  const float* rows = random_rows(3, kHidden, &x);
+  const float* rows = random_rows(3, kExpertHidden, &x);
   add_each(spec);
   expect_sum(spec, expected(spec, x), rows);
   spec.shared_inner = 32;
@@ -184,7 +184,7 @@ TEST_F(ExpertsTest, PartsOfRanksAddUp) {
 // Files that have all experts in one tensor, whatever they are laid out as.
 TEST_F(ExpertsTest, StacksAreTheSame) {
   std::vector<double> x;
-  const float* rows = random_rows(3, kHidden, &x);
+  const float* rows = random_rows(3, kExpertHidden, &x);
   const struct {
     ExpertFiles spec, file;
     bool apart;
@@ -211,7 +211,7 @@ TEST_F(ExpertsTest, WeightsMayMultiplyWhatGoesIn) {
   spec.weighs_input = true;
   spec.shared_inner = 32;
   std::vector<double> x;
-  const float* rows = random_rows(3, kHidden, &x);
+  const float* rows = random_rows(3, kExpertHidden, &x);
   add_each(spec);
   expect_sum(spec, expected(spec, x), rows);
 }
