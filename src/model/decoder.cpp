@@ -459,11 +459,6 @@ void Decoder::embed_tokens(const Pass& pass) {
 
 Result<std::unique_ptr<Model>> load_decoder(Device& device, const DecoderSource& source,
                                             WeightLoader& loader, const LoadOptions& options) {
-  if (source.config.latent.exists() && options.kv_format != KvFormat::kPlain) {
-    return unsupported(source.config.architecture +
-                       ": the compressed entries of latent attention are not kept as int8; use "
-                       "--kv-cache-dtype auto");
-  }
   FT_ASSIGN_OR_RETURN(const ModelConfig part, shard_config(source.config, options.sharding));
   auto model = std::make_unique<Decoder>(device, source, part, options);
   FT_RETURN_IF_ERROR(model->load(loader));
