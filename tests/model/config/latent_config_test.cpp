@@ -28,10 +28,12 @@ Json deepseek() {
           {"head_dim", 64}};
 }
 
-Result<ModelConfig> parse(const Json& json) { return parse_model_config(json, {}, {}, "the file"); }
+Result<ModelConfig> parse_latents(const Json& json) {
+  return parse_model_config(json, {}, {}, "the file");
+}
 
 TEST(LatentConfig, AllHeadsShareOneEntry) {
-  const auto parsed = parse(deepseek());
+  const auto parsed = parse_latents(deepseek());
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const ModelConfig& config = parsed.value();
   EXPECT_EQ(config.latent.q_rank, 24);
@@ -51,7 +53,7 @@ TEST(LatentConfig, QueriesNeedNotBeCompressed) {
   Json json = deepseek();
   json["q_lora_rank"] = nullptr;
   json["rope_interleave"] = false;
-  const ModelConfig config = parse(json).value();
+  const ModelConfig config = parse_latents(json).value();
   EXPECT_EQ(config.latent.q_rank, 0);
   EXPECT_FALSE(config.latent.paired);
 }
@@ -62,23 +64,24 @@ TEST(LatentConfig, YarnScalesScoresToo) {
                           {"mscale", 1.0},   {"mscale_all_dim", 0.707},
                           {"beta_fast", 32}, {"original_max_position_embeddings", 4096},
                           {"beta_slow", 1}};
-  const ModelConfig config = parse(json).value();
+  const ModelConfig config = parse_latents(json).value();
   const double all = 0.1 * 0.707 * std::log(40.0) + 1, of_angles = 0.1 * std::log(40.0) + 1;
   EXPECT_NEAR(config.attention_scale, all * all / std::sqrt(192.0), 1e-7);
   EXPECT_NEAR(config.rope.full.attention_factor, of_angles / all, 1e-7);
   json["rope_scaling"]["mscale_all_dim"] = 0;
-  EXPECT_FLOAT_EQ(parse(json).value().attention_scale, 1 / std::sqrt(192.0f));
+  EXPECT_FLOAT_EQ(parse_latents(json).value().attention_scale, 1 / std::sqrt(192.0f));
   json["rope_parameters"] = json["rope_scaling"];
   json["rope_parameters"]["mscale_all_dim"] = 1;
   json.erase("rope_scaling");
-  EXPECT_NEAR(parse(json).value().attention_scale, of_angles * of_angles / std::sqrt(192.0), 1e-7);
+  EXPECT_NEAR(parse_latents(json).value().attention_scale, of_angles * of_angles / std::sqrt(192.0),
+              1e-7);
 }
 
 TEST(LatentConfig, NamesTheFieldAtFault) {
   const auto message = [](const char* name, const Json& value) {
     Json json = deepseek();
     json[name] = value;
-    const auto parsed = parse(json);
+    const auto parsed = parse_latents(json);
     EXPECT_FALSE(parsed.ok()) << name;
     return parsed.ok() ? "" : parsed.status().message();
   };

@@ -9,14 +9,14 @@
 namespace foretoken {
 namespace {
 
-constexpr LatentSpec kSpec = {.num_heads = 4,
-                              .q_rank = 6,
-                              .kv_rank = 16,
-                              .nope_dim = 5,
-                              .rope_dim = 4,
-                              .value_dim = 16,
-                              .inputs = 8,
-                              .scale = 0.4f};
+constexpr LatentSpec kLatents = {.num_heads = 4,
+                                 .q_rank = 6,
+                                 .kv_rank = 16,
+                                 .nope_dim = 5,
+                                 .rope_dim = 4,
+                                 .value_dim = 16,
+                                 .inputs = 8,
+                                 .scale = 0.4f};
 constexpr float kFrequencies[2] = {0.7f, 0.2f};
 constexpr int kRows = 3;
 
@@ -29,7 +29,7 @@ class LatentTest : public test::PartTest {
   void SetUp() override {
     PartTest::SetUp();
     if (test_device() == nullptr) return;
-    fill(kSpec);
+    fill(kLatents);
   }
 
   void fill(const LatentSpec& spec) {
@@ -143,7 +143,7 @@ TEST_F(LatentTest, AbsorbedAttentionIsTheExpandedOne) {
   const float* rows = random_inputs(&x);
   for (const int32_t q_rank : {6, 0}) {
     for (const bool paired : {true, false}) {
-      LatentSpec spec = kSpec;
+      LatentSpec spec = kLatents;
       spec.q_rank = q_rank;
       spec.paired = paired;
       fill(spec);
@@ -159,10 +159,10 @@ TEST_F(LatentTest, HeadsOfRanksAddUp) {
   std::vector<Row> x;
   const float* rows = random_inputs(&x);
   float* whole = allocate<float>(kRows * 8);
-  run(load(kSpec), rows, {whole});
+  run(load(kLatents), rows, {whole});
   float* y = to_device(std::vector<float>(kRows * 8, 0.0f));
   for (const int32_t rank : {0, 1}) {
-    const Latent part = load(kSpec, {rank, 2});
+    const Latent part = load(kLatents, {rank, 2});
     EXPECT_EQ(part.spec.num_heads, 2);
     run(part, rows, {y, true});
   }
@@ -175,7 +175,7 @@ TEST_F(LatentTest, DividedTensorsAreTheSame) {
   std::vector<Row> x;
   const float* rows = random_inputs(&x);
   float* want = allocate<float>(kRows * 8);
-  run(load(kSpec), rows, {want});
+  run(load(kLatents), rows, {want});
   const std::vector<float> both = tensors_["self_attn.kv_b_proj.weight"].values;
   tensors_.erase("self_attn.kv_b_proj.weight");
   auto& keys = add("self_attn.k_b_proj.weight", {4, 16, 5}).values;
@@ -191,17 +191,17 @@ TEST_F(LatentTest, DividedTensorsAreTheSame) {
     }
   }
   float* y = allocate<float>(kRows * 8);
-  run(load(kSpec), rows, {y});
+  run(load(kLatents), rows, {y});
   EXPECT_EQ(unused_, "");
   EXPECT_EQ(read(y, kRows * 8), read(want, kRows * 8));
   float* parts = to_device(std::vector<float>(kRows * 8, 0.0f));
-  for (const int32_t rank : {0, 1}) run(load(kSpec, {rank, 2}), rows, {parts, true});
+  for (const int32_t rank : {0, 1}) run(load(kLatents, {rank, 2}), rows, {parts, true});
   const auto sum = read(want, kRows * 8);
   expect_near(parts, {sum.begin(), sum.end()});
 }
 
 TEST_F(LatentTest, BiasesNeedCompressedQueries) {
-  LatentSpec spec = kSpec;
+  LatentSpec spec = kLatents;
   spec.q_rank = 0;
   spec.bias = true;
   fill(spec);
@@ -214,7 +214,7 @@ TEST_F(LatentTest, BiasesNeedCompressedQueries) {
 TEST_F(LatentTest, WrongShapesAreNamed) {
   add("self_attn.kv_b_proj.weight", {4 * 20, 16});
   load_part<Latent>([&](PartLoader& loader, Latent* out) {
-    const std::string message = out->load(loader, "", kSpec).message();
+    const std::string message = out->load(loader, "", kLatents).message();
     EXPECT_NE(message.find("kv_b_proj"), std::string::npos) << message;
     EXPECT_NE(message.find("[80, 16]"), std::string::npos) << message;
     return Status();
