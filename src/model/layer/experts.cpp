@@ -151,7 +151,11 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
                                                        WeightOrder::kGateUp, spec.inner));
   FT_ASSIGN_OR_RETURN(
       down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, hidden));
-  if (whole.shared_inner == 0) return {};
+  if (whole.shared_inner == 0) {
+    // Where a config takes it away whose files have it (Granite).
+    if (whole.shared_fused) loader.weights().ignore_all(base + whole.shared);
+    return {};
+  }
   FT_RETURN_IF_ERROR(shared.load(loader, base + whole.shared, shared_mlp_of(whole)));
   if (whole.shared_gate == nullptr) return {};
   return loader.load_linear({{base + whole.shared_gate, 1}}, hidden, false, &shared_gate);
