@@ -20,7 +20,7 @@ constexpr LatentSpec kLatents = {.num_heads = 4,
 constexpr float kFrequencies[2] = {0.7f, 0.2f};
 constexpr int kRows = 3;
 
-using Row = std::vector<double>;
+using DoubleRow = std::vector<double>;
 
 // Latent attention as it is written down: keys and values of all heads are made of the latents of
 // all positions, pairs that turn lie side by side.
@@ -73,14 +73,14 @@ class LatentTest : public test::PartTest {
     read(to.rows, 1);
   }
 
-  Row product(const char* name, const Row& x) {
+  DoubleRow product(const char* name, const DoubleRow& x) {
     return tensors_[std::string("self_attn.") + name + ".weight"].times(x);
   }
-  Row normed(const char* name, const Row& x) {
+  DoubleRow normed(const char* name, const DoubleRow& x) {
     const auto& weight = tensors_[std::string("self_attn.") + name + ".weight"].values;
     double squares = 0;
     for (const double value : x) squares += value * value;
-    Row y;
+    DoubleRow y;
     for (size_t i = 0; i < x.size(); ++i) {
       y.push_back(x[i] * weight[i] / std::sqrt(squares / double(x.size()) + 1e-6));
     }
@@ -97,24 +97,24 @@ class LatentTest : public test::PartTest {
   }
 
   // What the last row adds to the residual.
-  Row last_row(const LatentSpec& spec, const std::vector<Row>& x) {
+  DoubleRow last_row(const LatentSpec& spec, const std::vector<DoubleRow>& x) {
     const auto nope = size_t(spec.nope_dim), value = size_t(spec.value_dim);
     const size_t dim = nope + 4;
-    Row q = spec.q_rank > 0
+    DoubleRow q = spec.q_rank > 0
                 ? product("q_b_proj", normed("q_a_layernorm", product("q_a_proj", x.back())))
                 : product("q_proj", x.back());
-    std::vector<Row> expanded, turned;
+    std::vector<DoubleRow> expanded, turned;
     for (size_t p = 0; p < x.size(); ++p) {
-      Row kv = product("kv_a_proj_with_mqa", x[p]);
+      DoubleRow kv = product("kv_a_proj_with_mqa", x[p]);
       turned.emplace_back(kv.end() - 4, kv.end());
       turn(turned.back().data(), int(p), spec.paired);
       kv.resize(size_t(spec.kv_rank));
       expanded.push_back(product("kv_b_proj", normed("kv_a_layernorm", kv)));
     }
-    Row attended;
+    DoubleRow attended;
     for (size_t head = 0; head < 4; ++head) {
       turn(&q[head * dim + nope], int(x.size()) - 1, spec.paired);
-      Row out(value, 0.0);
+      DoubleRow out(value, 0.0);
       double sum = 0;
       for (size_t p = 0; p < x.size(); ++p) {
         const double* key = &expanded[p][head * (nope + value)];
@@ -130,7 +130,7 @@ class LatentTest : public test::PartTest {
     return product("o_proj", attended);
   }
 
-  const float* random_inputs(std::vector<Row>* all) {
+  const float* random_inputs(std::vector<DoubleRow>* all) {
     std::vector<float> x(kRows * 8);
     foretoken::fill_random("x", kRows * 8, 0.8f, DType::kF32, x.data());
     for (int r = 0; r < kRows; ++r) all->emplace_back(x.begin() + r * 8, x.begin() + r * 8 + 8);
@@ -139,7 +139,7 @@ class LatentTest : public test::PartTest {
 };
 
 TEST_F(LatentTest, AbsorbedAttentionIsTheExpandedOne) {
-  std::vector<Row> x;
+  std::vector<DoubleRow> x;
   const float* rows = random_inputs(&x);
   for (const int32_t q_rank : {6, 0}) {
     for (const bool paired : {true, false}) {
@@ -156,7 +156,7 @@ TEST_F(LatentTest, AbsorbedAttentionIsTheExpandedOne) {
 }
 
 TEST_F(LatentTest, HeadsOfRanksAddUp) {
-  std::vector<Row> x;
+  std::vector<DoubleRow> x;
   const float* rows = random_inputs(&x);
   float* whole = allocate<float>(kRows * 8);
   run(load(kLatents), rows, {whole});
@@ -172,7 +172,7 @@ TEST_F(LatentTest, HeadsOfRanksAddUp) {
 
 // Files of llama.cpp have keys as they are absorbed, and values apart.
 TEST_F(LatentTest, DividedTensorsAreTheSame) {
-  std::vector<Row> x;
+  std::vector<DoubleRow> x;
   const float* rows = random_inputs(&x);
   float* want = allocate<float>(kRows * 8);
   run(load(kLatents), rows, {want});
