@@ -120,6 +120,7 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "kimi_k2",
                        "llama4-moe",
                        "minimax_m2",
+                       "mistral4",
                        "mixtral",
                        "olmoe",
                        "phimoe",

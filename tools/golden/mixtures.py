@@ -124,6 +124,14 @@ MODELS = {
                        rope_scaling={"rope_type": "default", "mrope_interleaved": True,
                                      "mrope_section": [4, 2, 2]}),
         vision_config={**families.QWEN3_VISION, "out_hidden_size": 64}),
+    "mistral4": deepseek("Mistral4ForCausalLM", "mistral4", n_group=1, topk_group=1,
+                         first_k_dense_replace=0, n_routed_experts=4, norm_topk_prob=True,
+                         routed_scaling_factor=1.0, head_dim=48,
+                         rope_parameters={"rope_type": "yarn", "type": "yarn", "rope_theta": 10000.0, "factor": 8.0,
+                                          "original_max_position_embeddings": 64, "beta_fast": 32.0,
+                                          "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                          "llama_4_scaling_beta": 0.3,
+                                          "partial_rotary_factor": 16 / 48}),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,

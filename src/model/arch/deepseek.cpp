@@ -28,6 +28,14 @@ Status read_deepseek_v2(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
+constexpr const char* kDeepseekV3Defaults =
+    R"({"max_position_embeddings": 4096, "first_k_dense_replace": 3, "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64, "v_head_dim": 128, "n_group": 8, "topk_group": 4,
+        "num_experts_per_tok": 8, "routed_scaling_factor": 2.5, "norm_topk_prob": true,
+        "n_shared_experts": 1})";
+
+constexpr const char* kKimiVision[] = {"vision_tower.", "mm_projector."};
+
 Status read_deepseek_v3(const ConfigFields& fields, ModelConfig* config) {
   ExpertConfig& experts = config->experts;
   experts.score = ExpertScore::kSigmoid;
@@ -55,12 +63,22 @@ constinit const Architecture kDeepseekV2Architecture = {
 constinit const Architecture kDeepseekV3Architecture = {
     .name = "DeepseekV3ForCausalLM",
     .description = "DeepSeek V3 and R1, Kimi K2, with their MTP modules as drafters",
-    .defaults = R"({"max_position_embeddings": 4096, "first_k_dense_replace": 3,
-                    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
-                    "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8,
-                    "routed_scaling_factor": 2.5, "norm_topk_prob": true,
-                    "n_shared_experts": 1})",
+    .defaults = kDeepseekV3Defaults,
     .decoder = {.layer = deepseek_layer},
+    .translate = refuse_sparse,
+    .read = read_deepseek_v3,
+};
+
+// Moonshot AI 2026: V3's blocks behind a vision tower; its text part.
+constinit const Architecture kKimiK25Architecture = {
+    .name = "KimiK25ForConditionalGeneration",
+    .description = "Kimi K2.5 and later with vision; their text part",
+    .defaults = kDeepseekV3Defaults,
+    .decoder = {.places = {{{"language_model.model.", "language_model.lm_head.weight"},
+                            {"model.language_model.", "lm_head.weight"}}},
+                .ignored = kKimiVision,
+                .layer = deepseek_layer},
+    .text_config = true,
     .translate = refuse_sparse,
     .read = read_deepseek_v3,
 };

@@ -36,7 +36,7 @@ const Json* own_field(const ConfigFields& fields, const char* name) {
 Status translate_gemma4(const ConfigFields& fields, Json* json) {
   bool experts = false;
   FT_RETURN_IF_ERROR(fields.read_flag("enable_moe_block", &experts));
-  if (experts) return refuse_parts(kMixtureOfExperts, fields.where());
+  if (experts) return refuse_parts(kOtherExperts, fields.where());
   if (const Json* dim = own_field(fields, "head_dim")) (*json)["global_head_dim"] = *dim;
   if (const Json* heads = own_field(fields, "num_key_value_heads")) {
     (*json)["num_global_key_value_heads"] = *heads;

@@ -8,10 +8,17 @@ namespace {
 constexpr const char* kMistralDefaults =
     R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096})";
 
+// Ministral 3's, or Mistral 4's: latent attention and mixtures of experts.
 LayerSpec ministral3_layer(const ModelConfig& config, const LayerConfig& layer) {
-  GqaSpec attention = gqa_of(config, layer);
   const QueryGrowth& growth = config.query_growth;
-  attention.query_scale = {growth.beta, static_cast<float>(growth.context), 0};
+  const QueryScale scale = {growth.beta, static_cast<float>(growth.context), 0};
+  if (config.latent.exists()) {
+    LatentSpec attention = latent_of(config, layer);
+    attention.query_scale = scale;
+    return pre_norm_layer(attention, experts_or_mlp(config, layer, experts_of(config)));
+  }
+  GqaSpec attention = gqa_of(config, layer);
+  attention.query_scale = scale;
   return pre_norm_layer(attention, gated_mlp_of(config, layer));
 }
 
@@ -25,6 +32,14 @@ Status read_ministral3(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(inside.read_positive("llama_4_scaling_beta", &beta));
   config->query_growth.beta = static_cast<float>(beta);
   return inside.need_count("original_max_position_embeddings", &config->query_growth.context);
+}
+
+Status read_mistral4(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_ministral3(fields, config));
+  if (!config->latent.exists()) return {};
+  config->experts.groups = ExpertGroups::kBestTwo;
+  config->experts.normalised = true;
+  return read_mixture(fields, &config->experts, &config->layers);
 }
 
 // Tensors of the parts that read images.
@@ -61,10 +76,21 @@ constinit const Architecture kMinistral3Architecture = {
     .read = read_ministral3,
 };
 
-// The models with vision, of which only the text part is read: Mistral's or Ministral 3's.
+// Mistral AI 2026.
+constinit const Architecture kMistral4Architecture = {
+    .name = "Mistral4ForCausalLM",
+    .description = "Mistral Small 4",
+    .defaults = R"({"max_position_embeddings": 1048576, "qk_nope_head_dim": 64,
+                    "qk_rope_head_dim": 64, "v_head_dim": 128, "kv_lora_rank": 256})",
+    .decoder = {.layer = ministral3_layer},
+    .read = read_mistral4,
+};
+
+// The models with vision, of which only the text part is read: Mistral's, Ministral 3's or
+// Mistral 4's.
 constinit const Architecture kMistral3ConditionalArchitecture = {
     .name = "Mistral3ForConditionalGeneration",
-    .description = "Mistral Small 3.1 and 3.2, Ministral 3, with vision; their text part",
+    .description = "Mistral Small 3.1 to 4, Ministral 3, with vision; their text part",
     .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 8})",
     .window_rule = WindowRule::kAlways,
     .decoder = {.places = {{{"language_model.model.", "language_model.lm_head.weight"},
@@ -72,7 +98,7 @@ constinit const Architecture kMistral3ConditionalArchitecture = {
                 .ignored = kMistralVision,
                 .layer = ministral3_layer},
     .text_config = true,
-    .read = read_ministral3,
+    .read = read_mistral4,
 };
 
 }  // namespace foretoken

@@ -285,6 +285,8 @@ Status read_rope(const ConfigFields& fields, ModelConfig* out) {
   FT_RETURN_IF_ERROR(fields.read_count("global_head_dim", &heads.full));
   FT_ASSIGN_OR_RETURN(out->rope, read_rope_configs(fields, heads, out->max_position_embeddings));
   if (!latent.exists()) return {};
+  out->rope.full.rotary_dim =
+      latent.rope_dim;  // whatever part of a head partial_rotary_factor says
   FT_ASSIGN_OR_RETURN(out->attention_scale, read_latent_scale(fields, latent, out->rope.full));
   return {};
 }

@@ -8,7 +8,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr MissingPartName kPartNames[] = {
-    {kLatentAttention, "latent attention"},
     {kSparseAttention, "sparse attention"},
     {kLinearAttention, "linear attention"},
     {kStateSpaceLayers, "state-space layers"},
@@ -24,7 +23,7 @@ constexpr MissingPartName kPartNames[] = {
     {kSharedKv, "layers that share keys and values"},
     {kPerLayerEmbeddings, "embeddings for each layer"},
     {kResidualStreams, "several residual streams"},
-    {kMixtureOfExperts, "a mixture of experts"},
+    {kOtherExperts, "another form of mixtures of experts"},
 };
 
 // A field that asks for a part where it is true, a number above `over` or a list or object that is
@@ -35,11 +34,6 @@ struct TellingField {
   double over = 0;
 };
 constexpr TellingField kTellingFields[] = {
-    {"num_experts", kMixtureOfExperts, 1},
-    {"num_local_experts", kMixtureOfExperts, 1},
-    {"n_routed_experts", kMixtureOfExperts, 1},
-    {"moe_num_experts", kMixtureOfExperts, 1},
-    {"kv_lora_rank", kLatentAttention},
     {"index_topk", kSparseAttention},
     {"compress_ratios", kSparseAttention},
     {"sparse_attention_config", kSparseAttention},
@@ -50,7 +44,7 @@ constexpr TellingField kTellingFields[] = {
     {"num_kv_shared_layers", kSharedKv},
     {"hidden_size_per_layer_input", kPerLayerEmbeddings},
     {"altup_num_inputs", kResidualStreams},
-    {"enable_moe_block", kMixtureOfExperts},
+    {"enable_moe_block", kOtherExperts},
     {"conv_L_cache", kConvolutionLayers},
     {"alibi", kAlibiPositions},
     {"is_encoder_decoder", kEncoder},

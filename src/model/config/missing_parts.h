@@ -9,8 +9,7 @@ namespace foretoken {
 // What published models are made of and this engine has not. Sets are sums of bits.
 enum MissingPart : uint32_t {
   kNoMissingPart = 0,
-  kMixtureOfExperts = 1u << 0,
-  kLatentAttention = 1u << 1,
+  kOtherExperts = 1u << 0,
   kSparseAttention = 1u << 2,
   kLinearAttention = 1u << 3,
   kStateSpaceLayers = 1u << 4,
@@ -34,7 +33,7 @@ struct MissingPartName {
 };
 std::span<const MissingPartName> missing_part_names();
 
-// "latent attention and a mixture of experts"; empty for none.
+// "sparse attention and attention sinks"; empty for none.
 std::string missing_parts_text(uint32_t parts);
 
 // What the fields of a config.json ask for, whatever its architecture: those of its text_config

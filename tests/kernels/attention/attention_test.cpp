@@ -159,8 +159,9 @@ TEST_P(AttentionTest, MatchesDouble) {
       const auto want = reference(&q.values[r * width + h * c.head_dim], h, slots[r], positions[r]);
       for (int d = 0; d < c.value_size(); ++d) {
         // Tensor cores take the softmax weights in bfloat16 too: 2^-9 of sum(w |v|).
-        // Queries of 16 bits move scores by about 1e-5.
-        const double weights_error = c.dtype == DType::kBF16       ? 3e-3
+        // Queries of 16 bits move scores by about 1e-5. Among the elements of latents are larger
+        // ones.
+        const double weights_error = c.dtype == DType::kBF16       ? c.value_dim > 0 ? 6e-3 : 3e-3
                                      : c.format == KvFormat::kInt8 ? 2e-4
                                                                    : 2e-5;
         const double bound = std::abs(want[d]) * storage_error(c.dtype) + weights_error;

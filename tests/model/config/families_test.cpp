@@ -69,15 +69,14 @@ TEST(Families, RefusedOnesHaveNamesOfTheirOwnAndLackSomething) {
 }
 
 TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
-  const Status known =
-      refuse_architecture("NemotronHForCausalLM", {{"n_routed_experts", 128}}, "f");
+  const Status known = refuse_architecture("NemotronHForCausalLM", {{"index_topk", 128}}, "f");
   EXPECT_EQ(known.code(), StatusCode::kUnsupported);
   EXPECT_EQ(known.message(),
             "f: architecture 'NemotronHForCausalLM' (Nemotron H and Nemotron 3) is not supported: "
-            "it needs state-space layers and a mixture of experts; foretoken inspect --families "
-            "lists what loads");
-  EXPECT_EQ(refuse_architecture("NewForCausalLM", {{"kv_lora_rank", 512}}, "f").message(),
-            "f: architecture 'NewForCausalLM' is not supported: it needs latent attention; "
+            "it needs sparse attention and state-space layers; foretoken inspect --families lists "
+            "what loads");
+  EXPECT_EQ(refuse_architecture("NewForCausalLM", {{"index_topk", 512}}, "f").message(),
+            "f: architecture 'NewForCausalLM' is not supported: it needs sparse attention; "
             "foretoken inspect --families lists what loads");
   EXPECT_EQ(refuse_architecture("NewForCausalLM", Json::object(), "f").message(),
             "f: architecture 'NewForCausalLM' is not supported; foretoken inspect --families lists "
@@ -87,8 +86,7 @@ TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
 TEST(Families, ARefusalNamesTheQuantisationToo) {
   const Json config = {{"quantization_config", {{"quant_method", "mxfp4"}}}};
   const std::string text = refuse_architecture("GptOssForCausalLM", config, "f").message();
-  EXPECT_NE(text.find("a mixture of experts and matrices of quant_method \"mxfp4\";"),
-            std::string::npos)
+  EXPECT_NE(text.find("attention sinks and matrices of quant_method \"mxfp4\";"), std::string::npos)
       << text;
 }
 

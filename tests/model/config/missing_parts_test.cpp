@@ -9,11 +9,11 @@ namespace {
 
 TEST(MissingParts, TextIsAListOfNouns) {
   EXPECT_EQ(missing_parts_text(kNoMissingPart), "");
-  EXPECT_EQ(missing_parts_text(kMixtureOfExperts), "a mixture of experts");
-  EXPECT_EQ(missing_parts_text(kMixtureOfExperts | kLatentAttention),
-            "latent attention and a mixture of experts");
-  EXPECT_EQ(missing_parts_text(kMixtureOfExperts | kSparseAttention | kLatentAttention),
-            "latent attention, sparse attention and a mixture of experts");
+  EXPECT_EQ(missing_parts_text(kSparseAttention), "sparse attention");
+  EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention),
+            "sparse attention and another form of mixtures of experts");
+  EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention | kAttentionSinks),
+            "sparse attention, attention sinks and another form of mixtures of experts");
 }
 
 TEST(MissingParts, EachHasOneName) {
@@ -25,9 +25,10 @@ TEST(MissingParts, EachHasOneName) {
 }
 
 TEST(MissingParts, FieldsTellThem) {
-  EXPECT_EQ(parts_asked_for({{"num_local_experts", 8}}), kMixtureOfExperts);
-  EXPECT_EQ(parts_asked_for({{"num_experts", 1}}), kNoMissingPart);
-  EXPECT_EQ(parts_asked_for({{"num_experts", nullptr}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"index_topk", 2048}}), kSparseAttention);
+  EXPECT_EQ(parts_asked_for({{"index_topk", 0}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"index_topk", nullptr}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"num_experts", 64}, {"kv_lora_rank", 512}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"alibi", true}}), kAlibiPositions);
   EXPECT_EQ(parts_asked_for({{"alibi", false}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"compress_ratios", {0, 4}}}), kSparseAttention);
@@ -36,8 +37,8 @@ TEST(MissingParts, FieldsTellThem) {
 }
 
 TEST(MissingParts, LooksIntoTheTextConfig) {
-  EXPECT_EQ(parts_asked_for({{"text_config", {{"kv_lora_rank", 512}, {"num_experts", 64}}}}),
-            kLatentAttention | kMixtureOfExperts);
+  EXPECT_EQ(parts_asked_for({{"text_config", {{"index_topk", 2048}, {"alibi", true}}}}),
+            kSparseAttention | kAlibiPositions);
   EXPECT_EQ(parts_asked_for({{"text_config", 3}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for(nlohmann::json::array()), kNoMissingPart);
 }
