@@ -71,37 +71,15 @@ inline std::vector<GoldenCase> architecture_cases() {
 
 // The other families, which differ in what layers are made of.
 inline std::vector<GoldenCase> family_cases() {
-  return golden_cases({"apertus",
-                       "arcee",
-                       "cohere",
-                       "cohere2",
-                       "deci",
-                       "ernie4_5",
-                       "exaone4",
-                       "gemma",
-                       "gemma4",
-                       "gemma4-large",
-                       "glm",
-                       "glm4",
-                       "granite",
-                       "helium",
-                       "hunyuan",
-                       "internlm3",
-                       "llama4",
-                       "mimo",
-                       "ministral3",
-                       "mistral3",
-                       "nemotron",
-                       "olmo2",
-                       "olmo3",
-                       "qwen2-vl",
-                       "qwen2_5-vl",
-                       "qwen3-vl",
-                       "seed-oss",
-                       "stablelm",
-                       "stablelm-parallel",
-                       "starcoder2",
-                       "vaultgemma"});
+  return golden_cases(
+      {"apertus",    "arcee",           "cohere",   "cohere2",      "deci",
+       "ernie4_5",   "exaone4",         "falcon",   "falcon-large", "gemma",
+       "gemma4",     "gemma4-large",    "glm",      "glm4",         "gpt2",
+       "gpt_neox",   "gpt_neox-serial", "granite",  "helium",       "hunyuan",
+       "internlm3",  "llama4",          "mimo",     "ministral3",   "mistral3",
+       "nemotron",   "olmo2",           "olmo3",    "opt",          "qwen2-vl",
+       "qwen2_5-vl", "qwen3-vl",        "seed-oss", "stablelm",     "stablelm-parallel",
+       "starcoder2", "vaultgemma"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

@@ -39,6 +39,14 @@ struct DecoderTraits {
     const char* head;
   };
   std::array<Place, 2> places = {{{"model.", "lm_head.weight"}, {nullptr, nullptr}}};
+  // Names behind a place's body: of the embedding, of what stands before a layer's number, of the
+  // last norm, and of the table of positions.
+  const char* embedding = "embed_tokens";
+  const char* layers = "layers.";
+  const char* last_norm = "norm";
+  const char* positions = "embed_positions";
+  // Matrices of layers lie in the file as [inputs, outputs] (Conv1D of GPT-2).
+  bool transposed = false;
   // Beginnings of tensors that belong to other parts of a model, such as a vision tower.
   std::span<const char* const> ignored = {};
   // Composes a layer from the config and what the pattern of layers says about this one.

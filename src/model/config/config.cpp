@@ -93,6 +93,7 @@ constexpr ActivationEntry kActivations[] = {
     {"swish", Activation::kSilu},
     {"relu2", Activation::kReluSquared},
     {"xielu", Activation::kXielu},
+    {"relu", Activation::kRelu},
 };
 
 // Gemma's hidden_activation goes before the hidden_act that some of its files have too.
