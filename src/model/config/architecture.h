@@ -74,6 +74,9 @@ struct Architecture {
   const char* description;  // for listings
   // JSON object of the fields that a config.json of this architecture may leave out.
   const char* defaults = "{}";
+  // The end of text that transformers' default config names: where it lies outside the vocabulary
+  // it cannot come, and is no fault of the file. -1: there is none.
+  int32_t default_end = -1;
   WindowRule window_rule = WindowRule::kNever;
   DecoderTraits decoder = {};
   bool text_config = false;  // the fields of the decoder lie in `text_config`, if there is one
