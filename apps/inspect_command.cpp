@@ -83,10 +83,13 @@ ordered_json inspect_registries() {
   }
   all["drafters"] = ordered_json::array();
   for (const DrafterEntry& entry : drafters()) {
+    ordered_json fields = ordered_json::array();
+    for (const MethodField& field : entry.fields) fields.push_back(field.name);
     all["drafters"].push_back({{"name", entry.name},
                                {"aliases", entry.aliases},
                                {"description", entry.description},
-                               {"needs_model", entry.traits.needs_model}});
+                               {"needs_model", entry.traits.needs_model},
+                               {"fields", fields}});
   }
   all["attention_backends"] = ordered_json::array();
   for (const AttentionBackend* backend : attention_backends()) {

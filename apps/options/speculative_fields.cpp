@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 #include <vector>
 
 #include "apps/options/default_model.h"
@@ -19,12 +20,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// Of all methods; those of one alone stand in its row of the registry.
 const std::vector<std::string> kFields = {"method",
                                           "model",
                                           "revision",
                                           "num_speculative_tokens",
-                                          "prompt_lookup_min",
-                                          "prompt_lookup_max",
                                           "max_model_len",
                                           "draft_sample_method",
                                           "use_heterogeneous_vocab",
@@ -48,7 +48,6 @@ struct RefusedField {
   const char* reason;
 };
 
-constexpr const char* kSuffix = "belongs to method suffix, which is not built yet; remove it";
 constexpr const char* kFly = "belongs to the lossy rule fly, which changes the text; remove it";
 constexpr const char* kTree = "asks for trees, which are not built yet; remove it";
 constexpr const char* kGone = "is gone from vLLM too and has no effect; remove it";
@@ -74,7 +73,6 @@ const std::vector<RefusedField>& refused_fields() {
        "is not read: a drafter is loaded as the target is; remove it and give --load-format"},
       {"draft_model_config", nullptr, kInternal},
       {"draft_parallel_config", nullptr, kInternal},
-      {"dspark_draft_topk", nullptr, "belongs to method dspark, which is not built yet; remove it"},
       {"enforce_eager", false,
        "is the engine's for all models; remove it and give --enforce-eager"},
       {"fly_entropy_threshold", nullptr, kFly},
@@ -91,17 +89,12 @@ const std::vector<RefusedField>& refused_fields() {
       {"quantization", nullptr,
        "is not built yet; name a draft model that is not quantized and remove it"},
       {"speculative_token_tree", nullptr, kTree},
-      {"suffix_decoding_max_cached_requests", nullptr, kSuffix},
-      {"suffix_decoding_max_spec_factor", nullptr, kSuffix},
-      {"suffix_decoding_max_tree_depth", nullptr, kSuffix},
-      {"suffix_decoding_min_token_prob", nullptr, kSuffix},
       {"synthetic_acceptance_rate", nullptr,
        "is an old name; give a rate for each position in synthetic_acceptance_rates"},
       {"target_model_config", nullptr, kInternal},
       {"target_parallel_config", nullptr, kInternal},
       {"tensor_parallel_size", nullptr, "is no field of a drafter in vLLM either; remove it"},
       {"token_tree", nullptr, kTree},
-      {"xpress_topc", nullptr, "belongs to XPress heads, which are not built yet; remove it"},
   };
   return kRefused;
 }
@@ -111,6 +104,14 @@ void refuse_fields(JsonFields& fields) {
     const json* value = fields.raw(field.name);
     if (value == nullptr || *value == field.harmless) continue;
     fields.fail("'" + std::string(field.name) + "' " + field.reason);
+  }
+  for (const UnbuiltDrafter& method : unbuilt_drafters()) {
+    std::istringstream names(method.fields);
+    for (std::string name; names >> name;) {
+      if (!fields.has(name.c_str())) continue;
+      fields.fail("'" + name + "' belongs to method " + method.name + ", which " + method.reason +
+                  "; remove it");
+    }
   }
 }
 
@@ -141,20 +142,31 @@ const DrafterTraits* traits_of(const std::string& method) {
   return entry.ok() ? &entry.value()->traits : nullptr;
 }
 
-bool is_ngram(const std::string& name) {
-  const Result<std::string> method = canonical_method(name);
-  return method.ok() && method.value() == "ngram";
+// The method without files that `model` names; empty: none.
+std::string method_named_as_model(const std::string& model) {
+  const Result<const DrafterEntry*> entry = find_drafter(model);
+  return entry.ok() && !entry.value()->traits.reads_files ? entry.value()->name : "";
 }
 
-// vLLM also takes ngram as the name of the model. Without a method the engine looks into the model.
+// The method of which a field is given; empty: none.
+std::string method_of_fields(const JsonFields& fields) {
+  for (const DrafterEntry& entry : drafters()) {
+    for (const MethodField& field : entry.fields) {
+      if (fields.has(field.name)) return entry.name;
+    }
+  }
+  return {};
+}
+
+// vLLM also takes the method ngram as the name of the model. Without a method the engine looks into
+// the model.
 void read_method(JsonFields& fields, SpeculativeConfig* config) {
   fields.read("method", &config->method);
   fields.read("model", &config->model);
   if (!fields.status().ok()) return;
-  const bool looks_up = fields.has("prompt_lookup_max") || fields.has("prompt_lookup_min");
-  if (config->method.empty() && (is_ngram(config->model) || (config->model.empty() && looks_up))) {
-    config->method = "ngram";
-  }
+  const std::string named = method_named_as_model(config->model);
+  if (config->method.empty()) config->method = named;
+  if (config->method.empty() && config->model.empty()) config->method = method_of_fields(fields);
   if (config->method.empty() && !config->model.empty()) return;
   if (config->method.empty()) {
     return fields.fail(
@@ -164,7 +176,26 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   const Result<std::string> method = canonical_method(config->method);
   if (!method.ok()) return fields.fail(method.status().message());
   config->method = method.value();
-  if (config->method == "ngram" && is_ngram(config->model)) config->model.clear();
+  if (config->method == named) config->model.clear();
+}
+
+// Those of the registry's rows, whichever the method is: the engine says whose they are.
+void read_method_fields(JsonFields& fields, SpeculativeConfig* config) {
+  for (const DrafterEntry& entry : drafters()) {
+    for (const MethodField& field : entry.fields) {
+      double value = 0;
+      int count = 0;
+      if (field.member != nullptr) {
+        read_count(fields, field.name, &count);
+      } else if (field.is_whole) {
+        fields.read(field.name, &count);
+      } else {
+        fields.read(field.name, &value);
+      }
+      if (!fields.status().ok()) return;
+      if (fields.has(field.name)) set_field(field, field.is_whole ? count : value, config);
+    }
+  }
 }
 
 // Some drafters' files tell the number.
@@ -263,14 +294,32 @@ void read_drafter(JsonFields& fields, SpeculativeConfig* config) {
   }
 }
 
+std::vector<std::string> field_names() {
+  std::vector<std::string> names = kFields;
+  for (const DrafterEntry& entry : drafters()) {
+    for (const MethodField& field : entry.fields) names.emplace_back(field.name);
+  }
+  return names;
+}
+
+std::vector<std::string> refused_names() {
+  std::vector<std::string> names;
+  for (const RefusedField& field : refused_fields()) names.emplace_back(field.name);
+  for (const UnbuiltDrafter& method : unbuilt_drafters()) {
+    std::istringstream fields(method.fields);
+    for (std::string name; fields >> name;) names.push_back(name);
+  }
+  return names;
+}
+
 // An unknown name comes with the nearest one.
 void refuse_unknown(const json& object, JsonFields& fields) {
+  const std::vector<std::string> known = field_names();
+  const std::vector<std::string> refused = refused_names();
   for (const auto& [name, value] : object.items()) {
-    const auto is_name = [&given = name](const RefusedField& field) { return given == field.name; };
-    const bool known = std::find(kFields.begin(), kFields.end(), name) != kFields.end() ||
-                       std::any_of(refused_fields().begin(), refused_fields().end(), is_name);
-    if (known) continue;
-    fields.fail("'" + name + "' is unknown" + nearest_name_hint(name, kFields, "; remove it"));
+    if (std::ranges::find(known, name) != known.end()) continue;
+    if (std::ranges::find(refused, name) != refused.end()) continue;
+    fields.fail("'" + name + "' is unknown" + nearest_name_hint(name, known, "; remove it"));
   }
 }
 
@@ -286,8 +335,7 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   refuse_unknown(object, fields);
   refuse_fields(fields);
   read_num_tokens(fields, &config);
-  read_count(fields, "prompt_lookup_min", &config.prompt_lookup_min);
-  read_count(fields, "prompt_lookup_max", &config.prompt_lookup_max);
+  read_method_fields(fields, &config);
   read_drafter(fields, &config);
   read_policy(fields, &config);
   read_rule(fields, &config);

@@ -11,68 +11,32 @@
 namespace foretoken {
 namespace {
 
-// Methods of vLLM and of its relatives that are no drafter of this build, and why.
-struct OtherMethod {
-  const char* name;
-  const char* reason;
-};
-
-constexpr OtherMethod kOtherMethods[] = {
-    {"suffix", "is not built yet"},
-    {"medusa", "is not built yet"},
-    {"mlp_speculator", "is not built yet"},
-    {"dflash", "is not built yet"},
-    {"dspark", "is not built yet"},
-    {"xpress", "is not built yet"},
-    {"extract_hidden_states", "drafts nothing and is not built"},
-    {"custom_class", "loads Python code, which this engine has none of"},
-};
-
-struct Names {
-  std::vector<std::string> all;  // aliases too
-  std::string list;              // "ngram, draft_model, ..."
-};
-
-Names registered_names() {
-  Names names;
+// Names and aliases, for the one that was meant; endings that stand for many are left out.
+std::vector<std::string> registered_names() {
+  std::vector<std::string> names;
   for (const DrafterEntry& entry : drafters()) {
-    names.list += (names.list.empty() ? "" : ", ") + std::string(entry.name);
-    names.all.emplace_back(entry.name);
-    std::istringstream aliases(entry.aliases);
-    for (std::string alias; aliases >> alias;) names.all.push_back(alias);
-  }
-  return names;
-}
-
-// The registry's own name for a name or alias; empty for others.
-std::string registered(const std::string& name) {
-  for (const DrafterEntry& entry : drafters()) {
-    if (name == entry.name) return name;
+    names.emplace_back(entry.name);
     std::istringstream aliases(entry.aliases);
     for (std::string alias; aliases >> alias;) {
-      if (alias == name) return entry.name;
+      if (alias.front() != '*') names.push_back(alias);
     }
   }
-  return {};
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+  return names;
 }
 
 }  // namespace
 
 Result<std::string> canonical_method(const std::string& name) {
-  if (const std::string found = registered(name); !found.empty()) return found;
-  if (ends_with(name, "_mtp") && !registered("mtp").empty()) return std::string("mtp");
-  const Names names = registered_names();
-  for (const OtherMethod& other : kOtherMethods) {
-    if (name != other.name) continue;
-    return invalid_argument("method '" + name + "' " + other.reason +
-                            "; use one of: " + names.list);
+  if (const Result<const DrafterEntry*> found = find_drafter(name); found.ok()) {
+    return std::string(found.value()->name);
+  }
+  const std::string list = "; use one of: " + list_of_drafters();
+  for (const UnbuiltDrafter& unbuilt : unbuilt_drafters()) {
+    if (name != unbuilt.name) continue;
+    return invalid_argument("method '" + name + "' " + unbuilt.reason + list);
   }
   return invalid_argument("method '" + name + "' is not available" +
-                          nearest_name_hint(name, names.all, "; use one of: " + names.list));
+                          nearest_name_hint(name, registered_names(), list));
 }
 
 std::string bundled_drafter(const std::string& method, const std::string& target) {

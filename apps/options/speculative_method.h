@@ -5,8 +5,7 @@
 
 namespace foretoken {
 
-// The drafter that `name` means: a name or an alias of the registry, or one of vLLM's "..._mtp".
-// The error tells whether the name is known elsewhere, a likely slip, or neither, and what there
+// The drafter that `name` means: a name or an alias of the registry. The error tells whether the name is known elsewhere, a likely slip, or neither, and what there
 // is.
 Result<std::string> canonical_method(const std::string& name);
 

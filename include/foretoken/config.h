@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,11 @@ struct SpeculativeConfig {
   int num_speculative_tokens = 0;  // K, 1..16
   int prompt_lookup_min = 0;       // 0: as prompt_lookup_max, or 5 when neither is set
   int prompt_lookup_max = 0;
-  int max_model_len = 0;                       // of the drafter; 0: as its model allows
-  int draft_tensor_parallel_size = 0;          // 0: as the target's; 1: whole on every rank
-  std::string draft_sample_method = "greedy";  // greedy | probabilistic (the target's noise)
-  bool use_heterogeneous_vocab = false;        // draft_model: another vocabulary, by common tokens
+  std::map<std::string, double> method_fields;  // numbers that the method alone reads, by name
+  int max_model_len = 0;                        // of the drafter; 0: as its model allows
+  int draft_tensor_parallel_size = 0;           // 0: as the target's; 1: whole on every rank
+  std::string draft_sample_method = "greedy";   // greedy | probabilistic (the target's noise)
+  bool use_heterogeneous_vocab = false;         // draft_model: another vocabulary, by common tokens
   int draft_vocab_size = 0;      // > 0: only so many of the likeliest tokens are drafted
   std::string draft_vocab_file;  // their ids, best first; empty: draft_vocab.txt of
                                  // the target, or the lowest ids

@@ -1,12 +1,11 @@
 #include "draft/config_check.h"
 
-#include "draft/ngram.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
 namespace {
 
-Status check_num_drafts(const SpeculativeConfig& config, const DrafterTraits& traits) {
+Status check_count(const SpeculativeConfig& config, const DrafterTraits& traits) {
   const int count = config.num_speculative_tokens;
   if (count >= 1 && count <= kMaxDrafts) return {};
   if (count == 0 && traits.counts_itself) return {};
@@ -49,25 +48,30 @@ std::string names_with(bool DrafterTraits::* trait) {
   return names;
 }
 
-Status check_lookup(const SpeculativeConfig& config, const DrafterEntry& entry) {
-  if (entry.traits.looks_up) return lookup_range(config).status();
-  if (config.prompt_lookup_min == 0 && config.prompt_lookup_max == 0) return {};
-  return useless(config.prompt_lookup_min != 0 ? "prompt_lookup_min" : "prompt_lookup_max",
-                 entry.name, "it belongs to method " + names_with(&DrafterTraits::looks_up));
+// Fields of other methods do nothing; the method judges its own.
+Status check_fields(const SpeculativeConfig& config, const DrafterEntry& entry) {
+  for (const DrafterEntry& other : drafters()) {
+    if (&other == &entry) continue;
+    for (const MethodField& field : other.fields) {
+      if (!is_given(config, field)) continue;
+      return useless(field.name, entry.name, "it belongs to method " + std::string(other.name));
+    }
+  }
+  return entry.check == nullptr ? Status() : entry.check(config);
 }
 
 }  // namespace
 
 Status check_config(const SpeculativeConfig& config, const DrafterEntry& entry) {
   const DrafterTraits& traits = entry.traits;
-  FT_RETURN_IF_ERROR(check_num_drafts(config, traits));
+  FT_RETURN_IF_ERROR(check_count(config, traits));
   if (config.use_heterogeneous_vocab && !traits.maps_vocabulary) {
     return invalid_argument("speculative config: use_heterogeneous_vocab goes with method " +
                             names_with(&DrafterTraits::maps_vocabulary) + " only, not with " +
                             entry.name + "; leave it out");
   }
   if (!traits.reads_files) FT_RETURN_IF_ERROR(check_without_files(config, entry));
-  FT_RETURN_IF_ERROR(check_lookup(config, entry));
+  FT_RETURN_IF_ERROR(check_fields(config, entry));
   if (config.model.empty() && traits.needs_model) {
     return invalid_argument("speculative config: method " + std::string(entry.name) +
                             " needs `model` (--spec-model), the folder or Hub id of its weights");

@@ -73,7 +73,6 @@ MethodGuess method_of_files(const std::string& folder) {
 }
 
 MethodGuess method_of_name(const std::string& model) {
-  if (model == "ngram" || model == "[ngram]" || model == "ngram_gpu") return {"ngram", true};
   std::filesystem::path path(model);
   if (!path.has_filename()) path = path.parent_path();
   const std::string method = method_in(path.filename().string());

@@ -13,8 +13,8 @@ struct MethodGuess {
 // fails: what cannot be read says nothing.
 MethodGuess method_of_files(const std::string& folder);
 
-// What the name of a model says, by vLLM's rules: "ngram", or a last path component with "eagle3",
-// "eagle" or "mtp" in it; draft_model otherwise.
+// What the name of a model says, by vLLM's rules: a last path component with "eagle3", "eagle" or
+// "mtp" in it; draft_model otherwise.
 MethodGuess method_of_name(const std::string& model);
 
 }  // namespace foretoken

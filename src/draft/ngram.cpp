@@ -56,6 +56,8 @@ Result<LookupRange> lookup_range(const SpeculativeConfig& config) {
   return LookupRange{min_n, max_n};
 }
 
+Status check_ngram_fields(const SpeculativeConfig& config) { return lookup_range(config).status(); }
+
 Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context) {
   const SpeculativeConfig& config = context.config;
   FT_ASSIGN_OR_RETURN(const LookupRange range, lookup_range(config));

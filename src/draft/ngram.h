@@ -15,6 +15,7 @@ struct LookupRange {
 // Of a configuration: 5 where nothing is given, and where one bound is missing the other one.
 // InvalidArgument unless 1 <= min <= max <= 64.
 Result<LookupRange> lookup_range(const SpeculativeConfig& config);
+Status check_ngram_fields(const SpeculativeConfig& config);
 
 // Prompt lookup (Saxena 2023): see kernels/draft/ngram.h. It reads token pages through the block
 // tables and needs no memory of its own.

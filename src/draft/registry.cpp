@@ -20,37 +20,68 @@ namespace {
 
 constexpr DrafterTraits kHead = {.reads_files = true, .needs_model = true, .has_kv = true};
 
+constexpr MethodField kNgramFields[] = {
+    {.name = "prompt_lookup_min", .member = &SpeculativeConfig::prompt_lookup_min},
+    {.name = "prompt_lookup_max", .member = &SpeculativeConfig::prompt_lookup_max}};
+
 constexpr DrafterEntry kDrafters[] = {
-    {"ngram",
-     "ngram_gpu [ngram]",
-     "prompt lookup in the sequence's own tokens",
-     {.looks_up = true, .proposes_unmasked = true, .one_pass = true},
-     make_ngram_drafter},
-    {"draft_model",
-     "",
-     "a smaller language model",
-     {.reads_files = true,
-      .needs_model = true,
-      .maps_vocabulary = true,
-      .has_kv = true,
-      .keeps_written = true},
-     make_draft_model_drafter},
-    {"eagle", "", "EAGLE head on the target's last hidden states", kHead, make_eagle_drafter},
-    {"eagle3", "", "EAGLE-3 head on hidden states of three target layers", kHead,
-     make_eagle3_drafter},
-    {"mtp",
-     "deepseek_mtp ernie_mtp exaone_moe_mtp glm4_moe_mtp longcat_flash_mtp mimo_mtp nemotron_h_mtp "
-     "pangu_ultra_moe_mtp qwen3_next_mtp qwen3_5_mtp",
-     "the target's own multi-token prediction modules",
-     {.reads_files = true, .counts_itself = true, .has_kv = true},
-     make_mtp_drafter},
+    {.name = "ngram",
+     .aliases = "ngram_gpu [ngram]",
+     .description = "prompt lookup in the sequence's own tokens",
+     .traits = {.looks_up = true, .proposes_unmasked = true, .one_pass = true},
+     .fields = kNgramFields,
+     .check = check_ngram_fields,
+     .make = make_ngram_drafter},
+    {.name = "draft_model",
+     .aliases = "",
+     .description = "a smaller language model",
+     .files = "a language model",
+     .traits = {.reads_files = true,
+                .needs_model = true,
+                .maps_vocabulary = true,
+                .has_kv = true,
+                .keeps_written = true},
+     .make = make_draft_model_drafter},
+    {.name = "eagle",
+     .aliases = "",
+     .description = "EAGLE head on the target's last hidden states",
+     .files = "an EAGLE head",
+     .traits = kHead,
+     .make = make_eagle_drafter},
+    {.name = "eagle3",
+     .aliases = "",
+     .description = "EAGLE-3 head on hidden states of three target layers",
+     .files = "an EAGLE-3 head",
+     .traits = kHead,
+     .make = make_eagle3_drafter},
+    {.name = "mtp",
+     .aliases = "*_mtp",
+     .description = "the target's own multi-token prediction modules",
+     .files = "MTP modules",
+     .traits = {.reads_files = true, .counts_itself = true, .has_kv = true},
+     .make = make_mtp_drafter},
+};
+
+constexpr const char* kNotYet = "is not built yet";
+constexpr UnbuiltDrafter kUnbuilt[] = {
+    {"suffix", kNotYet,
+     "suffix_decoding_max_cached_requests suffix_decoding_max_spec_factor "
+     "suffix_decoding_max_tree_depth suffix_decoding_min_token_prob"},
+    {"medusa", kNotYet},
+    {"mlp_speculator", kNotYet},
+    {"dflash", kNotYet},
+    {"dspark", kNotYet, "dspark_draft_topk"},
+    {"xpress", kNotYet, "xpress_topc"},
+    {"extract_hidden_states", "drafts nothing and is not built"},
+    {"custom_class", "loads Python code, which this engine has none of"},
 };
 
 bool names(const DrafterEntry& entry, const std::string& method) {
   if (method == entry.name) return true;
   std::istringstream aliases(entry.aliases);
   for (std::string alias; aliases >> alias;) {
-    if (alias == method) return true;
+    const bool is_ending = alias.front() == '*';
+    if (is_ending ? method.ends_with(alias.substr(1)) : method == alias) return true;
   }
   return false;
 }
@@ -65,11 +96,8 @@ Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
   }
   const MethodGuess guess = method_of_files(context.folder);
   if (!guess.certain || guess.method == entry.name) return {};
-  const std::string held = guess.method == "draft_model" ? "a language model"
-                           : guess.method == "mtp"       ? "MTP modules"
-                           : guess.method == "eagle"     ? "an EAGLE head"
-                                                         : "an EAGLE-3 head";
-  return invalid_argument("speculative config: " + context.folder + " holds " + held +
+  FT_ASSIGN_OR_RETURN(const DrafterEntry* held, find_drafter(guess.method));
+  return invalid_argument("speculative config: " + context.folder + " holds " + held->files +
                           ", not what method " + entry.name + " reads; set method to " +
                           guess.method + " or `model` to another folder");
 }
@@ -78,14 +106,26 @@ Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
 
 std::span<const DrafterEntry> drafters() { return kDrafters; }
 
+std::span<const UnbuiltDrafter> unbuilt_drafters() { return kUnbuilt; }
+
+std::string list_of_drafters() {
+  std::string all;
+  for (const DrafterEntry& entry : kDrafters) {
+    all += (all.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return all;
+}
+
 Result<const DrafterEntry*> find_drafter(const std::string& method) {
-  std::string known;
   for (const DrafterEntry& entry : kDrafters) {
     if (names(entry, method)) return &entry;
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return unsupported("speculative config: method '" + method +
-                     "' is not available; use one of: " + known);
+  std::string reason = "is not available";
+  for (const UnbuiltDrafter& unbuilt : kUnbuilt) {
+    if (method == unbuilt.name) reason = unbuilt.reason;
+  }
+  return unsupported("speculative config: method '" + method + "' " + reason +
+                     "; use one of: " + list_of_drafters());
 }
 
 DrafterTraits declared_traits(const std::string& name) {
@@ -101,8 +141,11 @@ Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
     return invalid_argument(
         "speculative config: it names neither a method nor a model; add method, for example ngram");
   }
+  if (const Result<const DrafterEntry*> named = find_drafter(config.model);
+      named.ok() && !named.value()->traits.reads_files) {
+    return named;
+  }
   const MethodGuess of_name = method_of_name(config.model);
-  if (of_name.certain) return find_drafter(of_name.method);
   const MethodGuess of_files = method_of_files(folder);
   return find_drafter(of_files.method.empty() ? of_name.method : of_files.method);
 }

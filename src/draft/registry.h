@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "draft/drafter.h"
+#include "draft/method_fields.h"
 #include "gguf/gguf_recipe.h"
 #include "model/model.h"
 
@@ -39,18 +40,35 @@ struct DrafterContext {
   bool is_absent = false;  // this rank never drafts: only the traits are wanted (absent_drafter.h)
 };
 
+// All that the engine and its commands know of a method.
 struct DrafterEntry {
   const char* name;
-  const char* aliases;  // separated by spaces
+  const char* aliases;  // separated by spaces; "*_x": every name that ends with "_x"
   const char* description;
-  DrafterTraits traits;
-  Result<std::unique_ptr<Drafter>> (*make)(const DrafterContext& context);
+  const char* files = "";  // what its files are, "an EAGLE head"; empty: it reads none
+  DrafterTraits traits{};
+  std::span<const MethodField> fields{};  // that it alone reads
+  // Judges its fields; null: nothing can be wrong with them.
+  Status (*check)(const SpeculativeConfig& config) = nullptr;
+  Result<std::unique_ptr<Drafter>> (*make)(const DrafterContext& context) = nullptr;
+};
+
+// A method of vLLM or of its relatives that is no drafter of this build.
+struct UnbuiltDrafter {
+  const char* name;
+  const char* reason;       // "is not built yet"
+  const char* fields = "";  // that it alone reads, separated by spaces
 };
 
 // All drafters of this build, in the order in which they are shown.
 std::span<const DrafterEntry> drafters();
+std::span<const UnbuiltDrafter> unbuilt_drafters();
 
-// The entry with this name or alias. Unsupported, with the list of what exists, otherwise.
+// Names of all drafters, ", " between them.
+std::string list_of_drafters();
+
+// The entry with this name or alias. Unsupported, with the reason where it is known and with the
+// list of what exists, otherwise.
 Result<const DrafterEntry*> find_drafter(const std::string& method);
 
 // What the row of a drafter with this name says, for the drafter itself to complete.

@@ -110,7 +110,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("draft_model_config": {})", "vLLM itself"},
       {R"("draft_parallel_config": {})", "vLLM itself"},
       {R"("tensor_parallel_size": 1)", "no field"},
-      {R"("xpress_topc": 3)", "XPress"},
+      {R"("xpress_topc": 3)", "belongs to method xpress, which is not built yet"},
       {R"("rejection_sample_method": "standard")",
        "coupled, which accepts greedy drafts exactly as often as standard"},
       {R"("rejection_sample_method": "block")", "'block' is not built yet"},

@@ -12,9 +12,6 @@ namespace {
 
 TEST(Method, OfNames) {
   const char* const names[][2] = {
-      {"ngram", "ngram"},
-      {"[ngram]", "ngram"},
-      {"ngram_gpu", "ngram"},
       {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"},
       {"someone/model-eagle-3", "eagle3"},
       {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},
@@ -23,7 +20,6 @@ TEST(Method, OfNames) {
       {"JackFram/llama-68m", "draft_model"},
   };
   for (const auto& [name, method] : names) EXPECT_EQ(method_of_name(name).method, method) << name;
-  EXPECT_TRUE(method_of_name("ngram").certain);
   EXPECT_FALSE(method_of_name("a/eagle").certain);
 }
 

@@ -85,8 +85,10 @@ TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
   }
   SpeculativeConfig config;
   config.num_speculative_tokens = 2;
-  config.model = "ngram";
-  EXPECT_EQ(std::string(choose_drafter(config, "").value()->name), "ngram");
+  for (const char* model : {"[ngram]", "ngram_gpu", "ngram"}) {
+    config.model = model;
+    EXPECT_EQ(std::string(choose_drafter(config, "").value()->name), "ngram");
+  }
   EXPECT_EQ(std::string(context.make(config).value()->name()), "ngram");
   config.model = "someone/EAGLE3-of-a-model";
   EXPECT_EQ(std::string(choose_drafter(config, "").value()->name), "eagle3");

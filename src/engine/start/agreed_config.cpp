@@ -28,6 +28,9 @@ std::string text_of(const SpeculativeConfig& drafter) {
     text += " " + std::to_string(part.first) + "-" + std::to_string(part.last) + ":" +
             std::to_string(part.num_speculative_tokens);
   }
+  for (const auto& [name, value] : drafter.method_fields) {
+    text += " " + name + "=" + std::to_string(value);
+  }
   for (const double rate : drafter.synthetic_acceptance_rates) text += " " + std::to_string(rate);
   return text + " " + std::to_string(drafter.synthetic_acceptance_length);
 }

@@ -73,6 +73,9 @@ class WeightLoader {
     num_layers_ = num_layers;
   }
 
+  // From here on matrices lie in the file as [columns, rows], or as they are wanted again.
+  void transpose_matrices(bool transposed) { transposed_ = transposed; }
+
   // The parts stacked into one matrix [sum of rows, cols], packed for the gemm op: quantised as the
   // file has them where the device keeps all parts so, else of `dtype`.
   Result<PackedWeight> matrix(std::span<const TensorPart> parts, int64_t cols,
@@ -183,6 +186,7 @@ class WeightLoader {
   const std::atomic<bool>* cancelled_;
   const GgufRecipe* recipe_ = nullptr;
   int32_t num_layers_ = 0;
+  bool transposed_ = false;
   std::set<std::string> used_;
   std::map<std::string, std::set<std::string>> widened_;  // names by type
   int64_t bytes_ = 0;
