@@ -14,9 +14,9 @@ LayerSpec deepseek_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 // V3.2 and GLM 5 attend to positions that an indexer chooses; some files have V3's name.
-Status refuse_sparse(const ConfigFields& fields, nlohmann::json* json) {
-  if (json->contains("index_topk")) return refuse_parts(kSparseAttention, fields.where());
-  return json->contains("kv_lora_rank") ? Status() : fields.missing("kv_lora_rank");
+Status refuse_sparse(const ConfigFields& fields, nlohmann::json*) {
+  if (fields.find("index_topk") != nullptr) return refuse_parts(kSparseAttention, fields.where());
+  return fields.find("kv_lora_rank") != nullptr ? Status() : fields.missing("kv_lora_rank");
 }
 
 Status read_deepseek_v2(const ConfigFields& fields, ModelConfig* config) {
