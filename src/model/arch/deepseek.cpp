@@ -20,6 +20,7 @@ Status refuse_sparse(const ConfigFields& fields, nlohmann::json*) {
 }
 
 Status read_deepseek_v2(const ConfigFields& fields, ModelConfig* config) {
+  config->experts.top_k = 6;  // of both published models
   FT_RETURN_IF_ERROR(read_mixture(fields, &config->experts, &config->layers));
   // Files have groups that this way of choosing does not look at.
   const nlohmann::json* method = fields.find("topk_method");
