@@ -26,9 +26,11 @@ class DecoderWeightsOf : public testing::TestWithParam<std::string> {
   DecoderWeightsOf() {
     shape_.architecture = GetParam();
     shape_.vocab_size = 16;
-    shape_.hidden_size = 16;
-    shape_.head_dim = 8;
-    shape_.intermediate_size = 8;
+    shape_.hidden_size = 32;
+    shape_.head_dim = 16;
+    shape_.intermediate_size = shape_.expert_inner = 32;
+    shape_.num_experts = 4;
+    shape_.experts_per_token = 2;
     const Status written = write_dialled_checkpoint(folder_.path(), shape_);
     FT_CHECK_MSG(written.ok(), written.message());
     config_ = read_model_config(folder_.path(), {}).value();

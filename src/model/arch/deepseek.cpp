@@ -14,12 +14,13 @@ LayerSpec deepseek_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 // V3.2 and GLM 5 attend to positions that an indexer chooses; some files have V3's name.
-Status refuse_sparse(const ConfigFields& fields, nlohmann::json* json) {
-  if (json->contains("index_topk")) return refuse_parts(kSparseAttention, fields.where());
-  return json->contains("kv_lora_rank") ? Status() : fields.missing("kv_lora_rank");
+Status refuse_sparse(const ConfigFields& fields, nlohmann::json*) {
+  if (fields.find("index_topk") != nullptr) return refuse_parts(kSparseAttention, fields.where());
+  return fields.find("kv_lora_rank") != nullptr ? Status() : fields.missing("kv_lora_rank");
 }
 
 Status read_deepseek_v2(const ConfigFields& fields, ModelConfig* config) {
+  config->experts.top_k = 6;  // of both published models
   FT_RETURN_IF_ERROR(read_mixture(fields, &config->experts, &config->layers));
   // Files have groups that this way of choosing does not look at.
   const nlohmann::json* method = fields.find("topk_method");

@@ -65,8 +65,8 @@ Status read_llama3(const ConfigFields& rope, RopeConfig* out) {
   FT_RETURN_IF_ERROR(rope.need_positive("factor", &out->factor));
   FT_RETURN_IF_ERROR(rope.need_positive("low_freq_factor", &out->low_freq_factor));
   FT_RETURN_IF_ERROR(rope.need_positive("high_freq_factor", &out->high_freq_factor));
-  if (out->high_freq_factor <= out->low_freq_factor) {
-    return rope.wrong("high_freq_factor", "larger than low_freq_factor");
+  if (out->high_freq_factor < out->low_freq_factor) {
+    return rope.wrong("high_freq_factor", "not smaller than low_freq_factor");
   }
   return {};
 }

@@ -35,7 +35,7 @@ void apply_llama3(const RopeConfig& config, std::vector<float>* inv_freq) {
     const float wave = static_cast<float>(2 * std::numbers::pi) / freq;
     if (wave > original / low) {
       freq /= factor;
-    } else if (wave >= original / high) {
+    } else if (high > low && wave >= original / high) {
       const float smooth = (original / wave - low) / (high - low);
       freq = (1 - smooth) * freq / factor + smooth * freq;
     }

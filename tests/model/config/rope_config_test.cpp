@@ -153,7 +153,7 @@ TEST(RopeConfig, BadFieldsAreNamed) {
       {{{"rope_type", "yarn"}, {"factor", 2}, {"beta_fast", 1}, {"beta_slow", 9}}, "beta_fast"},
       {{{"rope_type", "llama3"}, {"factor", 8}}, "'low_freq_factor' is missing"},
       {{{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 1}},
-       "larger than low_freq_factor"},
+       "not smaller than low_freq_factor"},
       {{{"rope_type", "longrope"}, {"short_factor", right}}, "'long_factor' is missing"},
       {{{"rope_type", "longrope"}, {"short_factor", wrong}, {"long_factor", right}},
        "'short_factor' has 31 entries"},
