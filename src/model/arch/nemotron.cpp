@@ -20,4 +20,14 @@ constinit const Architecture kNemotronArchitecture = {
                 .norms = {.kind = NormKind::kLayer, .offset = 1, .bias = true}},
 };
 
+// Arcee AI 2025: Llama's blocks with an MLP without a gate.
+constinit const Architecture kArceeArchitecture = {
+    .name = "ArceeForCausalLM",
+    .description = "AFM 4.5B",
+    .defaults = R"({"max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+                    "hidden_act": "relu2"})",
+    .default_end = 128001,
+    .decoder = {.layer = nemotron_layer},
+};
+
 }  // namespace foretoken

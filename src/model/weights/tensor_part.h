@@ -50,6 +50,15 @@ struct TensorPart {
   }
   // Rows of the file that are wanted, as rows or as columns.
   int64_t wanted_of_file() const { return num_rows < 0 ? rows - first_row : num_rows; }
+  // The same matrix of `cols` columns where the file has its rows as columns.
+  TensorPart of_columns(int64_t cols) const {
+    TensorPart part = *this;
+    part.transposed = {rows, first_row, wanted()};
+    part.rows = cols;
+    part.first_row = 0;
+    part.num_rows = -1;
+    return part;
+  }
 };
 
 // Columns [first, first + count) of a matrix of `total`.

@@ -143,16 +143,6 @@ std::vector<int64_t> shape_of(const TensorPart& part, int64_t cols) {
   return {part.stacked, part.rows / part.stacked, cols};
 }
 
-// The same rows of a matrix that the file has with columns for rows.
-TensorPart turned_part(const TensorPart& part, int64_t cols) {
-  TensorPart all = part;
-  all.transposed = {part.rows, part.first_row, part.wanted()};
-  all.rows = cols;
-  all.first_row = 0;
-  all.num_rows = -1;
-  return all;
-}
-
 }  // namespace
 
 // Random ones are rows of a tensor that has each of its matrices as it is wanted.
@@ -176,7 +166,7 @@ Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const Colum
 Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange& cols) {
   if (part.transposed.total > 0) return find_turned_run(part, cols);
   if (transposed_) {
-    FT_ASSIGN_OR_RETURN(RowRun run, find_turned_run(turned_part(part, cols.total), cols));
+    FT_ASSIGN_OR_RETURN(RowRun run, find_turned_run(part.of_columns(cols.total), cols));
     run.name = part.name;
     return run;
   }
