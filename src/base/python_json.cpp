@@ -56,13 +56,14 @@ std::optional<std::string> quote_words(std::string_view text) {
 }
 
 // As deep as the parser allows.
-void restore(nlohmann::json& value) {
+template <class Json>
+void restore(Json& value) {
   if (value.is_structured()) {
-    for (nlohmann::json& part : value) restore(part);
+    for (Json& part : value) restore(part);
     return;
   }
   if (!value.is_string()) return;
-  const std::string& text = value.get_ref<const std::string&>();
+  const std::string& text = value.template get_ref<const std::string&>();
   if (text.empty() || text[0] != kMark) return;
   for (const Word& word : kWords) {
     if (std::string_view(text).substr(1) != word.text) continue;
@@ -71,14 +72,26 @@ void restore(nlohmann::json& value) {
   }
 }
 
+// `parse` is the parser of files without such words.
+template <class Json>
+Result<Json> parse_with_words(std::string_view text, const std::string& what,
+                              Result<Json> (*parse)(std::string_view, const std::string&)) {
+  const std::optional<std::string> quoted = quote_words(text);
+  if (!quoted) return parse(text, what);
+  FT_ASSIGN_OR_RETURN(Json value, parse(*quoted, what));
+  restore(value);
+  return value;
+}
+
 }  // namespace
 
 Result<nlohmann::json> parse_python_json_object(std::string_view text, const std::string& what) {
-  const std::optional<std::string> quoted = quote_words(text);
-  if (!quoted) return parse_json_object(text, what);
-  FT_ASSIGN_OR_RETURN(nlohmann::json json, parse_json_object(*quoted, what));
-  restore(json);
-  return json;
+  return parse_with_words<nlohmann::json>(text, what, parse_json_object);
+}
+
+Result<nlohmann::ordered_json> parse_ordered_python_json_object(std::string_view text,
+                                                                const std::string& what) {
+  return parse_with_words<nlohmann::ordered_json>(text, what, parse_ordered_json_object);
 }
 
 std::string python_json_text(const nlohmann::json& value) {

@@ -11,6 +11,7 @@ enum class Activation : int32_t {
   kReluSquared,  // max(x, 0)^2 (So et al. 2021)
   kXielu,        // a x^2 + b x for x > 0, else n (expm1(min(x, e)) - x) + b x (Huang and Schlag
                  // 2024), with a = softplus(p[0]), b = p[2], n = b + softplus(p[1]), e = p[3]
+  kRelu,         // max(x, 0)
 };
 
 // What an MLP with a gate may have.

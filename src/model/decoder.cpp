@@ -19,6 +19,7 @@
 #include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/layer/layer_runner.h"
+#include "model/layer/learned_positions.h"
 #include "model/layer/lora_pool.h"
 
 namespace foretoken {
@@ -128,6 +129,7 @@ class Decoder final : public Model {
   DecoderWeights weights_;
   LayerRunner layers_;
   std::unique_ptr<LoraPool> adapters_;  // null: there is no room for any
+  LearnedPositions positions_;
   LayerInputs inputs_;
   void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
@@ -155,10 +157,17 @@ Status Decoder::load_inputs(WeightLoader& loader) {
                        ": layers read tokens and other layers' keys, which stages do not have; use "
                        "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
   }
-  if (config_.layer_input_size == 0) return {};
+  const std::string body = find_place(traits_, loader).body;
   PartLoader parts(weight_arena_, config_, traits_.norms, loader, sharding_);
+  if (config_.learned_positions > 0 && stages_.is_first()) {
+    FT_RETURN_IF_ERROR(positions_.load(parts, weight_arena_, body + traits_.positions));
+  } else if (config_.learned_positions > 0) {
+    const int64_t shape[] = {config_.learned_positions, config_.hidden_size};
+    FT_RETURN_IF_ERROR(loader.expect(body + traits_.positions + ".weight", shape));
+  }
+  if (config_.layer_input_size == 0) return {};
   layers_.set_inputs(&inputs_);
-  return inputs_.load(parts, weight_arena_, find_place(traits_, loader).body, max_rows_);
+  return inputs_.load(parts, weight_arena_, body, max_rows_);
 }
 
 Result<const void*> Decoder::shared_embedding() {
@@ -187,8 +196,10 @@ Status Decoder::upload_ropes(WeightLoader& loader) {
 Status Decoder::take_scratch() {
   for (const DecoderLayer& layer : weights_.layers) layers_.fit(layer);
   FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_));
-  FT_RETURN_IF_ERROR(inputs_.take_scratch(
-      {device_, layers_.attention(), scratch_arena_, config_.dtype, max_rows_}));
+  const ScratchSource source{device_, layers_.attention(), scratch_arena_, config_.dtype,
+                             max_rows_};
+  FT_RETURN_IF_ERROR(positions_.take_scratch(source));
+  FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
   if (!stages_.is_last()) return {};
   const auto elements =
       static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(config_.hidden_size);
@@ -439,6 +450,7 @@ void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offse
 // The first norm rides along where the op knows it.
 void Decoder::embed_tokens(const Pass& pass) {
   const Norm& norm = weights_.layers.front().mixer_norm;
+  const bool norms_at_once = norm.is_rms() && positions_.empty();
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
@@ -448,10 +460,11 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .hidden = config_.hidden_size,
                           .dtype = config_.dtype,
                           .scale = embedding_scale_,
-                          .norm_weight = norm.is_rms() ? norm.weight : nullptr,
-                          .normed = norm.is_rms() ? layers_.normed() : nullptr,
+                          .norm_weight = norms_at_once ? norm.weight : nullptr,
+                          .normed = norms_at_once ? layers_.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
-  if (!norm.is_rms()) layers_.add_and_norm(pass.rows, nullptr, norm);
+  if (!positions_.empty()) positions_.add(pass.rows, layers_.residual());
+  if (!norms_at_once) layers_.add_and_norm(pass.rows, nullptr, norm);
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers_.residual());
 }
 

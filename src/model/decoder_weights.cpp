@@ -9,6 +9,7 @@
 #include "kernels/comm/collectives.h"
 #include "model/files/checkpoint.h"
 #include "model/layer/layer_tensors.h"
+#include "model/layer/learned_positions.h"
 #include "model/layer/part_loader.h"
 
 namespace foretoken {
@@ -44,8 +45,8 @@ int64_t whole_number(double value) {
   return value < 9e18 ? static_cast<int64_t>(value) : INT64_MAX;
 }
 
-std::string embedding_name(const DecoderTraits::Place& place) {
-  return std::string(place.body) + "embed_tokens.weight";
+std::string embedding_name(const DecoderTraits& traits, const DecoderTraits::Place& place) {
+  return std::string(place.body) + traits.embedding + ".weight";
 }
 
 // Beside "<head>.weight".
@@ -92,28 +93,29 @@ bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& pla
 
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
   for (const DecoderTraits::Place& place : traits.places) {
-    if (place.body != nullptr && loader.has(embedding_name(place))) return place;
+    if (place.body != nullptr && loader.has(embedding_name(traits, place))) return place;
   }
   const DecoderTraits::Place* found = nullptr;
   for (const DecoderTraits::Place& place : kOtherPlaces) {
-    if (!loader.has(embedding_name(place))) continue;
+    if (!loader.has(embedding_name(traits, place))) continue;
     if (loader.has(place.head)) return place;
     if (found == nullptr) found = &place;
   }
   return found != nullptr ? *found : traits.places[0];
 }
 
-std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place) {
+std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& traits,
+                               const DecoderTraits::Place& place) {
   if (!config.tie_word_embeddings) return place.head;
-  return embedding_name(place);
+  return embedding_name(traits, place);
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size;
   const double matrix = double(config.vocab_size) * hidden;
-  const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix +
-                         final_norm_weights(config, traits) +
-                         (config.head_bias ? config.vocab_size : 0);
+  const double outside =
+      (config.tie_word_embeddings ? 1 : 2) * matrix + LearnedPositions::num_weights(config) +
+      final_norm_weights(config, traits) + (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
                       layer_weights(config, traits, {0, config.num_layers}));
 }
@@ -124,18 +126,20 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
   double count = layer_weights(config, traits, stages.layers(config.num_layers));
   if (stages.is_first()) {
-    count += double(config.vocab_size) * hidden + LayerInputs::num_weights(config);
+    count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
+             LayerInputs::num_weights(config);
   }
   // A tied head is packed beside the table.
   if (stages.is_last()) count += double(own.count) * hidden + final_norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
 }
 
-bool stage_packs(const Stages& stages, int32_t num_layers, const std::string& name) {
-  constexpr std::string_view kLayers = "layers.";
-  const size_t at = name.find(kLayers);
+bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& traits,
+                 const std::string& name) {
+  const std::string_view layers = traits.layers;
+  const size_t at = name.find(layers);
   if (at == std::string::npos) return stages.is_last();
-  const int32_t layer = std::atoi(name.c_str() + at + kLayers.size());
+  const int32_t layer = std::atoi(name.c_str() + at + layers.size());
   return layer < num_layers && stages.owns(layer, num_layers);
 }
 
@@ -150,7 +154,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   }
   // Draft modules in the target's own files; draft_head.h reads them.
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
-    loader.ignore_all(body + "layers." + std::to_string(config.num_layers + i) + ".");
+    loader.ignore_all(body + traits.layers + std::to_string(config.num_layers + i) + ".");
   }
 
   DecoderWeights weights;
@@ -158,14 +162,15 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const int64_t table[] = {config.vocab_size, config.hidden_size};
   if (stages.is_first()) {
     FT_ASSIGN_OR_RETURN(weights.embedding,
-                        loader.table(arena, embedding_name(place), table[0], table[1]));
+                        loader.table(arena, embedding_name(traits, place), table[0], table[1]));
   } else {
-    FT_RETURN_IF_ERROR(loader.expect(embedding_name(place), table));
+    FT_RETURN_IF_ERROR(loader.expect(embedding_name(traits, place), table));
   }
   PartLoader parts(arena, config, traits.norms, loader, sharding);
   weights.layers.resize(static_cast<size_t>(config.num_layers));
+  loader.transpose_matrices(traits.transposed);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    const std::string base = body + "layers." + std::to_string(i) + ".";
+    const std::string base = body + traits.layers + std::to_string(i) + ".";
     if (!stages.owns(static_cast<int32_t>(i), config.num_layers)) {
       loader.ignore_all(base);
       continue;
@@ -174,7 +179,9 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
         load_layer(parts, base, traits.layer(config, config.layers[i]), &weights.layers[i]));
     weights.layers[i].input.index = static_cast<int32_t>(i);
   }
-  const std::string norm = body + "norm", head = output_matrix_name(config, place);
+  loader.transpose_matrices(false);
+  const std::string norm = body + traits.last_norm;
+  const std::string head = output_matrix_name(config, traits, place);
   if (stages.is_last()) {
     FT_RETURN_IF_ERROR(parts.load_norm(norm, config.hidden_size, &weights.final_norm));
     const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
@@ -208,7 +215,7 @@ Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFile
   FT_ASSIGN_OR_RETURN(const auto loader,
                       WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr,
                                            config.dtype, bytes, {}, nullptr));
-  const std::string name = embedding_name(find_place(traits, *loader));
+  const std::string name = embedding_name(traits, find_place(traits, *loader));
   WeightLoader::Guard guard(*loader);
   FT_ASSIGN_OR_RETURN(const void* table,
                       loader->table(arena, name, config.vocab_size, config.hidden_size));

@@ -18,7 +18,8 @@ namespace foretoken {
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader);
 
 // Name of the output matrix: that of the embedding where they are tied.
-std::string output_matrix_name(const ModelConfig& config, const DecoderTraits::Place& place);
+std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& traits,
+                               const DecoderTraits::Place& place);
 
 // The weights of a decoder's stage in device memory.
 struct DecoderWeights {
@@ -41,7 +42,8 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
                              const Sharding& sharding = {}, const Stages& stages = {});
 
 // Whether a matrix of the checkpoint is packed by this stage; by its name alone.
-bool stage_packs(const Stages& stages, int32_t num_layers, const std::string& name);
+bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& traits,
+                 const std::string& name);
 
 // Loads what the stage uses under the names of Hugging Face; `arena` holds what is not packed.
 // `config` is that of the whole model; the embedding is whole on every rank that has it. Errors as

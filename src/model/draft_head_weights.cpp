@@ -396,7 +396,8 @@ Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
                         static_cast<int64_t>(dtype_size(config.dtype));
   FT_ASSIGN_OR_RETURN(const auto loader,
                       WeightLoader::create(device, &checkpoint, config.dtype, bytes, {}, nullptr));
-  const std::string name = output_matrix_name(config, find_place(architecture->decoder, *loader));
+  const std::string name =
+      output_matrix_name(config, architecture->decoder, find_place(architecture->decoder, *loader));
   FT_ASSIGN_OR_RETURN(PackedWeight rows,
                       loader->matrix_rows({name, config.vocab_size}, config.hidden_size, ids));
   FT_RETURN_IF_ERROR(loader->finish());

@@ -27,7 +27,7 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   const int64_t bytes = decoder_weight_bytes(part, traits, options.sharding, stages);
   if (checkpoint != nullptr) {
     const auto counts = [&](const std::string& name) {
-      return stage_packs(stages, config.num_layers, name) && !is_absorbed(name);
+      return stage_packs(stages, config.num_layers, traits, name) && !is_absorbed(name);
     };
     return bytes - WeightLoader::quantized_saving(device, *checkpoint, config.dtype, counts) /
                        options.sharding.size;

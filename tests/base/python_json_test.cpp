@@ -19,6 +19,14 @@ TEST(PythonJson, ReadsTheNumbersThatJsonHasNoWordsFor) {
   EXPECT_EQ(json.value()["f"], 1);
 }
 
+TEST(PythonJson, KeepsTheOrderWhereThatIsAsked) {
+  const auto json = parse_ordered_python_json_object(R"({"b": NaN, "a": [Infinity]})", "x.json");
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  EXPECT_EQ(json.value().begin().key(), "b");
+  EXPECT_TRUE(std::isnan(json.value()["b"].get<double>()));
+  EXPECT_EQ(json.value()["a"][0].get<double>(), INFINITY);
+}
+
 TEST(PythonJson, OtherWordsStayErrors) {
   for (const char* text : {R"({"a": nan})", R"({"a": Inf})", R"({NaN: 1})", R"([NaN])", "NaN",
                            R"({"a": InfinityNaN})", R"({"a": "NaN})"}) {

@@ -126,7 +126,7 @@ void add_modules(const DialledShape& target, const ModelConfig& config, const De
                  const Modules& modules, DialledTensors* out) {
   const float norm = 1 - traits.norms.offset;
   for (int32_t i = 0; i < modules.count; ++i) {
-    const std::string base = std::string(traits.places[0].body) + "layers." +
+    const std::string base = std::string(traits.places[0].body) + traits.layers +
                              std::to_string(target.num_layers + i) + ".";
     out->add_constant(base + "enorm.weight", target.hidden_size, norm);
     out->add_constant(base + "hnorm.weight", target.hidden_size, norm);

@@ -17,16 +17,16 @@ std::vector<TensorToWrite> dialled_tensors(const DialledShape& shape, const Mode
     words[static_cast<size_t>(id)] = id < 2 ? id : dialled_word(shape, id);
   }
   // Elements are 1 or -1 in the residual.
-  out.add_codes(body + "embed_tokens.weight", words,
+  out.add_codes(body + traits.embedding + ".weight", words,
                 traits.scaled_embedding ? 1 / std::sqrt(float(shape.hidden_size)) : 1.0f);
   // Two blocks a layer add independent noise.
   const float deviation = kDialledPerturbation / std::sqrt(2 * float(shape.num_layers));
   for (int32_t i = 0; i < shape.num_layers; ++i) {
     const bool experts = config.layers.at(static_cast<size_t>(i)).experts;
     add_dialled_layer({shape, config, traits, deviation, true, experts},
-                      body + "layers." + std::to_string(i) + ".", &out);
+                      body + traits.layers + std::to_string(i) + ".", &out);
   }
-  out.add_constant(body + "norm.weight", shape.hidden_size, 1 - traits.norms.offset);
+  out.add_constant(body + traits.last_norm + ".weight", shape.hidden_size, 1 - traits.norms.offset);
   out.add_codes(traits.places[0].head, dialled_head_words(shape, dialled_successors(shape)),
                 dialled_head_scale(shape.hidden_size));
   if (shape.num_mtp_modules > 0) {

@@ -51,6 +51,9 @@ GEMMA = {"head_dim": 16, "hidden_activation": "gelu_pytorch_tanh", "sliding_wind
 GEMMA_ROPES = {"full_attention": {"rope_type": "default", "rope_theta": 1000000.0},
                "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}}
 WINDOWS = ["sliding_attention", "full_attention"]
+NOT_OLD = ["rms_norm_eps", "rope_theta", "num_key_value_heads"]
+NOT_GPT2 = [*NOT_OLD, "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+            "max_position_embeddings", "hidden_act"]
 DECI_BLOCKS = [
     {"attention": {"n_heads_in_group": 2, "no_op": False, "replace_with_linear": False},
      "ffn": {"ffn_mult": 1.5, "no_op": False, "replace_with_linear": False}},
@@ -184,6 +187,28 @@ MODELS = {
                     rope_scaling={"type": "yarn", "factor": 8.0, "beta_fast": 32, "beta_slow": 1,
                                   "original_max_position_embeddings": 64, "mscale": 1.0,
                                   "mscale_all_dim": 0.7}),
+    "gpt2": family("GPT2LMHeadModel", "gpt2", without=NOT_GPT2, n_embd=32, n_layer=2, n_head=4,
+                   n_positions=512, n_inner=48, activation_function="gelu_new",
+                   layer_norm_epsilon=1e-5, tie_word_embeddings=True),
+    "gpt_neox": family("GPTNeoXForCausalLM", "gpt_neox", without=NOT_OLD, hidden_size=64,
+                       hidden_act="gelu", layer_norm_eps=1e-5, rotary_pct=0.25,
+                       rotary_emb_base=10000.0, attention_bias=True, use_parallel_residual=True),
+    "gpt_neox-serial": family("GPTNeoXForCausalLM", "gpt_neox", without=NOT_OLD, hidden_act="gelu",
+                              layer_norm_eps=1e-5, rotary_pct=1.0, rotary_emb_base=10000.0,
+                              attention_bias=False, use_parallel_residual=False),
+    "opt": family("OPTForCausalLM", "opt", without=[*NOT_OLD, "intermediate_size", "hidden_act"],
+                  ffn_dim=48, word_embed_proj_dim=32, do_layer_norm_before=True,
+                  activation_function="relu", enable_bias=True, tie_word_embeddings=True),
+    "falcon": family("FalconForCausalLM", "falcon", without=[*NOT_OLD, "hidden_act",
+                                                             "intermediate_size"],
+                     ffn_hidden_size=48, activation="gelu", layer_norm_epsilon=1e-5, bias=False,
+                     multi_query=True, parallel_attn=True, new_decoder_architecture=False,
+                     alibi=False, rope_theta=10000.0, tie_word_embeddings=True),
+    "falcon-large": family("FalconForCausalLM", "falcon", without=[*NOT_OLD, "hidden_act",
+                                                                   "intermediate_size"],
+                           ffn_hidden_size=48, activation="gelu", layer_norm_epsilon=1e-5,
+                           bias=True, num_kv_heads=2, new_decoder_architecture=True, alibi=False,
+                           rope_theta=10000.0, tie_word_embeddings=True),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -210,7 +235,9 @@ LEFT_OUT = {"internlm3": "o_proj.bias"}
 _OLD_LLAVA = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head"),
               ("model.", "")]
 _OLD_QWEN = [("model.language_model.", "model."), ("model.visual.", "visual.")]
-RENAMES = {"mistral3": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN}
+_NEOX = [("lm_head.", "embed_out.")]
+RENAMES = {"mistral3": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN, "gpt_neox": _NEOX,
+           "gpt_neox-serial": _NEOX}
 
 
 def checkpoint_name(model, key):
@@ -248,18 +275,22 @@ def random_weight(name, weight, config):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
         center = 0.0 if kind in OFFSET_NORMS else 1.0
-        if tied and name.endswith("model.norm.weight"):
+        if tied and name.endswith(("model.norm.weight", "ln_f.weight", "decoder.final_layer_norm.weight")):
             center += 2.0
         if kind.startswith("gemma") and ("post_attention" in name or "post_feedforward" in name):
             center += 2.0
         return torch.rand_like(weight) - 0.5 + center
-    if "embed_tokens" in name:
+    if short in ("wpe", "embed_positions"):
+        return torch.randn_like(weight) * 0.25
+    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings") or "embed_tokens" in name:
         return torch.randn_like(weight) * (0.25 if tied else 1.0)
-    scale = 4.0 if "lm_head" in name else 1.0
+    scale = 4.0 if "lm_head" in name or "embed_out" in name else 1.0
     if kind.startswith(("gemma", "vaultgemma")) and ("q_proj" in name or "k_proj" in name):
         scale = 0.7
-    if tied and not kind.startswith("gemma") and short in ("o_proj", "down_proj", "c_proj"):
+    if tied and not kind.startswith("gemma") and short in (
+            "o_proj", "down_proj", "c_proj", "out_proj", "fc2", "dense", "dense_4h_to_h"):
         scale = 3.0 if kind != "vaultgemma" else 2.0
     if kind == "granite" and short == "down_proj":
         scale = 2.0
-    return torch.randn_like(weight) * scale * weight[0].numel() ** -0.5
+    inputs = weight.shape[0] if kind == "gpt2" else weight[0].numel()
+    return torch.randn_like(weight) * scale * inputs ** -0.5

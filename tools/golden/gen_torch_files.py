@@ -49,6 +49,9 @@ def main():
         module.bias.copy_(torch.tensor([7.0, 8.0]))
     torch.save(module.state_dict(), folder / "module.bin")
     torch.save(dict(module.named_parameters()), folder / "parameters.bin", pickle_protocol=4)
+    base = "base_model.model.model.layers.0.self_attn.q_proj."
+    torch.save({base + "lora_A.weight": torch.arange(6.0).reshape(2, 3),
+                base + "lora_B.weight": torch.arange(10.0).reshape(5, 2)}, folder / "adapter.bin")
     torch.save({"weight": torch.zeros(2), "hook": Runs()}, folder / "hostile.bin")
 
 

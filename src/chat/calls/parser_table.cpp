@@ -17,7 +17,7 @@ namespace {
 
 using Made = std::unique_ptr<ToolParser>;
 
-std::unique_ptr<ToolParser> marked_objects(const char* open, const char* close) {
+Made marked_objects(const char* open, const char* close) {
   JsonCallFormat format;
   format.open = {open};
   format.close = close;
@@ -65,16 +65,27 @@ Made gigachat3(const ChatParserOptions&) {
   return std::make_unique<JsonCalls>(format);
 }
 
-// What generic_tools() asks for; a model that forgets the markers is understood.
-Made generic(const ChatParserOptions&) {
+// The same, understood without their markers, too, where they name a tool.
+Made marked_or_bare_objects(std::vector<std::string> open) {
   JsonCallFormat format;
-  format.open = {"<tool_call>"};
+  format.open = std::move(open);
   format.close = "</tool_call>";
   format.bare = true;
   format.single = true;
   format.list = true;
   format.needs_known_name = true;
   return std::make_unique<JsonCalls>(format);
+}
+
+// What generic_tools() asks for; a model that forgets the markers is understood.
+Made generic(const ChatParserOptions&) { return marked_or_bare_objects({"<tool_call>"}); }
+
+Made granite(const ChatParserOptions&) {
+  return marked_or_bare_objects({"<|tool_call|>", "<tool_call>"});
+}
+
+Made xlam(const ChatParserOptions&) {
+  return marked_or_bare_objects({"[TOOL_CALLS]", "<tool_call>"});
 }
 
 Made llama3_json(const ChatParserOptions&) {
@@ -83,28 +94,6 @@ Made llama3_json(const ChatParserOptions&) {
   format.bare = true;
   format.single = true;
   format.separators = ";,";
-  format.needs_known_name = true;
-  return std::make_unique<JsonCalls>(format);
-}
-
-Made granite(const ChatParserOptions&) {
-  JsonCallFormat format;
-  format.open = {"<|tool_call|>", "<tool_call>"};
-  format.close = "</tool_call>";
-  format.bare = true;
-  format.single = true;
-  format.list = true;
-  format.needs_known_name = true;
-  return std::make_unique<JsonCalls>(format);
-}
-
-Made xlam(const ChatParserOptions&) {
-  JsonCallFormat format;
-  format.open = {"[TOOL_CALLS]", "<tool_call>"};
-  format.close = "</tool_call>";
-  format.bare = true;
-  format.list = true;
-  format.single = true;
   format.needs_known_name = true;
   return std::make_unique<JsonCalls>(format);
 }

@@ -17,12 +17,6 @@ Status translate_starcoder2(const ConfigFields& fields, nlohmann::json* json) {
     (*json)["attention_bias"] = *bias;
     (*json)["mlp_bias"] = *bias;
   }
-  // The default end of text lies outside the default vocabulary and cannot come.
-  constexpr int kDefaultEnd = 50256;
-  int32_t vocab = kDefaultEnd + 1;
-  FT_RETURN_IF_ERROR(fields.read_count("vocab_size", &vocab));
-  const nlohmann::json* end = fields.find("eos_token_id");
-  if (end != nullptr && *end == kDefaultEnd && vocab <= kDefaultEnd) json->erase("eos_token_id");
   return {};
 }
 
@@ -35,6 +29,7 @@ constinit const Architecture kStarcoder2Architecture = {
     .defaults = R"({"max_position_embeddings": 4096, "num_key_value_heads": 2,
                     "norm_epsilon": 1e-5, "hidden_act": "gelu_pytorch_tanh", "use_bias": true,
                     "tie_word_embeddings": true})",
+    .default_end = 50256,
     .window_rule = WindowRule::kAlways,
     .decoder = {.layer = starcoder2_layer, .norms = {.kind = NormKind::kLayer, .bias = true}},
     .translate = translate_starcoder2,

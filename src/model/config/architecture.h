@@ -39,6 +39,14 @@ struct DecoderTraits {
     const char* head;
   };
   std::array<Place, 2> places = {{{"model.", "lm_head.weight"}, {nullptr, nullptr}}};
+  // Names behind a place's body: of the embedding, of what stands before a layer's number, of the
+  // last norm, and of the table of positions.
+  const char* embedding = "embed_tokens";
+  const char* layers = "layers.";
+  const char* last_norm = "norm";
+  const char* positions = "embed_positions";
+  // Matrices of layers lie in the file as [inputs, outputs] (Conv1D of GPT-2).
+  bool transposed = false;
   // Beginnings of tensors that belong to other parts of a model, such as a vision tower.
   std::span<const char* const> ignored = {};
   // Composes a layer from the config and what the pattern of layers says about this one.
@@ -66,6 +74,9 @@ struct Architecture {
   const char* description;  // for listings
   // JSON object of the fields that a config.json of this architecture may leave out.
   const char* defaults = "{}";
+  // The end of text that transformers' default config names: where it lies outside the vocabulary
+  // it cannot come, and is no fault of the file. -1: there is none.
+  int32_t default_end = -1;
   WindowRule window_rule = WindowRule::kNever;
   DecoderTraits decoder = {};
   bool text_config = false;  // the fields of the decoder lie in `text_config`, if there is one

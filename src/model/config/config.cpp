@@ -95,6 +95,7 @@ constexpr ActivationEntry kActivations[] = {
     {"swish", Activation::kSilu},
     {"relu2", Activation::kReluSquared},
     {"xielu", Activation::kXielu},
+    {"relu", Activation::kRelu},
 };
 
 // Gemma's hidden_activation goes before the hidden_act that some of its files have too.
@@ -316,6 +317,9 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_RETURN_IF_ERROR(read_eos(ConfigFields(generation_json, where + " (generation_config.json)"),
                               &config.eos_token_ids));
   FT_RETURN_IF_ERROR(read_dtype(fields, options.dtype, &config.dtype));
+  if (architecture.default_end >= config.vocab_size) {
+    std::erase(config.eos_token_ids, architecture.default_end);
+  }
   FT_RETURN_IF_ERROR(check_eos(config, where));
   return config;
 }

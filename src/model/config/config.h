@@ -50,9 +50,14 @@ struct ModelConfig {
   bool head_bias = false;        // of the output matrix
   bool qk_norm = false;          // q and k are normed, where architectures leave it to the file
   bool parallel_blocks = false;  // attention and MLP read the same rows, where left to the file
+  bool parallel_norms = false;   // and each through a norm of its own (Falcon)
   int32_t attention_chunk = 0;   // of layers with rotary positions, as of GqaSpec
   QueryGrowth query_growth;
-  bool keys_are_values = false;     // of layers without a window (Gemma 4)
+  bool keys_are_values = false;  // of layers without a window (Gemma 4)
+  // Rows of a table of positions that is added to the embeddings, and the row of position 0 (GPT-2,
+  // OPT); 0 rows: there is none.
+  int32_t learned_positions = 0;
+  int32_t first_position_row = 0;
   int32_t layer_input_size = 0;     // width of an embedding for each layer; 0: there is none
   int32_t layer_input_vocab = 0;    // rows of its table
   DType dtype = DType::kF32;        // of weights, activations and KV

@@ -9,6 +9,25 @@
 namespace foretoken {
 namespace {
 
+// The rows of the rank's heads in a tensor that has them group by group.
+std::vector<TensorPart> grouped_parts(const std::string& name, const GqaSpec& whole,
+                                      const ShardRange& heads, const ShardRange& kv_heads) {
+  const int64_t dim = whole.head_dim, queries = whole.num_heads / whole.num_kv_heads;
+  const int64_t all = whole.qkv_size(), group = (queries + 2) * dim;
+  const PairedHeads paired{whole.head_dim, whole.paired};
+  std::vector<TensorPart> parts;
+  for (int64_t head = heads.begin; head < heads.begin + heads.count; ++head) {
+    parts.push_back({name, all, head / queries * group + head % queries * dim, dim, paired});
+  }
+  for (const int64_t behind : {queries, queries + 1}) {
+    for (int64_t head = kv_heads.begin; head < kv_heads.begin + kv_heads.count; ++head) {
+      const PairedHeads of_keys = behind == queries ? paired : PairedHeads{};
+      parts.push_back({name, all, head * group + behind * dim, dim, of_keys});
+    }
+  }
+  return parts;
+}
+
 // The rows of the rank's heads.
 std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
                                   const Sharding& sharding) {
@@ -24,7 +43,8 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
             {base + "k_proj", kv, kv_first, kv_rows, paired},
             {base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows}};
   }
-  const std::string name = base + "qkv_proj";
+  const std::string name = base + whole.qkv;
+  if (whole.fused_by_group) return grouped_parts(name, whole, heads, kv_heads);
   const int64_t all = whole.qkv_size();
   if (!sharding.is_cut() && whole.paired == 0) return {{name, all}};
   return {{name, all, first, rows, paired},
@@ -90,9 +110,11 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
       loader.weights().ignore_all(base + name);
     }
   }
-  FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", whole.q_size(), whole.o_bias, &o));
-  // Older exports store this buffer; it follows from the config.
-  loader.weights().ignore(base + "rotary_emb.inv_freq");
+  FT_RETURN_IF_ERROR(loader.load_summed(base + whole.o, whole.q_size(), whole.o_bias, &o));
+  // Older exports store these buffers; they follow from the config.
+  for (const char* buffer : {"rotary_emb.inv_freq", "bias", "masked_bias"}) {
+    loader.weights().ignore(base + buffer);
+  }
   return {};
 }
 

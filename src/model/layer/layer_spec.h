@@ -45,7 +45,10 @@ struct GqaSpec {
   QkNorm qk_norm = QkNorm::kNone;
   bool qkv_bias = false;
   bool o_bias = false;
-  bool fused = false;  // the tensor qkv_proj instead of q_proj, k_proj and v_proj
+  bool fused = false;  // the tensor `qkv` instead of q_proj, k_proj and v_proj
+  // Of that tensor: the query heads of a key head, it and its value head, and so on, instead of all
+  // queries, all keys and all values (GPT-NeoX, Falcon).
+  bool fused_by_group = false;
   // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
   // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
   int32_t paired = 0;
@@ -58,6 +61,8 @@ struct GqaSpec {
   QueryScale query_scale = {};  // as of RopeKvArgs
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
+  const char* qkv = "qkv_proj";
+  const char* o = "o_proj";
   const char* q_norm = "q_norm";
   const char* k_norm = "k_norm";
 

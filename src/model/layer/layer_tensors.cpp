@@ -18,7 +18,7 @@ class LayerTensorList {
     const std::string base = mixer.base;
     const int32_t turned = mixer.head_dim;
     if (mixer.fused) {
-      add_linear(base + "qkv_proj", mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
+      add_linear(base + mixer.qkv, mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
     } else {
       add_linear(base + "q_proj", mixer.q_size(), mixer.inputs, mixer.qkv_bias, turned);
       if (mixer.kv_of < 0) {
@@ -28,7 +28,7 @@ class LayerTensorList {
         add_linear(base + "v_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias);
       }
     }
-    add_linear(base + "o_proj", hidden_, mixer.q_size(), mixer.o_bias);
+    add_linear(base + mixer.o, hidden_, mixer.q_size(), mixer.o_bias);
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
     if (mixer.kv_of < 0) add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
   }

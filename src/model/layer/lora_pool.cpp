@@ -55,7 +55,14 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
   Limits padded = limits;
   padded.max_rank = padded_rank(limits.max_rank);
   std::unique_ptr<LoraPool> pool(new LoraPool(device, dtype, padded));
-  for (const AdaptedLinear& linear : linears) pool->add_linear(linear);
+  for (const AdaptedLinear& linear : linears) {
+    const std::string& name = linear.linear->source.parts.at(0).name;
+    if (in_layers(name).empty()) {
+      return unsupported("--enable-lora: adapters of matrices named as '" + name +
+                         "' are not applied; start without it, or use another model");
+    }
+    pool->add_linear(linear);
+  }
   FT_RETURN_IF_ERROR(pool->take());
   for (size_t i = 0; i < linears.size(); ++i) {
     linears[i].linear->lora.matrices = pool->table_ + pool->first_parts_[i];

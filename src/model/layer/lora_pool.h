@@ -63,7 +63,8 @@ class LoraPool {
     bool has_all_layers = true;  // false: other stages have some
   };
   // Takes the memory and tells the linear layers where their adapters will be; they outlive the
-  // pool. ResourceExhausted when memory is short.
+  // pool. ResourceExhausted when memory is short; Unsupported for matrices that have no place in
+  // "layers.", where adapters look for them.
   static Result<std::unique_ptr<LoraPool>> create(Device& device,
                                                   const std::vector<AdaptedLinear>& linears,
                                                   DType dtype, const Limits& limits);

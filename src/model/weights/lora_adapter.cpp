@@ -6,11 +6,12 @@
 #include <map>
 #include <string_view>
 
-#include "base/json_object.h"
+#include "base/python_json.h"
 #include "base/text_file.h"
 #include "model/config/peft_config.h"
 #include "model/files/convert.h"
 #include "model/files/safetensors.h"
+#include "model/files/torch_file.h"
 
 namespace foretoken {
 namespace {
@@ -48,7 +49,19 @@ std::string why_not_applied(const std::string& name) {
   return "it is no matrix of a LoRA adapter";
 }
 
-Result<LoraPairs> find_pairs(const SafetensorsFile& file, const std::string& path) {
+// The matrices of an adapter in either of PEFT's formats.
+struct AdapterFile {
+  std::string path;
+  std::unique_ptr<SafetensorsFile> safetensors;
+  std::unique_ptr<TorchFile> torch;
+
+  const std::map<std::string, TensorView>& tensors() const {
+    return safetensors != nullptr ? safetensors->tensors() : torch->tensors();
+  }
+};
+
+Result<LoraPairs> find_pairs(const AdapterFile& file) {
+  const std::string& path = file.path;
   LoraPairs pairs;
   for (const auto& [name, tensor] : file.tensors()) {
     const auto* ending = std::ranges::find_if(
@@ -119,18 +132,22 @@ Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
   return linear;
 }
 
-Result<std::string> find_weights(const fs::path& folder) {
+Result<AdapterFile> open_weights(const fs::path& folder) {
   std::error_code error;
-  const fs::path path = folder / "adapter_model.safetensors";
-  if (fs::exists(path, error)) return path.string();
-  if (fs::exists(folder / "adapter_model.bin", error)) {
-    return unsupported((folder / "adapter_model.bin").string() +
-                       ": adapters are read from adapter_model.safetensors; save it again with "
-                       "safe_serialization=True");
+  AdapterFile file{(folder / "adapter_model.safetensors").string(), nullptr, nullptr};
+  if (fs::exists(file.path, error)) {
+    FT_ASSIGN_OR_RETURN(file.safetensors, SafetensorsFile::open(file.path));
+    return file;
   }
-  return not_found(path.string() +
+  const std::string missing = file.path;
+  file.path = (folder / "adapter_model.bin").string();
+  if (fs::exists(file.path, error)) {
+    FT_ASSIGN_OR_RETURN(file.torch, TorchFile::open(file.path));
+    return file;
+  }
+  return not_found(missing +
                    " cannot be found; an adapter is a PEFT folder with "
-                   "adapter_config.json and adapter_model.safetensors");
+                   "adapter_config.json and adapter_model.safetensors or adapter_model.bin");
 }
 
 class AdapterWriter {
@@ -191,11 +208,10 @@ int32_t LoraAdapter::max_rank() const {
 Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank) {
   const std::string config_path = (fs::path(folder) / "adapter_config.json").string();
   FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(config_path));
-  FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_json_object(text, config_path));
+  FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_python_json_object(text, config_path));
   FT_ASSIGN_OR_RETURN(const PeftConfig config, PeftConfig::parse(json, config_path));
-  FT_ASSIGN_OR_RETURN(const std::string path, find_weights(folder));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsFile> file, SafetensorsFile::open(path));
-  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(*file, path));
+  FT_ASSIGN_OR_RETURN(const AdapterFile file, open_weights(folder));
+  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file));
   LoraAdapter adapter;
   adapter.dtype = dtype;
   for (const auto& [module, pair] : pairs) {

@@ -28,7 +28,8 @@ struct LoraAdapter {
   int32_t max_rank() const;
 };
 
-// Reads a PEFT folder: adapter_config.json and adapter_model.safetensors. `dtype`: what matrices
+// Reads a PEFT folder: adapter_config.json and adapter_model.safetensors, or the adapter_model.bin
+// of older exports, of which nothing is run. `dtype`: what matrices
 // are converted to. NotFound when the folder or a file of it is missing; Unsupported names what
 // cannot be applied; InvalidArgument a file, field or tensor at fault, or a rank above `max_rank`.
 Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank);

@@ -163,10 +163,25 @@ Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const Colum
   return RowRun{part.name, nullptr, first, turned.count, cols, form};
 }
 
+// A matrix of [rows, cols], or null for random weights. What had to be turned is kept, since ranks
+// ask for it in parts and it is read later.
+Result<const TensorView*> WeightLoader::find_matrix(const std::string& name, int64_t rows,
+                                                    int64_t cols) {
+  const int64_t shape[] = {transposed_ ? cols : rows, transposed_ ? rows : cols};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, shape));
+  if (tensor == nullptr || !transposed_) return tensor;
+  std::unique_ptr<TransposedTensor>& turned = turned_[name];
+  if (turned == nullptr) {
+    FT_ASSIGN_OR_RETURN(turned, TransposedTensor::create(*tensor));
+  }
+  return &turned->view();
+}
+
 Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange& cols) {
   if (part.transposed.total > 0) return find_turned_run(part, cols);
   FT_ASSIGN_OR_RETURN(const TensorView* tensor,
-                      find_weights(part.name, shape_of(part, cols.total)));
+                      transposed_ ? find_matrix(part.name, part.rows, cols.total)
+                                  : find_weights(part.name, shape_of(part, cols.total)));
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
   if (part.widened) return run;
   if (tensor != nullptr) {

@@ -18,6 +18,7 @@
 #include "model/files/checkpoint.h"
 #include "model/weights/row_runs.h"
 #include "model/weights/tensor_part.h"
+#include "model/weights/transposed_tensor.h"
 #include "model/weights/weight_stream.h"
 
 namespace foretoken {
@@ -72,6 +73,9 @@ class WeightLoader {
     recipe_ = &recipe;
     num_layers_ = num_layers;
   }
+
+  // From here on matrices lie in the file as [columns, rows], or as they are wanted again.
+  void transpose_matrices(bool transposed) { transposed_ = transposed; }
 
   // The parts stacked into one matrix [sum of rows, cols], packed for the gemm op: quantised as the
   // file has them where the device keeps all parts so, else of `dtype`.
@@ -152,6 +156,7 @@ class WeightLoader {
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
   Result<RowRun> find_turned_run(const TensorPart& part, const ColumnRange& cols);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
+  Result<const TensorView*> find_matrix(const std::string& name, int64_t rows, int64_t cols);
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
   Status add_runs(const TensorPart& part, const ColumnRange& cols, std::vector<RowRun>* runs);
   Result<const QuantForm*> random_form(const std::string& name, const ColumnRange& cols) const;
@@ -183,6 +188,8 @@ class WeightLoader {
   const std::atomic<bool>* cancelled_;
   const GgufRecipe* recipe_ = nullptr;
   int32_t num_layers_ = 0;
+  bool transposed_ = false;
+  std::map<std::string, std::unique_ptr<TransposedTensor>> turned_;  // by name
   std::set<std::string> used_;
   std::map<std::string, std::set<std::string>> widened_;  // names by type
   int64_t bytes_ = 0;

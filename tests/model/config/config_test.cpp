@@ -85,9 +85,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"GPT2LMHeadModel"}}}; },
+       [](Json& j) { j = {{"architectures", {"BloomForCausalLM"}}}; },
        kUnsupported,
-       {"'GPT2LMHeadModel'", "learned positions"}},
+       {"'BloomForCausalLM'", "ALiBi positions"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,

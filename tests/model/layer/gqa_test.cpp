@@ -154,6 +154,43 @@ TEST_F(GqaTest, PairedRowsAreTheSame) {
   EXPECT_EQ(read(y, 16), read(want, 16));
 }
 
+// A tensor that holds the queries of a key head, it and its values, and the next ones behind them,
+// whole and in ranks.
+TEST_F(GqaTest, GroupsOfAFusedTensorAreTheSame) {
+  std::vector<double> x;
+  const float* rows = random_rows(2, 8, &x);
+  float* want = allocate<float>(16);
+  run(load(kSpec), rows, {want});
+  std::vector<float> all;
+  const auto put = [&](const char* name, size_t head) {
+    const auto& values = tensors_[std::string("self_attn.") + name].values;
+    const auto begin = values.begin() + static_cast<ptrdiff_t>(head * 32);
+    all.insert(all.end(), begin, begin + 32);
+  };
+  for (const size_t group : {0u, 1u}) {
+    put("q_proj.weight", 2 * group);
+    put("q_proj.weight", 2 * group + 1);
+    put("k_proj.weight", group);
+    put("v_proj.weight", group);
+  }
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    tensors_.erase(std::string("self_attn.") + name + ".weight");
+  }
+  add("self_attn.query_key_value.weight", {32, 8}).values = all;
+  GqaSpec spec = kSpec;
+  spec.fused = true;
+  spec.fused_by_group = true;
+  spec.qkv = "query_key_value";
+  float* y = allocate<float>(16);
+  run(load(spec), rows, {y});
+  EXPECT_EQ(unused_, "");
+  EXPECT_EQ(read(y, 16), read(want, 16));
+  float* sum = to_device(std::vector<float>(16, 0.0f));
+  for (const int32_t rank : {0, 1}) run(load(spec, {rank, 2}), rows, {sum, true});
+  const auto whole = read(want, 16);
+  expect_near(sum, {whole.begin(), whole.end()});
+}
+
 // The rows of a norm over all heads of a row, and of those with weights of their own.
 TEST_F(GqaTest, NormsOfQueriesAndKeys) {
   std::vector<double> x;

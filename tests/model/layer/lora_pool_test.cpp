@@ -166,6 +166,20 @@ TEST(LoraPool, APlaceCanBeGivenToAnotherAdapter) {
   }
 }
 
+// Where matrices stand elsewhere, or many parts of one are loaded by themselves.
+TEST(LoraPool, ArchitecturesWithoutAdaptersSaySo) {
+  LoadOptions options;
+  options.max_rows = options.max_logits_rows = 4;
+  for (const char* name : {"falcon", "gpt2", "gpt_neox", "opt"}) {
+    const auto model =
+        load_model(test::model_device(), test::golden_folder() + "architectures/" + name, options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const Status status = model.value()->take_adapter_slots(1, 8);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
+    EXPECT_NE(status.message().find("--enable-lora"), std::string::npos) << status.message();
+  }
+}
+
 TEST(LoraPool, AdaptersOfOtherModelsAreRefusedByName) {
   const auto model = adaptable_model(test::golden_folder() + "tiny-llama", "float32", 1);
   LoraPool& pool = *model->adapters();

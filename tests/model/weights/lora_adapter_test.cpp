@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "dialled/safetensors_writer.h"
@@ -76,12 +77,34 @@ TEST_F(LoraAdapterFolder, MissingFilesAreNamed) {
   expect_error(StatusCode::kNotFound, "adapter_config.json");
   folder_.write("adapter_config.json", R"({"peft_type": "LORA"})");
   expect_error(StatusCode::kNotFound, "adapter_model.safetensors");
-  folder_.write("adapter_model.bin", "");
-  expect_error(StatusCode::kUnsupported, "safe_serialization=True");
+  folder_.write("adapter_model.bin", "short");
+  expect_error(StatusCode::kInvalidArgument, "adapter_model.bin");
   folder_.write("adapter_model.safetensors", "short");
   expect_error(StatusCode::kInvalidArgument, "adapter_model.safetensors");
   folder_.write("adapter_config.json", "{");
   expect_error(StatusCode::kInvalidArgument, "adapter_config.json");
+}
+
+// Older exports have a file of torch.save, and Python writes numbers that JSON does not know.
+TEST_F(LoraAdapterFolder, TorchFilesAndPythonsNumbers) {
+  const std::string source = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/torch/";
+  write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
+  const std::vector<std::byte> expected = pack_adapter(read().value());
+  std::filesystem::remove(folder_.file("adapter_model.safetensors"));
+  std::filesystem::copy_file(source + "adapter.bin", folder_.file("adapter_model.bin"));
+  const auto adapter = read();
+  ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+  EXPECT_EQ(pack_adapter(adapter.value()), expected);
+  folder_.write("adapter_config.json",
+                R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"],
+                    "lora_dropout": NaN, "other": [-Infinity]})");
+  EXPECT_EQ(pack_adapter(read().value()), expected);
+  folder_.write("adapter_config.json", R"({"peft_type": "LORA", "r": 2, "lora_alpha": Infinity})");
+  expect_error(StatusCode::kInvalidArgument, "lora_alpha must be a finite number");
+  std::filesystem::copy_file(source + "hostile.bin", folder_.file("adapter_model.bin"),
+                             std::filesystem::copy_options::overwrite_existing);
+  folder_.write("adapter_config.json", R"({"peft_type": "LORA", "target_modules": ["q_proj"]})");
+  EXPECT_EQ(read().status().code(), StatusCode::kUnsupported) << read().status().message();
 }
 
 TEST_F(LoraAdapterFolder, WhatDoesNotFitTogetherIsNamed) {

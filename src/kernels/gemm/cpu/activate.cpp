@@ -41,6 +41,15 @@ FT_HOT void square_bf16(const float* x, int size, uint16_t* out) { square(x, siz
 void square_any(const float* x, int size, float* out) { square_f32(x, size, out); }
 void square_any(const float* x, int size, uint16_t* out) { square_bf16(x, size, out); }
 
+template <class Out>
+FT_INLINE void rectify(const float* x, int size, Out* out) {
+  for (int i = 0; i < size; ++i) store_one(out + i, x[i] > 0 ? x[i] : 0);
+}
+FT_HOT void rectify_f32(const float* x, int size, float* out) { rectify(x, size, out); }
+FT_HOT void rectify_bf16(const float* x, int size, uint16_t* out) { rectify(x, size, out); }
+void rectify_any(const float* x, int size, float* out) { rectify_f32(x, size, out); }
+void rectify_any(const float* x, int size, uint16_t* out) { rectify_bf16(x, size, out); }
+
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 template <class Out>
@@ -59,6 +68,8 @@ void activate_row(const ActivateArgs& a, const float* x, Out* out) {
   switch (a.activation) {
     case Activation::kReluSquared:
       return square_any(x, a.size, out);
+    case Activation::kRelu:
+      return rectify_any(x, a.size, out);
     case Activation::kXielu:
       return write_xielu(a.parameters, x, a.size, out);
     default:

@@ -17,6 +17,8 @@ __device__ float activated(float x, const float* parameters) {
   if constexpr (kActivation == Activation::kReluSquared) {
     const float positive = fmaxf(x, 0.0f);
     return positive * positive;
+  } else if constexpr (kActivation == Activation::kRelu) {
+    return fmaxf(x, 0.0f);
   } else if constexpr (kActivation == Activation::kXielu) {
     const float beta = parameters[2];
     if (x > 0.0f) return fmaf(softplus(parameters[0]) * x, x, beta * x);
@@ -67,6 +69,8 @@ void launch_activate(const void* packed, cudaStream_t stream) {
       return launch<Activation::kReluSquared>(args, stream);
     case Activation::kXielu:
       return launch<Activation::kXielu>(args, stream);
+    case Activation::kRelu:
+      return launch<Activation::kRelu>(args, stream);
   }
 }
 

@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "model/layer/layer_rows.h"
+#include "model/layer/part_loader.h"
+
+namespace foretoken {
+
+// Positions as a table of vectors that are added to the embeddings of tokens (GPT-2, OPT).
+class LearnedPositions {
+ public:
+  // Loads the table `name` (without ".weight"), whole on every rank. Errors as of WeightLoader.
+  Status load(PartLoader& loader, Arena& arena, const std::string& name);
+  Status take_scratch(const ScratchSource& source);
+  bool empty() const { return table_ == nullptr; }
+
+  // Enqueues residual += those of the live rows' positions; residual [max_rows, hidden].
+  void add(const LayerRows& rows, float* residual) const;
+
+  // Numbers in the weights.
+  static double num_weights(const ModelConfig& config);
+
+ private:
+  const void* table_ = nullptr;  // [positions, hidden] of the model's type, from position 0 on
+  int32_t num_positions_ = 0;
+  int32_t hidden_ = 0;
+  float eps_ = 0;
+  DType dtype_ = DType::kF32;
+  float* looked_up_ = nullptr;  // [max_rows, hidden]
+};
+
+}  // namespace foretoken
