@@ -1,8 +1,10 @@
 #include "attention/kv_cache.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/check.h"
+#include "device/cpu/page_block.h"
 
 namespace foretoken {
 namespace {
@@ -37,6 +39,11 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
       void* memory,
       cache->arena_.take(static_cast<size_t>(2 * spec.num_layers * part), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
+  // The first blocks of each part are all that a server with little to do uses.
+  for (int32_t i = 0; device.type() == DeviceType::kCpu && i < 2 * spec.num_layers; ++i) {
+    cpu::use_plain_pages(at + i * part,
+                         std::min(static_cast<size_t>(part), cpu::PageBlock::kHugePage));
+  }
   for (int32_t i = 0; i < spec.num_layers; ++i, at += 2 * part) {
     cache->layers_.push_back(KvLayer{at, at + part, spec.num_kv_heads, block_size, spec.head_dim,
                                      spec.dtype, spec.format});
