@@ -15,6 +15,7 @@ struct Signs {
 // The first line that fits counts: markers that others have, too, come last.
 const std::array kToolSigns = {
     Signs{"openai", {"<|channel|>", "<|message|>", "analysis"}},
+    Signs{"inkling", {"<|content_invoke_tool_json|>"}},
     Signs{"deepseek_v32", {"｜DSML｜", "invoke"}},
     Signs{"deepseek_v3", {"<｜tool▁calls▁begin｜>"}},
     Signs{"kimi_k2", {"<|tool_calls_section_begin|>"}},
@@ -49,6 +50,7 @@ const std::array kToolSigns = {
 
 const std::array kReasoningSigns = {
     Signs{"openai_gptoss", {"<|channel|>", "<|message|>", "analysis"}},
+    Signs{"inkling", {"<|content_thinking|>"}},
     Signs{"seed_oss", {"seed:think"}},
     Signs{"mistral", {"[THINK]"}},
     Signs{"gemma4", {"<|channel>", "<channel|>"}},

@@ -138,7 +138,7 @@ StructuredOutputs after_reasoning(StructuredOutputs wanted, ChatParserOptions* o
   // Only where white space cannot be a part of the form itself.
   const bool may_space = !wanted.json.empty() || wanted.json_object ||
                          (!wanted.choice.empty() && !any_begins_blank(wanted.choice));
-  wanted.space_after_reasoning = may_space && !entry->harmony;
+  wanted.space_after_reasoning = may_space && entry->messages == MessageForm::kNone;
   options->drop_leading_space = wanted.space_after_reasoning;
   return wanted;
 }

@@ -150,6 +150,30 @@ class History(door.DoorCase):
 
     flags = ("--max-model-len", "2048", "--chat-template", "{{ messages | tojson }}")
 
+    def test_members_of_the_wrong_type_are_named(self):
+        source = {"type": "text", "data": "a"}
+        result = {"type": "tool_result", "tool_use_id": "1", "content": "a"}
+        wrong = {"title": {"type": "document", "source": source, "title": ["T"]},
+                 "context": {"type": "document", "source": source, "context": 3},
+                 "source": {"type": "search_result", "source": {}, "content": "a"},
+                 "tool_name": {"type": "tool_reference", "tool_name": 1},
+                 "data": {"type": "document", "source": {"type": "text", "data": 1}},
+                 "text": {"type": "text", "text": None},
+                 "is_error": {**result, "is_error": "perhaps"},
+                 "tool_use_id": {**result, "tool_use_id": 5}}
+        for name, block in wrong.items():
+            with self.subTest(name):
+                body = {"max_tokens": 4, "messages": [{"role": "user", "content": [block]}]}
+                error = self.post("/v1/messages", body, 400).json["error"]
+                self.assertIn(f"'{name}'", error["message"])
+        block = {"type": "thinking", "thinking": 7}
+        body = {"max_tokens": 4, "messages": [*door.USER, {"role": "assistant", "content": [block]}]}
+        self.assertIn("'thinking'", self.post("/v1/messages", body, 400).json["error"]["message"])
+        for title in (None, "T"):
+            block = {"type": "document", "source": source, "title": title}
+            self.post("/v1/messages", {"max_tokens": 4, "messages": [
+                {"role": "user", "content": [block, {"type": "text", "text": "Hi"}]}]})
+
     def test_all_of_a_history_reaches_the_prompt(self):
         def tokens(messages):
             return self.post("/v1/messages/count_tokens?beta=true", {

@@ -17,6 +17,51 @@ BODIES = {
 }
 
 
+class LooseTypes(door.DoorCase):
+    """Numbers and flags as text and the like, which vLLM takes, and what it does not take."""
+
+    flags = ("--max-model-len", "512")
+
+    def test_they_mean_what_the_plain_ones_mean(self):
+        plain = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0.7, "seed": 5,
+                 "top_k": 20, "stop_token_ids": [7], "logit_bias": {"5": -100}, "ignore_eos": True}
+        loose = {"prompt": "Once upon a time", "max_tokens": "8", "temperature": " 0.7 ", "seed": "5.0",
+                 "top_k": 20.0, "stop_token_ids": ["7"], "logit_bias": {"5": "-1000"},
+                 "ignore_eos": "yes", "n": True, "stream": "false", "logprobs": None}
+        wanted = self.post("/v1/completions", plain).json["choices"]
+        self.assertEqual(self.post("/v1/completions", loose).json["choices"], wanted)
+
+    def test_all_apis_take_them(self):
+        lengths = {"/v1/responses": "max_output_tokens"}
+        for path, body in BODIES.items():
+            with self.subTest(path):
+                name = lengths.get(path, "max_tokens")
+                self.post(path, {**body, name: "4", "temperature": "0", "top_p": "1.0"})
+                streamed = self.post(path, {**body, name: "4", "stream": 1})
+                self.assertTrue(streamed.events)
+                for field, value in (("temperature", "warm"), (name, "many"), (name, "1.5"),
+                                     ("stream", "maybe"), ("stream", 2), ("top_p", "")):
+                    answer = self.post(path, {**body, field: value}, 400).json["error"]
+                    self.assertIn("must be", answer["message"])
+        for body in ({"n_predict": "4"}, {"n_predict": "-1", "stop": "a"}, {"n_probs": "2"}):
+            self.post("/completion", {"prompt": "Once", "n_predict": 4, **body})
+        self.post("/v1/embeddings", {"input": "a", "dimensions": "8"})
+        self.post("/v1/rerank", {"query": "a", "documents": ["b", "c"], "top_n": "1",
+                                 "return_documents": "true"})
+
+    def test_as_vllm_has_it(self):
+        chat = {"messages": door.USER, **SHORT}
+        self.post("/v1/chat/completions", {**chat, "stream_options": {}})
+        for wrong in ({"stream_options": {"include_usage": True}}, {"stop": ""}, {"stop": ["a", ""]},
+                      {"top_p": 0}):
+            self.post("/v1/chat/completions", {**chat, **wrong}, 400)
+        error = self.post("/v1/chat/completions", {**chat, "model": "gpt-4"}, 404).json["error"]
+        self.assertEqual((error["type"], error["param"], error["code"]),
+                         ("NotFoundError", "model", 404))
+        for part in ("`gpt-4` does not exist", "'foretoken-7m'", "--served-model-name"):
+            self.assertIn(part, error["message"])
+
+
 class UnknownFields(door.DoorCase):
     flags = ("--max-model-len", "512")
 

@@ -142,6 +142,26 @@ class Completion(door.DoorCase):
 class AboutTheServer(door.DoorCase):
     flags = ("--max-num-seqs", "3", "--max-model-len", "512")
 
+    def test_what_clients_of_ollama_ask_for(self):
+        tags = self.get("/api/tags").json
+        self.assertEqual([one["name"] for one in tags["models"]], ["foretoken-7m"])
+        self.assertEqual(tags["data"], self.get("/v1/models").json["data"])
+        shown = self.post("/api/show", {"model": "foretoken-7m"}).json
+        self.assertEqual(shown["model_info"]["llama.context_length"], 512)
+        self.assertEqual(shown["capabilities"], ["completion", "tools"])
+        self.assertIn("messages", shown["template"])
+        chat = {"messages": door.USER, "max_tokens": 4, "temperature": 0}
+        self.assertEqual(self.post("/api/chat", chat).json["choices"],
+                         self.post("/v1/chat/completions", chat).json["choices"])
+
+    def test_lengths_of_prompts(self):
+        counted = self.post("/v1/chat/completions/input_tokens", {"messages": door.USER}).json
+        usage = self.post("/v1/chat/completions", {"messages": door.USER, "max_tokens": 1}).json["usage"]
+        self.assertEqual(counted["input_tokens"], usage["prompt_tokens"])
+        counted = self.post("/responses/input_tokens", {"input": door.USER[0]["content"]}).json
+        self.assertEqual(counted, {"object": "response.input_tokens",
+                                   "input_tokens": usage["prompt_tokens"]})
+
     def test_props(self):
         props = self.get("/props").json
         self.assertEqual(props["total_slots"], 3)

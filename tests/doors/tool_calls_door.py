@@ -61,6 +61,8 @@ FORMATS = {
                 f"<|tool_call_argument_begin|>{JSON}<|tool_call_end|><|tool_calls_section_end|>"),
     "openai": (f"<|channel|>commentary to=functions.{NAME} <|constrain|>json<|message|>{JSON}"
                "<|call|>"),
+    "inkling": (f"{NAME}<|content_invoke_tool_json|>{{\"name\": \"{NAME}\", \"args\": {JSON}}}"
+                "<|end_message|>"),
     "kimi_k3": (f"<|open|>tools<|sep|><|open|>call tool=\"{NAME}\" index=\"1\"<|sep|>"
                 "<|open|>argument key=\"city\" type=\"string\"<|sep|>Paris<|close|>argument<|sep|>"
                 "<|open|>argument key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|>"

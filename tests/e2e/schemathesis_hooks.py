@@ -25,7 +25,7 @@ def is_chat_with_tools(body):
 
 def mend_lengths(path, body):
     """Short texts, and min_tokens <= max_tokens."""
-    name = {"/v1/responses": "max_output_tokens"}.get(path, "max_tokens")
+    name = "max_output_tokens" if path.startswith("/v1/responses") else "max_tokens"
     body.pop("n_predict", None)
     for limit in LIMITS:
         if body.get(limit) is not None:
@@ -138,9 +138,63 @@ def mend_sampling(body):
         body["detokenize"] = True
 
 
+def find_kinds(document):
+    """The types that the document gives the fields of each name, as a dict of sets."""
+    kinds = {}
+
+    def look(schema, name):
+        if not isinstance(schema, dict):
+            return
+        types = schema.get("type", [])
+        if name:
+            kinds.setdefault(name, set()).update([types] if isinstance(types, str) else types)
+        for key in ("anyOf", "oneOf", "allOf"):
+            for one in schema.get(key, []):
+                look(one, name)
+        for inner, one in schema.get("properties", {}).items():
+            look(one, inner)
+        for one in (schema.get("items"), schema.get("additionalProperties")):
+            look(one, name)
+
+    for schema in document["components"]["schemas"].values():
+        look(schema, "")
+    return kinds
+
+
+def is_loose(value, kinds):
+    """Whether the server reads a value of another type as a number or a flag, as vLLM does."""
+    if isinstance(value, bool):
+        return "boolean" not in kinds and bool(kinds & {"integer", "number"})
+    if isinstance(value, (int, float)):
+        return value in (0, 1) and "boolean" in kinds and not kinds & {"integer", "number"}
+    if not isinstance(value, str) or "string" in kinds:
+        return False
+    if kinds & {"integer", "number"}:
+        try:
+            float(value)
+            return True
+        except ValueError:
+            pass
+    words = ("0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes")
+    return "boolean" in kinds and value.lower() in words
+
+
+def break_loose_values(value, name, kinds):
+    """`value` with what would be read as another type replaced by what nobody can."""
+    if isinstance(value, dict):
+        return {key: break_loose_values(one, key if key in kinds else name, kinds)
+                for key, one in value.items()}
+    if isinstance(value, list):
+        return [break_loose_values(one, name, kinds) for one in value]
+    return {} if is_loose(value, kinds.get(name, set())) else value
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body
+    if isinstance(body, dict) and not case.meta.generation.mode.is_positive:
+        case.body = break_loose_values(body, "", find_kinds(case.operation.schema.raw_schema))
+        return
     if case.path == "/lora-adapters" and case.meta.generation.mode.is_positive:
         case.body = []
         return
@@ -163,7 +217,7 @@ def before_call(context, case, kwargs):
             body.pop(name, None)
     if is_chat_with_tools(body):
         mend_tools(body)
-    if case.path == "/v1/responses":
+    if case.path.startswith("/v1/responses"):
         mend_input(body)
     mend_lengths(case.path, body)
     mend_forms(body)

@@ -72,7 +72,7 @@ CallObject::Outcome CallObject::key_byte(char byte) {
   const ordered_json key = ordered_json::parse(text_, nullptr, false);
   member_ = Member::kOther;
   if (key == "name" || key == "tool_name") member_ = Member::kName;
-  if (key == "arguments" || key == "parameters") member_ = Member::kArguments;
+  if (key == "arguments" || key == "parameters" || key == "args") member_ = Member::kArguments;
   if (rules_.key_is_name && !has_arguments_ && key.is_string()) {
     name_ = key.get<std::string>();
     member_ = name_.empty() ? Member::kOther : Member::kArguments;

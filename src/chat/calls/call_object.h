@@ -6,10 +6,10 @@
 
 namespace foretoken {
 
-// One call as {"name": "f", "arguments": {...}} that comes byte by byte; "parameters" means
-// "arguments", "tool_name" means "name", further keys are passed over. The call begins in the sink
-// as soon as its name and the brace of its arguments are there; from then on the arguments go there
-// as they come.
+// One call as {"name": "f", "arguments": {...}} that comes byte by byte; "parameters" and
+// "args" mean "arguments", "tool_name" means "name", further keys are passed over. The call begins
+// in the sink as soon as its name and the brace of its arguments are there; from then on the
+// arguments go there as they come.
 class CallObject {
  public:
   enum class Outcome {

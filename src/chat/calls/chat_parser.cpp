@@ -5,6 +5,7 @@
 
 #include "chat/calls/forced_calls.h"
 #include "chat/calls/harmony_calls.h"
+#include "chat/calls/inkling_calls.h"
 #include "chat/calls/parser_table.h"
 
 namespace foretoken {
@@ -26,10 +27,12 @@ std::vector<std::string> function_names(const nlohmann::ordered_json& tools) {
   return names;
 }
 
-bool is_harmony(const ChatParserOptions& options) {
+// The form that one of the two names.
+MessageForm message_form(const ChatParserOptions& options) {
   const ToolParserEntry* tool = find_tool_parser(options.tool_parser);
+  if (tool != nullptr && tool->messages != MessageForm::kNone) return tool->messages;
   const ReasoningParserEntry* reasoning = find_reasoning_parser(options.reasoning_parser);
-  return (tool != nullptr && tool->harmony) || (reasoning != nullptr && reasoning->harmony);
+  return reasoning == nullptr ? MessageForm::kNone : reasoning->messages;
 }
 
 // Null where no choice forces a form.
@@ -41,8 +44,12 @@ std::unique_ptr<ToolParser> make_forced_parser(const ChatParserOptions& options)
 
 std::unique_ptr<ToolParser> make_tool_parser(const ChatParserOptions& options) {
   std::unique_ptr<ToolParser> forced = make_forced_parser(options);
-  if (is_harmony(options)) {
+  const MessageForm form = message_form(options);
+  if (form == MessageForm::kHarmony) {
     return std::make_unique<HarmonyCalls>(uses_tool_parser(options), std::move(forced));
+  }
+  if (form == MessageForm::kInkling) {
+    return std::make_unique<InklingCalls>(uses_tool_parser(options), std::move(forced));
   }
   if (forced != nullptr || !has_tools(options)) return forced;
   const ToolParserEntry* entry = find_tool_parser(options.tool_parser);
@@ -66,7 +73,7 @@ class SplittingParser : public ChatParser {
         sink_(sink_options(options, tools_ != nullptr)),
         drop_space_(options.drop_leading_space) {
     const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
-    if (entry != nullptr && !entry->harmony)
+    if (entry != nullptr && entry->messages == MessageForm::kNone)
       reasoning_.emplace(entry->format, options.starts_in_reasoning);
   }
 

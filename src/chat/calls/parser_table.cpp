@@ -6,6 +6,7 @@
 
 #include "chat/calls/gemma_calls.h"
 #include "chat/calls/harmony_calls.h"
+#include "chat/calls/inkling_calls.h"
 #include "chat/calls/json_calls.h"
 #include "chat/calls/nested_calls.h"
 #include "chat/calls/python_calls.h"
@@ -281,6 +282,8 @@ Made functiongemma(const ChatParserOptions&) {
 
 Made harmony(const ChatParserOptions&) { return std::make_unique<HarmonyCalls>(true); }
 
+Made inkling(const ChatParserOptions&) { return std::make_unique<InklingCalls>(true); }
+
 constexpr std::array kToolParsers = {
     ToolParserEntry{"hermes", true, CallIdStyle::kUuid, hermes},
     ToolParserEntry{"qwen", true, CallIdStyle::kUuid, hermes},
@@ -313,8 +316,9 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"minimax_m2", true, CallIdStyle::kUuid, minimax_m2},
     ToolParserEntry{"minimax_m3", true, CallIdStyle::kUuid, minimax_m3},
     ToolParserEntry{"kimi_k2", true, CallIdStyle::kUuid, kimi_k2},
-    ToolParserEntry{"openai", true, CallIdStyle::kUuid, harmony, true},
-    ToolParserEntry{"gpt_oss", true, CallIdStyle::kUuid, harmony, true},
+    ToolParserEntry{"openai", true, CallIdStyle::kUuid, harmony, MessageForm::kHarmony},
+    ToolParserEntry{"gpt_oss", true, CallIdStyle::kUuid, harmony, MessageForm::kHarmony},
+    ToolParserEntry{"inkling", true, CallIdStyle::kUuid, inkling, MessageForm::kInkling},
     ToolParserEntry{"gemma4", true, CallIdStyle::kUuid, gemma4},
     ToolParserEntry{"functiongemma", true, CallIdStyle::kUuid, functiongemma},
     ToolParserEntry{"llama3_json", false, CallIdStyle::kUuid, llama3_json},

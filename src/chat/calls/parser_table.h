@@ -7,20 +7,23 @@
 
 namespace foretoken {
 
+// Models whose text is a row of messages, which hold reasoning, content and calls alike.
+enum class MessageForm { kNone, kHarmony, kInkling };
+
 // A line of the table of tool parsers.
 struct ToolParserEntry {
   const char* name;     // vLLM's, or an alias
   bool special_tokens;  // its markers may be special tokens
   CallIdStyle id_style;
   std::unique_ptr<ToolParser> (*make)(const ChatParserOptions& options);
-  bool harmony = false;  // gpt-oss's messages, which hold reasoning and content, too
+  MessageForm messages = MessageForm::kNone;
 };
 
 struct ReasoningParserEntry {
   const char* name;  // vLLM's
   bool special_tokens;
   ReasoningFormat format;
-  bool harmony = false;  // gpt-oss's messages hold the reasoning
+  MessageForm messages = MessageForm::kNone;  // other than kNone: they hold the reasoning
 };
 
 // Null where the table has no such name.

@@ -74,6 +74,9 @@ ReasoningFormat harmony_messages() {
   return between("<|start|>assistant", "<|channel|>final<|message|>");
 }
 
+// The same: a text block is the answer.
+ReasoningFormat inkling_messages() { return between("<|message_model|>", "<|content_text|>"); }
+
 const std::vector<ReasoningParserEntry>& reasoning_parsers() {
   static const std::vector<ReasoningParserEntry> table = {
       {"deepseek_r1", false, always_think()},
@@ -102,8 +105,9 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"cohere_command4", true, cohere_think()},
       {"mistral", true, mistral_think()},
       {"granite", false, granite_think()},
-      {"openai_gptoss", true, harmony_messages(), true},
-      {"gpt_oss", true, harmony_messages(), true},
+      {"openai_gptoss", true, harmony_messages(), MessageForm::kHarmony},
+      {"gpt_oss", true, harmony_messages(), MessageForm::kHarmony},
+      {"inkling", true, inkling_messages(), MessageForm::kInkling},
   };
   return table;
 }

@@ -2,14 +2,29 @@
 
 #include <string>
 
+#include "serve/fields/member_text.h"
+#include "serve/fields/request_body.h"
+
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-// Parts as {"type": "text", "text": ...}, which may be given as bare strings.
-Result<json> text_parts(const json& parts, const std::string& where) {
+// Where a part of each type has its text; null for others. Clients send the parts of responses and
+// what models refused back as they got them.
+const char* text_place(const std::string& type) {
+  if (type == "refusal" || type == "thinking") return type == "refusal" ? "refusal" : "thinking";
+  for (const char* known : {"text", "input_text", "output_text"}) {
+    if (type == known) return "text";
+  }
+  return nullptr;
+}
+
+// Parts as {"type": "text", "text": ...}, which may be given as bare strings. Thoughts become the
+// message's "reasoning_content".
+Status read_parts(const json& parts, const std::string& where, json* message) {
   json texts = json::array();
+  std::string thoughts;
   for (const json& part : parts) {
     if (part.is_string()) {
       texts.push_back({{"type", "text"}, {"text", part}});
@@ -20,13 +35,65 @@ Result<json> text_parts(const json& parts, const std::string& where) {
                               ": each part of 'content' must be {\"type\": \"text\", "
                               "\"text\": ...}");
     }
-    if (part["type"] != "text" || !part.contains("text") || !part["text"].is_string()) {
-      return invalid_argument(where + ": 'content' parts of type '" +
-                              part["type"].get<std::string>() + "' are not supported; give text");
+    const auto type = part["type"].get<std::string>();
+    const char* place = text_place(type);
+    if (place == nullptr) {
+      return invalid_argument(where + ": 'content' parts of type '" + type +
+                              "' are not supported; give text");
     }
-    texts.push_back(part);
+    FT_ASSIGN_OR_RETURN(const std::string text, required_text(part, place, where));
+    if (type == "thinking") {
+      thoughts += text;
+      continue;
+    }
+    json copy = part;
+    if (type != "text") copy = {{"type", "text"}, {"text", text}};
+    texts.push_back(std::move(copy));
   }
-  return texts;
+  if (!thoughts.empty() && !message->contains("reasoning_content")) {
+    (*message)["reasoning_content"] = thoughts;
+  }
+  (*message)["content"] = std::move(texts);
+  return {};
+}
+
+// {"type": "custom", "custom": {"name", "input"}} and {"name", "arguments"} as calls of functions.
+void read_other_call(json* call) {
+  if (!call->is_object() || call->contains("function")) return;
+  const json custom = call->value("custom", json());
+  json function = {{"name", call->value("name", json())},
+                   {"arguments", call->value("arguments", json(""))}};
+  if (custom.is_object()) {
+    const json input = {{"input", custom.value("input", json(""))}};
+    function = {{"name", custom.value("name", json())}, {"arguments", json_text(input)}};
+  }
+  for (const char* name : {"custom", "name", "arguments"}) call->erase(name);
+  (*call)["type"] = "function";
+  (*call)["function"] = std::move(function);
+}
+
+Status check_calls(const std::string& where, json* message) {
+  const auto calls = message->find("tool_calls");
+  if (calls == message->end() || calls->is_null()) return {};
+  constexpr const char* kWanted =
+      ": 'tool_calls' must be a list of {\"id\", \"type\": \"function\", \"function\": {\"name\", "
+      "\"arguments\"}}";
+  if (!calls->is_array()) return invalid_argument(where + kWanted);
+  for (json& call : *calls) {
+    read_other_call(&call);
+    const json function = call.is_object() ? call.value("function", json()) : json();
+    const json name = function.is_object() ? function.value("name", json()) : json();
+    if (!name.is_string()) return invalid_argument(where + kWanted);
+  }
+  return {};
+}
+
+Status check_members(const std::string& where, json* message) {
+  for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning", "refusal"}) {
+    const Result<std::string> text = optional_text(*message, name, where);
+    if (!text.ok()) return text.status();
+  }
+  return check_calls(where, message);
 }
 
 // An answer may have no words beside its calls, reasoning or refusal, and a tool no result.
@@ -51,12 +118,14 @@ Result<json> normalise_messages(const json& messages) {
     const auto content = copy.find("content");
     const bool text = content != copy.end() && content->is_string();
     if (content != copy.end() && content->is_array()) {
-      FT_ASSIGN_OR_RETURN(*content, text_parts(*content, where));
+      const json parts = *content;
+      FT_RETURN_IF_ERROR(read_parts(parts, where, &copy));
     } else if (!text && content != copy.end() && !content->is_null()) {
       return invalid_argument(where + ": 'content' must be a string or an array of parts");
     } else if (!text && !may_lack_content(copy)) {
       return invalid_argument(where + ": 'content' is missing");
     }
+    FT_RETURN_IF_ERROR(check_members(where, &copy));
     normal.push_back(std::move(copy));
   }
   return normal;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "serve/fields/member_text.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
@@ -18,13 +19,6 @@ std::string text_at(const json& object, const char* name) {
 
 std::string type_of(const json& block) { return text_at(block, "type"); }
 
-// The text of a member that a block must have.
-Result<std::string> text_of(const json& block, const char* name, const std::string& where) {
-  const auto found = block.find(name);
-  if (found != block.end() && found->is_string()) return found->get<std::string>();
-  return invalid_argument(where + ": a block's '" + name + "' must be a string");
-}
-
 Status wrong_block(const std::string& where, const std::string& type) {
   if (type.empty()) {
     return invalid_argument(where + ": each block of 'content' needs a \"type\" string");
@@ -33,10 +27,12 @@ Status wrong_block(const std::string& where, const std::string& type) {
                           "' are not supported; give text");
 }
 
-// Titles and the like that stand above a text, each in a line.
-std::string headed(std::initializer_list<std::string> lines, const std::string& text) {
+// A text with what members of its block say above it, such as its title, each in a line.
+Result<std::string> headed(const json& block, std::initializer_list<const char*> names,
+                           const std::string& text, const std::string& where) {
   std::string all;
-  for (const std::string& line : lines) {
+  for (const char* name : names) {
+    FT_ASSIGN_OR_RETURN(const std::string line, optional_text(block, name, where));
     if (!line.empty()) all += line + "\n";
   }
   return all + text;
@@ -47,7 +43,7 @@ Result<std::string> document_text(const json& block, const std::string& where) {
   const std::string type = type_of(source);
   std::string text;
   if (type == "text") {
-    FT_ASSIGN_OR_RETURN(text, text_of(source, "data", where));
+    FT_ASSIGN_OR_RETURN(text, required_text(source, "data", where));
   } else if (type == "content") {
     FT_ASSIGN_OR_RETURN(text, anthropic_text(source.value("content", json()), where));
   } else {
@@ -57,7 +53,7 @@ Result<std::string> document_text(const json& block, const std::string& where) {
         (media.empty() ? "" : " (" + shown_name(media) + ")") +
         " cannot be read here; give their text, {\"type\": \"text\", \"data\"}");
   }
-  return headed({text_at(block, "title"), text_at(block, "context")}, text);
+  return headed(block, {"title", "context"}, text, where);
 }
 
 // Whether `block` is text of some kind, which `*text` receives.
@@ -66,14 +62,14 @@ Result<bool> read_text_block(const json& block, const std::string& where, std::s
   if (block.is_string()) {
     *text = block.get<std::string>();
   } else if (type == "text") {
-    FT_ASSIGN_OR_RETURN(*text, text_of(block, "text", where));
+    FT_ASSIGN_OR_RETURN(*text, required_text(block, "text", where));
   } else if (type == "document") {
     FT_ASSIGN_OR_RETURN(*text, document_text(block, where));
   } else if (type == "search_result") {
     FT_ASSIGN_OR_RETURN(*text, anthropic_text(block.value("content", json()), where));
-    *text = headed({text_at(block, "title"), text_at(block, "source")}, *text);
+    FT_ASSIGN_OR_RETURN(*text, headed(block, {"title", "source"}, *text, where));
   } else if (type == "tool_reference") {
-    *text = text_at(block, "tool_name");
+    FT_ASSIGN_OR_RETURN(*text, optional_text(block, "tool_name", where));
   } else {
     return false;
   }
@@ -85,13 +81,14 @@ bool ends_with(const std::string& text, const std::string& end) {
 }
 
 // What a tool that ran at a service gave: texts as they are, links by title and address.
-std::string service_text(const json& content) {
+Result<std::string> service_text(const json& content, const std::string& where) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) return json_text(content);
   std::string text;
   for (const json& entry : content) {
-    const std::string own = text_at(entry, "text");
-    text += own.empty() ? headed({text_at(entry, "title"), text_at(entry, "url")}, "") : own + "\n";
+    FT_ASSIGN_OR_RETURN(const std::string own, optional_text(entry, "text", where));
+    FT_ASSIGN_OR_RETURN(const std::string link, headed(entry, {"title", "url"}, "", where));
+    text += own.empty() ? link : own + "\n";
   }
   return text;
 }
@@ -141,7 +138,7 @@ class BlockReader {
   }
 
   Status read_tool_result(const json& block) {
-    const std::string id = text_at(block, "tool_use_id");
+    FT_ASSIGN_OR_RETURN(const std::string id, optional_text(block, "tool_use_id", where_));
     if (id.empty()) return invalid_argument(where_ + ": a tool_result needs a 'tool_use_id'");
     FT_ASSIGN_OR_RETURN(std::string text, anthropic_text(block.value("content", json()), where_));
     JsonFields fields(block, where_);
@@ -155,29 +152,37 @@ class BlockReader {
 
   Status read_answer(const json& block, const std::string& type) {
     if (type == "thinking") {
-      reasoning_ += text_at(block, "thinking");
+      FT_ASSIGN_OR_RETURN(const std::string thought, optional_text(block, "thinking", where_));
+      reasoning_ += thought;
     } else if (ends_with(type, "tool_use")) {
       return read_call(block);
     } else if (ends_with(type, "_tool_result")) {
-      if (!is_empty()) finish_message();
-      messages_->push_back({{"role", "tool"},
-                            {"tool_call_id", text_at(block, "tool_use_id")},
-                            {"content", service_text(block.value("content", json()))}});
+      return read_service_result(block);
     } else if (type == "compaction") {
-      text_ += text_at(block, "content");
+      FT_ASSIGN_OR_RETURN(const std::string summary, optional_text(block, "content", where_));
+      text_ += summary;
     } else if (type != "redacted_thinking") {
       return add_text(block, type);
     }
     return {};
   }
 
+  Status read_service_result(const json& block) {
+    FT_ASSIGN_OR_RETURN(const std::string id, optional_text(block, "tool_use_id", where_));
+    FT_ASSIGN_OR_RETURN(const std::string text,
+                        service_text(block.value("content", json()), where_));
+    if (!is_empty()) finish_message();
+    messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
+    return {};
+  }
+
   Status read_call(const json& block) {
-    const std::string name = text_at(block, "name");
+    FT_ASSIGN_OR_RETURN(const std::string name, optional_text(block, "name", where_));
     const json input = block.value("input", json());
     if (name.empty() || !input.is_object()) {
       return invalid_argument(where_ + ": a tool_use needs a 'name' and an 'input', an object");
     }
-    FT_ASSIGN_OR_RETURN(const std::string id, text_of(block, "id", where_));
+    FT_ASSIGN_OR_RETURN(const std::string id, required_text(block, "id", where_));
     add_tool_call(id, name, json_text(input), &calls_);
     return {};
   }

@@ -20,6 +20,7 @@ constexpr const char* kStop =
         {"type":"array","items":{"type":"string","minLength":1},"maxItems":256}]})";
 constexpr const char* kSeconds = R"({"type":"number","minimum":0,"maximum":1e9})";
 constexpr const char* kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
+constexpr const char* kShare = R"({"type":"number","description":"Below 0 as 0, above 1 as 1."})";
 constexpr const char* kCountOrAll =
     R"({"anyOf":[{"type":"integer","minimum":1,"maximum":2147483647},
         {"enum":[-1,-2],"description":"As many as fit."}]})";
@@ -70,10 +71,12 @@ constexpr ApiField kFields[] = {
     {"temperature", kTexts, R"({"type":"number","minimum":0,"maximum":1e6})"},
     {"temperature", kLlamaBody,
      R"({"type":"number","maximum":1e6,"description":"Below 0 as 0: the likeliest token."})"},
-    {"top_p", kAll, R"({"type":"number","exclusiveMinimum":0,"maximum":1})"},
+    {"top_p", kTexts, R"({"type":"number","exclusiveMinimum":0,"maximum":1})"},
+    {"top_p", kLlamaBody, kShare},
     {"top_k", kTexts, R"({"type":"integer","minimum":-1,"maximum":2147483647})"},
     {"top_k", kLlamaBody, kAnyInteger},
-    {"min_p", kAll, R"({"type":"number","minimum":0,"maximum":1})"},
+    {"min_p", kTexts, R"({"type":"number","minimum":0,"maximum":1})"},
+    {"min_p", kLlamaBody, kShare},
     {"presence_penalty", kAll, kPenalty},
     {"frequency_penalty", kAll, kPenalty},
     {"repetition_penalty", kAll, R"({"type":"number","minimum":1e-6,"maximum":1e6})"},
@@ -95,12 +98,12 @@ constexpr ApiField kFields[] = {
     {"logit_bias", kAll,
      R"({"anyOf":[{"type":"object","maxProperties":1024,
          "propertyNames":{"pattern":"^(0|[1-9][0-9]{0,8})$"},
-         "additionalProperties":{"type":"number","minimum":-100,"maximum":100}},
+         "additionalProperties":{"type":"number","description":"Cut to [-100, 100]."}},
          {"type":"array","items":{"type":"array","minItems":2,"maxItems":2,
           "prefixItems":[
             {"anyOf":[{"$ref":"#/components/schemas/TokenId"},
               {"type":"string","description":"Means each of its tokens."}]},
-            {"anyOf":[{"type":"number","minimum":-100,"maximum":100},{"const":false}]}]},
+            {"anyOf":[{"type":"number"},{"const":false}]}]},
           "description":"false forbids the token"}]})"},
     {"bad_words", kAll,
      R"({"anyOf":[{"type":"string","minLength":1},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "serve/fields/field_names.h"
+#include "serve/fields/lax_values.h"
 #include "serve/fields/request_warnings.h"
 
 namespace foretoken {
@@ -11,21 +12,16 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// 3.0 is an integer, too, for JSON Schema and for vLLM.
-bool is_whole(const json& value) {
-  if (!value.is_number_float()) return value.is_number_integer();
-  const auto number = value.get<double>();
-  return std::trunc(number) == number && std::abs(number) < 9.2e18;
-}
-
-bool is_int32(const json& value) {
-  if (!is_whole(value)) return false;
-  if (value.is_number_float()) {
-    const auto number = value.get<double>();
-    return number >= INT32_MIN && number <= INT32_MAX;
+std::optional<int32_t> int32_of(const json& value) {
+  const std::optional<json> whole = lax_integer(value);
+  if (!whole) return std::nullopt;
+  if (whole->is_number_unsigned()) {
+    const auto number = whole->get<uint64_t>();
+    return number <= INT32_MAX ? std::optional(static_cast<int32_t>(number)) : std::nullopt;
   }
-  if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT32_MAX;
-  return value.get<int64_t>() >= INT32_MIN;
+  const auto number = whole->get<int64_t>();
+  const bool fits = number >= INT32_MIN && number <= INT32_MAX;
+  return fits ? std::optional(static_cast<int32_t>(number)) : std::nullopt;
 }
 
 }  // namespace
@@ -36,9 +32,13 @@ Status FieldNotes::tell(const std::string& sentence) const {
   return {};
 }
 
-bool JsonFields::is_count(const json& value) {
-  return value.is_number_unsigned() || (is_whole(value) && value.get<double>() >= 0);
+std::optional<uint64_t> JsonFields::count_of(const json& value) {
+  const std::optional<json> whole = lax_integer(value);
+  const bool counts = whole && (whole->is_number_unsigned() || whole->get<int64_t>() >= 0);
+  return counts ? std::optional(whole->get<uint64_t>()) : std::nullopt;
 }
+
+bool JsonFields::is_count(const json& value) { return value.is_number() && count_of(value); }
 
 JsonFields::JsonFields(const json& object, std::string what, FieldNotes notes)
     : object_(object), what_(std::move(what)), notes_(notes) {}
@@ -62,39 +62,43 @@ const json* JsonFields::take(const char* name) {
 void JsonFields::read(const char* name, bool* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!field->is_boolean()) return wrong_type(name, "true or false", *field);
-  *value = field->get<bool>();
+  const std::optional<bool> flag = lax_flag(*field);
+  if (!flag) return wrong_type(name, "true or false", *field);
+  *value = *flag;
 }
 
 void JsonFields::read(const char* name, int* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!is_int32(*field)) return wrong_type(name, "an integer of 32 bits", *field);
-  *value = field->get<int>();
+  const std::optional<int32_t> number = int32_of(*field);
+  if (!number) return wrong_type(name, "an integer of 32 bits", *field);
+  *value = *number;
 }
 
 void JsonFields::read(const char* name, uint64_t* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!is_count(*field)) return wrong_type(name, "an integer from 0 up", *field);
-  *value = field->get<uint64_t>();
+  const std::optional<uint64_t> number = count_of(*field);
+  if (!number) return wrong_type(name, "an integer from 0 up", *field);
+  *value = *number;
 }
 
 void JsonFields::read(const char* name, float* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!field->is_number()) return wrong_type(name, "a number", *field);
-  const auto exact = field->get<double>();
-  *value = static_cast<float>(exact);
+  const std::optional<double> exact = lax_number(*field);
+  if (!exact) return wrong_type(name, "a number", *field);
+  *value = static_cast<float>(*exact);
   // What is above 0 stays so.
-  if (*value == 0 && exact != 0) *value = std::copysign(FLT_MIN, static_cast<float>(exact));
+  if (*value == 0 && *exact != 0) *value = std::copysign(FLT_MIN, static_cast<float>(*exact));
 }
 
 void JsonFields::read(const char* name, double* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  if (!field->is_number()) return wrong_type(name, "a number", *field);
-  *value = field->get<double>();
+  const std::optional<double> number = lax_number(*field);
+  if (!number) return wrong_type(name, "a number", *field);
+  *value = *number;
 }
 
 void JsonFields::read(const char* name, std::string* value) {
@@ -110,8 +114,9 @@ void JsonFields::read(const char* name, std::vector<int32_t>* value) {
   if (!field->is_array()) return wrong_type(name, "an array of whole numbers", *field);
   value->clear();
   for (const json& item : *field) {
-    if (!is_int32(item)) return wrong_type(name, "an array of whole numbers", item);
-    value->push_back(item.get<int32_t>());
+    const std::optional<int32_t> number = int32_of(item);
+    if (!number) return wrong_type(name, "an array of whole numbers", item);
+    value->push_back(*number);
   }
 }
 
@@ -121,8 +126,9 @@ void JsonFields::read(const char* name, std::vector<double>* value) {
   if (!field->is_array()) return wrong_type(name, "an array of numbers", *field);
   value->clear();
   for (const json& item : *field) {
-    if (!item.is_number()) return wrong_type(name, "an array of numbers", item);
-    value->push_back(item.get<double>());
+    const std::optional<double> number = lax_number(item);
+    if (!number) return wrong_type(name, "an array of numbers", item);
+    value->push_back(*number);
   }
 }
 

@@ -21,8 +21,9 @@ struct FieldNotes {
   Status tell(const std::string& sentence) const;
 };
 
-// Typed reads from one JSON object. A field that is missing or null leaves the value as it is. The
-// first wrong type is kept in status(). One thread.
+// Typed reads from one JSON object. A field that is missing or null leaves the value as it is.
+// Numbers and flags may come in the forms of lax_values.h. The first wrong type is kept in
+// status(). One thread.
 class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, std::string what, FieldNotes notes = {}) = delete;
@@ -54,8 +55,10 @@ class JsonFields {
     if (status_.ok()) *value = std::move(given);
   }
 
-  // Whether a value is an integer from 0 up; 3.0 is one.
+  // Whether a value is a JSON number that is an integer from 0 up; 3.0 is one.
   static bool is_count(const nlohmann::ordered_json& value);
+  // An integer from 0 up, in any form that is read as one.
+  static std::optional<uint64_t> count_of(const nlohmann::ordered_json& value);
 
   // Names that may stand there without effect.
   void ignore(std::initializer_list<const char*> names);

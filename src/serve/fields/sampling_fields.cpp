@@ -1,8 +1,10 @@
 #include "serve/fields/sampling_fields.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/sampling_ranges.h"
+#include "serve/fields/lax_values.h"
 
 namespace foretoken {
 namespace {
@@ -12,16 +14,16 @@ using json = nlohmann::ordered_json;
 void read_seed(JsonFields& fields, std::optional<uint64_t>* seed) {
   const json* value = fields.raw("seed");
   if (value == nullptr) return;
-  const bool count = JsonFields::is_count(*value);
-  if (!count && *value == -1) return seed->reset();
+  const std::optional<uint64_t> count = JsonFields::count_of(*value);
+  if (!count && lax_integer(*value) == json(-1)) return seed->reset();
   if (!count) {
     return fields.wrong_type("seed", "an integer from 0 up (leave it out for noise of its own)",
                              *value);
   }
-  *seed = value->get<uint64_t>();
+  *seed = count;
 }
 
-// {"token id": bias}, as OpenAI has it.
+// {"token id": bias}, as OpenAI has it; vLLM cuts values to [-100, 100], too.
 void read_logit_bias(JsonFields& fields, std::vector<std::pair<int32_t, float>>* bias) {
   const json* value = fields.raw("logit_bias");
   if (value == nullptr) return;
@@ -32,10 +34,11 @@ void read_logit_bias(JsonFields& fields, std::vector<std::pair<int32_t, float>>*
     int32_t id = 0;
     const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
     const bool is_id = parsed.ec == std::errc() && parsed.ptr == key.data() + key.size();
-    if (!is_id || !number.is_number()) {
+    const std::optional<double> given = lax_number(number);
+    if (!is_id || !given) {
       return fields.wrong_type("logit_bias", kWanted, json{{key, number}});
     }
-    bias->emplace_back(id, number.get<float>());
+    bias->emplace_back(id, static_cast<float>(std::clamp(*given, -100.0, 100.0)));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "serve/fields/json_fields.h"
+#include "serve/fields/lax_values.h"
 #include "serve/openai/chat_body.h"
 #include "serve/openai/openai_response.h"
 
@@ -37,6 +38,18 @@ void read_form(JsonFields& fields, json* openai) {
   if (!grammar.empty()) (*openai)["structured_outputs"] = {{"grammar", grammar}};
 }
 
+// What llama.cpp's sampler makes of shares out of range: 1 and above keep all, 0 and below the
+// likeliest token.
+void read_shares(JsonFields& fields, json* openai) {
+  std::optional<double> top_p;
+  fields.read("top_p", &top_p);
+  if (top_p && *top_p > 0) (*openai)["top_p"] = std::min(*top_p, 1.0);
+  if (top_p && *top_p <= 0) (*openai)["top_k"] = 1;
+  std::optional<double> min_p;
+  fields.read("min_p", &min_p);
+  if (min_p) (*openai)["min_p"] = std::clamp(*min_p, 0.0, 1.0);
+}
+
 // Values that mean something else in llama.cpp than in /v1/completions.
 void read_values(JsonFields& fields, json* openai) {
   std::optional<double> temperature;
@@ -45,9 +58,12 @@ void read_values(JsonFields& fields, json* openai) {
   std::optional<int> top_k;
   fields.read("top_k", &top_k);
   if (top_k) (*openai)["top_k"] = std::max(*top_k, 0);
+  read_shares(fields, openai);
   const json* seed = fields.raw("seed");
   // Both are llama.cpp's "any".
-  if (seed != nullptr && *seed != -1 && *seed != UINT32_MAX) (*openai)["seed"] = *seed;
+  const std::optional<json> number = seed == nullptr ? std::nullopt : lax_integer(*seed);
+  const bool any = number && (*number == -1 || *number == UINT32_MAX);
+  if (seed != nullptr && !any) (*openai)["seed"] = *seed;
   std::vector<std::string> stop;
   fields.read("stop", &stop);
   std::erase(stop, "");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "serve/fields/lax_values.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
 
@@ -82,7 +83,7 @@ class ForeignChat {
   void read_level(const char* name) {
     const json* level = fields_.raw(name);
     if (level == nullptr) return;
-    if (level->is_boolean()) return set_thinking(level->get<bool>());
+    if (const std::optional<bool> on = lax_flag(*level)) return set_thinking(*on);
     if (!level->is_string()) return fields_.wrong_type(name, "true, false or a level", *level);
     set("reasoning_effort", *level);
   }
@@ -91,7 +92,7 @@ class ForeignChat {
   void read_reasoning() {
     const json* reasoning = fields_.raw("reasoning");
     if (reasoning == nullptr) return;
-    if (reasoning->is_boolean()) return set_thinking(reasoning->get<bool>());
+    if (const std::optional<bool> on = lax_flag(*reasoning)) return set_thinking(*on);
     if (!reasoning->is_object()) return fields_.wrong_type("reasoning", "an object", *reasoning);
     JsonFields from(*reasoning, "'reasoning'", fields_.notes());
     std::optional<bool> enabled;
@@ -157,7 +158,8 @@ class ForeignChat {
     const json* usage = fields_.raw("usage");
     const json* stream = fields_.raw("stream");
     if (usage == nullptr || !usage->is_object()) return;
-    if (usage->value("include", json()) != true || stream == nullptr || *stream != true) return;
+    if (usage->value("include", json()) != true || stream == nullptr || lax_flag(*stream) != true)
+      return;
     set("stream_options", {{"include_usage", true}});
   }
 

@@ -1,8 +1,9 @@
 #include "serve/openai/foreign_fields.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 
+#include "serve/fields/lax_values.h"
 #include "serve/openai/foreign_chat.h"
 
 namespace foretoken {
@@ -77,8 +78,8 @@ constexpr const char* kOthers[] = {
 
 bool is_neutral(const json& value, double neutral) {
   if (value == false || value.empty() || value == "") return true;
-  if (!value.is_number()) return false;
-  return neutral < 0 ? value.get<double>() <= 0 : value.get<double>() == neutral;
+  const std::optional<double> number = lax_number(value);
+  return number && (neutral < 0 ? *number <= 0 : *number == neutral);
 }
 
 std::string quoted(const char* name) { return "'" + std::string(name) + "'"; }
@@ -138,11 +139,11 @@ class ForeignFields {
   // Penalties see all of the text.
   void read_window(JsonFields& from) {
     const json* window = from.raw("repeat_last_n");
-    if (window == nullptr || *window == -1) return;
+    if (window == nullptr || lax_number(*window) == -1) return;
     const auto penalises = [&](const char* name, double neutral) {
       const auto ours = values_.find(name);
       const json* value = ours != values_.end() ? &*ours : fields_.raw(name);
-      return value != nullptr && *value != neutral;
+      return value != nullptr && lax_number(*value) != neutral;
     };
     if (!penalises("repetition_penalty", 1) && !penalises("presence_penalty", 0) &&
         !penalises("frequency_penalty", 0)) {
@@ -171,7 +172,8 @@ class ForeignFields {
       if (!chat_ && name == std::string("max_completion_tokens")) continue;
       const auto ours = values_.find(name);
       const json* value = ours != values_.end() ? &*ours : fields_.raw(name);
-      if (value == nullptr || !(*value == -1 || *value == -2)) continue;
+      const std::optional<json> length = value == nullptr ? std::nullopt : lax_integer(*value);
+      if (!length || !(*length == -1 || *length == -2)) continue;
       values_[name] = std::max(max_model_len_, 1);
       wishes_.goes_to_the_end = true;
     }
@@ -183,18 +185,15 @@ class ForeignFields {
     if (list == nullptr || !list->is_array()) return;
     json object = json::object();
     for (const json& entry : *list) {
-      const bool pair =
-          entry.is_array() && entry.size() == 2 && (entry[1].is_number() || entry[1] == false);
+      const bool pair = entry.is_array() && entry.size() == 2 && lax_number(entry[1]);
       if (!pair || !(entry[0].is_string() || JsonFields::is_count(entry[0]))) {
         return fields_.wrong_type("logit_bias", "an object {\"42\": -100} or a list [[42, -100]]",
                                   entry);
       }
-      const json bias = entry[1] == false ? json(-100) : entry[1];
-      if (std::abs(bias.get<double>()) > 100) {
-        return fields_.fail("'logit_bias' must be in [-100, 100], not " + bias.dump());
-      }
+      const double bias =
+          entry[1] == false ? -100 : std::clamp(lax_number(entry[1]).value(), -100.0, 100.0);
       if (entry[0].is_string()) {
-        wishes_.text_biases.emplace_back(entry[0].get<std::string>(), bias.get<float>());
+        wishes_.text_biases.emplace_back(entry[0].get<std::string>(), static_cast<float>(bias));
       } else {
         object[std::to_string(entry[0].get<uint64_t>())] = bias;
       }
@@ -219,10 +218,10 @@ class ForeignFields {
 
   void read_probs() {
     const json* count = fields_.raw("n_probs");
-    if (count == nullptr || *count == 0) return;
-    if (!JsonFields::is_count(*count)) {
-      return fields_.wrong_type("n_probs", "an integer from 0 up", *count);
-    }
+    if (count == nullptr) return;
+    const std::optional<uint64_t> number = JsonFields::count_of(*count);
+    if (!number) return fields_.wrong_type("n_probs", "an integer from 0 up", *count);
+    if (*number == 0) return;
     set("logprobs", chat_ ? json(true) : *count);
     if (chat_) set("top_logprobs", *count);
   }

@@ -61,7 +61,8 @@ void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   if (request->stream_interval < 1) fields.fail("'stream_interval' must be at least 1");
   const json* options = fields.raw("stream_options");
   if (options == nullptr) return;
-  if (!options->is_object() || !request->stream) {
+  // As in vLLM, an empty object asks for nothing.
+  if (!options->is_object() || (!request->stream && !options->empty())) {
     return fields.fail("'stream_options' must be an object and needs \"stream\": true");
   }
   JsonFields inner(*options, "'stream_options'", fields.notes());
@@ -350,6 +351,15 @@ Status note_left_out(const json& body, OpenAiRequest* request) {
   return note_tool_schemas(request->parser.tools, request->parser.tool_choice, &request->warnings);
 }
 
+std::string quoted_names(const std::vector<std::string>& names) {
+  constexpr size_t kMostShown = 8;
+  std::string all;
+  for (size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
+    all += (all.empty() ? "'" : ", '") + names[i] + "'";
+  }
+  return names.size() > kMostShown ? all + ", ..." : all;
+}
+
 }  // namespace
 
 OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
@@ -377,8 +387,10 @@ FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>*
 Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
   const bool served = std::find(names.begin(), names.end(), model) != names.end();
   if (model.empty() || names.empty() || served) return {};
-  return not_found("the model '" + model + "' is not served here; use '" + names.front() + "'" +
-                   nearest_name_hint(model, names, ""));
+  return not_found("'model': the model `" + shown_name(model) +
+                   "` does not exist; this server has " + quoted_names(names) +
+                   nearest_name_hint(model, names, "") +
+                   "; 'foretoken serve --served-model-name' gives it other names");
 }
 
 Status check_model_name(const std::string& model, const OpenAiDefaults& defaults) {

@@ -16,7 +16,8 @@ struct Rule {
 // Generators (schemathesis among them) multiply the branches out and give up beyond 32, so a body
 // has at most four rules; what else fields ask of each other stands in their descriptions.
 constexpr Rule kRules[] = {
-    {kOpenAiRules | kTokenizeBody, R"({"anyOf":[{"properties":{"stream_options":{"type":"null"}}},
+    {kOpenAiRules | kTokenizeBody, R"({"anyOf":[
+        {"properties":{"stream_options":{"anyOf":[{"type":"null"},{"type":"object","maxProperties":0}]}}},
         {"required":["stream"],"properties":{"stream":{"const":true}}}]})"},
     {kOpenAiRules | kLlamaBody, R"({"anyOf":[{"properties":{"n":{"enum":[1,null]}}},
         {"properties":{"temperature":{"anyOf":[{"type":"null"},

@@ -272,6 +272,9 @@ constexpr const char* kAnswers = R"json({
     "usage": {"type": "object", "required": ["input_tokens", "output_tokens"]}}},
 "TokenCount": {"type": "object", "required": ["input_tokens"],
   "properties": {"input_tokens": {"type": "integer"}}},
+"InputTokens": {"type": "object", "required": ["object", "input_tokens"],
+  "properties": {"object": {"const": "response.input_tokens"}, "input_tokens": {"type": "integer"}}},
+"OllamaModel": {"type": "object", "required": ["template", "model_info", "details", "capabilities"]},
 "Tokens": {"type": "object", "required": ["tokens"],
   "properties": {"count": {"type": "integer"}, "max_model_len": {"type": "integer"},
     "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer"},
@@ -289,7 +292,9 @@ constexpr const char* kAnswers = R"json({
     "meta": {"type": "object", "description": "n_vocab, n_ctx_train, n_embd, n_params, size"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
   "object": {"const": "list"},
-  "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
+  "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}},
+  "models": {"type": "array", "items": {"type": "object", "required": ["name", "model"]},
+    "description": "The same in Ollama's form, as llama.cpp has it; also at /api/tags"}}},
 "Load": {"type": "object", "required": ["server_load"],
   "properties": {"server_load": {"type": "integer"}}},
 "Version": {"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}}

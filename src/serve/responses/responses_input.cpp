@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "serve/fields/member_text.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
@@ -62,6 +63,13 @@ constexpr const char* kOutputs[] = {"function_call_output", "custom_tool_call_ou
                                     "local_shell_call_output", "shell_call_output",
                                     "apply_patch_call_output"};
 
+// The name of a call, which some items have as their own.
+Result<std::string> call_id(const json& item, const std::string& where) {
+  FT_ASSIGN_OR_RETURN(std::string id, optional_text(item, "call_id", where));
+  if (!id.empty()) return id;
+  return optional_text(item, "id", where);
+}
+
 class InputReader {
  public:
   InputReader(const FieldNotes& notes, json* messages) : notes_(notes), messages_(messages) {}
@@ -117,8 +125,8 @@ class InputReader {
   }
 
   Status read_function(const json& item, const std::string& where) {
-    const std::string name = text_at(item, "name");
-    const std::string id = text_at(item, "call_id");
+    FT_ASSIGN_OR_RETURN(const std::string name, optional_text(item, "name", where));
+    FT_ASSIGN_OR_RETURN(const std::string id, optional_text(item, "call_id", where));
     const auto arguments = item.find("arguments");
     if (name.empty() || id.empty() || arguments == item.end() || !arguments->is_string()) {
       return invalid_argument(
@@ -129,10 +137,9 @@ class InputReader {
   }
 
   Status read_call(const json& item, const CallForm& form, const std::string& where) {
-    std::string name = text_at(item, "name");
+    FT_ASSIGN_OR_RETURN(std::string name, optional_text(item, "name", where));
     if (name.empty()) name = form.name;
-    std::string id = text_at(item, "call_id");
-    if (id.empty()) id = text_at(item, "id");
+    FT_ASSIGN_OR_RETURN(const std::string id, call_id(item, where));
     const json given = item.value(form.argument, json());
     if (name.empty() || id.empty() || given.is_null()) {
       return invalid_argument(where + ": a " + form.type + " needs 'call_id', a name and '" +
@@ -144,8 +151,7 @@ class InputReader {
   }
 
   Status read_output(const json& item, const std::string& type, const std::string& where) {
-    std::string id = text_at(item, "call_id");
-    if (id.empty()) id = text_at(item, "id");
+    FT_ASSIGN_OR_RETURN(const std::string id, call_id(item, where));
     if (id.empty()) return invalid_argument(where + ": a " + type + " needs a 'call_id'");
     const json output = item.value("output", json());
     std::string text;
@@ -163,10 +169,13 @@ class InputReader {
     FT_RETURN_IF_ERROR(read_call(item, {"mcp_call", "", "arguments", false}, where));
     json& call = messages_->back()["tool_calls"].back();
     if (item["arguments"].is_string()) call["function"]["arguments"] = item["arguments"];
-    const std::string failed = text_at(item, "error");
-    messages_->push_back({{"role", "tool"},
-                          {"tool_call_id", call["id"]},
-                          {"content", failed.empty() ? text_at(item, "output") : failed}});
+    const json id = call["id"];
+    const json error = item.value("error", json());
+    // A text, or an object with a code and a message.
+    const std::string failed = error.is_object() ? json_text(error) : text_at(item, "error");
+    FT_ASSIGN_OR_RETURN(const std::string output, optional_text(item, "output", where));
+    messages_->push_back(
+        {{"role", "tool"}, {"tool_call_id", id}, {"content", failed.empty() ? output : failed}});
     return {};
   }
 

@@ -7,6 +7,7 @@
 #include "serve/openapi/openapi.h"
 #include "serve/routes/adapter_handlers.h"
 #include "serve/routes/chat_batch.h"
+#include "serve/routes/count_handlers.h"
 #include "serve/routes/infill_prompt.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/llama_handlers.h"
@@ -161,6 +162,9 @@ void add_llama_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(get("/props", [&context](Exchange& exchange) {
     respond_json(exchange, 200, props_body(context));
   }));
+  routes->push_back(at_once("POST", "/api/show", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, api_show_body(context));
+  }));
   routes->push_back(get("/slots", [&context](Exchange& exchange) {
     const EngineStats stats = context.engine.stats();
     if (exchange.request().query_value("fail_on_no_slot") == "1" && stats.num_free_slots == 0) {
@@ -199,6 +203,7 @@ void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
 
 void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(post(context, "/v1/responses", handle_responses));
+  routes->push_back(post(context, "/v1/responses/input_tokens", handle_response_input_tokens));
   routes->push_back(get("/v1/responses/{id}", [&context](Exchange& exchange) {
     if (exchange.request().query_value("stream") == "true") {
       const Status status = unsupported(
@@ -230,6 +235,10 @@ constexpr Alias kAliases[] = {
     {"/completions", "/completion"},
     {"/embeddings", "/embedding"},
     {"/models", "/v1/models"},
+    {"/api/tags", "/v1/models"},
+    {"/api/chat", "/v1/chat/completions"},
+    {"/chat/completions/input_tokens", "/v1/chat/completions/input_tokens"},
+    {"/responses/input_tokens", "/v1/responses/input_tokens"},
     {"/models/{id...}", "/v1/models/{id...}"},
     {"/responses", "/v1/responses"},
     {"/score", "/v1/score"},
@@ -276,11 +285,13 @@ void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* 
 std::vector<Route> other_routes(const std::vector<Route>& routes) {
   constexpr const char* kNoSleep =
       "this server does not sleep; stop it to give its memory back, it starts in a moment";
+  constexpr const char* kNoSlotFiles =
+      "prompts are not saved to files here; what requests have in common is cached by itself";
   constexpr const char* kNoProps =
       "the properties of this server are set by the flags of 'foretoken serve'";
-  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
-                               refused("POST", "/wake_up", kNoSleep),
-                               refused("POST", "/props", kNoProps)};
+  std::vector<Route> others = {
+      refused("POST", "/sleep", kNoSleep), refused("POST", "/wake_up", kNoSleep),
+      refused("POST", "/props", kNoProps), refused("POST", "/slots/{id}", kNoSlotFiles)};
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {
@@ -296,6 +307,7 @@ std::vector<Route> api_routes(ServeContext& context) {
   std::vector<Route> routes = {
       openai_route(context, "/v1/chat/completions", OpenAiKind::kChat),
       post(context, "/v1/chat/completions/batch", handle_chat_batch),
+      post(context, "/v1/chat/completions/input_tokens", handle_chat_input_tokens),
       openai_route(context, "/v1/completions", OpenAiKind::kCompletion),
       openai_route(context, "/v1/embeddings", OpenAiKind::kEmbedding),
       post(context, "/v1/messages", handle_messages, anthropic_error),

@@ -3,6 +3,7 @@
 #include <foretoken/version.h>
 
 #include "serve/fields/json_fields.h"
+#include "serve/routes/llama_props.h"
 
 namespace foretoken {
 namespace {
@@ -58,7 +59,9 @@ json models_body(const ServeContext& context) {
   for (const AdapterInfo& adapter : context.engine.adapters()) {
     data.push_back(one_adapter(context, adapter));
   }
-  return {{"object", "list"}, {"data", std::move(data)}};
+  json models = json::array();
+  for (const json& model : data) models.push_back(ollama_model(context, model["id"]));
+  return {{"object", "list"}, {"data", std::move(data)}, {"models", std::move(models)}};
 }
 
 Result<json> model_body(const ServeContext& context, const std::string& id) {

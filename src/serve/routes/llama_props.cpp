@@ -2,6 +2,8 @@
 
 #include <foretoken/version.h>
 
+#include <ctime>
+
 #include "serve/llamacpp/llama_request.h"
 
 namespace foretoken {
@@ -33,7 +35,57 @@ json default_settings(const ServeContext& context) {
   return settings;
 }
 
+// Seconds since 1970 as "2026-11-26T12:00:00Z".
+std::string utc_time(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+json ollama_details() {
+  return {{"parent_model", ""},   {"format", "gguf"},
+          {"family", ""},         {"families", json::array({""})},
+          {"parameter_size", ""}, {"quantization_level", ""}};
+}
+
+json capabilities(const ServeContext& context) {
+  json all = {"completion"};
+  if (context.engine.chat_template(true) != nullptr) all.push_back("tools");
+  return all;
+}
+
 }  // namespace
+
+json api_show_body(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  const ChatTemplateTraits* chat = context.engine.chat_template(false);
+  const json size = info.max_model_len;
+  return {{"template", chat == nullptr ? std::string() : chat->source},
+          {"model_info",
+           {{"general.architecture", "llama"},
+            {"general.parameter_count", info.num_parameters},
+            {"llama.context_length", size}}},
+          {"modelfile", ""},
+          {"parameters", ""},
+          {"details", ollama_details()},
+          {"capabilities", capabilities(context)}};
+}
+
+json ollama_model(const ServeContext& context, const std::string& name) {
+  return {{"name", name},
+          {"model", name},
+          {"modified_at", utc_time(context.created)},
+          {"size", context.engine.info().weight_bytes},
+          {"digest", ""},
+          {"type", "model"},
+          {"description", ""},
+          {"tags", json::array({""})},
+          {"capabilities", capabilities(context)},
+          {"parameters", ""},
+          {"details", ollama_details()}};
+}
 
 json props_body(const ServeContext& context) {
   const EngineInfo& info = context.engine.info();

@@ -9,4 +9,10 @@ nlohmann::ordered_json props_body(const ServeContext& context);
 // GET /slots: one entry for each sequence that may run at once; those that run come first.
 nlohmann::ordered_json slots_body(const ServeContext& context);
 
+// The answer of POST /api/show: llama.cpp's, which clients of Ollama read.
+nlohmann::ordered_json api_show_body(const ServeContext& context);
+
+// The entry of a model in the list of /api/tags, as they do.
+nlohmann::ordered_json ollama_model(const ServeContext& context, const std::string& name);
+
 }  // namespace foretoken

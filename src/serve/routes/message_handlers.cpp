@@ -2,6 +2,7 @@
 
 #include "serve/anthropic/messages_format.h"
 #include "serve/anthropic/messages_request.h"
+#include "serve/routes/count_handlers.h"
 #include "serve/routes/openai_handlers.h"
 
 namespace foretoken {
@@ -28,12 +29,8 @@ Status handle_count_tokens(ServeContext& context, const std::shared_ptr<http::Ex
   OpenAiDefaults defaults = context.defaults;
   defaults.refuse_unparsed_tools = false;
   FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_messages_request(body, defaults, true));
-  FT_RETURN_IF_ERROR(render_openai_prompt(context.engine, &request));
-  const Request& only = request.requests.front();
-  std::vector<int32_t> ids;
-  FT_RETURN_IF_ERROR(context.engine.encode(only.prompt, only.add_special_tokens, &ids));
-  respond_with_warnings(context, *exchange, {{"input_tokens", ids.size()}}, request.warnings);
-  return {};
+  return respond_prompt_length(context, *exchange, std::move(request),
+                               nlohmann::ordered_json::object());
 }
 
 }  // namespace foretoken

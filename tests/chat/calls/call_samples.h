@@ -140,6 +140,14 @@ inline const std::vector<CallSample>& call_samples() {
        "to=functions.get_weather <|constrain|>json<|message|>" +
            arguments + "<|call|>",
        {"<|channel|>", "<|message|>", "<|end|>", "<|start|>", "<|constrain|>", "<|call|>"}},
+      {"inkling",
+       "<|content_thinking|>Hm.<|end_message|><|message_model|>get_weather"
+       "<|content_invoke_tool_json|>{\"name\": \"get_weather\", \"args\": " +
+           arguments +
+           "}<|end_message|><|message_model|><|content_invoke_tool_json|>{\"name\": \"now\"}"
+           "<|content_model_end_sampling|>",
+       {"<|message_model|>", "<|content_thinking|>", "<|content_text|>", "<|end_message|>",
+        "<|content_invoke_tool_json|>", "<|content_model_end_sampling|>"}},
       {"gemma4",
        "Hm.<|tool_call>call:get_weather{city:<|\"|>Pa\"ris<|\"|>,days:3,where:{a:[1,true,null]}}"
        "<tool_call|><|tool_call>call:now{}<tool_call|>",

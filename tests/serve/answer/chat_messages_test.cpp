@@ -37,6 +37,31 @@ TEST(ChatMessages, AnswersAndResultsMayHaveNoContent) {
   EXPECT_EQ(normalise_messages(messages).value(), messages);
 }
 
+TEST(ChatMessages, PartsOfOtherApisAreTexts) {
+  const json messages = json::parse(R"([
+    {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+    {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."},
+      {"type": "output_text", "text": "b", "annotations": []}, {"type": "refusal", "refusal": "c"}]}])");
+  const Result<json> normal = normalise_messages(messages);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  const auto text = [](const char* of) { return json{{"type", "text"}, {"text", of}}; };
+  EXPECT_EQ(normal.value()[0]["content"], json::array({text("a")}));
+  EXPECT_EQ(normal.value()[1]["content"], json::array({text("b"), text("c")}));
+  EXPECT_EQ(normal.value()[1]["reasoning_content"], "Hm.");
+}
+
+TEST(ChatMessages, OtherCallsAreCallsOfFunctions) {
+  const json messages = json::parse(R"([{"role": "assistant", "content": null, "tool_calls": [
+    {"id": "1", "type": "custom", "custom": {"name": "f", "input": "x\"y"}},
+    {"id": "2", "name": "g", "arguments": {"a": 1}}]}])");
+  const Result<json> normal = normalise_messages(messages);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  EXPECT_EQ(normal.value()[0]["tool_calls"][1], json::parse(R"({"id": "2", "type": "function",
+              "function": {"name": "g", "arguments": {"a": 1}}})"));
+  EXPECT_EQ(normal.value()[0]["tool_calls"][0], json::parse(R"({"id": "1", "type": "function",
+              "function": {"name": "f", "arguments": "{\"input\":\"x\\\"y\"}"}})"));
+}
+
 TEST(ChatMessages, WhatIsWrongIsNamed) {
   const auto message = [](const char* text) {
     return normalise_messages(json::parse(text)).status().message();
@@ -48,6 +73,18 @@ TEST(ChatMessages, WhatIsWrongIsNamed) {
                 .find("message 2: 'content' is missing"),
             std::string::npos);
   EXPECT_NE(message(R"([{"role": "user", "content": 5}])").find("'content'"), std::string::npos);
+  for (const char* calls :
+       {R"("x")", R"([1])", "[{}]", R"([{"function": "f"}])", R"([{"function": {"name": 5}}])"}) {
+    const std::string text = std::string(R"([{"role": "assistant", "tool_calls": )") + calls + "}]";
+    EXPECT_NE(message(text.c_str()).find("message 1: 'tool_calls'"), std::string::npos) << text;
+  }
+  for (const char* name : {"name", "tool_call_id", "reasoning_content", "refusal"}) {
+    const std::string text =
+        std::string(R"([{"role": "assistant", "content": "a", ")") + name + "\": [1]}]";
+    EXPECT_NE(message(text.c_str()).find("message 1: '" + std::string(name) + "'"),
+              std::string::npos)
+        << text;
+  }
   EXPECT_NE(message(R"([{"role": "user", "content": [{"type": "image_url"}]}])").find("image_url"),
             std::string::npos);
 }

@@ -111,12 +111,12 @@ TEST(MessagesRequest, OutputConfigAndThinking) {
 TEST(MessagesRequest, ErrorsNameWhatIsWrong) {
   expect_error(
       R"({"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "text"}]}]})",
-      "a block's 'text' must be a string");
+      "message 1: 'text' is missing; give a string");
   expect_error(R"({"max_tokens": 1, "messages": [{"role": "assistant", "content": [
                    {"type": "tool_use", "id": "i", "name": "f", "input": 3}]}]})",
                "an 'input', an object");
   expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}],
-                   "tool_choice": {"type": "auto", "disable_parallel_tool_use": 1}})",
+                   "tool_choice": {"type": "auto", "disable_parallel_tool_use": 3}})",
                "'disable_parallel_tool_use' must be true or false");
   expect_error(R"({"max_tokens": 1})", "'messages' is missing");
   expect_error(R"({"messages": [{"role": "user", "content": "x"}]})", "'max_tokens' is missing");

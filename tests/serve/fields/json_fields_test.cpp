@@ -66,6 +66,37 @@ TEST(JsonFields, WholeNumbersAreIntegers) {
   }
 }
 
+TEST(JsonFields, NumbersAndFlagsMayBeText) {
+  const json object = {
+      {"max_tokens", "16"}, {"temperature", "0.7"},    {"seed", "4"},      {"stream", "false"},
+      {"flag", 1},          {"ids", {"1", 2.0, true}}, {"rates", {"0.5"}}, {"big", "3000000000"}};
+  JsonFields fields(object, "");
+  int max_tokens = 0;
+  float temperature = 0;
+  uint64_t seed = 0;
+  bool stream = true;
+  bool flag = false;
+  std::vector<int32_t> ids;
+  std::vector<double> rates;
+  fields.read("max_tokens", &max_tokens);
+  fields.read("temperature", &temperature);
+  fields.read("seed", &seed);
+  fields.read("stream", &stream);
+  fields.read("flag", &flag);
+  fields.read("ids", &ids);
+  fields.read("rates", &rates);
+  EXPECT_TRUE(fields.status().ok()) << fields.status().message();
+  EXPECT_EQ(max_tokens, 16);
+  EXPECT_FLOAT_EQ(temperature, 0.7F);
+  EXPECT_EQ(seed, 4u);
+  EXPECT_FALSE(stream);
+  EXPECT_TRUE(flag);
+  EXPECT_EQ(ids, (std::vector<int32_t>{1, 2, 1}));
+  EXPECT_EQ(rates, std::vector<double>{0.5});
+  fields.read("big", &max_tokens);
+  EXPECT_EQ(fields.status().message(), "'big' must be an integer of 32 bits, not \"3000000000\"");
+}
+
 TEST(JsonFields, WhatIsAboveZeroStaysSo) {
   const json object = {{"tiny", 5e-324}, {"zero", 0.0}};
   JsonFields fields(object, "");
@@ -85,12 +116,12 @@ TEST(JsonFields, AFieldWithoutANameIsUnknown) {
 }
 
 TEST(JsonFields, WrongTypesNameTheFieldAndKeepTheValue) {
-  const json object = {{"a", "3"}, {"big", 1e40}, {"ids", {1, "x"}}};
+  const json object = {{"a", "three"}, {"big", 1e40}, {"ids", {1, "x"}}};
   JsonFields fields(object, "line 2");
   int a = 5;
   fields.read("a", &a);
   EXPECT_EQ(a, 5);
-  EXPECT_EQ(fields.status().message(), "line 2: 'a' must be an integer of 32 bits, not \"3\"");
+  EXPECT_EQ(fields.status().message(), "line 2: 'a' must be an integer of 32 bits, not \"three\"");
 }
 
 TEST(JsonFields, UnknownFieldsComeWithTheNearestKnownName) {

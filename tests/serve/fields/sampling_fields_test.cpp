@@ -74,6 +74,21 @@ TEST(SamplingFields, SeedOfMinusOneIsNone) {
   EXPECT_FALSE(sampling.seed.has_value());
 }
 
+TEST(SamplingFields, NumbersMayBeTextAndBiasesAreCut) {
+  SamplingParams s;
+  ASSERT_TRUE(
+      read(json::parse(R"({"max_tokens": "16", "temperature": "0.7", "seed": " -1 ", "n": true,
+                           "ignore_eos": "yes", "logit_bias": {"3": "101", "4": -1000, "5": "-0.5"}})"),
+           &s)
+          .ok());
+  EXPECT_EQ(s.max_tokens, 16);
+  EXPECT_FLOAT_EQ(s.temperature, 0.7F);
+  EXPECT_FALSE(s.seed.has_value());
+  EXPECT_EQ(s.n, 1);
+  EXPECT_TRUE(s.ignore_eos);
+  EXPECT_EQ(s.logit_bias, (std::vector<std::pair<int32_t, float>>{{3, 100}, {4, -100}, {5, -0.5}}));
+}
+
 TEST(SamplingFields, RangesAreCheckedByName) {
   const std::vector<std::pair<json, std::string>> bad = {
       {{{"n", 0}}, "n"},
@@ -90,7 +105,6 @@ TEST(SamplingFields, RangesAreCheckedByName) {
       {{{"repetition_penalty", 0}}, "repetition_penalty"},
       {{{"logprobs", -2}}, "logprobs"},
       {{{"prompt_logprobs", -2}}, "prompt_logprobs"},
-      {{{"logit_bias", {{"3", 101}}}}, "logit_bias"},
       {{{"allowed_token_ids", json::array()}}, "allowed_token_ids"},
       {{{"bad_words", {""}}}, "bad_words"},
       {{{"stop", {""}}}, "stop"},

@@ -34,7 +34,7 @@ TEST(ForeignChat, ThinkingBySeveralNames) {
   EXPECT_FALSE(read_chat({{"reasoning", {{"exclude", true}}}}).include_reasoning);
   EXPECT_EQ(read_chat({{"thinking", {{"type", "enabled"}, {"budget_tokens", 9}}}}).warnings.size(),
             1u);
-  EXPECT_FALSE(chat_of({{"enable_thinking", "yes"}}).ok());
+  EXPECT_FALSE(chat_of({{"enable_thinking", "perhaps"}}).ok());
 }
 
 TEST(ForeignChat, FunctionsBeforeTools) {

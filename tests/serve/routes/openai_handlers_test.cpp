@@ -81,7 +81,12 @@ TEST_F(OpenAiHandlers, WhatIsWrongIsSaid) {
   EXPECT_NE(message({{"messages", 3}}, 400).find("'messages' must be"), std::string::npos);
   json body = chat("Hi");
   body["model"] = "nope";
-  EXPECT_NE(message(body, 404).find("'nope' is not served here"), std::string::npos);
+  EXPECT_NE(message(body, 404).find("the model `nope` does not exist; this server has '"),
+            std::string::npos);
+  const json error = post("/v1/chat/completions", body, 404)["error"];
+  EXPECT_EQ(error["type"], "NotFoundError");
+  EXPECT_EQ(error["param"], "model");
+  EXPECT_NE(message(body, 404).find("--served-model-name"), std::string::npos);
   body = chat("Hi");
   body["tools"] = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   EXPECT_NE(message(body, 400).find("--tool-call-parser"), std::string::npos);

@@ -9,6 +9,7 @@
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/page_block.h"
 #include "device/device.h"
+#include "kernels/cpu/thread_scratch.h"
 #include "kernels/gemm/cpu/bf16_matrix.h"
 #include "kernels/gemm/cpu/gemm_onednn.h"
 #include "kernels/gemm/cpu/half_matrix.h"
@@ -92,6 +93,11 @@ class PackedWeight {
 static_assert(kMaxTileRows <= kMostTileRows);
 static_assert(kMostQuantizedRows % kMaxTileRows == 0);
 
+// Made by the threads that multiply, not by every one of the process.
+struct ProductTile {
+  alignas(64) float products[kMaxTileRows * kMaxSliceCols];
+};
+
 // for_each_product_tile of a quantised weight.
 template <class Use>
 void for_each_quantized_tile(CpuPool& pool, const PackedWeight& weight, const void* x, int rows,
@@ -105,7 +111,7 @@ void for_each_quantized_tile(CpuPool& pool, const PackedWeight& weight, const vo
                       at_once, weight.k(), kernels.max_rows);
     const int64_t tiles = (at_once + kMaxTileRows - 1) / kMaxTileRows;
     pool.parallel_for(weight.num_slices() * tiles, [&](int64_t index, int) {
-      alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
+      float* tile = thread_scratch<ProductTile>().products;
       const int slice = static_cast<int>(index / tiles);
       const auto first = static_cast<int>(index % tiles * kMaxTileRows);
       const int count = std::min(kMaxTileRows, at_once - first);
@@ -128,7 +134,7 @@ void for_each_product_tile(CpuPool& pool, const PackedWeight& weight, const void
   const int together = rows > kMaxTileRows ? weight.slices_together() : 1;
   const int64_t groups = (weight.num_slices() + together - 1) / together;
   pool.parallel_for(groups * tiles, [&](int64_t index, int) {
-    alignas(64) thread_local float tile[kMaxTileRows * kMaxSliceCols];
+    float* tile = thread_scratch<ProductTile>().products;
     const auto first_slice = static_cast<int>(index / tiles) * together;
     const int end_slice = std::min(first_slice + together, weight.num_slices());
     const int64_t first = index % tiles * kMaxTileRows;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/cpu/thread_scratch.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -11,6 +12,11 @@ namespace {
 constexpr int64_t kStepsAtOnce = 16;  // of the codes of eight bits: 8 KiB; whole super groups
 constexpr size_t kBlocksAtOnce = 64;
 constexpr size_t kLineBytes = 64;
+
+// Made by the threads that multiply, not by every one of the process.
+struct BlockSums {
+  alignas(64) float sums[kMostTileRows * kQuantCols * kBlocksAtOnce];
+};
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -196,7 +202,7 @@ void QuantMatrix::multiply(const QuantKernels& kernels, int i, const QuantRows& 
 
 void QuantMatrix::multiply_blocks(const QuantKernels& kernels, std::span<const Block> blocks,
                                   const QuantRows& x, int first_row, int num_rows, Output y) const {
-  alignas(64) thread_local float sums[kMostTileRows * kQuantCols * kBlocksAtOnce];
+  float* sums = thread_scratch<BlockSums>().sums;
   const int tile_size = num_rows * kQuantCols;
   std::fill_n(sums, static_cast<size_t>(tile_size) * blocks.size(), 0.0f);
   const int64_t at_once = num_rows > kernels.max_rows ? kStepsAtOnce : x.num_steps;
