@@ -279,15 +279,24 @@ Status check_eos(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
-Status read_rope(const ConfigFields& fields, ModelConfig* out) {
+// Of latent attention all of qk_rope_head_dim turns, whatever part of a head that is.
+Json without_rotary_part(Json json) {
+  json.erase("partial_rotary_factor");
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    if (json.contains(name) && json[name].is_object()) json[name].erase("partial_rotary_factor");
+  }
+  return json;
+}
+
+Status read_rope(const Json& json, const std::string& where, ModelConfig* out) {
   const LatentConfig& latent = out->latent;
+  const Json own = latent.exists() ? without_rotary_part(json) : json;
+  const ConfigFields fields(own, where);
   const int32_t turning = latent.exists() ? latent.rope_dim : out->head_dim;
   RopeHeads heads{turning, turning};
   FT_RETURN_IF_ERROR(fields.read_count("global_head_dim", &heads.full));
   FT_ASSIGN_OR_RETURN(out->rope, read_rope_configs(fields, heads, out->max_position_embeddings));
   if (!latent.exists()) return {};
-  out->rope.full.rotary_dim =
-      latent.rope_dim;  // whatever part of a head partial_rotary_factor says
   FT_ASSIGN_OR_RETURN(out->attention_scale, read_latent_scale(fields, latent, out->rope.full));
   return {};
 }
@@ -307,7 +316,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_ASSIGN_OR_RETURN(config.layers,
                       read_layer_configs(fields, architecture.window_rule, config.num_layers,
                                          architecture.only_windows_turn));
-  FT_RETURN_IF_ERROR(read_rope(fields, &config));
+  FT_RETURN_IF_ERROR(read_rope(json, where, &config));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));

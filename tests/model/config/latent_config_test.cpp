@@ -58,6 +58,16 @@ TEST(LatentConfig, QueriesNeedNotBeCompressed) {
   EXPECT_FALSE(config.latent.paired);
 }
 
+// Mistral 4 says which part of a whole head that is.
+TEST(LatentConfig, AllOfTheRotaryPartTurns) {
+  Json json = deepseek();
+  json["rope_parameters"] = {{"rope_theta", 500.0}, {"partial_rotary_factor", 1.0 / 3}};
+  json["partial_rotary_factor"] = 0.1;
+  const ModelConfig config = parse_latents(json).value();
+  EXPECT_EQ(config.rope.full.rotary_dim, 64);
+  EXPECT_EQ(config.rope.full.theta, 500);
+}
+
 TEST(LatentConfig, YarnScalesScoresToo) {
   Json json = deepseek();
   json["rope_scaling"] = {{"type", "yarn"},  {"factor", 40},
