@@ -68,7 +68,7 @@ Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
 void print_kernels_of(const json& all) {
   std::string text = fmt::format(
       "\nbatch {}, {} row{} a sequence, {} tokens behind each\n"
-      "{:<14} {:<22} {:>5} {:>9} {:>9} {:>6} {:>9} {:>8} {:>8}\n",
+      "{:<17} {:<22} {:>5} {:>9} {:>9} {:>6} {:>9} {:>8} {:>8}\n",
       all["batch_size"].get<int>(), all["rows_per_seq"].get<int>(),
       all["rows_per_seq"].get<int>() == 1 ? "" : "s", all["context"].get<int>(), "op", "shape",
       "count", "us each", "us in all", "share", "GB/s", "TFLOP/s", "of limit");
@@ -76,7 +76,7 @@ void print_kernels_of(const json& all) {
   for (const json& line : all["ops"]) {
     const double us = line["us"].get<double>();
     const double us_in_all = us * line["count"].get<int>();
-    text += fmt::format("{:<14} {:<22} {:>5} ", line["op"].get<std::string>(),
+    text += fmt::format("{:<17} {:<22} {:>5} ", line["op"].get<std::string>(),
                         line["shape"].get<std::string>(), line["count"].get<int>());
     text += fmt::format("{:9.2f} {:9.1f} {:4.1f} %", us, us_in_all, 100 * us_in_all / sum);
     if (line.contains("gb_per_second")) {

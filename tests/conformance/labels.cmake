@@ -8,5 +8,6 @@ set(slow
   "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
   "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
   "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv"
-  "MixtureIdentity.*_(ngram|eagle|draft_model_shifted|mtp_own)_Greedy" "MixtureIdentity.*/(Mixtral|Qwen3Moe)"
+  "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained)_Greedy"
+  "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe"
   "BundledMixture")

@@ -21,11 +21,13 @@ TEST(SupportMatrix, ThePageSaysWhatTheBuildDecides) {
       << "put the output of `foretoken inspect --matrix` between the marks";
 }
 
-TEST(SupportMatrix, RowsAreNumberedAndTheFirstTwelveAreBuilt) {
+// But for fp8 entries, context spread over ranks and experts dealt to engines.
+TEST(SupportMatrix, RowsAreNumberedAndAllButThreeAreBuilt) {
   int number = 0;
   for (const SupportRow& row : support_rows()) {
     EXPECT_EQ(row.number, ++number);
-    EXPECT_EQ(check_support_row(row).ok(), number <= 12) << check_support_row(row).message();
+    const bool is_built = number != 13 && number != 17 && number != 18;
+    EXPECT_EQ(check_support_row(row).ok(), is_built) << check_support_row(row).message();
   }
   EXPECT_EQ(number, 21);
 }
