@@ -68,6 +68,29 @@ Json config_with_embedding(test::GgufBytes& bytes) {
   return config.ok() ? config.value() : Json();
 }
 
+// Mixtral has Llama's name; without experts a file is Llama's.
+TEST(HfConfig, Mixtures) {
+  test::GgufBytes mixtral = model_of("llama", 2);
+  mixtral.u32_value("llama.expert_count", 8);
+  mixtral.u32_value("llama.expert_used_count", 2);
+  Json config = config_with_embedding(mixtral);
+  EXPECT_EQ(config["architectures"], Json({"MixtralForCausalLM"}));
+  EXPECT_EQ(config["num_local_experts"], 8);
+  EXPECT_EQ(config["num_experts_per_tok"], 2);
+  test::GgufBytes llama = model_of("llama", 0);
+  EXPECT_EQ(config_with_embedding(llama)["architectures"], Json({"LlamaForCausalLM"}));
+
+  test::GgufBytes qwen = model_of("qwen3moe", 3);
+  qwen.u32_value("qwen3moe.expert_count", 16);
+  qwen.u32_value("qwen3moe.expert_used_count", 4);
+  qwen.u32_value("qwen3moe.expert_feed_forward_length", 96);
+  config = config_with_embedding(qwen);
+  EXPECT_EQ(config["architectures"], Json({"Qwen3MoeForCausalLM"}));
+  EXPECT_EQ(config["num_experts"], 16);
+  EXPECT_EQ(config["moe_intermediate_size"], 96);
+  EXPECT_EQ(config["norm_topk_prob"], true);
+}
+
 // Files since keys are absorbed have the sizes of heads in fields of their own.
 TEST(HfConfig, Deepseek) {
   test::GgufBytes bytes = model_of("deepseek2", 19);

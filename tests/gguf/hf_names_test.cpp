@@ -59,6 +59,17 @@ TEST(HfNames, LatentsAndExperts) {
   }
 }
 
+TEST(HfNames, ExpertsOfOtherFamilies) {
+  EXPECT_EQ(hf_tensor_name(named("llama"), "blk.0.ffn_up_exps.weight"),
+            "model.layers.0.block_sparse_moe.experts.w3.weight");
+  EXPECT_EQ(hf_tensor_name(named("llama"), "blk.0.ffn_up.weight"),
+            "model.layers.0.mlp.up_proj.weight");
+  EXPECT_EQ(hf_tensor_name(named("qwen2moe"), "blk.1.ffn_gate_inp_shexp.weight"),
+            "model.layers.1.mlp.shared_expert_gate.weight");
+  EXPECT_EQ(hf_tensor_name(named("olmoe"), "blk.1.ffn_gate_exps.weight"),
+            "model.layers.1.mlp.experts.gate_proj.weight");
+}
+
 TEST(HfNames, AndBack) {
   for (const GgufArchitecture& architecture : gguf_architectures()) {
     for (const char* name :
