@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "base/check.h"
-#include "device/front_use.h"
 
 namespace foretoken {
 namespace {
@@ -42,10 +41,6 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
       void* memory,
       cache->arena_.take(static_cast<size_t>(parts * spec.num_layers * part), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
-  // The first blocks of each part are all that a server with little to do uses.
-  for (int64_t i = 0; i < parts * spec.num_layers; ++i) {
-    expect_use_from_front(device, at + i * part, static_cast<size_t>(part));
-  }
   for (int32_t i = 0; i < spec.num_layers; ++i, at += parts * part) {
     cache->layers_.push_back(KvLayer{at, at + (parts - 1) * part, spec.num_kv_heads, block_size,
                                      spec.head_dim, spec.dtype, spec.format, spec.value_dim});

@@ -191,7 +191,7 @@ TEST(BadInput, SamplingFlagsAreCheckedBeforeTheModelLoads) {
       {{"--frequency-penalty", "9"}, {1, "frequency_penalty is 9"}},
       {{"--repetition-penalty", "0"}, {1, "repetition_penalty is 0"}},
       {{"--logprobs", "-2"}, {1, "logprobs is -2"}},
-      {{"--logit-bias", "{\"3\": 500}"}, {1, "logit_bias is 500"}},
+      {{"--logit-bias", "{\"3\": \"x\"}"}, {1, "'logit_bias' must be an object"}},
       {{"--logit-bias", "{"}, {2, "--logit-bias"}},
       {{"--sampling-seed", "-1"}, {2, "--sampling-seed: must be an integer from 0"}},
       {{"--seed", "-1"}, {2, "--seed: must be an integer from 0"}},

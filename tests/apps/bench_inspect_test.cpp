@@ -339,15 +339,14 @@ TEST(Inspect, ListsFamiliesAndWhatOthersNeed) {
   const nlohmann::json all = nlohmann::json::parse(result.out);
   EXPECT_EQ(all["loads"][0]["name"], "LlamaForCausalLM");
   const auto& refused = all["does_not_load"];
-  const auto mixtral = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
-    return family["name"] == "MixtralForCausalLM";
+  const auto jamba = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
+    return family["name"] == "JambaForCausalLM";
   });
-  ASSERT_NE(mixtral, refused.end());
-  EXPECT_EQ((*mixtral)["needs"], "a mixture of experts");
+  ASSERT_NE(jamba, refused.end());
+  EXPECT_EQ((*jamba)["needs"], "state-space layers");
   const CommandResult text = run_command({"inspect", "--families"});
-  EXPECT_NE(
-      text.out.find("name MixtralForCausalLM; description Mixtral; needs a mixture of experts"),
-      std::string::npos)
+  EXPECT_NE(text.out.find("name JambaForCausalLM; description Jamba; needs state-space layers"),
+            std::string::npos)
       << text.out;
 }
 

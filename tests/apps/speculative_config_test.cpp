@@ -59,7 +59,7 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
         "is -1; give a number from 1 to 16"},
        {R"({"method": "ngram", "num_speculative_tokens": 10000})",
         "is 10000; give a number from 1 to 16"},
-       {R"({"method": "ngram", "num_speculative_tokens": "4"})", "must be an integer"},
+       {R"({"method": "ngram", "num_speculative_tokens": "four"})", "must be an integer"},
        {R"({"method": "ngram", "num_speculative_tokens": 4.5})", "must be an integer"},
        {R"({"method": "ngram", "num_speculative_token": 4})",
         "did you mean 'num_speculative_tokens'?"}});

@@ -13,7 +13,7 @@ namespace {
 
 int packed = 0;
 
-void* pack(std::span<const WeightPart> parts, int64_t k, DType, WeightOrder) {
+void* pack(std::span<const WeightPart> parts, int64_t k, DType, WeightOrder, int64_t) {
   packed += static_cast<int>(parts.size() * static_cast<size_t>(k));
   return &packed;
 }

@@ -1,7 +1,6 @@
 #include "device/cpu/page_block.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <cstdint>
 #include <cstring>
@@ -35,19 +34,6 @@ TEST(PageBlock, MovesAndEnds) {
   const PageBlock c(std::move(b));
   EXPECT_EQ(c.data(), memory);
   EXPECT_EQ(PageBlock(0).data(), nullptr);
-}
-
-TEST(PageBlock, PlainPagesComeOneByOne) {
-  PageBlock block(3 * PageBlock::kHugePage);
-  use_plain_pages(block.data() + 100, PageBlock::kHugePage - 100);
-  block.data()[5000] = std::byte{1};
-  unsigned char resident[3] = {};
-  ASSERT_EQ(mincore(block.data(), 3 * 4096, resident), 0);
-  EXPECT_EQ(resident[0] & 1, 0);
-  EXPECT_EQ(resident[1] & 1, 1);
-  EXPECT_EQ(resident[2] & 1, 0);
-  std::memset(block.data(), 7, block.size());
-  EXPECT_EQ(block.data()[block.size() - 1], std::byte{7});
 }
 
 TEST(PageBlock, TooMuchThrows) { EXPECT_THROW(PageBlock(size_t{1} << 60), std::bad_alloc); }

@@ -87,7 +87,7 @@ class Names(door.DoorCase):
         for path in ("/v1/models/org%2Fname", "/v1/models/org/name", "/models/org/name"):
             self.assertEqual(self.get(path).json["id"], "org/name")
         self.assertEqual(self.get("/v1/models/plain").json["id"], "plain")
-        self.assertIn("not served", self.get("/v1/models/org/other", 404).json["error"]["message"])
+        self.assertIn("does not exist", self.get("/v1/models/org/other", 404).json["error"]["message"])
 
     def test_fields_of_vllm_and_llama(self):
         model = self.get("/v1/models").json["data"][0]

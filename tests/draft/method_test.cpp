@@ -12,12 +12,9 @@ namespace {
 
 TEST(Method, OfNames) {
   const char* const names[][2] = {
-      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"},
-      {"someone/model-eagle-3", "eagle3"},
-      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},
-      {"some/DeepSeek-MTP/", "mtp"},
-      {"/models/eagle/llama-68m", "draft_model"},
-      {"JackFram/llama-68m", "draft_model"},
+      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"}, {"someone/model-eagle-3", "eagle3"},
+      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},     {"some/DeepSeek-MTP/", "mtp"},
+      {"/models/eagle/llama-68m", "draft_model"},        {"JackFram/llama-68m", "draft_model"},
   };
   for (const auto& [name, method] : names) EXPECT_EQ(method_of_name(name).method, method) << name;
   EXPECT_FALSE(method_of_name("a/eagle").certain);

@@ -13,12 +13,17 @@ namespace foretoken {
 namespace {
 
 // Of a file with this key, for heads of 16.
-Status check_with(const std::function<void(test::GgufBytes&)>& add) {
+Status check_with(const GgufArchitecture& architecture,
+                  const std::function<void(test::GgufBytes&)>& add) {
   test::GgufBytes bytes(0, 1);
   add(bytes);
   const test::ScratchFolder folder;
   const auto file = GgufFile::open(bytes.align().write(folder.file("keys.gguf")));
-  return file.ok() ? check_plain_keys(*file.value(), gguf_architectures()[0], 16) : file.status();
+  return file.ok() ? check_plain_keys(*file.value(), architecture, 16) : file.status();
+}
+
+Status check_with(const std::function<void(test::GgufBytes&)>& add) {
+  return check_with(gguf_architectures()[0], add);
 }
 
 Status check_with(const std::string& key, float value) {
@@ -38,12 +43,15 @@ TEST(PlainKeys, WhatChangesNothingIsAccepted) {
 
 TEST(PlainKeys, WhatIsNotComputedIsNamed) {
   for (const char* key :
-       {"expert_count", "attention.value_length", "attention.clamp_kqv", "attention.max_alibi_bias",
-        "logit_scale", "embedding_scale", "residual_scale", "rope.scale_linear"}) {
+       {"attention.value_length", "attention.clamp_kqv", "attention.max_alibi_bias", "logit_scale",
+        "embedding_scale", "residual_scale", "rope.scale_linear"}) {
     const Status status = check_with(std::string("llama.") + key, 8);
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << key;
     EXPECT_NE(status.message().find(key), std::string::npos) << status.message();
   }
+  const GgufArchitecture& qwen2 = gguf_architectures()[1];
+  const auto experts = check_with(qwen2, [](auto& b) { b.u32_value("qwen2.expert_count", 8); });
+  EXPECT_NE(experts.message().find("expert_count"), std::string::npos) << experts.message();
   const auto causal = check_with([](auto& b) { b.bool_value("llama.attention.causal", false); });
   EXPECT_EQ(causal.code(), StatusCode::kUnsupported);
   const auto adapter = check_with([](auto& b) { b.text_value("general.type", "adapter"); });

@@ -61,12 +61,4 @@ void PageBlock::unmap() {
   data_ = nullptr;
 }
 
-void use_plain_pages(void* memory, size_t bytes) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(memory) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(memory) + bytes;
-  // A wish, too.
-  (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
-}
-
 }  // namespace foretoken::cpu

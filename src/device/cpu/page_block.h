@@ -28,8 +28,4 @@ class PageBlock {
   size_t size_ = 0;
 };
 
-// Asks for plain pages for a range of a block. What is used from its front on, often only there,
-// then takes what it needs in place of a whole huge page.
-void use_plain_pages(void* memory, size_t bytes);
-
 }  // namespace foretoken::cpu

@@ -42,10 +42,10 @@ class Fp8Tensor {
 // Whether a tensor holds such codes.
 bool has_fp8_codes(const TensorView& tensor);
 
-// The name of such a tensor's scales in its checkpoint: "<name>_scale_inv" or "<name>_scale". Empty:
-// there are none.
+// The name of such a tensor's scales in its checkpoint: "<name>_scale_inv" or "<name>_scale".
+// Empty: there are none.
 std::string find_fp8_scales(const std::map<std::string, const TensorView*>& tensors,
-                                  const std::string& name);
+                            const std::string& name);
 
 // Whether a tensor is a scale of activations, or of keys and values, which are not rounded here.
 bool is_fp8_activation_scale(const std::string& name);

@@ -7,7 +7,7 @@ namespace foretoken {
 namespace {
 
 const std::string kThought = "<|content_thinking|>Hm.<|end_message|><|message_model|>";
-const std::string kCall =
+const std::string kInklingCall =
     "<|content_invoke_tool_json|>{\"name\": \"get_weather\", \"args\": {\"city\": \"Paris\"}}"
     "<|end_message|>";
 
@@ -20,14 +20,15 @@ TEST(InklingCalls, Table) {
            kThought + "<|content_text|>Hello.<|content_model_end_sampling|>",
            {"Hm.", "Hello.", {}}},
           {"reasoning and a call",
-           kThought + kCall,
+           kThought + kInklingCall,
            {"Hm.", "", {{"get_weather", R"({"city": "Paris"})"}}}},
           {"the name before the kind",
-           "get_weather" + kCall,
+           "get_weather" + kInklingCall,
            {"", "", {{"get_weather", R"({"city": "Paris"})"}}}},
           {"two calls, and words behind them",
-           kCall + "<|message_model|><|content_invoke_tool_json|>{\"name\": \"now\", \"args\": {}}"
-                   "<|end_message|><|message_model|><|content_text|>Done.<|end_message|>",
+           kInklingCall +
+               "<|message_model|><|content_invoke_tool_json|>{\"name\": \"now\", \"args\": {}}"
+               "<|end_message|><|message_model|><|content_text|>Done.<|end_message|>",
            {"", "Done.", {{"get_weather", R"({"city": "Paris"})"}, {"now", "{}"}}}},
           {"the arguments first",
            "<|content_invoke_tool_json|>{\"args\": {\"a\": 1}, \"name\": \"now\"}<|end_message|>",
@@ -36,7 +37,7 @@ TEST(InklingCalls, Table) {
            "<|content_invoke_tool_json|>{\"name\": \"now\"}<|end_message|>",
            {"", "", {{"now", "{}"}}}},
           {"a thought that a call ends",
-           "<|content_thinking|>Hm." + kCall,
+           "<|content_thinking|>Hm." + kInklingCall,
            {"Hm.", "", {{"get_weather", R"({"city": "Paris"})"}}}},
           {"cut off in the arguments",
            "<|content_invoke_tool_json|>{\"name\": \"now\", \"args\": {\"a\": \"x",

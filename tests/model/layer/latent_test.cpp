@@ -101,8 +101,8 @@ class LatentTest : public test::PartTest {
     const auto nope = size_t(spec.nope_dim), value = size_t(spec.value_dim);
     const size_t dim = nope + 4;
     DoubleRow q = spec.q_rank > 0
-                ? product("q_b_proj", normed("q_a_layernorm", product("q_a_proj", x.back())))
-                : product("q_proj", x.back());
+                      ? product("q_b_proj", normed("q_a_layernorm", product("q_a_proj", x.back())))
+                      : product("q_proj", x.back());
     std::vector<DoubleRow> expanded, turned;
     for (size_t p = 0; p < x.size(); ++p) {
       DoubleRow kv = product("kv_a_proj_with_mqa", x[p]);

@@ -158,7 +158,7 @@ TEST(SamplingFields, Speculation) {
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"method": 3})", "'method' must be a string"},
       {R"({"num_speculative_tokens": -1})", "at least 0, not -1"},
-      {R"({"num_speculative_tokens": "2"})", "must be an integer"},
+      {R"({"num_speculative_tokens": "two"})", "must be an integer"},
       {R"({"enabled": false, "method": "ngram"})", "leaves nothing for 'method'"},
       {R"({"enabled": false, "num_speculative_tokens": 2})",
        "leaves nothing for 'num_speculative_tokens'"},

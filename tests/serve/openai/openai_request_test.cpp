@@ -221,7 +221,8 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {R"({"prompt": []})", "empty"},
       {R"({"prompt": ["a", {}]})", "'prompt' must be"},
       {R"({})", "'prompt' is missing"},
-      {R"({"prompt": "a", "model": "foldr"})", "`foldr` does not exist; this server has 'folder'"},
+      {R"({"prompt": "a", "model": "foldr"})",
+       "`foldr` does not exist; this server has 'given', 'folder'; did you mean 'folder'?"},
       {R"({"prompt": "a", "stream_options": {"include_usage": true}})", "'stream_options'"}};
   for (const auto& [text, part] : bad) {
     EXPECT_NE(error(OpenAiKind::kCompletion, text).find(part), std::string::npos)

@@ -52,7 +52,7 @@ TEST_F(ChatBatch, WhatBatchesCannotHaveIsNamed) {
   EXPECT_NE(fault({{"messages", one}, {"stream", true}}).find("'stream'"), std::string::npos);
   EXPECT_NE(fault({{"messages", one}, {"n", 2}}).find("'n' must be 1"), std::string::npos);
   EXPECT_NE(fault({{"messages", one}, {"top_p", "x"}}).find("'top_p'"), std::string::npos);
-  EXPECT_NE(fault({{"messages", one}, {"model", "none"}}, 404).find("'none'"), std::string::npos);
+  EXPECT_NE(fault({{"messages", one}, {"model", "none"}}, 404).find("`none`"), std::string::npos);
   const json tools = json::array(
       {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", json::object()}}}}});
   EXPECT_NE(fault({{"messages", one}, {"tools", tools}, {"tool_choice", "none"}}).find("'tools'"),
