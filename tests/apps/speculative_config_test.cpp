@@ -97,7 +97,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("fly_entropy_top_k": 3)", "lossy"},
       {R"("index_share_for_mtp_iteration": true)", "not built yet"},
       {R"("kv_cache_dtype": "fp8")", "not built yet"},
-      {R"("moe_backend": "triton")", "not built yet"},
+      {R"("moe_backend": "triton")", "of which there is one kind"},
       {R"("parallel_drafting": true)", "not built yet"},
       {R"("quantization": "fp8")", "'quantization' is not built yet"},
       {R"("speculative_token_tree": "[(0,)]")", "trees"},
