@@ -284,7 +284,7 @@ def hostile_requests(server):
         "messages: empty": {"messages": []}, "temperature: string": {"temperature": "hot"},
         "temperature: -1": {"temperature": -1}, "max_tokens: -5": {"max_tokens": -5},
         "max_tokens: 1e300": {"max_tokens": 1e300}, "max_tokens: array": {"max_tokens": [1]},
-        "n: 0": {"n": 0}, "stop: object": {"stop": {"a": 1}}, "stream: string": {"stream": "yes"},
+        "n: 0": {"n": 0}, "stop: object": {"stop": {"a": 1}}, "stream: string": {"stream": "perhaps"},
         "logit_bias: array": {"logit_bias": [1]}, "seed: 2^80": {"seed": 1 << 80},
     }.items():
         yield name, wrong(**fields), bad
