@@ -126,20 +126,11 @@ void Gqa::Scratch::fit(const GqaSpec& part) {
 }
 
 Status Gqa::Scratch::take(const ScratchSource& source) {
-  attention = &source.attention;
   if (num_heads_ == 0) return {};
   FT_ASSIGN_OR_RETURN(qkv, source.floats(qkv_size_));
   FT_ASSIGN_OR_RETURN(q, source.act(q_size_));
   FT_ASSIGN_OR_RETURN(attended, source.act(q_size_));
-  workspace_floats =
-      attention->workspace_floats(source.device, source.max_rows, num_heads_, head_dim_);
-  const char* what = ScratchSource::kWhat;
-  FT_ASSIGN_OR_RETURN(workspace,
-                      source.arena.take_array<float>(static_cast<size_t>(workspace_floats), what));
-  const auto sync_rows = static_cast<size_t>(std::min(source.max_rows, AttentionArgs::kSyncRows));
-  FT_ASSIGN_OR_RETURN(
-      sync, source.arena.take_array<uint32_t>(sync_rows * static_cast<size_t>(num_heads_), what));
-  return {};
+  return attention.take(source, num_heads_, head_dim_);
 }
 
 void Gqa::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
@@ -206,26 +197,14 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
                        .clip = spec.clip,
                        .norm_after = spec.qk_norm == QkNorm::kTurned ? 1 : 0,
                        .query_scale = spec.query_scale});
-  scratch.attention->run(rows.queue, {.counts = rows.counts,
-                                      .q = scratch.q,
-                                      .out = scratch.attended,
-                                      .positions = rows.positions,
-                                      .row_slot = rows.row_slot,
-                                      .block_tables = kv.block_tables,
-                                      .workspace = scratch.workspace,
-                                      .workspace_floats = scratch.workspace_floats,
-                                      .sync = scratch.sync,
-                                      .kv = kv.kv,
-                                      .max_blocks = kv.max_blocks,
-                                      .max_rows = rows.max_rows,
-                                      .num_heads = spec.num_heads,
-                                      .window = kv.window,
-                                      .scale = spec.scale,
-                                      .softcap = spec.softcap,
-                                      .kv_begin = kv.kv_begin,
-                                      .runs = rows.runs,
-                                      .repeats = kv.repeats,
-                                      .chunk = spec.chunk});
+  AttentionArgs attention = scratch.attention.args_of(rows, kv);
+  attention.q = scratch.q;
+  attention.out = scratch.attended;
+  attention.num_heads = spec.num_heads;
+  attention.scale = spec.scale;
+  attention.softcap = spec.softcap;
+  attention.chunk = spec.chunk;
+  scratch.attention.backend->run(rows.queue, attention);
 }
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/layer/attention_scratch.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
@@ -24,13 +25,10 @@ struct Gqa {
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
-    float* qkv = nullptr;        // [max_rows, qkv size]
-    void* q = nullptr;           // [max_rows, q size] act
-    void* attended = nullptr;    // [max_rows, q size] act
-    float* workspace = nullptr;  // [workspace_floats] of attention
-    int64_t workspace_floats = 0;
-    uint32_t* sync = nullptr;  // of AttentionArgs
-    const AttentionBackend* attention = nullptr;
+    float* qkv = nullptr;      // [max_rows, qkv size]
+    void* q = nullptr;         // [max_rows, q size] act
+    void* attended = nullptr;  // [max_rows, q size] act
+    AttentionScratch attention;
 
     // Makes room for a layer; before `take`.
     void fit(const GqaSpec& part);

@@ -143,7 +143,6 @@ void Latent::Scratch::fit(const LatentSpec& part) {
 }
 
 Status Latent::Scratch::take(const ScratchSource& source) {
-  attention = &source.attention;
   const LatentSpec& all = widest_;
   if (all.num_heads == 0) return {};
   const int64_t heads = all.num_heads;
@@ -156,15 +155,7 @@ Status Latent::Scratch::take(const ScratchSource& source) {
   FT_ASSIGN_OR_RETURN(q, source.act(heads * all.entry_dim()));
   FT_ASSIGN_OR_RETURN(latents, source.act(heads * all.kv_rank));
   FT_ASSIGN_OR_RETURN(attended, source.act(heads * all.value_dim));
-  workspace_floats =
-      attention->workspace_floats(source.device, source.max_rows, all.num_heads, all.entry_dim());
-  const char* what = ScratchSource::kWhat;
-  FT_ASSIGN_OR_RETURN(workspace,
-                      source.arena.take_array<float>(static_cast<size_t>(workspace_floats), what));
-  const auto sync_rows = static_cast<size_t>(std::min(source.max_rows, AttentionArgs::kSyncRows));
-  FT_ASSIGN_OR_RETURN(
-      sync, source.arena.take_array<uint32_t>(sync_rows * static_cast<size_t>(heads), what));
-  return {};
+  return attention.take(source, all.num_heads, all.entry_dim());
 }
 
 void Latent::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
@@ -218,24 +209,12 @@ void Latent::make_queries(const LayerRows& rows, const LayerKv& kv, const Scratc
 
 void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
   make_queries(rows, kv, scratch);
-  scratch.attention->run(rows.queue, {.counts = rows.counts,
-                                      .q = scratch.q,
-                                      .out = scratch.latents,
-                                      .positions = rows.positions,
-                                      .row_slot = rows.row_slot,
-                                      .block_tables = kv.block_tables,
-                                      .workspace = scratch.workspace,
-                                      .workspace_floats = scratch.workspace_floats,
-                                      .sync = scratch.sync,
-                                      .kv = kv.kv,
-                                      .max_blocks = kv.max_blocks,
-                                      .max_rows = rows.max_rows,
-                                      .num_heads = spec.num_heads,
-                                      .window = kv.window,
-                                      .scale = spec.scale,
-                                      .kv_begin = kv.kv_begin,
-                                      .runs = rows.runs,
-                                      .repeats = kv.repeats});
+  AttentionArgs attention = scratch.attention.args_of(rows, kv);
+  attention.q = scratch.q;
+  attention.out = scratch.latents;
+  attention.num_heads = spec.num_heads;
+  attention.scale = spec.scale;
+  scratch.attention.backend->run(rows.queue, attention);
   HeadGemmArgs product = head_product(rows, *this);
   product.x = scratch.latents;
   product.weight = absorb_v.get();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/layer/attention_scratch.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
@@ -33,10 +34,7 @@ struct Latent {
     void* q = nullptr;         // [max_rows, heads * entry_dim] act
     void* latents = nullptr;   // [max_rows, heads * kv_rank] act: what attention leaves
     void* attended = nullptr;  // [max_rows, heads * value_dim] act
-    float* workspace = nullptr;
-    int64_t workspace_floats = 0;
-    uint32_t* sync = nullptr;  // of AttentionArgs
-    const AttentionBackend* attention = nullptr;
+    AttentionScratch attention;
 
     // Makes room for a layer; before `take`.
     void fit(const LatentSpec& part);
