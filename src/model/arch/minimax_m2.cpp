@@ -8,11 +8,7 @@ namespace {
 LayerSpec minimax_m2_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   if (config.qk_norm) attention.qk_norm = QkNorm::kWidth;
-  ExpertsSpec experts = experts_of(config);
-  experts.base = "block_sparse_moe.";
-  experts.gate = "w1";
-  experts.up = "w3";
-  experts.down = "w2";
+  ExpertsSpec experts = mixtral_experts_of(config);
   if (config.experts.correction) experts.correction = "e_score_correction_bias";
   return pre_norm_layer(attention, experts_or_mlp(config, layer, experts));
 }

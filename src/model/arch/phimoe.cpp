@@ -4,11 +4,7 @@ namespace foretoken {
 namespace {
 
 LayerSpec phimoe_layer(const ModelConfig& config, const LayerConfig& layer) {
-  ExpertsSpec experts = experts_of(config);
-  experts.base = "block_sparse_moe.";
-  experts.gate = "w1";
-  experts.up = "w3";
-  experts.down = "w2";
+  const ExpertsSpec experts = mixtral_experts_of(config);
   return pre_norm_layer(gqa_of(config, layer), experts_or_mlp(config, layer, experts));
 }
 

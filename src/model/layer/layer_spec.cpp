@@ -82,6 +82,15 @@ ExpertsSpec experts_of(const ModelConfig& config) {
           .correction = experts.correction ? "gate.e_score_correction_bias" : nullptr};
 }
 
+ExpertsSpec mixtral_experts_of(const ModelConfig& config) {
+  ExpertsSpec experts = experts_of(config);
+  experts.base = "block_sparse_moe.";
+  experts.gate = "w1";
+  experts.up = "w3";
+  experts.down = "w2";
+  return experts;
+}
+
 GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
   return {.inner = experts.shared_inner,
           .activation = experts.activation,

@@ -191,6 +191,8 @@ GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
 ExpertsSpec experts_of(const ModelConfig& config);
+// The same under Mixtral's names.
+ExpertsSpec mixtral_experts_of(const ModelConfig& config);
 // The expert that all rows share, as a part of its own; without a base.
 GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts);
 // `experts` in the layers that have some, the gated MLP of the config in the others.
