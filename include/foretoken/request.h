@@ -75,6 +75,9 @@ struct SamplingParams {
   std::optional<StructuredOutputs> structured_outputs;
   std::optional<int> logprobs;         // alternatives a token, 0: the token's own only; -1: all
   std::optional<int> prompt_logprobs;  // the same for the tokens of the prompt, with choice 0
+  // Both of the distribution that tokens are drawn from, after all that shapes it, temperature,
+  // min_p, top_k and top_p, in place of the model's own; stop tokens count also before min_tokens.
+  bool processed_logprobs = false;
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
   bool include_stop_str_in_output = false;

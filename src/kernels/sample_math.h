@@ -172,6 +172,28 @@ FT_HD_INLINE float logprob_of(float logit, float max, double log_sum) {
   return static_cast<float>(static_cast<double>(logit) - static_cast<double>(max) - log_sum);
 }
 
+// Ids with a logit of at least the key `floor` whose weight is at least `min_p`.
+struct DrawnIds {
+  float max;  // the highest logit
+  float temperature;
+  float min_p;
+  uint32_t floor;
+};
+
+// The weight of a kept id, 0 for the others.
+FT_HD_INLINE float drawn_weight_of(float logit, const DrawnIds& drawn) {
+  if (ordered_key(logit) < drawn.floor) return 0.0f;
+  const float weight = weight_of(logit, drawn.max, drawn.temperature);
+  return weight < drawn.min_p ? 0.0f : weight;
+}
+
+// Log-probability of an id, given log(sum of the kept weights); -inf for what cannot be drawn.
+FT_HD_INLINE float drawn_logprob_of(float logit, const DrawnIds& drawn, double log_sum) {
+  if (drawn_weight_of(logit, drawn) <= 0.0f) return -INFINITY;
+  const double below = static_cast<double>(logit) - static_cast<double>(drawn.max);
+  return static_cast<float>(below / static_cast<double>(drawn.temperature) - log_sum);
+}
+
 // Mass that the ids kept by top_p must reach, out of `total`.
 FT_HD_INLINE uint64_t top_p_mass(float top_p, uint64_t total) {
   const double wanted = static_cast<double>(top_p) * static_cast<double>(total);

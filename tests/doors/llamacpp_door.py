@@ -2,6 +2,7 @@
 """llama-server's own endpoints, with the fields that its clients send and read."""
 
 import json
+import math
 import pathlib
 
 import door
@@ -82,6 +83,49 @@ class Completion(door.DoorCase):
             self.assertEqual(bytes(one["bytes"]).decode(), one["token"])
             self.assertEqual(one["top_logprobs"][0]["id"], one["id"])
             self.assertLessEqual(one["logprob"], 0)
+
+    def test_probabilities_after_the_samplers(self):
+        def first(**fields):
+            answer = self.complete(n_predict=1, n_probs=20, post_sampling_probs=True, **fields)
+            (told,) = answer["completion_probabilities"]
+            self.assertNotIn("logprob", told)
+            self.assertNotIn("top_logprobs", told)
+            return told, {one["id"]: one["prob"] for one in told["top_probs"]}
+
+        told, every = first(temperature=1.0)
+        raw = self.complete(n_predict=1, n_probs=20, temperature=1.0)["completion_probabilities"][0]
+        for one in raw["top_logprobs"]:
+            self.assertAlmostEqual(every[one["id"]], math.exp(one["logprob"]), 4)
+        # Of two tokens each has its share of both; a low temperature favours the likelier one.
+        best, second = list(every)[:2]
+        told, two = first(temperature=1.0, top_k=2)
+        self.assertEqual(list(two), [best, second])
+        self.assertAlmostEqual(sum(two.values()), 1, 5)
+        self.assertAlmostEqual(two[best], every[best] / (every[best] + every[second]), 4)
+        self.assertAlmostEqual(told["prob"], two[told["id"]], 6)
+        _, cold = first(temperature=0.5, top_k=2)
+        self.assertAlmostEqual(cold[best] / cold[second], (two[best] / two[second]) ** 2, 2)
+        self.assertEqual(first(temperature=0)[1], {best: 1})
+        for share in (0, -1):
+            self.assertEqual(first(temperature=1.0, top_p=share)[1], {best: 1})
+        self.assertEqual(first(temperature=1.0, top_p=7, min_p=-3)[1], every)
+        # What a grammar forbids has no probability.
+        _, allowed = first(temperature=1.0, grammar='root ::= " cat" | " dog"', ignore_eos=False)
+        self.assertAlmostEqual(sum(allowed.values()), 1, 5)
+        streamed = self.post("/completion", {
+            "prompt": PROMPT, "temperature": 0, "n_predict": 3, "n_probs": 2, "stream": True,
+            "post_sampling_probs": True, "ignore_eos": True}).events[:-1]
+        for event in streamed:
+            self.assertEqual(event["completion_probabilities"][0]["prob"], 1)
+
+    def test_probabilities_are_the_same_with_and_without_drafts(self):
+        fields = {"n_predict": 40, "n_probs": 5, "post_sampling_probs": True, "temperature": 0.8,
+                  "seed": 3, "top_p": 0.9, "cache_prompt": False}
+        with_drafts = self.complete(**fields)
+        without = self.complete(**fields, speculative={"enabled": False})
+        self.assertEqual(with_drafts["content"], without["content"])
+        self.assertEqual(with_drafts["completion_probabilities"],
+                         without["completion_probabilities"])
 
     def test_stream(self):
         whole = self.complete(return_tokens=True)

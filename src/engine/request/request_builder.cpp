@@ -9,6 +9,7 @@
 #include "engine/request/bad_words.h"
 #include "engine/request/sampling_checks.h"
 #include "engine/request/slot_params.h"
+#include "kernels/sampling/logprobs.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
@@ -170,7 +171,7 @@ void add_logprobs(RequestState& state) {
   const Sequence& sequence = state.sequence;
   if (!sampling.logprobs && !sequence.scores_prompt) return;
   state.logprobs = std::make_unique<LogprobRecord>(
-      state.params.num_logprobs, sequence.scores_prompt ? sequence.prompt_len - 1 : 0,
+      num_alternatives(state.params), sequence.scores_prompt ? sequence.prompt_len - 1 : 0,
       sampling.logprobs ? sequence.max_len - sequence.prompt_len : 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/philox.h"
 #include "engine/request/sampling_checks.h"
+#include "kernels/sampling/logprobs.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
@@ -53,7 +54,8 @@ int32_t device_logprobs(const SamplingParams& sampling, const RequestLimits& lim
   for (const std::optional<int>& wanted : {sampling.logprobs, sampling.prompt_logprobs}) {
     if (wanted) most = std::max(most, num_alternatives(*wanted, limits));
   }
-  return most;
+  if (most == kNoLogprobs || !sampling.processed_logprobs) return most;
+  return most | kProcessedLogprobs;
 }
 
 void append_lists(const SamplingParams& sampling, const SlotIds& ids, int vocab_size,

@@ -233,6 +233,8 @@ constexpr ApiField kFields[] = {
     {"cache_prompt", kTexts, kIgnored},
     {"cache_prompt", kLlamaBody, kFlag},
     {"n_probs", kLlamaBody, R"({"$ref":"#/components/schemas/NumProbs"})"},
+    {"post_sampling_probs", kLlamaBody,
+     R"({"type":"boolean","description":"n_probs tokens are told with their probabilities after the samplers."})"},
     {"return_tokens", kLlamaBody, kFlag},
     {"response_fields", kLlamaBody,
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],

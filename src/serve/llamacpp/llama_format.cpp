@@ -1,6 +1,7 @@
 #include "serve/llamacpp/llama_format.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "serve/answer/sse.h"
 #include "serve/answer/timings.h"
@@ -13,8 +14,29 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// "prob" for "logprob".
+void tell_probability(ordered_json* token) {
+  const double logprob = token->at("logprob");
+  token->erase("logprob");
+  (*token)["prob"] = std::exp(logprob);
+}
+
+// Tokens as above with probabilities, and "top_probs" of those that can be drawn.
+void tell_probabilities(ordered_json* content) {
+  for (ordered_json& token : *content) {
+    ordered_json top = ordered_json::array();
+    for (ordered_json& other : token["top_logprobs"]) {
+      tell_probability(&other);
+      if (other["prob"] > 0) top.push_back(std::move(other));
+    }
+    token.erase("top_logprobs");
+    tell_probability(&token);
+    token["top_probs"] = std::move(top);
+  }
+}
+
 // {"id", "token", "bytes", "logprob"} of each token, with "top_logprobs".
-ordered_json probabilities(const std::vector<TokenLogprobs>& positions) {
+ordered_json probabilities(const std::vector<TokenLogprobs>& positions, bool post_sampling) {
   ordered_json content = chat_logprobs(positions)["content"];
   for (size_t i = 0; i < positions.size(); ++i) {
     ordered_json named = {{"id", positions[i].token.token_id}};
@@ -27,6 +49,7 @@ ordered_json probabilities(const std::vector<TokenLogprobs>& positions) {
     }
     content[i] = std::move(named);
   }
+  if (post_sampling) tell_probabilities(&content);
   return content;
 }
 
@@ -100,7 +123,8 @@ std::string LlamaFormat::whole(const std::vector<const OutputSum*>& sums) {
       }
       ordered_json json = final_json(i, choice, end);
       if (request_.num_probs > 0) {
-        json["completion_probabilities"] = probabilities(choice.logprobs);
+        json["completion_probabilities"] =
+            probabilities(choice.logprobs, request_.post_sampling_probs);
       }
       all.push_back(chosen_fields(json, request_.response_fields));
     }
@@ -130,7 +154,10 @@ std::string LlamaFormat::events(size_t request, const ChoiceOutput& news) {
     if (request_.text.timings) {
       json["timings"] = timings_json(output.stats, told.times, label_.submitted);
     }
-    if (request_.num_probs > 0) json["completion_probabilities"] = probabilities(output.logprobs);
+    if (request_.num_probs > 0) {
+      json["completion_probabilities"] =
+          probabilities(output.logprobs, request_.post_sampling_probs);
+    }
     events = sse_data(json);
   }
   if (!output.finished) return events;

@@ -90,6 +90,7 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   fields.read("n_probs", &request.num_probs);
   if (request.num_probs < 0) fields.fail("'n_probs' must be at least 0");
   if (request.num_probs > 0) openai["logprobs"] = request.num_probs;
+  fields.read("post_sampling_probs", &request.post_sampling_probs);
   fields.read("return_tokens", &request.return_tokens);
   fields.read("response_fields", &request.response_fields);
   // Labels, and what llama.cpp's clients send with their defaults.
@@ -98,6 +99,9 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.text,
                       parse_openai_request(OpenAiKind::kCompletion, openai, defaults));
+  for (Request& one : request.text.requests) {
+    one.sampling.processed_logprobs = request.post_sampling_probs && request.num_probs > 0;
+  }
   for (std::string& warning : warnings) request.text.warnings.push_back(std::move(warning));
   return request;
 }

@@ -10,6 +10,8 @@ namespace foretoken {
 struct LlamaRequest {
   OpenAiRequest text;  // one engine request for each prompt
   int num_probs = 0;   // likeliest tokens told for each token; 0: none
+  // Told as probabilities of the distribution that tokens are drawn from.
+  bool post_sampling_probs = false;
   bool return_tokens = false;
   bool no_output = false;                    // n_predict 0: the prompt is only computed
   std::vector<std::string> response_fields;  // paths like "timings/prompt_n"; empty: all

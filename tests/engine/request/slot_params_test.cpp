@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "kernels/sampling/logprobs.h"
 #include "sched/step_plan.h"
 
 namespace foretoken {
@@ -77,6 +78,12 @@ TEST(SlotParams, TheDeviceGivesAsManyAlternativesAsEitherListWants) {
   EXPECT_EQ(wishes_of(request).params.num_logprobs, 5);
   request.sampling.logprobs = -1;
   EXPECT_EQ(wishes_of(request).params.num_logprobs, 70);
+  request.sampling.processed_logprobs = true;
+  EXPECT_TRUE(wants_processed(wishes_of(request).params));
+  EXPECT_EQ(num_alternatives(wishes_of(request).params), 70);
+  request.sampling.logprobs = request.sampling.prompt_logprobs = std::nullopt;
+  EXPECT_EQ(wishes_of(request).params.num_logprobs, kNoLogprobs);
+  EXPECT_FALSE(wants_processed(wishes_of(request).params));
 }
 
 TEST(SlotParams, PoolingHasItsDeviceName) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -31,7 +32,7 @@ class LogprobsTest : public StepTest {
  protected:
   // Runs rows of logits as tiles of `tile` rows. Top lists have room for `max_top`.
   std::vector<Described> describe(const std::vector<Wish>& wishes, int max_top, int tile,
-                                  bool shaped = false) {
+                                  bool shaped = false, const SlotParams& shape = {}) {
     const int rows = static_cast<int>(wishes.size());
     const int vocab = static_cast<int>(wishes[0].logits.size());
     std::vector<int32_t> index(wishes.size()), sampled;
@@ -39,6 +40,7 @@ class LogprobsTest : public StepTest {
     std::vector<SlotParams> params(wishes.size());
     for (size_t i = 0; i < wishes.size(); ++i) {
       sampled.push_back(wishes[i].sampled);
+      params[i] = shape;
       params[i].num_logprobs = wishes[i].num_logprobs;
       params[i].repetition_penalty = shaped ? 1.5f : 1.0f;
     }
@@ -57,7 +59,8 @@ class LogprobsTest : public StepTest {
       }
       const float* right = to_device(logits);
       const float* wrong = to_device(std::vector<float>(logits.size(), 1.0f));
-      foretoken::logprobs(queue(), {shaped ? wrong : right, shaped ? right : wrong, tensors, slots,
+      const bool raw = shaped && !wants_processed(params[0]);
+      foretoken::logprobs(queue(), {raw ? wrong : right, raw ? right : wrong, tensors, slots,
                                     result, limits, offset, tile, vocab});
     }
     return results(read(result, static_cast<size_t>(result_bytes(limits))), limits);
@@ -184,6 +187,78 @@ TEST_F(LogprobsTest, RowsWithoutTheWishOrAProbabilityHoldNothing) {
   EXPECT_EQ(got[0].row.id, 5);
   EXPECT_EQ(got[1].row.id, -1);
   expect_described(wishes[6], got[6], 4);
+}
+
+// What the draw keeps of a row, in double precision: log-probabilities, -inf for the others.
+std::vector<double> drawn_logprobs(const std::vector<float>& logits, const SlotParams& params) {
+  const double max = *std::max_element(logits.begin(), logits.end());
+  const double t = params.temperature > 0 ? params.temperature : 1;
+  std::vector<double> weights;
+  for (const float l : logits) {
+    const double w = std::exp((l - max) / t);
+    const bool kept = params.temperature > 0 ? w >= params.min_p : l == max;
+    weights.push_back(kept ? w : 0);
+  }
+  const auto keep_from = [&](float floor) {
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (logits[i] < floor) weights[i] = 0;
+    }
+  };
+  std::vector<float> order = logits;
+  std::sort(order.begin(), order.end(), std::greater<>());
+  const bool by_count = params.temperature > 0 && params.top_k > 0;
+  if (by_count) keep_from(order[static_cast<size_t>(params.top_k - 1)]);
+  if (params.temperature > 0 && params.top_p < 1) {
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    double mass = 0;
+    for (size_t i = 0; i < order.size() && mass < params.top_p * total; ++i) {
+      mass += std::exp((order[i] - max) / t);
+      if (mass >= params.top_p * total) keep_from(order[i]);
+    }
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<double> logprobs;
+  for (const double w : weights) logprobs.push_back(w > 0 ? std::log(w / sum) : -kInf);
+  return logprobs;
+}
+
+SlotParams draws(float temperature, float top_p, int32_t top_k, float min_p) {
+  SlotParams params{};
+  params.temperature = temperature;
+  params.top_p = top_p;
+  params.top_k = top_k;
+  params.min_p = min_p;
+  return params;
+}
+
+TEST_F(LogprobsTest, ProcessedOnesAreOfTheDistributionThatIsDrawnFrom) {
+  const SlotParams shapes[] = {
+      draws(1, 1, 0, 0),      draws(0.5f, 1, 0, 0),         draws(2, 0.9f, 0, 0),
+      draws(0.7f, 1, 12, 0),  draws(0.7f, 0.5f, 40, 0.01f), draws(0, 0.5f, 0, 0),
+      draws(1.5f, 1, 0, 0.2f)};
+  for (const int vocab : {40, 3000, 20011}) {
+    for (const SlotParams& shape : shapes) {
+      const auto logits = random_floats(static_cast<size_t>(vocab), 11, 4.0f);
+      const auto wanted = drawn_logprobs(logits, shape);
+      const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      for (const int32_t id : {static_cast<int32_t>(best), 7}) {
+        const Wish wish{logits, id, 30 | kProcessedLogprobs};
+        const Described got = describe({wish}, 30, 1, true, shape)[0];
+        const auto near = [&](float value, double want) {
+          if (std::isinf(want)) {
+            ASSERT_EQ(value, want);
+          } else {
+            ASSERT_NEAR(value, want, 2e-5 + 1e-6 * std::abs(want));
+          }
+        };
+        ASSERT_EQ(got.row.num_top, 30);
+        near(got.row.logprob, wanted[static_cast<size_t>(id)]);
+        for (const TopLogprob& top : got.top)
+          near(top.logprob, wanted[static_cast<size_t>(top.id)]);
+        if (HasFatalFailure()) FAIL() << vocab << ", temperature " << shape.temperature;
+      }
+    }
+  }
 }
 
 TEST_F(LogprobsTest, ShapedSlotsReadTheKeptLogits) {

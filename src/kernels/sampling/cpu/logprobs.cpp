@@ -12,6 +12,7 @@
 #include "kernels/plan_layout.h"
 #include "kernels/sample_math.h"
 #include "kernels/sampling/cpu/logits_chunk.h"
+#include "kernels/sampling/cpu/sample_row.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -31,14 +32,16 @@ FT_HOT int32_t count_above(const LogitsChunk& chunk, float logit) {
   return count;
 }
 
-// Sum of the fine masses of the chunk.
-FT_HOT uint64_t chunk_mass(const LogitsChunk& chunk, float max) {
+// Sum of the fine masses of the chunk's kept ids.
+FT_HOT uint64_t chunk_mass(const LogitsChunk& chunk, const KeptIds& kept) {
   OctetU32 high = {}, low = {};
   for (int i = 0; i < kLogitsChunk; i += kOctet) {
     Octet lanes, weights;
     OctetU32 high_part, low_part;
     load(lanes, chunk.logits + i);
-    exp_nonpositive(weights, lanes - max);
+    exp_nonpositive(weights, (lanes - kept.max) / kept.temperature);
+    weights = lanes >= Octet{} + kept.floor ? weights : Octet{};
+    weights = weights >= Octet{} + kept.min_p ? weights : Octet{};
     fine_masses_of(high_part, low_part, weights);
     high += high_part;
     low += low_part;
@@ -83,9 +86,21 @@ class TopIds {
   uint64_t keys_[kMaxLogprobs];  // ordered key of the logit, ~id
 };
 
-// Two passes: highest logit, rank and top ids; then the sum. `top` has room for `wanted`.
-void describe_row(const float* logits, int32_t vocab, int wanted, RowLogprobs& row,
-                  TopLogprob* top) {
+// log(sum of the weights) of what is kept.
+double log_of_weights(const float* logits, int32_t vocab, const KeptIds& kept) {
+  LogitsChunk chunk;
+  uint64_t mass = 0;
+  for (int32_t begin = 0; begin < vocab; begin += kLogitsChunk) {
+    load_chunk(logits, vocab, begin, chunk);
+    mass += chunk_mass(chunk, kept);
+  }
+  return math::log_of_fine_mass(mass);
+}
+
+// Passes over the row: highest logit, rank and top ids; then what is kept, and its sum. `top` has
+// room for `wanted`.
+void describe_row(const float* logits, const SlotParams& params, int32_t vocab, int wanted,
+                  RowLogprobs& row, TopLogprob* top) {
   LogitsChunk chunk;
   TopIds ids(wanted);
   float max = -std::numeric_limits<float>::infinity();
@@ -99,19 +114,20 @@ void describe_row(const float* logits, int32_t vocab, int wanted, RowLogprobs& r
     ids.add(chunk, highest, vocab);
   }
   if (invalid != 0 || max == -std::numeric_limits<float>::infinity()) return;
-  uint64_t mass = 0;
-  for (int32_t begin = 0; begin < vocab; begin += kLogitsChunk) {
-    load_chunk(logits, vocab, begin, chunk);
-    mass += chunk_mass(chunk, max);
-  }
-  const double log_sum = math::log_of_fine_mass(mass);
-  row.logprob = math::logprob_of(logits[row.id], max, log_sum);
+  const KeptIds all{max, 1.0f, 0.0f, -std::numeric_limits<float>::infinity()};
+  const KeptIds kept =
+      wants_processed(params) ? kept_ids({logits, &params, vocab, 0, false}, max) : all;
+  const double log_sum = log_of_weights(logits, vocab, kept);
+  const math::DrawnIds drawn{kept.max, kept.temperature, kept.min_p, math::ordered_key(kept.floor)};
+  const auto logprob = [&](int32_t id) {
+    return wants_processed(params) ? math::drawn_logprob_of(logits[id], drawn, log_sum)
+                                   : math::logprob_of(logits[id], max, log_sum);
+  };
+  row.logprob = logprob(row.id);
   row.rank = 1 + above;
   row.num_top = wanted;
   ids.sort();
-  for (int i = 0; i < wanted; ++i) {
-    top[i] = {ids.id(i), math::logprob_of(logits[ids.id(i)], max, log_sum)};
-  }
+  for (int i = 0; i < wanted; ++i) top[i] = {ids.id(i), logprob(ids.id(i))};
 }
 
 void write_row(const LogprobsArgs& a, int32_t i) {
@@ -120,9 +136,9 @@ void write_row(const LogprobsArgs& a, int32_t i) {
   const SlotParams& params = a.params[a.tensors.row_slot[a.tensors.logits_rows[index]]];
   RowLogprobs row{a.tensors.sampled[index], 0.0f, 0, kNoLogprobs};
   if (params.num_logprobs != kNoLogprobs && row.id >= 0 && row.id < a.vocab) {
-    const int wanted = std::min({params.num_logprobs, a.vocab, a.limits.max_top});
-    const float* logits = a.raw != nullptr && shapes_logits(params) ? a.raw : a.logits;
-    describe_row(logits + int64_t{i} * a.vocab, a.vocab, wanted, row,
+    const int wanted = std::min({num_alternatives(params), a.vocab, a.limits.max_top});
+    const bool raw = a.raw != nullptr && shapes_logits(params) && !wants_processed(params);
+    describe_row((raw ? a.raw : a.logits) + int64_t{i} * a.vocab, params, a.vocab, wanted, row,
                  out.top + int64_t{index} * a.limits.max_top);
   }
   out.rows[index] = row;

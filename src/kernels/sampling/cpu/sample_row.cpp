@@ -33,17 +33,9 @@ int first_equal(const float* values, float value) {
   return static_cast<int>(std::find(values, values + kChunk, value) - values);
 }
 
-// What is kept before the draw: logits from `floor` on whose weight is at least `min_p`.
-struct Kept {
-  float max;
-  float temperature;
-  float min_p;
-  float floor;
-};
-
 // weights = exp((logit - max) / temperature) of the kept ids, else 0. Returns whether any is above
 // 0.
-FT_HOT bool chunk_weights(const Chunk& chunk, const Kept& kept, float* weights) {
+FT_HOT bool chunk_weights(const Chunk& chunk, const KeptIds& kept, float* weights) {
   Octet any = {};
   for (int i = 0; i < kChunk; i += kOctet) {
     Octet logits, w;
@@ -60,7 +52,7 @@ FT_HOT bool chunk_weights(const Chunk& chunk, const Kept& kept, float* weights) 
 }
 
 // Masses of the ids whose weight is at least min_p, else 0; the floor is left to the caller.
-FT_HOT void chunk_masses(const Chunk& chunk, const Kept& kept, uint32_t* masses) {
+FT_HOT void chunk_masses(const Chunk& chunk, const KeptIds& kept, uint32_t* masses) {
   for (int i = 0; i < kChunk; i += kOctet) {
     Octet logits, weights;
     OctetU32 lanes;
@@ -148,7 +140,7 @@ FT_HOT float chunk_scores(const float* weights, const uint32_t* words, float* sc
 // among keys >= floor. A unit is an id (top_k) or an id's mass (top_p).
 struct Search {
   bool by_mass;
-  Kept kept;  // its floor is not looked at
+  KeptIds kept;  // its floor is not looked at
   uint32_t floor;
   uint64_t wanted;
 };
@@ -209,7 +201,7 @@ uint64_t total_mass(const SampleRow& row, const Search& search) {
 }
 
 // The lowest logit that top_k and top_p keep.
-float kept_floor(const SampleRow& row, const Kept& kept) {
+float kept_floor(const SampleRow& row, const KeptIds& kept) {
   const SlotParams& p = *row.params;
   Search search{false, kept, 0, 0};
   if (p.top_k > 0 && p.top_k < row.vocab) {
@@ -224,7 +216,7 @@ float kept_floor(const SampleRow& row, const Kept& kept) {
   return search.floor <= math::kKeyOfMinusInf ? kMinusInf : math::float_of_key(search.floor);
 }
 
-int32_t draw(const SampleRow& row, const Kept& kept) {
+int32_t draw(const SampleRow& row, const KeptIds& kept) {
   Chunk chunk;
   float weights[kChunk];
   uint32_t words[kChunk];
@@ -246,6 +238,13 @@ int32_t draw(const SampleRow& row, const Kept& kept) {
 
 }  // namespace
 
+KeptIds kept_ids(const SampleRow& row, float max) {
+  if (row.params->temperature <= 0.0f) return {max, 1.0f, 0.0f, max};
+  KeptIds kept{max, row.params->temperature, row.params->min_p, kMinusInf};
+  kept.floor = kept_floor(row, kept);
+  return kept;
+}
+
 int32_t sample_row(const SampleRow& row) {
   Chunk chunk;
   float max = kMinusInf;
@@ -261,9 +260,7 @@ int32_t sample_row(const SampleRow& row) {
   }
   if (invalid != 0 || argmax < 0) return -1;
   if (row.params->temperature <= 0.0f) return argmax;
-  Kept kept{max, row.params->temperature, row.params->min_p, kMinusInf};
-  kept.floor = kept_floor(row, kept);
-  return draw(row, kept);
+  return draw(row, kept_ids(row, max));
 }
 
 }  // namespace foretoken::cpu

@@ -14,6 +14,18 @@ struct SampleRow {
   bool masks_stop_ids;  // the stop ids count as -inf
 };
 
+// What is kept before the draw: ids with a logit from `floor` on whose weight, exp((logit - max) /
+// temperature), is at least `min_p`.
+struct KeptIds {
+  float max;
+  float temperature;
+  float min_p;
+  float floor;
+};
+
+// What a row keeps whose highest logit is `max`; temperature 0 keeps that one, at temperature 1.
+KeptIds kept_ids(const SampleRow& row, float max);
+
 // The sampled id, or -1 (kernels/sampling/sample.h gives the rules). Uses the stack only: the row
 // is read once for the maximum, three times for each of top_k and top_p that is on, and once for
 // the draw.

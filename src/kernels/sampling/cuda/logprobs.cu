@@ -22,13 +22,46 @@ struct TopShared {
 // What the passes over a row find.
 struct RowFacts {
   bool valid;
-  float max;
+  bool processed;
+  sm::DrawnIds drawn;
   int rank;
   double log_sum;
+
+  __device__ float logprob(float logit) const {
+    return processed ? sm::drawn_logprob_of(logit, drawn, log_sum)
+                     : sm::logprob_of(logit, drawn.max, log_sum);
+  }
 };
 
+// What a row keeps for its draw; temperature 0 keeps the highest logit, at temperature 1.
 template <int Size>
-__device__ RowFacts row_facts(const MaskedRow& row, int32_t id, const Team<Size>& team) {
+__device__ sm::DrawnIds drawn_ids(const MaskedRow& row, const SlotParams& params, float max,
+                                  const Team<Size>& team) {
+  if (params.temperature <= 0.0f) return {max, 1.0f, 0.0f, sm::ordered_key(max)};
+  return {max, params.temperature, params.min_p, kept_threshold<Size>(row, params, max, team)};
+}
+
+// log(sum of the weights): of all ids, or of what the draw keeps.
+template <int Size>
+__device__ double log_of_weights(const MaskedRow& row, const RowFacts& facts,
+                                 const Team<Size>& team) {
+  uint64_t mass = 0;
+  const auto add = [&](float weight) {
+    const sm::FineMass part = sm::fine_mass_of(weight);
+    mass += (uint64_t{part.high} << 20) + part.low;
+  };
+  if (facts.processed) {
+    for_each_logit<Size>(row, [&](float logit) { add(sm::drawn_weight_of(logit, facts.drawn)); });
+  } else {
+    const float max = facts.drawn.max;
+    for_each_logit<Size>(row, [&](float logit) { add(sm::exp_nonpositive(sm::sub(logit, max))); });
+  }
+  return sm::log_of_fine_mass(team.sum(mass));
+}
+
+template <int Size>
+__device__ RowFacts row_facts(const MaskedRow& row, const SlotParams& params, int32_t id,
+                              const Team<Size>& team) {
   const float own = row.logits[id];
   uint32_t highest = 0;  // all ones: invalid row
   uint64_t above = 0;
@@ -39,15 +72,14 @@ __device__ RowFacts row_facts(const MaskedRow& row, int32_t id, const Team<Size>
   });
   highest = static_cast<uint32_t>(
       team.reduce(highest, [](uint64_t a, uint64_t b) { return a > b ? a : b; }));
-  if (highest == ~0u || highest <= sm::kKeyOfMinusInf) return {false, 0.0f, 0, 0.0};
-  const float max = sm::float_of_key(highest);
-  uint64_t mass = 0;
-  for_each_logit<Size>(row, [&](float logit) {
-    const sm::FineMass part = sm::fine_mass_of(sm::exp_nonpositive(sm::sub(logit, max)));
-    mass += (uint64_t{part.high} << 20) + part.low;
-  });
-  const double log_sum = sm::log_of_fine_mass(team.sum(mass));
-  return {true, max, 1 + static_cast<int>(team.sum(above)), log_sum};
+  RowFacts facts{false, wants_processed(params), {}, 0, 0.0};
+  if (highest == ~0u || highest <= sm::kKeyOfMinusInf) return facts;
+  facts.valid = true;
+  facts.rank = 1 + static_cast<int>(team.sum(above));
+  facts.drawn.max = sm::float_of_key(highest);
+  if (facts.processed) facts.drawn = drawn_ids<Size>(row, params, facts.drawn.max, team);
+  facts.log_sum = log_of_weights<Size>(row, facts, team);
+  return facts;
 }
 
 // Puts the ids with a key above `kth`, and of those with that key the ids up to `last_tie`, into
@@ -128,7 +160,7 @@ __device__ void write_top(const MaskedRow& row, const RowFacts& facts, int wante
                           const Team<Size>& team, TopShared& shared, TopLogprob* top) {
   const auto one = [](float) { return uint64_t{1}; };
   const auto target = [=](uint64_t) { return static_cast<uint64_t>(wanted); };
-  const CoarseBins coarse{facts.max, kTeamBins / 32.0f};
+  const CoarseBins coarse{facts.drawn.max, kTeamBins / 32.0f};
   const uint32_t kth = highest_threshold<Size>(row, coarse, team, one, target);
   const uint64_t ties = team.shared.answer_rest;
   int count = collect<Size>(row, kth, ~0u, team, shared);
@@ -139,7 +171,7 @@ __device__ void write_top(const MaskedRow& row, const RowFacts& facts, int wante
   sort_keys(shared.keys, count);
   if (threadIdx.x >= wanted) return;
   const auto id = static_cast<int32_t>(~static_cast<uint32_t>(shared.keys[threadIdx.x]));
-  top[threadIdx.x] = {id, sm::logprob_of(row.logits[id], facts.max, facts.log_sum)};
+  top[threadIdx.x] = {id, facts.logprob(row.logits[id])};
 }
 
 // A team of Size blocks: one logits row.
@@ -159,15 +191,15 @@ __global__ void __launch_bounds__(kTeamThreads) logprobs_kernel(LogprobsArgs arg
   const int32_t id = args.tensors.sampled[index];
   if (writes) out.rows[index] = {id, 0.0f, 0, kNoLogprobs};
   if (params.num_logprobs == kNoLogprobs || id < 0 || id >= args.vocab) return;
-  const float* logits = args.raw != nullptr && shapes_logits(params) ? args.raw : args.logits;
+  const bool raw = args.raw != nullptr && shapes_logits(params) && !wants_processed(params);
+  const float* logits = raw ? args.raw : args.logits;
   const MaskedRow row{logits + int64_t{i} * args.vocab, nullptr, 0, args.vocab};
   const Team<Size> team(team_shared);
-  const RowFacts facts = row_facts<Size>(row, id, team);
+  const RowFacts facts = row_facts<Size>(row, params, id, team);
   if (!facts.valid) return;
-  const int wanted = min(min(params.num_logprobs, args.vocab), args.limits.max_top);
+  const int wanted = min(min(num_alternatives(params), args.vocab), args.limits.max_top);
   if (writes) {
-    const float logprob = sm::logprob_of(row.logits[id], facts.max, facts.log_sum);
-    out.rows[index] = {id, logprob, facts.rank, wanted};
+    out.rows[index] = {id, facts.logprob(row.logits[id]), facts.rank, wanted};
   }
   if (wanted <= 0) return;
   TopLogprob* top = out.top + int64_t{index} * args.limits.max_top;

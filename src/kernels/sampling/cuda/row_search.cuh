@@ -158,6 +158,33 @@ __device__ uint32_t highest_threshold(const MaskedRow& row, const CoarseBins& co
   return prefix;
 }
 
+// Lowest ordered key that top_k and top_p keep.
+template <int Size>
+__device__ uint32_t kept_threshold(const MaskedRow& row, const SlotParams& params, float max,
+                                   const Team<Size>& team) {
+  uint32_t threshold = sample_math::kKeyOfMinusInf + 1;
+  if (params.top_k > 0 && params.top_k < row.vocab) {
+    const auto one = [](float) { return uint64_t{1}; };
+    const auto count = [&](uint64_t) { return static_cast<uint64_t>(params.top_k); };
+    const CoarseBins coarse{max, kTeamBins / 32.0f};
+    const uint32_t kth = highest_threshold<Size>(row, coarse, team, one, count);
+    threshold = kth > threshold ? kth : threshold;
+  }
+  if (params.top_p < 1.0f) {
+    const auto mass = [&](float logit) {
+      if (sample_math::ordered_key(logit) < threshold) return uint64_t{0};
+      const float weight = sample_math::weight_of(logit, max, params.temperature);
+      return weight < params.min_p ? uint64_t{0} : uint64_t{sample_math::mass_of(weight)};
+    };
+    const auto part = [&](uint64_t total) { return sample_math::top_p_mass(params.top_p, total); };
+    // Below 22 temperatures under the highest logit an id has no mass.
+    const CoarseBins coarse{max, kTeamBins / (22.0f * params.temperature)};
+    const uint32_t kept = highest_threshold<Size>(row, coarse, team, mass, part);
+    threshold = kept > threshold ? kept : threshold;
+  }
+  return threshold;
+}
+
 // The kernels of an op for teams of 8, 4, 2 and 1 blocks.
 template <class Args>
 struct TeamKernels {

@@ -12,33 +12,6 @@ namespace {
 
 namespace sm = sample_math;
 
-// Lowest ordered key that top_k and top_p keep.
-template <int Size>
-__device__ uint32_t kept_threshold(const MaskedRow& row, const SlotParams& params, float max,
-                                   const Team<Size>& team) {
-  uint32_t threshold = sm::kKeyOfMinusInf + 1;
-  if (params.top_k > 0 && params.top_k < row.vocab) {
-    const auto one = [](float) { return uint64_t{1}; };
-    const auto count = [&](uint64_t) { return static_cast<uint64_t>(params.top_k); };
-    const CoarseBins coarse{max, kTeamBins / 32.0f};
-    const uint32_t kth = highest_threshold<Size>(row, coarse, team, one, count);
-    threshold = kth > threshold ? kth : threshold;
-  }
-  if (params.top_p < 1.0f) {
-    const auto mass = [&](float logit) {
-      if (sm::ordered_key(logit) < threshold) return uint64_t{0};
-      const float weight = sm::weight_of(logit, max, params.temperature);
-      return weight < params.min_p ? uint64_t{0} : uint64_t{sm::mass_of(weight)};
-    };
-    const auto part = [&](uint64_t total) { return sm::top_p_mass(params.top_p, total); };
-    // Below 22 temperatures under the highest logit an id has no mass.
-    const CoarseBins coarse{max, kTeamBins / (22.0f * params.temperature)};
-    const uint32_t kept = highest_threshold<Size>(row, coarse, team, mass, part);
-    threshold = kept > threshold ? kept : threshold;
-  }
-  return threshold;
-}
-
 // (score, id) of the best id among this thread's; scores are not negative, so their bits are
 // ordered like their values.
 template <int Size>
