@@ -74,7 +74,8 @@ struct EngineConfig {
   int device_ordinal = 0;
   int cpu_threads = 0;                     // 0: physical cores
   std::string dtype = "auto";              // auto | float32 | bfloat16
-  std::string kv_cache_dtype = "auto";     // auto (the model's) | int8, on a CPU
+  std::string quantization;                // of weights that are not quantised: empty (none) | fp8
+  std::string kv_cache_dtype = "auto";     // auto (the model's) | fp8 | int8, on a CPU
   std::string load_format = "auto";        // auto | safetensors | gguf | dummy | dummy-TYPE
   std::string hf_overrides;                // JSON object merged over config.json
   std::string generation_config = "auto";  // auto: the model's; vllm: none; or a folder

@@ -39,6 +39,8 @@ int64_t code_bytes(const QuantForm& form, int64_t k) {
 constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
 
+constexpr int8_t kE2m1Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 float half_at(const std::byte* halves, int64_t i) {
   uint16_t bits;
   std::memcpy(&bits, halves + 2 * i, sizeof bits);
@@ -61,7 +63,15 @@ int64_t packed_row_bytes(const QuantForm& form, int64_t k) {
 }
 
 const int8_t* code_values(CodeTable table) {
-  return table == CodeTable::kIq4 ? kIq4Values : nullptr;
+  switch (table) {
+    case CodeTable::kNone:
+      return nullptr;
+    case CodeTable::kIq4:
+      return kIq4Values;
+    case CodeTable::kE2m1:
+      return kE2m1Values;
+  }
+  return nullptr;
 }
 
 bool fits_row(const QuantForm& form, int64_t k) {

@@ -17,7 +17,8 @@ enum class GroupScale : uint8_t {
 // What codes of 4 bits stand for instead of code - z.
 enum class CodeTable : uint8_t {
   kNone,
-  kIq4,  // sixteen steps that grow away from zero (ggml's IQ4_NL and IQ4_XS)
+  kIq4,   // sixteen steps that grow away from zero (ggml's IQ4_NL and IQ4_XS)
+  kE2m1,  // twice the floats of four bits of OCP's microscaling formats (MXFP4): 0 to 12
 };
 
 inline constexpr int64_t kSuperGroup = 256;

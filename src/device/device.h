@@ -69,6 +69,11 @@ class Device {
   virtual void mark_touched() {}
   virtual void give_back_touched() {}
 
+  // Asks that memory of `allocate` be taken piece by piece as it is touched, in the smallest pieces
+  // that the system has: for what is rarely used to the end. Nothing where memory is taken when it
+  // is allocated.
+  virtual void prefer_small_pages(void* /*memory*/, size_t /*bytes*/) {}
+
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 
   // What the collective ops of this device's queue meet the other ranks with. All ranks of `link`

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bfloat16.h"
+#include "base/quantized_rows.h"
 #include "gguf/blocks/block_decode.h"
 
 namespace foretoken {
@@ -96,9 +97,6 @@ void decode_q5_1(const std::byte* blocks, int64_t count, float* out) {
   }
 }
 
-// Twice the numbers of four bits of the Open Compute Project's microscaling formats (E2M1).
-constexpr int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 // Half of 2^(byte - 127); below it the bits run out.
 float half_power(int exponent) {
   const uint32_t bits =
@@ -110,12 +108,13 @@ float half_power(int exponent) {
 
 // A power of two for 32 values: the low halves of 16 bytes, then the high ones.
 void decode_mxfp4(const std::byte* blocks, int64_t count, float* out) {
+  const int8_t* values = code_values(CodeTable::kE2m1);
   for (; count > 0; --count, blocks += 17, out += 32) {
     const float scale = half_power(byte_number_at(blocks));
     for (int i = 0; i < 16; ++i) {
       const int pair = byte_number_at(blocks + 1 + i);
-      out[i] = scale * static_cast<float>(kE2m1[pair & 15]);
-      out[i + 16] = scale * static_cast<float>(kE2m1[pair >> 4]);
+      out[i] = scale * static_cast<float>(values[pair & 15]);
+      out[i + 16] = scale * static_cast<float>(values[pair >> 4]);
     }
   }
 }
@@ -130,13 +129,14 @@ float half_of_e4m3(int byte) {
 
 // Four scales, then for each eight bytes of sixteen values.
 void decode_nvfp4(const std::byte* blocks, int64_t count, float* out) {
+  const int8_t* values = code_values(CodeTable::kE2m1);
   for (; count > 0; --count, blocks += 36) {
     for (int group = 0; group < 4; ++group, out += 16) {
       const float scale = half_of_e4m3(byte_number_at(blocks + group));
       for (int i = 0; i < 8; ++i) {
         const int pair = byte_number_at(blocks + 4 + 8 * group + i);
-        out[i] = scale * static_cast<float>(kE2m1[pair & 15]);
-        out[i + 8] = scale * static_cast<float>(kE2m1[pair >> 4]);
+        out[i] = scale * static_cast<float>(values[pair & 15]);
+        out[i + 8] = scale * static_cast<float>(values[pair >> 4]);
       }
     }
   }

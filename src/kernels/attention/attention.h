@@ -25,11 +25,13 @@ inline constexpr int kFarBehind = 1024;
 // and with a chunk none before p - p % chunk (Llama 4).
 // Query head h reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
 //   score = scale * (q . k), or with a softcap  softcap * tanh(scale * (q . k) / softcap).
-// Entries of the block table that hold no visible position are not read.
-// Causality comes from the position alone; it is never inferred from the number of rows.
-// counts, positions, row_slot and block_tables are read before the op ahead in the queue has ended:
-// an op that writes them must lie before the last rope_kv, or be a copy. The workspace may be
-// written as early: between two attentions that share it lies a rope_kv.
+// With slopes (ALiBi, Press et al. 2021) slopes[h] * (position of the key - p) is added to it; with
+// sinks (gpt-oss) exp(sinks[h]) is added to the sum that divides, as if by a position without
+// value. Entries of the block table that hold no visible position are not read. Causality comes
+// from the position alone; it is never inferred from the number of rows. counts, positions,
+// row_slot and block_tables are read before the op ahead in the queue has ended: an op that writes
+// them must lie before the last rope_kv, or be a copy. The workspace may be written as early:
+// between two attentions that share it lies a rope_kv.
 struct AttentionArgs {
   static constexpr Op kOp = Op::kAttention;
   static constexpr int kSyncRows = 1024;
@@ -60,7 +62,9 @@ struct AttentionArgs {
   // A row's sums may be formed in an order that depends on the length of its run and on max_rows: a
   // device may give long runs to a kernel of a library (Device::has_any_order_attention).
   bool any_order = false;
-  int32_t chunk = 0;  // 0: unlimited
+  int32_t chunk = 0;              // 0: unlimited
+  const float* slopes = nullptr;  // [num_heads] or null
+  const float* sinks = nullptr;   // [num_heads] or null
 };
 
 // First KV position that a row at `position` sees.
