@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "base/bfloat16.h"
+#include "base/float8.h"
 #include "model/files/convert.h"
 #include "model/files/safetensors.h"
 
@@ -19,12 +18,8 @@ constexpr std::string_view kActivationScales[] = {".input_scale", ".output_scale
 
 std::array<float, 256> make_values() {
   std::array<float, 256> values;
-  for (int code = 0; code < 256; ++code) {
-    const int exponent = code >> 3 & 15, mantissa = code & 7;
-    float value = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                                : std::ldexp(1 + static_cast<float>(mantissa) / 8, exponent - 7);
-    if ((code & 0x7f) == 0x7f) value = std::numeric_limits<float>::quiet_NaN();
-    values[static_cast<size_t>(code)] = code < 128 ? value : -value;
+  for (size_t code = 0; code < values.size(); ++code) {
+    values[code] = e4m3_value(static_cast<uint8_t>(code));
   }
   return values;
 }
