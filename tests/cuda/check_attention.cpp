@@ -17,7 +17,14 @@ struct Scene {
   void* device_v;
   float softcap;
   int kv_begin;
+  std::vector<float> sinks = {};  // empty: there are none
+  const float* device_sinks = nullptr;
 
+  // Below all scores, among them and above.
+  void add_sinks(Pool& pool) {
+    for (int h = 0; h < heads; ++h) sinks.push_back(h % 4 == 3 ? 40.0f : 3.0f * h - 5);
+    device_sinks = pool.upload(sinks);
+  }
   int first_visible(int position) const {
     const int existing = std::min(kv_begin, position);
     return window > 0 ? std::max(existing, position + 1 - window) : existing;
@@ -125,6 +132,7 @@ class Launch {
                           s.softcap,
                           s.kv_begin,
                           runs};
+    args_.sinks = s.device_sinks;
   }
 
   // The output bytes of the live queries, whoever joins their splits.
@@ -200,7 +208,7 @@ std::vector<double> reference(const Scene& s, const std::vector<Query>& queries,
         scores.push_back(s.softcap > 0 ? s.softcap * std::tanh(score / s.softcap) : score);
       }
       const double highest = *std::max_element(scores.begin(), scores.end());
-      double sum = 0;
+      double sum = s.sinks.empty() ? 0 : std::exp(s.sinks[rh % s.heads] - highest);
       for (double& score : scores) sum += score = std::exp(score - highest);
       for (int p = first; p <= query.position; ++p) {
         for (int d = 0; d < s.dim; ++d) {
@@ -221,25 +229,44 @@ void check_attention(Gpu& gpu) {
     DType dtype;
     float softcap = 0;
     int kv_begin = 0;
+    bool sinks = false;
   };
-  for (const Case& c : std::vector<Case>{
-           {4, 1, 16, 16, 0, DType::kF32},          {8, 2, 64, 16, 0, DType::kF32},
-           {6, 6, 40, 8, 100, DType::kF32},         {8, 2, 256, 32, 0, DType::kF32},
-           {14, 2, 64, 16, 0, DType::kBF16},        {8, 2, 128, 16, 0, DType::kBF16},
-           {4, 4, 128, 32, 300, DType::kBF16},      {40, 2, 64, 16, 77, DType::kBF16},
-           {8, 4, 80, 16, 0, DType::kBF16},         {8, 1, 256, 16, 500, DType::kBF16},
-           {8, 4, 256, 16, 0, DType::kBF16, 50.0f}, {16, 8, 256, 16, 257, DType::kBF16, 2.0f},
-           {6, 6, 96, 16, 0, DType::kBF16},         {8, 2, 96, 16, 256, DType::kBF16, 1.0f},
-           {4, 2, 128, 16, 0, DType::kBF16, 2.0f},  {4, 2, 64, 16, 1, DType::kBF16},
-           {4, 2, 64, 16, 33, DType::kF32, 2.0f},   {4, 2, 192, 16, 0, DType::kBF16},
-           {3, 1, 72, 16, 300, DType::kBF16, 3.0f}, {2, 1, 512, 16, 0, DType::kF32},
-           {2, 2, 512, 16, 90, DType::kBF16},       {8, 2, 128, 16, 0, DType::kBF16, 0, 1},
-           {4, 2, 64, 16, 0, DType::kF32, 0, 1},    {14, 2, 64, 16, 33, DType::kBF16, 0, 300},
-           {8, 4, 80, 16, 0, DType::kBF16, 0, 600}, {8, 2, 256, 16, 0, DType::kBF16, 2.0f, 515},
-           {8, 4, 112, 16, 0, DType::kBF16},        {8, 2, 192, 32, 300, DType::kBF16}}) {
+  for (const Case& c : std::vector<Case>{{4, 1, 16, 16, 0, DType::kF32},
+                                         {8, 2, 64, 16, 0, DType::kF32},
+                                         {6, 6, 40, 8, 100, DType::kF32},
+                                         {8, 2, 256, 32, 0, DType::kF32},
+                                         {14, 2, 64, 16, 0, DType::kBF16},
+                                         {8, 2, 128, 16, 0, DType::kBF16},
+                                         {4, 4, 128, 32, 300, DType::kBF16},
+                                         {40, 2, 64, 16, 77, DType::kBF16},
+                                         {8, 4, 80, 16, 0, DType::kBF16},
+                                         {8, 1, 256, 16, 500, DType::kBF16},
+                                         {8, 4, 256, 16, 0, DType::kBF16, 50.0f},
+                                         {16, 8, 256, 16, 257, DType::kBF16, 2.0f},
+                                         {6, 6, 96, 16, 0, DType::kBF16},
+                                         {8, 2, 96, 16, 256, DType::kBF16, 1.0f},
+                                         {4, 2, 128, 16, 0, DType::kBF16, 2.0f},
+                                         {4, 2, 64, 16, 1, DType::kBF16},
+                                         {4, 2, 64, 16, 33, DType::kF32, 2.0f},
+                                         {4, 2, 192, 16, 0, DType::kBF16},
+                                         {3, 1, 72, 16, 300, DType::kBF16, 3.0f},
+                                         {2, 1, 512, 16, 0, DType::kF32},
+                                         {2, 2, 512, 16, 90, DType::kBF16},
+                                         {8, 2, 128, 16, 0, DType::kBF16, 0, 1},
+                                         {4, 2, 64, 16, 0, DType::kF32, 0, 1},
+                                         {14, 2, 64, 16, 33, DType::kBF16, 0, 300},
+                                         {8, 4, 80, 16, 0, DType::kBF16, 0, 600},
+                                         {8, 2, 256, 16, 0, DType::kBF16, 2.0f, 515},
+                                         {8, 4, 112, 16, 0, DType::kBF16},
+                                         {8, 2, 192, 32, 300, DType::kBF16},
+                                         {8, 2, 64, 16, 0, DType::kF32, 0, 0, true},
+                                         {16, 2, 64, 16, 128, DType::kBF16, 0, 0, true},
+                                         {8, 1, 64, 16, 0, DType::kBF16, 0, 0, true},
+                                         {8, 2, 80, 16, 0, DType::kBF16, 2.0f, 1, true}}) {
     Pool pool(gpu);
-    const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
-                                   c.dtype, c.softcap, c.kv_begin, {1, 37, 256, 257, 1100});
+    Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window, c.dtype,
+                             c.softcap, c.kv_begin, {1, 37, 256, 257, 1100});
+    if (c.sinks) scene.add_sinks(pool);
     std::vector<Query> queries = {{0, 0}, {1, 36}, {2, 255}, {3, 255}, {3, 256}, {4, 1099}};
     for (int p = 500; p < 620; ++p) queries.push_back({4, p});
     for (const int max_rows : {static_cast<int>(queries.size()) + 2, 256}) {
@@ -263,6 +290,7 @@ void check_attention_bits(Gpu& gpu) {
     DType dtype;
     float softcap = 0;
     int kv_begin = 0;
+    bool sinks = false;
   };
   for (const Case& c : std::vector<Case>{{8, 2, 128, 0, DType::kBF16},
                                          {8, 2, 128, 333, DType::kBF16},
@@ -282,11 +310,16 @@ void check_attention_bits(Gpu& gpu) {
                                          {8, 2, 64, 300, DType::kBF16, 0, 270},
                                          {8, 2, 80, 0, DType::kBF16, 0, 1},
                                          {6, 2, 112, 0, DType::kBF16},
-                                         {8, 1, 192, 400, DType::kBF16}}) {
+                                         {8, 1, 192, 400, DType::kBF16},
+                                         {16, 2, 64, 128, DType::kBF16, 0, 0, true},
+                                         {8, 1, 64, 0, DType::kBF16, 0, 0, true},
+                                         {8, 2, 80, 0, DType::kBF16, 0, 0, true},
+                                         {8, 2, 64, 200, DType::kF32, 0, 0, true}}) {
     Pool pool(gpu);
     const int length = 1301;
-    const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype,
-                                   c.softcap, c.kv_begin, {length, 700, 90});
+    Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype,
+                             c.softcap, c.kv_begin, {length, 700, 90});
+    if (c.sinks) scene.add_sinks(pool);
     std::vector<Query> all;
     for (int p = 0; p < length; ++p) all.push_back({0, p});
     const auto whole = run(gpu, scene, all, length, false);
@@ -384,6 +417,7 @@ void check_attention_schedules(Gpu& gpu) {
   struct Case {
     int heads, kv_heads, dim, block_size, window;
     int longest = 20000;
+    bool sinks = false;
   };
   // Up to 10,240 tokens the team that ends a tile last joins its splits.
   for (const Case& c : std::vector<Case>{{32, 8, 128, 16, 0, 10000},
@@ -394,10 +428,14 @@ void check_attention_schedules(Gpu& gpu) {
                                          {4, 4, 80, 16, 0},
                                          {12, 2, 96, 16, 9000},
                                          {8, 2, 128, 16, 3000},
-                                         {8, 4, 256, 16, 0}}) {
+                                         {8, 4, 256, 16, 0},
+                                         {64, 8, 64, 16, 0, 10000, true},
+                                         {64, 8, 64, 16, 0, 20000, true},
+                                         {64, 8, 64, 16, 128, 20000, true}}) {
     Pool pool(gpu);
-    const Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
-                                   DType::kBF16, 0, 0, lengths_upto(c.longest));
+    Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, c.block_size, c.window,
+                             DType::kBF16, 0, 0, lengths_upto(c.longest));
+    if (c.sinks) scene.add_sinks(pool);
     const auto queries = last_queries(lengths_upto(c.longest));
     Stored q;
     const int num_rows = static_cast<int>(queries.size());

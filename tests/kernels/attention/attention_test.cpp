@@ -22,6 +22,7 @@ struct Case {
   KvFormat format = KvFormat::kPlain;
   int chunk = 0;
   int value_dim = 0;  // as of KvLayer
+  bool sinks = false;
 
   int value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
@@ -102,6 +103,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
                        c.softcap,
                        c.kv_begin};
     args.chunk = c.chunk;
+    if (c.sinks) args.sinks = to_device(sinks());
     return args;
   }
 
@@ -115,6 +117,13 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
   }
   static size_t out_bytes(const TypedData& q) {
     return q.bytes.size() / GetParam().head_dim * GetParam().value_size();
+  }
+
+  // Far below all scores, among them and far above, where hardly anything is left.
+  static std::vector<float> sinks() {
+    std::vector<float> all;
+    for (int h = 0; h < GetParam().num_heads; ++h) all.push_back(h % 4 == 3 ? 40.0f : 5.0f * h - 7);
+    return all;
   }
 
   float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
@@ -136,6 +145,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
       sum += weight;
       for (int d = 0; d < c.value_size(); ++d) out[d] += weight * v_.values[at + d];
     }
+    if (c.sinks) sum += std::exp(double(sinks()[head]));
     for (double& x : out) x /= sum;
     return out;
   }
@@ -269,7 +279,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{16, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 512},
                     Case{130, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 32},
                     Case{4, 1, 128, 40, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 64},
-                    Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32}));
+                    Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32},
+                    Case{8, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 0, true},
+                    Case{8, 1, 64, 128, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 0, true},
+                    Case{8, 2, 80, 0, DType::kBF16, 2.0f, 1, KvFormat::kPlain, 0, 0, true},
+                    Case{8, 2, 64, 128, DType::kF32, 0, 0, KvFormat::kInt8, 0, 0, true},
+                    Case{6, 1, 64, 0, DType::kBF16, 0, 0, KvFormat::kInt8, 0, 0, true}));
 
 }  // namespace
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_int8.h"
 #include "kernels/attention/cpu/attention_tile.h"
 #include "kernels/cpu/hot.h"
@@ -178,7 +179,8 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
   }
   for (int h = 0; h < heads; ++h) {
     T* out = static_cast<T*>(a.out) + (at + h) * value_dim;
-    for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / s.sum[h]);
+    const float divisor = attention_divisor(a, first + h, s.max[h], s.sum[h]);
+    for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / divisor);
   }
 }
 

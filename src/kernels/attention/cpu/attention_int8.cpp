@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/int8_entry.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -210,12 +211,14 @@ void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
   const int dim = a.kv.head_dim;
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
-    const int64_t at = (row * a.num_heads + tile.first_head + q % tile.heads) * dim;
+    const int head = tile.first_head + q % tile.heads;
+    const int64_t at = (row * a.num_heads + head) * dim;
     const float* acc = s.acc + q * dim;
+    const float divisor = attention_divisor(a, head, s.max[q], s.sum[q]);
     if (is_f32) {
-      write_f32(acc, s.sum[q], dim, static_cast<float*>(a.out) + at);
+      write_f32(acc, divisor, dim, static_cast<float*>(a.out) + at);
     } else {
-      write_bf16(acc, s.sum[q], dim, static_cast<uint16_t*>(a.out) + at);
+      write_bf16(acc, divisor, dim, static_cast<uint16_t*>(a.out) + at);
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_isa.h"
+#include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_lanes.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -210,8 +211,9 @@ void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
   const int dim = a.kv.value_size();
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
-    const int64_t at = (row * a.num_heads + tile.first_head + q % tile.heads) * dim;
-    write_out(s.acc + q * dim, s.sum[q], static_cast<uint16_t*>(a.out) + at, dim);
+    const int head = tile.first_head + q % tile.heads;
+    write_out(s.acc + q * dim, attention_divisor(a, head, s.max[q], s.sum[q]),
+              static_cast<uint16_t*>(a.out) + (row * a.num_heads + head) * dim, dim);
   }
 }
 

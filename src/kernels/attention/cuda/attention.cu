@@ -98,6 +98,7 @@ __global__ void __launch_bounds__(kMergeThreads)
     }
   }
   T* out = static_cast<T*>(args.out) + (int64_t{row} * args.num_heads + head) * dim;
+  weights = with_sink(args, head, highest, weights);
   for (int j = 0; j < PerThread; ++j) {
     const int d = threadIdx.x + j * kMergeThreads;
     if (d < dim) out[d] = from_float<T>(normalized(values[j], weights));

@@ -99,6 +99,15 @@ __device__ inline MergeScales merge_scales(float running, float partial) {
 __device__ inline float merge(float running, float partial, const MergeScales& scales) {
   return fmaf(running, scales.running, __fmul_rn(partial, scales.partial));
 }
+// The sum of the weights of a row and query head with that of the head's sink, if there are sinks.
+// highest: the highest score, which the weights are relative to.
+__device__ inline float with_sink(const AttentionArgs& args, int head, float highest,
+                                  float sum_of_weights) {
+  if (args.sinks == nullptr) return sum_of_weights;
+  constexpr float kLog2E = 1.44269504088896341f;
+  const float score = __fmul_rn(args.sinks[head], kLog2E);
+  return __fadd_rn(sum_of_weights, exp2_approx(__fsub_rn(score, highest)));
+}
 // By which the weighted sum of values of a row is multiplied in the end.
 __device__ inline float inverse_of(float sum_of_weights) {
   return sum_of_weights > 0.0f ? __frcp_rn(sum_of_weights) : 0.0f;

@@ -115,8 +115,9 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
       }
       if (!alone && warp > 0) continue;
       const int64_t row = begin + at * step;
+      const float weights = with_sink(args, head, sum.highest, sum.weights);
       static_cast<__nv_bfloat16*>(args.out)[(row * args.num_heads + head) * Dim + d] =
-          from_float<__nv_bfloat16>(normalized(sum.values[0], sum.weights));
+          from_float<__nv_bfloat16>(normalized(sum.values[0], weights));
     }
   }
 }
@@ -133,8 +134,9 @@ __global__ void __launch_bounds__(Dim)
   if (row >= min(args.counts->num_rows, args.max_rows) || !space.has_long(row)) return;
   const PartialRange range(args, space.rows()[row], args.positions[row], head);
   const PartialSum<> sum = fold_by_warp<1>(space, range, d);
+  const float weights = with_sink(args, head, sum.highest, sum.weights);
   static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
-      from_float<__nv_bfloat16>(normalized(sum.values[0], sum.weights));
+      from_float<__nv_bfloat16>(normalized(sum.values[0], weights));
 }
 
 }  // namespace foretoken::cuda

@@ -137,12 +137,13 @@ __global__ void __launch_bounds__(kWarps * 32)
     }
   }
   if (schedule.num_parts > 1) return;
+  const float weights = with_sink(args, head, running.highest, running.weights);
 #pragma unroll
   for (int i = 0; i < PerLane; ++i) {
     const int d = lane + i * 32;
     if (d >= value_dim) break;
     static_cast<T*>(args.out)[at * value_dim + d] =
-        from_float<T>(normalized(running.values[i], running.weights));
+        from_float<T>(normalized(running.values[i], weights));
   }
 }
 

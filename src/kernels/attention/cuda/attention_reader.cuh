@@ -253,7 +253,8 @@ struct TeamReader {
       const int64_t row = tile.first_row + rows.token[i];
       auto* to = static_cast<__nv_bfloat16*>(args.out) +
                  (row * args.num_heads + rows.head[i]) * Dim + dimension();
-      const float inverse = inverse_of(all.weights[i]);
+      const float inverse =
+          inverse_of(with_sink(args, rows.head[i], all.highest[i], all.weights[i]));
 #pragma unroll
       for (int d = 0; d < Unit::kPart / 8; ++d) {
         *reinterpret_cast<uint32_t*>(to + d * 8) = pack_bf16(
@@ -302,12 +303,13 @@ struct TeamReader {
       const int head = job.tile.first_head + m % job.tile.heads;
       const PartialRange range(args, partial_row(job, token), job.tile.position + token, head);
       const PartialSum<kDims> sum = fold_by_warp<kDims>(shape.space, range, d);
+      const float weights = with_sink(args, head, sum.highest, sum.weights);
       const int64_t row = job.tile.first_row + token;
       auto* to = static_cast<__nv_bfloat16*>(args.out) + (row * args.num_heads + head) * Dim + d;
 #pragma unroll
       for (int i = 0; i < kDims; i += 2) {
-        *reinterpret_cast<uint32_t*>(to + i) = pack_bf16(
-            normalized(sum.values[i], sum.weights), normalized(sum.values[i + 1], sum.weights));
+        *reinterpret_cast<uint32_t*>(to + i) =
+            pack_bf16(normalized(sum.values[i], weights), normalized(sum.values[i + 1], weights));
       }
     }
   }

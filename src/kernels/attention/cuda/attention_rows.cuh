@@ -250,12 +250,12 @@ __device__ inline uint4 gather_chunk(uint32_t w0, uint32_t w1, uint32_t w2, uint
               : make_uint4(first.x, first.y, far.x, far.y);
 }
 
-// Values of row i as bfloat16 from `to` on, for the rows with one.
+// Values of row i, divided by `weights`, as bfloat16 from `to` on, for the rows with one.
 template <int Dim>
-__device__ void store_row(const Partial<Dim>& part, int i, __nv_bfloat16* to) {
+__device__ void store_row(const Partial<Dim>& part, int i, float weights, __nv_bfloat16* to) {
   constexpr int kBlocks = Shape<Dim>::kValueDim / 8;
   const int q = threadIdx.x % 4;
-  const float inverse = inverse_of(part.weights[i]);
+  const float inverse = inverse_of(weights);
   uint32_t words[kBlocks];
 #pragma unroll
   for (int d = 0; d < kBlocks; ++d) {
@@ -277,12 +277,14 @@ template <int Dim>
 __device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
                              const Partial<Dim>& part) {
   __nv_bfloat16* places[2] = {};
+  float weights[2] = {part.weights[0], part.weights[1]};
   for_each_row<Dim>(tile, [&](int i, int row, int head) {
+    weights[i] = with_sink(args, head, part.highest[i], part.weights[i]);
     places[i] = static_cast<__nv_bfloat16*>(args.out) +
                 (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value();
   });
 #pragma unroll
-  for (int i = 0; i < 2; ++i) store_row<Dim>(part, i, places[i]);
+  for (int i = 0; i < 2; ++i) store_row<Dim>(part, i, weights[i], places[i]);
 }
 
 }  // namespace foretoken::cuda
