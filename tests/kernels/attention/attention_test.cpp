@@ -23,6 +23,7 @@ struct Case {
   int chunk = 0;
   int value_dim = 0;  // as of KvLayer
   bool sinks = false;
+  bool slopes = false;
 
   int value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
@@ -104,6 +105,11 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
                        c.kv_begin};
     args.chunk = c.chunk;
     if (c.sinks) args.sinks = to_device(sinks());
+    if (c.slopes) {
+      std::vector<float> slopes;
+      for (int h = 0; h < c.num_heads; ++h) slopes.push_back(slope(h));
+      args.slopes = to_device(slopes);
+    }
     return args;
   }
 
@@ -126,6 +132,12 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     return all;
   }
 
+  // As of ALiBi, and one head without.
+  static float slope(int head) {
+    if (!GetParam().slopes || head == 2) return 0;
+    return std::exp2(-8.0f * float(head + 1) / float(GetParam().num_heads));
+  }
+
   float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
 
   std::vector<double> reference(const float* q, int head, int slot, int position) const {
@@ -141,6 +153,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
       for (int d = 0; d < c.head_dim; ++d) score += double(q[d]) * k_.values[at + d];
       score *= scale();
       if (c.softcap > 0) score = c.softcap * std::tanh(score / c.softcap);
+      score += double(slope(head)) * (p - position);
       const double weight = std::exp(score);
       sum += weight;
       for (int d = 0; d < c.value_size(); ++d) out[d] += weight * v_.values[at + d];
@@ -242,49 +255,55 @@ TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionTest,
-    testing::Values(Case{4, 2, 16, 0, DType::kF32}, Case{3, 3, 64, 0, DType::kF32},
-                    Case{9, 3, 64, 300, DType::kF32}, Case{8, 2, 128, 0, DType::kBF16},
-                    Case{16, 1, 32, 40, DType::kBF16}, Case{12, 1, 256, 0, DType::kBF16},
-                    Case{4, 2, 80, 0, DType::kF32}, Case{4, 2, 80, 260, DType::kBF16},
-                    Case{3, 1, 96, 0, DType::kBF16}, Case{4, 4, 96, 512, DType::kF32},
-                    Case{4, 2, 192, 100, DType::kBF16}, Case{2, 1, 192, 0, DType::kF32},
-                    Case{5, 1, 72, 0, DType::kF32}, Case{2, 1, 104, 33, DType::kBF16},
-                    Case{4, 2, 112, 0, DType::kBF16}, Case{2, 1, 512, 0, DType::kF32},
-                    Case{2, 1, 512, 270, DType::kBF16}, Case{8, 4, 256, 1, DType::kBF16},
-                    Case{8, 4, 256, 300, DType::kBF16, 50.0f},
-                    Case{4, 4, 256, 0, DType::kF32, 2.0f}, Case{8, 2, 128, 0, DType::kBF16, 1.0f},
-                    Case{4, 2, 64, 257, DType::kF32, 1.5f},
-                    Case{4, 2, 64, 256, DType::kBF16, 30.0f},
-                    // Positions that do not exist: few, a block and more, inside the second split.
-                    Case{4, 2, 64, 0, DType::kF32, 0, 1}, Case{8, 2, 128, 0, DType::kBF16, 0, 2},
-                    Case{4, 2, 16, 40, DType::kF32, 0, 1}, Case{6, 2, 80, 0, DType::kBF16, 0, 17},
-                    Case{4, 2, 64, 300, DType::kF32, 0, 290},
-                    Case{4, 1, 64, 0, DType::kBF16, 30.0f, 290},
-                    Case{4, 2, 64, 0, DType::kF32, 0, 5000},
-                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8},
-                    Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
-                    Case{9, 3, 80, 300, DType::kF32, 0, 0, KvFormat::kInt8},
-                    Case{3, 1, 20, 40, DType::kBF16, 0, 0, KvFormat::kInt8},
-                    Case{7, 1, 256, 257, DType::kBF16, 30.0f, 0, KvFormat::kInt8},
-                    Case{2, 1, 512, 0, DType::kF32, 2.0f, 0, KvFormat::kInt8},
-                    Case{4, 2, 64, 300, DType::kF32, 0, 290, KvFormat::kInt8},
-                    Case{96, 1, 64, 0, DType::kBF16, 0, 17, KvFormat::kInt8},
-                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 100},
-                    Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 256},
-                    Case{8, 2, 128, 300, DType::kBF16, 0, 0, KvFormat::kPlain, 330},
-                    Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 100},
-                    // Latents: values are the front of keys.
-                    Case{4, 1, 48, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 32},
-                    Case{9, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kPlain, 0, 512},
-                    Case{16, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 512},
-                    Case{130, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 32},
-                    Case{4, 1, 128, 40, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 64},
-                    Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32},
-                    Case{8, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 0, true},
-                    Case{8, 1, 64, 128, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 0, true},
-                    Case{8, 2, 80, 0, DType::kBF16, 2.0f, 1, KvFormat::kPlain, 0, 0, true},
-                    Case{8, 2, 64, 128, DType::kF32, 0, 0, KvFormat::kInt8, 0, 0, true},
-                    Case{6, 1, 64, 0, DType::kBF16, 0, 0, KvFormat::kInt8, 0, 0, true}));
+    testing::Values(
+        Case{4, 2, 16, 0, DType::kF32}, Case{3, 3, 64, 0, DType::kF32},
+        Case{9, 3, 64, 300, DType::kF32}, Case{8, 2, 128, 0, DType::kBF16},
+        Case{16, 1, 32, 40, DType::kBF16}, Case{12, 1, 256, 0, DType::kBF16},
+        Case{4, 2, 80, 0, DType::kF32}, Case{4, 2, 80, 260, DType::kBF16},
+        Case{3, 1, 96, 0, DType::kBF16}, Case{4, 4, 96, 512, DType::kF32},
+        Case{4, 2, 192, 100, DType::kBF16}, Case{2, 1, 192, 0, DType::kF32},
+        Case{5, 1, 72, 0, DType::kF32}, Case{2, 1, 104, 33, DType::kBF16},
+        Case{4, 2, 112, 0, DType::kBF16}, Case{2, 1, 512, 0, DType::kF32},
+        Case{2, 1, 512, 270, DType::kBF16}, Case{8, 4, 256, 1, DType::kBF16},
+        Case{8, 4, 256, 300, DType::kBF16, 50.0f}, Case{4, 4, 256, 0, DType::kF32, 2.0f},
+        Case{8, 2, 128, 0, DType::kBF16, 1.0f}, Case{4, 2, 64, 257, DType::kF32, 1.5f},
+        Case{4, 2, 64, 256, DType::kBF16, 30.0f},
+        // Positions that do not exist: few, a block and more, inside the second split.
+        Case{4, 2, 64, 0, DType::kF32, 0, 1}, Case{8, 2, 128, 0, DType::kBF16, 0, 2},
+        Case{4, 2, 16, 40, DType::kF32, 0, 1}, Case{6, 2, 80, 0, DType::kBF16, 0, 17},
+        Case{4, 2, 64, 300, DType::kF32, 0, 290}, Case{4, 1, 64, 0, DType::kBF16, 30.0f, 290},
+        Case{4, 2, 64, 0, DType::kF32, 0, 5000},
+        Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8},
+        Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
+        Case{9, 3, 80, 300, DType::kF32, 0, 0, KvFormat::kInt8},
+        Case{3, 1, 20, 40, DType::kBF16, 0, 0, KvFormat::kInt8},
+        Case{7, 1, 256, 257, DType::kBF16, 30.0f, 0, KvFormat::kInt8},
+        Case{2, 1, 512, 0, DType::kF32, 2.0f, 0, KvFormat::kInt8},
+        Case{4, 2, 64, 300, DType::kF32, 0, 290, KvFormat::kInt8},
+        Case{96, 1, 64, 0, DType::kBF16, 0, 17, KvFormat::kInt8},
+        Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 100},
+        Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 256},
+        Case{8, 2, 128, 300, DType::kBF16, 0, 0, KvFormat::kPlain, 330},
+        Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 100},
+        // Latents: values are the front of keys.
+        Case{4, 1, 48, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 32},
+        Case{9, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kPlain, 0, 512},
+        Case{16, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 512},
+        Case{130, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 32},
+        Case{4, 1, 128, 40, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 64},
+        Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32},
+        Case{8, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 0, true},
+        Case{8, 1, 64, 128, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 0, true},
+        Case{8, 2, 80, 0, DType::kBF16, 2.0f, 1, KvFormat::kPlain, 0, 0, true},
+        Case{8, 2, 64, 128, DType::kF32, 0, 0, KvFormat::kInt8, 0, 0, true},
+        Case{6, 1, 64, 0, DType::kBF16, 0, 0, KvFormat::kInt8, 0, 0, true},
+        // ALiBi.
+        Case{5, 5, 24, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 0, false, true},
+        Case{12, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 0, false, true},
+        Case{8, 4, 128, 300, DType::kBF16, 9.0f, 0, KvFormat::kPlain, 0, 0, false, true},
+        Case{6, 2, 80, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 100, 0, false, true},
+        Case{8, 4, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 0, 0, false, true},
+        Case{20, 1, 128, 270, DType::kBF16, 7.0f, 0, KvFormat::kInt8, 0, 0, false, true}));
 
 }  // namespace
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_int8.h"
 #include "kernels/attention/cpu/attention_tile.h"
+#include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
@@ -141,10 +142,11 @@ FT_INLINE void weigh_values(const AttentionArgs& a, const Split& split, const fl
 }
 
 template <class T>
-FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, int h, HeadState& s) {
+FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const ScoreEnd& score, int h,
+                           HeadState& s) {
   float part[kMaxHeadDim];
   float max, sum;
-  if (a.softcap > 0) soft_cap_all(s.scores[h], a.softcap, split.end - split.begin);
+  end_scores(score, s.scores[h], split.end - split.begin);
   exponentiate(s.scores[h], split.end - split.begin, max, sum);
   weigh_values<T>(a, split, s.scores[h], part);
   const float new_max = max > s.max[h] ? max : s.max[h];
@@ -174,7 +176,9 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     const int split_end = (pos / kAttentionSplit + 1) * kAttentionSplit;
     const Split split{table, kv_head, pos, split_end < end ? split_end : end};
     score_split<T>(a, split, heads, s);
-    for (int h = 0; h < heads; ++h) merge_split<T>(a, split, h, s);
+    for (int h = 0; h < heads; ++h) {
+      merge_split<T>(a, split, score_end(a, first + h, a.positions[row], pos), h, s);
+    }
     pos = split.end;
   }
   for (int h = 0; h < heads; ++h) {

@@ -5,6 +5,7 @@
 
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/int8_entry.h"
+#include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/thread_scratch.h"
@@ -125,11 +126,11 @@ struct SoftSums {
 
 // From dots to weights of the codes of the `count` values that a query sees.
 FT_HOT void soften(const int32_t* dots, const float* key_scale, const float* value_scale, int count,
-                   float scale, float softcap, float* weights, SoftSums& soft) {
+                   float scale, const ScoreEnd& end, float* weights, SoftSums& soft) {
   for (int i = 0; i < count; ++i) {
     weights[i] = static_cast<float>(dots[i]) * key_scale[i] * scale;
   }
-  if (softcap > 0) soft_cap_all(weights, softcap, count);
+  end_scores(end, weights, count);
   soft.max = highest_of(weights, count);
   soft.sum = exponentiate(weights, count, soft.max);
   for (int i = 0; i < count; ++i) weights[i] *= value_scale[i];
@@ -153,8 +154,10 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
     std::fill(weights + end, weights + count, 0.0f);
     soft[q] = {0, 0};
     if (begin == end) continue;
+    const ScoreEnd score =
+        score_end(a, tile.first_head + q % tile.heads, seen.end - 1, split.begin + begin);
     soften(s.dots + q * kAttentionSplit + begin, s.key_scale + begin, s.value_scale + begin,
-           end - begin, s.query_scale[q] * a.scale, a.softcap, weights + begin, soft[q]);
+           end - begin, s.query_scale[q] * a.scale, score, weights + begin, soft[q]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "device/cpu/cpu_isa.h"
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_lanes.h"
+#include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/thread_scratch.h"
@@ -108,9 +109,9 @@ void weigh_split(const KvLayer& kv, const Split& split, int queries, Scratch& s)
   }
 }
 
-FT_HOT void scale_scores(float* scores, float scale, float softcap, int count) {
+FT_HOT void scale_scores(float* scores, float scale, const ScoreEnd& end, int count) {
   for (int i = 0; i < count; ++i) scores[i] *= scale;
-  if (softcap > 0) soft_cap_all(scores, softcap, count);
+  end_scores(end, scores, count);
 }
 
 FT_HOT void merge_part(float* acc, const float* part, float keep, float take, int dim) {
@@ -137,7 +138,10 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
     float* scores = s.scores + q * kAttentionSplit;
     uint16_t* weights = s.weights + q * kAttentionSplit;
     if (seen.begin < seen.end) {
-      scale_scores(scores + from, a.scale, a.softcap, to - from);
+      const int position = a.positions[tile.first_row + q / tile.heads];
+      const ScoreEnd end =
+          score_end(a, tile.first_head + q % tile.heads, position, split.base + from);
+      scale_scores(scores + from, a.scale, end, to - from);
       soft[q] = soften(scores, seen.begin, seen.end, from, to, weights);
     } else {
       soft[q].sum = 0;

@@ -15,8 +15,10 @@ constexpr int kMergeAtOnce = 256;  // splits whose scores wait in shared memory
 constexpr int kLoadsAtOnce = 16;
 constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
-bool uses_tensor_cores(const KvLayer& kv) {
-  if (kv.value_dim > 0) return false;
+// Slopes are known to the plain kernel alone.
+bool uses_tensor_cores(const AttentionArgs& args) {
+  const KvLayer& kv = args.kv;
+  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
   switch (kv.head_dim) {
     case 64:
     case 80:
@@ -36,7 +38,7 @@ AttentionSchedule choose_schedule(const AttentionArgs& args) {
   const int64_t floats =
       int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.value_size() + 2);
   // Rows of one sequence share blocks; the host does not know how many there are of each.
-  const int tokens = uses_tensor_cores(args.kv) ? attention_short_tokens(args) : 1;
+  const int tokens = uses_tensor_cores(args) ? attention_short_tokens(args) : 1;
   const int blocks = ceil_div(args.max_rows, tokens) * args.kv.num_kv_heads;
   const int wanted = kBlocksPerSm * device_traits().num_sms / std::max(blocks, 1);
   // More blocks than splits that a row sees would only start and end.
@@ -111,7 +113,7 @@ void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
                           ? attention_merge_kernel<__nv_bfloat16, PerThread>
                           : attention_merge_kernel<float, PerThread>;
   launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
-                schedule.max_splits, uses_tensor_cores(args.kv));
+                schedule.max_splits, uses_tensor_cores(args));
 }
 
 }  // namespace
@@ -128,7 +130,7 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 void launch_attention(const void* packed, cudaStream_t stream) {
   const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
   if (launch_attention_stream(args, stream)) return;
-  const bool tensor_cores = uses_tensor_cores(args.kv);
+  const bool tensor_cores = uses_tensor_cores(args);
   const AttentionSchedule schedule = choose_schedule(args);
   if (tensor_cores) {
     launch_attention_short(args, schedule, stream);

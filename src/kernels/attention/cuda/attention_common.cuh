@@ -30,7 +30,7 @@ bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaS
 int attention_wgmma_blocks(const AttentionArgs& args);
 void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
 // Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
-// device, the head size or the block size does not allow it, and then nothing is launched.
+// device, the head size, the block size or slopes do not allow it, and then nothing is launched.
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
@@ -83,6 +83,12 @@ __device__ inline Scoring scoring_of(const AttentionArgs& args) {
 }
 __device__ inline float capped(const Scoring& scoring, float product) {
   return tanh_approx(__fmul_rn(product, scoring.inner));
+}
+
+// The slope of a query head in the same units; 0: none.
+__device__ inline float slope_of(const AttentionArgs& args, int head) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  return args.slopes != nullptr ? __fmul_rn(args.slopes[head], kLog2E) : 0.0f;
 }
 
 // Factors for the running result and for the partial result that joins it.

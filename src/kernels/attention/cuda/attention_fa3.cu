@@ -57,7 +57,8 @@ bool fits_fa3(const AttentionArgs& args) {
   const bool fits_rows = args.max_rows > kLongRun && args.max_rows <= kFa3Rows;
   return fits_rows && kv.dtype == DType::kBF16 && kv.format == KvFormat::kPlain &&
          kv.value_dim == 0 && (kv.head_dim == 64 || kv.head_dim == 128) && args.window == 0 &&
-         args.chunk == 0 && args.softcap == 0 && args.kv_begin == 0 && args.sinks == nullptr;
+         args.chunk == 0 && args.softcap == 0 && args.kv_begin == 0 && args.sinks == nullptr &&
+         args.slopes == nullptr;
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct WarpAttention {
   int slot;
   int kv_head;
   int position;
+  float slope;
 
   __device__ float score(int kv_position) const {
     const int dim = args.kv.head_dim;
@@ -30,7 +31,8 @@ struct WarpAttention {
         static_cast<const T*>(args.kv.k) + kv_entry(args, slot, kv_position, kv_head) * dim;
     float dot = 0;
     for (int d = 0; d < dim; ++d) dot = fmaf(q[d], to_float(key[d]), dot);
-    return __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
+    const float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
+    return slope == 0.0f ? score : fmaf(slope, static_cast<float>(kv_position - position), score);
   }
 
   // 32 positions from `begin` on; those outside [first, last] weigh nothing.
@@ -116,7 +118,8 @@ __global__ void __launch_bounds__(kWarps * 32)
                                          q_shared[warp],
                                          args.row_slot[row],
                                          head / (args.num_heads / args.kv.num_kv_heads),
-                                         position};
+                                         position,
+                                         slope_of(args, head)};
   const int first = AttentionSplits::of(first_visible(args, position));
   const int last = AttentionSplits::of(position);
   Partial<PerLane> running;
