@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "device/small_front.h"
 
 namespace foretoken {
 namespace {
@@ -46,6 +47,14 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
                                      spec.head_dim, spec.dtype, spec.format, spec.value_dim});
   }
   return cache;
+}
+
+void KvCache::prefer_small_fronts(Device& device) const {
+  const auto part = static_cast<size_t>(bytes_of_one_part(spec_, block_size_) * num_blocks_);
+  for (const KvLayer& layer : layers_) {
+    prefer_small_front(device, layer.k, part);
+    if (layer.v != layer.k) prefer_small_front(device, layer.v, part);
+  }
 }
 
 }  // namespace foretoken

@@ -42,6 +42,10 @@ class KvCache {
   int64_t num_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
   const KvLayer& layer(int32_t index) const { return layers_.at(static_cast<size_t>(index)); }
 
+  // Asks for small pages at the front of each layer's keys and values (device/small_front.h).
+  // Before the first write.
+  void prefer_small_fronts(Device& device) const;
+
  private:
   KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size);
 

@@ -97,6 +97,7 @@ class DraftModelDrafter final : public Drafter {
   Status take_memory(int num_blocks, int block_size) override {
     FT_ASSIGN_OR_RETURN(
         cache_, KvCache::create(device_, model_->kv_groups().front(), num_blocks, block_size));
+    cache_->prefer_small_fronts(device_);
     return {};
   }
   int64_t memory_bytes() const override {

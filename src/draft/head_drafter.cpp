@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "device/small_front.h"
 #include "draft/absent_drafter.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
@@ -119,10 +120,12 @@ Status HeadDrafter::take_scratch() {
 Status HeadDrafter::take_memory(int num_blocks, int block_size) {
   FT_CHECK(cache_ == nullptr);
   const size_t rows = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size);
-  FT_ASSIGN_OR_RETURN(taps_, tap_arena_.take(rows * static_cast<size_t>(tap_row_bytes()),
-                                             "the target's states for a drafter"));
+  const size_t tap_bytes = rows * static_cast<size_t>(tap_row_bytes());
+  FT_ASSIGN_OR_RETURN(taps_, tap_arena_.take(tap_bytes, "the target's states for a drafter"));
+  prefer_small_front(device_, taps_, tap_bytes);
   FT_RETURN_IF_ERROR(modules_.take_pages(num_blocks, block_size));
   FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
+  cache_->prefer_small_fronts(device_);
   target_.add_tap({.layers = head_->config().tap_layers, .pages = taps_});
   return {};
 }

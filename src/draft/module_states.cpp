@@ -1,5 +1,6 @@
 #include "draft/module_states.h"
 
+#include "device/small_front.h"
 #include "kernels/rows/move_rows.h"
 
 namespace foretoken {
@@ -24,7 +25,8 @@ MoveRowsArgs copy_of(const float* states, const StepTensors& tensors, int32_t ma
 }  // namespace
 
 ModuleStates::ModuleStates(Device& device, int32_t num_modules, int32_t hidden, DType page_dtype)
-    : num_kept_(num_modules - 1),
+    : device_(device),
+      num_kept_(num_modules - 1),
       hidden_(hidden),
       page_dtype_(page_dtype),
       page_arena_(device, MemoryKind::kDevice),
@@ -39,6 +41,7 @@ Status ModuleStates::take_pages(int32_t num_blocks, int32_t block_size) {
                        static_cast<size_t>(hidden_) * dtype_size(page_dtype_);
   for (int32_t module = 0; module < num_kept_; ++module) {
     FT_ASSIGN_OR_RETURN(void* pages, page_arena_.take(bytes, "the states of MTP modules"));
+    prefer_small_front(device_, pages, bytes);
     pages_.push_back(pages);
   }
   return {};

@@ -36,6 +36,7 @@ class ModuleStates {
                  int32_t max_rows) const;
 
  private:
+  Device& device_;
   const int32_t num_kept_;
   const int32_t hidden_;
   const DType page_dtype_;

@@ -10,8 +10,9 @@ import unittest
 import door
 from server_process import Server
 
-METHODS = ("ngram", "draft_model", "eagle3", "mtp")
-PROMPT = {"prompt": "Once upon a time there was a cat", "max_tokens": 40, "temperature": 0}
+METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp")
+PROMPT = "Once upon a time there was a cat"
+OTHER = "The old man looked at the sea and"
 
 
 class Started(Server):
@@ -40,9 +41,10 @@ class Started(Server):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
 
-    def text(self):
+    def text(self, prompt=PROMPT):
         door.DoorCase.url = self.url
-        answer = door.DoorCase.send("POST", "/v1/completions", PROMPT)
+        answer = door.DoorCase.send("POST", "/v1/completions",
+                                    {"prompt": prompt, "max_tokens": 40, "temperature": 0})
         assert answer.status == 200, answer.body
         return answer.json["choices"][0]["text"]
 
@@ -59,6 +61,8 @@ class FirstAndLaterStarts(unittest.TestCase):
         with Started(cls.cache) as plain:
             cls.plain_text = plain.text()
             cls.plain_resident = plain.resident
+            cls.other_text = plain.text(OTHER)
+            cls.other_resident = plain.resident
 
     @classmethod
     def tearDownClass(cls):
@@ -80,6 +84,9 @@ class FirstAndLaterStarts(unittest.TestCase):
                     self.assertEqual(len(self.tables()), number + 1)
                     self.assertLess(first.resident, 1.1 * self.plain_resident,
                                     f"{self.plain_resident} without speculation")
+                    self.assertEqual(first.text(OTHER), self.other_text)
+                    self.assertLess(first.resident, 1.1 * self.other_resident,
+                                    f"{self.other_resident} without speculation")
                     self.assertEqual(first.text(), self.plain_text)
                 with Started(self.cache, *speculation(method)) as second:
                     self.assertTrue(second.wait_for("step times: read from the cache"), second.log)

@@ -1,6 +1,5 @@
 #include "device/cpu/cpu_device.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +48,7 @@ class CpuDevice final : public Device {
   void deallocate(void* pointer, MemoryKind kind) override;
   void mark_touched() override;
   void give_back_touched() override;
+  void prefer_small_pages(void* memory, size_t bytes) override;
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
   }
@@ -101,7 +101,7 @@ void* CpuDevice::allocate(size_t bytes, MemoryKind) {
   try {
     PageBlock block(bytes);
     void* memory = block.data();
-    if (bytes < kHugeFrom) (void)madvise(memory, bytes, MADV_NOHUGEPAGE);
+    if (bytes < kHugeFrom) prefer_plain_pages(block.data(), bytes);
     std::lock_guard lock(mutex_);
     blocks_[memory] = std::move(block);
     return memory;
@@ -130,6 +130,16 @@ void CpuDevice::give_back_touched() {
   std::lock_guard lock(mutex_);
   for (const auto& [memory, pages] : marks_) pages.give_back_others();
   marks_.clear();
+}
+
+void CpuDevice::prefer_small_pages(void* memory, size_t bytes) {
+  auto* const begin = static_cast<std::byte*>(memory);
+  std::lock_guard lock(mutex_);
+  FT_CHECK(std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& entry) {
+    const PageBlock& block = entry.second;
+    return begin >= block.data() && begin + bytes <= block.data() + block.size();
+  }));
+  prefer_plain_pages(begin, bytes);
 }
 
 }  // namespace

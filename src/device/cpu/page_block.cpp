@@ -61,4 +61,10 @@ void PageBlock::unmap() {
   data_ = nullptr;
 }
 
+void prefer_plain_pages(std::byte* begin, size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t skipped = (page - reinterpret_cast<uintptr_t>(begin) % page) % page;
+  if (bytes > skipped) (void)madvise(begin + skipped, bytes - skipped, MADV_NOHUGEPAGE);
+}
+
 }  // namespace foretoken::cpu

@@ -28,4 +28,8 @@ class PageBlock {
   size_t size_ = 0;
 };
 
+// Asks for plain pages in [begin, begin + bytes), a part of one block, from the first page that
+// begins in it: a touch takes one of them, not a huge one. A wish; what was touched before stays.
+void prefer_plain_pages(std::byte* begin, size_t bytes);
+
 }  // namespace foretoken::cpu
