@@ -151,6 +151,8 @@ class Completion(door.DoorCase):
         self.assertEqual([one["index"] for one in several], [0, 1])
         self.assertEqual(several[0]["content"], content)
         self.assertEqual(self.complete(prompt=[ids, "The dog"])[0]["content"], content)
+        start, _, end = PROMPT.rpartition(" ")
+        self.assertEqual(self.complete(prompt=[[start, " " + end]])["tokens_evaluated"], len(ids))
 
     def test_bias_forms_and_fields(self):
         first = self.complete(return_tokens=True)["tokens"][0]

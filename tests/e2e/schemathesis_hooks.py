@@ -138,16 +138,29 @@ def mend_sampling(body):
         body["detokenize"] = True
 
 
-def find_kinds(document):
-    """The types that the document gives the fields of each name, as a dict of sets."""
-    kinds = {}
+def types_of(schema):
+    """The types that a schema names itself."""
+    named = schema.get("type", [])
+    types = {named} if isinstance(named, str) else set(named)
+    for value in [*schema.get("enum", []), *([schema["const"]] if "const" in schema else [])]:
+        types.add("boolean" if isinstance(value, bool) else "null" if value is None else
+                  "string" if isinstance(value, str) else "number")
+    return types
+
+
+def find_kinds(document, body):
+    """The types that the fields of each name have in a body's schema, as a dict of sets."""
+    kinds, seen = {}, set()
 
     def look(schema, name):
         if not isinstance(schema, dict):
             return
-        types = schema.get("type", [])
+        refers = schema.get("$ref", "").rpartition("/")[2]
+        if refers and (refers, name) not in seen:
+            seen.add((refers, name))
+            look(document["components"]["schemas"][refers], name)
         if name:
-            kinds.setdefault(name, set()).update([types] if isinstance(types, str) else types)
+            kinds.setdefault(name, set()).update(types_of(schema))
         for key in ("anyOf", "oneOf", "allOf"):
             for one in schema.get(key, []):
                 look(one, name)
@@ -156,9 +169,15 @@ def find_kinds(document):
         for one in (schema.get("items"), schema.get("additionalProperties")):
             look(one, name)
 
-    for schema in document["components"]["schemas"].values():
-        look(schema, "")
+    look(body, "")
     return kinds
+
+
+def kinds_of(operation):
+    """find_kinds of what an operation of the document takes."""
+    document = operation.schema.raw_schema
+    request = document["paths"][operation.path][operation.method.lower()]["requestBody"]
+    return find_kinds(document, request["content"]["application/json"]["schema"])
 
 
 def is_loose(value, kinds):
@@ -180,20 +199,22 @@ def is_loose(value, kinds):
 
 
 def break_loose_values(value, name, kinds):
-    """`value` with what would be read as another type replaced by what nobody can."""
+    """`value` with what would be read as another type replaced by what no field of the name takes."""
     if isinstance(value, dict):
         return {key: break_loose_values(one, key if key in kinds else name, kinds)
                 for key, one in value.items()}
     if isinstance(value, list):
         return [break_loose_values(one, name, kinds) for one in value]
-    return {} if is_loose(value, kinds.get(name, set())) else value
+    if not is_loose(value, kinds.get(name, set())):
+        return value
+    return [[{}]] if "object" in kinds[name] else {}
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body
     if isinstance(body, dict) and not case.meta.generation.mode.is_positive:
-        case.body = break_loose_values(body, "", find_kinds(case.operation.schema.raw_schema))
+        case.body = break_loose_values(body, "", kinds_of(case.operation))
         return
     if case.path == "/lora-adapters" and case.meta.generation.mode.is_positive:
         case.body = []

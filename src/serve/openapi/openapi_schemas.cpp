@@ -97,12 +97,13 @@ constexpr const char* kBodyParts = R"json({
 "DocumentBlock": {
   "type": "object", "required": ["type", "source"], "properties": {
     "type": {"const": "document"}, "title": {"type": ["string", "null"]},
+    "context": {"type": ["string", "null"]},
     "source": {"type": "object", "required": ["type", "data"], "properties": {
       "type": {"const": "text"}, "data": {"type": "string"}}}}},
 "SearchResultBlock": {
   "type": "object", "required": ["type"], "properties": {
-    "type": {"const": "search_result"}, "title": {"description": "A text"},
-    "source": {"description": "A text"},
+    "type": {"const": "search_result"}, "title": {"type": ["string", "null"]},
+    "source": {"type": ["string", "null"]},
     "content": {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items":
       {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]}}},
 "AnthropicTool": {

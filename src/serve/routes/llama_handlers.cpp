@@ -16,19 +16,20 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-bool is_mixed(const json& prompt) {
+// Texts and ids in one list, of ids at least so many.
+bool is_one_prompt(const json& prompt, int least_ids) {
   if (!prompt.is_array()) return false;
   const auto count = [&prompt](auto fits) {
     return std::count_if(prompt.begin(), prompt.end(), fits);
   };
   const auto texts = count([](const json& item) { return item.is_string(); });
   const auto ids = count([](const json& item) { return JsonFields::is_count(item); });
-  return texts > 0 && ids > 0 && static_cast<size_t>(texts + ids) == prompt.size();
+  return texts > 0 && ids >= least_ids && static_cast<size_t>(texts + ids) == prompt.size();
 }
 
 // A prompt of texts and ids in one list becomes ids; special tokens stand before a first text.
-Status join_mixed(const Engine& engine, json* prompt) {
-  if (!is_mixed(*prompt)) return {};
+Status join_parts(const Engine& engine, json* prompt, int least_ids) {
+  if (!is_one_prompt(*prompt, least_ids)) return {};
   json ids = json::array();
   for (const json& item : *prompt) {
     if (!item.is_string()) {
@@ -50,9 +51,10 @@ Status read_prompt(const Engine& engine, Body* body) {
     const json text = (*prompt)["prompt_string"];
     *prompt = text;
   }
-  FT_RETURN_IF_ERROR(join_mixed(engine, &*prompt));
+  // A list of texts alone holds several prompts, but one that stands inside of a list is one.
+  FT_RETURN_IF_ERROR(join_parts(engine, &*prompt, 1));
   if (!prompt->is_array()) return {};
-  for (json& one : *prompt) FT_RETURN_IF_ERROR(join_mixed(engine, &one));
+  for (json& one : *prompt) FT_RETURN_IF_ERROR(join_parts(engine, &one, 0));
   return {};
 }
 
