@@ -15,7 +15,7 @@ int64_t num_parts(const KvGroupSpec& spec) { return spec.value_dim > 0 ? 1 : 2; 
 
 int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
   return int64_t{spec.num_kv_heads} * block_size *
-         kv_entry_bytes(spec.format, spec.dtype, spec.head_dim);
+         kv_entry_bytes(spec.format, spec.dtype, spec.head_dim, spec.value_dim);
 }
 
 }  // namespace

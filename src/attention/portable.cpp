@@ -7,8 +7,8 @@ namespace foretoken {
 namespace {
 
 constexpr std::array<const char*, 1> kAliases = {"TRITON_ATTN"};
-constexpr std::array kCpuFormats = {KvFormat::kPlain, KvFormat::kInt8};
-constexpr std::array kCudaFormats = {KvFormat::kPlain};
+constexpr std::array kCpuFormats = {KvFormat::kPlain, KvFormat::kInt8, KvFormat::kFp8};
+constexpr std::array kCudaFormats = {KvFormat::kPlain, KvFormat::kFp8};
 constexpr std::array kPortablePlaces = {AttentionPlace{DeviceType::kCpu, kCpuFormats},
                                         AttentionPlace{DeviceType::kCuda, kCudaFormats}};
 

@@ -35,7 +35,8 @@ LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {
 }
 
 int64_t bytes_of(const KvGroupSpec& layout) {
-  return layout.num_kv_heads * kv_entry_bytes(layout.format, layout.dtype, layout.head_dim);
+  return layout.num_kv_heads *
+         kv_entry_bytes(layout.format, layout.dtype, layout.head_dim, layout.value_dim);
 }
 
 // Layers of a group have one layout, that of the largest entries.
@@ -50,7 +51,7 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
-  const KvFormat format = config.latent.exists() ? KvFormat::kPlain : options.format;
+  const KvFormat format = config.latent.exists() ? latent_format(options.format) : options.format;
   KvGroupSpec full{0, 0, config.head_dim, config.dtype, 0, format};
   KvGroupSpec windowed = full;
   DecoderPlan plan;

@@ -74,6 +74,8 @@ TEST(AttentionBackend, AKvFormatIsBuiltWhereABackendReadsIt) {
   EXPECT_TRUE(is_kv_format_built(DeviceType::kCpu, KvFormat::kInt8));
   EXPECT_FALSE(is_kv_format_built(DeviceType::kCuda, KvFormat::kInt8));
   EXPECT_TRUE(is_kv_format_built(DeviceType::kCuda, KvFormat::kPlain));
+  EXPECT_TRUE(is_kv_format_built(DeviceType::kCpu, KvFormat::kFp8));
+  EXPECT_TRUE(is_kv_format_built(DeviceType::kCuda, KvFormat::kFp8));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "device/dtype.h"
 
 namespace foretoken {
@@ -12,9 +13,10 @@ inline constexpr int kMaxHeadDim = 576;
 enum class KvFormat : uint8_t {
   kPlain,  // head_dim elements of KvLayer::dtype
   kInt8,   // head_dim codes from -127 to 127, then a float s: element i is s * code i
-  // Codes of floats of eight bits (E4M3 of OCP 2023): element i is code i times the scale of the
-  // layer and head. Of latents (value_dim > 0) the codes of the value_dim first elements, then a
-  // float scale for each kFp8LatentGroup of them, then the other elements as of kPlain.
+  // Codes of base/float8.h: element i is code i times the scale of the layer and head. Of latents
+  // (value_dim > 0) the codes of the value_dim first elements, then a float scale for each
+  // kFp8LatentGroup of them, then the other elements as of kPlain; an element of a group is its
+  // code times the scale, rounded to `dtype`.
   kFp8,
 };
 
@@ -41,12 +43,44 @@ struct KvLayer {
   constexpr int32_t value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
-constexpr int64_t kv_entry_bytes(KvFormat format, DType dtype, int64_t head_dim) {
-  return format == KvFormat::kInt8 ? head_dim + static_cast<int64_t>(sizeof(float))
-                                   : head_dim * static_cast<int64_t>(dtype_size(dtype));
+// Of an entry of latents in kFp8, bytes from its beginning: to the scales,
+constexpr int32_t fp8_scales_at(int32_t value_dim) { return value_dim; }
+// and to the elements that are as of kPlain.
+constexpr int32_t fp8_plain_at(int32_t value_dim) {
+  const int32_t groups = (value_dim + kFp8LatentGroup - 1) / kFp8LatentGroup;
+  return value_dim + groups * static_cast<int32_t>(sizeof(float));
+}
+
+// value_dim as of KvLayer.
+constexpr int64_t kv_entry_bytes(KvFormat format, DType dtype, int32_t head_dim,
+                                 int32_t value_dim) {
+  const auto element = static_cast<int64_t>(dtype_size(dtype));
+  switch (format) {
+    case KvFormat::kInt8:
+      return head_dim + static_cast<int64_t>(sizeof(float));
+    case KvFormat::kFp8:
+      return value_dim == 0 ? head_dim : fp8_plain_at(value_dim) + (head_dim - value_dim) * element;
+    case KvFormat::kPlain:
+      break;
+  }
+  return head_dim * element;
 }
 constexpr int64_t kv_entry_bytes(const KvLayer& kv) {
-  return kv_entry_bytes(kv.format, kv.dtype, kv.head_dim);
+  return kv_entry_bytes(kv.format, kv.dtype, kv.head_dim, kv.value_dim);
+}
+
+// What the codes of a head's keys are multiplied by, and of its values; 1 where there are none.
+FT_HD inline float key_scale(const KvLayer& kv, int32_t kv_head) {
+  return kv.k_scales == nullptr ? 1.0f : kv.k_scales[kv_head];
+}
+FT_HD inline float value_scale(const KvLayer& kv, int32_t kv_head) {
+  return kv.v_scales == nullptr ? 1.0f : kv.v_scales[kv_head];
+}
+
+// The scale of a group of latents whose largest magnitude is `highest`. What is too small to be
+// divided has codes of zero; an infinity or NaN makes all of the group NaN.
+FT_HD inline float fp8_group_scale(float highest) {
+  return highest < 1e-30f ? 1.0f : highest / 448.0f;
 }
 
 }  // namespace foretoken

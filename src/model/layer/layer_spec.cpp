@@ -12,14 +12,13 @@ KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
           .format = format};
 }
 
-// Latents have one format, also where others of the engine have int8.
-KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat) {
+KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
   return {.num_layers = 1,
           .num_kv_heads = 1,
           .head_dim = mixer.entry_dim(),
           .dtype = dtype,
           .window = 0,
-          .format = KvFormat::kPlain,
+          .format = latent_format(format),
           .value_dim = mixer.kv_rank};
 }
 
@@ -179,6 +178,10 @@ ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding) {
   part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
   part.shared_inner = static_cast<int32_t>(shard_of(whole.shared_inner, sharding).count);
   return part;
+}
+
+KvFormat latent_format(KvFormat format) {
+  return format == KvFormat::kInt8 ? KvFormat::kPlain : format;
 }
 
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format) {

@@ -222,5 +222,7 @@ ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
 // How a mixer keeps what later rows read: a group of one layer.
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format);
+// The format of latents where heads have `format`: they have no int8.
+KvFormat latent_format(KvFormat format);
 
 }  // namespace foretoken

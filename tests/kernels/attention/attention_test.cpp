@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "support/fp8_data.h"
 #include "support/int8_data.h"
 #include "support/row_ops.h"
 
@@ -36,28 +37,47 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     const Case c = GetParam();
-    const bool is_int8 = c.format == KvFormat::kInt8;
-    if (is_int8 && device().type() != DeviceType::kCpu) GTEST_SKIP() << "int8 is the CPU's";
-    const size_t count = size_t(kNumBlocks) * c.num_kv_heads * kBlockSize * c.head_dim;
-    const auto entries = [&](uint64_t seed) {
-      const std::vector<float> values = random_floats(count, seed);
-      return is_int8 ? int8_data(values, size_t(c.head_dim)) : typed_data(values, c.dtype);
-    };
-    k_ = entries(1);
-    v_ = entries(2);
+    if (c.format == KvFormat::kInt8 && device().type() != DeviceType::kCpu) {
+      GTEST_SKIP() << "int8 is the CPU's";
+    }
+    kv_ = {nullptr,    nullptr, c.num_kv_heads, kBlockSize,
+           c.head_dim, c.dtype, c.format,       c.value_dim};
+    k_ = entries(1, key_scales());
+    v_ = c.value_dim > 0 ? k_ : entries(2, value_scales());
     tables_.assign((kSlots + 1) * kMaxBlocks, 0);
     std::iota(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, 1);
     std::shuffle(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, std::mt19937(3));
-    if (c.value_dim > 0) v_ = k_;
-    void* k = upload_typed(k_);
-    kv_ = {k,
-           c.value_dim > 0 ? k : upload_typed(v_),
-           c.num_kv_heads,
-           kBlockSize,
-           c.head_dim,
-           c.dtype,
-           c.format,
-           c.value_dim};
+    kv_.k = upload_typed(k_);
+    kv_.v = c.value_dim > 0 ? kv_.k : upload_typed(v_);
+    if (c.format != KvFormat::kFp8 || c.value_dim > 0) return;
+    kv_.k_scales = to_device(key_scales());
+    kv_.v_scales = to_device(value_scales());
+  }
+
+  // Of each KV head.
+  static std::vector<float> key_scales() { return scales_from(0.3f); }
+  static std::vector<float> value_scales() { return scales_from(0.011f); }
+  static std::vector<float> scales_from(float first) {
+    std::vector<float> scales;
+    for (int h = 0; h < GetParam().num_kv_heads; ++h) {
+      scales.push_back(first * static_cast<float>(h + 1));
+    }
+    return scales;
+  }
+
+  TypedData entries(uint64_t seed, const std::vector<float>& scales) const {
+    const Case c = GetParam();
+    const size_t count = size_t(kNumBlocks) * c.num_kv_heads * kBlockSize * c.head_dim;
+    const std::vector<float> values = random_floats(count, seed);
+    switch (c.format) {
+      case KvFormat::kInt8:
+        return int8_data(values, size_t(c.head_dim));
+      case KvFormat::kFp8:
+        return fp8_data(values, kv_, scales.data());
+      case KvFormat::kPlain:
+        break;
+    }
+    return typed_data(values, c.dtype);
   }
 
   // The tables with ids that no memory has wherever none of the rows sees a position.
@@ -253,6 +273,40 @@ TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
   }
 }
 
+class ManyRowsTest : public AttentionTest {};
+
+// A prompt whole, in chunks, and row after row.
+TEST_P(ManyRowsTest, UpTo512RowsHaveTheBitsOfOne) {
+  constexpr int kRows = 512, kFirst = 90;
+  const Case c = GetParam();
+  const size_t width = size_t(c.num_heads) * c.head_dim;
+  const size_t row_bytes = size_t(c.num_heads) * c.value_size() * dtype_size(c.dtype);
+  const auto values = random_floats(kRows * width, 9);
+  const auto part = [&](int first, int count) {
+    std::vector<int32_t> positions(static_cast<size_t>(count));
+    std::iota(positions.begin(), positions.end(), kFirst + first);
+    const std::vector<float> rows(values.begin() + first * width,
+                                  values.begin() + (first + count) * width);
+    const std::vector<int32_t> slots(positions.size(), 1);
+    return run(typed_data(rows, c.dtype), positions, slots, count);
+  };
+  const auto all = part(0, kRows);
+  for (const int count : {1, 2, 3, 16, 63, 129, 300}) {
+    for (const int first : {0, 7, kRows - count}) {
+      const auto some = part(first, count);
+      ASSERT_EQ(std::memcmp(some.data(), all.data() + first * row_bytes, count * row_bytes), 0)
+          << count << " rows from " << first;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fp8, ManyRowsTest,
+                         testing::Values(Case{2, 1, 64, 0, DType::kF32, 0, 0, KvFormat::kFp8},
+                                         Case{4, 2, 64, 0, DType::kBF16, 0, 0, KvFormat::kFp8},
+                                         Case{3, 1, 40, 200, DType::kBF16, 0, 0, KvFormat::kFp8},
+                                         Case{2, 1, 160, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 0,
+                                              128}));
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionTest,
     testing::Values(
@@ -304,6 +358,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{6, 2, 80, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 100, 0, false, true},
         Case{8, 4, 64, 0, DType::kF32, 0, 0, KvFormat::kInt8, 0, 0, false, true},
         Case{20, 1, 128, 270, DType::kBF16, 7.0f, 0, KvFormat::kInt8, 0, 0, false, true}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Fp8, AttentionTest,
+    testing::Values(Case{4, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kFp8},
+                    Case{8, 2, 128, 0, DType::kBF16, 0, 0, KvFormat::kFp8},
+                    Case{9, 3, 80, 300, DType::kF32, 0, 0, KvFormat::kFp8},
+                    Case{3, 1, 20, 40, DType::kBF16, 0, 0, KvFormat::kFp8},
+                    Case{6, 2, 64, 257, DType::kBF16, 30.0f, 290, KvFormat::kFp8},
+                    Case{8, 2, 64, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 100},
+                    // Latents.
+                    Case{9, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kFp8, 0, 512},
+                    Case{16, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 0, 512},
+                    Case{4, 1, 56, 40, DType::kBF16, 0, 0, KvFormat::kFp8, 0, 38},
+                    Case{4, 1, 234, 0, DType::kF32, 0, 0, KvFormat::kFp8, 0, 200},
+                    // Sinks, then slopes.
+                    Case{8, 2, 64, 128, DType::kBF16, 0, 0, KvFormat::kFp8, 0, 0, true},
+                    Case{5, 5, 24, 0, DType::kF32, 0, 0, KvFormat::kFp8, 0, 0, false, true},
+                    Case{12, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kFp8, 0, 0, false, true}));
 
 }  // namespace
 }  // namespace foretoken

@@ -14,6 +14,29 @@ TEST(KvLayer, BytesOfAnEntry) {
   EXPECT_EQ(kv_entry_bytes(kv), 68);
   kv.dtype = DType::kBF16;
   EXPECT_EQ(kv_entry_bytes(kv), 68) << "the type of queries changes nothing";
+  kv.format = KvFormat::kFp8;
+  EXPECT_EQ(kv_entry_bytes(kv), 64);
+}
+
+TEST(KvLayer, BytesOfLatents) {
+  KvLayer kv{nullptr, nullptr, 1, 16, 576, DType::kBF16, KvFormat::kPlain, 512};
+  EXPECT_EQ(kv_entry_bytes(kv), 1152);
+  kv.format = KvFormat::kFp8;
+  EXPECT_EQ(kv_entry_bytes(kv), 656) << "512 codes, four scales, 64 elements of bfloat16";
+  kv.dtype = DType::kF32;
+  EXPECT_EQ(kv_entry_bytes(kv), 512 + 16 + 256);
+  kv.value_dim = 300;
+  EXPECT_EQ(kv_entry_bytes(kv), 300 + 12 + 276 * 4) << "the last group is smaller";
+}
+
+TEST(KvLayer, ScalesAreOneWhereThereAreNone) {
+  const float scales[] = {0.5f, 2.0f};
+  KvLayer kv{nullptr, nullptr, 2, 16, 64, DType::kBF16, KvFormat::kFp8};
+  EXPECT_EQ(key_scale(kv, 1), 1);
+  EXPECT_EQ(value_scale(kv, 1), 1);
+  kv.k_scales = scales;
+  EXPECT_EQ(key_scale(kv, 1), 2);
+  EXPECT_EQ(value_scale(kv, 0), 1);
 }
 
 }  // namespace

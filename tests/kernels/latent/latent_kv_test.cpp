@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/fp8_data.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -105,6 +106,46 @@ TEST_P(LatentKvTest, NormsTurnsAndStores) {
     if (std::count(slots.begin(), slots.begin() + kRows, slot) > 0) continue;
     for (size_t b = 0; b < dim * element; ++b) ASSERT_EQ(raw[slot * dim * element + b], 0x5a);
   }
+}
+
+// The codes of what a cache of floats holds, and the rope key as it is.
+TEST_P(LatentKvTest, Fp8EntriesAreThoseOfTheFloats) {
+  const Case c = GetParam();
+  const int dim = c.kv_rank + c.rope_dim, width = c.q_size + dim;
+  const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3}, slots = {5, 0, 15, 8, 9};
+  const auto write = [&](DType dtype, KvFormat format) {
+    KvLayer kv{nullptr, nullptr, 1, kBlockSize, dim, dtype, format, c.kv_rank};
+    const size_t bytes = size_t(kBlocks) * kBlockSize * size_t(kv_entry_bytes(kv));
+    kv.k = kv.v = marked(bytes);
+    latent_kv(queue(), {.counts = counts(kRows),
+                        .x = to_device(random_floats(size_t(kMaxRows) * width, 1)),
+                        .q_out = nullptr,
+                        .positions = to_device(positions),
+                        .kv_slot = to_device(slots),
+                        .inv_freq = to_device(random_floats(size_t(c.rope_dim / 2), 4)),
+                        .kv_norm = to_device(random_floats(size_t(c.kv_rank), 3)),
+                        .q_norm = nullptr,
+                        .kv = kv,
+                        .max_rows = kMaxRows,
+                        .q_size = c.q_size,
+                        .kv_rank = c.kv_rank,
+                        .rope_dim = c.rope_dim,
+                        .scaling = kScaling,
+                        .norm_eps = kEps,
+                        .position_shift = c.shift});
+    return read(static_cast<uint8_t*>(kv.k), bytes);
+  };
+  const auto floats = to_floats(write(DType::kF32, KvFormat::kPlain), DType::kF32);
+  const auto got = write(c.dtype, KvFormat::kFp8);
+  const KvLayer kv{nullptr, nullptr, 1, kBlockSize, dim, c.dtype, KvFormat::kFp8, c.kv_rank};
+  const auto size = static_cast<size_t>(kv_entry_bytes(kv));
+  std::vector<uint8_t> want(got.size(), 0x5a);
+  for (int r = 0; r < kRows; ++r) {
+    const float* x = &floats[size_t(slots[r]) * dim];
+    const TypedData entry = fp8_data(std::vector<float>(x, x + dim), kv, nullptr);
+    std::copy(entry.bytes.begin(), entry.bytes.end(), want.begin() + slots[r] * size);
+  }
+  EXPECT_EQ(got, want);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LatentKvTest,

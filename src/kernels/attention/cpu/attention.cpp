@@ -6,11 +6,13 @@
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_int8.h"
 #include "kernels/attention/cpu/attention_tile.h"
+#include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/thread_scratch.h"
 #include "kernels/sample_math.h"
 
 namespace foretoken::cpu {
@@ -27,12 +29,22 @@ struct HeadState {
   float scores[kHeadsAtOnce][kAttentionSplit];
 };
 
-// KV positions [begin, end) of one row and KV head, inside one split.
+// KV positions [begin, end) of one row and KV head, inside one split. Of codes that were widened,
+// keys and values lie side by side, head_dim elements each.
 struct Split {
   const int32_t* table;
   int32_t kv_head;
   int32_t begin;
   int32_t end;
+  const void* keys = nullptr;
+  const void* values = nullptr;
+};
+
+// What the codes of a split stand for, without the scales of heads.
+template <class T>
+struct WidenedSplit {
+  T keys[kAttentionSplit * kMaxHeadDim];
+  T values[kAttentionSplit * kMaxHeadDim];
 };
 
 // The entries of positions [pos, pos + count), which lie in one block and hence side by side.
@@ -42,8 +54,14 @@ struct Run {
   int count;
 };
 
+// widened: of the split, or null.
 template <class T>
-FT_INLINE Run<T> run_at(const KvLayer& kv, const void* cache, const Split& split, int pos) {
+FT_INLINE Run<T> run_at(const KvLayer& kv, const void* cache, const void* widened,
+                        const Split& split, int pos) {
+  if (widened != nullptr) {
+    const int64_t at = int64_t{pos - split.begin} * kv.head_dim;
+    return {static_cast<const T*>(widened) + at, split.end - pos};
+  }
   const int64_t block = split.table[pos / kv.block_size];
   const int offset = pos % kv.block_size;
   const int64_t row = (block * kv.num_kv_heads + split.kv_head) * kv.block_size + offset;
@@ -68,13 +86,35 @@ FT_INLINE float dot(const float* q, const T* k, int n) {
 }
 
 template <class T>
-FT_INLINE void score_split(const AttentionArgs& a, const Split& split, int heads, HeadState& s) {
+FT_INLINE void widen_part(const KvLayer& kv, const void* cache, const Split& split, T* out) {
+  const int64_t bytes = kv_entry_bytes(kv);
+  for (int pos = split.begin; pos < split.end; ++pos, out += kv.head_dim) {
+    const int64_t block = split.table[pos / kv.block_size];
+    const int64_t row =
+        (block * kv.num_kv_heads + split.kv_head) * kv.block_size + pos % kv.block_size;
+    widen_fp8_entry(kv, static_cast<const std::byte*>(cache) + row * bytes, kv.head_dim, out);
+  }
+}
+
+template <class T>
+FT_INLINE void widen_split(const KvLayer& kv, WidenedSplit<T>& room, Split& split) {
+  widen_part(kv, kv.k, split, room.keys);
+  split.keys = split.values = room.keys;
+  if (kv.value_dim > 0) return;
+  widen_part(kv, kv.v, split, room.values);
+  split.values = room.values;
+}
+
+// scale: of AttentionArgs, times that of the codes.
+template <class T>
+FT_INLINE void score_split(const AttentionArgs& a, const Split& split, float scale, int heads,
+                           HeadState& s) {
   for (int pos = split.begin; pos < split.end;) {
-    const Run<T> run = run_at<T>(a.kv, a.kv.k, split, pos);
+    const Run<T> run = run_at<T>(a.kv, a.kv.k, split.keys, split, pos);
     for (int i = 0; i < run.count; ++i) {
       const T* k = run.first + i * a.kv.head_dim;
       for (int h = 0; h < heads; ++h) {
-        s.scores[h][pos + i - split.begin] = dot(s.q[h], k, a.kv.head_dim) * a.scale;
+        s.scores[h][pos + i - split.begin] = dot(s.q[h], k, a.kv.head_dim) * scale;
       }
     }
     pos += run.count;
@@ -103,7 +143,7 @@ FT_INLINE void weigh_columns(const AttentionArgs& a, const Split& split, const f
                              int d, float* out) {
   Lanes sum[kVectors] = {};
   for (int pos = split.begin; pos < split.end;) {
-    const Run<T> run = run_at<T>(a.kv, a.kv.v, split, pos);
+    const Run<T> run = run_at<T>(a.kv, a.kv.v, split.values, split, pos);
     for (int i = 0; i < run.count; ++i) {
       const T* v = run.first + i * a.kv.head_dim + d;
       const float weight = weights[pos + i - split.begin];
@@ -123,7 +163,7 @@ FT_INLINE void weigh_column(const AttentionArgs& a, const Split& split, const fl
                             float* out) {
   out[d] = 0;
   for (int pos = split.begin; pos < split.end;) {
-    const Run<T> run = run_at<T>(a.kv, a.kv.v, split, pos);
+    const Run<T> run = run_at<T>(a.kv, a.kv.v, split.values, split, pos);
     for (int i = 0; i < run.count; ++i) {
       out[d] += load_one(run.first + i * a.kv.head_dim + d) * weights[pos + i - split.begin];
     }
@@ -157,8 +197,10 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const Sco
   s.max[h] = new_max;
 }
 
+// widened: room for codes; null: there are none.
 template <class T>
-FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
+FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads,
+                      WidenedSplit<T>* widened) {
   HeadState s;
   const int dim = a.kv.head_dim, value_dim = a.kv.value_size();
   const int64_t at = row * a.num_heads + first;
@@ -172,28 +214,45 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
   const int end = a.positions[row] + 1;
   const int begin = first_seen(a, a.positions[row]);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
+  const float scale = a.scale * key_scale(a.kv, kv_head);
   for (int pos = begin; pos < end;) {
     const int split_end = (pos / kAttentionSplit + 1) * kAttentionSplit;
-    const Split split{table, kv_head, pos, split_end < end ? split_end : end};
-    score_split<T>(a, split, heads, s);
+    Split split{table, kv_head, pos, split_end < end ? split_end : end};
+    if (widened != nullptr) widen_split(a.kv, *widened, split);
+    score_split<T>(a, split, scale, heads, s);
     for (int h = 0; h < heads; ++h) {
       merge_split<T>(a, split, score_end(a, first + h, a.positions[row], pos), h, s);
     }
     pos = split.end;
   }
+  const float of_values = value_scale(a.kv, kv_head);
   for (int h = 0; h < heads; ++h) {
     T* out = static_cast<T*>(a.out) + (at + h) * value_dim;
     const float divisor = attention_divisor(a, first + h, s.max[h], s.sum[h]);
-    for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / divisor);
+    for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / divisor * of_values);
   }
 }
 
 FT_HOT void attend_f32(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
-  attend<float>(a, row, kv_head, first, heads);
+  attend<float>(a, row, kv_head, first, heads, nullptr);
 }
 FT_HOT void attend_bf16(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
                         int heads) {
-  attend<uint16_t>(a, row, kv_head, first, heads);
+  attend<uint16_t>(a, row, kv_head, first, heads, nullptr);
+}
+FT_HOT void attend_f32_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                           int heads) {
+  attend<float>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<float>>());
+}
+FT_HOT void attend_bf16_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                            int heads) {
+  attend<uint16_t>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<uint16_t>>());
+}
+
+auto attend_function(const KvLayer& kv) {
+  const bool is_f32 = kv.dtype == DType::kF32;
+  if (kv.format == KvFormat::kFp8) return is_f32 ? attend_f32_fp8 : attend_bf16_fp8;
+  return is_f32 ? attend_f32 : attend_bf16;
 }
 
 // Whether a row continues the tile of the row before it. Tiles end at multiples of `most` rows and
@@ -227,7 +286,7 @@ void attend_rows(const AttentionArgs& a, int rows, CpuPool& pool) {
   const int group = a.num_heads / a.kv.num_kv_heads;
   const int parts = (group + kHeadsAtOnce - 1) / kHeadsAtOnce;
   const int columns = a.kv.num_kv_heads * parts;
-  const auto run = a.kv.dtype == DType::kF32 ? attend_f32 : attend_bf16;
+  const auto run = attend_function(a.kv);
   pool.parallel_for(int64_t{rows} * columns, [&](int64_t index, int) {
     const auto kv_head = static_cast<int32_t>(index % columns / parts);
     const int h = static_cast<int>(index % parts) * kHeadsAtOnce;

@@ -19,6 +19,10 @@ void pack_keys(const uint16_t* const (&keys)[kKeysAtOnce], int dim, uint16_t* to
 bool pack_value_pair(const uint16_t* first, const uint16_t* second, int dim, uint16_t* to,
                      int64_t stride);
 
+// out[i] = e4m3_value(codes[i]) (base/float8.h), which bfloat16 holds exactly. count is a multiple
+// of 32.
+void widen_e4m3(const uint8_t* codes, int count, uint16_t* out);
+
 // The exponentials of scores [begin, end), relative to their maximum, as bfloat16; zero in the rest
 // of [from, to), which are multiples of 16. Returns the maximum and the sum of what was written,
 // in an order that depends on the positions alone.

@@ -109,6 +109,26 @@ bool pack_value_pair(const uint16_t* first, const uint16_t* second, int dim, uin
   return not_finite == 0;
 }
 
+// Codes without a leading one have no exponent; the eight of them lie in a table.
+void widen_e4m3(const uint8_t* codes, int count, uint16_t* out) {
+  alignas(64) static constexpr uint16_t kSmall[32] = {0,      0x3b00, 0x3b80, 0x3bc0,
+                                                      0x3c00, 0x3c20, 0x3c40, 0x3c60};
+  const __m512i small = _mm512_load_si512(kSmall);
+  const __m512i bias = _mm512_set1_epi16(120 << 7), nan = _mm512_set1_epi16(0x7fc0);
+  for (int i = 0; i < count; i += 32) {
+    const __m512i wide =
+        _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + i)));
+    const __m512i magnitude = _mm512_and_si512(wide, _mm512_set1_epi16(0x7f));
+    __m512i bits = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), bias);
+    const __mmask32 is_small = _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(8));
+    bits = _mm512_mask_permutexvar_epi16(bits, is_small, magnitude, small);
+    bits = _mm512_mask_mov_epi16(bits, _mm512_cmpeq_epu16_mask(magnitude, _mm512_set1_epi16(0x7f)),
+                                 nan);
+    const __m512i sign = _mm512_slli_epi16(_mm512_sub_epi16(wide, magnitude), 8);
+    _mm512_storeu_si512(out + i, _mm512_or_si512(bits, sign));
+  }
+}
+
 SoftWeights soften(const float* scores, int begin, int end, int from, int to, uint16_t* weights) {
   const __m512 least = _mm512_set1_ps(-__builtin_inff());
   __m512 highest = least;

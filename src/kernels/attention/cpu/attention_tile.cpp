@@ -8,6 +8,7 @@
 #include "device/cpu/cpu_isa.h"
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_lanes.h"
+#include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -38,6 +39,7 @@ struct Scratch {
   alignas(64) float scores[kMostTileQueries * kAttentionSplit];
   alignas(64) float part[kMostTileQueries * kMaxHeadDim];
   alignas(64) float acc[kMostTileQueries * kMaxHeadDim];
+  alignas(64) uint16_t widened[kKeysAtOnce * kMaxHeadDim];  // entries of codes
   float max[kMostTileQueries];
   float sum[kMostTileQueries];
 };
@@ -50,13 +52,33 @@ struct Split {
   int end;
 };
 
-const uint16_t* entry_at(const KvLayer& kv, const void* cache, const Split& split, int32_t kv_head,
-                         int offset) {
+const std::byte* entry_at(const KvLayer& kv, const void* cache, const Split& split, int32_t kv_head,
+                          int offset) {
   if (offset < split.begin || offset >= split.end) return nullptr;
   const int pos = split.base + offset;
   const int64_t block = split.table[pos / kv.block_size];
   const int64_t row = (block * kv.num_kv_heads + kv_head) * kv.block_size + pos % kv.block_size;
-  return static_cast<const uint16_t*>(cache) + row * kv.head_dim;
+  return static_cast<const std::byte*>(cache) + row * kv_entry_bytes(kv);
+}
+
+FT_HOT void widen_latents(const KvLayer& kv, const std::byte* entry, int count, uint16_t* out) {
+  widen_fp8_entry(kv, entry, count, out);
+}
+
+// The first `count` elements of an entry, or null: in the cache, or widened into number `index` of
+// the room for them.
+const uint16_t* elements_of(const KvLayer& kv, const std::byte* entry, int count, int index,
+                            Scratch& s) {
+  if (entry == nullptr || kv.format == KvFormat::kPlain) {
+    return reinterpret_cast<const uint16_t*>(entry);
+  }
+  uint16_t* room = s.widened + index * kMaxHeadDim;
+  if (kv.value_dim > 0) {
+    widen_latents(kv, entry, count, room);
+  } else {
+    widen_e4m3(reinterpret_cast<const uint8_t*>(entry), count, room);
+  }
+  return room;
 }
 
 // Blocks of 64 positions, each [head_dim / 32][its tiles].
@@ -64,7 +86,10 @@ void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scr
   for (int first = split.begin / kKeysAtOnce * kKeysAtOnce; first < split.end;
        first += kKeysAtOnce) {
     const uint16_t* keys[kKeysAtOnce];
-    for (int i = 0; i < kKeysAtOnce; ++i) keys[i] = entry_at(kv, kv.k, split, kv_head, first + i);
+    for (int i = 0; i < kKeysAtOnce; ++i) {
+      const std::byte* entry = entry_at(kv, kv.k, split, kv_head, first + i);
+      keys[i] = elements_of(kv, entry, kv.head_dim, i, s);
+    }
     uint16_t* block = s.keys + first / kBlockCols * kBlockCols * kv.head_dim;
     pack_keys(keys, kv.head_dim, block + first % kBlockCols / kBf16Lanes * kTileElements,
               kBf16Tiles * kTileElements);
@@ -75,12 +100,17 @@ void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scr
 // Whether all are finite.
 bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
   bool finite = true;
+  const int dim = kv.value_size();
   const int end = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
   for (int pos = split.begin / kBf16Step * kBf16Step; pos < end; pos += 2) {
-    const uint16_t* first = entry_at(kv, kv.v, split, kv_head, pos);
-    const uint16_t* second = entry_at(kv, kv.v, split, kv_head, pos + 1);
-    for (int d = 0; d < kv.value_size(); d += kBlockCols) {
-      const int cols = std::min(kBlockCols, kv.value_size() - d);
+    const auto at = [&](int offset) {
+      const std::byte* entry = entry_at(kv, kv.v, split, kv_head, offset);
+      return elements_of(kv, entry, dim, offset - pos, s);
+    };
+    const uint16_t* first = at(pos);
+    const uint16_t* second = at(pos + 1);
+    for (int d = 0; d < dim; d += kBlockCols) {
+      const int cols = std::min(kBlockCols, dim - d);
       uint16_t* to = s.values + d * kAttentionSplit + pos / kBf16Step * kBf16Step * cols +
                      pos % kBf16Step * kBf16Lanes;
       finite &= pack_value_pair(first != nullptr ? first + d : nullptr,
@@ -118,8 +148,8 @@ FT_HOT void merge_part(float* acc, const float* part, float keep, float take, in
   for (int d = 0; d < dim; ++d) acc[d] = acc[d] * keep + part[d] * take;
 }
 
-FT_HOT void write_out(const float* acc, float sum, uint16_t* out, int dim) {
-  for (int d = 0; d < dim; ++d) store_one(out + d, acc[d] / sum);
+FT_HOT void write_out(const float* acc, float divisor, float scale, uint16_t* out, int dim) {
+  for (int d = 0; d < dim; ++d) store_one(out + d, acc[d] / divisor * scale);
 }
 
 // What query `q` sees of the split, if anything.
@@ -133,6 +163,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
                   SoftWeights* soft, Scratch& s) {
   const int from = split.begin / kBf16Step * kBf16Step;
   const int to = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
+  const float scale = a.scale * key_scale(a.kv, tile.kv_head);
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const SeenPositions seen = seen_of_split(a, tile, split, q);
     float* scores = s.scores + q * kAttentionSplit;
@@ -141,7 +172,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
       const int position = a.positions[tile.first_row + q / tile.heads];
       const ScoreEnd end =
           score_end(a, tile.first_head + q % tile.heads, position, split.base + from);
-      scale_scores(scores + from, a.scale, end, to - from);
+      scale_scores(scores + from, scale, end, to - from);
       soft[q] = soften(scores, seen.begin, seen.end, from, to, weights);
     } else {
       soft[q].sum = 0;
@@ -198,9 +229,8 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
 }  // namespace
 
 bool has_attention_tiles(const KvLayer& kv) {
-  return kv.format == KvFormat::kPlain && kv.dtype == DType::kBF16 &&
-         kv.head_dim % kBf16Step == 0 && kv.value_size() % kBf16Step == 0 &&
-         cpu_isa() >= CpuIsa::kAvx512;
+  return kv.format != KvFormat::kInt8 && kv.dtype == DType::kBF16 && kv.head_dim % kBf16Step == 0 &&
+         kv.value_size() % kBf16Step == 0 && cpu_isa() >= CpuIsa::kAvx512;
 }
 
 void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
@@ -213,10 +243,11 @@ void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
     return;
   }
   const int dim = a.kv.value_size();
+  const float scale = value_scale(a.kv, tile.kv_head);
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
     const int head = tile.first_head + q % tile.heads;
-    write_out(s.acc + q * dim, attention_divisor(a, head, s.max[q], s.sum[q]),
+    write_out(s.acc + q * dim, attention_divisor(a, head, s.max[q], s.sum[q]), scale,
               static_cast<uint16_t*>(a.out) + (row * a.num_heads + head) * dim, dim);
   }
 }

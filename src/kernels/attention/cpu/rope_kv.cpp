@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/int8_entry.h"
 #include "kernels/attention/cpu/rotation.h"
 #include "kernels/cpu/hot.h"
@@ -47,13 +48,26 @@ FT_INLINE void turn_scaled(const RopeKvArgs& a, const float* x, const Rotation& 
   for (int i = 0; i < dim; ++i) turned[i] *= scale;
 }
 
-// Turns the head x into an entry of the cache: of type Entry, int8_t codes with their scale.
+// An entry of the cache, and what its codes of kFp8 are multiplied by.
+struct EntryPlace {
+  void* to;
+  float scale;
+};
+
+// Turns the head x into an entry of the cache: of type Entry, int8_t codes with their scale,
+// uint8_t codes of kFp8.
 template <class Entry>
-FT_INLINE void store_entry(const float* x, const Rotation& r, int half, int dim, void* to) {
+FT_INLINE void store_entry(const float* x, const Rotation& r, int half, int dim,
+                           const EntryPlace& place) {
+  void* to = place.to;
   if constexpr (std::is_same_v<Entry, int8_t>) {
     float turned[kMaxHeadDim];
     rotate(x, r, half, dim, turned);
     store_int8_entry(turned, dim, static_cast<int8_t*>(to));
+  } else if constexpr (std::is_same_v<Entry, uint8_t>) {
+    float turned[kMaxHeadDim];
+    rotate(x, r, half, dim, turned);
+    store_fp8_codes(turned, dim, place.scale, static_cast<uint8_t*>(to));
   } else {
     rotate(x, r, half, dim, static_cast<Entry*>(to));
   }
@@ -79,7 +93,8 @@ FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t r
   const int64_t offset = a.kv_slot[row] % a.kv.block_size;
   const auto entry = [&](void* cache, int h) {
     const int64_t index = (block * a.kv.num_kv_heads + h) * a.kv.block_size + offset;
-    return static_cast<std::byte*>(cache) + index * kv_entry_bytes(a.kv);
+    const float scale = cache == a.kv.k ? key_scale(a.kv, h) : value_scale(a.kv, h);
+    return EntryPlace{static_cast<std::byte*>(cache) + index * kv_entry_bytes(a.kv), scale};
   };
   for (int h = 0; h < a.kv.num_kv_heads; ++h, x += dim) {
     const float* head = normed_head(a, x, a.k_norm, buffer);
@@ -108,10 +123,24 @@ FT_HOT void rope_row_bf16_int8(const RopeKvArgs& a, const Rotation& rotation, in
   rope_row<uint16_t, int8_t>(a, rotation, row);
 }
 
+FT_HOT void rope_row_f32_fp8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<float, uint8_t>(a, rotation, row);
+}
+FT_HOT void rope_row_bf16_fp8(const RopeKvArgs& a, const Rotation& rotation, int64_t row) {
+  rope_row<uint16_t, uint8_t>(a, rotation, row);
+}
+
 auto row_function(const KvLayer& kv) {
-  const bool is_int8 = kv.format == KvFormat::kInt8;
-  if (kv.dtype == DType::kF32) return is_int8 ? rope_row_f32_int8 : rope_row_f32;
-  return is_int8 ? rope_row_bf16_int8 : rope_row_bf16;
+  const bool is_f32 = kv.dtype == DType::kF32;
+  switch (kv.format) {
+    case KvFormat::kInt8:
+      return is_f32 ? rope_row_f32_int8 : rope_row_bf16_int8;
+    case KvFormat::kFp8:
+      return is_f32 ? rope_row_f32_fp8 : rope_row_bf16_fp8;
+    case KvFormat::kPlain:
+      break;
+  }
+  return is_f32 ? rope_row_f32 : rope_row_bf16;
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace foretoken::cuda {
 
 // Kernels by type and head size: tensor cores for bfloat16 with the head sizes of
-// `uses_tensor_cores`, plain float arithmetic for the rest, and where values are the front of keys.
+// `uses_tensor_cores`, plain float arithmetic for the rest, where values are the front of keys, and
+// for codes of KvFormat::kFp8.
 //
 // All reduce the KV positions of a split (AttentionSplits) to a partial result (highest score, sum
 // of weights, weighted sum of values) and merge the partial results in ascending order with
@@ -122,6 +123,11 @@ __device__ inline float normalized(float sum_of_values, float sum_of_weights) {
   return __fmul_rn(sum_of_values, inverse_of(sum_of_weights));
 }
 
+// A row's attention over codes of KvFormat::kFp8 with the scale of their head; others have none.
+__device__ inline float scaled(const AttentionArgs& args, int kv_head, float value) {
+  return args.kv.v_scales == nullptr ? value : __fmul_rn(value, args.kv.v_scales[kv_head]);
+}
+
 // Workspace: values [row, head, split, value size], then {highest, sum of weights} [row, head,
 // split].
 __device__ inline int64_t partial_index(const AttentionArgs& args, int max_splits, int row,
@@ -136,7 +142,7 @@ __device__ inline float2* partial_state(const AttentionArgs& args, int max_split
   return reinterpret_cast<float2*>(args.workspace + all * args.kv.value_size()) + index;
 }
 
-// Index of the KV entry of `position` for one KV head, in units of head_dim.
+// Index of the KV entry of `position` for one KV head, in units of kv_entry_bytes.
 __device__ inline int64_t kv_entry(const AttentionArgs& args, int slot, int position, int kv_head) {
   const KvLayer& kv = args.kv;
   const int block = args.block_tables[int64_t{slot} * args.max_blocks + position / kv.block_size];

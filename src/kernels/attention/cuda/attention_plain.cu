@@ -1,4 +1,5 @@
 #include "kernels/attention/cuda/attention_common.cuh"
+#include "kernels/attention/cuda/fp8_entry.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -14,8 +15,23 @@ struct Partial {
   float values[PerLane] = {};
 };
 
+// An entry of elements of T, or of codes of KvFormat::kFp8.
+template <class T, bool Fp8>
+struct Entry {
+  const KvLayer& kv;
+  const uint8_t* bytes;
+
+  __device__ float operator[](int d) const {
+    if constexpr (Fp8) {
+      return fp8_element<T>(kv, bytes, d);
+    } else {
+      return to_float(reinterpret_cast<const T*>(bytes)[d]);
+    }
+  }
+};
+
 // One warp: one row and query head.
-template <class T, int PerLane>
+template <class T, int PerLane, bool Fp8>
 struct WarpAttention {
   const AttentionArgs& args;
   Scoring scoring;
@@ -25,12 +41,17 @@ struct WarpAttention {
   int position;
   float slope;
 
+  __device__ Entry<T, Fp8> entry(const void* cache, int kv_position) const {
+    const int64_t index = kv_entry(args, slot, kv_position, kv_head);
+    return {args.kv, static_cast<const uint8_t*>(cache) + index * kv_entry_bytes(args.kv)};
+  }
+
   __device__ float score(int kv_position) const {
     const int dim = args.kv.head_dim;
-    const T* key =
-        static_cast<const T*>(args.kv.k) + kv_entry(args, slot, kv_position, kv_head) * dim;
+    const Entry<T, Fp8> key = entry(args.kv.k, kv_position);
     float dot = 0;
-    for (int d = 0; d < dim; ++d) dot = fmaf(q[d], to_float(key[d]), dot);
+    for (int d = 0; d < dim; ++d) dot = fmaf(q[d], key[d], dot);
+    if (Fp8) dot = __fmul_rn(dot, key_scale(args.kv, kv_head));
     const float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
     return slope == 0.0f ? score : fmaf(slope, static_cast<float>(kv_position - position), score);
   }
@@ -38,7 +59,6 @@ struct WarpAttention {
   // 32 positions from `begin` on; those outside [first, last] weigh nothing.
   __device__ void add_positions(Partial<PerLane>& part, int begin, int first, int last) const {
     const int lane = threadIdx.x % 32;
-    const int dim = args.kv.head_dim;
     const int value_dim = args.kv.value_size();
     const int mine = begin + lane;
     const bool visible = mine >= first && mine <= last;
@@ -60,12 +80,11 @@ struct WarpAttention {
     for (int i = 0; i < PerLane; ++i) part.values[i] = __fmul_rn(part.values[i], keep);
     for (int j = max(0, first - begin); j < 32 && begin + j <= last; ++j) {
       const float weight = __shfl_sync(0xffffffffu, my_weight, j);
-      const T* value =
-          static_cast<const T*>(args.kv.v) + kv_entry(args, slot, begin + j, kv_head) * dim;
+      const Entry<T, Fp8> value = entry(args.kv.v, begin + j);
 #pragma unroll
       for (int i = 0; i < PerLane; ++i) {
         const int d = lane + i * 32;
-        if (d < value_dim) part.values[i] = fmaf(weight, to_float(value[d]), part.values[i]);
+        if (d < value_dim) part.values[i] = fmaf(weight, value[d], part.values[i]);
       }
     }
   }
@@ -94,7 +113,7 @@ __device__ void merge_into(Partial<PerLane>& running, const Partial<PerLane>& pa
 }
 
 // Block (row, group of kWarps heads, part): a warp takes splits part, part + num_parts, ...
-template <class T, int PerLane>
+template <class T, int PerLane, bool Fp8>
 __global__ void __launch_bounds__(kWarps * 32)
     attention_plain_kernel(AttentionArgs args, AttentionSchedule schedule) {
   __shared__ float q_shared[kWarps][PerLane * 32];
@@ -113,13 +132,10 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
   __syncwarp();
   const int position = args.positions[row];
-  const WarpAttention<T, PerLane> attend{args,
-                                         scoring_of(args),
-                                         q_shared[warp],
-                                         args.row_slot[row],
-                                         head / (args.num_heads / args.kv.num_kv_heads),
-                                         position,
-                                         slope_of(args, head)};
+  const int kv_head = head / (args.num_heads / args.kv.num_kv_heads);
+  const WarpAttention<T, PerLane, Fp8> attend{
+      args,    scoring_of(args), q_shared[warp],      args.row_slot[row],
+      kv_head, position,         slope_of(args, head)};
   const int first = AttentionSplits::of(first_visible(args, position));
   const int last = AttentionSplits::of(position);
   Partial<PerLane> running;
@@ -146,14 +162,20 @@ __global__ void __launch_bounds__(kWarps * 32)
     const int d = lane + i * 32;
     if (d >= value_dim) break;
     static_cast<T*>(args.out)[at * value_dim + d] =
-        from_float<T>(normalized(running.values[i], weights));
+        from_float<T>(scaled(args, kv_head, normalized(running.values[i], weights)));
   }
+}
+
+template <int PerLane, bool Fp8>
+auto kernel_for(DType dtype) {
+  return dtype == DType::kBF16 ? attention_plain_kernel<__nv_bfloat16, PerLane, Fp8>
+                               : attention_plain_kernel<float, PerLane, Fp8>;
 }
 
 template <int PerLane>
 void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  const auto kernel = args.kv.dtype == DType::kBF16 ? attention_plain_kernel<__nv_bfloat16, PerLane>
-                                                    : attention_plain_kernel<float, PerLane>;
+  const auto kernel = args.kv.format == KvFormat::kFp8 ? kernel_for<PerLane, true>(args.kv.dtype)
+                                                       : kernel_for<PerLane, false>(args.kv.dtype);
   const dim3 grid(args.max_rows, ceil_div(args.num_heads, kWarps), schedule.num_parts);
   launch_kernel(kernel, grid, kWarps * 32, 0, stream, args, schedule);
 }

@@ -190,7 +190,7 @@ bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream) {
   if (!device_traits().wgmma || kv.dtype != DType::kBF16 || args.max_rows > kMostPlannedRows) {
     return false;
   }
-  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
+  if (kv.value_dim > 0 || kv.format != KvFormat::kPlain || args.slopes != nullptr) return false;
   if (kv.head_dim == 128 && kv.block_size == 16) return launch<128, 16>(args, stream);
   if (kv.head_dim == 128 && kv.block_size == 32) return launch<128, 32>(args, stream);
   if (kv.head_dim == 64 && kv.block_size == 16) return launch<64, 16>(args, stream);

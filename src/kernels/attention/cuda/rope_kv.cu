@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/float8.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/rows/cuda/norm_row.cuh"
@@ -12,6 +13,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kHeadsPerBlock = kThreads / 32;  // a warp sums the squares of each
 
+// Index of a row's entry of a KV head in the K or V cache.
+__device__ int64_t entry_index(const KvLayer& kv, int slot, int kv_head) {
+  return (int64_t{slot / kv.block_size} * kv.num_kv_heads + kv_head) * kv.block_size +
+         slot % kv.block_size;
+}
+
 // Where a head's result goes: q_out, or the entry of the row in the K or V cache.
 template <class T>
 __device__ T* destination(const RopeKvArgs& args, int row, int slot, int head) {
@@ -21,10 +28,24 @@ __device__ T* destination(const RopeKvArgs& args, int row, int slot, int head) {
   }
   const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
   const bool is_key = head < args.num_heads + kv.num_kv_heads;
-  const int64_t entry =
-      (int64_t{slot / kv.block_size} * kv.num_kv_heads + kv_head) * kv.block_size +
-      slot % kv.block_size;
-  return static_cast<T*>(is_key ? kv.k : kv.v) + entry * kv.head_dim;
+  return static_cast<T*>(is_key ? kv.k : kv.v) + entry_index(kv, slot, kv_head) * kv.head_dim;
+}
+
+// Element i of a head's result, there; keys and values as codes of KvFormat::kFp8 if they are.
+template <class T>
+__device__ void store_element(const RopeKvArgs& args, int row, int slot, int head, int i,
+                              float value) {
+  const KvLayer& kv = args.kv;
+  if (kv.format != KvFormat::kFp8 || head < args.num_heads) {
+    destination<T>(args, row, slot, head)[i] = from_float<T>(value);
+    return;
+  }
+  const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
+  const bool is_key = head < args.num_heads + kv.num_kv_heads;
+  auto* codes =
+      static_cast<uint8_t*>(is_key ? kv.k : kv.v) + entry_index(kv, slot, kv_head) * kv.head_dim;
+  const float scale = is_key ? key_scale(kv, kv_head) : value_scale(kv, kv_head);
+  codes[i] = e4m3_code(__fdiv_rn(value, scale));
 }
 
 // Weight of the norm of q, k or v head number `head`; null: the head is taken as it is.
@@ -108,12 +129,12 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
     }
     if (args.norm_after != 0 && weight != nullptr) value *= weight[i];
     if (first + head < args.num_heads) value *= q_scale;
-    destination<T>(args, row, slot, first + head)[i] = from_float<T>(value);
+    store_element<T>(args, row, slot, first + head, i, value);
   }
 }
 
-// Heads of which all elements turn or none, in groups of 8: 4 of the first half and the 4 of the
-// second half that turn with them. A thread has kGroups of them at once.
+// Heads of elements of T of which all turn or none, in groups of 8: 4 of the first half and the 4
+// of the second half that turn with them. A thread has kGroups of them at once.
 constexpr int kGroups = 2;
 constexpr int kMaxThreads = 512;
 
@@ -215,6 +236,7 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
 }
 
 bool takes_groups(const RopeKvArgs& args) {
+  if (args.kv.format == KvFormat::kFp8) return false;
   const int dim = args.kv.head_dim;
   const bool all_or_none =
       args.inv_freq == nullptr || args.rotary_dim == dim || args.rotary_dim == 0;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/rotation.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
@@ -18,6 +19,29 @@ FT_INLINE void norm_part(const float* x, const float* weight, int size, float ep
   for (int i = 0; i < size; ++i) store_one(out + i, x[i] * factor * weight[i]);
 }
 
+// The latent, and the rope key behind it, as an entry of the cache.
+template <class T>
+FT_INLINE void store_plain(const LatentKvArgs& a, const Rotation& rotation, const float* latent,
+                           std::byte* to) {
+  T* entry = reinterpret_cast<T*>(to);
+  norm_part(latent, a.kv_norm, a.kv_rank, a.norm_eps, entry);
+  const int half = a.inv_freq == nullptr ? 0 : a.rope_dim / 2;
+  rotate(latent + a.kv_rank, rotation, half, a.rope_dim, entry + a.kv_rank);
+}
+
+// The same as codes; the rope key need not be aligned.
+template <class T>
+FT_INLINE void store_fp8(const LatentKvArgs& a, const Rotation& rotation, const float* latent,
+                         std::byte* to) {
+  float normed[kMaxHeadDim];
+  norm_part(latent, a.kv_norm, a.kv_rank, a.norm_eps, normed);
+  store_fp8_latents(normed, a.kv_rank, reinterpret_cast<uint8_t*>(to));
+  T turned[kMaxHeadDim];
+  const int half = a.inv_freq == nullptr ? 0 : a.rope_dim / 2;
+  rotate(latent + a.kv_rank, rotation, half, a.rope_dim, turned);
+  std::memcpy(to + fp8_plain_at(a.kv_rank), turned, static_cast<size_t>(a.rope_dim) * sizeof(T));
+}
+
 template <class T>
 FT_INLINE void latent_row(const LatentKvArgs& a, const Rotation& rotation, int64_t row) {
   const float* x = a.x + row * (a.q_size + a.kv_rank + a.rope_dim);
@@ -26,10 +50,12 @@ FT_INLINE void latent_row(const LatentKvArgs& a, const Rotation& rotation, int64
     norm_part(x, a.q_norm, a.q_size, a.norm_eps, q);
   }
   const float* latent = x + a.q_size;
-  T* entry = static_cast<T*>(a.kv.k) + int64_t{a.kv_slot[row]} * a.kv.head_dim;
-  norm_part(latent, a.kv_norm, a.kv_rank, a.norm_eps, entry);
-  const int half = a.inv_freq == nullptr ? 0 : a.rope_dim / 2;
-  rotate(latent + a.kv_rank, rotation, half, a.rope_dim, entry + a.kv_rank);
+  std::byte* entry = static_cast<std::byte*>(a.kv.k) + a.kv_slot[row] * kv_entry_bytes(a.kv);
+  if (a.kv.format == KvFormat::kFp8) {
+    store_fp8<T>(a, rotation, latent, entry);
+  } else {
+    store_plain<T>(a, rotation, latent, entry);
+  }
 }
 
 FT_HOT void latent_row_f32(const LatentKvArgs& a, const Rotation& rotation, int64_t row) {

@@ -1,5 +1,6 @@
 #include "kernels/latent/latent_kv.h"
 
+#include "kernels/attention/cuda/fp8_entry.cuh"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
@@ -21,6 +22,17 @@ __device__ void norm_part(const float* x, const float* weight, int size, float e
   }
 }
 
+// One element of the rope key, at its place in an entry; of codes it need not be aligned.
+template <class T>
+__device__ void store_key(const KvLayer& kv, uint8_t* entry, int i, float value) {
+  const T element = from_float<T>(value);
+  if (kv.format == KvFormat::kFp8) {
+    memcpy(entry + fp8_plain_at(kv.value_dim) + i * sizeof element, &element, sizeof element);
+  } else {
+    reinterpret_cast<T*>(entry)[kv.value_dim + i] = element;
+  }
+}
+
 // One block: one row.
 template <class T>
 __global__ void __launch_bounds__(kThreads) latent_kv_kernel(LatentKvArgs args) {
@@ -37,8 +49,15 @@ __global__ void __launch_bounds__(kThreads) latent_kv_kernel(LatentKvArgs args) 
   }
   // The cache has one head: the entry of a slot is number `slot`.
   const float* latent = x + args.q_size;
-  T* entry = static_cast<T*>(args.kv.k) + int64_t{args.kv_slot[row]} * args.kv.head_dim;
-  norm_part(latent, args.kv_norm, args.kv_rank, args.norm_eps, entry);
+  auto* entry = static_cast<uint8_t*>(args.kv.k) + args.kv_slot[row] * kv_entry_bytes(args.kv);
+  if (args.kv.format == KvFormat::kFp8) {
+    __shared__ float normed[kMaxHeadDim];
+    norm_part(latent, args.kv_norm, args.kv_rank, args.norm_eps, normed);
+    __syncthreads();
+    store_fp8_latents<kThreads>(normed, args.kv_rank, entry);
+  } else {
+    norm_part(latent, args.kv_norm, args.kv_rank, args.norm_eps, reinterpret_cast<T*>(entry));
+  }
   const float* key = latent + args.kv_rank;
   const int half = args.rope_dim / 2;
   const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
@@ -50,8 +69,8 @@ __global__ void __launch_bounds__(kThreads) latent_kv_kernel(LatentKvArgs args) 
       cosine *= args.scaling;
     }
     const float a = key[i], b = key[half + i];
-    entry[args.kv_rank + i] = from_float<T>(a * cosine - b * sine);
-    entry[args.kv_rank + half + i] = from_float<T>(b * cosine + a * sine);
+    store_key<T>(args.kv, entry, i, a * cosine - b * sine);
+    store_key<T>(args.kv, entry, half + i, b * cosine + a * sine);
   }
 }
 

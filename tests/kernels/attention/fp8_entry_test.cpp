@@ -1,0 +1,109 @@
+#include "kernels/attention/cpu/fp8_entry.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "device/cpu/cpu_isa.h"
+#include "kernels/attention/cpu/attention_lanes.h"
+#include "support/fp8_data.h"
+
+namespace foretoken::cpu {
+namespace {
+
+std::vector<uint8_t> all_codes() {
+  std::vector<uint8_t> codes;
+  for (int code = 0; code < 256; ++code) codes.push_back(static_cast<uint8_t>(code));
+  return codes;
+}
+
+TEST(Fp8Entry, EveryWayOfWideningIsExact) {
+  const std::vector<uint8_t> codes = all_codes();
+  std::array<float, 256> floats;
+  std::array<uint16_t, 256> halves, lanes;
+  widen_codes(codes.data(), 256, 1.0f, floats.data());
+  widen_codes(codes.data(), 256, 1.0f, halves.data());
+  const bool has_lanes = cpu_isa() >= CpuIsa::kAvx512;
+  if (has_lanes) widen_e4m3(codes.data(), 256, lanes.data());
+  for (size_t code = 0; code < 256; ++code) {
+    const float want = e4m3_value(static_cast<uint8_t>(code));
+    for (const float got : {floats[code], bf16_to_float(halves[code]),
+                            has_lanes ? bf16_to_float(lanes[code]) : want}) {
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << code;
+      EXPECT_EQ(std::signbit(got), std::signbit(want)) << code;
+    }
+  }
+}
+
+// Sixteen at once and one by one.
+TEST(Fp8Entry, WhereAVectorEndsChangesNothing) {
+  const std::vector<uint8_t> codes = all_codes();
+  std::vector<uint16_t> whole(256), parts(256);
+  widen_codes(codes.data(), 256, 0.37f, whole.data());
+  for (int i = 0; i < 256; i += 5) {
+    widen_codes(codes.data() + i, std::min(5, 256 - i), 0.37f, parts.data() + i);
+  }
+  EXPECT_EQ(whole, parts);
+}
+
+TEST(Fp8Entry, CodesAreOfTheQuotientAndSaturate) {
+  const std::vector<float> x = {3.0f, -0.25f, 1000.0f, -1e30f, 0.0f, std::nanf("")};
+  std::vector<uint8_t> codes(x.size());
+  store_fp8_codes(x.data(), static_cast<int>(x.size()), 0.5f, codes.data());
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(codes[i], e4m3_code(x[i] / 0.5f)) << i;
+  EXPECT_EQ(e4m3_value(codes[2]), kMostE4m3);
+  EXPECT_EQ(e4m3_value(codes[3]), -kMostE4m3);
+  EXPECT_TRUE(std::isnan(e4m3_value(codes[5])));
+}
+
+KvLayer latents_of(DType dtype, int32_t head_dim, int32_t value_dim) {
+  return {nullptr, nullptr, 1, 16, head_dim, dtype, KvFormat::kFp8, value_dim};
+}
+
+TEST(Fp8Entry, LatentsComeBackAsTheyWereRounded) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const KvLayer kv = latents_of(dtype, 364, 300);
+    const std::vector<float> x = random_floats(364, 5, 3.0f);
+    const TypedData want = fp8_data(x, kv, nullptr);
+    std::vector<uint8_t> entry = want.bytes;
+    std::fill_n(entry.begin(), fp8_plain_at(300), uint8_t{0x5a});
+    store_fp8_latents(x.data(), 300, entry.data());
+    EXPECT_EQ(entry, want.bytes);
+    const auto* bytes = reinterpret_cast<const std::byte*>(entry.data());
+    if (dtype == DType::kF32) {
+      std::vector<float> out(364);
+      widen_fp8_entry(kv, bytes, 364, out.data());
+      EXPECT_EQ(out, want.values);
+    } else {
+      std::vector<uint16_t> out(364);
+      widen_fp8_entry(kv, bytes, 364, out.data());
+      for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(bf16_to_float(out[i]), want.values[i]);
+    }
+  }
+}
+
+// The largest of a group has the largest code; other groups do not matter.
+TEST(Fp8Entry, AGroupHasItsOwnScale) {
+  std::vector<float> x(256, 1.0f);
+  x[5] = -7.0f;
+  x[200] = 1e-35f;
+  std::fill(x.begin() + 128, x.end(), 1e-35f);
+  std::vector<uint8_t> entry(static_cast<size_t>(fp8_plain_at(256)));
+  store_fp8_latents(x.data(), 256, entry.data());
+  EXPECT_EQ(entry[5], 0xfe);
+  EXPECT_EQ(entry[200], 0) << "what no scale can be found for";
+  x[130] = std::numeric_limits<float>::infinity();
+  store_fp8_latents(x.data(), 256, entry.data());
+  EXPECT_EQ(entry[5], 0xfe);
+  const KvLayer kv = latents_of(DType::kF32, 256, 256);
+  std::vector<float> out(256);
+  widen_fp8_entry(kv, reinterpret_cast<const std::byte*>(entry.data()), 256, out.data());
+  EXPECT_EQ(out[5], -7.0f);
+  for (size_t i = 128; i < 256; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
+}
+
+}  // namespace
+}  // namespace foretoken::cpu
