@@ -111,7 +111,8 @@ constexpr VllmFlag kTable[] = {
     {"--api-server-count", kValue, "1", kWarned, "one process serves; use --http-threads"},
 
     // Memory.
-    {"--calculate-kv-scales", kFlag, "", kWarned, "scales of the KV cache come from each token"},
+    {"--calculate-kv-scales", kFlag, "", kWarned,
+     "scales of the KV cache are those of the checkpoint, or 1"},
     {"--prefix-caching-hash-algo", kValue, "", kWarned,
      "cached blocks are compared by their ids, not by a hash alone"},
     {"--cpu-offload-gb", kValue, "0", kRefused, "weights stay on the device; remove it"},

@@ -113,10 +113,11 @@ void add_memory_flags(CLI::App& app, EngineConfig& config) {
       ->capture_default_str()
       ->type_name("INT:{16,32,64}");
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
-                 "Type of the KV cache: auto (the model's) or int8 (CPU; half the memory of "
-                 "bfloat16)")
+                 "Type of the KV cache: auto (what the checkpoint asks for, else the model's), or "
+                 "half the memory of bfloat16: fp8 (e4m3, with the checkpoint's scales) or int8 "
+                 "(CPU)")
       ->capture_default_str()
-      ->type_name(choices_type({"auto", "int8"}));
+      ->type_name(choices_type({"auto", "int8", "fp8"}));
   app.add_option("--num-gpu-blocks-override", config.num_gpu_blocks_override,
                  "Number of KV blocks (default: what memory allows)")
       ->check(at_least(1));

@@ -102,6 +102,6 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...], str]] = {
     "enable_mfu_metrics": ((None, False), _LOGS),
     "disable_cascade_attn": ((None, False, True), _ALWAYS),
     "optimization_level": ((None, 0, 1, 2, 3), "there is no compiler here"),
-    "calculate_kv_scales": ((None, False), "scales of the cache come from each token"),
+    "calculate_kv_scales": ((None, False), "scales of the cache are those of the checkpoint, or 1"),
     "stream_interval": ((None, 1), "every step may give an output"),
 }

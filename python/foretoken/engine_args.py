@@ -28,7 +28,7 @@ class EngineArgs:
     download_dir: str | None = None
     device: str | None = None  # cpu or cuda; None: $FORETOKEN_DEVICE, or cpu
     dtype: Any = "auto"
-    kv_cache_dtype: str = "auto"  # auto: the model's; int8 on the CPU
+    kv_cache_dtype: str = "auto"  # auto: the checkpoint's or the model's; fp8; int8 on the CPU
     load_format: str = "auto"
     hf_overrides: Mapping[str, Any] | None = None
     generation_config: str = "auto"

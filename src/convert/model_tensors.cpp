@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/files/convert.h"
+#include "model/files/fp8_tensor.h"
 #include "model/layer/layer_tensors.h"
 
 namespace foretoken {
@@ -51,10 +52,11 @@ class Tensors {
   int32_t layer_ = -1;
 };
 
-// What some checkpoints hold beside the weights: frequencies that follow from config.json, and the
-// tied output matrix once more.
+// What some checkpoints hold beside the weights: frequencies that follow from config.json, the tied
+// output matrix once more, and scales of an FP8 KV cache, for which no format has a place.
 bool may_stay_behind(const std::string& name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name == "lm_head.weight";
+  return is_attention_scale(name) || name.ends_with(".rotary_emb.inv_freq") ||
+         name == "lm_head.weight";
 }
 
 }  // namespace

@@ -9,11 +9,13 @@
 #include "base/log.h"
 #include "device/cuda_plugin.h"
 #include "engine/compat/compat.h"
+#include "engine/compat/kv_format.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_config.h"
+#include "engine/start/resolve_kv_cache.h"
 #include "engine/start/speculative_checks.h"
 #include "engine/step/rank_loop.h"
 #include "gguf/model_texts.h"
@@ -101,10 +103,12 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(check_speculative(given));
   FT_RETURN_IF_ERROR(open_device(given));
   clock.end_phase("device");
-  FT_ASSIGN_OR_RETURN(const EngineConfig config, locate_model(given));
+  FT_ASSIGN_OR_RETURN(EngineConfig config, locate_model(given));
   const ModelFiles target(config.model);
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
                       read_model_config(target, {config.dtype, config.hf_overrides}));
+  FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
+                      resolve_kv_cache_dtype(config, *device_, target, model));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
   // They live on the host of rank 0 alone.
@@ -162,7 +166,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
-  if (config.kv_cache_dtype == "int8") options.kv_format = KvFormat::kInt8;
+  options.kv_format = named_kv_format(config.kv_cache_dtype);
   FT_ASSIGN_OR_RETURN(const LoadChoice choice,
                       choose_load_format(config.load_format, config.model));
   options.load_format = choice.format;

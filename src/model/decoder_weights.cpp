@@ -89,6 +89,14 @@ bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& pla
   });
 }
 
+// A layer that reads the keys and values of another one reads them with that one's scales.
+void share_kv_scales(std::vector<DecoderLayer>& layers, size_t index) {
+  auto* gqa = std::get_if<Gqa>(&layers[index].mixer);
+  if (gqa == nullptr || gqa->spec.kv_of < 0) return;
+  const Mixer& owner = layers.at(static_cast<size_t>(gqa->spec.kv_of)).mixer;
+  if (const auto* own = std::get_if<Gqa>(&owner)) gqa->kv_scales = own->kv_scales;
+}
+
 }  // namespace
 
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
@@ -177,6 +185,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     }
     FT_RETURN_IF_ERROR(
         load_layer(parts, base, traits.layer(config, config.layers[i]), &weights.layers[i]));
+    share_kv_scales(weights.layers, i);
     weights.layers[i].input.index = static_cast<int32_t>(i);
   }
   loader.transpose_matrices(false);

@@ -9,7 +9,7 @@
 #include "support/claimed_device.h"
 #include "support/resident_memory.h"
 
-// Rows 1 to 12 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of Llama's
+// Rows 1 to 13 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of Llama's
 // architecture.
 
 namespace foretoken {
@@ -50,6 +50,7 @@ EngineConfig config_of_row(const MatrixRow& row, const char* graph_mode, int ste
                                    .graph_mode = graph_mode},
                                   test::DialledSet::of());
   config.attention_backend = attention_of(row);
+  config.kv_cache_dtype = row.kv_cache_dtype;
   row.layout().apply(config);
   return config;
 }
@@ -66,11 +67,13 @@ RunResult run_together(Engine& engine, const std::vector<Request>& requests) {
 }
 
 // What one rank without drafts gives.
-const RunResult& reference(const std::vector<Request>& requests) {
-  static std::map<size_t, RunResult> known;
-  RunResult& found = known[requests.size()];
+const RunResult& reference(const MatrixRow& row, const std::vector<Request>& requests) {
+  static std::map<std::pair<std::string, size_t>, RunResult> known;
+  RunResult& found = known[{row.kv_cache_dtype, requests.size()}];
   if (!found.ids.empty()) return found;
-  const auto engine = start_engine(config_of_row({}, "FULL", 1));
+  MatrixRow plain;
+  plain.kv_cache_dtype = row.kv_cache_dtype;
+  const auto engine = start_engine(config_of_row(plain, "FULL", 1));
   if (engine != nullptr) found = run_together(*engine, requests);
   return found;
 }
@@ -88,7 +91,7 @@ void print_run(const MatrixRow& row, const char* graph_mode, int steps_in_flight
 // All prompts at once, twice. Returns what the first run gave.
 RunResult expect_row(const MatrixRow& row, const char* graph_mode, int steps_in_flight,
                      const std::vector<Request>& requests) {
-  const RunResult& base = reference(requests);
+  const RunResult& base = reference(row, requests);
   const auto engine = start_engine(config_of_row(row, graph_mode, steps_in_flight));
   if (engine == nullptr) return {};
   const RunResult first = run_together(*engine, requests);

@@ -1,7 +1,10 @@
 #include "engine/compat/compat.h"
 
+#include <vector>
+
 #include "engine/compat/kv_format.h"
 #include "model/config/architecture.h"
+#include "model/layer/layer_spec.h"
 
 namespace foretoken {
 namespace {
@@ -44,19 +47,26 @@ std::string places_of(KvFormat format) {
   return places;
 }
 
-// What --kv-cache-dtype takes on a device, but for the names of the model's type.
-std::string kv_names(const DeviceTraits& device) {
-  std::string names = "auto";
+bool has_latent_form(KvFormat format) { return latent_format(format) == format; }
+
+// What --kv-cache-dtype takes, but for the names of the model's type: "auto, int8 or fp8".
+std::string kv_names(const Combination& c) {
+  std::vector<std::string> names = {"auto"};
   for (const NamedKvFormat& each : named_kv_formats()) {
-    if (is_kv_format_built(device.type, each.format)) names += " or " + std::string(each.name);
+    const bool fits = !c.latent || has_latent_form(each.format);
+    if (fits && is_kv_format_built(c.device->type, each.format)) names.emplace_back(each.name);
   }
-  return names;
+  std::string text = names.front();
+  for (size_t i = 1; i < names.size(); ++i) {
+    text += (i + 1 < names.size() ? ", " : " or ") + names[i];
+  }
+  return text;
 }
 
 Status check_kv_cache(const Combination& c) {
   if (c.kv_cache_dtype.empty() || c.device == nullptr || !c.dtype) return {};
   const std::string flag = "--kv-cache-dtype " + c.kv_cache_dtype;
-  const std::string use = "; use " + kv_names(*c.device);
+  const std::string use = "; use " + kv_names(c);
   const std::optional<KvFormat> format = find_kv_format(c.kv_cache_dtype, *c.dtype);
   if (!format && find_dtype(c.kv_cache_dtype)) {
     return unsupported(flag + " is not the model's type, " + dtype_name(*c.dtype) + use +
@@ -71,8 +81,8 @@ Status check_kv_cache(const Combination& c) {
   if (!is_kv_format_built(c.device->type, *format)) {
     return unsupported(flag + " is built for " + places_of(*format) + " only" + use);
   }
-  if (c.latent && *format != KvFormat::kPlain) {
-    return unsupported(flag + " is not built for latent attention; use auto");
+  if (c.latent && !has_latent_form(*format)) {
+    return unsupported(flag + " is not built for latent attention" + use);
   }
   if (c.attention == nullptr || c.attention->traits().reads(c.device->type, *format)) return {};
   return invalid_argument(flag + " is not read by --attention-backend " +

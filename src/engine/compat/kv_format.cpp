@@ -8,7 +8,8 @@
 namespace foretoken {
 namespace {
 
-constexpr NamedKvFormat kNamedKvFormats[] = {{"int8", "int8_per_token_head", KvFormat::kInt8}};
+constexpr NamedKvFormat kNamedKvFormats[] = {{"int8", "int8_per_token_head", KvFormat::kInt8},
+                                             {"fp8", "fp8_e4m3", KvFormat::kFp8}};
 constexpr std::array kModelTypes = {DType::kF32, DType::kBF16};
 
 }  // namespace
@@ -31,6 +32,19 @@ std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype) {
     if (name == each.name || name == each.alias) return each.format;
   }
   return std::nullopt;
+}
+
+const char* kv_format_name(KvFormat format) {
+  const auto found = std::find_if(std::begin(kNamedKvFormats), std::end(kNamedKvFormats),
+                                  [&](const NamedKvFormat& each) { return each.format == format; });
+  return found == std::end(kNamedKvFormats) ? "auto" : found->name;
+}
+
+KvFormat named_kv_format(std::string_view name) {
+  for (const NamedKvFormat& each : kNamedKvFormats) {
+    if (name == each.name) return each.format;
+  }
+  return KvFormat::kPlain;
 }
 
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,

@@ -27,8 +27,12 @@ std::optional<DType> find_dtype(std::string_view name);
 // What a name means for a model of type `dtype`: auto and the name of that type are kPlain.
 std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype);
 
-// The same on a device, or what compat says against it. latent: as of Combination.
+// What a name means on a device, or what compat says against it. latent: as of Combination.
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
                                   bool latent = false);
+
+// The name of a format, the model's own being auto, and back.
+const char* kv_format_name(KvFormat format);
+KvFormat named_kv_format(std::string_view name);
 
 }  // namespace foretoken

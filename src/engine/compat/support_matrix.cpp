@@ -46,7 +46,7 @@ std::string attention_table() {
   Cells header = {"attention", "device", "KV auto"};
   for (const NamedKvFormat& format : named_kv_formats())
     header.push_back("KV " + std::string(format.name));
-  header.insert(header.end(), {"KV fp8", "batch-invariant", "model"});
+  header.insert(header.end(), {"batch-invariant", "model"});
   MatrixTable table("Attention and the KV cache", header);
   for (const AttentionBackend* backend : attention_backends()) {
     const AttentionTraits& traits = backend->traits();
@@ -60,7 +60,6 @@ std::string attention_table() {
       };
       Cells cells = {traits.name, device.name, with("auto")};
       for (const NamedKvFormat& format : named_kv_formats()) cells.push_back(with(format.name));
-      cells.push_back(with("fp8"));
       cells.push_back(table.cell(compat({.attention = backend, .batch_invariant = true})));
       cells.emplace_back(traits.model_needs);
       table.add(cells);

@@ -115,7 +115,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
   FT_ASSIGN_OR_RETURN(
       const KvFormat kv_format,
       choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype, model.latent.exists()));
-  resolved.kv_cache_dtype = kv_format == KvFormat::kInt8 ? "int8" : "auto";
+  resolved.kv_cache_dtype = kv_format_name(kv_format);
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_RETURN_IF_ERROR(resolve_attention(resolved, device, model));

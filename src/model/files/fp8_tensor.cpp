@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "base/bfloat16.h"
@@ -13,8 +14,20 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kScaleEndings[] = {"_scale_inv", "_scale"};
-constexpr std::string_view kActivationScales[] = {".input_scale", ".output_scale", ".q_scale",
-                                                  ".k_scale", ".v_scale"};
+constexpr std::string_view kActivationScales[] = {".input_scale", ".output_scale"};
+constexpr std::string_view kAttentionScales[] = {".q_scale",
+                                                 ".k_scale",
+                                                 ".v_scale",
+                                                 ".kv_scale",
+                                                 ".prob_scale",
+                                                 ".q_proj.output_scale",
+                                                 ".k_proj.output_scale",
+                                                 ".v_proj.output_scale"};
+
+bool ends_with_any(const std::string& name, std::span<const std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
 
 std::array<float, 256> make_values() {
   std::array<float, 256> values;
@@ -37,9 +50,10 @@ bool has_fp8_codes(const TensorView& tensor) {
   return tensor.dtype_name == "F8_E4M3" && tensor.shape.size() >= 2;
 }
 
+bool is_attention_scale(const std::string& name) { return ends_with_any(name, kAttentionScales); }
+
 bool is_fp8_activation_scale(const std::string& name) {
-  return std::any_of(std::begin(kActivationScales), std::end(kActivationScales),
-                     [&](std::string_view ending) { return name.ends_with(ending); });
+  return ends_with_any(name, kActivationScales) && !is_attention_scale(name);
 }
 
 std::string find_fp8_scales(const std::map<std::string, const TensorView*>& tensors,

@@ -47,7 +47,10 @@ bool has_fp8_codes(const TensorView& tensor);
 std::string find_fp8_scales(const std::map<std::string, const TensorView*>& tensors,
                             const std::string& name);
 
-// Whether a tensor is a scale of activations, or of keys and values, which are not rounded here.
+// Whether a tensor is a scale of what attention reads, which model/layer/kv_scales.h loads or
+// leaves;
+bool is_attention_scale(const std::string& name);
+// or of other activations, which are not rounded here.
 bool is_fp8_activation_scale(const std::string& name);
 
 // The number that a code stands for.

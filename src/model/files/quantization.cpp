@@ -161,6 +161,16 @@ Status read_compressed(Reader& reader, const std::string& where, Quantization* o
   return inner.status();
 }
 
+bool is_empty(const Json* value) { return value == nullptr || value->empty(); }
+
+// Whether the KV cache alone is quantised (model/files/kv_quantization.h).
+bool rounds_kv_alone(const std::string& method, const Reader& reader) {
+  const bool rounds =
+      reader.find("kv_cache_scheme") != nullptr || reader.find("kv_cache_quant_algo") != nullptr;
+  if (method == "compressed-tensors") return rounds && is_empty(reader.find("config_groups"));
+  return method == "modelopt" && rounds && is_empty(reader.find("quant_algo"));
+}
+
 bool is_fp8_method(const std::string& method, Reader& reader) {
   if (method == "fp8") return true;
   const bool of_modelopt = method.empty() || method == "modelopt";
@@ -178,6 +188,7 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
   }
   Reader reader(*found, where);
   const std::string method = reader.text("quant_method", "");
+  if (rounds_kv_alone(method, reader)) return std::optional<Quantization>();
   Quantization quantization;
   if (method == "gptq") {
     read_gptq(reader, &quantization);

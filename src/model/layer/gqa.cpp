@@ -105,7 +105,10 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
     }
   }
   // Files may have what nothing reads.
-  if (whole.kv_of >= 0) {
+  if (whole.kv_of < 0) {
+    FT_RETURN_IF_ERROR(load_kv_scales(loader, base, whole.num_kv_heads, &kv_scales));
+  } else {
+    ignore_attention_scales(loader, base);
     for (const char* name : {"k_proj.", "v_proj.", "k_norm.", "v_norm."}) {
       loader.weights().ignore_all(base + name);
     }
@@ -174,6 +177,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   LayerKv kv = at;
   kv.kv.num_kv_heads = spec.num_kv_heads;
   kv.kv.head_dim = spec.head_dim;
+  kv.kv = kv_scales.of(kv.kv);
   KvLayer written = kv.kv;
   written.num_kv_heads = spec.own_kv_heads();
   if (spec.values_normed && spec.kv_of < 0) norm_values(rows, scratch);

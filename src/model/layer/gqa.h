@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "model/layer/attention_scratch.h"
+#include "model/layer/kv_scales.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
@@ -21,7 +22,8 @@ struct Gqa {
   // Weights of the norms of q and k; null where there are none or they need none.
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
-  Linear o;  // [hidden, q heads]
+  KvScales kv_scales;  // of the layer whose keys and values it reads
+  Linear o;            // [hidden, q heads]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

@@ -7,6 +7,7 @@
 #include "kernels/latent/head_gemm.h"
 #include "kernels/latent/latent_kv.h"
 #include "kernels/latent/latent_q.h"
+#include "model/layer/kv_scales.h"
 
 namespace foretoken {
 namespace {
@@ -126,6 +127,8 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
   FT_RETURN_IF_ERROR(load_absorbed(loader, base, whole, this));
   const int64_t values = int64_t{whole.num_heads} * whole.value_dim;
   FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", values, whole.o_bias, &o));
+  // Latents have a scale for each group of a row.
+  ignore_attention_scales(loader, base);
   // Older exports store this buffer; it follows from the config.
   loader.weights().ignore(base + "rotary_emb.inv_freq");
   return {};

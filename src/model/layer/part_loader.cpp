@@ -10,9 +10,12 @@ Status PartLoader::load_norm(const std::string& name, int32_t size, Norm* out) {
 }
 
 Status PartLoader::make_ones(int32_t size, const float** out) {
-  const std::vector<float> ones(static_cast<size_t>(size), 1.0f);
-  FT_ASSIGN_OR_RETURN(void* memory, loader_.upload(arena_, ones.data(), ones.size() * sizeof(float),
-                                                   "the weights of norms"));
+  return upload(std::vector<float>(static_cast<size_t>(size), 1.0f), "the weights of norms", out);
+}
+
+Status PartLoader::upload(const std::vector<float>& numbers, const char* what, const float** out) {
+  FT_ASSIGN_OR_RETURN(void* memory,
+                      loader_.upload(arena_, numbers.data(), numbers.size() * sizeof(float), what));
   *out = static_cast<const float*>(memory);
   return {};
 }

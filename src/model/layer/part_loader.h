@@ -32,6 +32,8 @@ class PartLoader {
   Status load_vector(const std::vector<TensorPart>& parts, const float** out);
   // The same with the offset of the decoder's norms: weights of norms without biases.
   Status load_norm_weights(const std::vector<TensorPart>& parts, const float** out);
+  // Numbers of the host, which `what` says for messages.
+  Status upload(const std::vector<float>& numbers, const char* what, const float** out);
   // The parts (named without ".weight" and ".bias") stacked into one matrix.
   Status load_linear(const std::vector<TensorPart>& parts, int64_t cols, bool has_bias, Linear* out,
                      WeightOrder order = WeightOrder::kPlain) {

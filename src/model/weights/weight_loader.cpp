@@ -380,11 +380,18 @@ Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int
 Result<float> WeightLoader::number(const std::string& name) {
   const int64_t one = 1;
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, {&one, 1}));
-  float value = 1;
-  if (tensor != nullptr) {
-    FT_RETURN_IF_ERROR(convert_tensor(*tensor, DType::kF32, &value));
-  }
-  return value;
+  if (tensor == nullptr) return 1.0f;
+  FT_ASSIGN_OR_RETURN(const std::vector<float> values, numbers(name));
+  return values.front();
+}
+
+Result<std::vector<float>> WeightLoader::numbers(const std::string& name) {
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, checkpoint_->find(name));
+  FT_RETURN_IF_ERROR(check_convertible(*tensor));
+  std::vector<float> values(static_cast<size_t>(tensor->num_elements()));
+  FT_RETURN_IF_ERROR(convert_tensor(*tensor, DType::kF32, values.data()));
+  used_.insert(name);
+  return values;
 }
 
 Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPart> parts,

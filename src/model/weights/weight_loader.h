@@ -97,6 +97,8 @@ class WeightLoader {
   Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
   // A tensor of one element, in host memory; 1 for random weights.
   Result<float> number(const std::string& name);
+  // The elements of a small tensor of any shape, in host memory; not for random weights.
+  Result<std::vector<float>> numbers(const std::string& name);
   // A tensor of `count` integers, in host memory; not for random weights.
   Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
   // The error that loading a tensor of this shape would begin with; it is not loaded, and counts as

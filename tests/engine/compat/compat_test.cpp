@@ -36,7 +36,17 @@ TEST(Compat, AKvFormatNeedsADeviceAndABackendThatReadIt) {
   EXPECT_TRUE(with(kCpuType, &portable_attention()).ok());
   EXPECT_EQ(with(kCudaType, nullptr).code(), StatusCode::kUnsupported);
   EXPECT_EQ(with(kCudaType, &flashinfer_attention()).message(),
-            "--kv-cache-dtype int8 is built for the CPU only; use auto");
+            "--kv-cache-dtype int8 is built for the CPU only; use auto or fp8");
+}
+
+TEST(Compat, AKvFormatNeedsABackendThatReadsIt) {
+  const Combination c = {.device = kCudaType,
+                         .attention = &flashinfer_attention(),
+                         .kv_cache_dtype = "fp8",
+                         .dtype = DType::kBF16};
+  EXPECT_EQ(compat(c).message(),
+            "--kv-cache-dtype fp8 is not read by --attention-backend flashinfer; leave one of them "
+            "out, or use --attention-backend portable");
 }
 
 TEST(Compat, AnOpenedDeviceMayLackWhatItsTypeHas) {

@@ -15,6 +15,20 @@ TEST(KvFormat, NamesThatMeanSomething) {
   for (const char* name : {"int8", "int8_per_token_head"}) {
     EXPECT_EQ(choose_kv_format(name, DeviceType::kCpu, DType::kF32).value(), KvFormat::kInt8);
   }
+  for (const char* name : {"fp8", "fp8_e4m3"}) {
+    for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
+      for (const bool latent : {false, true}) {
+        EXPECT_EQ(choose_kv_format(name, device, DType::kBF16, latent).value(), KvFormat::kFp8);
+      }
+    }
+  }
+}
+
+TEST(KvFormat, HasANameOfItsOwn) {
+  EXPECT_STREQ(kv_format_name(KvFormat::kPlain), "auto");
+  for (const KvFormat format : {KvFormat::kPlain, KvFormat::kInt8, KvFormat::kFp8}) {
+    EXPECT_EQ(named_kv_format(kv_format_name(format)), format);
+  }
 }
 
 TEST(KvFormat, OthersSayWhatToUse) {
@@ -23,18 +37,19 @@ TEST(KvFormat, OthersSayWhatToUse) {
     return format.ok() ? std::string() : format.status().message();
   };
   EXPECT_EQ(message("int8", DeviceType::kCuda),
-            "--kv-cache-dtype int8 is built for the CPU only; use auto");
-  EXPECT_EQ(message("fp8_e4m3", DeviceType::kCpu),
-            "--kv-cache-dtype fp8_e4m3 is not built; use auto or int8");
-  EXPECT_EQ(message("fp8", DeviceType::kCuda), "--kv-cache-dtype fp8 is not built; use auto");
+            "--kv-cache-dtype int8 is built for the CPU only; use auto or fp8");
+  EXPECT_EQ(message("fp8_e5m2", DeviceType::kCpu),
+            "--kv-cache-dtype fp8_e5m2 is not built; use auto, int8 or fp8");
+  EXPECT_EQ(message("fp8_e5m2", DeviceType::kCuda),
+            "--kv-cache-dtype fp8_e5m2 is not built; use auto or fp8");
   EXPECT_EQ(message("bfloat16", DeviceType::kCpu),
-            "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto or int8, or give "
-            "--dtype bfloat16");
+            "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto, int8 or fp8, or "
+            "give --dtype bfloat16");
   EXPECT_EQ(choose_kv_format("int8", DeviceType::kCpu, DType::kF32, true).status().message(),
-            "--kv-cache-dtype int8 is not built for latent attention; use auto");
+            "--kv-cache-dtype int8 is not built for latent attention; use auto or fp8");
   EXPECT_TRUE(choose_kv_format("auto", DeviceType::kCpu, DType::kF32, true).ok());
   EXPECT_EQ(message("int9", DeviceType::kCpu),
-            "--kv-cache-dtype 'int9' is unknown; use auto or int8");
+            "--kv-cache-dtype 'int9' is unknown; use auto, int8 or fp8");
 }
 
 }  // namespace

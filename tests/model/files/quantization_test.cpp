@@ -122,6 +122,13 @@ TEST(Quantization, ModelOptsFileIsNamed) {
             std::string::npos)
       << found.status().message();
   // The KV cache alone.
+  for (const char* text :
+       {R"({"quant_method": "compressed-tensors", "format": "dense", "config_groups": {},
+            "kv_cache_scheme": {"num_bits": 8, "type": "float"}})",
+        R"({"quant_method": "modelopt", "kv_cache_quant_algo": "FP8"})"}) {
+    const nlohmann::json own = {{"quantization_config", nlohmann::json::parse(text)}};
+    EXPECT_FALSE(read_quantization(own, "").value().has_value()) << text;
+  }
   folder.write("hf_quant_config.json",
                R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})");
   EXPECT_FALSE(read_quantization(read_config_json(folder.path()).value(), "").value().has_value());

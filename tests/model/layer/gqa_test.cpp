@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "base/float8.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_rig.h"
 
@@ -27,14 +28,14 @@ class GqaTest : public test::PartTest {
                           {}, sharding);
   }
   // Two rows of one sequence, at positions 0 and 1, without rotation.
-  void run(const Gqa& gqa, const float* x, Sum to) {
+  void run(const Gqa& gqa, const float* x, Sum to, KvFormat format = KvFormat::kPlain) {
     Gqa::Scratch scratch;
     scratch.fit(gqa.spec);
     ASSERT_TRUE(scratch.take(scratch_source(2)).ok());
     const LayerRows rows = rows_of(2, {0, 1});
     const size_t cache = 2 * 4 * static_cast<size_t>(gqa.spec.kv_size());
     const LayerKv kv{.kv = {allocate<float>(cache), allocate<float>(cache), gqa.spec.num_kv_heads,
-                            4, gqa.spec.head_dim, DType::kF32},
+                            4, gqa.spec.head_dim, DType::kF32, format},
                      .kv_slot = to_device(std::vector<int32_t>{4, 5}),
                      .block_tables = to_device(std::vector<int32_t>{1}),
                      .max_blocks = 1,
@@ -122,6 +123,29 @@ TEST_F(GqaTest, HeadsOfRanksAddUp) {
   }
   const auto want = read(whole, 16);
   expect_near(y, {want.begin(), want.end()});
+}
+
+// Codes end at 448 times the scale of their head, so that an entry tells which one it had.
+TEST_F(GqaTest, ScalesOfTheCheckpointReachTheCodes) {
+  std::vector<double> x;
+  const float* rows = random_rows(2, 8, &x);
+  tensors_["self_attn.k_scale"] = {{}, {0.01f}};
+  tensors_["self_attn.v_scale"] = {{2, 1, 1}, {1e-6f, 0.002f}};
+  float* plain = allocate<float>(16);
+  run(load(kSpec), rows, {plain});
+  EXPECT_EQ(unused_, "");
+  expect_near(plain, expected(x));  // scales are of codes alone
+  float* y = allocate<float>(16);
+  run(load(kSpec), rows, {y}, KvFormat::kFp8);
+  const auto v = tensors_["self_attn.v_proj.weight"].times(x);
+  std::vector<double> attended;
+  for (size_t i = 0; i < 16; ++i) {
+    const size_t at = i / 8 * 4 + i % 4;
+    const double scale = at < 4 ? double(1e-6f) : double(0.002f);
+    attended.push_back(e4m3_value(e4m3_code(static_cast<float>(v[at] / scale))) * scale);
+  }
+  EXPECT_NEAR(std::abs(attended[0]), 448e-6, 1e-9);
+  expect_near(y, tensors_["self_attn.o_proj.weight"].times(attended));
 }
 
 // Rows of a head whose turning pairs lie side by side give what rows in halves give.
