@@ -12,9 +12,22 @@ enum class Activation : int32_t {
   kXielu,        // a x^2 + b x for x > 0, else n (expm1(min(x, e)) - x) + b x (Huang and Schlag
                  // 2024), with a = softplus(p[0]), b = p[2], n = b + softplus(p[1]), e = p[3]
   kRelu,         // max(x, 0)
+  // Of experts alone (gpt-oss): g sigmoid(alpha g) (u + 1) of g = min(gate, limit) and
+  // u = clamp(up, -limit, limit).
+  kClampedSilu,
 };
 
 // What an MLP with a gate may have.
 constexpr bool has_gated_form(Activation activation) { return activation <= Activation::kGeluTanh; }
+// What experts may have.
+constexpr bool has_expert_form(Activation activation) {
+  return has_gated_form(activation) || activation == Activation::kClampedSilu;
+}
+
+// The numbers of kClampedSilu.
+struct GateClamp {
+  float limit = 7;
+  float alpha = 1.702f;
+};
 
 }  // namespace foretoken

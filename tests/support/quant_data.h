@@ -28,6 +28,7 @@ inline const std::vector<QuantForm>& quant_forms() {
       {4, GroupScale::kHalf, 32, CodeTable::kIq4},
       {4, GroupScale::kSuperSigned, 32, CodeTable::kIq4},
       {2, GroupScale::kHalfAndMinimum, 256},
+      {4, GroupScale::kHalf, 32, CodeTable::kE2m1},
   };
   return forms;
 }

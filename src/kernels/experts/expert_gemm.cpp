@@ -19,7 +19,7 @@ void expert_gemm(Queue& queue, const ExpertGemmArgs& args) {
   FT_CHECK(args.n > 0 && args.n % (args.gated != 0 ? 2 * kExpertColumns : kExpertColumns) == 0);
   FT_CHECK(args.k > 0 && args.k % 8 == 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
-  FT_CHECK(args.gated == 0 || has_gated_form(args.activation));
+  FT_CHECK(args.gated == 0 || has_expert_form(args.activation));
   queue.launch(args);
 }
 

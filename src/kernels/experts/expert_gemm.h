@@ -37,6 +37,7 @@ struct ExpertGemmArgs {
   int32_t by_entry = 0;
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
+  GateClamp clamp = {};  // of Activation::kClampedSilu
 };
 
 // Columns of y that devices cut a weight into; a part of an expert is never smaller.

@@ -1,5 +1,6 @@
 #include "kernels/experts/expert_gemm.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -23,7 +24,17 @@ struct Case {
   bool bias = false;
   bool scales = false;
   std::optional<QuantForm> form = {};
+  bool clamped = false;
 };
+
+constexpr GateClamp kTestClamp{0.8f, 1.5f};
+
+double gated_value(const Case& c, double gate, double up) {
+  if (!c.clamped) return gate / (1 + std::exp(-gate)) * up;
+  gate = std::min(gate, double{kTestClamp.limit});
+  up = std::clamp(up, -double{kTestClamp.limit}, double{kTestClamp.limit});
+  return (up + 1) * gate / (1 + std::exp(-kTestClamp.alpha * gate));
+}
 
 // How far products of quantised weights lie from those of doubles: x is rounded to eight bits.
 constexpr double kQuantError = 8e-3;
@@ -138,6 +149,8 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
     args.dtype = c.dtype;
     args.by_entry = c.by_entry ? 1 : 0;
     args.gated = c.gated ? 1 : 0;
+    if (c.clamped) args.activation = Activation::kClampedSilu;
+    args.clamp = kTestClamp;
     expert_gemm(queue(), args);
     return read(y, y_bytes);
   }
@@ -185,8 +198,8 @@ TEST_P(ExpertGemmTest, MatchesDouble) {
       double want = gate.value, size = gate.size;
       if (c.gated) {
         const Sum up = product(x, scales, entry, c.experts * unit() + first);
-        want = gate.value / (1 + std::exp(-gate.value)) * up.value;
-        size = gate.size * (std::abs(up.value) + 1) + up.size * (std::abs(gate.value) + 1);
+        want = gated_value(c, gate.value, up.value);
+        size = gate.size * (std::abs(up.value) + 2) + up.size * (std::abs(gate.value) + 1);
       }
       const double relative = c.form ? kQuantError : 1e-6;
       const double bound = size * relative + std::abs(want) * storage_error(c.dtype) + 1e-6;
@@ -212,28 +225,34 @@ TEST_P(ExpertGemmTest, RowsAreBitEqualForEveryCount) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plain, ExpertGemmTest,
-                         testing::Values(Case{5, 2, 64, 64, DType::kF32},
-                                         Case{5, 2, 64, 64, DType::kBF16},
-                                         Case{5, 2, 128, 96, DType::kF32, true},
-                                         Case{5, 2, 192, 96, DType::kBF16, true},
-                                         Case{4, 3, 96, 40, DType::kBF16, false, true},
-                                         Case{4, 3, 96, 64, DType::kF32, false, true, true},
-                                         Case{9, 1, 64, 64, DType::kBF16, true, false, true, true},
-                                         Case{9, 1, 64, 64, DType::kF32, true, false, false, true},
-                                         Case{3, 2, 352, 1024, DType::kBF16, false, true},
-                                         Case{3, 2, 704, 512, DType::kBF16, true},
-                                         Case{17, 4, 32, 32, DType::kBF16, false, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Plain, ExpertGemmTest,
+    testing::Values(Case{5, 2, 64, 64, DType::kF32}, Case{5, 2, 64, 64, DType::kBF16},
+                    Case{5, 2, 128, 96, DType::kF32, true}, Case{5, 2, 192, 96, DType::kBF16, true},
+                    Case{4, 3, 96, 40, DType::kBF16, false, true},
+                    Case{4, 3, 96, 64, DType::kF32, false, true, true},
+                    Case{9, 1, 64, 64, DType::kBF16, true, false, true, true},
+                    Case{9, 1, 64, 64, DType::kF32, true, false, false, true},
+                    Case{3, 2, 352, 1024, DType::kBF16, false, true},
+                    Case{3, 2, 704, 512, DType::kBF16, true},
+                    Case{17, 4, 32, 32, DType::kBF16, false, true},
+                    Case{5, 2, 128, 96, DType::kF32, true, false, true, false, {}, true},
+                    Case{5, 2, 192, 96, DType::kBF16, true, false, true, false, {}, true}));
 
-INSTANTIATE_TEST_SUITE_P(Quantized, ExpertGemmTest,
-                         testing::Values(Case{5, 2, 64, 256, DType::kBF16, true, false, false,
-                                              false, QuantForm{4, GroupScale::kHalf, 32}},
-                                         Case{5, 2, 96, 256, DType::kF32, false, true, false, false,
-                                              QuantForm{8, GroupScale::kHalf, 32}},
-                                         Case{4, 3, 192, 512, DType::kBF16, true, false, false,
-                                              true, QuantForm{6, GroupScale::kSuperSigned, 16}},
-                                         Case{4, 3, 320, 256, DType::kBF16, false, true, true,
-                                              false, QuantForm{4, GroupScale::kSuper, 32}}));
+INSTANTIATE_TEST_SUITE_P(
+    Quantized, ExpertGemmTest,
+    testing::Values(Case{5, 2, 64, 256, DType::kBF16, true, false, false, false,
+                         QuantForm{4, GroupScale::kHalf, 32}},
+                    Case{5, 2, 96, 256, DType::kF32, false, true, false, false,
+                         QuantForm{8, GroupScale::kHalf, 32}},
+                    Case{4, 3, 192, 512, DType::kBF16, true, false, false, true,
+                         QuantForm{6, GroupScale::kSuperSigned, 16}},
+                    Case{4, 3, 320, 256, DType::kBF16, false, true, true, false,
+                         QuantForm{4, GroupScale::kSuper, 32}},
+                    Case{4, 2, 64, 256, DType::kBF16, true, false, true, false,
+                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}, true},
+                    Case{4, 2, 96, 256, DType::kF32, false, true, true, false,
+                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}}));
 
 TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
   ExpertGemmArgs args{};

@@ -28,6 +28,8 @@ double activated(Activation activation, double x) {
       return (std::expm1(std::min(x, double(kParameters[3]))) - x) *
                  (beta + softplus(kParameters[1])) +
              beta * x;
+    case Activation::kClampedSilu:  // of gates alone
+      break;
   }
   return 0;
 }

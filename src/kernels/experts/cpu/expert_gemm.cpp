@@ -186,7 +186,7 @@ class ExpertProduct {
     const int cols = weight_.cols(slice) / 2;
     const float* gate_bias = a_.bias != nullptr ? a_.bias + col : nullptr;
     const float* up_bias = a_.bias != nullptr ? gate_bias + a_.lists.count * size : nullptr;
-    const GatedRow row{from, from + cols, gate_bias, up_bias, cols};
+    const GatedRow row{from, from + cols, gate_bias, up_bias, cols, a_.clamp};
     const int64_t to = entry * size + col - expert * size;
     if (a_.dtype == DType::kF32) {
       write_gated(a_.activation, row, static_cast<float*>(a_.y) + to);

@@ -89,8 +89,10 @@ struct ExpertStore {
       gate = __fadd_rn(gate, args.bias[at]);
       up = __fadd_rn(up, args.bias[args.lists.count * size + at]);
     }
-    static_cast<T*>(args.y)[entry * size + column] =
-        from_float<T>(activation_math::gated(args.activation, gate, up));
+    const float value = args.activation == Activation::kClampedSilu
+                            ? activation_math::clamped_gated(args.clamp, gate, up)
+                            : activation_math::gated(args.activation, gate, up);
+    static_cast<T*>(args.y)[entry * size + column] = from_float<T>(value);
   }
 };
 

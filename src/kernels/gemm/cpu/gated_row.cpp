@@ -48,12 +48,37 @@ FT_INLINE void write_row(const GatedRow& row, Out* out) {
 }
 
 template <class Out>
+FT_INLINE void write_clamped(const GatedRow& row, Out* out) {
+  const float limit = row.clamp.limit;
+  const Octet highest = Octet{} + limit, lowest = Octet{} - limit;
+  int i = 0;
+  for (; i + kOctet <= row.size; i += kOctet) {
+    Octet x, y, share;
+    load_sum(x, row.gate, row.gate_bias, i);
+    load_sum(y, row.up, row.up_bias, i);
+    x = x > highest ? highest : x;
+    y = y > highest ? highest : y;
+    y = y < lowest ? lowest : y;
+    sigmoid(share, x * row.clamp.alpha);
+    y = (y + 1.0f) * (x * share);
+    store(out + i, y);
+  }
+  for (; i < row.size; ++i) {
+    const float gate = sum_at(row.gate, row.gate_bias, i);
+    const float up = sum_at(row.up, row.up_bias, i);
+    store_one(out + i, activation_math::clamped_gated(row.clamp, gate, up));
+  }
+}
+
+template <class Out>
 FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
   switch (activation) {
     case Activation::kSilu:
       return write_row<Activation::kSilu>(row, out);
     case Activation::kGelu:
       return write_row<Activation::kGelu>(row, out);
+    case Activation::kClampedSilu:
+      return write_clamped(row, out);
     default:
       return write_row<Activation::kGeluTanh>(row, out);
   }

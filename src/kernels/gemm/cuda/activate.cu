@@ -71,6 +71,8 @@ void launch_activate(const void* packed, cudaStream_t stream) {
       return launch<Activation::kXielu>(args, stream);
     case Activation::kRelu:
       return launch<Activation::kRelu>(args, stream);
+    case Activation::kClampedSilu:  // of gates alone
+      return;
   }
 }
 

@@ -23,9 +23,11 @@ template <int kBitsOfCode, GroupScale kGroupScale, CodeTable kCodeTable = CodeTa
 struct CodeKind {
   static constexpr int kBits = kBitsOfCode;
   static constexpr GroupScale kScale = kGroupScale;
-  static constexpr bool kHasTable = kCodeTable != CodeTable::kNone;
+  static constexpr CodeTable kTable = kCodeTable;
   // Of what is multiplied.
-  static constexpr int kDotBits = kHasTable ? 8 : kBits;
+  static constexpr int kDotBits = kTable == CodeTable::kIq4    ? 8
+                                  : kTable == CodeTable::kE2m1 ? 5
+                                                               : kBits;
   static constexpr bool kHasMiddle =
       kScale == GroupScale::kHalf || kScale == GroupScale::kSuperSigned;
 };
@@ -33,6 +35,9 @@ struct CodeKind {
 // CodeTable::kIq4, each plus 128.
 alignas(64) constexpr uint8_t kIq4Codes[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                                129, 141, 153, 166, 181, 197, 217, 241};
+// CodeTable::kE2m1, each plus 16.
+alignas(64) constexpr uint8_t kE2m1Codes[16] = {16, 17, 18, 19, 20, 22, 24, 28,
+                                                16, 15, 14, 13, 12, 10, 8,  4};
 
 // V: kLanes columns at once, from `lane` on.
 //   Floats, Ints, Codes: a float, an int32 or four codes for each of these columns
@@ -53,7 +58,8 @@ FT_QUANT_INLINE typename V::Codes unpack(const uint8_t* step, int vector, int la
   }
   const typename V::Codes bytes = V::load_codes(at + 64 * (vector % 4));
   const typename V::Codes four = vector < 4 ? V::low4(bytes) : V::high4(bytes);
-  if constexpr (C::kHasTable) return V::look_up(four, kIq4Codes);
+  if constexpr (C::kTable == CodeTable::kIq4) return V::look_up(four, kIq4Codes);
+  if constexpr (C::kTable == CodeTable::kE2m1) return V::look_up(four, kE2m1Codes);
   if constexpr (C::kBits == 4) return four;
   if constexpr (C::kBits == 5)
     return V::template with_bit<4>(four, V::load_codes(at + 256), vector);
@@ -228,6 +234,7 @@ constexpr void set_products(QuantKernels& kernels) {
         multiply_groups<V, CodeKind<4, kHalf, CodeTable::kIq4>, kRows>,
         multiply_super_signed<V, CodeKind<4, kSuperSigned, CodeTable::kIq4>, 32, kRows>,
         multiply_groups<V, CodeKind<2, kHalfAndMinimum>, kRows>,
+        multiply_groups<V, CodeKind<4, kHalf, CodeTable::kE2m1>, kRows>,
     };
     for (int i = 0; i < kQuantKinds; ++i) kernels.products[i][kRows - 1] = of_kinds[i];
     set_products<V, kRows + 1>(kernels);
