@@ -93,11 +93,19 @@ constexpr GgufName kMixtralTensors[] = {{"ffn_gate_inp", "block_sparse_moe.gate"
                                         {"ffn_up_exps", "block_sparse_moe.experts.w3"},
                                         {"ffn_down_exps", "block_sparse_moe.experts.w2"}};
 
+constexpr GgufName kGptOssTensors[] = {
+    {"attn_sinks.weight", "self_attn.sinks"}, {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate_inp", "mlp.router"},           {"ffn_gate_exps", "mlp.experts.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.up_proj"},   {"ffn_down_exps", "mlp.experts.down_proj"}};
+
 constexpr GgufKey kExpertKeys[] = {
     {"expert_count", "num_experts"},
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_feed_forward_length", "moe_intermediate_size"},
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+constexpr GgufKey kGptOssKeys[] = {{"expert_count", "num_local_experts"},
+                                   {"expert_used_count", "num_experts_per_tok"},
+                                   {"expert_feed_forward_length", "moe_intermediate_size"}};
 constexpr GgufKey kMixtralKeys[] = {{"expert_count", "num_local_experts"},
                                     {"expert_used_count", "num_experts_per_tok"}};
 
@@ -256,6 +264,12 @@ constexpr GgufArchitecture kArchitectures[] = {
      .model_type = "olmoe",
      .tensors = kExpertTensors,
      .keys = kExpertKeys},
+    {.name = "gpt-oss",
+     .hf_class = "GptOssForCausalLM",
+     .model_type = "gpt_oss",
+     .tensors = kGptOssTensors,
+     .keys = kGptOssKeys,
+     .rope_scaling = R"({"truncate": false})"},
     {.name = "deepseek2",
      .hf_class = "DeepseekV3ForCausalLM",
      .model_type = "deepseek_v3",

@@ -127,7 +127,8 @@ Status add_longrope(const GgufFile& file, Fields& fields, Json& config) {
   return {};
 }
 
-Status add_scaling(const GgufFile& file, Fields& fields, Json& config) {
+Status add_scaling(const GgufFile& file, const GgufArchitecture& architecture, Fields& fields,
+                   Json& config) {
   const std::string type = fields.text("rope.scaling.type").value_or("none");
   if (file.tensors().contains("rope_factors_long.weight")) {
     return add_longrope(file, fields, config);
@@ -138,6 +139,7 @@ Status add_scaling(const GgufFile& file, Fields& fields, Json& config) {
                        "'; linear, yarn and longrope with its tensors are read");
   }
   Json rope = {{"rope_type", type}, {"factor", fields.number("rope.scaling.factor").value_or(1.0)}};
+  rope.update(Json::parse(architecture.rope_scaling));
   if (const auto original = fields.integer("rope.scaling.original_context_length")) {
     rope["original_max_position_embeddings"] = *original;
   }
@@ -173,10 +175,11 @@ Status add_rotary_part(const GgufFile& file, Fields& fields, bool interleaved, J
 
 // Divisors of the rotary frequencies come as a tensor: the form that Hugging Face calls longrope
 // says the same.
-Status add_rope(const GgufFile& file, Fields& fields, Json& config) {
+Status add_rope(const GgufFile& file, const GgufArchitecture& architecture, Fields& fields,
+                Json& config) {
   config["rope_theta"] = fields.number("rope.freq_base").value_or(10000.0);
   FT_ASSIGN_OR_RETURN(const std::vector<float> divisors, read_floats(file, "rope_freqs.weight"));
-  if (divisors.empty()) return add_scaling(file, fields, config);
+  if (divisors.empty()) return add_scaling(file, architecture, fields, config);
   config["original_max_position_embeddings"] = config["max_position_embeddings"];
   config["rope_scaling"] = {{"rope_type", "longrope"},
                             {"short_factor", divisors},
@@ -260,7 +263,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   add_keys(fields, architecture->keys, config);
   if (architecture->complete != nullptr) architecture->complete(config);
   add_attention_scale(fields, architecture->keys, config);
-  FT_RETURN_IF_ERROR(add_rope(file, fields, config));
+  FT_RETURN_IF_ERROR(add_rope(file, *architecture, fields, config));
   FT_RETURN_IF_ERROR(add_rotary_part(file, fields, architecture->interleaves_heads, config));
   FT_RETURN_IF_ERROR(fields.status());
   FT_RETURN_IF_ERROR(check_plain_keys(file, *architecture, config["head_dim"].get<int64_t>()));

@@ -43,6 +43,8 @@ struct GgufArchitecture {
   std::span<const GgufKey> keys = {};
   // JSON object of the fields that files of this architecture do not say.
   std::string_view fields = "{}";
+  // JSON object of the fields of a scaled rotary embedding that files do not say.
+  std::string_view rope_scaling = "{}";
   // Fields that follow from others.
   void (*complete)(nlohmann::json& config) = nullptr;
 };

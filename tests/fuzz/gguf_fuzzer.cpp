@@ -67,7 +67,8 @@ void widen(const TensorView& tensor, int64_t first, int64_t count) {
   judge(read_elements(tensor, first, count, DType::kBF16, bits.data(), raw), tensor.file);
 }
 
-// The first row, which has the values of the widened one where both are numbers.
+// The first row, which has the values of the widened one where both are numbers and the form holds
+// them.
 void take_apart(const TensorView& tensor) {
   const foretoken::QuantForm* form = quantized_form(tensor);
   const bool fits = form != nullptr && tensor.shape.size() == 2 && tensor.shape[0] > 0 &&
@@ -79,6 +80,9 @@ void take_apart(const TensorView& tensor) {
   if (!read_quantized_rows(tensor, 0, 1, row.data(), raw).ok()) return;
   if (!read_elements(tensor, 0, tensor.shape[1], DType::kF32, widened.data(), raw).ok()) return;
   dequantize_row(*form, row.data(), tensor.shape[1], kept.data());
+  const auto keeps = keeps_values(tensor);
+  judge(keeps.status(), tensor.file);
+  if (!keeps.ok() || !keeps.value()) return;
   for (size_t i = 0; i < k; ++i) {
     if (std::isfinite(widened[i])) require(kept[i] == widened[i]);
   }

@@ -43,6 +43,26 @@ TEST(HfConfig, SaysWhatTheModelsOwnConfigSays) {
   }
 }
 
+// Its scaled positions are not rounded, which files do not say.
+TEST(HfConfig, GptOss) {
+  const auto made = config_of(test::golden_gguf("gpt-oss.gguf"));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const Json own = Json::parse(read_text_file(std::string(FORETOKEN_SOURCE_DIR) +
+                                              "/tests/golden/architectures/gpt_oss-mxfp4/"
+                                              "config.json")
+                                   .value());
+  for (const char* field :
+       {"architectures", "model_type", "num_local_experts", "num_experts_per_tok", "sliding_window",
+        "attention_bias", "rope_theta", "head_dim"}) {
+    EXPECT_EQ(made.value()[field], own[field]) << field;
+  }
+  EXPECT_EQ(made.value()["moe_intermediate_size"], own["intermediate_size"]);
+  for (const char* field :
+       {"rope_type", "factor", "truncate", "original_max_position_embeddings"}) {
+    EXPECT_EQ(made.value()["rope_scaling"][field], own["rope_scaling"][field]) << field;
+  }
+}
+
 test::GgufBytes model(uint64_t more_values, uint64_t num_tensors) {
   test::GgufBytes bytes(num_tensors, 6 + more_values);
   bytes.text_value("general.architecture", "llama").u32_value("llama.embedding_length", 64);

@@ -70,6 +70,23 @@ TEST(HfNames, ExpertsOfOtherFamilies) {
             "model.layers.1.mlp.experts.gate_proj.weight");
 }
 
+TEST(HfNames, SinksAndBiasesOfExperts) {
+  const GgufArchitecture& gpt_oss = named("gpt-oss");
+  for (const auto& [gguf, hf] :
+       {std::pair("attn_sinks.weight", "self_attn.sinks"),
+        std::pair("attn_norm.weight", "input_layernorm.weight"),
+        std::pair("post_attention_norm.weight", "post_attention_layernorm.weight"),
+        std::pair("ffn_gate_inp.bias", "mlp.router.bias"),
+        std::pair("ffn_gate_exps.weight", "mlp.experts.gate_proj.weight"),
+        std::pair("ffn_up_exps.bias", "mlp.experts.up_proj.bias"),
+        std::pair("ffn_down_exps.bias", "mlp.experts.down_proj.bias")}) {
+    const std::string theirs = std::string("blk.7.") + gguf;
+    const std::string ours = std::string("model.layers.7.") + hf;
+    EXPECT_EQ(hf_tensor_name(gpt_oss, theirs), ours);
+    EXPECT_EQ(gguf_tensor_name(gpt_oss, ours), theirs);
+  }
+}
+
 TEST(HfNames, AndBack) {
   for (const GgufArchitecture& architecture : gguf_architectures()) {
     for (const char* name :

@@ -3,7 +3,7 @@
 as GGUF files, blocks of every quantised type with the floats that the package `gguf` makes of them,
 floats with the blocks that it makes of them, the vocabulary of foretoken-7m as a GGUF file, and files
 of a few KB that the fuzzer starts from. Needs `pip install gguf numpy safetensors`, and the path of
-ggml's libggml-base.so as argument.
+ggml's libggml-base.so as argument; `--only gpt-oss` writes that model alone and needs no library.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ UPPER_BYTES = {"Q4_K": [1, 3], "Q5_K": [1, 3], "Q6_K": [209], "Q4_1": [1, 3], "Q
 
 
 def read_bf16(path):
-    """Tensors of a safetensors file of BF16, as float32."""
+    """Tensors of a safetensors file, those of BF16 as float32, bytes as they are."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     tensors = {}
@@ -41,6 +41,9 @@ def read_bf16(path):
         if name == "__metadata__":
             continue
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        if entry["dtype"] == "U8":
+            tensors[name] = np.frombuffer(data[begin:end], dtype=np.uint8).reshape(entry["shape"])
+            continue
         bits = np.frombuffer(data[begin:end], dtype=np.uint16).astype(np.uint32) << 16
         tensors[name] = bits.view(np.float32).reshape(entry["shape"])
     return tensors
@@ -62,10 +65,7 @@ def interleave(rows, num_heads):
     return rows.reshape(num_heads, 2, half, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 
-def write_model(name, architecture):
-    folder = ROOT / "tests" / "golden" / "architectures" / name
-    config = json.loads((folder / "config.json").read_text())
-    writer = gguf.GGUFWriter(OUT / f"{name}.gguf", architecture)
+def add_sizes(writer, config):
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -77,10 +77,80 @@ def write_model(name, architecture):
     writer.add_value_length(head_dim)
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    return head_dim
+
+
+def write_model(name, architecture):
+    folder = ROOT / "tests" / "golden" / "architectures" / name
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(OUT / f"{name}.gguf", architecture)
+    head_dim = add_sizes(writer, config)
     for key, values in read_bf16(folder / "model.safetensors").items():
         if architecture == "llama" and (".q_proj." in key or ".k_proj." in key):
             values = interleave(values, values.shape[0] // head_dim)
         writer.add_tensor(gguf_name(key), np.ascontiguousarray(values))
+    finish(writer)
+
+
+def mxfp4_rows(blocks, scales):
+    """Of a folder's blocks, whose bytes hold two neighbours, those of GGUF: a byte of the scale, then the
+    first sixteen codes in the low halves of as many bytes and the others in the high ones."""
+    codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    packed = codes[..., :16] | codes[..., 16:] << 4
+    return np.concatenate([scales[..., None], packed], -1).reshape(*blocks.shape[:2], -1)
+
+
+def gpt_oss_tensors(folder):
+    """(name, values, whether they are MXFP4)."""
+    names = {**LAYER, "post_attention_layernorm": "post_attention_norm", "mlp.router": "ffn_gate_inp"}
+    tensors = read_bf16(folder / "model.safetensors")
+    for key, values in tensors.items():
+        if not key.startswith("model.layers."):
+            yield gguf_name(key), values, False
+            continue
+        _, _, layer, rest = key.split(".", 3)
+        base = f"blk.{layer}."
+        if rest == "self_attn.sinks":
+            yield base + "attn_sinks.weight", values, False
+        elif not rest.startswith("mlp.experts."):
+            part, kind = rest.rsplit(".", 1)
+            yield f"{base}{names[part]}.{kind}", values, False
+        elif rest.endswith("gate_up_proj_bias"):
+            yield base + "ffn_gate_exps.bias", values[:, 0::2], False
+            yield base + "ffn_up_exps.bias", values[:, 1::2], False
+        elif rest.endswith("down_proj_bias"):
+            yield base + "ffn_down_exps.bias", values, False
+        elif rest.endswith("_blocks"):
+            rows = mxfp4_rows(values, tensors[key.replace("_blocks", "_scales")])
+            if "gate_up" in rest:
+                yield base + "ffn_gate_exps.weight", rows[:, 0::2], True
+                yield base + "ffn_up_exps.weight", rows[:, 1::2], True
+            else:
+                yield base + "ffn_down_exps.weight", rows, True
+
+
+def write_gpt_oss():
+    """As llama.cpp's converter writes such models, with plain matrices in BF16."""
+    folder = ROOT / "tests" / "golden" / "architectures" / "gpt_oss-mxfp4"
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(OUT / "gpt-oss.gguf", "gpt-oss")
+    add_sizes(writer, config)
+    writer.add_sliding_window(config["sliding_window"])
+    writer.add_expert_feed_forward_length(config["intermediate_size"])
+    writer.add_expert_count(config["num_local_experts"])
+    writer.add_expert_used_count(config["num_experts_per_tok"])
+    writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    writer.add_rope_scaling_factor(config["rope_scaling"]["factor"])
+    writer.add_rope_scaling_orig_ctx_len(config["rope_scaling"]["original_max_position_embeddings"])
+    for name, values, is_mxfp4 in gpt_oss_tensors(folder):
+        values = np.ascontiguousarray(values)
+        if is_mxfp4:
+            writer.add_tensor(name, values, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        elif values.ndim > 1 and not name.endswith(".bias"):
+            kind = gguf.GGMLQuantizationType.BF16
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, values)
     finish(writer)
 
 
@@ -195,6 +265,13 @@ def write_seed(architecture, kind, types):
     writer.add_key_length(2)
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
+    if architecture == "gpt-oss":
+        writer.add_expert_count(4)
+        writer.add_expert_used_count(2)
+        writer.add_expert_feed_forward_length(2)
+        writer.add_sliding_window(8)
+        writer.add_tensor("blk.0.attn_sinks.weight", np.zeros(2, dtype=np.float32))
+        writer.add_tensor("blk.0.ffn_gate_exps.bias", np.zeros((4, 2), dtype=np.float32))
     if architecture == "qwen2":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(4.0)
@@ -224,10 +301,14 @@ def write_seeds():
     write_seed("phi3", "gpt2", ["Q2_K", "Q3_K", "Q5_K", "IQ4_XS", "TQ1_0", "TQ2_0"])
     write_seed("smollm3", "gpt2", ["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS"])
     write_seed("gemma2", "llama", ["IQ3_S", "NVFP4", "Q8_K"])
+    write_seed("gpt-oss", "gpt2", ["MXFP4", "BF16"])
 
 
 def main():
     OUT.mkdir(exist_ok=True)
+    write_gpt_oss()
+    if sys.argv[1:] == ["--only", "gpt-oss"]:
+        return
     for name, architecture in ARCHITECTURES.items():
         write_model(name, architecture)
     write_blocks()

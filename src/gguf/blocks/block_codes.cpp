@@ -1,5 +1,6 @@
 #include "gguf/blocks/block_codes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -188,6 +189,28 @@ void split_iq4_xs(const std::byte* block, int64_t k, const RowParts& row) {
   }
 }
 
+constexpr uint32_t kMxfp4 = 39;
+constexpr int64_t kMxfp4Bytes = 17;
+
+// The power of two that multiplies the numbers of CodeTable::kE2m1, which are doubled.
+int mxfp4_exponent(const std::byte* block) { return byte_number_at(block) - 128; }
+
+bool is_power_of_half(int exponent) { return exponent >= -24 && exponent <= 15; }
+
+// 0 for what no half is: see splits_exactly.
+uint16_t half_of_power(int exponent) {
+  if (!is_power_of_half(exponent)) return 0;
+  return static_cast<uint16_t>(exponent < -14 ? 1 << (exponent + 24) : (exponent + 15) << 10);
+}
+
+void split_mxfp4(const std::byte* block, int64_t k, const RowParts& row) {
+  for (int64_t i = 0; i < k / 32; ++i, block += kMxfp4Bytes) {
+    const uint16_t half = half_of_power(mxfp4_exponent(block));
+    std::memcpy(row.halves + 2 * i, &half, sizeof half);
+    split_nibbles(block + 1, row.codes + 32 * i);
+  }
+}
+
 // Codes less one: the scale is the minimum too.
 void copy_twice(const std::byte* half, const RowParts& row, int64_t i, int64_t supers) {
   copy_half(half, row.halves, i);
@@ -225,6 +248,7 @@ constexpr SplitType kSplitTypes[] = {
     {23, {4, GroupScale::kSuperSigned, 32, CodeTable::kIq4}, split_iq4_xs},
     {34, {2, GroupScale::kHalfAndMinimum, 256}, split_tq1_0},
     {35, {2, GroupScale::kHalfAndMinimum, 256}, split_tq2_0},
+    {kMxfp4, {4, GroupScale::kHalf, 32, CodeTable::kE2m1}, split_mxfp4},
 };
 
 const SplitType* find_split(const BlockType& type) {
@@ -239,6 +263,19 @@ const SplitType* find_split(const BlockType& type) {
 const QuantForm* form_of_blocks(const BlockType& type) {
   const SplitType* split = find_split(type);
   return split != nullptr ? &split->form : nullptr;
+}
+
+bool splits_all_exactly(const BlockType& type) { return type.number != kMxfp4; }
+
+// Blocks of zeros have any power.
+bool splits_exactly(const BlockType& type, const std::byte* blocks, int64_t count) {
+  if (splits_all_exactly(type)) return true;
+  for (; count > 0; --count, blocks += kMxfp4Bytes) {
+    if (is_power_of_half(mxfp4_exponent(blocks))) continue;
+    const auto is_zero = [](std::byte pair) { return (pair & std::byte{0x77}) == std::byte{0}; };
+    if (!std::all_of(blocks + 1, blocks + kMxfp4Bytes, is_zero)) return false;
+  }
+  return true;
 }
 
 void split_blocks(const BlockType& type, const std::byte* blocks, int64_t k, std::byte* row) {

@@ -21,6 +21,20 @@ const QuantForm* quantized_form(const TensorView& tensor, DType dtype) {
   return rounds ? nullptr : quantized_form(tensor);
 }
 
+Result<bool> keeps_values(const TensorView& tensor) {
+  if (tensor.block == nullptr || splits_all_exactly(*tensor.block)) return true;
+  constexpr int64_t kBlocksAtOnce = 1 << 16;
+  const BlockType& type = *tensor.block;
+  const int64_t blocks = tensor.num_bytes / type.bytes;
+  std::vector<std::byte> raw(static_cast<size_t>(std::min(blocks, kBlocksAtOnce) * type.bytes));
+  for (int64_t first = 0; first < blocks; first += kBlocksAtOnce) {
+    const int64_t count = std::min(kBlocksAtOnce, blocks - first);
+    FT_RETURN_IF_ERROR(tensor.read(first * type.bytes, count * type.bytes, raw.data()));
+    if (!splits_exactly(type, raw.data(), count)) return false;
+  }
+  return true;
+}
+
 Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,
                            std::vector<std::byte>& raw) {
   const QuantForm* form = quantized_form(tensor);

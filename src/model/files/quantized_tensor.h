@@ -18,6 +18,10 @@ const QuantForm* quantized_form(const TensorView& tensor);
 // for which it is to be rounded.
 const QuantForm* quantized_form(const TensorView& tensor, DType dtype);
 
+// Whether that form holds the values of all elements: of blocks whose scales need not fit into it
+// that is looked up in the file. Errors as of TensorView::read.
+Result<bool> keeps_values(const TensorView& tensor);
+
 // Reads rows [first, first + count) of a matrix (or of a stack of them), whose rows have whole
 // blocks, as
 // base/quantized_rows.h lays them out; interleaved rows are put in order. `raw` is scratch. Errors

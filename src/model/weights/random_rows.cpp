@@ -38,6 +38,19 @@ void random_halves(uint64_t seed, int64_t k, float deviation, std::byte* to) {
   }
 }
 
+// Of what codes stand for, each as often as the others.
+float code_deviation(const QuantForm& form) {
+  switch (form.table) {
+    case CodeTable::kNone:
+      break;
+    case CodeTable::kIq4:
+      return 67.2f;
+    case CodeTable::kE2m1:
+      return 5.85f;
+  }
+  return static_cast<float>(1 << form.bits) / std::sqrt(12.0f);
+}
+
 }  // namespace
 
 void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int64_t k,
@@ -51,11 +64,8 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
   }
   to += k;
   constexpr int kGroupScale = 32, kSignedGroupScale = 64;  // of the bytes that scale a group
-  constexpr float kTableDeviation = 67.2f;                 // of CodeTable::kIq4
   const int num_codes = 1 << form.bits;
-  const float step =
-      deviation / (form.table == CodeTable::kNone ? static_cast<float>(num_codes) / std::sqrt(12.0f)
-                                                  : kTableDeviation);
+  const float step = deviation / code_deviation(form);
   const int64_t groups = k / form.group, supers = k / kSuperGroup;
   switch (form.scale) {
     case GroupScale::kHalf:

@@ -27,7 +27,9 @@ TEST(BlockCodes, HaveTheValuesOfTheBlocks) {
       for (const int64_t half : {int64_t{0}, int64_t{2}, type.bytes - 4, type.bytes - 2}) {
         block[half + 1] &= std::byte{0x3f};
       }
+      if (!splits_all_exactly(type)) block[0] = static_cast<std::byte>(104 + random() % 40);
     }
+    EXPECT_TRUE(splits_exactly(type, blocks.data(), count)) << type.name;
     std::vector<float> want(kK), got(kK);
     type.decode(blocks.data(), count, want.data());
     std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(*form, kK)));
@@ -38,7 +40,28 @@ TEST(BlockCodes, HaveTheValuesOfTheBlocks) {
       ASSERT_LT(std::to_integer<int>(row[static_cast<size_t>(i)]), 1 << form->bits) << type.name;
     }
   }
-  EXPECT_EQ(seen, 14);
+  EXPECT_EQ(seen, 15);
+}
+
+// Halves reach from 2^-24 to 2^15, and the table has doubles.
+TEST(BlockCodes, SayWhichPowersOfTwoTheyHold) {
+  const BlockType& type = *find_block_type("MXFP4");
+  std::vector<std::byte> blocks(2 * 17);
+  const auto exact = [&](int first, int second, int code) {
+    blocks[0] = static_cast<std::byte>(first);
+    blocks[17] = static_cast<std::byte>(second);
+    blocks[33] = static_cast<std::byte>(code);
+    return splits_exactly(type, blocks.data(), 2);
+  };
+  EXPECT_TRUE(exact(104, 143, 0x71));
+  EXPECT_FALSE(exact(127, 144, 0x71));
+  EXPECT_FALSE(exact(127, 103, 0x10));
+  EXPECT_TRUE(exact(0, 255, 0x88)) << "zeros";
+  std::vector<std::byte> row(64 + 4);
+  split_blocks(type, blocks.data(), 64, row.data());
+  std::vector<float> values(64);
+  dequantize_row(*form_of_blocks(type), row.data(), 64, values.data());
+  for (const float value : values) EXPECT_EQ(value, 0.0f);
 }
 
 TEST(BlockCodes, OtherTypesHaveNone) {

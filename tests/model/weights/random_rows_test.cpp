@@ -43,7 +43,9 @@ INSTANTIATE_TEST_SUITE_P(Forms, RandomRowsTest,
                                          QuantForm{4, GroupScale::kHalf, 32},
                                          QuantForm{4, GroupScale::kHalfAndZero, 128},
                                          QuantForm{4, GroupScale::kSuper, 32},
-                                         QuantForm{6, GroupScale::kSuperSigned, 16}));
+                                         QuantForm{6, GroupScale::kSuperSigned, 16},
+                                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kIq4},
+                                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}));
 
 }  // namespace
 }  // namespace foretoken
