@@ -34,6 +34,7 @@ void PrintTo(const MixtureCase& one, std::ostream* out) { *out << one.name(); }
 
 // Of a short run: every way to compute drafts, but not with every mixture nor with all files.
 bool is_of_short_run(const MixtureCase& one) {
+  if (one.architecture == "GptOssForCausalLM") return one.kind == "draft_model" && !one.sampled;
   if (one.architecture != "DeepseekV3ForCausalLM") return one.kind == "mtp" && !one.sampled;
   if (one.sampled) return one.kind == "mtp";
   return one.kind != "eagle" && one.kind != "draft_model_shifted" && one.kind != "mtp_own";
@@ -49,6 +50,10 @@ std::vector<MixtureCase> mixture_cases() {
     }
     for (const char* kind : {"draft_model", "mtp", "mtp_chained"}) {
       all.push_back({"Glm4MoeForCausalLM", kind, sampled});
+    }
+    // Sinks, biases, and every other layer with a window.
+    for (const char* kind : {"draft_model", "ngram", "eagle3"}) {
+      all.push_back({"GptOssForCausalLM", kind, sampled});
     }
   }
   for (const char* architecture : {"MixtralForCausalLM", "Qwen3MoeForCausalLM"}) {
@@ -224,7 +229,11 @@ class MixtureLayouts : public testing::TestWithParam<std::tuple<Layout, std::str
 
 TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
   std::vector<const char*> kinds = {"", "ngram", "draft_model", "eagle3", "mtp", "mtp_chained"};
-  if (!runs_all_mixtures() && set().shape().architecture != "DeepseekV3ForCausalLM") {
+  const std::string& architecture = set().shape().architecture;
+  if (architecture == "GptOssForCausalLM") {
+    kinds = {"", "ngram", "draft_model", "eagle3"};
+    if (!runs_all_mixtures()) kinds = {"", "eagle3"};
+  } else if (!runs_all_mixtures() && architecture != "DeepseekV3ForCausalLM") {
     kinds = {"", "mtp"};
   }
   for (const char* kind : kinds) {
@@ -244,7 +253,8 @@ TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
 INSTANTIATE_TEST_SUITE_P(All, MixtureLayouts,
                          testing::Combine(testing::Values(Layout{.tp = 2}, Layout{.pp = 2}),
                                           testing::Values("Glm4MoeForCausalLM",
-                                                          "DeepseekV3ForCausalLM")),
+                                                          "DeepseekV3ForCausalLM",
+                                                          "GptOssForCausalLM")),
                          [](const auto& test) {
                            const std::string& architecture = std::get<1>(test.param);
                            return architecture.substr(0, architecture.find("For")) + "_" +

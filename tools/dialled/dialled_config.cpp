@@ -24,6 +24,14 @@ Json mixture_fields(const DialledShape& shape) {
             {"decoder_sparse_step", 1},
             {"mlp_only_layers", num_dense(shape) > 0 ? Json::array({0}) : Json::array()}};
   }
+  if (name == kGptOssArchitecture.name) {
+    return {{"num_local_experts", shape.num_experts},
+            {"num_experts_per_tok", shape.experts_per_token},
+            {"sliding_window", kDialledWindow},
+            {"swiglu_limit", 1.0},
+            {"attention_bias", true},
+            {"rope_scaling", nullptr}};
+  }
   // Sigmoids with corrections, and a shared expert.
   Json fields = {{"n_routed_experts", shape.num_experts},
                  {"num_experts_per_tok", shape.experts_per_token},
@@ -80,6 +88,7 @@ std::string model_type(const std::string& architecture) {
   if (type == "gemma3") return "gemma3_text";
   if (type == "qwen3moe") return "qwen3_moe";
   if (type == "glm4moe") return "glm4_moe";
+  if (type == "gptoss") return "gpt_oss";
   return type == "deepseekv3" ? "deepseek_v3" : type;
 }
 
@@ -88,7 +97,8 @@ std::string model_type(const std::string& architecture) {
 bool is_dialled_mixture(const DialledShape& shape) {
   const std::string& name = shape.architecture;
   return name == "MixtralForCausalLM" || name == "Qwen3MoeForCausalLM" ||
-         name == "Glm4MoeForCausalLM" || name == "DeepseekV3ForCausalLM";
+         name == "Glm4MoeForCausalLM" || name == "DeepseekV3ForCausalLM" ||
+         name == kGptOssArchitecture.name;
 }
 
 Json dialled_config(const DialledShape& shape) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr float kBiasDeviation = 0.3f;
 constexpr float kCorrectionDeviation = 0.1f;
+constexpr float kSinkDeviation = 1.0f;
 constexpr int32_t kFirstWord = 2;
 
 void store(DType dtype, std::byte* out, int64_t index, float value) {
@@ -53,9 +54,33 @@ bool is_norm(const LayerTensor& tensor, const char* name) {
 bool is_last_of_feed_forward(const LayerSpec& spec, const std::string& name) {
   const auto* experts = std::get_if<ExpertsSpec>(&spec.feed_forward);
   if (experts == nullptr) return name == "mlp.down_proj.weight";
+  const std::string down = "." + std::string(experts->down);
   return name.starts_with(experts->base) &&
-         (name.ends_with("." + std::string(experts->down) + ".weight") ||
-          name.ends_with(".down_proj.weight"));
+         (name.ends_with(down + ".weight") || name.ends_with(down) ||
+          name.ends_with(down + "_bias") || name.ends_with(".down_proj.weight"));
+}
+
+// One tensor for all experts: their matrices, or the biases of those.
+bool is_of_all_experts(const LayerSpec& spec, const LayerTensor& tensor) {
+  const auto* experts = std::get_if<ExpertsSpec>(&spec.feed_forward);
+  if (experts == nullptr) return false;
+  return tensor.stacked > 0 || (experts->biased && tensor.name.ends_with("_bias"));
+}
+
+void add_of_all_experts(const ExpertsSpec& experts, const LayerTensor& tensor,
+                        const std::string& base, float deviation, DialledTensors* out) {
+  const std::string name = base + tensor.name;
+  if (tensor.stacked == 0) {
+    return out->add_rows(name, tensor.rows, tensor.cols, deviation * kBiasDeviation);
+  }
+  out->add_stack(name, {tensor.stacked, tensor.rows / tensor.stacked, tensor.cols},
+                 experts.files == ExpertFiles::kFusedTurned, deviation);
+}
+
+bool is_sinks(const LayerSpec& spec, const std::string& name) {
+  const auto* mixer = std::get_if<GqaSpec>(&spec.mixer);
+  return mixer != nullptr && mixer->sinks != nullptr &&
+         name == mixer->base + std::string(mixer->sinks);
 }
 
 // What is added to the scores by which experts are chosen.
@@ -90,6 +115,14 @@ void add_tensors(const DialledLayer& layer, const std::string& base, bool with_m
     const float deviation = deviation_of(layer, spec, tensor);
     if (is_correction(spec, tensor.name)) {
       out->add_vector(base + tensor.name, tensor.rows, kCorrectionDeviation);
+      continue;
+    }
+    if (is_of_all_experts(spec, tensor)) {
+      add_of_all_experts(std::get<ExpertsSpec>(spec.feed_forward), tensor, base, deviation, out);
+      continue;
+    }
+    if (is_sinks(spec, tensor.name)) {
+      out->add_vector(base + tensor.name, tensor.rows, kSinkDeviation);
       continue;
     }
     if (tensor.cols == 0) {
@@ -147,6 +180,22 @@ void DialledTensors::add_linear(const std::string& name, int64_t rows, int64_t c
   };
   random(name + ".weight", {rows, cols}, rows * cols, deviation / std::sqrt(float(cols)));
   if (bias) random(name + ".bias", {rows}, rows, deviation * kBiasDeviation);
+}
+
+void DialledTensors::add_stack(const std::string& name, const std::vector<int64_t>& size,
+                               bool turned, float deviation) {
+  const int64_t count = size[0] * size[1] * size[2];
+  const float spread = deviation / std::sqrt(static_cast<float>(turned ? size[1] : size[2]));
+  add_weights(name, size, [dtype = dtype_, name, count, spread](std::byte* out) {
+    fill_random(name, count, spread, dtype, out);
+  });
+}
+
+void DialledTensors::add_rows(const std::string& name, int64_t rows, int64_t cols,
+                              float deviation) {
+  add_weights(name, {rows, cols}, [dtype = dtype_, name, rows, cols, deviation](std::byte* out) {
+    fill_random(name, rows * cols, deviation, dtype, out);
+  });
 }
 
 void DialledTensors::add_blocks(const std::string& name, int64_t size, std::vector<float> gains,

@@ -28,6 +28,12 @@ class DialledTensors {
   void add_vector(const std::string& name, int64_t size, float deviation);
   // A matrix whose outputs have the given deviation for inputs of deviation 1, and its bias.
   void add_linear(const std::string& name, int64_t rows, int64_t cols, float deviation, bool bias);
+  // Such matrices as one tensor [count, rows, cols], the outputs being rows or, where they are
+  // turned, columns.
+  void add_stack(const std::string& name, const std::vector<int64_t>& size, bool turned,
+                 float deviation);
+  // Rows of random numbers of the given deviation.
+  void add_rows(const std::string& name, int64_t rows, int64_t cols, float deviation);
   // A matrix of square blocks side by side, each a multiple of the identity, plus random numbers
   // that give outputs of the given deviation.
   void add_blocks(const std::string& name, int64_t size, std::vector<float> gains, float deviation);

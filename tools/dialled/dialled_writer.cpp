@@ -144,7 +144,7 @@ std::vector<std::string> dialled_architectures() {
           kQwen3Architecture.name, kGemma2Architecture.name,  kGemma3Architecture.name,
           kPhi3Architecture.name,  kSmolLm3Architecture.name, kGemma3ConditionalArchitecture.name,
           "MixtralForCausalLM",    "Qwen3MoeForCausalLM",     "Glm4MoeForCausalLM",
-          "DeepseekV3ForCausalLM"};
+          "DeepseekV3ForCausalLM", kGptOssArchitecture.name};
 }
 
 std::vector<int32_t> dialled_successors(const DialledShape& shape) {

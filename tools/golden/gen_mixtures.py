@@ -101,12 +101,27 @@ def kept(key, weight):
     return weight.float() if key.endswith("e_score_correction_bias") else weight.bfloat16()
 
 
-def write_weights(model, folder):
+def with_mxfp4(stored):
+    """Experts' matrices as blocks and scales, which transformers reads and does not write on a CPU."""
+    packed = {}
+    for key, weight in stored.items():
+        if not key.endswith(("gate_up_proj", "down_proj")):
+            packed[key] = weight
+            continue
+        parts = [mixtures.mxfp4_blocks(matrix) for matrix in weight.float()]
+        packed[f"{key}_blocks"] = torch.stack([blocks for blocks, _ in parts])
+        packed[f"{key}_scales"] = torch.stack([scales for _, scales in parts])
+    return packed
+
+
+def write_weights(model, folder, config):
     """The state under published names, as transformers writes and reads them."""
     with tempfile.TemporaryDirectory() as temporary:
         model.save_pretrained(temporary)
         stored = load_file(pathlib.Path(temporary) / "model.safetensors")
     stored = {key: kept(key, weight).contiguous() for key, weight in stored.items()}
+    if "quantization_config" in config:
+        stored = with_mxfp4(stored)
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -263,7 +278,7 @@ def generate(name):
             break
     model.load_state_dict(state)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    write_weights(model, folder)
+    write_weights(model, folder, config)
     check_file(name, folder, model, config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     for case in found[0][0]["fp32"]:

@@ -4,11 +4,15 @@ Names and fields are those of published checkpoints. Experts are wide enough for
 hidden size a multiple of 64, inner sizes of 32. Routers are normal-distributed, biases are not 0.
 """
 
+import math
+
 import torch
 
 import families
 
 LENGTH = families.LENGTH
+# Of codes 0 to 15 (OCP's E2M1).
+FP4_VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 
 
 def mixture(name, kind, without=(), **changes):
@@ -28,6 +32,19 @@ def deepseek(name, kind, **changes):
 def yarn(**fields):
     return {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "beta_fast": 32,
             "beta_slow": 1, **fields}
+
+
+def gpt_oss(**changes):
+    """The limit of the gates is so low that many are cut."""
+    return mixture("GptOssForCausalLM", "gpt_oss", without=["torch_dtype"], intermediate_size=32,
+                   num_local_experts=4, experts_per_token=2, num_experts_per_tok=2,
+                   attention_bias=True, sliding_window=24, swiglu_limit=1.5, rope_theta=150000.0,
+                   layer_types=["sliding_attention", "full_attention"],
+                   rope_scaling={"rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0,
+                                 "beta_slow": 1.0, "truncate": False,
+                                 "original_max_position_embeddings": 64},
+                   initial_context_length=64, router_aux_loss_coef=0.9, output_router_logits=False,
+                   **changes)
 
 
 SIGMOID = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": True}
@@ -107,6 +124,11 @@ MODELS = {
                           rotary_dim=8, shared_intermediate_size=0, attn_type_list=[1, 1],
                           use_mtp=True, num_mtp_modules=3, mtp_transformer_layers=1,
                           rope_theta=5000000.0),
+    "gpt_oss": gpt_oss(),
+    "gpt_oss-mxfp4": gpt_oss(num_attention_heads=2, num_key_value_heads=1, quantization_config={
+        "quant_method": "mxfp4",
+        "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                   "model.embed_tokens", "lm_head"]}),
     "llama4-moe": families.family("Llama4ForCausalLM", "llama4_text", hidden_size=64, head_dim=16,
                                   intermediate_size=32, intermediate_size_mlp=64, num_hidden_layers=4,
                                   num_local_experts=4, num_experts_per_tok=1,
@@ -157,6 +179,30 @@ REFERENCES = {
     "phimoe": {"architectures": ["PhimoeForCausalLM"]},
 }
 
+def mxfp4_blocks(weight):
+    """Of a matrix [columns, rows] that MXFP4 holds: blocks [rows, columns / 32, 16] and scales. The power of
+    two of a group of zeros is 0, as converters write it."""
+    groups = weight.T.reshape(weight.shape[1], -1, 32)
+    top = groups.abs().amax(-1)
+    scales = torch.where(top > 0, torch.floor(torch.log2(top.clamp(min=1e-30))) - 2 + 127, 0)
+    values = torch.tensor(FP4_VALUES)
+    scaled = torch.ldexp(groups, (127 - scales)[..., None].int())
+    codes = (scaled[..., None] - values).abs().argmin(-1).to(torch.uint8)
+    assert (torch.ldexp(values[codes.int()], (scales - 127)[..., None].int()) == groups).all()
+    return codes[..., 0::2] | codes[..., 1::2] << 4, scales.to(torch.uint8)
+
+
+def mxfp4_weight(weight):
+    """Random numbers that MXFP4 holds, every code among them, as deviating as other weights; a group of zeros."""
+    columns, rows = weight.shape
+    values = torch.tensor(FP4_VALUES)
+    codes = torch.randint(0, 16, (rows, columns // 32, 32))
+    powers = torch.randint(-1, 2, (rows, columns // 32, 1)) - 2 - int(math.log2(columns) / 2)
+    groups = torch.ldexp(values[codes], powers)
+    groups[0, 0] = 0
+    return groups.reshape(rows, columns).T.contiguous()
+
+
 def random_weight(name, weight, config):
     """As in families.py, for the names that transformers has in memory."""
     short = name.removesuffix(".weight").rsplit(".", 1)[-1]
@@ -164,7 +210,13 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
     if short in ("gate", "router", "wg"):
         return torch.randn_like(weight) * 1.5 * weight.shape[-1] ** -0.5
+    if short == "sinks":
+        return torch.randn_like(weight) * 1.5
+    if short.endswith("proj_bias"):
+        return torch.randn_like(weight) * 0.3
+    if weight.dim() == 3 and "quantization_config" in config:
+        return torch.cat([mxfp4_weight(matrix)[None] for matrix in weight])
     if weight.dim() == 3:
-        turned = config["model_type"] == "llama4_text"
+        turned = config["model_type"] in ("llama4_text", "gpt_oss")
         return torch.randn_like(weight) * weight.shape[-2 if turned else -1] ** -0.5
     return families.random_weight(name, weight, config)

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/activation.h"
 #include "kernels/experts/route_experts.h"
 #include "model/config/config_fields.h"
 #include "model/config/layer_pattern.h"
@@ -23,6 +24,7 @@ struct ExpertConfig {
   bool correction = false;  // of scores, while experts are chosen
   float scale = 1;          // of the weights
   float jitter = 0;         // as of RouteExpertsArgs
+  GateClamp clamp;          // of Activation::kClampedSilu
 };
 
 // Reads the fields of a mixture under the names that DeepSeek, Qwen, Mixtral and their kin give

@@ -23,7 +23,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Gemma3nForConditionalGeneration", "Gemma 3n",
      kSharedKv | kPerLayerEmbeddings | kResidualStreams},
     {"GlmMoeDsaForCausalLM", "GLM 5", kSparseAttention},
-    {"GptOssForCausalLM", "gpt-oss", kAttentionSinks},
     {"GraniteMoeHybridForCausalLM", "Granite 4", kStateSpaceLayers},
     {"JambaForCausalLM", "Jamba", kStateSpaceLayers},
     {"KimiK3ForConditionalGeneration", "Kimi K3", kLinearAttention},

@@ -114,8 +114,36 @@ int64_t row_in_file(const TensorView& tensor, int64_t row) {
   return row - in_head + in_head % (head / 2) * 2 + in_head / (head / 2);
 }
 
+namespace {
+
+// Of each half of a row that is touched, all between the first and the last element wanted.
+template <class T>
+Status read_alternating(const TensorView& tensor, int64_t first, int64_t count, DType dtype, T* to,
+                        std::vector<std::byte>& raw) {
+  const int64_t cols = tensor.interleaved_cols, half = cols / 2;
+  std::vector<T> line;
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols, col = (first + done) % cols;
+    const bool is_second = col >= half;
+    const int64_t here = std::min((is_second ? cols : half) - col, count - done);
+    line.resize(static_cast<size_t>(2 * here - 1));
+    const int64_t begin = row * cols + col % half * 2 + (is_second ? 1 : 0);
+    FT_RETURN_IF_ERROR(read_run(tensor, begin, 2 * here - 1, dtype, line.data(), raw));
+    for (int64_t i = 0; i < here; ++i) *to++ = line[static_cast<size_t>(2 * i)];
+    done += here;
+  }
+  return {};
+}
+
+}  // namespace
+
 Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                      std::vector<std::byte>& raw) {
+  if (tensor.interleaved_cols > 0) {
+    return dtype == DType::kF32
+               ? read_alternating(tensor, first, count, dtype, static_cast<float*>(to), raw)
+               : read_alternating(tensor, first, count, dtype, static_cast<uint16_t*>(to), raw);
+  }
   if (tensor.interleaved_rows == 0) return read_run(tensor, first, count, dtype, to, raw);
   const int64_t cols = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
   auto* out = static_cast<std::byte*>(to);

@@ -40,6 +40,9 @@ struct TensorView {
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;
+  // Columns of a row, all of them, where those of its two halves alternate in the file; 0: they lie
+  // in order.
+  int64_t interleaved_cols = 0;
   // Of a norm's weights: the file has 1 + w where folders have w.
   bool is_whole_norm = false;
 

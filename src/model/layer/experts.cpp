@@ -36,6 +36,7 @@ TensorPart fused_part(const ExpertSource& from, int32_t expert, bool is_up) {
   const int64_t first = from.own.begin + (is_up ? inner : 0);
   TensorPart part{from.base + from.whole.gate_up, 0};
   part.stacked = count;
+  if (from.whole.alternates) part.alternating = 2 * inner;
   if (from.files == ExpertFiles::kFused) {
     part.rows = count * 2 * inner;
     part.first_row = expert * 2 * inner + first;
@@ -76,6 +77,26 @@ ExpertParts gate_up_parts(const ExpertSource& from) {
   return parts;
 }
 
+// The biases of all gates, then those of all ups.
+std::vector<TensorPart> gate_up_biases(const ExpertSource& from) {
+  const int64_t inner = from.whole.inner, count = from.whole.count;
+  const int64_t of_row = from.one_gate_tensor ? inner : 2 * inner;
+  std::vector<TensorPart> parts;
+  for (const bool is_up : {false, true}) {
+    const std::string name = from.one_gate_tensor
+                                 ? from.base + (is_up ? from.whole.up : from.whole.gate) + ".bias"
+                                 : from.base + from.whole.gate_up + "_bias";
+    const int64_t begin = from.own.begin + (is_up && !from.one_gate_tensor ? inner : 0);
+    for (int64_t e = 0; e < count; ++e) {
+      TensorPart& part =
+          parts.emplace_back(TensorPart{name, count * of_row, e * of_row + begin, from.own.count});
+      part.row_size = of_row;
+      if (from.whole.alternates && !from.one_gate_tensor) part.alternating = of_row;
+    }
+  }
+  return parts;
+}
+
 ExpertParts down_parts(const ExpertSource& from) {
   const int64_t inner = from.whole.inner, count = from.whole.count, hidden = from.hidden;
   ExpertParts parts{{}, {inner, from.own.begin, from.own.count}};
@@ -95,25 +116,50 @@ ExpertParts down_parts(const ExpertSource& from) {
   return parts;
 }
 
+// Whether the fused tensors are not turned: by the shape of the one that is not square.
+bool is_unturned(const PartLoader& loader, const ExpertSource& from) {
+  const int64_t count = from.whole.count, inner = from.whole.inner, hidden = from.hidden;
+  if (hidden == 2 * inner) {
+    const int64_t down[] = {count, hidden, inner};
+    return loader.weights().has_shape(from.base + from.whole.down, down);
+  }
+  const int64_t gate_up[] = {count, 2 * inner, hidden};
+  return loader.weights().has_shape(from.base + from.whole.gate_up, gate_up);
+}
+
 // How this checkpoint keeps the experts: as the architecture's files do, or stacked and as they
 // are, as GGUF files and newer versions of transformers keep all.
 ExpertSource find_source(PartLoader& loader, const std::string& base, const ExpertsSpec& whole) {
   ExpertSource from{base + whole.experts, whole,
                     whole.files,          false,
                     whole.inputs,         shard_of(whole.inner, loader.sharding())};
-  const int64_t unturned[] = {whole.count, whole.inputs, whole.inner};
-  if (whole.files == ExpertFiles::kFusedTurned && whole.inner != whole.inputs &&
-      loader.weights().has_shape(from.base + whole.down, unturned)) {
-    from.files = ExpertFiles::kFused;
-  }
-  if (whole.files != ExpertFiles::kEach) return from;
   if (loader.weights().has_optional(from.base + whole.gate + ".weight")) {
     from.files = ExpertFiles::kFused;
     from.one_gate_tensor = true;
-  } else if (loader.weights().has_optional(from.base + whole.gate_up)) {
+    return from;
+  }
+  if (whole.files == ExpertFiles::kFusedTurned && is_unturned(loader, from)) {
+    from.files = ExpertFiles::kFused;
+  }
+  if (whole.files != ExpertFiles::kEach) return from;
+  if (loader.weights().has_optional(from.base + whole.gate_up)) {
     from.files = ExpertFiles::kFused;
   }
   return from;
+}
+
+// What leaves experts is summed over the ranks, so that its bias counts once.
+Status load_expert_biases(PartLoader& loader, const ExpertSource& from, const float** gate_up,
+                          const float** down) {
+  FT_RETURN_IF_ERROR(loader.load_vector(gate_up_biases(from), gate_up));
+  const std::string name = from.base + from.whole.down + (from.one_gate_tensor ? ".bias" : "_bias");
+  if (loader.sharding().rank > 0) {
+    loader.weights().ignore(name);
+    return {};
+  }
+  TensorPart part{name, from.whole.count * from.hidden};
+  part.row_size = from.hidden;
+  return loader.load_vector({part}, down);
 }
 
 Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
@@ -129,7 +175,7 @@ Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
 
 Status Experts::load(PartLoader& loader, const std::string& layer, const ExpertsSpec& whole) {
   const std::string base = layer + whole.base;
-  if (!has_gated_form(whole.activation)) {
+  if (!has_expert_form(whole.activation)) {
     return unsupported(loader.config().architecture +
                        ": experts with a gate cannot have the activation that config.json names; "
                        "set hidden_act to silu, gelu or gelu_pytorch_tanh");
@@ -139,7 +185,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   const int32_t hidden = spec.inputs;
   FT_RETURN_IF_ERROR(check_packable(loader, spec));
   FT_RETURN_IF_ERROR(
-      loader.load_linear({{base + whole.router, whole.count}}, hidden, false, &router));
+      loader.load_linear({{base + whole.router, whole.count}}, hidden, whole.biased, &router));
   if (whole.correction != nullptr) {
     TensorPart part{base + whole.correction, whole.count};
     if (whole.correction_is_row) part.row_size = whole.count;
@@ -151,6 +197,9 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
                                                        WeightOrder::kGateUp, spec.inner));
   FT_ASSIGN_OR_RETURN(
       down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, hidden));
+  if (whole.biased) {
+    FT_RETURN_IF_ERROR(load_expert_biases(loader, from, &gate_up_bias, &down_bias));
+  }
   if (whole.shared_inner == 0) {
     // Where a config takes it away whose files have it (Granite).
     if (whole.shared_fused) loader.weights().ignore_all(base + whole.shared);
@@ -214,7 +263,7 @@ void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratc
                            .x = x,
                            .weight = gate_up.get(),
                            .y = scratch.gated,
-                           .bias = nullptr,
+                           .bias = gate_up_bias,
                            .x_scales = spec.weighs_input ? scratch.weights : nullptr,
                            .lists = lists(scratch),
                            .max_rows = rows.max_rows,
@@ -222,7 +271,8 @@ void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratc
                            .k = spec.inputs,
                            .dtype = dtype,
                            .gated = 1,
-                           .activation = spec.activation});
+                           .activation = spec.activation,
+                           .clamp = spec.clamp});
   if (spec.shared_inner == 0) return;
   shared.expand(rows, x, scratch.shared);
   if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);
@@ -235,7 +285,7 @@ void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) cons
                            .x = scratch.gated,
                            .weight = down.get(),
                            .y = scratch.products,
-                           .bias = nullptr,
+                           .bias = down_bias,
                            .x_scales = nullptr,
                            .lists = lists(scratch),
                            .max_rows = rows.max_rows,

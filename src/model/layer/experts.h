@@ -17,12 +17,14 @@ namespace foretoken {
 struct Experts {
   ExpertsSpec spec;  // of the part
   DType dtype = DType::kF32;
-  Linear router;                      // [count, hidden]
-  const float* correction = nullptr;  // [count] or null
-  PackedWeight gate_up;               // [count * 2 * inner, hidden] as kGateUp
-  PackedWeight down;                  // [count * hidden, inner]
-  GatedMlp shared;                    // where spec.shared_inner > 0
-  Linear shared_gate;                 // [1, hidden]; without outputs: there is none
+  Linear router;                        // [count, hidden]
+  const float* correction = nullptr;    // [count] or null
+  PackedWeight gate_up;                 // [count * 2 * inner, hidden] as kGateUp
+  PackedWeight down;                    // [count * hidden, inner]
+  const float* gate_up_bias = nullptr;  // [count * inner gates, as many ups] or null
+  const float* down_bias = nullptr;     // [count * hidden] or null; of the first rank alone
+  GatedMlp shared;                      // where spec.shared_inner > 0
+  Linear shared_gate;                   // [1, hidden]; without outputs: there is none
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

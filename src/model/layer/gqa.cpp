@@ -113,6 +113,11 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
       loader.weights().ignore_all(base + name);
     }
   }
+  if (whole.sinks != nullptr) {
+    const ShardRange heads = shard_of(whole.num_heads, sharding);
+    const TensorPart part{base + whole.sinks, whole.num_heads, heads.begin, heads.count};
+    FT_RETURN_IF_ERROR(loader.load_vector({part}, &sinks));
+  }
   FT_RETURN_IF_ERROR(loader.load_summed(base + whole.o, whole.q_size(), whole.o_bias, &o));
   // Older exports store these buffers; they follow from the config.
   for (const char* buffer : {"rotary_emb.inv_freq", "bias", "masked_bias"}) {
@@ -208,6 +213,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.scale = spec.scale;
   attention.softcap = spec.softcap;
   attention.chunk = spec.chunk;
+  attention.sinks = sinks;
   scratch.attention.backend->run(rows.queue, attention);
 }
 

@@ -22,8 +22,9 @@ struct Gqa {
   // Weights of the norms of q and k; null where there are none or they need none.
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
-  KvScales kv_scales;  // of the layer whose keys and values it reads
-  Linear o;            // [hidden, q heads]
+  const float* sinks = nullptr;  // [q heads] or null
+  KvScales kv_scales;            // of the layer whose keys and values it reads
+  Linear o;                      // [hidden, q heads]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

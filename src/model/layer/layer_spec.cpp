@@ -78,6 +78,7 @@ ExpertsSpec experts_of(const ModelConfig& config) {
           .normalised = experts.normalised,
           .scale = experts.scale,
           .jitter = experts.jitter,
+          .clamp = experts.clamp,
           .correction = experts.correction ? "gate.e_score_correction_bias" : nullptr};
 }
 

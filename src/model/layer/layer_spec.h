@@ -61,6 +61,7 @@ struct GqaSpec {
   QueryScale query_scale = {};  // as of RopeKvArgs
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
+  const char* sinks = nullptr;  // [num_heads], as of AttentionArgs; null: there are none
   const char* qkv = "qkv_proj";
   const char* o = "o_proj";
   const char* q_norm = "q_norm";
@@ -120,9 +121,9 @@ struct PlainMlpSpec {
 
 // How a checkpoint keeps the matrices of experts.
 enum class ExpertFiles : uint8_t {
-  kEach,        // <base>experts.<e>.{gate_proj,up_proj,down_proj}.weight [rows, cols]
-  kFused,       // gate_up [E, 2 * inner, hidden] and down [E, hidden, inner]
-  kFusedTurned  // the same, transposed: gate_up [E, hidden, 2 * inner] and down [E, inner, hidden]
+  kEach,         // <base>experts.<e>.{gate_proj,up_proj,down_proj}.weight [rows, cols]
+  kFused,        // gate_up [E, 2 * inner, hidden] and down [E, hidden, inner]
+  kFusedTurned,  // the same, transposed: gate_up [E, hidden, 2 * inner] and down [E, inner, hidden]
 };
 
 // A mixture of experts (Shazeer et al. 2017): each row goes through top_k of `count` gated MLPs,
@@ -142,6 +143,11 @@ struct ExpertsSpec {
   float scale = 1;
   float jitter = 0;           // as of RouteExpertsArgs
   bool weighs_input = false;  // weights multiply what enters experts instead of what leaves them
+  GateClamp clamp = {};       // of Activation::kClampedSilu
+  // Of the router, ".bias", and of every expert: gate_up "_bias" [E, 2 * inner] and down "_bias"
+  // [E, hidden]. Where files are not kEach.
+  bool biased = false;
+  bool alternates = false;  // gates and ups take turns in gate_up and its biases (gpt-oss)
   ExpertFiles files = ExpertFiles::kEach;
   // Names in the checkpoint, behind the layer's and behind `base`.
   const char* base = "mlp.";

@@ -29,6 +29,7 @@ class LayerTensorList {
       }
     }
     add_linear(base + mixer.o, hidden_, mixer.q_size(), mixer.o_bias);
+    if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
     if (mixer.kv_of < 0) add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
   }
@@ -63,7 +64,7 @@ class LayerTensorList {
 
   void add(const ExpertsSpec& experts) {
     const std::string base = experts.base;
-    add_linear(base + experts.router, experts.count, hidden_, false);
+    add_linear(base + experts.router, experts.count, hidden_, experts.biased);
     if (experts.correction != nullptr) {
       LayerTensor correction{base + experts.correction, experts.count};
       if (experts.correction_is_row) correction = {correction.name, 1, experts.count};
@@ -108,6 +109,10 @@ class LayerTensorList {
     } else if (experts.files == ExpertFiles::kFusedTurned) {
       all_.push_back({base + experts.gate_up, count * hidden_, 2 * inner, 0, count});
       all_.push_back({base + experts.down, count * inner, hidden_, 0, count});
+    }
+    if (experts.biased) {
+      all_.push_back({base + experts.gate_up + "_bias", count, 2 * inner});
+      all_.push_back({base + experts.down + "_bias", count, hidden_});
     }
     for (int64_t e = 0; experts.files == ExpertFiles::kEach && e < count; ++e) {
       const std::string one = base + std::to_string(e) + ".";

@@ -43,6 +43,10 @@ struct TensorPart {
   // Matrices that the file has as one tensor of three dimensions, `rows` being those of all; 0: the
   // tensor is a matrix.
   int64_t stacked = 0;
+  // Rows of so many (columns, where they are wanted as rows or the tensor is of vectors) take turns
+  // between two halves in the file, but are wanted half behind half; 0: they lie as they are
+  // wanted.
+  int64_t alternating = 0;
 
   int64_t wanted() const {
     if (transposed.total > 0) return transposed.count;

@@ -153,6 +153,7 @@ Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const Colum
                       find_weights(part.name, shape_of(part, turned.total)));
   if (tensor != nullptr) {
     const ColumnRange of_file = {part.rows, part.first_row + cols.first, cols.count};
+    tensor = in_halves(tensor, part.alternating, true);
     return RowRun{part.name, tensor, turned.first, turned.count, of_file, nullptr, turned.total};
   }
   const int64_t first = part.first_row / cols.total * turned.total + turned.first;
@@ -172,10 +173,11 @@ Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange&
   }
   FT_ASSIGN_OR_RETURN(const TensorView* tensor,
                       find_weights(part.name, shape_of(part, cols.total)));
+  tensor = in_halves(tensor, part.alternating, false);
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
   if (part.widened) return run;
   if (tensor != nullptr) {
-    run.form = quantized_form(*tensor, dtype_);
+    FT_ASSIGN_OR_RETURN(run.form, kept_form(part.name, *tensor, cols.total));
   } else {
     FT_ASSIGN_OR_RETURN(run.form, random_form(part.name, cols));
   }
@@ -204,23 +206,6 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
   for (const TensorPart& part : parts) FT_RETURN_IF_ERROR(add_runs(part, cols, &runs));
   FT_RETURN_IF_ERROR(check_cut(runs));
   return load_rows(runs, cols.count, order, unit_rows);
-}
-
-// Codes share their scales in groups, which cannot be divided.
-Status WeightLoader::check_cut(std::span<const RowRun> runs) const {
-  for (const RowRun& run : runs) {
-    const QuantForm* form = run.form;
-    const ColumnRange& cols = run.cols;
-    if (form == nullptr || cols.count == cols.total) continue;
-    if (!device_.keeps_quantized(*form, cols.total)) continue;
-    if (fits_row(*form, cols.count) && (cols.first == 0 || fits_row(*form, cols.first))) continue;
-    const std::string file = run.tensor != nullptr ? run.tensor->file + ": " : "";
-    return unsupported(file + "tensor '" + std::string(run.name) + "' is quantised in groups, " +
-                       "which a cut of its " + std::to_string(cols.total) + " columns into " +
-                       std::to_string(cols.total / cols.count) +
-                       " parts would divide; lower --tensor-parallel-size");
-  }
-  return {};
 }
 
 Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t cols,
@@ -404,6 +389,7 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
     std::vector<int64_t> shape = {part.rows};
     if (part.row_size > 0) shape = {part.rows / part.row_size, part.row_size};
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+    tensor = in_halves(tensor, part.alternating, true);
     if (tensor != nullptr && tensor->is_whole_norm) piece.offset = 0;
     if (part.paired.turning == 0) {
       piece.runs.push_back({tensor, part.first_row, part.wanted()});

@@ -155,6 +155,10 @@ class WeightLoader {
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
   Result<const TensorView*> find(const std::string& name, std::span<const int64_t> shape);
+  // The tensor as TensorPart::alternating wants it, by rows or by columns.
+  const TensorView* in_halves(const TensorView* tensor, int64_t size, bool by_columns);
+  Result<const QuantForm*> kept_form(const std::string& name, const TensorView& tensor,
+                                     int64_t cols);
   Result<RowRun> find_turned_run(const TensorPart& part, const ColumnRange& cols);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
@@ -190,6 +194,8 @@ class WeightLoader {
   int32_t num_layers_ = 0;
   bool transposed_ = false;
   std::set<std::string> used_;
+  std::map<std::pair<const TensorView*, bool>, TensorView> in_halves_;
+  std::map<std::string, bool> keeps_values_;  // of tensors by name, where that was looked up
   std::map<std::string, std::set<std::string>> widened_;  // names by type
   int64_t bytes_ = 0;
   int64_t bytes_streamed_ = 0;

@@ -84,9 +84,9 @@ TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
 }
 
 TEST(Families, ARefusalNamesTheQuantisationToo) {
-  const Json config = {{"quantization_config", {{"quant_method", "mxfp4"}}}};
-  const std::string text = refuse_architecture("GptOssForCausalLM", config, "f").message();
-  EXPECT_NE(text.find("attention sinks and matrices of quant_method \"mxfp4\";"), std::string::npos)
+  const Json config = {{"quantization_config", {{"quant_method", "aqlm"}}}};
+  const std::string text = refuse_architecture("MiMoV2FlashForCausalLM", config, "f").message();
+  EXPECT_NE(text.find("attention sinks and matrices of quant_method \"aqlm\";"), std::string::npos)
       << text;
 }
 

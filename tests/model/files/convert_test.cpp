@@ -54,6 +54,30 @@ TEST(Convert, EveryPairOfTypes) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(out16[i], bf16_from_float(half_to_float(half[i])));
 }
 
+// Columns 0, 2, 4, 1, 3, 5 of each row of the file, wherever a read begins and ends.
+TEST(Convert, ColumnsThatAlternate) {
+  float values[12];
+  for (int i = 0; i < 12; ++i) values[i] = static_cast<float>(i);
+  OddView tensor(FileDType::kF32, values, sizeof values, 12);
+  tensor.view.shape = {2, 6};
+  tensor.view.interleaved_cols = 6;
+  const std::vector<float> want = {0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11};
+  std::vector<std::byte> raw;
+  for (int64_t first = 0; first < 12; ++first) {
+    for (int64_t count = 1; first + count <= 12; ++count) {
+      std::vector<float> got(static_cast<size_t>(count));
+      std::vector<uint16_t> rounded(got.size());
+      ASSERT_TRUE(read_elements(tensor.view, first, count, DType::kF32, got.data(), raw).ok());
+      ASSERT_TRUE(read_elements(tensor.view, first, count, DType::kBF16, rounded.data(), raw).ok());
+      for (int64_t i = 0; i < count; ++i) {
+        EXPECT_EQ(got[static_cast<size_t>(i)], want[static_cast<size_t>(first + i)]);
+        EXPECT_EQ(bf16_to_float(rounded[static_cast<size_t>(i)]),
+                  want[static_cast<size_t>(first + i)]);
+      }
+    }
+  }
+}
+
 TEST(Convert, OtherTypesAreUnsupported) {
   const int32_t values[] = {1};
   const OddView integers(FileDType::kOther, values, 4, 1);

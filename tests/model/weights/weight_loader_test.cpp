@@ -85,6 +85,23 @@ TEST_F(WeightLoaderTest, TablesAndVectors) {
   EXPECT_TRUE(source->check_all_used("X").ok());
 }
 
+TEST_F(WeightLoaderTest, HalvesThatTakeTurns) {
+  ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"),
+                                std::vector{floats("pairs", {2, 4}, {1, 5, 2, 6, 3, 7, 4, 8})})
+                  .ok());
+  checkpoint_.emplace(Checkpoint::open(folder_.path()).value());
+  const auto source = loader(DType::kF32);
+  std::vector<TensorPart> parts;
+  for (const int64_t first : {0, 4, 2, 6}) {
+    parts.push_back({"pairs", 8, first, 2});
+    parts.back().row_size = parts.back().alternating = 4;
+  }
+  const auto vector = source->vector(arena_, parts, 0);
+  ASSERT_TRUE(vector.ok()) << vector.status().message();
+  ASSERT_TRUE(source->finish().ok());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(vector.value()[i], static_cast<float>(i + 1)) << i;
+}
+
 TEST_F(WeightLoaderTest, ConvertsToTheModelsType) {
   const auto source = loader(DType::kBF16);
   const auto table = source->table(arena_, "w", 2, 3);
