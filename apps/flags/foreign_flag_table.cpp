@@ -50,7 +50,7 @@ constexpr const char* kConfig =
     "remove it; positions are scaled as config.json says, over which "
     "--hf-overrides lays changes";
 constexpr const char* kNoSampler = "remove it; there is no such sampler";
-constexpr const char* kNoExperts = "remove it; there are no mixtures of experts yet";
+constexpr const char* kExpertsOnDevice = "remove it; experts lie on the device with the rest";
 constexpr const char* kPrompts = "long prompts are always computed in chunks";
 
 constexpr ForeignFlag kTable[] = {
@@ -65,8 +65,8 @@ constexpr ForeignFlag kTable[] = {
     {"-ngl|--gpu-layers|--n-gpu-layers", kValue, {"--device %"}, "", device_of_layers},
     {"-sm|--split-mode|-ts|--tensor-split", kValue, {}, kByFit, nullptr},
     {"-ot|--override-tensor|-fit|--fit", kValue, {}, kByFit, nullptr},
-    {"-cmoe|--cpu-moe", kFlag, {}, kNoExperts, nullptr},
-    {"-ncmoe|--n-cpu-moe", kValue, {}, kNoExperts, nullptr},
+    {"-cmoe|--cpu-moe", kFlag, {}, kExpertsOnDevice, nullptr},
+    {"-ncmoe|--n-cpu-moe", kValue, {}, kExpertsOnDevice, nullptr},
     {"--mlock", kFlag, {}, "remove it; weights are read into memory", nullptr},
     {"--no-mmap|--mmap|-dio|--direct-io",
      kFlag,
@@ -254,7 +254,11 @@ constexpr ForeignFlag kTable[] = {
     {"--tp-size|--tp", kValue, {"--tensor-parallel-size %"}, "", nullptr},
     {"--pp-size|--pp", kValue, {"--pipeline-parallel-size %"}, "", nullptr},
     {"--dp-size|--dp", kValue, {"--data-parallel-size %"}, "", nullptr},
-    {"--ep-size|--ep|--expert-parallel-size", kValue, {}, kNoExperts, nullptr},
+    {"--ep-size|--ep|--expert-parallel-size",
+     kValue,
+     {"--enable-expert-parallel"},
+     "experts are dealt out to all ranks of --tensor-parallel-size",
+     nullptr},
     {"--dist-init-addr|--nccl-init-addr", kValue, {"--master-addr %"}, "", master_address},
     {"--base-gpu-id", kValue, {}, "set CUDA_VISIBLE_DEVICES", nullptr},
     {"--mem-fraction-static", kValue, {"--gpu-memory-utilization %"}, "", nullptr},

@@ -12,7 +12,8 @@ constexpr bool kWarned = false;
 constexpr const char* kNoContextRanks = "contexts are not divided among ranks; leave it at 1";
 constexpr const char* kOneServer =
     "one process serves all data parallel engines of a host; use --data-parallel-size";
-constexpr const char* kNoExperts = "there are no expert-parallel layers here; remove it";
+constexpr const char* kExpertsStay =
+    "experts keep to their ranks, in order, and need no exchange of their own; remove it";
 constexpr const char* kNoImages = "only texts are served";
 constexpr const char* kNoTransfer = "KV blocks are not moved between servers; remove it";
 constexpr const char* kNoUvicorn = "the server is not uvicorn; use --log-level";
@@ -90,12 +91,11 @@ constexpr VllmFlag kTable[] = {
     {"--data-parallel-external-lb", kFlag, "false", kRefused, kOneServer},
     {"--decode-context-parallel-size", kValue, "1", kRefused, kNoContextRanks},
     {"--prefill-context-parallel-size", kValue, "1", kRefused, kNoContextRanks},
-    {"--enable-expert-parallel", kFlag, "false", kRefused, kNoExperts},
-    {"--all2all-backend", kValue, "", kRefused, kNoExperts},
-    {"--enable-eplb", kFlag, "false", kRefused, kNoExperts},
-    {"--eplb-config", kValue, "", kRefused, kNoExperts},
-    {"--expert-placement-strategy", kValue, "linear", kRefused, kNoExperts},
-    {"--moe-backend", kValue, "auto", kRefused, kNoExperts},
+    {"--all2all-backend", kValue, "", kRefused, kExpertsStay},
+    {"--enable-eplb", kFlag, "false", kRefused, kExpertsStay},
+    {"--eplb-config", kValue, "", kRefused, kExpertsStay},
+    {"--expert-placement-strategy", kValue, "linear", kRefused, kExpertsStay},
+    {"--moe-backend", kValue, "auto", kRefused, "kernels are chosen by shape; remove it"},
     {"--enable-dbo", kFlag, "false", kRefused, "batches are not split in halves here; remove it"},
     {"--dbo-decode-token-threshold", kValue, "", kWarned, "batches are not split in halves"},
     {"--dbo-prefill-token-threshold", kValue, "", kWarned, "batches are not split in halves"},

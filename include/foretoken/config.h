@@ -50,6 +50,9 @@ struct ParallelConfig {
                                              // uni where all ranks are on one host
   std::string communicator;  // of processes on CPUs: sockets | mpi; empty: mpi where mpirun
                              // started them and the plug-in is there
+  // Whole experts of a mixture lie on the tensor parallel ranks, instead of columns of every
+  // expert.
+  bool enable_expert_parallel = false;
   bool disable_custom_all_reduce = false;  // GPUs: NCCL even where they reach each other's memory
   // Ranks on several hosts: each host runs the same command with its own node_rank.
   int nnodes = 1;

@@ -7,7 +7,6 @@ from typing import Any
 _NO_CONTEXT_RANKS = "contexts are not divided among ranks; leave it out, or use 1"
 _THREADS = "ranks are threads of this process; leave it out"
 _NO_IMAGES = "prompts are text"
-_NO_MOE = "mixtures of experts are not built; leave it out"
 _NO_TRANSFER = "transfer of KV blocks is not built; leave it out"
 _ALWAYS = "it always is so here"
 _NO_PYTHON = "there are no workers in Python"
@@ -17,7 +16,6 @@ _LOGS = "the engine logs little; set FORETOKEN_LOGGING_LEVEL"
 NOT_BUILT: dict[str, tuple[tuple[Any, ...], str]] = {
     "prefill_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
     "decode_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
-    "enable_expert_parallel": ((None, False), _NO_MOE),
     "quantization": (
         (None, "awq", "awq_marlin", "gptq", "gptq_marlin", "compressed-tensors", "gguf"),
         "weights are taken as the model's files hold them (AWQ, GPTQ, compressed-tensors, GGUF)",

@@ -75,7 +75,8 @@ class EngineImpl final : public Engine {
 
  private:
   EngineImpl(group::LaneLinks links, const ParallelConfig& parallel, StartSeat* seat)
-      : seat_(seat), ranks_(std::move(links), layout_of_engine(parallel)) {}
+      : seat_(seat),
+        ranks_(std::move(links), layout_of_engine(parallel), parallel.enable_expert_parallel) {}
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
                std::vector<group::LaneLinks> other_ranks);
   Status open_device(const EngineConfig& config);

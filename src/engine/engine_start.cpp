@@ -109,6 +109,8 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
                       read_model_config(target, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
+  FT_RETURN_IF_ERROR(compat({.expert_parallel = config.parallel.enable_expert_parallel,
+                             .num_experts = model.experts.count}));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
   // They live on the host of rank 0 alone.

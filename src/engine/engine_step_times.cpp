@@ -120,7 +120,8 @@ std::string EngineImpl::measured_on(const EngineConfig& config) const {
          std::to_string(model_->weight_bytes() >> 20) + " MiB, " + dtype_name(model.dtype) +
          ", KV cache " + config.kv_cache_dtype + "; " +
          std::to_string(config.parallel.tensor_parallel_size) + " x " +
-         std::to_string(config.parallel.pipeline_parallel_size) + " ranks";
+         std::to_string(config.parallel.pipeline_parallel_size) + " ranks" +
+         (config.parallel.enable_expert_parallel ? " with whole experts" : "");
 }
 
 // Beside what a pinned table tells, everything else that steps of the same engine could differ by.

@@ -15,9 +15,18 @@
 namespace foretoken {
 namespace {
 
+// Numbers in the experts of a layer that other ranks have.
+double others_experts(const LayerSpec& layer, const Sharding& sharding) {
+  const auto* experts = std::get_if<ExpertsSpec>(&layer.feed_forward);
+  if (experts == nullptr) return 0;
+  const int64_t own = shard_of_experts(experts->count, sharding).count;
+  const double biases = experts->biased ? 2.0 * experts->inner + experts->inputs : 0;
+  return double(experts->count - own) * (3.0 * experts->inner * experts->inputs + biases);
+}
+
 // Numbers in the weights of the layers of a range. Most layers are as the one before.
 double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
-                     const ShardRange& range) {
+                     const ShardRange& range, const Sharding& sharding = {}) {
   double sum = 0, one = 0;
   const LayerConfig* before = nullptr;
   for (int64_t i = range.begin; i < range.begin + range.count; ++i) {
@@ -28,6 +37,7 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
       for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, config.hidden_size)) {
         one += tensor.size();
       }
+      one -= others_experts(spec, sharding);
     }
     before = &layer;
     sum += one;
@@ -132,7 +142,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
                              const Sharding& sharding, const Stages& stages) {
   const double hidden = config.hidden_size;
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-  double count = layer_weights(config, traits, stages.layers(config.num_layers));
+  double count = layer_weights(config, traits, stages.layers(config.num_layers), sharding);
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config);

@@ -22,6 +22,7 @@ std::string Layout::name() const {
   add("TP", tp);
   add("PP", pp);
   add("DP", dp);
+  if (ep) text += "EP";
   return text.empty() ? "one rank" : text;
 }
 
@@ -30,6 +31,7 @@ void Layout::apply(EngineConfig& config) const {
   config.parallel.tensor_parallel_size = tp;
   config.parallel.pipeline_parallel_size = pp;
   config.parallel.data_parallel_size = dp;
+  config.parallel.enable_expert_parallel = ep;
 }
 
 void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name(); }

@@ -17,9 +17,10 @@ struct Layout {
   int tp = 1;
   int pp = 1;
   int dp = 1;
+  bool ep = false;  // whole experts are dealt out to the ranks that share layers
 
   int num_ranks() const { return tp * pp * dp; }
-  // "TP2xDP2"; "one rank" where nothing is shared.
+  // "TP2xDP2", "TP2EP"; "one rank" where nothing is shared.
   std::string name() const;
   // One thread a rank on a CPU.
   void apply(EngineConfig& config) const;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "conformance/layouts.h"
@@ -198,34 +199,56 @@ TEST_P(BundledMixture, IdsAndCountsAreTheSame) {
 INSTANTIATE_TEST_SUITE_P(All, BundledMixture, testing::Bool(),
                          [](const auto& test) { return test.param ? "Sampled" : "Greedy"; });
 
-// Ranks divide the columns of every expert, or the layers; drafters are mixtures too.
+RunResult run_mixture_layout(const test::DialledSet& set, const Layout& layout,
+                             const std::string& kind, int steps_in_flight,
+                             const std::vector<Request>& requests) {
+  EngineConfig config = config_of({.num_drafts = kind.empty() ? 0 : 3,
+                                   .drafter = kind,
+                                   .steps_in_flight = steps_in_flight,
+                                   .max_batched_tokens = 64},
+                                  set);
+  layout.apply(config);
+  // The dialled head of EAGLE-3 has two heads.
+  if (layout.tp > 2 && kind == "eagle3") config.speculative[0].draft_tensor_parallel_size = 1;
+  RunResult result;
+  const auto engine = start_engine(config);
+  if (engine == nullptr) return result;
+  for (const RequestOutput& output : engine->generate(requests)) {
+    EXPECT_TRUE(output.status.ok()) << output.status.message();
+    result.ids.push_back(output.token_ids);
+    result.stats += output.stats;
+  }
+  expect_all_free(*engine);
+  return result;
+}
+
+// Ranks divide the columns of every expert, or the experts, or the layers; drafters are mixtures
+// too.
 class MixtureLayouts : public testing::TestWithParam<std::tuple<Layout, std::string>> {
  protected:
   void SetUp() override {
     const std::string missing = missing_devices(std::get<0>(GetParam()).num_ranks());
     if (!missing.empty()) GTEST_SKIP() << missing;
   }
-  RunResult run(const Layout& layout, const std::string& kind, int steps_in_flight,
-                const std::vector<Request>& requests) const {
-    EngineConfig config = config_of({.num_drafts = kind.empty() ? 0 : 3,
-                                     .drafter = kind,
-                                     .steps_in_flight = steps_in_flight,
-                                     .max_batched_tokens = 64},
-                                    set());
-    layout.apply(config);
-    RunResult result;
-    const auto engine = start_engine(config);
-    if (engine == nullptr) return result;
-    for (const RequestOutput& output : engine->generate(requests)) {
-      EXPECT_TRUE(output.status.ok()) << output.status.message();
-      result.ids.push_back(output.token_ids);
-      result.stats += output.stats;
-    }
-    expect_all_free(*engine);
-    return result;
-  }
   const test::DialledSet& set() const { return test::DialledSet::of(std::get<1>(GetParam())); }
 };
+
+// As dialled for one rank, and as many drafts, with one and with two steps in flight.
+void expect_counts_of_one_rank(const test::DialledSet& set, const Layout& layout,
+                               const std::vector<const char*>& kinds) {
+  for (const char* kind : kinds) {
+    const std::vector<Request> requests = dialled_requests(set, kind, num_test_prompts(6), 24);
+    const RunResult base = run_mixture_layout(set, {}, kind, 1, requests);
+    for (const int in_flight : {1, 2}) {
+      const std::string what = kind + std::string(", in flight ") + std::to_string(in_flight);
+      const RunResult several = run_mixture_layout(set, layout, kind, in_flight, requests);
+      EXPECT_EQ(count_differences(base, several, what), 0);
+      EXPECT_EQ(several.stats.num_draft_tokens, base.stats.num_draft_tokens) << what;
+      EXPECT_EQ(several.stats.num_accepted_tokens, base.stats.num_accepted_tokens) << what;
+    }
+    EXPECT_EQ(base.stats.num_accepted_tokens > 0, *kind != '\0') << kind;
+  }
+}
 
 TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
   std::vector<const char*> kinds = {"", "ngram", "draft_model", "eagle3", "mtp", "mtp_chained"};
@@ -236,30 +259,44 @@ TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
   } else if (!runs_all_mixtures() && architecture != "DeepseekV3ForCausalLM") {
     kinds = {"", "mtp"};
   }
-  for (const char* kind : kinds) {
-    const std::vector<Request> requests = dialled_requests(set(), kind, num_test_prompts(6), 24);
-    const RunResult base = run({}, kind, 1, requests);
-    for (const int in_flight : {1, 2}) {
-      const std::string what = kind + std::string(", in flight ") + std::to_string(in_flight);
-      const RunResult several = run(std::get<0>(GetParam()), kind, in_flight, requests);
-      EXPECT_EQ(count_differences(base, several, what), 0);
-      EXPECT_EQ(several.stats.num_draft_tokens, base.stats.num_draft_tokens) << what;
-      EXPECT_EQ(several.stats.num_accepted_tokens, base.stats.num_accepted_tokens) << what;
-    }
-    EXPECT_EQ(base.stats.num_accepted_tokens > 0, *kind != '\0') << kind;
-  }
+  expect_counts_of_one_rank(set(), std::get<0>(GetParam()), kinds);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MixtureLayouts,
-                         testing::Combine(testing::Values(Layout{.tp = 2}, Layout{.pp = 2}),
-                                          testing::Values("Glm4MoeForCausalLM",
-                                                          "DeepseekV3ForCausalLM",
-                                                          "GptOssForCausalLM")),
-                         [](const auto& test) {
-                           const std::string& architecture = std::get<1>(test.param);
-                           return architecture.substr(0, architecture.find("For")) + "_" +
-                                  std::get<0>(test.param).name();
-                         });
+// What the start of an engine ends with.
+std::string refusal_of(const EngineConfig& config) {
+  std::unique_ptr<Engine> engine;
+  return make_engine(config, &engine).message();
+}
+
+// Ranks with different numbers of experts, of which one could not cut the columns of each.
+TEST(ExpertParallel, OddAndNarrowExpertsAreDealtOut) {
+  const test::DialledSet set({.architecture = "Glm4MoeForCausalLM",
+                              .num_experts = 7,
+                              .experts_per_token = 2,
+                              .expert_inner = 32});
+  EngineConfig cut = config_of({}, set);
+  Layout{.tp = 2}.apply(cut);
+  EXPECT_NE(refusal_of(cut).find("32 inner columns of each expert"), std::string::npos);
+  expect_counts_of_one_rank(set, {.tp = 2, .ep = true}, {"", "mtp"});
+}
+
+TEST(ExpertParallel, ADenseModelIsRefused) {
+  EngineConfig dense = config_of({}, test::DialledSet::of());
+  Layout{.tp = 2, .ep = true}.apply(dense);
+  EXPECT_NE(refusal_of(dense).find("no mixture of experts"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MixtureLayouts,
+    testing::Combine(testing::Values(Layout{.tp = 2}, Layout{.pp = 2}, Layout{.tp = 2, .ep = true},
+                                     Layout{.tp = 4, .ep = true}),
+                     testing::Values("Glm4MoeForCausalLM", "DeepseekV3ForCausalLM",
+                                     "GptOssForCausalLM")),
+    [](const auto& test) {
+      const std::string& architecture = std::get<1>(test.param);
+      return architecture.substr(0, architecture.find("For")) + "_" +
+             std::get<0>(test.param).name();
+    });
 
 }  // namespace
 }  // namespace foretoken

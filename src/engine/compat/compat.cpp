@@ -96,10 +96,14 @@ Status check_ranks(const Combination& c) {
         "--decode-context-parallel-size: the KV entries of a sequence are not spread over ranks; "
         "leave it out");
   }
-  if (c.expert_parallel) {
+  if (c.expert_parallel && c.num_engines > 1) {
     return unsupported(
-        "--enable-expert-parallel: there are no expert-parallel layers; leave it "
-        "out");
+        "--enable-expert-parallel and --data-parallel-size together: experts are dealt out to the "
+        "tensor parallel ranks of one engine, and engines exchange no rows; leave one of them out");
+  }
+  if (c.expert_parallel && c.num_experts == 0) {
+    return invalid_argument(
+        "--enable-expert-parallel: the model is no mixture of experts; leave it out");
   }
   if (c.num_engines > 1 && c.num_hosts > 1) {
     return unsupported(

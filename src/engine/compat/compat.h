@@ -28,12 +28,13 @@ struct Combination {
   int num_ranks = 1;    // of an engine: tensor and pipeline parallel
   int num_engines = 1;  // data parallel
   int num_hosts = 1;
-  int num_context_ranks = 1;     // that share the KV entries of a sequence
-  bool expert_parallel = false;  // experts lie on the ranks of several engines
-  bool has_launcher = false;     // mpirun, srun or torchrun started the process
-  bool uses_mpi = false;         // --communicator mpi
-  bool parts_of_steps = false;   // parts of steps are measured instead of steps
-  bool has_profile = false;      // --profile
+  int num_context_ranks = 1;            // that share the KV entries of a sequence
+  bool expert_parallel = false;         // whole experts are dealt out to ranks
+  std::optional<int> num_experts = {};  // of the model's mixture; 0: it has none
+  bool has_launcher = false;            // mpirun, srun or torchrun started the process
+  bool uses_mpi = false;                // --communicator mpi
+  bool parts_of_steps = false;          // parts of steps are measured instead of steps
+  bool has_profile = false;             // --profile
 };
 
 // The one place that decides what goes together: OK, or the sentence that says what contradicts and

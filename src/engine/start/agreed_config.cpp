@@ -64,6 +64,7 @@ group::AgreedParts agreed_parts(const EngineConfig& config) {
     parts.push_back({name, std::to_string(value)});
   };
   add("--disable-custom-all-reduce", parallel.disable_custom_all_reduce ? 1 : 0);
+  add("--enable-expert-parallel", parallel.enable_expert_parallel ? 1 : 0);
   add("--tensor-parallel-size", parallel.tensor_parallel_size);
   add("--pipeline-parallel-size", parallel.pipeline_parallel_size);
   add("--max-model-len", config.max_model_len);

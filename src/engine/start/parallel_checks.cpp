@@ -48,6 +48,7 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   return compat({.device = find_device_type(config.device),
                  .num_engines = is_child ? 1 : parallel.data_parallel_size,
                  .num_hosts = parallel.nnodes,
+                 .expert_parallel = parallel.enable_expert_parallel,
                  .has_launcher = group::started_as_rank(environment),
                  .uses_mpi = parallel.communicator == "mpi"});
 }

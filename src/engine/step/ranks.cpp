@@ -25,7 +25,9 @@ Ranks::Ranks(group::LaneLinks links) : links_(std::move(links)) {
   place_ = place_of(layout_, rank_);
 }
 
-Ranks::Ranks(group::LaneLinks links, const group::RankLayout& layout) : Ranks(std::move(links)) {
+Ranks::Ranks(group::LaneLinks links, const group::RankLayout& layout, bool deals_experts)
+    : Ranks(std::move(links)) {
+  deals_experts_ = deals_experts;
   if (links_[0] == nullptr) return;
   FT_CHECK(layout.num_ranks() == size_);
   layout_ = layout;

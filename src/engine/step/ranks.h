@@ -25,7 +25,8 @@ class Ranks {
   Ranks() = default;
   // Links of all lanes to all ranks, or none for one rank; without a layout all share each layer.
   explicit Ranks(group::LaneLinks links);
-  Ranks(group::LaneLinks links, const group::RankLayout& layout);
+  // deals_experts: ranks that share layers have whole experts of mixtures.
+  Ranks(group::LaneLinks links, const group::RankLayout& layout, bool deals_experts = false);
   ~Ranks();
 
   int rank() const { return rank_; }
@@ -36,7 +37,10 @@ class Ranks {
   // Makes the communicators; before the queue that uses them.
   Status open(Device& device, const CommunicatorOptions& options);
   // Of the target: inside of its layers, and its layers among the ranks.
-  Sharding sharding() const { return {place_.tp, layout_.tp, comm()}; }
+  Sharding sharding() const {
+    return {place_.tp, layout_.tp, comm(),
+            deals_experts_ ? ExpertRanks{place_.tp, layout_.tp} : ExpertRanks{}};
+  }
   Stages stages() const {
     return {(place_.pp + layout_.pp - 1) % layout_.pp, layout_.pp, handle_of(ring_)};
   }
@@ -77,6 +81,7 @@ class Ranks {
   int size_ = 1;
   group::RankLayout layout_;
   group::RankPlace place_;
+  bool deals_experts_ = false;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Communicator> ring_;  // of the stages
   // What ends with the group. A device that waits for a peer looks at nothing but its communicator.

@@ -15,6 +15,7 @@ void expert_gemm(Queue& queue, const ExpertGemmArgs& args) {
   FT_CHECK(args.y != nullptr && args.max_rows > 0);
   FT_CHECK(lists.begins != nullptr && lists.entries != nullptr);
   FT_CHECK(lists.count > 0 && lists.count <= kMaxExperts);
+  FT_CHECK(lists.num_experts == 0 || lists.num_experts >= lists.count);
   FT_CHECK(lists.top_k > 0 && lists.top_k <= kMaxTopExperts);
   FT_CHECK(args.n > 0 && args.n % (args.gated != 0 ? 2 * kExpertColumns : kExpertColumns) == 0);
   FT_CHECK(args.k > 0 && args.k % 8 == 0);
@@ -23,17 +24,19 @@ void expert_gemm(Queue& queue, const ExpertGemmArgs& args) {
   queue.launch(args);
 }
 
-// As if rows chose evenly: counts of what they chose stay on the device.
+// As if rows chose evenly among the experts of all ranks: counts of what they chose stay on the
+// device.
 template <>
 struct Costs<ExpertGemmArgs> {
   static LiveRowsPlace place(const ExpertGemmArgs& a) { return {a.counts}; }
   static OpCost cost(const ExpertGemmArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
-    const int64_t entries = rows * a.lists.top_k;
+    const int32_t all_experts = a.lists.all_experts();
+    const int64_t entries = (rows * a.lists.top_k * a.lists.count + all_experts - 1) / all_experts;
     const int64_t expert = int64_t{a.n} * a.k;
     const auto all = static_cast<double>(packed_bytes(a.lists.count * expert, a.dtype, live));
-    const int32_t top_k = std::min(a.lists.top_k, a.lists.count);
-    const double share = touched_share(a.lists.count, top_k, rows);
+    const int32_t top_k = std::min(a.lists.top_k, all_experts);
+    const double share = touched_share(all_experts, top_k, rows);
     const int64_t out = a.gated != 0 ? a.n / 2 : a.n;
     return {
         .weight_bytes = static_cast<int64_t>(all * share),

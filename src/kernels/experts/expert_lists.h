@@ -14,6 +14,9 @@ struct ExpertLists {
   int32_t* entries;  // [max_rows * top_k]
   int32_t count;     // experts of this rank
   int32_t top_k;
+  int32_t num_experts = 0;  // that rows choose among; 0: `count`
+
+  int32_t all_experts() const { return num_experts > 0 ? num_experts : count; }
 };
 
 }  // namespace foretoken

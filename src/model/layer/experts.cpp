@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-// The rows of all experts in the order in which they are packed, and the columns of all of them.
+// The rows of a rank's experts in the order in which they are packed, and their columns.
 struct ExpertParts {
   std::vector<TensorPart> rows;
   ColumnRange columns;
@@ -23,7 +23,15 @@ struct ExpertSource {
   ExpertFiles files;
   bool one_gate_tensor = false;  // gates and ups of kFused are tensors of their own
   int64_t hidden;
-  ShardRange own;  // of the inner columns
+  ShardRange own;      // of the inner columns
+  ShardRange experts;  // that are loaded
+
+  template <class Use>
+  void for_each_expert(const Use& use) const {
+    for (int64_t e = experts.begin; e < experts.begin + experts.count; ++e) {
+      use(static_cast<int32_t>(e));
+    }
+  }
 };
 
 std::string tensor_of(const ExpertSource& from, int32_t expert, const char* name) {
@@ -63,7 +71,7 @@ TensorPart stacked_part(const ExpertSource& from, int32_t expert, bool is_up) {
 ExpertParts gate_up_parts(const ExpertSource& from) {
   ExpertParts parts{{}, {from.hidden, 0, from.hidden}};
   for (const bool is_up : {false, true}) {
-    for (int32_t e = 0; e < from.whole.count; ++e) {
+    from.for_each_expert([&](int32_t e) {
       if (from.one_gate_tensor) {
         parts.rows.push_back(stacked_part(from, e, is_up));
       } else if (from.files == ExpertFiles::kEach) {
@@ -72,7 +80,7 @@ ExpertParts gate_up_parts(const ExpertSource& from) {
       } else {
         parts.rows.push_back(fused_part(from, e, is_up));
       }
-    }
+    });
   }
   return parts;
 }
@@ -87,12 +95,12 @@ std::vector<TensorPart> gate_up_biases(const ExpertSource& from) {
                                  ? from.base + (is_up ? from.whole.up : from.whole.gate) + ".bias"
                                  : from.base + from.whole.gate_up + "_bias";
     const int64_t begin = from.own.begin + (is_up && !from.one_gate_tensor ? inner : 0);
-    for (int64_t e = 0; e < count; ++e) {
+    from.for_each_expert([&](int32_t e) {
       TensorPart& part =
           parts.emplace_back(TensorPart{name, count * of_row, e * of_row + begin, from.own.count});
       part.row_size = of_row;
       if (from.whole.alternates && !from.one_gate_tensor) part.alternating = of_row;
-    }
+    });
   }
   return parts;
 }
@@ -102,17 +110,17 @@ ExpertParts down_parts(const ExpertSource& from) {
   ExpertParts parts{{}, {inner, from.own.begin, from.own.count}};
   std::string fused = from.base + from.whole.down;
   if (from.one_gate_tensor) fused += ".weight";
-  for (int32_t e = 0; e < count; ++e) {
+  from.for_each_expert([&](int32_t e) {
     if (from.files == ExpertFiles::kEach) {
       parts.rows.push_back({tensor_of(from, e, from.whole.down), hidden});
-      continue;
+      return;
     }
     const bool turned = from.files == ExpertFiles::kFusedTurned;
     const int64_t rows = turned ? inner : hidden;  // of an expert in the file
     TensorPart& part = parts.rows.emplace_back(TensorPart{fused, count * rows, e * rows, rows});
     part.stacked = count;
     if (turned) part.transposed = {hidden, 0, hidden};
-  }
+  });
   return parts;
 }
 
@@ -127,12 +135,30 @@ bool is_unturned(const PartLoader& loader, const ExpertSource& from) {
   return loader.weights().has_shape(from.base + from.whole.gate_up, gate_up);
 }
 
+// The tensors of experts that other ranks have, which must be right here too.
+Status expect_others(WeightLoader& loader, const ExpertSource& from) {
+  if (from.files != ExpertFiles::kEach) return {};
+  const int64_t in[] = {from.whole.inner, from.hidden}, out[] = {from.hidden, from.whole.inner};
+  for (int32_t e = 0; e < from.whole.count; ++e) {
+    if (e >= from.experts.begin && e < from.experts.begin + from.experts.count) continue;
+    FT_RETURN_IF_ERROR(loader.expect(tensor_of(from, e, from.whole.gate), in));
+    FT_RETURN_IF_ERROR(loader.expect(tensor_of(from, e, from.whole.up), in));
+    FT_RETURN_IF_ERROR(loader.expect(tensor_of(from, e, from.whole.down), out));
+  }
+  return {};
+}
+
 // How this checkpoint keeps the experts: as the architecture's files do, or stacked and as they
 // are, as GGUF files and newer versions of transformers keep all.
 ExpertSource find_source(PartLoader& loader, const std::string& base, const ExpertsSpec& whole) {
-  ExpertSource from{base + whole.experts, whole,
-                    whole.files,          false,
-                    whole.inputs,         shard_of(whole.inner, loader.sharding())};
+  const Sharding& sharding = loader.sharding();
+  ExpertSource from{.base = base + whole.experts,
+                    .whole = whole,
+                    .files = whole.files,
+                    .hidden = whole.inputs,
+                    .own = {0, whole.inner},
+                    .experts = shard_of_experts(whole.count, sharding)};
+  if (!sharding.deals_experts()) from.own = shard_of(whole.inner, sharding);
   if (loader.weights().has_optional(from.base + whole.gate + ".weight")) {
     from.files = ExpertFiles::kFused;
     from.one_gate_tensor = true;
@@ -148,16 +174,18 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
   return from;
 }
 
-// What leaves experts is summed over the ranks, so that its bias counts once.
+// What leaves experts is summed over the ranks, so that its bias counts once: on the rank that has
+// the expert, or on the first of those that have parts of it.
 Status load_expert_biases(PartLoader& loader, const ExpertSource& from, const float** gate_up,
                           const float** down) {
   FT_RETURN_IF_ERROR(loader.load_vector(gate_up_biases(from), gate_up));
   const std::string name = from.base + from.whole.down + (from.one_gate_tensor ? ".bias" : "_bias");
-  if (loader.sharding().rank > 0) {
+  if (loader.sharding().rank > 0 && !loader.sharding().deals_experts()) {
     loader.weights().ignore(name);
     return {};
   }
-  TensorPart part{name, from.whole.count * from.hidden};
+  TensorPart part{name, from.whole.count * from.hidden, from.experts.begin * from.hidden,
+                  from.experts.count * from.hidden};
   part.row_size = from.hidden;
   return loader.load_vector({part}, down);
 }
@@ -168,7 +196,9 @@ Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
                      " x " + std::to_string(part.inputs) +
                      " (of a rank) are not supported; both must " + "be multiples of " +
                      std::to_string(kExpertColumns) +
-                     (loader.sharding().is_cut() ? "; lower --tensor-parallel-size" : ""));
+                     (loader.sharding().is_cut() && !loader.sharding().deals_experts()
+                          ? "; lower --tensor-parallel-size, or give --enable-expert-parallel"
+                          : ""));
 }
 
 }  // namespace
@@ -192,6 +222,8 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
     FT_RETURN_IF_ERROR(loader.load_vector({part}, &correction));
   }
   const ExpertSource from = find_source(loader, base, whole);
+  own = from.experts;
+  FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
   const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
                                                        WeightOrder::kGateUp, spec.inner));
@@ -238,7 +270,7 @@ Status Experts::Scratch::take(const ScratchSource& source) {
 }
 
 ExpertLists Experts::lists(const Scratch& scratch) const {
-  return {scratch.begins, scratch.entries, spec.count, spec.top_k};
+  return {scratch.begins, scratch.entries, static_cast<int32_t>(own.count), spec.top_k, spec.count};
 }
 
 void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
@@ -249,7 +281,7 @@ void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratc
                              .ids = scratch.ids,
                              .weights = scratch.weights,
                              .lists = lists(scratch),
-                             .first_expert = 0,
+                             .first_expert = static_cast<int32_t>(own.begin),
                              .num_experts = spec.count,
                              .max_rows = rows.max_rows,
                              .score = spec.score,
@@ -301,8 +333,8 @@ void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) cons
                    .shared = has_shared ? scratch.shared_out : nullptr,
                    .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
                    .out = to.rows,
-                   .first_expert = 0,
-                   .num_own = spec.count,
+                   .first_expert = static_cast<int32_t>(own.begin),
+                   .num_own = static_cast<int32_t>(own.count),
                    .top_k = spec.top_k,
                    .max_rows = rows.max_rows,
                    .hidden = spec.inputs,

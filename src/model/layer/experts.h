@@ -12,19 +12,22 @@
 
 namespace foretoken {
 
-// A mixture of experts with its weights, or a rank's part of it: each rank has a part of the inner
-// columns of every expert.
+// A mixture of experts with its weights, or a rank's part of it: a part of the inner columns of
+// every expert, or some experts whole (Sharding::experts). Either way each rank has its columns of
+// what is shared, and the router of all experts, so that ranks choose alike.
 struct Experts {
-  ExpertsSpec spec;  // of the part
+  ExpertsSpec spec;         // of the part
+  ShardRange own = {0, 0};  // the experts of this rank
   DType dtype = DType::kF32;
   Linear router;                        // [count, hidden]
   const float* correction = nullptr;    // [count] or null
-  PackedWeight gate_up;                 // [count * 2 * inner, hidden] as kGateUp
-  PackedWeight down;                    // [count * hidden, inner]
-  const float* gate_up_bias = nullptr;  // [count * inner gates, as many ups] or null
-  const float* down_bias = nullptr;     // [count * hidden] or null; of the first rank alone
-  GatedMlp shared;                      // where spec.shared_inner > 0
-  Linear shared_gate;                   // [1, hidden]; without outputs: there is none
+  PackedWeight gate_up;                 // [own.count * 2 * inner, hidden] as kGateUp
+  PackedWeight down;                    // [own.count * hidden, inner]
+  const float* gate_up_bias = nullptr;  // [own.count * inner gates, as many ups] or null
+  // [own.count * hidden] or null; where experts are cut, of the first rank alone.
+  const float* down_bias = nullptr;
+  GatedMlp shared;     // where spec.shared_inner > 0
+  Linear shared_gate;  // [1, hidden]; without outputs: there is none
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

@@ -176,7 +176,9 @@ PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding) {
 
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding) {
   ExpertsSpec part = whole;
-  part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
+  if (!sharding.deals_experts()) {
+    part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
+  }
   part.shared_inner = static_cast<int32_t>(shard_of(whole.shared_inner, sharding).count);
   return part;
 }

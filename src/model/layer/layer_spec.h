@@ -219,7 +219,8 @@ LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer);
 // them.
 std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTraits& traits);
 
-// A rank's part of a whole model's mixer or feed-forward part: heads and inner columns are divided.
+// A rank's part of a whole model's mixer or feed-forward part: heads and inner columns are divided,
+// those of experts only where they are not dealt out (shard_of_experts).
 GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);

@@ -11,12 +11,13 @@ bool divides(int32_t num_heads, int32_t num_kv_heads, int32_t inner, int32_t siz
 }
 
 // Parts of an expert are whole slices of packed columns.
-bool divides(const ExpertConfig& experts, int32_t size) {
-  return experts.inner % (size * kExpertColumns) == 0 && experts.shared_inner % size == 0;
+bool divides(const ExpertConfig& experts, int32_t size, bool deals_experts) {
+  return (deals_experts || experts.inner % (size * kExpertColumns) == 0) &&
+         experts.shared_inner % size == 0;
 }
 
-bool divides(const ModelConfig& config, int32_t size) {
-  if (config.experts.count > 0 && !divides(config.experts, size)) return false;
+bool divides(const ModelConfig& config, int32_t size, bool deals_experts) {
+  if (config.experts.count > 0 && !divides(config.experts, size, deals_experts)) return false;
   const auto or_of_config = [](int32_t own, int32_t of_config) {
     return own > 0 ? own : of_config;
   };
@@ -31,47 +32,64 @@ bool divides(const ModelConfig& config, int32_t size) {
 }
 
 // ", and 64 inner columns of each expert, a multiple of 32 for each rank".
-std::string expert_text(const ExpertConfig& experts) {
+std::string expert_text(const ExpertConfig& experts, bool deals_experts) {
   if (experts.count == 0) return "";
-  std::string text = ", and " + std::to_string(experts.inner) +
-                     " inner columns of each expert, of which a rank must have a multiple of " +
-                     std::to_string(kExpertColumns);
+  std::string text;
+  if (!deals_experts) {
+    text += ", and " + std::to_string(experts.inner) +
+            " inner columns of each expert, of which a rank must have a multiple of " +
+            std::to_string(kExpertColumns);
+  }
   if (experts.shared_inner > 0) {
-    text += ", and " + std::to_string(experts.shared_inner) + " of the shared one";
+    text += ", and " + std::to_string(experts.shared_inner) + " of the shared " +
+            (deals_experts ? "expert" : "one");
   }
   return text;
 }
 
 // "1, 2 or 4".
-std::string possible_sizes(const ModelConfig& config) {
+std::string possible_sizes(const ModelConfig& config, bool deals_experts) {
   std::string text = "1";
   int32_t last = 0;
   for (int32_t size = 2; size <= config.num_heads; ++size) {
-    if (!divides(config, size)) continue;
+    if (!divides(config, size, deals_experts)) continue;
     if (last > 0) text += ", " + std::to_string(last);
     last = size;
   }
   return last > 0 ? text + " or " + std::to_string(last) : text;
 }
 
+// Every rank has at least one expert.
+Status check_deal(const ModelConfig& config, const Sharding& sharding) {
+  const int32_t count = config.experts.count;
+  if (count == 0 || sharding.experts.size <= count) return {};
+  return invalid_argument("--enable-expert-parallel deals the " + std::to_string(count) +
+                          " experts of " + config.architecture + " out to " +
+                          std::to_string(sharding.experts.size) +
+                          " ranks, so that some would have none; leave it out or use at most " +
+                          std::to_string(count) + " ranks");
+}
+
 }  // namespace
 
 Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& sharding,
                                  const std::string& flag) {
+  FT_RETURN_IF_ERROR(check_deal(config, sharding));
   if (!sharding.is_cut()) return config;
-  if (!divides(config, sharding.size)) {
+  const bool deals_experts = sharding.deals_experts();
+  if (!divides(config, sharding.size, deals_experts)) {
     return invalid_argument(flag + " " + std::to_string(sharding.size) + " does not divide " +
                             config.architecture + " with " + std::to_string(config.num_heads) +
                             " heads, " + std::to_string(config.num_kv_heads) +
                             " of keys and values, and " + std::to_string(config.intermediate_size) +
-                            " inner columns" + expert_text(config.experts) + "; use " +
-                            possible_sizes(config));
+                            " inner columns" + expert_text(config.experts, deals_experts) +
+                            "; use " + possible_sizes(config, deals_experts));
   }
   ModelConfig part = config;
   part.num_heads = config.num_heads / sharding.size;
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(config.num_kv_heads, sharding).count);
   part.intermediate_size = config.intermediate_size / sharding.size;
-  part.experts.inner /= sharding.size;
+  if (!deals_experts) part.experts.inner /= sharding.size;
   part.experts.shared_inner /= sharding.size;
   for (LayerConfig& layer : part.layers) {
     layer.num_heads /= sharding.size;

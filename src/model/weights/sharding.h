@@ -7,6 +7,15 @@
 
 namespace foretoken {
 
+// Among how many ranks whole experts are dealt out, and which of them this one is; size 0: they are
+// not, each rank has a part of the columns of every expert. What a mixture adds to a row is by
+// definition the sum over these ranks ascending, and inside a rank over the row's choices
+// ascending.
+struct ExpertRanks {
+  int32_t rank = 0;
+  int32_t size = 0;
+};
+
 // Which part of a model this rank has, and what its queue meets the other ranks with. The parts
 // are Megatron's: heads, the MLP's inner columns and the vocabulary are divided; what a layer adds
 // to the residual is summed over the ranks, so that every rank holds whole hidden states.
@@ -14,8 +23,10 @@ struct Sharding {
   int32_t rank = 0;
   int32_t size = 1;
   const void* comm = nullptr;  // Communicator::handle; null with one rank
+  ExpertRanks experts = {};
 
   bool is_cut() const { return size > 1; }
+  bool deals_experts() const { return experts.size > 0; }
 };
 
 // Rows or columns [begin, begin + count).
@@ -36,9 +47,18 @@ inline ShardRange shard_of_kv_heads(int64_t total, const Sharding& sharding) {
   return {total * sharding.rank / sharding.size, 1};
 }
 
-// The config of a rank's part: fewer heads and inner columns; hidden states and vocabulary whole.
-// InvalidArgument names the size that cannot be divided and what could be chosen; `flag` asked for
-// it.
+// The experts of a rank: all of them, or its share where they are dealt out, in which ranks differ
+// by one expert at most.
+inline ShardRange shard_of_experts(int64_t total, const Sharding& sharding) {
+  if (!sharding.deals_experts()) return {0, total};
+  const int64_t rank = sharding.experts.rank, size = sharding.experts.size;
+  const int64_t begin = total * rank / size;
+  return {begin, total * (rank + 1) / size - begin};
+}
+
+// The config of a rank's part: fewer heads and inner columns; hidden states, vocabulary and the
+// number of experts whole. InvalidArgument names the size that cannot be divided, or for which
+// there are too few experts, and what could be chosen; `flag` asked for it.
 Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& sharding,
                                  const std::string& flag = "--tensor-parallel-size");
 

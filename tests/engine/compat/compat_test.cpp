@@ -81,7 +81,10 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.num_engines = 2, .num_hosts = 2}, {"--data-parallel-size", "--nnodes", "balancer"}},
       {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
       {{.num_context_ranks = 2}, {"--decode-context-parallel-size", "leave it out"}},
-      {{.expert_parallel = true}, {"--enable-expert-parallel", "leave it out"}},
+      {{.num_engines = 2, .expert_parallel = true},
+       {"--enable-expert-parallel", "--data-parallel-size", "leave one of them out"}},
+      {{.expert_parallel = true, .num_experts = 0},
+       {"--enable-expert-parallel", "no mixture", "leave it out"}},
       {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
       {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
   };

@@ -276,5 +276,21 @@ TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
   EXPECT_EQ(op_shape(Op::kExpertGemm, &args), "64 x 128 x 32, gated");
 }
 
+// A quarter of the experts is touched, and has work, as often as all of them.
+TEST(ExpertGemmCost, CountsThePartOfARankThatHasSomeExperts) {
+  ExpertGemmArgs args{};
+  args.lists = {nullptr, nullptr, 16, 8, 64};
+  args.max_rows = 512;
+  args.n = 128;
+  args.k = 32;
+  args.dtype = DType::kBF16;
+  const auto cost = [&](int rows) {
+    return op_cost(Op::kExpertGemm, &args, {.counts = {rows, 0, 1, 0}});
+  };
+  EXPECT_EQ(cost(1).weight_bytes, 2 * 128 * 32 * 2);
+  EXPECT_EQ(cost(1).flops, 2 * 2 * 128 * 32);
+  EXPECT_EQ(cost(512).flops, 512 * cost(1).flops);
+}
+
 }  // namespace
 }  // namespace foretoken

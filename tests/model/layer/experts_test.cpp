@@ -153,13 +153,21 @@ class ExpertsTest : public test::PartTest {
     read(to.rows, 1);
   }
 
-  // What ranks add up to for the first of three rows.
+  static Sharding sharding_of(int32_t rank, int32_t ranks, bool dealt) {
+    return {rank, ranks, nullptr, dealt ? ExpertRanks{rank, ranks} : ExpertRanks{}};
+  }
+
+  // What ranks add up to for the first of three rows, whether experts are cut or dealt out.
   void expect_sum(const ExpertsSpec& spec, const std::vector<double>& wanted, const float* x) {
     for (const int32_t ranks : {1, 2}) {
-      float* y = to_device(std::vector<float>(3 * kExpertHidden, 0.0f));
-      for (int32_t rank = 0; rank < ranks; ++rank) run(load(spec, {rank, ranks}), x, {y, true});
-      EXPECT_EQ(unused_, "");
-      expect_near(y, wanted, 3e-5);
+      for (const bool dealt : {false, true}) {
+        float* y = to_device(std::vector<float>(3 * kExpertHidden, 0.0f));
+        for (int32_t rank = 0; rank < ranks; ++rank) {
+          run(load(spec, sharding_of(rank, ranks, dealt)), x, {y, true});
+          EXPECT_EQ(unused_, "");
+        }
+        expect_near(y, wanted, 3e-5);
+      }
     }
     float* y = allocate<float>(3 * kExpertHidden);
     run(load(spec), x, {y});
@@ -216,6 +224,24 @@ TEST_F(ExpertsTest, WeightsMayMultiplyWhatGoesIn) {
   expect_sum(spec, expected(spec, x), rows);
 }
 
+// Three ranks share four experts; what one rank does not have must be in the files all the same.
+TEST_F(ExpertsTest, RanksHaveWholeExperts) {
+  const ExpertsSpec spec = spec_of();
+  add_each(spec);
+  std::vector<double> x;
+  const float* rows = random_rows(3, kExpertHidden, &x);
+  const std::vector<double> wanted = expected(spec, x);
+  float* y = to_device(std::vector<float>(3 * kExpertHidden, 0.0f));
+  const int32_t counts[] = {1, 1, 2};
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    const Experts experts = load(spec, {.experts = {rank, 3}});
+    EXPECT_EQ(experts.own.count, counts[rank]);
+    EXPECT_EQ(experts.spec.inner, kExpertInner);
+    run(experts, rows, {y, true});
+  }
+  expect_near(y, wanted, 3e-5);
+}
+
 // One sentence for what is missing or does not fit.
 TEST_F(ExpertsTest, WhatIsWrongIsNamed) {
   const auto message = [&](const ExpertsSpec& spec, const Sharding& sharding = {}) {
@@ -239,8 +265,11 @@ TEST_F(ExpertsTest, WhatIsWrongIsNamed) {
   spec.count = 5;
   EXPECT_NE(message(spec).find("layers.0.mlp.gate.weight' has shape [4, 32]"), std::string::npos);
   take("layers.0.mlp.experts.3.up_proj.weight");
-  EXPECT_NE(message(spec_of()).find("'layers.0.mlp.experts.3.up_proj.weight' is missing"),
-            std::string::npos);
+  for (const Sharding& sharding : {Sharding{}, sharding_of(0, 2, true)}) {
+    EXPECT_NE(
+        message(spec_of(), sharding).find("'layers.0.mlp.experts.3.up_proj.weight' is missing"),
+        std::string::npos);
+  }
 }
 
 }  // namespace

@@ -62,6 +62,54 @@ TEST(Sharding, ExpertsAreCutInWholeSlices) {
   }
 }
 
+ModelConfig mixture_of(int experts, int inner) {
+  ModelConfig config = config_of(8, 8, 512);
+  config.experts.count = experts;
+  config.experts.inner = inner;
+  config.experts.shared_inner = 64;
+  return config;
+}
+
+Sharding dealt(int rank, int size) { return {.rank = rank, .size = size, .experts = {rank, size}}; }
+
+// Experts that are dealt out stay whole, however narrow; what is shared is still cut.
+TEST(Sharding, DealtExpertsStayWhole) {
+  const ModelConfig part = shard_config(mixture_of(6, 32), dealt(1, 4)).value();
+  EXPECT_EQ(part.experts.count, 6);
+  EXPECT_EQ(part.experts.inner, 32);
+  EXPECT_EQ(part.experts.shared_inner, 16);
+  EXPECT_EQ(part.num_heads, 2);
+  ModelConfig odd = mixture_of(6, 32);
+  odd.experts.shared_inner = 6;
+  const std::string message = shard_config(odd, dealt(0, 4)).status().message();
+  EXPECT_NE(message.find("6 of the shared expert; use 1 or 2"), std::string::npos) << message;
+}
+
+// Also an odd number of them: every expert lies on one rank.
+TEST(Sharding, EveryExpertIsDealtOnce) {
+  for (const int experts : {4, 5, 7, 64}) {
+    for (const int size : {1, 2, 3, 4}) {
+      int64_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const ShardRange own = shard_of_experts(experts, dealt(rank, size));
+        EXPECT_EQ(own.begin, next);
+        EXPECT_GE(own.count, experts / size);
+        EXPECT_LE(own.count, experts / size + 1);
+        next += own.count;
+      }
+      EXPECT_EQ(next, experts);
+    }
+  }
+  EXPECT_EQ(shard_of_experts(8, {.rank = 1, .size = 2}).count, 8);
+}
+
+TEST(Sharding, RanksWithoutExpertsAreRefused) {
+  const std::string message = shard_config(mixture_of(3, 32), dealt(0, 4)).status().message();
+  for (const char* said : {"--enable-expert-parallel", "3 experts", "4 ranks", "at most 3"}) {
+    EXPECT_NE(message.find(said), std::string::npos) << message;
+  }
+}
+
 TEST(Sharding, OneRankHasEverything) {
   EXPECT_EQ(shard_config(config_of(7, 7, 5), {}).value().num_heads, 7);
 }

@@ -243,9 +243,10 @@ void launch_expert_gemm(const void* packed, cudaStream_t stream) {
     const int grid = std::min(most, device_traits().num_sms * 8);
     return launch_kernel(expert_gemm_float_kernel, grid, kFloatThreads, 0, stream, args);
   }
-  const int64_t entries = int64_t{args.max_rows} * args.lists.top_k;
-  entries <= int64_t{16} * args.lists.count ? launch_shape<FewRows>(args, stream)
-                                            : launch_shape<ManyRows>(args, stream);
+  const int64_t entries = int64_t{args.max_rows} * args.lists.top_k;  // of all ranks
+  const int num_experts = args.lists.num_experts > 0 ? args.lists.num_experts : args.lists.count;
+  entries <= int64_t{16} * num_experts ? launch_shape<FewRows>(args, stream)
+                                       : launch_shape<ManyRows>(args, stream);
 }
 
 }  // namespace foretoken::cuda
