@@ -9,7 +9,7 @@ namespace foretoken {
 
 void route_experts(Queue& queue, const RouteExpertsArgs& args) {
   const ExpertLists& lists = args.lists;
-  FT_CHECK(args.counts != nullptr && args.logits != nullptr && args.max_rows > 0);
+  FT_CHECK(args.counts != nullptr && args.max_rows > 0);
   FT_CHECK(args.ids != nullptr && args.weights != nullptr);
   FT_CHECK(lists.begins != nullptr && lists.entries != nullptr);
   FT_CHECK(args.num_experts > 0 && args.num_experts <= kMaxExperts);
@@ -29,7 +29,8 @@ struct Costs<RouteExpertsArgs> {
   static OpCost cost(const RouteExpertsArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     const int64_t choices = rows * a.lists.top_k;
-    return {.row_bytes = rows * a.num_experts * kFloatBytes +
+    const int64_t routed = a.logits != nullptr ? rows : 0;
+    return {.row_bytes = routed * a.num_experts * kFloatBytes +
                          choices * (2 * kIdBytes + kFloatBytes) + (a.lists.count + 1) * kIdBytes};
   }
   static std::string shape(const RouteExpertsArgs& a) {

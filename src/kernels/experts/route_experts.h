@@ -30,12 +30,13 @@ enum class ExpertGroups : int32_t {
 //   groups, only those of the top_groups best groups (ranked the same way) count; weight = score of
 //   the chosen (without the correction), divided by their sum where normalised (plus 1e-20 with
 //   sigmoids), times `scale`.
-// Slots of a row are in the order of their rank. Which expert is chosen never depends on rounding
-// that differs between devices except through the logits themselves.
+// Without logits, ids and weights are those of rows that were routed before, elsewhere, and are
+// only listed. Slots of a row are in the order of their rank. Which expert is chosen never depends
+// on rounding that differs between devices except through the logits themselves.
 struct RouteExpertsArgs {
   static constexpr Op kOp = Op::kRouteExperts;
   const StepCounts* counts;
-  const float* logits;      // [max_rows, num_experts]
+  const float* logits;      // [max_rows, num_experts] or null
   const float* correction;  // [num_experts] or null
   int32_t* ids;             // [max_rows, top_k]: the chosen experts, of all ranks
   float* weights;           // [max_rows, top_k]

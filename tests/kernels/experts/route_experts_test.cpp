@@ -267,6 +267,24 @@ TEST_F(RouteExpertsTest, ListsOfSomeExperts) {
   expect_as_doubles(args);
 }
 
+// Rows that came from elsewhere with what they chose.
+TEST_F(RouteExpertsTest, RoutedRowsAreOnlyListed) {
+  RouteExpertsArgs args = args_of(32, 4, 20, ExpertScore::kSoftmax);
+  args.first_expert = 8;
+  args.lists.count = 16;
+  const Routed routed = route(args, random_floats(20 * 32, 5, 2), 19);
+  args.counts = counts(19);
+  args.ids = to_device(routed.ids);
+  args.weights = to_device(routed.weights);
+  args.lists.begins = to_device(std::vector<int32_t>(17, -7));
+  args.lists.entries = to_device(std::vector<int32_t>(80, -7));
+  route_experts(queue(), args);
+  EXPECT_EQ(read(args.lists.begins, 17), routed.begins);
+  EXPECT_EQ(read(args.lists.entries, 80), routed.entries);
+  EXPECT_EQ(read(args.ids, 80), routed.ids);
+  EXPECT_EQ(read(args.weights, 80), routed.weights);
+}
+
 TEST_F(RouteExpertsTest, NoRowsAndNoNumbers) {
   RouteExpertsArgs args = args_of(32, 4, 2, ExpertScore::kSoftmax);
   const Routed none = route(args, std::vector<float>(64, 1), 0);
@@ -285,6 +303,8 @@ TEST_F(RouteExpertsTest, NoRowsAndNoNumbers) {
 
 TEST(RouteExpertsCost, CountsLogitsAndChoices) {
   RouteExpertsArgs args{};
+  const float logit = 0;
+  args.logits = &logit;
   args.num_experts = 64;
   args.lists = {nullptr, nullptr, 64, 6};
   args.max_rows = 8;
@@ -292,6 +312,9 @@ TEST(RouteExpertsCost, CountsLogitsAndChoices) {
   EXPECT_EQ(cost.weight_bytes, 0);
   EXPECT_EQ(cost.row_bytes, 5 * 64 * 4 + 5 * 6 * 12 + 65 * 4);
   EXPECT_EQ(op_shape(Op::kRouteExperts, &args), "6 of 64");
+  args.logits = nullptr;  // rows that were routed before
+  EXPECT_EQ(op_cost(Op::kRouteExperts, &args, {.counts = {5, 0, 1, 0}}).row_bytes,
+            5 * 6 * 12 + 65 * 4);
 }
 
 }  // namespace

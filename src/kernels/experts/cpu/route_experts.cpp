@@ -136,7 +136,7 @@ void route_experts(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const RouteExpertsArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
   const int64_t cost = int64_t{a.num_experts} * (a.lists.top_k + 8);
-  for_each_row(pool, rows, cost, [&](int64_t r) { route_row(a, r); });
+  if (a.logits != nullptr) for_each_row(pool, rows, cost, [&](int64_t r) { route_row(a, r); });
   list_entries(a, rows);
 }
 

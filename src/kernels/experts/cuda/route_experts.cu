@@ -217,7 +217,9 @@ __global__ void __launch_bounds__(kListThreads) list_kernel(RouteExpertsArgs arg
 void launch_route_experts(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<RouteExpertsArgs>(packed);
   const size_t shared = sizeof(float) * kWarps * 3 * static_cast<size_t>(args.num_experts);
-  launch_kernel(route_kernel, ceil_div(args.max_rows, kWarps), kWarps * 32, shared, stream, args);
+  if (args.logits != nullptr) {
+    launch_kernel(route_kernel, ceil_div(args.max_rows, kWarps), kWarps * 32, shared, stream, args);
+  }
   launch_kernel(list_kernel, args.lists.count, kListThreads, 0, stream, args);
 }
 
