@@ -10,19 +10,25 @@ namespace foretoken::group {
 namespace {
 
 // As bytes on the link: the host's order, since all ranks run the same program.
-using Packed = std::array<uint32_t, 4>;
+using Packed = std::array<uint32_t, 2 + kMaxDrafters>;
 
 Packed pack(const StepShapeWish& wish) {
-  return {wish.rows, wish.draft_passes, wish.features,
-          static_cast<uint32_t>(wish.has_work) | static_cast<uint32_t>(wish.wants_end) << 1};
+  Packed packed{wish.rows,
+                static_cast<uint32_t>(wish.has_work) | static_cast<uint32_t>(wish.wants_end) << 1};
+  for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
+    const DraftPassesWish& passes = wish.drafts[i];
+    packed[2 + i] = static_cast<uint32_t>(passes.catches_up) | passes.num_drafts << 1;
+  }
+  return packed;
 }
 
 StepShapeWish unpack(const Packed& packed) {
-  return {.rows = packed[0],
-          .draft_passes = packed[1],
-          .features = packed[2],
-          .has_work = (packed[3] & 1) != 0,
-          .wants_end = (packed[3] & 2) != 0};
+  StepShapeWish wish{
+      .rows = packed[0], .has_work = (packed[1] & 1) != 0, .wants_end = (packed[1] & 2) != 0};
+  for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
+    wish.drafts[i] = {(packed[2 + i] & 1) != 0, packed[2 + i] >> 1};
+  }
+  return wish;
 }
 
 }  // namespace
@@ -30,17 +36,25 @@ StepShapeWish unpack(const Packed& packed) {
 AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
   FT_CHECK(!wishes.empty());
   AgreedShape agreed;
-  agreed.shape.wants_end = true;
+  StepShapeWish& shape = agreed.shape;
+  shape.wants_end = true;
   for (const StepShapeWish& wish : wishes) {
-    agreed.shape.rows = std::max(agreed.shape.rows, wish.rows);
-    agreed.shape.draft_passes = std::max(agreed.shape.draft_passes, wish.draft_passes);
-    agreed.shape.features |= wish.features;
-    agreed.shape.has_work |= wish.has_work;
-    agreed.shape.wants_end &= wish.wants_end;
+    shape.rows = std::max(shape.rows, wish.rows);
+    shape.has_work |= wish.has_work;
+    shape.wants_end &= wish.wants_end;
+    for (std::size_t i = 0; i < shape.drafts.size(); ++i) {
+      shape.drafts[i].catches_up |= wish.drafts[i].catches_up;
+      shape.drafts[i].num_drafts = std::max(shape.drafts[i].num_drafts, wish.drafts[i].num_drafts);
+    }
   }
-  // Rows that no request stands behind any more, such as the last catch-up of drafts, still run.
-  if (agreed.shape.has_work || agreed.shape.rows > 0) return agreed;
-  agreed.next = agreed.shape.wants_end ? AgreedShape::Next::kEnd : AgreedShape::Next::kSleep;
+  using Next = AgreedShape::Next;
+  if (shape.rows > 0) {
+    agreed.next = Next::kRun;
+  } else if (shape.has_work) {
+    agreed.next = Next::kWait;
+  } else {
+    agreed.next = shape.wants_end ? Next::kEnd : Next::kSleep;
+  }
   return agreed;
 }
 

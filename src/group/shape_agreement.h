@@ -1,4 +1,7 @@
 #pragma once
+#include <foretoken/limits.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -8,20 +11,29 @@
 
 namespace foretoken::group {
 
-// The shape of one step, as ranks that share layers must run it alike.
+// How often a step goes through the layers of a drafter: once to catch entries up, and again for
+// each further draft.
+struct DraftPassesWish {
+  bool catches_up = false;
+  uint32_t num_drafts = 0;
+  bool operator==(const DraftPassesWish&) const = default;
+};
+
+// The shape of one step, as far as ranks that share layers must run it alike: how often it goes
+// through these. What else is in it, and how many rows, is each rank's own.
 struct StepShapeWish {
-  uint32_t rows = 0;          // token rows in the rank's bucket; 0: it has nothing to run
-  uint32_t draft_passes = 0;  // of its drafters
-  uint32_t features = 0;      // bits of optional parts, sampler ops among them
-  bool has_work = false;      // requests that wait or run
-  bool wants_end = false;     // the rank would leave
+  uint32_t rows = 0;  // token rows in the rank's bucket; 0: it has nothing to run
+  std::array<DraftPassesWish, kMaxDrafters> drafts{};
+  bool has_work = false;   // steps of it have not ended
+  bool wants_end = false;  // the rank would leave
   bool operator==(const StepShapeWish&) const = default;
 };
 
-// What all ranks run next: the most rows and passes, the union of features.
+// What all ranks run next: the most rows and passes.
 struct AgreedShape {
   enum class Next : uint8_t {
     kRun,    // every rank runs this shape; one without rows runs it empty
+    kWait,   // nobody has anything to run before steps have ended
     kSleep,  // nobody has work: the ranks wait until one has
     kEnd,    // every rank would leave, and nobody has work
   };
@@ -33,8 +45,8 @@ struct AgreedShape {
 AgreedShape agree(const std::vector<StepShapeWish>& wishes);
 
 // Data parallel ranks that share layers agree on the shape of each step on the host, one plan
-// ahead: none pads, drafts or samples where another does not, so that collectives inside the shared
-// layers meet. Used by the engine thread of each rank; one call a step, on a lane of its own.
+// ahead: none goes through shared layers where another does not, so that collectives inside of them
+// meet. Used by the engine thread of each rank; one call a step, on a lane of its own.
 class ShapeAgreement {
  public:
   explicit ShapeAgreement(RankLink& link);

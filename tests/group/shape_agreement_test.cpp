@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "group/socket_link.h"
@@ -14,27 +15,34 @@ namespace {
 using Next = AgreedShape::Next;
 
 TEST(ShapeAgreement, TakesTheMostOfAll) {
-  const AgreedShape agreed = agree({{.rows = 8, .draft_passes = 1, .features = 1, .has_work = true},
-                                    {.rows = 2, .draft_passes = 4, .features = 6, .has_work = true},
-                                    {}});
+  StepShapeWish one{.rows = 8}, two{.rows = 2};
+  one.drafts[0] = {true, 1};
+  two.drafts[0] = {false, 4};
+  two.drafts[3] = {true, 0};
+  const AgreedShape agreed = agree({one, two, {}});
   EXPECT_EQ(agreed.next, Next::kRun);
   EXPECT_EQ(agreed.shape.rows, 8u);
-  EXPECT_EQ(agreed.shape.draft_passes, 4u);
-  EXPECT_EQ(agreed.shape.features, 7u);
+  EXPECT_EQ(agreed.shape.drafts[0], (DraftPassesWish{true, 4}));
+  EXPECT_EQ(agreed.shape.drafts[1], (DraftPassesWish{}));
+  EXPECT_EQ(agreed.shape.drafts[3], (DraftPassesWish{true, 0}));
 }
 
 TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
   EXPECT_EQ(agree({{}, {}}).next, Next::kSleep);
   EXPECT_EQ(agree({{.wants_end = true}, {}}).next, Next::kSleep);
   EXPECT_EQ(agree({{.wants_end = true}, {.wants_end = true}}).next, Next::kEnd);
-  EXPECT_EQ(agree({{.wants_end = true}, {.has_work = true}}).next, Next::kRun);
+  EXPECT_EQ(agree({{.wants_end = true}, {.has_work = true}}).next, Next::kWait);
   EXPECT_EQ(agree({{.wants_end = true}, {.rows = 1, .wants_end = true}}).next, Next::kRun);
 }
 
 // A layer that ranks share: an exchange whose size is the padded number of rows. Ranks whose shapes
 // differed would exchange other sizes, and so wrong bytes, or hang.
 Status run_shared_layer(RankLink& link, const AgreedShape& agreed, uint32_t step) {
-  for (uint32_t pass = 0; pass <= agreed.shape.draft_passes; ++pass) {
+  uint32_t passes = 0;
+  for (const DraftPassesWish& drafts : agreed.shape.drafts) {
+    passes += drafts.catches_up ? std::max(drafts.num_drafts, 1u) : 0;
+  }
+  for (uint32_t pass = 0; pass <= passes; ++pass) {
     const uint32_t word = step * 131 + pass;
     std::vector<uint32_t> mine(agreed.shape.rows + 1, word);
     std::vector<uint32_t> all(mine.size() * static_cast<std::size_t>(link.size()));
@@ -54,17 +62,15 @@ void live(RankLink& shapes, RankLink& layer, unsigned seed, int* num_idle_runs) 
     if (step < 400 && random() % 20 == 0) left = static_cast<int>(random() % 30);
     StepShapeWish mine{.wants_end = step >= 300};
     if (left > 0) {
-      mine = {.rows = 1u << random() % 6,
-              .draft_passes = static_cast<uint32_t>(random() % 4),
-              .features = static_cast<uint32_t>(1u << random() % 8),
-              .has_work = true,
-              .wants_end = mine.wants_end};
+      mine.rows = 1u << random() % 6;
+      mine.has_work = true;
+      mine.drafts[random() % kMaxDrafters] = {true, static_cast<uint32_t>(random() % 4)};
       --left;
     }
     Result<AgreedShape> agreed = agreement.next(mine, step);
     ASSERT_TRUE(agreed.ok()) << agreed.status().message();
     if (agreed.value().next == Next::kEnd) return;
-    if (agreed.value().next == Next::kSleep) continue;
+    if (agreed.value().next != Next::kRun) continue;
     EXPECT_GE(agreed.value().shape.rows, mine.rows);
     if (mine.rows == 0) ++*num_idle_runs;
     ASSERT_TRUE(run_shared_layer(layer, agreed.value(), step).ok());
